@@ -1,5 +1,5 @@
-"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact``, ``sweep`` and ``pipelines``. Registered
-here, done elsewhere: each function imports what only it needs."""
+"""Entry points of the functions: the REST API (``app``), its ``authorize``, ``ingest``, ``compact``, ``sweep`` and ``pipelines``. Entry
+points only; each function imports lazily."""
 
 import os
 from typing import Any
@@ -18,14 +18,14 @@ operations.register(app)
 
 @app.authorizer(name=authorizer.NAME, ttl_seconds=authorizer.TTL_S)
 def authorize(request: AuthRequest) -> AuthResponse:
-    """Where callers show tokens: the gateway asks this, before it wakes the API."""
-    with invocation("authorize", None):  # refusals are counted, also here
+    """The gateway's authorizer: verifies a token before the API function is invoked."""
+    with invocation("authorize", None):  # refusals count in its metrics
         return authorizer.authorize(request)
 
 
 @app.on_sqs_message(queue="ingest", batch_size=10)
 def ingest(event: SQSEvent) -> Any:
-    """S3's notifications: catalogued, marked, reported."""
+    """Ingests S3's notifications: catalogs files, marks runs as due, publishes reports."""
     from chalicelib.triggers.ingest import ingest as ingest_messages
 
     with invocation("ingest", event.context):
@@ -34,7 +34,7 @@ def ingest(event: SQSEvent) -> Any:
 
 @app.schedule(Rate(2, unit=Rate.MINUTES))
 def compact(event: CloudWatchEvent) -> dict[str, int]:
-    """Bring partial.txt of open runs up to date, and finish what close left to be done."""
+    """Compacts running runs into partial.txt, and finalizes closed runs."""
     from chalicelib.triggers import schedules
 
     with invocation("compact", event.context):
@@ -43,7 +43,7 @@ def compact(event: CloudWatchEvent) -> dict[str, int]:
 
 @app.schedule(Rate(60, unit=Rate.MINUTES))
 def sweep(event: CloudWatchEvent) -> dict[str, int]:
-    """Finalize runs that nobody closes; let files of pipelines go."""
+    """Finalizes abandoned runs; applies the retention of pipeline files."""
     from chalicelib.triggers import maintenance, schedules
 
     with invocation("sweep", event.context):
@@ -55,7 +55,7 @@ def sweep(event: CloudWatchEvent) -> dict[str, int]:
 
 @app.schedule(Rate(1, unit=Rate.MINUTES))
 def pipelines(event: CloudWatchEvent) -> dict[str, str]:
-    """Processing pipelines go on from their checkpoints."""
+    """Continues log pipelines from their checkpoints."""
     from chalicelib.triggers.pipelines import work_pipelines
 
     with invocation("pipelines", event.context):
@@ -69,16 +69,16 @@ _NEEDED = {
     "app.compact": ("finalizer", "reader"),
     "app.sweep": ("finalizer", "reader"),
 }
-"""What a function will be asked for, as parts of ``Services``."""
+"""Parts of ``Services`` to build while a function starts, by handler."""
 
 
 def _worker(event: CloudWatchEvent) -> int:
-    """0 for the schedule's own invocation."""
+    """The worker's number; 0: the schedule's own invocation."""
     return int((event.detail or {}).get("worker", 0))
 
 
 def _remaining_ms(event: CloudWatchEvent | SQSEvent) -> int:
-    context: Any = event.context  # Chalice takes it for a dictionary
+    context: Any = event.context  # Chalice types it as a dictionary
     return int(context.get_remaining_time_in_millis())
 
 
@@ -90,6 +90,6 @@ def _prepare(handler: str) -> None:
 
 
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
-    # While a function starts it has the most CPU, and settings that cannot work are told before any request.
+    # A starting function has the most CPU, and invalid settings are reported before any request.
     trace_recorder()
     _prepare(os.environ.get("_HANDLER", ""))

@@ -3,45 +3,46 @@
 RunlakeError
  ├─ InvalidInputError          fix the input
  │   ├─ InvalidNameError         an FQN or a run id that cannot be stored
- │   ├─ InvalidBatchError        a body that is no batch of log lines
+ │   ├─ InvalidBatchError        a body that is not a batch of log lines
  │   ├─ BatchTooLargeError       a body over the limit, packed or unpacked
- │   ├─ InvalidEventError        an event that lacks what is mandatory, or has what cannot be stored
- │   ├─ RequestRefusedError      another system refuses a request for what is in it
- │   ├─ InvalidMetadataError     a file's metadata document that does not hold
+ │   ├─ InvalidEventError        an event that lacks a mandatory field, or has a value that cannot be stored
+ │   ├─ RequestRefusedError      another system rejects the content of a request
+ │   ├─ InvalidMetadataError     an invalid metadata document of a file
  │   ├─ UploadTooLargeError      a file over the limit of presigned uploads
- │   ├─ InvalidTimeError         a text or number that is no moment of the years 1 to 9999
- │   ├─ InvalidCursorError       a cursor that was not made here, or for another query
- │   ├─ TooManyNamesError        wildcards that stand for more names than one request can ask for
+ │   ├─ InvalidTimeError         a text or number that is not a time of the years 1 to 9999
+ │   ├─ InvalidCursorError       a cursor of another installation, or of another query
+ │   ├─ TooManyNamesError        wildcards that match more names than one request may query
  │   └─ InvalidConfigurationError  a setting that cannot work
  │       └─ FormatUnavailableError   files of a format whose library is not installed here
- ├─ AccessError                show who you are, or ask for the permission
+ ├─ AccessError                authenticate, or request the permission
  │   ├─ UnauthenticatedError     no credentials, or invalid ones (401)
- │   │   └─ DeniedPrincipalError   valid credentials that the policy's deny list names (401)
- │   └─ ForbiddenError           a principal that may not do this (403)
- ├─ ConflictError              the state says no
+ │   │   └─ DeniedPrincipalError   valid credentials on the policy's deny list (401)
+ │   └─ ForbiddenError           a principal without the permission (403)
+ ├─ ConflictError              the present state does not allow the request
  │   ├─ RunClosedError           an append to a run that was closed
- │   ├─ AttemptTakenError        the start of an attempt whose number another start has
+ │   ├─ AttemptTakenError        the start of an attempt whose number belongs to another start
  │   └─ NotChangeableError       a file that only its source may change, such as a run's log
  ├─ StoreConditionError        refresh and retry
  │   ├─ PreconditionFailedError  a conditional write whose condition is false (412)
  │   ├─ WriteConflictError       a conditional write that raced another one (409)
  │   ├─ ObjectNotFoundError      no such object, or no such upload (404)
- │   └─ SnapshotChangedError     objects of a run changed between two requests that belong together
+ │   └─ SnapshotChangedError     objects of a run changed between two requests of one operation
  │       └─ MissingSegmentError    a segment is missing: moved by a concurrent compaction, or lost
  ├─ RangeNotSatisfiableError   a range that starts at or after the object's end (416)
  ├─ UnavailableError           retry later
- │   ├─ StoreUnavailableError    the store answered with an error, or throttled: nothing was done
- │   ├─ IdentityUnavailableError the issuer's keys or the policy cannot be read: nobody can be let in now
- │   ├─ TargetUnavailableError   another system that events go to did not take them now
- │   ├─ OutcomeUnknownError      the answer was lost: the write may have been applied
- │   └─ DeadlineExceededError    there is no time left to finish; what was begun can be repeated
- ├─ LeaseError                 stop the work: the partition is not ours, nothing more of it may be written
- │   ├─ PartitionNotFoundError   the partition is gone
- │   ├─ PartitionNotOwnedError   another has it, or the lease was not renewed in time
- │   └─ PartitionUpdateError     it is still ours, but the store does not take what is to be written
+ │   ├─ StoreUnavailableError    the store returned an error, or throttled: nothing was done
+ │   │   └─ RewrittenError          the object was replaced while it was read: read it again
+ │   ├─ IdentityUnavailableError the issuer's keys or the policy cannot be read: no request can be authenticated now
+ │   ├─ TargetUnavailableError   a target of events did not accept them now
+ │   ├─ OutcomeUnknownError      the response was lost: the write may have been applied
+ │   └─ DeadlineExceededError    there is no time left; the work can be repeated
+ ├─ LeaseError                 stop the work: this worker does not own the partition and must not write for it
+ │   ├─ PartitionNotFoundError   the partition does not exist
+ │   ├─ PartitionNotOwnedError   another worker owns it, or the lease was not renewed in time
+ │   └─ PartitionUpdateError     this worker still owns it, but the store rejects the update
  ├─ NotInitializedError        a coordinator that was not initialized, or was shut down
  ├─ DamagedLogError            stored data contradicts itself
- └─ DamagedPartitionError      an item of coordination that cannot be read: mend it or remove it by hand
+ └─ DamagedPartitionError      an item of coordination that cannot be read: repair it or remove it by hand
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class RunlakeError(Exception):
 
 
 class InvalidInputError(RunlakeError):
-    """The caller sent something that can never work."""
+    """The caller sent a request that can never succeed."""
 
 
 class InvalidNameError(InvalidInputError):
@@ -60,7 +61,7 @@ class InvalidNameError(InvalidInputError):
 
 
 class InvalidBatchError(InvalidInputError):
-    """A body that is no batch of log lines."""
+    """A body that is not a batch of log lines."""
 
 
 class BatchTooLargeError(InvalidInputError):
@@ -68,15 +69,15 @@ class BatchTooLargeError(InvalidInputError):
 
 
 class InvalidEventError(InvalidInputError):
-    """An event that lacks what is mandatory, or has what cannot be stored."""
+    """An event that lacks a mandatory field, or has a value that cannot be stored."""
 
 
 class RequestRefusedError(InvalidInputError):
-    """Another system refuses a request for what is in it: nothing was taken. In parts it may be."""
+    """Another system rejects the content of a request and stored nothing. It may accept the content in smaller requests."""
 
 
 class InvalidMetadataError(InvalidInputError):
-    """A file's metadata document that does not hold. Nothing of the file is listed."""
+    """An invalid metadata document of a file. The file is not listed."""
 
 
 class UploadTooLargeError(InvalidInputError):
@@ -84,15 +85,15 @@ class UploadTooLargeError(InvalidInputError):
 
 
 class InvalidTimeError(InvalidInputError):
-    """A text or number that is no moment of the years 1 to 9999."""
+    """A text or number that is not a time of the years 1 to 9999."""
 
 
 class InvalidCursorError(InvalidInputError):
-    """A cursor that was not made here, or for another query."""
+    """A cursor of another installation, or of another query."""
 
 
 class TooManyNamesError(InvalidInputError):
-    """Wildcards that stand for more names than one request can ask for."""
+    """Wildcards that match more names than one request may query."""
 
 
 class InvalidConfigurationError(InvalidInputError):
@@ -100,19 +101,19 @@ class InvalidConfigurationError(InvalidInputError):
 
 
 class FormatUnavailableError(InvalidConfigurationError):
-    """A format whose library is not installed here. Its files may be intact: read them where the library is."""
+    """A format whose library is not installed. Its files may be intact: read them where the library is installed."""
 
 
 class AccessError(RunlakeError):
-    """Nothing was looked at or done: whoever asks has to show who they are, or to be allowed to."""
+    """The request was refused before anything was read or written: the caller must authenticate, or needs a permission."""
 
 
 class UnauthenticatedError(AccessError):
-    """No credentials, or such as do not hold. The message never has any part of them."""
+    """Missing or invalid credentials. The message never contains any part of them."""
 
 
 class DeniedPrincipalError(UnauthenticatedError):
-    """Valid credentials of a principal, or with an id, that the policy denies. Both are for the audit line, and not in the message."""
+    """Valid credentials whose principal or token id the policy denies. Both are for the audit line, and not in the message."""
 
     def __init__(self, message: str, principal: str, token_id: str) -> None:
         super().__init__(message)
@@ -120,11 +121,11 @@ class DeniedPrincipalError(UnauthenticatedError):
 
 
 class ForbiddenError(AccessError):
-    """A principal that may not do this. Decided by names alone, so it does not tell whether the thing exists."""
+    """A principal without the permission. Decided by names alone, so it does not reveal whether the resource exists."""
 
 
 class ConflictError(RunlakeError):
-    """The request is well formed, and the present state refuses it."""
+    """A well-formed request that the present state does not allow."""
 
 
 class RunClosedError(ConflictError):
@@ -132,7 +133,7 @@ class RunClosedError(ConflictError):
 
 
 class AttemptTakenError(ConflictError):
-    """The start of an attempt whose number another start has. Nothing was stored."""
+    """The start of an attempt whose number belongs to another start. Nothing was stored."""
 
 
 class NotChangeableError(ConflictError):
@@ -140,7 +141,7 @@ class NotChangeableError(ConflictError):
 
 
 class StoreConditionError(RunlakeError):
-    """The store is well, and its state is not what the call assumed: look again, then decide."""
+    """The store works, and its state is not the one that the call assumed: read it again, then decide."""
 
 
 class PreconditionFailedError(StoreConditionError):
@@ -156,11 +157,11 @@ class ObjectNotFoundError(StoreConditionError):
 
 
 class SnapshotChangedError(StoreConditionError):
-    """Objects of a run changed between two requests that belong together. Nothing was done: repeat all of them."""
+    """Objects of a run changed between two requests of one operation. Nothing was done: repeat all of them."""
 
 
 class MissingSegmentError(SnapshotChangedError):
-    """A segment that was listed, or whose neighbors were, is missing. A concurrent compaction moved it, or it is lost: if a repetition
+    """A segment is missing that was listed, or lies between two that were. A concurrent compaction moved it, or it is lost: if a repetition
     misses the same segment, it is lost (see ``conflicts.retry_on_change``)."""
 
 
@@ -169,23 +170,23 @@ class RangeNotSatisfiableError(RunlakeError):
 
 
 class UnavailableError(RunlakeError):
-    """Trouble of ours, not of the caller: the same call can succeed later."""
+    """A failure of the service, not of the caller: the same call can succeed later."""
 
 
 class StoreUnavailableError(UnavailableError):
-    """The store answered with an error, or throttled: nothing was done."""
+    """The store returned an error, or throttled: nothing was done."""
 
 
 class RewrittenError(StoreUnavailableError):
-    """An object became another one while it was read: what it is now can be read at once."""
+    """An object was replaced while it was read: the new version can be read at once."""
 
 
 class IdentityUnavailableError(UnavailableError):
-    """The issuer's keys or the policy cannot be read, and what was read before is too old: nobody can be let in now."""
+    """The issuer's keys or the policy cannot be read, and the cached values are too old: no request can be authenticated now."""
 
 
 class TargetUnavailableError(UnavailableError):
-    """Another system that events go to did not take them now. ``retry_after_s``: how long it asks to be left alone."""
+    """A target of events did not accept them now. ``retry_after_s``: the wait that the target asks for."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -193,11 +194,11 @@ class TargetUnavailableError(UnavailableError):
 
 
 class OutcomeUnknownError(UnavailableError):
-    """The answer was lost: the write may or may not have been applied. Every write here can be repeated."""
+    """The response was lost: the write may or may not have been applied. Every write of this project can be repeated."""
 
 
 class DeadlineExceededError(UnavailableError):
-    """There is no time left to finish. What was begun is repeatable and goes on next time."""
+    """There is no time left. The work can be repeated, and the next invocation continues it."""
 
 
 class DamagedLogError(RunlakeError):
@@ -205,19 +206,19 @@ class DamagedLogError(RunlakeError):
 
 
 class LeaseError(RunlakeError):
-    """A lease does not hold (any more): stop the work that was done under it."""
+    """A lease is not valid, or no longer: stop the work under it."""
 
 
 class PartitionNotFoundError(LeaseError):
-    """No such partition: it was removed, or its time to live ended."""
+    """The partition does not exist: it was removed, or its time to live ended."""
 
 
 class PartitionNotOwnedError(LeaseError):
-    """The partition is another's, or the lease was not renewed in time. What was written under it before still counts."""
+    """Another worker owns the partition, or the lease was not renewed in time. Earlier writes under the lease still count."""
 
 
 class PartitionUpdateError(LeaseError):
-    """The partition is still ours, and the update was refused: its state is too large, or somebody keeps changing the item."""
+    """This worker still owns the partition, and the store rejected the update: the state is too large, or the item keeps changing."""
 
 
 class NotInitializedError(RunlakeError):
@@ -225,4 +226,4 @@ class NotInitializedError(RunlakeError):
 
 
 class DamagedPartitionError(RunlakeError):
-    """An item of coordination that cannot be read: an attribute is missing or of another form."""
+    """An item of coordination that cannot be read: an attribute is missing or malformed."""

@@ -1,8 +1,8 @@
-"""Logs, metrics and traces, in one place.
+"""Logs, metrics and traces.
 
-One invocation prints a line of metrics (CloudWatch EMF) that also says what was done and for whom: an access log and its figures
-share their bytes. (A metric with more than a hundred values makes further lines, which do not say it.) Metric names are the seed's
-(``om_streamable_logs_…``), dimension ``service``. The logger speaks of trouble.
+An invocation prints one line of metrics (CloudWatch EMF) that is its access log as well: its metadata name the operation and the caller. (A
+metric with more than a hundred values makes further lines, without the metadata.) Metric names are the seed's (``om_streamable_logs_…``),
+dimension ``service``. The logger reports failures.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PIPELINE_DEAD_LETTERS = "runlake_pipeline_dead_letters"
 PIPELINE_HANDLERS_OFF = "runlake_pipeline_handlers_off"
 PIPELINES_FAILED = "runlake_pipelines_failed"
 MASKED_SECRETS = _PREFIX + "masked_secrets"
-"""Of all shapes; ``record_masked`` counts each shape too."""
+"""The sum over all shapes; ``record_masked`` also counts each shape."""
 
 _UNITS = {
     LOG_SHIPMENT_MS: MetricUnit.Milliseconds,
@@ -69,13 +69,13 @@ _redact: Callable[[str], str] | None = None
 
 
 def redact_with(redact: Callable[[str], str] | None) -> None:
-    """Mask secrets in whatever this process says from now on: log lines, notes beside metrics, ``redacted``. None: nothing is masked."""
+    """Mask secrets in the output of this process from now on: log lines, metadata of metrics, ``redacted``. None: no masking."""
     global _redact
     _redact = redact
 
 
 def redacted(text: str) -> str:
-    """A text of a caller's, for an answer or a log line: without the secrets that are configured."""
+    """A caller's text for a response or a log line, with configured secrets masked."""
     return _redact(text) if _redact else text
 
 
@@ -95,27 +95,27 @@ _service = os.environ.get("POWERTOOLS_SERVICE_NAME") or SERVICE
 logger = Logger(service=_service, json_serializer=_log_line)
 _decisions = Logger(
     service=f"{_service}-access", level="INFO", json_serializer=_log_line
-)  # a logger of its own: written whatever POWERTOOLS_LOG_LEVEL says
+)  # a separate logger: written at any POWERTOOLS_LOG_LEVEL
 metrics = Metrics(namespace=os.environ.get("POWERTOOLS_METRICS_NAMESPACE") or NAMESPACE, service=_service)
 _metrics_lock = Lock()
 Answer = TypeVar("Answer")
 
 
 def record(name: str, value: float) -> None:
-    """Add one value to this invocation's metrics. Any thread may."""
+    """Add one value to this invocation's metrics. Thread-safe."""
     with _metrics_lock:
         metrics.add_metric(name=name, unit=_UNITS.get(name, MetricUnit.Count), value=round(value, 3))
 
 
 def record_masked(counts: Mapping[str, int]) -> None:
-    """Secrets that were masked, by shape: their sum, and each under ``…_masked_secrets_jwt``."""
+    """Record masked secrets by shape: their sum, and each shape under a name such as ``…_masked_secrets_jwt``."""
     for shape, count in counts.items():
         record(MASKED_SECRETS, count)
         record(f"{MASKED_SECRETS}_{shape.replace('-', '_')}", count)
 
 
 def note(**facts: Any) -> None:
-    """Say what this invocation is about: printed beside its metrics."""
+    """Add metadata to this invocation's line of metrics."""
     with _metrics_lock:
         for name, value in facts.items():
             metrics.add_metadata(name, _redacted_document(value) if _redact else value)
@@ -132,8 +132,8 @@ def report_decision(
     caller: Mapping[str, str] | None = None,
     count: int = 1,
 ) -> None:
-    """Write one audit line: who asked for what, and what was decided. ``caller``: further facts, such as the source address. Never any part
-    of credentials. ``count``: decisions that the line stands for."""
+    """Write one audit line: principal, action, resource and decision. ``caller``: further facts, such as the source address. Never any part
+    of credentials. ``count``: the number of decisions that the line summarizes."""
     if not allowed:
         record(ACCESS_REFUSED, count)
     outcome = "allowed" if allowed else "refused"
@@ -142,17 +142,17 @@ def report_decision(
 
 
 def report_stale_identity(error: UnavailableError) -> None:
-    """Say that the issuer's keys or the policy could not be read anew."""
-    logger.warning("who may do what could not be read anew", extra={"error": str(error)})
+    """Log that the issuer's keys or the policy could not be refreshed."""
+    logger.warning("could not refresh the issuer's keys or the policy", extra={"error": str(error)})
 
 
 @contextmanager
 def invocation(operation: str, context: Any) -> Iterator[None]:
-    """One call of a function. Its metrics and notes are printed at its end, good or bad; its logs carry its request id."""
+    """One invocation of a function. Its metrics and metadata are printed at its end, also after an error; its log lines carry its request id."""
     facts = {"operation": operation, "request_id": getattr(context, "aws_request_id", None)}
     logger.append_keys(**facts)
     _decisions.append_keys(**facts)
-    # Said at the start too: a metric of more than a hundred values is printed before the end.
+    # Also at the start: a metric with more than a hundred values is printed before the end.
     note(**facts)
     started_s = time.perf_counter()
     try:
@@ -171,7 +171,7 @@ def _flush() -> None:
 
 
 def span(name: str) -> AbstractContextManager[Any]:
-    """A part of the invocation's trace, if it is traced."""
+    """A subsegment of the invocation's trace; without tracing a null context."""
     recorder = trace_recorder()
     span_: AbstractContextManager[Any] = recorder.in_subsegment(name=f"## {name}") if recorder else nullcontext()
     return span_
@@ -179,7 +179,7 @@ def span(name: str) -> AbstractContextManager[Any]:
 
 @cache
 def trace_recorder() -> Any | None:
-    """X-Ray's recorder, and botocore's calls traced, where a daemon listens; None elsewhere, and then nothing of it is imported."""
+    """X-Ray's recorder, with botocore patched, where a daemon listens; elsewhere None, and the library is not imported."""
     if "AWS_XRAY_DAEMON_ADDRESS" not in os.environ:
         return None
     from aws_lambda_powertools.tracing import Tracer
@@ -189,7 +189,7 @@ def trace_recorder() -> Any | None:
 
 
 class ObservedStore(ObjectStore):
-    """A store whose calls are measured: latency of reads and writes, errors. Conditions that are false are answers, not errors."""
+    """A store that records metrics of its calls: latency of reads and writes, errors. A false condition is not an error."""
 
     def __init__(self, inner: ObjectStore) -> None:
         self._inner = inner

@@ -1,7 +1,7 @@
-"""The small interfaces that the cores stand on. Adapters: ``chalicelib.aws`` (boto3) and ``chalicelib.memory``.
+"""The interfaces between the core packages and storage. Adapters: ``chalicelib.aws`` (boto3) and ``chalicelib.memory``.
 
-Errors that every implementation raises: ``StoreUnavailableError`` (nothing was done) and ``OutcomeUnknownError`` (a write whose
-answer was lost); the others are named at the call.
+Every implementation raises ``StoreUnavailableError`` (nothing was done) and ``OutcomeUnknownError`` (a write whose response was lost);
+each method documents its further errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chalicelib.errors import UnavailableError
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What HEAD tells of an object. ``etag`` without quotes; ``last_modified_ms`` since the epoch, by the store's clock."""
+    """An object's properties, as HEAD returns them. ``etag`` without quotes; ``last_modified_ms`` since the epoch, by the store's clock."""
 
     key: str
     size: int
@@ -27,7 +27,7 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An object, or a range of it, with its bytes. ``info.size`` is the size of the whole object."""
+    """The bytes of an object, or of a range. ``info.size`` is the size of the whole object."""
 
     info: ObjectInfo
     body: bytes
@@ -35,7 +35,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class ListedObject:
-    """One row of a listing: no metadata, that takes a HEAD."""
+    """One entry of a listing, without metadata, which requires a HEAD."""
 
     key: str
     size: int
@@ -45,7 +45,7 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of a listing in ascending order of key (UTF-8 bytes). ``truncated``: there is more after the last key."""
+    """One page of a listing in ascending order of key (UTF-8 bytes). ``truncated``: more keys follow the last one."""
 
     objects: Sequence[ListedObject]
     truncated: bool
@@ -53,8 +53,8 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """One page of what stands under a prefix, up to the next slash: ``names`` without the prefix and the slash, each once, ascending.
-    ``start_after``: the key behind which the next page begins, None at the end."""
+    """One page of the common prefixes under a prefix: ``names`` without the prefix and the slash, unique, ascending. ``start_after``: the key
+    after which the next page begins, None at the end."""
 
     names: Sequence[str]
     start_after: str | None
@@ -71,7 +71,7 @@ class PutOptions:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must hold of the key for a write to be applied: nothing there, or exactly this ETag. Else: ``PreconditionFailedError``."""
+    """The condition of a write: no object under the key, or exactly this ETag. If it is false: ``PreconditionFailedError``."""
 
     if_none_match: bool = False
     if_match: str | None = None
@@ -86,7 +86,7 @@ class SignedRequest:
 
 
 def after_folder(folder: str) -> str:
-    """The key that every key of a folder (with its slash) sorts before, and every later one behind: the letter after the slash."""
+    """The least key after all keys of a folder (a prefix with its slash): the slash becomes the next character."""
     return folder.removesuffix("/") + chr(ord("/") + 1)
 
 
@@ -98,7 +98,7 @@ class ObjectStore(Protocol):
     """One bucket of S3. Reads after writes are strongly consistent, listings too. Encryption is the adapter's, on every write."""
 
     def put(self, key: str, body: bytes, options: PutOptions, condition: Condition = ANY) -> str:
-        """Store an object whole; the answer is its ETag. Raises PreconditionFailedError, WriteConflictError (repeat it)."""
+        """Store an object in one request. Returns its ETag. Raises PreconditionFailedError, WriteConflictError (repeat it)."""
 
     def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
         """Read bytes [start, end) (``end`` past the object's end is cut), or all. Raises ObjectNotFoundError,
@@ -111,53 +111,53 @@ class ObjectStore(Protocol):
         """Keys under ``prefix`` that sort after ``start_after``, at most ``limit`` (and 1,000)."""
 
     def list_folders(self, prefix: str, *, start_after: str = "", limit: int = 1000) -> Folders:
-        """Which folders under ``prefix`` (it need not end in a slash) have a key after ``start_after``. One request, however many keys
-        there are; objects beside the folders count among the ``limit`` (and 1,000), and are not answered."""
+        """Folders under ``prefix`` (which need not end in a slash) with a key after ``start_after``. One request for any number of
+        keys; objects directly under the prefix count towards ``limit`` (and 1,000) and are not returned."""
 
     def delete(self, key: str, *, if_match: str | None = None) -> None:
-        """Remove a key; none there is a success, also with ``if_match`` (S3 answers 404 or 412 then: both mean gone or
-        changed). Raises PreconditionFailedError when another version is there."""
+        """Delete a key; a missing object is a success, also with ``if_match`` (S3 returns 404 or 412 then: both mean deleted or changed).
+        Raises PreconditionFailedError if the object has another version."""
 
     def delete_many(self, keys: Sequence[str]) -> None:
-        """Remove up to 1,000 keys in one request."""
+        """Delete up to 1,000 keys in one request."""
 
     def create_multipart(self, key: str, options: PutOptions) -> str:
-        """Begin an upload in parts; the answer is its id."""
+        """Begin a multipart upload. Returns its id."""
 
     def upload_part(self, key: str, upload_id: str, number: int, body: bytes) -> str:
-        """Send part ``number`` (1 to 10,000; 5 MiB to 5 GiB, the last may be smaller); the answer is its ETag.
-        Raises ObjectNotFoundError when the upload is gone."""
+        """Upload part ``number`` (1 to 10,000; 5 MiB to 5 GiB, the last may be smaller). Returns its ETag. Raises ObjectNotFoundError if the
+        upload does not exist."""
 
     def copy_part(self, key: str, upload_id: str, number: int, source: str, start: int, end: int, *, if_match: str) -> str:
-        """Make part ``number`` of bytes [start, end) of ``source``, server-side. The source must be larger than 5 MiB.
-        Raises PreconditionFailedError when the source's ETag differs, ObjectNotFoundError when it is gone."""
+        """Copy bytes [start, end) of ``source`` to part ``number``, server-side. The source must be larger than 5 MiB. Raises
+        PreconditionFailedError if the source's ETag differs, ObjectNotFoundError if it does not exist."""
 
     def complete_multipart(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], condition: Condition = ANY) -> str:
-        """Publish the parts as one object; the answer is its ETag. Raises PreconditionFailedError, WriteConflictError
-        (start the upload over), ObjectNotFoundError (no such upload: aborted, or completed by a call whose answer was lost)."""
+        """Publish the parts as one object. Returns its ETag. Raises PreconditionFailedError, WriteConflictError
+        (start the upload over), ObjectNotFoundError (no such upload: aborted, or completed by a call whose response was lost)."""
 
     def abort_multipart(self, key: str, upload_id: str) -> None:
-        """Give the parts up; an upload that is gone is a success."""
+        """Delete the parts; an upload that does not exist is a success."""
 
     def presign_get(self, key: str, *, expires_s: int, content_type: str, filename: str = "", content_encoding: str = "") -> str:
-        """A URL that anyone may GET for ``expires_s`` seconds; with ``filename`` it is answered as an attachment. No request."""
+        """A URL that anyone may GET for ``expires_s`` seconds; with ``filename`` S3 returns an attachment. Makes no request."""
 
     def presign_put(self, key: str, size: int, metadata: Mapping[str, str], *, expires_s: int) -> SignedRequest:
-        """What anyone may send once to store an object of exactly ``size`` bytes, if there is none yet. No request."""
+        """A PUT that anyone may send to store an object of exactly ``size`` bytes if none exists. Makes no request."""
 
     def presign_part(self, key: str, upload_id: str, number: int, size: int, *, expires_s: int) -> str:
-        """A URL that anyone may PUT part ``number`` to, of exactly ``size`` bytes. No request."""
+        """A URL to which anyone may PUT part ``number``, of exactly ``size`` bytes. Makes no request."""
 
     def presign_complete(self, key: str, upload_id: str, *, expires_s: int) -> str:
-        """A URL that anyone may POST the list of parts to (S3's XML). No request."""
+        """A URL to which anyone may POST the list of parts (S3's XML). Makes no request."""
 
     def presign_abort(self, key: str, upload_id: str, *, expires_s: int) -> str:
-        """A URL that anyone may send DELETE to, to give an upload up. No request."""
+        """A URL to which anyone may send DELETE to abort an upload. Makes no request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Which log: the pipeline's fully qualified name and the run's id, as the connector gave them."""
+    """The identity of a log: the pipeline's fully qualified name and the run's id, as the connector sent them."""
 
     fqn: str
     run_id: str
@@ -165,9 +165,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """The start of a run. ``start_id``: of the process that started it. ``first_run_id``: the run id that it was started under, that is
-    attempt 1. ``started_ms``: when the command began; ``registered_ms``: when the start was stored. Both by the function's clock.
-    ``heartbeat_s``: the client promises a heartbeat so long after its last batch; 0: none."""
+    """The start of a run. ``start_id``: identifies the process that started the run. ``first_run_id``: the run id of attempt 1.
+    ``started_ms``: when the command began; ``registered_ms``: when the start was stored; both by the function's clock. ``heartbeat_s``: the
+    longest time after its last batch until the client sends a heartbeat; 0: no heartbeats."""
 
     start_id: str
     first_run_id: str
@@ -181,17 +181,17 @@ class RunStart:
 
 SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN = "succeeded", "failed", "cancelled", "lost", "unknown"
 STATED_OUTCOMES = (SUCCEEDED, FAILED, CANCELLED)
-"""What a client or a record may say of the end of a run."""
+"""Outcomes that a client or a record may report."""
 EXIT_CODES = range(-(2**31), 2**32)
-"""Of any operating system."""
+"""Exit codes of any operating system."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended, as its client reports it with the close. ``outcome``: "succeeded", "failed" or "cancelled"; of a run that the sweep
-    ended also "lost", and "unknown" if nobody was to close it. Why it failed, each empty or
-    None where it does not apply: ``exit_code``, ``signal`` (a name, as SIGKILL), ``exception`` (a line), ``step`` (its id). ``lost_lines``:
-    lines that the client could not store. ``last_sign_ms``: of a run that the sweep ended, its last line, heartbeat or start; 0: not known."""
+    """The end of a run, as its client reports it with the close. ``outcome``: "succeeded", "failed" or "cancelled"; if the sweep ended the
+    run also "lost", or "unknown" if no client was to close it. Causes of a failure, empty or None if not applicable: ``exit_code``,
+    ``signal`` (a name such as SIGKILL), ``exception`` (a line), ``step`` (its id). ``lost_lines``: lines that the client could not store.
+    ``last_sign_ms``: time of the last line, heartbeat or start if the sweep ended the run; 0: not known."""
 
     outcome: str
     exit_code: int | None = None
@@ -203,24 +203,24 @@ class RunEnd:
 
 
 KEYED_SESSION = "k-"
-"""How the session of a batch with an Idempotency-Key begins."""
+"""Prefix of the session of a batch with an Idempotency-Key."""
 LINES, ARRIVAL = "lines", "arrival"
-"""Clocks: what lines state themselves, and when they were stored."""
+"""Clocks: the timestamps in lines, and the time of storage."""
 EVENT_ROWS = "event#"
-"""How rows of events begin, which stand beside those of a run's segments."""
+"""Prefix of rows of events, in the same partition as the rows of a run's segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """Where a segment stands in its run's log. Written on the segment as user metadata, indexed in the catalog.
+    """A segment's place in its run's log. Stored as user metadata of the segment, indexed in the catalog.
 
     ``line`` and ``byte`` are the log's totals before this segment; ``lines`` and ``bytes`` its own size. ``session``, ``base`` (the
-    number its writer presented) and ``digest`` tell a retry from a new batch. ``landmarks`` are (line, byte) pairs inside a large
-    segment, relative to its start, so that a page never reads far. ``errors``: its lines that tell of errors, None where nobody counted
-    (versions before did not). ``events``: how many events it is made of, 0: plain text; a segment of events has a companion (decision
-    0022). ``end``: of the seal of a close that reports an outcome; rows of the index leave it out. ``first_ms`` and ``last_ms``: the times
-    of its first and last line that state one themselves, None where none does, or a version before wrote it (decision 0043); shown, and
-    used for nothing else. Times in ms since the epoch, the others by the writer's clock.
+    sequence number in the writer's position) and ``digest`` distinguish a retry from a new batch. ``landmarks`` are (line, byte) pairs
+    inside a large segment, relative to its start; they bound the bytes that a page reads. ``errors``: number of its lines that report an
+    error, None if not counted (by earlier versions). ``events``: number of its events, 0: plain text; a segment of events has a companion
+    (decision 0022). ``end``: on a seal whose close reported an outcome; rows of the index omit it. ``first_ms`` and ``last_ms``: the first
+    and last timestamp in its lines, None if no line has one or an earlier version wrote the segment (decision 0043); for display only.
+    Times in ms since the epoch; ``appended_ms`` is by the writer's clock.
     """
 
     sequence: int
@@ -245,65 +245,65 @@ class SegmentEntry:
 
     @property
     def clock(self) -> str:
-        """``LINES`` where its lines state their times, else ``ARRIVAL``."""
+        """``LINES`` if its lines have timestamps, else ``ARRIVAL``."""
         return ARRIVAL if self.last_ms is None else LINES
 
     @property
     def time_range_ms(self) -> tuple[int, int]:
-        """The times of its first and last line, by ``clock``."""
+        """The first and last time of its lines, by ``clock``."""
         if self.first_ms is None or self.last_ms is None:
             return self.appended_ms, self.appended_ms
         return self.first_ms, self.last_ms
 
     @property
     def is_keyed(self) -> bool:
-        """Whether its writer sent an Idempotency-Key: its session is made from the key."""
+        """Whether its writer sent an Idempotency-Key, from which its session is derived."""
         return self.session.startswith(KEYED_SESSION)
 
     @property
     def end_line(self) -> int:
-        """The log's lines up to and with this segment."""
+        """Lines of the log up to and including this segment."""
         return self.line + self.lines
 
     @property
     def end_byte(self) -> int:
-        """The log's bytes up to and with this segment."""
+        """Bytes of the log up to and including this segment."""
         return self.byte + self.bytes
 
 
 class SegmentIndex(Protocol):
-    """The catalog's rows of a run's segments, in log order. An index: it may lag behind S3 or be lost; it never runs ahead.
+    """The catalog's rows of a run's segments, in log order. It may lag behind S3 or be lost; it is never ahead.
 
-    Compaction writes the rows of what it compacts before it commits, so below ``partial.txt`` none is missing.
+    Compaction writes the rows of the segments that it compacts before it commits, so no row of a segment in ``partial.txt`` is missing.
     """
 
     def put(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
-        """Write rows; the same row again is a no-op."""
+        """Write rows. Idempotent."""
 
     def last(self, run: Run) -> SegmentEntry | None:
         """The row with the highest number. One request."""
 
     def at_line(self, run: Run, line: int) -> SegmentEntry | None:
-        """The last row that begins at or before ``line``. One request."""
+        """The last row whose segment begins at or before ``line``. One request."""
 
     def rows_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[SegmentEntry]:
-        """Up to ``limit`` rows in log order from (``line``, ``sequence``) on, that one included."""
+        """Up to ``limit`` rows in log order, from (``line``, ``sequence``) inclusive."""
 
     def positions_from(self, run: Run, line: int, sequence: int, limit: int) -> Sequence[tuple[int, int]]:
-        """``rows_from`` of which nothing but (first line, number) is needed: as many requests, a fraction of the bytes."""
+        """As ``rows_from``, but only (first line, sequence) of each: the same number of requests, a fraction of the bytes."""
 
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
-        """The row of a batch that was sent with an Idempotency-Key: its session is made from the key. One request."""
+        """The row of a batch with an Idempotency-Key, by the session that is derived from the key. One request."""
 
 
 class Clock(Protocol):
-    """Time, injected so that tests own it."""
+    """Time, injected so that tests control it."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""
 
     def monotonic_s(self) -> float:
-        """Seconds that never go back."""
+        """Seconds of a monotonic clock."""
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -311,33 +311,33 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What subscribers get: at most 256 KiB, with attributes to filter by."""
+    """A message for subscribers: at most 256 KiB, with attributes for filters."""
 
     body: str
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Publisher(Protocol):
-    """A topic that others subscribe to."""
+    """A topic with subscribers."""
 
     def publish(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
-        """Send messages, and tell of each what went wrong. One request for ten, as far as they fit into 256 KiB together."""
+        """Send messages. Returns each one's error or None. One request per ten messages that fit into 256 KiB together."""
 
 
 class Workers(Protocol):
-    """More of the function that asks, beside it."""
+    """Further invocations of the calling function."""
 
     def start(self, number: int) -> None:
-        """Start another one, which is told its number; it works by itself. Raises UnavailableError."""
+        """Start another invocation asynchronously, with its number. Raises UnavailableError."""
 
 
 Row = Mapping[str, Any]
-"""A row of a table: texts, whole numbers, decimals, booleans, None, lists and maps of these. Its key attributes are among them."""
+"""A row of a table, including its key attributes. Values: texts, integers, decimals, booleans, None, and lists and maps of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Which row: the table's logical name, the partition, and the sort key (empty where the table has none)."""
+    """The key of a row: the table's logical name, the partition key, and the sort key (empty if the table has none)."""
 
     table: str
     partition: str
@@ -346,8 +346,8 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What must hold of one attribute, reached through maps by its path. ``absent`` takes no value; any other is false of an
-    attribute that is not there."""
+    """A condition on one attribute, whose path may lead through maps. ``absent`` takes no value; any other condition is false if the
+    attribute is absent."""
 
     path: tuple[str, ...]
     is_: Literal["absent", "=", "!=", "<", ">"]
@@ -355,14 +355,14 @@ class Clause:
 
 
 When = tuple[tuple[Clause, ...], ...]
-"""A condition: any of these sets of clauses holds whole. Empty: always."""
+"""A condition: true if all clauses of at least one of these sets are true. Empty: always true."""
 ABSENT_ROW: When = ((Clause(("key",), "absent"),),)
-"""No such row, in a table whose partition key is named ``key``."""
+"""The row does not exist; for a table whose partition key is named ``key``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Write a row whole."""
+    """Write a complete row."""
 
     key: Key
     row: Row
@@ -371,7 +371,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove a row; none there is a success where the condition allows it."""
+    """Delete a row; a missing row is a success if the condition allows it."""
 
     key: Key
     when: When = ()
@@ -379,7 +379,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Write nothing, and hold the others back unless the condition holds."""
+    """Write nothing, and fail the transaction if the condition is false."""
 
     key: Key
     when: When
@@ -392,7 +392,7 @@ MAX_SORT_KEY_BYTES = 1024
 
 
 def is_sort_key(text: object) -> bool:
-    """Whether a table could hold this value as a sort key: it refuses a request with any other, so no key of a row is one."""
+    """Whether a table accepts this value as a sort key; it rejects a request with any other value."""
     return isinstance(text, str) and 0 < len(text.encode(errors="replace")) <= MAX_SORT_KEY_BYTES and _is_utf8(text)
 
 
@@ -401,10 +401,10 @@ def _is_utf8(text: str) -> bool:
 
 
 class Database(Protocol):
-    """Tables of rows, by key. Reads see every write that was answered before them."""
+    """Tables of rows, by key. Reads are strongly consistent."""
 
     def get_many(self, keys: Sequence[Key]) -> Mapping[Key, Row]:
-        """The rows that are there. One request for 100 keys."""
+        """The rows that exist. One request per 100 keys."""
 
     def query(
         self,
@@ -417,12 +417,12 @@ class Database(Protocol):
         newest_first: bool = False,
         only: str | None = None,
     ) -> tuple[Sequence[Row], bool]:
-        """Rows of a partition with ``first`` <= sort key <= ``last`` (None: no bound), in order of it, or against it; and whether there
-        may be more. ``only``: the one attribute that is wanted of each. One request, which reads no row that it does not answer."""
+        """Rows of a partition with ``first`` <= sort key <= ``last`` (None: no bound), in ascending or descending order; and whether there
+        may be more. ``only``: the single attribute to return of each row. One request, which reads no row that it does not return."""
 
     def put_many(self, rows: Sequence[Put]) -> None:
-        """Write rows, each by itself and without conditions. One request for 25."""
+        """Write rows independently and without conditions. One request per 25 rows."""
 
     def transact(self, writes: Sequence[Write]) -> None:
-        """All writes or none, at most 100, no two of the same row. Raises PreconditionFailedError when a condition is false,
-        WriteConflictError when another transaction is at one of the rows (read again, then repeat)."""
+        """Apply all writes or none; at most 100, no two of the same row. Raises PreconditionFailedError if a condition is false,
+        WriteConflictError if another transaction writes one of the rows (read again, then repeat)."""

@@ -1,9 +1,9 @@
-"""Settings: environment variables ``RUNLAKE_…``, checked once at start.
+"""Settings: environment variables ``RUNLAKE_…``, validated once at start.
 
-Every field of OpenMetadata's log storage configuration is here under its own name: ``bucketName`` is ``RUNLAKE_BUCKET_NAME``, and
-``RUNLAKE_bucketName`` is read too (upper and lower case do not matter). An empty variable counts as unset.
+Every field of OpenMetadata's log storage configuration keeps its name: ``bucketName`` is ``RUNLAKE_BUCKET_NAME``, or
+``RUNLAKE_bucketName`` (case-insensitive). An empty variable counts as unset.
 
-``python -m chalicelib.settings`` prints ``docs/configuration.md``, which a test compares.
+``python -m chalicelib.settings`` prints ``docs/configuration.md``; a test compares the two.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chalicelib.errors import InvalidConfigurationError
 ENV_PREFIX = "RUNLAKE_"
 MIN_KEY_CHARS = 16
 _MIB = 1024 * 1024
-# The seed's group ``awsConfig`` has names of its own.
+# Names in the seed's group ``awsConfig``.
 _SEED_NAMES = {
     "aws_region": "awsConfig_awsRegion",
     "aws_endpoint_url": "awsConfig_endPointURL",
@@ -58,7 +58,7 @@ def _table(default: str, about: str) -> Any:
 
 
 class Settings(BaseSettings):
-    """What an operator decides. Immutable; see each field's description."""
+    """The operator's settings. Immutable; each field has a description."""
 
     model_config = SettingsConfigDict(
         alias_generator=AliasGenerator(validation_alias=lambda field: AliasChoices(*_variables(field))),
@@ -98,9 +98,7 @@ class Settings(BaseSettings):
         le=36500,
     )
     stream_timeout_minutes: int = _minutes(1440, "A run idle for this long counts as abandoned: the sweep finalizes it.", 525_600)
-    viewer_idle_minutes: int = _minutes(
-        60, "A viewer of the live stream is told that nothing more comes when the run had no line for so long.", 525_600
-    )
+    viewer_idle_minutes: int = _minutes(60, "The live stream ends for its viewers after a run had no line for this long.", 525_600)
     cleanup_interval_minutes: int = _minutes(60, f"How often the sweep runs. {_OF_THE_STACK}", 1440)
     partial_flush_interval_minutes: int = _minutes(
         2, f"How often running runs are compacted into partial.txt. {_OF_THE_STACK}", 1440
@@ -113,24 +111,24 @@ class Settings(BaseSettings):
         le=1 << 40,
     )
     pending_flush_alert_after_failures: int = _setting(
-        10, "Compactions of a run that fail in a row before it is reported.", "1 to 1000", ge=1, le=1000
+        10, "Consecutive failed compactions of a run before it is reported.", "1 to 1000", ge=1, le=1000
     )
     set_aside_after_failures: int = _setting(
         20,
-        "A run whose work fails so often in a row is set aside until somebody asks for another try.",
+        "Consecutive failures after which a run is set aside until an operator requests a retry.",
         "1 to 1000, more than pending_flush_alert_after_failures",
         ge=1,
         le=1000,
     )
     max_workers: int = _setting(
-        8, "Invocations of a schedule that share its work, when one alone would not be done in time.", "1 to 100", ge=1, le=100
+        8, "Invocations of a schedule that share its work if one alone would not finish in time.", "1 to 100", ge=1, le=100
     )
     max_concurrent_streams: int = _setting(
         100, "Runs that one worker works on at once. More than 4 has no further effect.", "1 to 1000", ge=1, le=1000
     )
 
     aws_region: str | None = _setting(
-        None, "Region. Default: what the SDK finds (AWS_REGION).", "a region's name", pattern=r"^[a-z0-9-]{2,32}$"
+        None, "Region. Default: the SDK's (AWS_REGION).", "a region's name", pattern=r"^[a-z0-9-]{2,32}$"
     )
     aws_endpoint_url: str | None = _setting(
         None, "Endpoint of an S3-compatible store.", "an http:// or https:// address", pattern=r"^https?://[^\s/]+/?$"
@@ -143,24 +141,24 @@ class Settings(BaseSettings):
 
     auth: Literal["jwt", "iam", "none"] = _setting(
         "jwt",
-        "How whoever calls the API shows who it is: a token, a signature of AWS (SigV4), or not at all.",
+        "How callers of the API authenticate: by token, by AWS signature (SigV4), or not at all.",
         "jwt (with jwt_issuer, jwt_audience and jwt_jwks_url), iam (with policy_parameter), or none, where AWS is emulated on this machine",
     )
-    jwt_issuer: str | None = _setting(None, "Whose tokens hold: their `iss`, letter by letter.", "any text", max_length=512)
+    jwt_issuer: str | None = _setting(None, "Accepted token issuer; must equal a token's `iss`.", "any text", max_length=512)
     jwt_audience: str | None = _setting(
         None,
-        "For whom tokens are: their `aud` has one of these.",
+        "Accepted audiences; a token's `aud` must contain one of them.",
         "names with commas between; * where the issuer writes no aud",
         max_length=2048,
     )
     jwt_jwks_url: str | None = _setting(
         None,
-        "Where the issuer lists its public keys (JWKS).",
+        "Address of the issuer's public keys (JWKS).",
         "an https:// address, or an http:// one of this machine",
         pattern=r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$",
     )
     jwt_leeway_seconds: int = _setting(
-        60, "How far the issuer's clock may be from ours: for `exp` and `nbf`.", "0 to 300", ge=0, le=300
+        60, "Tolerated difference between the issuer's clock and this one, for `exp` and `nbf`.", "0 to 300", ge=0, le=300
     )
     jwt_max_lifetime_seconds: int = _setting(
         0,
@@ -170,11 +168,11 @@ class Settings(BaseSettings):
         le=31_536_000,
     )
     jwt_claim: str = _setting(
-        "runlake", "The claim that says what its bearer may do: scopes with patterns of names.", "a claim's name", max_length=256
+        "runlake", "The claim with the permissions of a token: scopes with patterns of names.", "a claim's name", max_length=256
     )
     policy_parameter: str | None = _setting(
         None,
-        "Parameter of SSM with the policy: what principals may do. Default: what their tokens say.",
+        "SSM parameter of the policy with the permissions of principals. Default: the permissions in their tokens.",
         "a parameter's name",
         pattern=r"^[A-Za-z0-9_./-]{1,1011}$",
     )
@@ -187,19 +185,17 @@ class Settings(BaseSettings):
         "a bucket's name, another than the logs'",
         pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$",
     )
-    files_table: str = _table("runlake-files", "DynamoDB table of files by day and by work id, as the datalake has it.")
+    files_table: str = _table("runlake-files", "DynamoDB table of files by day and by work id, in the datalake's layout.")
     latest_table: str = _table("runlake-latest", "DynamoDB table of the latest file of each source.")
     listing_table: str = _table("runlake-listing", "DynamoDB table of files in the order of queries.")
     pipeline_files_table: str = _table(
         "runlake-pipeline-files", "DynamoDB table of the files that processing pipelines write, and of generations."
     )
-    objects_table: str = _table("runlake-objects", "DynamoDB table of what the files' rows were made of.")
-    pipelines_table: str = _table(
-        "runlake-pipelines", "DynamoDB table of processing pipelines: where they are, and their switches."
-    )
+    objects_table: str = _table("runlake-objects", "DynamoDB table of the object versions that files' rows were derived from.")
+    pipelines_table: str = _table("runlake-pipelines", "DynamoDB table of processing pipelines: checkpoints and desired states.")
     pipelines_config: str | None = _setting(
         None,
-        "Where the files of processing pipelines are: [pipelines](pipelines.md). Default: the built-in pipeline alone.",
+        "Location of the configuration files of [processing pipelines](pipelines.md). Default: only the built-in pipeline.",
         "a folder, or s3://bucket/prefix in the bucket of the logs or of the archive",
         min_length=1,
         max_length=1024,
@@ -212,22 +208,24 @@ class Settings(BaseSettings):
         max_length=4096,
     )
     pipeline_event_delay_ms: int = _setting(
-        2000, "How long events of running runs are held, to be put in order.", "0 to 3600000 ms", ge=0, le=3_600_000
+        2000, "How long events of running runs are buffered for ordering.", "0 to 3600000 ms", ge=0, le=3_600_000
     )
     pipeline_buffer_bytes: int = _setting(
         0, "The ordering buffer of each pipeline.", "bytes; 0: 70 % of the memory, shared by the pipelines", ge=0, le=1 << 40
     )
     pipeline_checkpoint_interval_ms: int = _setting(
-        10_000, "How often a pipeline stores where it is.", "100 to 3600000 ms", ge=100, le=3_600_000
+        10_000, "How often a pipeline stores its checkpoint.", "100 to 3600000 ms", ge=100, le=3_600_000
     )
-    pipeline_fetch_bytes: int = _setting(_MIB, "What is read of a run at once.", "1024 to 67108864 bytes", ge=1024, le=64 * _MIB)
+    pipeline_fetch_bytes: int = _setting(_MIB, "Bytes per read of a run.", "1024 to 67108864 bytes", ge=1024, le=64 * _MIB)
     pipeline_logger_cache_size: int = _setting(
-        1000, "Names of loggers whose way to handlers is remembered.", "1 to 1000000", ge=1, le=1_000_000
+        1000, "Size of the cache of loggers' handlers, in names.", "1 to 1000000", ge=1, le=1_000_000
     )
-    pipeline_logger_cache_ttl_ms: int = _setting(300_000, "For how long.", "1000 to 86400000 ms", ge=1000, le=86_400_000)
+    pipeline_logger_cache_ttl_ms: int = _setting(
+        300_000, "Lifetime of an entry in the cache of loggers' handlers.", "1000 to 86400000 ms", ge=1000, le=86_400_000
+    )
     source_coordination: Annotated[dict[str, Any], NoDecode] = _setting(
         {},
-        "Where work is shared out, as Data Prepper's `source_coordination`. Default: in memory, for one process.",
+        "Store of source coordination, as Data Prepper's `source_coordination`. Default: in memory, for one process.",
         'JSON: {"partition_prefix": …, "store": {"dynamodb": {"table_name": …, "region": …}}}',
     )
     report_topic_arn: str | None = _setting(
@@ -238,52 +236,52 @@ class Settings(BaseSettings):
     )
     position_keys: SecretStr | None = _setting(
         None,
-        "Secrets that sign positions: the first signs, all verify. The API needs them; schedules and jobs do without.",
+        "Secrets that sign positions: the first signs, all verify. Required by the API, not by schedules and jobs.",
         f"comma-separated, {MIN_KEY_CHARS} or more characters each",
     )
     cursor_keys: SecretStr | None = _setting(
         None,
-        "Secrets that sign and encrypt cursors of lists: the first does, all are accepted. Default: `position_keys`.",
+        "Secrets that sign and encrypt cursors of lists: the first is used, all are accepted. Default: `position_keys`.",
         f"comma-separated, {MIN_KEY_CHARS} or more characters each",
     )
     masking: SecretStr | None = _setting(
         None,
-        "What is masked before a line is stored: [masking](masking.md). Default: nothing.",
+        "Rules of [masking](masking.md) before a line is stored. Default: none.",
         'JSON: [{"fqn": "pattern", "shapes": […], "values": […], "values_from": […]}, …]',
     )
     logging_method: str | None = _setting(
         None,
-        "How Python code writes events: the name of a logging method; over HTTP they go to the run log. Default: what `events` says, "
+        "How Python code writes events: the name of a logging method; over HTTP they go to the run log. Default: the one in `events`, "
         "else the run log.",
-        "runlog, files, or what is installed",
+        "runlog, files, or an installed one",
         pattern=r"^[A-Za-z0-9_.-]{1,100}$",
     )
     log_browser: str | None = _setting(
         None,
-        "Where events are browsed: the name of a log browser. Default: what `events` says, else the run log.",
-        "runlog, files, or what is installed",
+        "Where events are browsed: the name of a log browser. Default: the one in `events`, else the run log.",
+        "runlog, files, or an installed one",
         pattern=r"^[A-Za-z0-9_.-]{1,100}$",
     )
     events: SecretStr | None = _setting(
         None,
-        "Options of methods and browsers, and which runs agents' records belong to: [events](events.md#configuration). Default: none.",
+        "Options of methods and browsers, and the rules that assign agents' records to runs: [events](events.md#configuration). Default: none.",
         "YAML or JSON",
     )
     instance_id: str = _setting(
         "runlake",
-        "The installation, as events' `instanceId` has it.",
+        "Name of the installation: `instanceId` of events.",
         "1 to 200 of A-Z a-z 0-9 . _ : / -",
         pattern=r"^[A-Za-z0-9._:/-]{1,200}$",
     )
     events_lost_after_seconds: int = _setting(
         300,
-        "How long after the last sign of a writer what is missing of its events counts as on its way; then it is lost.",
+        "Seconds after a writer's last sign of life until its missing events count as lost; before, as on their way.",
         "1 to 604800",
         ge=1,
         le=604_800,
     )
     max_expanded_bytes: int = _setting(
-        64 * _MIB, "What a gzip body may expand to.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
+        64 * _MIB, "Largest expanded size of a gzip body.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
     )
 
     @field_validator("source_coordination", mode="before")
@@ -312,7 +310,7 @@ class Settings(BaseSettings):
         return self
 
     def check_auth(self, *, is_emulated: bool) -> None:
-        """Whether callers can be let in as ``auth`` says. Of the API alone: schedules and jobs let nobody in. Raises
+        """Validate the settings of authentication. Only for the API: schedules and jobs authenticate nobody. Raises
         InvalidConfigurationError."""
         if self.auth == "none" and not is_emulated:
             raise InvalidConfigurationError(
@@ -325,12 +323,12 @@ class Settings(BaseSettings):
 
     @property
     def audiences(self) -> tuple[str, ...]:
-        """For whom tokens are; none: whoever."""
+        """Accepted audiences of tokens; empty: any."""
         named = tuple(name.strip() for name in (self.jwt_audience or "").split(",") if name.strip())
         return () if named == ("*",) else named
 
     def check_keys(self) -> None:
-        """Whether positions can be signed. Of the API alone: schedules and jobs hand none out. Raises InvalidConfigurationError."""
+        """Check that positions can be signed. Only for the API: schedules and jobs issue none. Raises InvalidConfigurationError."""
         if not self.position_keys:
             raise InvalidConfigurationError(
                 _message("position_keys", "", _extra(Settings.model_fields["position_keys"])["allowed"])
@@ -338,7 +336,7 @@ class Settings(BaseSettings):
 
     @property
     def signing_keys(self) -> tuple[str, ...]:
-        """Secrets of positions: the first signs. None in processes that hand out no positions."""
+        """Secrets of positions: the first signs. Empty in processes that issue no positions."""
         return _keys(self.position_keys)
 
     @property
@@ -352,7 +350,8 @@ def _keys(value: SecretStr | None) -> tuple[str, ...]:
 
 
 def load() -> Settings:
-    """The environment's settings. Raises InvalidConfigurationError: variable, value and what is allowed, of all that are wrong."""
+    """Read the settings from the environment. Raises InvalidConfigurationError, which lists each invalid variable with its
+    value and the allowed ones."""
     try:
         return Settings()
     except ValidationError as error:

@@ -1,6 +1,6 @@
-"""Everything wired together: the one place that knows which implementation stands behind which port.
+"""Dependency wiring: selects the implementation of each port and builds services.
 
-Nothing is built at import. On Lambda ``app.py`` asks for it while the function starts, when there is the most CPU; elsewhere the
+Nothing is built at import. On Lambda ``app.py`` builds services while the function starts, when it has the most CPU; elsewhere the
 first request does.
 """
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from chalicelib.settings import Settings
 
 COMPACTION, SWEEP = "compaction", "sweep"
-"""Sources of work, as coordination names them."""
+"""Names of the sources of work in coordination."""
 SOURCES = (COMPACTION, SWEEP)
 SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
@@ -59,11 +59,11 @@ _MS_OF_A_DAY = 86_400_000
 
 
 WorkSources = Callable[[str], "tuple[PartitionStore, WorkSource]"]
-"""Where the work of a source is shared out, and under which name. Built when it is asked for: requests of the API seldom do."""
+"""Returns the partition store and the work source for a source's name. Built on first use: few API requests need it."""
 
 
 def in_memory_work_sources() -> WorkSources:
-    """Among the threads of this process."""
+    """Work shared among the threads of this process."""
     from chalicelib.coordination import InMemoryPartitionStore, WorkSource
 
     store = InMemoryPartitionStore()
@@ -72,8 +72,8 @@ def in_memory_work_sources() -> WorkSources:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What the outside world is reached through. Stores are not yet observed; ``publisher`` None: nothing is reported; ``workers`` None:
-    each invocation works alone; ``keys`` and ``policy`` read the issuer's keys and the policy, None: there are none."""
+    """Adapters to external systems. Stores are not wrapped in ``ObservedStore`` yet. ``publisher`` None: no reports; ``workers`` None: each
+    invocation works alone; ``keys`` and ``policy`` read the issuer's keys and the policy, None: not configured."""
 
     store: ObjectStore
     archive_store: ObjectStore
@@ -91,9 +91,9 @@ class Ports:
 
 
 class Services:
-    """What routes and triggers work with. Holds no state of runs: any number of processes may have one.
+    """The services of routes and triggers. Stateless with respect to runs: any number of processes may have an instance.
 
-    Each part is made, and what it is of imported, when it is first asked for: a function pays for what it does. Asking for one that
+    Each service is built, and its modules are imported, on first use, so a function loads only the modules that it uses. A service that the
     settings do not allow raises InvalidConfigurationError."""
 
     def __init__(self, settings: Settings, ports: Ports) -> None:
@@ -107,11 +107,11 @@ class Services:
         )
 
     def over(self, **ports: Any) -> Services:
-        """The same with other ports in place of some."""
+        """A copy with some ports replaced."""
         return Services(self.settings, replace(self.ports, **ports))
 
     def prepare(self, *names: str) -> None:
-        """Make these parts now (``events.log``: a part of a part). Raises InvalidConfigurationError."""
+        """Build these services now (``events.log``: a nested one). Raises InvalidConfigurationError."""
         for name in names:
             attrgetter(name)(self)
 
@@ -126,7 +126,7 @@ class Services:
         return ObservedStore(self.ports.archive_store)
 
     def bucket(self, name: str) -> ObjectStore:
-        """A bucket by its name; "" is that of logs. Raises InvalidInputError for one that is none of ours."""
+        """A bucket by its name; "" is the bucket of logs. Raises InvalidInputError for a bucket that is not configured."""
         if name in ("", self.settings.bucket_name):
             return self.store
         if name == self.settings.archive_bucket_name:
@@ -137,14 +137,14 @@ class Services:
 
     @cached_property
     def layout(self) -> Layout:
-        """Where objects of runs are."""
+        """Object keys of runs."""
         from chalicelib.runlog.layout import Layout
 
         return Layout(self.settings.prefix)
 
     @cached_property
     def masker(self) -> Masker:
-        """What keeps secrets out."""
+        """Masks secrets."""
         from chalicelib.masking.masker import Masker
         from chalicelib.masking.rules import parse_rules
 
@@ -152,12 +152,12 @@ class Services:
         return Masker(rules, self.ports.secrets, self.clock)
 
     def redact(self, text: str) -> str:
-        """A text of a caller's without configured values, for log lines and errors. Makes no request."""
+        """A caller's text with configured values masked, for log lines and errors. Makes no request."""
         return self.masker.redact(text)
 
     @cached_property
     def identities(self) -> Identities:
-        """Without the setting nothing was ever masked; an empty list says that something may have been."""
+        """Fingerprints of batches. Without the setting no batch was ever masked; with an empty list one may have been."""
         from chalicelib.runlog.identity import Identities
 
         keys = self.settings.signing_keys
@@ -172,21 +172,21 @@ class Services:
 
     @cached_property
     def writer(self) -> Writer:
-        """Appends."""
+        """Appends batches to runs."""
         from chalicelib.runlog.writer import Writer
 
         return Writer(self.store, self.index, self.layout, self.signer, self.clock, self.identities)
 
     @cached_property
     def compactor(self) -> Compactor:
-        """Brings ``partial.txt`` up to date, and the index of events with it."""
+        """Compacts segments into ``partial.txt``, and updates the index of events."""
         from chalicelib.runlog.compaction import Compactor
 
         return Compactor(self.store, self.index, self.layout, self.clock, index_events=self._index_events)
 
     @property
     def expiration_ms(self) -> int:
-        """How long the logs' bucket keeps an object after it was written."""
+        """Lifetime of an object in the bucket of logs."""
         return self.settings.expiration_days * _MS_OF_A_DAY
 
     def _index_events(self, *arguments: Any) -> Any:
@@ -194,7 +194,7 @@ class Services:
 
     @cached_property
     def finalizer(self) -> Finalizer:
-        """Ends runs."""
+        """Closes and finalizes runs."""
         from chalicelib.runlog.finalization import Finalizer
 
         expiration_ms, storage_class = self.expiration_ms, self.settings.storage_class
@@ -202,7 +202,7 @@ class Services:
 
     @cached_property
     def end_finder(self) -> EndFinder:
-        """Finds how a run ended where its client does not report it."""
+        """Determines how a run ended if its client did not report it."""
         from chalicelib.runlog.end_finder import EndFinder
 
         def stated_by_event(run: Run, number: int) -> RunEnd | None:
@@ -214,14 +214,14 @@ class Services:
 
     @cached_property
     def reader(self) -> Reader:
-        """Reads them."""
+        """Reads logs."""
         from chalicelib.runlog.reader import Reader
 
         return Reader(self.store, self.index, self.layout, self.clock, self.compactor)
 
     @cached_property
     def follower(self) -> Follower:
-        """Waits for what is appended."""
+        """Waits for new lines of a run."""
         from chalicelib.runlog.following import Follower
 
         idle_ms = self.settings.viewer_idle_minutes * _MS_OF_A_MINUTE
@@ -229,7 +229,7 @@ class Services:
 
     @cached_property
     def grep(self) -> Grep:
-        """Searches in a run."""
+        """Searches the lines of a run."""
         from chalicelib.runlog.grep import Grep
 
         return Grep(self.reader, self.clock)
@@ -250,7 +250,7 @@ class Services:
 
     @cached_property
     def events(self) -> EventServices:
-        """What works with events."""
+        """Services of events."""
         from chalicelib.composition.events import EventServices
 
         return EventServices(self)
@@ -259,7 +259,7 @@ class Services:
 
     @cached_property
     def search(self) -> Search:
-        """Finds files."""
+        """Queries files."""
         from chalicelib.catalog.search import Search
 
         return Search(self.database)
@@ -273,28 +273,28 @@ class Services:
 
     @cached_property
     def registration(self) -> Registration:
-        """Keeps the rows of files."""
+        """Writes the rows of files."""
         from chalicelib.catalog.registration import Registration
 
         return Registration(self.database, self.latest, self.clock)
 
     @cached_property
     def cursors(self) -> CursorSigner:
-        """Cursors of lists."""
+        """Signs cursors of lists."""
         from chalicelib.catalog.cursor import CursorSigner
 
         return CursorSigner(self.settings.cursor_signing_keys)
 
     @cached_property
     def archive_objects(self) -> ArchiveObjects:
-        """Objects that are files."""
+        """Objects of the archive's files."""
         from chalicelib.archive.objects import ArchiveObjects
 
         return ArchiveObjects(self.archive_store, self.settings.archive_bucket_name)
 
     @cached_property
     def archive(self) -> Archive:
-        """Files, whichever bucket they are in."""
+        """Files of both buckets."""
         from chalicelib.archive.archive import Archive
 
         stores = {self.settings.archive_bucket_name: self.archive_store, self.settings.bucket_name: self.store}
@@ -302,12 +302,12 @@ class Services:
 
     @cached_property
     def uploads(self) -> Uploads:
-        """Uploads by links."""
+        """Uploads by presigned URLs."""
         from chalicelib.archive.uploads import Uploads
 
         return Uploads(self.archive_store, self.clock, lambda: uuid4().hex)
 
-    # ------------------------------------------------------------------------------------------------------- the others
+    # ------------------------------------------------------------------------------------------------- other services
 
     @cached_property
     def authenticator(self) -> Authenticator:
@@ -336,7 +336,7 @@ _building = Lock()
 
 
 def services() -> Services:
-    """This process's services, built from its environment when they are first asked for. Raises InvalidConfigurationError."""
+    """This process's services, built from its environment on first use. Raises InvalidConfigurationError."""
     if _services is None:
         with _building:
             if _services is None:
@@ -346,33 +346,33 @@ def services() -> Services:
 
 
 def install(built: Services | None) -> None:
-    """Use these services in this process from now on; None: build them anew when they are asked for."""
+    """Use these services in this process from now on; None: build new ones on next use."""
     global _services
     _services = built
     redact_with(built.redact if built and built.settings.masking else None)
 
 
 def assemble(settings: Settings, ports: Ports) -> Services:
-    """Runlake over any set of ports."""
+    """Build the services over any set of ports."""
     return Services(settings, ports)
 
 
 def coordinator(services: Services, source: str) -> SourceCoordinator:
-    """This invocation's part in sharing out a source of work. Its figures are metrics."""
+    """A coordinator for a source of work. It records metrics."""
     from chalicelib.coordination import SourceCoordinator
 
     return SourceCoordinator(*services.work_sources(source), services.clock, record)
 
 
 def administration(services: Services, source: str) -> Administration:
-    """What an operator does with a source of work."""
+    """An operator's actions on a source of work."""
     from chalicelib.coordination import Administration
 
     return Administration(*services.work_sources(source), services.clock)
 
 
 def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = None, looks_for_markers: bool = True) -> Finalizer:
-    """What compacts and finishes runs, and asks the lease before each call of the store. See ``Assembler`` and ``Finalizer``."""
+    """A finalizer that checks the lease before each call of the store. See ``Assembler`` and ``Finalizer``."""
     from chalicelib.coordination.lease import lease_checked
     from chalicelib.runlog.assembly import READERS
     from chalicelib.runlog.compaction import Compactor
@@ -380,7 +380,7 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = 
     from chalicelib.runlog.writer import Writer
 
     store = lease_checked(services.store, lease)
-    # The index is not guarded: what is written there twice is the same.
+    # The index needs no lease check: its writes are idempotent.
     index_events = services.events.indexing.bring_up_to_date
     compactor = Compactor(store, services.index, services.layout, services.clock, readers or READERS, index_events)
     writer = Writer(store, services.index, services.layout, services.signer, services.clock)
@@ -418,7 +418,7 @@ def ingester(services: Services) -> Ingester:
 
 
 def run_files(services: Services) -> RunFiles:
-    """What looks at finished logs as files."""
+    """Derives file records from finished logs."""
     from chalicelib.ingestion.run_files import RunFiles
 
     return RunFiles(services.settings.bucket_name, services.store, services.index, services.layout)

@@ -1,4 +1,4 @@
-"""Who is let in, by the settings of an installation."""
+"""Builds the authenticator from the settings of an installation."""
 
 from __future__ import annotations
 

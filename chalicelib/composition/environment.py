@@ -1,6 +1,6 @@
-"""The outside world as AWS is it: clients of boto3 behind the ports, by what the settings and variables of this process say.
+"""Ports on AWS: adapters with boto3 clients, built from the settings and environment variables of this process.
 
-Imported when a process first asks for its services: boto3 is most of a cold start, and packaging or tests need none of it.
+Imported on first use of the services: boto3 is most of a cold start, and neither packaging nor tests need it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SSE = {"AES_256": "AES256", "AWS_KMS": "aws:kms"}
 
 
 def aws_ports(settings: Settings) -> Ports:
-    """What AWS is, by the settings of this process."""
+    """Build the ports on AWS from the settings of this process."""
     database, topics = make_client("dynamodb", region=None), make_client("sns", region=None)
     _count_requests(database, CATALOG_REQUESTS)
     _count_requests(topics, REPORTS_PUBLISHED)
@@ -69,7 +69,7 @@ def aws_ports(settings: Settings) -> Ports:
 
 
 def _is_emulated() -> bool:
-    """Whether AWS is an emulator on this machine. A function on AWS reaches nothing there, whatever its variables say."""
+    """Whether AWS is an emulator on this machine. A function on AWS cannot reach such an endpoint, regardless of its variables."""
     return urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname in _THIS_MACHINE
 
 
@@ -103,13 +103,13 @@ def _sharing(settings: Settings) -> WorkSources:
 
 
 def _workers() -> Workers | None:
-    """Of the function that this process is of, if it is of one."""
+    """Workers of this Lambda function; None outside of Lambda."""
     name = os.environ.get("AWS_LAMBDA_FUNCTION_NAME")
     return LambdaWorkers(name) if name else None
 
 
 def _count_requests(client: Any, metric: str) -> None:
-    """Each request that leaves for a service, retries included. S3's are counted by their latencies."""
+    """Count each request of a client, retries included. Requests to S3 are counted by their latency metrics."""
     client.meta.events.register("before-send", lambda **_: record(metric, 1))
 
 
@@ -126,7 +126,7 @@ def _schemas(settings: Settings) -> dict[str, Any]:
 
 
 def _s3_store(settings: Settings, bucket: str) -> ObjectStore:
-    """A bucket. Region, endpoint and static credentials are of the store alone: the catalog is always AWS's."""
+    """The store of a bucket. Region, endpoint and static credentials apply only to it: the catalog is always on AWS."""
     secret, token = settings.aws_secret_access_key, settings.aws_session_token
     arguments: dict[str, Any] = {
         "region": settings.aws_region,
@@ -145,7 +145,7 @@ def _s3_store(settings: Settings, bucket: str) -> ObjectStore:
 
 
 def make_target(configuration: TargetConfiguration) -> Target:
-    """Another system that events are sent to. Raises UnavailableError when its credentials cannot be read."""
+    """Build a target of events. Raises UnavailableError when its credentials cannot be read."""
     from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
     from chalicelib.aws.http import Urllib3Transport, signed
     from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch, target_over_http

@@ -1,4 +1,4 @@
-"""What works with events, made of the rest."""
+"""Builds the services of events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MS_OF_A_SECOND = 1000
 
 
 class EventServices:
-    """As ``Services``: each part when it is first asked for. ``indexing``: what the index is told by."""
+    """Services of events, each built on first use as in ``Services``. ``indexing`` updates ``index``."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -43,26 +43,26 @@ class EventServices:
         self.indexing = EventIndexing(self._store, self._layout, self.index, self.step_updates)
 
     def _masked(self, fqn: str, text: bytes) -> Masked:
-        """By a masker that only writes need."""
+        """Mask a text; the masker is built on the first write."""
         return self._services.masker.mask(fqn, text)
 
     @cached_property
     def views(self) -> Views:
-        """The parts of a log."""
+        """Views of a run's segments and objects."""
         from chalicelib.events.views import Views
 
         return Views(self._store, self._services.index, self._layout)
 
     @cached_property
     def writers(self) -> Writers:
-        """Writers of a run, as they told of themselves."""
+        """Registered writers of a run."""
         from chalicelib.events.writers import Writers
 
         return Writers(self._store, self._layout, self._clock, self._services.masker)
 
     @cached_property
     def starts(self) -> Starts:
-        """Starts of runs."""
+        """Registers starts of runs."""
         from chalicelib.events.starts import Starts
         from chalicelib.runlog.attempts import Attempts
 
@@ -71,7 +71,7 @@ class EventServices:
 
     @cached_property
     def log(self) -> RunEventLog:
-        """Appends."""
+        """Appends events."""
         from chalicelib.events.runlog import RunEventLog
 
         services = self._services
@@ -82,35 +82,35 @@ class EventServices:
 
     @cached_property
     def tails(self) -> EventTails:
-        """What no index has yet."""
+        """Reads events that are not indexed yet."""
         from chalicelib.events.tail import EventTails
 
         return EventTails(self.views, self.indexing, self.index, self._clock)
 
     @cached_property
     def logs(self) -> StepLogs:
-        """Logs of steps."""
+        """Reads logs of steps."""
         from chalicelib.events.step_log import StepLogs
 
         return StepLogs(self.views, self.index, self.tails)
 
     @cached_property
     def step_events(self) -> StepEvents:
-        """Events of steps."""
+        """Reads events of steps."""
         from chalicelib.events.step_events import StepEvents
 
         return StepEvents(self.views, self.index, self.indexing, self.tails)
 
     @cached_property
     def steps(self) -> Steps:
-        """Steps of a run."""
+        """Lists the steps of a run."""
         from chalicelib.events.steps import Steps
 
         return Steps(self.views, self.index, self.tails)
 
     @cached_property
     def browser(self) -> EventBrowser:
-        """Events with filters."""
+        """Reads events with filters."""
         from chalicelib.events.browse import EventBrowser
 
         services = self._services
@@ -121,7 +121,7 @@ class EventServices:
 
     @cached_property
     def watch(self) -> CompletenessWatch:
-        """Whether a run is whole."""
+        """Reports whether events of a run are missing."""
         from chalicelib.events.completeness import CompletenessWatch
 
         grace_ms = self._services.settings.events_lost_after_seconds * _MS_OF_A_SECOND
@@ -129,14 +129,14 @@ class EventServices:
 
     @cached_property
     def router(self) -> Router:
-        """Which run a record of an agent is of."""
+        """Assigns agents' records to runs."""
         from chalicelib.events.routing import Router
 
         return Router.of(self._configuration().rules)
 
     @cached_property
     def registry(self) -> Registry:
-        """Methods and browsers by name."""
+        """Logging methods and log browsers by name."""
         from chalicelib.events.registry import Context, Registry, RunLogParts
 
         parts = RunLogParts(self._store, self.log, self.writers, self.views, self.logs, self.browser)

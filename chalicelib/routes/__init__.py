@@ -1,1 +1,1 @@
-"""HTTP in and out: ``table.py`` lists every route, a module per resource has its views. Status codes are declared here only."""
+"""The HTTP API: ``operations.py`` lists every route, and a module per resource has its views. Status codes occur only in this package."""

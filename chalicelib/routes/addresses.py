@@ -1,7 +1,7 @@
-"""The address that a client used, so that links in responses lead back the same way: host, protocol, and the stage's prefix.
+"""The address that a client used, for links in responses: protocol, host and the stage's prefix.
 
-What is open to everyone has links without a host: a ``Host`` with a configured secret would have to be replaced there, and the replacement
-would confirm a guess to somebody who has shown no token."""
+Public routes return links without a host: a ``Host`` that contains a configured secret would have to be replaced, and the replacement would
+confirm a guess to an unauthenticated client."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5
 
 
 def base_path(request: Request) -> str:
-    """The stage's prefix, without a slash at the end: ``/api``."""
+    """The stage's prefix without a trailing slash: ``/api``."""
     return _parts(request)[0]
 
 
 def base_url(request: Request) -> str:
-    """For authenticated callers. Without a slash at the end: ``https://host/api``."""
+    """The base URL without a trailing slash: ``https://host/api``. For authenticated callers only."""
     protocol = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip()
     host = request.headers.get("host", "")
     if not _HOST.fullmatch(host) or redacted(host) != host:
@@ -33,7 +33,7 @@ def base_url(request: Request) -> str:
 
 
 def redirect_missing_slash(view: View) -> View:
-    """A view of a path that ends in a slash: whoever leaves it out is sent there."""
+    """A view of a path with a trailing slash; a request without the slash is redirected."""
 
     @wraps(view)
     def viewed(request: Request) -> Response:
@@ -43,8 +43,8 @@ def redirect_missing_slash(view: View) -> View:
 
 
 def _has_slash(request: Request) -> bool:
-    """A REST API hands a path over as it was sent. Should a gateway in between cut the slash off one of the two places that tell it,
-    the other one saves the client from being sent round and round."""
+    """Whether the path was sent with a trailing slash. An event has the path in two places; checking both prevents a redirect loop if a gateway
+    strips the slash from one."""
     path = request.to_original_event().get("path") or ""
     return any(each.endswith("/") for each in (request.context["path"], path))
 
@@ -56,8 +56,8 @@ def _with_slash(request: Request) -> Response:
 
 
 def _parts(request: Request) -> tuple[str, str]:
-    """The stage's prefix, or a custom domain's, and the path of ours behind it: as many segments as the route has. Neither begins with two
-    slashes, which would name another host."""
+    """The prefix of the stage or custom domain, and the API's own path after it, which has as many segments as the route. Neither begins with
+    two slashes, which would name another host."""
     segments = request.context["path"].rstrip("/").split("/")
     own = request.context["resourcePath"].rstrip("/").count("/")
     prefix = "/".join(segments[: len(segments) - own]).strip("/")

@@ -1,4 +1,4 @@
-"""A request of a log agent: its body and what names it, on its way to the intake; and what is told in the answer."""
+"""Requests of log agents: reads body and headers, stores the items through the intake, and builds the response."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from chalicelib.routes.responses import error_response, json_response
 
 STATUS = {Fate.STORED: 200, Fate.MALFORMED: 400, Fate.FORBIDDEN: 403, Fate.CLOSED: 409, Fate.AWAY: 503}
 MAX_LISTED_ERRORS = 100
-"""So many refused items are told one by one."""
+"""Rejected items that a response lists."""
 BATCH_SETTINGS = {
     "fluent": "chunk_limit_records",
     "logstash": "pipeline.batch.size",
@@ -35,14 +35,14 @@ BATCH_SETTINGS = {
     "syslog": "batch-lines or batch.maxsize",
     "firehose": "SizeInMBs",
 }
-"""What of an agent makes its requests smaller (docs/agents.md)."""
+"""The setting of an agent that reduces the size of its requests (docs/agents.md)."""
 _ANSWER_WITHIN_S = 4.0
-"""Kept of the function's time: for the append that has begun, and the answer."""
+"""Reserve of the function's time for an append in progress and the response."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRequest:
-    """One request of an agent. ``content``: its body, unpacked."""
+    """One request of an agent. ``content``: its body, decompressed."""
 
     agent: str
     services: Services
@@ -55,8 +55,8 @@ class AgentRequest:
 
     @classmethod
     def of(cls, agent: str, request: HttpRequest) -> AgentRequest:
-        """Whoever may write some pipeline may come in; which ones is asked for each. Raises ForbiddenError, InvalidBatchError,
-        BatchTooLargeError, UnsupportedMediaTypeError."""
+        """Read a request of a principal that may write to some pipeline; each item's pipeline is checked later. Raises ForbiddenError,
+        InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
         note(agent=agent)
         gate.require_any_scope("agents", Scope.LOGS_WRITE)
         services, headers = composition.services(), request.headers
@@ -66,18 +66,18 @@ class AgentRequest:
 
     @property
     def records(self) -> str | bytes:
-        """The content, whose values were counted: JSON, or lines. Raises BatchTooLargeError."""
+        """The content (JSON or lines) after its values were counted. Raises BatchTooLargeError."""
         self.allowance.check_values(self.content)
         return self.content
 
     @property
     def packed(self) -> bytes:
-        """The body of a binary type. A gateway that took it for text has broken it, and its decoder says so."""
+        """The body of a binary type. If a gateway treated it as text it is damaged, and its decoder reports an error."""
         return self.content if isinstance(self.content, bytes) else self.content.encode(errors="replace")
 
     def take(self, items: Iterable[Item], *, name: str = "", repeats_bytes: bool = False) -> list[Told]:
-        """Each item's fate. ``name`` and ``repeats_bytes`` as the intake has them; an ``Idempotency-Key`` of the agent's goes first.
-        Raises BatchTooLargeError: nothing is stored."""
+        """Store items; returns the result of each. ``name`` and ``repeats_bytes``: see ``Intake``; the agent's ``Idempotency-Key`` takes
+        precedence over ``name``. Raises BatchTooLargeError: nothing is stored."""
         headers = {key.lower(): value for key, value in self.headers.items()}
         own = headers.get("idempotency-key", "")
         request = Request(headers, self._digest(), f"{self.agent} {own or name}" if own or name else "", repeats_bytes)
@@ -104,7 +104,7 @@ class AgentRequest:
         return remaining_ms / 1000 > _ANSWER_WITHIN_S
 
     def _report(self, results: list[Told]) -> None:
-        """Whoever runs the archive sees what agents may not show anybody."""
+        """Log rejected items for the operator: agents may not report them."""
         refused = [each for each in results if each.fate is not Fate.STORED]
         note(items=len(results), refused=len(refused))
         if refused:
@@ -124,13 +124,13 @@ def _may_write(fqn: str) -> bool:
 
 
 def rejected_items(results: Iterable[Told]) -> list[tuple[int, Told]]:
-    """The refused, with their numbers."""
+    """Rejected items, each with its index."""
     return [(index, each) for index, each in enumerate(results) if each.fate is not Fate.STORED]
 
 
 def response_status(results: list[Told]) -> int:
-    """The one status where an answer has but one: 503 if any item may be taken later (the agent repeats its request, and what was
-    stored before is known by its name), 200 if anything was stored, or else why nothing was."""
+    """The status of a response without a status per item: 503 if any item can be retried (the agent repeats its request, and items stored
+    before are recognized), 200 if any item was stored, otherwise the status of the rejection."""
     fates = {each.fate for each in results}
     if Fate.AWAY in fates:
         return 503
@@ -140,14 +140,14 @@ def response_status(results: list[Told]) -> int:
 
 
 def rejection_summary(results: list[Told], fate: Fate | None = None) -> str:
-    """In a few words: how many were refused, and why the first of them."""
+    """The number of rejected items, and the reason of the first of them (of ``fate``, if any)."""
     refused = [each for _, each in rejected_items(results)]
     chosen = next((each for each in refused if each.fate is fate), refused[0])
     return f"{chosen.reason} refused={len(refused)} items={len(results)}"
 
 
 def agent_response(results: list[Told]) -> Response:
-    """How agents are answered whose protocol has no answer of its own."""
+    """The response to agents whose protocol does not define one."""
     status = response_status(results)
     if status != 200:
         return error_response(status, rejection_summary(results, Fate.AWAY if status == 503 else None))

@@ -1,6 +1,6 @@
-"""Log agents over HTTP, each in its own shape: Fluent Bit and Fluentd, Logstash, syslog-ng and rsyslog, AWS Data Firehose, OTLP.
+"""Log agents over HTTP, each in its own format: Fluent Bit and Fluentd, Logstash, syslog-ng and rsyslog, AWS Data Firehose, OTLP.
 
-Elasticsearch's bulk is in ``elasticsearch``.
+Elasticsearch's bulk API is in ``elasticsearch``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIREHOSE_ID = "x-amz-firehose-request-id"
 
 
 def fluent_records(request: Request) -> Response:
-    """Both repeat a chunk byte for byte."""
+    """Records of Fluent Bit and Fluentd. Both retry a chunk byte for byte."""
     call = AgentRequest.of("fluent", request)
     tag = next((call.headers[name] for name in _TAG_HEADERS if name in call.headers), None) or call.query.get("tag")
     if call.content_type in _MSGPACK:
@@ -36,7 +36,7 @@ def fluent_records(request: Request) -> Response:
 
 
 def logstash_events(request: Request) -> Response:
-    """It repeats a request byte for byte; its times are milliseconds or finer, as the event has them."""
+    """Events of Logstash, which retries a request byte for byte. Its times have milliseconds or a finer resolution."""
     call = AgentRequest.of("logstash", request)
     if call.content_type == _TEXT:
         return agent_response(call.take(plain.decode(call.content)))
@@ -44,13 +44,13 @@ def logstash_events(request: Request) -> Response:
 
 
 def syslog_messages(request: Request) -> Response:
-    """A batch that failed is made anew, with what came meanwhile: nothing tells it from another."""
+    """Syslog messages. A retry is a new batch that includes later messages, so it cannot be recognized."""
     call = AgentRequest.of("syslog", request)
     return agent_response(call.take(syslog.decode(call.records, call.services.clock.now_ms())))
 
 
 def firehose_delivery(request: Request) -> Response:
-    """Answered in Firehose's own form, good or bad: it takes any other for a failure, and tries again."""
+    """A delivery of Firehose. The response has Firehose's format, also on errors: Firehose treats any other as a failure and retries."""
     now_ms, request_id = 0, request.headers.get(_FIREHOSE_ID, "")
     try:
         call = AgentRequest.of("firehose", request)
@@ -62,7 +62,7 @@ def firehose_delivery(request: Request) -> Response:
             call.allowance.check_values,
         )
         if request_id not in ("", delivery.request_id):
-            raise InvalidBatchError("the delivery has another requestId than its header")
+            raise InvalidBatchError("the delivery's requestId differs from its header")
         request_id = delivery.request_id
         results = call.take(delivery.items, name=request_id)
     except Exception as error:
@@ -78,7 +78,7 @@ def _delivered(status: int, request_id: str, now_ms: int, error: str) -> Respons
 
 
 def otlp_logs(request: Request) -> Response:
-    """Answered in the encoding of the request, as OTLP asks for. Exporters repeat a request byte for byte."""
+    """Logs over OTLP. The response has the encoding of the request, as OTLP requires. Exporters retry a request byte for byte."""
     encoding = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_packed = encoding == otlp.PROTOBUF
     try:
@@ -106,11 +106,11 @@ def _otlp_refusal(status: int, message: str, is_packed: bool) -> Response:
 
 
 class AsciiProtobufResponse(Response):
-    """Protobuf of ASCII alone, as a text: bytes reach only clients that ask for their type, and most exporters do not ask. Chalice takes
-    the type for bytes, so it is told at the very end."""
+    """Protobuf of ASCII characters only, returned as text: the gateway returns bytes only to clients whose ``Accept`` names their type, which
+    most exporters omit. Chalice would treat the content type as binary, so ``to_dict`` sets it last."""
 
     def to_dict(self, binary_types: list[str] | None = None) -> dict[str, Any]:
-        """What the gateway gets."""
+        """The response as the gateway receives it."""
         document: dict[str, Any] = super().to_dict(None)
         document["headers"]["Content-Type"] = otlp.PROTOBUF
         return document

@@ -1,4 +1,4 @@
-"""What one request may unfold into: bytes out of gzip, values out of JSON. Counted down over all parts of a body, before they are parsed."""
+"""Limits on the expansion of one request: bytes from gzip, values from JSON. Counted down over all parts of a body, before they are parsed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from chalicelib.routes.budgets import Budget, Growth
 
 GZIP_MAGIC = b"\x1f\x8b"
 _PIECE_BYTES = 64 * 1024
-"""Input of one call of zlib: it copies what stands behind a member's end."""
+"""Input of one call of zlib, which copies the bytes after a member's end."""
 _OUTPUT_BYTES = 1024 * 1024
 _STRING_OF_LINE = re.compile(r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+(?:"|\\?(?=\n|\Z))')
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-"""One that does not end hides what follows it: there a parser stops as well. Matched once, so never in quadratic time."""
+"""An unterminated string matches to the end, where a parser stops as well; so matching takes linear time."""
 
 
 class Allowance:
-    """Of one request, by the bytes that were received and the budget of its operation. ``limit_bytes``: of the installation."""
+    """The limits of one request, from the bytes received and the budget of its operation. ``limit_bytes``: limit of the installation."""
 
     def __init__(self, budget: Budget, received_bytes: int, limit_bytes: int) -> None:
         self._bytes_left = min(budget.expanded_bytes.of(received_bytes), limit_bytes)
@@ -31,11 +31,11 @@ class Allowance:
 
     @property
     def values(self) -> int:
-        """Values that are left."""
+        """Remaining values."""
         return self._values_left
 
     def gunzip(self, packed: bytes) -> bytes:
-        """Unpack gzip, of several members too. Decodes no more than is left. Raises InvalidBatchError, BatchTooLargeError."""
+        """Decompress gzip with one or more members, up to the remaining bytes. Raises InvalidBatchError, BatchTooLargeError."""
         unpacked = bytearray()
         view, at = memoryview(packed), 0
         while at < len(packed):
@@ -49,30 +49,30 @@ class Allowance:
         return bytes(unpacked)
 
     def spend(self, size_bytes: int) -> None:
-        """Count bytes that came unpacked. Raises BatchTooLargeError."""
+        """Count bytes that the gateway decompressed. Raises BatchTooLargeError."""
         if size_bytes > self._bytes_left:
             raise BatchTooLargeError(f"body expands too far limit={self._bytes_left}")
         self._bytes_left -= size_bytes
 
     def share(self, shared_bytes: int) -> None:
-        """Count what one item shares with others of the body. Raises BatchTooLargeError."""
+        """Count the bytes that one item shares with other items of the body. Raises BatchTooLargeError."""
         self._shared_bytes_left -= shared_bytes
         if self._shared_bytes_left < 0:
             raise BatchTooLargeError(f"items share too much, counted in each limit={self._shared_bytes}")
 
     def check_values(self, content: str | bytes) -> None:
-        """Count the values of JSON text: never fewer than a parser makes of it, document or lines. Raises BatchTooLargeError."""
+        """Count the values of JSON text (document or lines), at least as many as a parser creates. Raises BatchTooLargeError."""
         count = _count(content)
         if count > self._values_left:
             text = content if isinstance(content, str) else content.decode(errors="replace")
-            # A string may cross lines for a parser of documents, never for one of lines: the larger count holds for both.
+            # A parser of documents accepts strings across lines, a parser of lines does not: the larger count bounds both.
             count = max(_count(_STRING.sub("", text)), _count(_STRING_OF_LINE.sub("", text)))
         if count > self._values_left:
             raise BatchTooLargeError(f"body has too many values limit={self._values_left}")
         self._values_left -= count
 
     def _member(self, packed: memoryview, at: int, unpacked: bytearray) -> int:
-        """Unpack the member that begins at ``at``; where it ends."""
+        """Decompress the member that begins at ``at``. Returns the offset of its end."""
         member = zlib.decompressobj(wbits=31)
         piece: bytes | memoryview = b""
         while not member.eof:
@@ -91,7 +91,7 @@ class Allowance:
 
 
 def gunzip(packed: bytes, limit_bytes: int) -> bytes:
-    """Unpack gzip in memory bounded by a limit. Raises InvalidBatchError, BatchTooLargeError."""
+    """Decompress gzip, in memory bounded by a limit. Raises InvalidBatchError, BatchTooLargeError."""
     return Allowance(Budget(expanded_bytes=Growth(limit_bytes, 0, limit_bytes)), len(packed), limit_bytes).gunzip(packed)
 
 

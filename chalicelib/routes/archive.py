@@ -1,4 +1,4 @@
-"""The archive over HTTP, as the datalake's client speaks it: list, latest, contents, metadata; and uploads, changes, deletions."""
+"""The archive over HTTP in the protocol of the datalake's client: list, latest, contents, metadata; and uploads, changes, deletions."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _CODES: tuple[tuple[type[RunlakeError], ArchiveErrorCode, int], ...] = (
     (ObjectNotFoundError, ArchiveErrorCode.NO_SUCH_FILE, 404),
     (NotChangeableError, ArchiveErrorCode.NOT_CHANGEABLE, 409),
     (UnavailableError, ArchiveErrorCode.UNAVAILABLE, 503),
-    (StoreConditionError, ArchiveErrorCode.UNAVAILABLE, 503),  # others kept changing what was read
+    (StoreConditionError, ArchiveErrorCode.UNAVAILABLE, 503),  # concurrent writers kept changing the object
 )
 
 
 def archive_view(view: View) -> View:
-    """A view whose errors carry the archive's codes."""
+    """A view that returns errors with the archive's codes."""
 
     @wraps(view)
     def viewed(request: Request) -> Response:
@@ -66,14 +66,14 @@ def archive_view(view: View) -> View:
 
 @redirect_missing_slash
 def archive(_: Request) -> Response:
-    """Where files are stored."""
+    """The S3 address of the archive."""
     gate.allow_authenticated("the archive's address")
     return json_response({"storage_url": f"s3://{composition.services().settings.archive_bucket_name}"})
 
 
 @redirect_missing_slash
 def environment(_: Request) -> Response:
-    """Which build this is."""
+    """The version of this build."""
     gate.allow_authenticated("the version")
     return json_response({"data": {"build": {"version": __version__}}})
 
@@ -81,7 +81,7 @@ def environment(_: Request) -> Response:
 @redirect_missing_slash
 @archive_view
 def list_files(request: Request) -> Response:
-    """Files by what, where, work id and time, a page at a time: of a page those that may be seen."""
+    """A page of files by what, where, work id and time, without files that the principal may not see."""
     gate.require_any_scope(_query(request).get("what", ""), Scope.ARCHIVE_READ, Scope.LOGS_READ)
     services, seen = composition.services(), archive_authorizer()
     now_ms = services.clock.now_ms()
@@ -102,7 +102,7 @@ def list_files(request: Request) -> Response:
 
 @archive_view
 def begin_upload(request: Request) -> Response:
-    """Metadata of a file to come, checked; and where its bytes are to be sent."""
+    """Validate the metadata of a new file, and return the address for its bytes."""
     services = composition.services()
     upload = services.uploads.begin(_body(request), authorize_create)
     return json_response(_upload(services, upload, base_url(request)), 201)
@@ -110,7 +110,7 @@ def begin_upload(request: Request) -> Response:
 
 @archive_view
 def delete_file(request: Request) -> Response:
-    """Remove a file for good."""
+    """Delete a file permanently."""
     file_id, archive = _name(request, "file_id"), composition.services().archive
     find_visible(file_id, lambda: archive.delete(file_id, archive_authorizer().authorize_write))
     return Response("", status_code=204)
@@ -125,7 +125,7 @@ def get_metadata(request: Request) -> Response:
 
 @archive_view
 def change_metadata(request: Request) -> Response:
-    """Other metadata for a file."""
+    """Change a file's metadata."""
     file_id, archive, changes = _name(request, "file_id"), composition.services().archive, _body(request)
     return json_response(
         find_visible(
@@ -155,7 +155,7 @@ def latest_contents(request: Request) -> Response:
 
 
 def _bound_to(parameters: Mapping[str, str]) -> tuple[str, ...]:
-    """The names that are asked for: the cursor itself is bound to the rest of its query."""
+    """The requested names, to which the encryption binds the cursor. Its signature binds it to the rest of the query."""
     return ("files", *(parameters.get(name, "") for name in ("what", "where", "work_id")))
 
 
@@ -175,18 +175,18 @@ def _query(request: Request) -> dict[str, str]:
 def _latest(request: Request) -> FileRecord:
     services, what, where, seen = composition.services(), _name(request, "what"), _name(request, "where"), archive_authorizer()
     if not seen.may_contain(what):
-        gate.require_scope(Scope.ARCHIVE_READ, what)  # which it is not
+        gate.require_scope(Scope.ARCHIVE_READ, what)  # raises
     days, now_ms = lookback_days(_query(request)), services.clock.now_ms()
     record = services.latest.find(what, where, now_ms, seen.may_read) if is_slug(what) and is_slug(where) else None
-    gate.record_decision(Scope.ARCHIVE_READ, f"{what}/{where}", True, "the latest that may be seen")
+    gate.record_decision(Scope.ARCHIVE_READ, f"{what}/{where}", True, "the latest visible file")
     if record is None or record.metadata.last_ms // DAY_MS < now_ms // DAY_MS - days:
         raise ArchiveRequestError(ArchiveErrorCode.NO_SUCH_FILE, f'No "{what}" files found in last {days} days from "{where}"', 404)
     return record
 
 
 def _record(services: Services, document: Mapping[str, Any], base: str) -> dict[str, Any]:
-    """A record as it is answered. A run's log is in another bucket than the client's own, which fetches from no other: it is told the
-    address here, and the one on S3 beside it."""
+    """A record in a response. The client fetches only from the archive's bucket, so for a run's log ``url`` is an address of this API and
+    ``s3_url`` the one on S3."""
     metadata = document["metadata"]
     end = metadata.get("end")
     http_url = f"{base}{ARCHIVE}/files/{metadata['id']}/data"
@@ -204,7 +204,7 @@ def _record(services: Services, document: Mapping[str, Any], base: str) -> dict[
 def _contents(contents: Contents) -> Response:
     if contents.text is None:
         return json_response({"location": contents.link}, 307, Location=contents.link, Cache_Control="no-store")
-    # Whatever the file is, a browser neither guesses at it nor runs it in this site's name.
+    # A browser must neither guess the content type nor run the file in this origin.
     safe = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
     return Response(contents.text, headers={"Content-Type": contents.content_type, **safe})
 
@@ -241,5 +241,5 @@ def _body(request: Request) -> dict[str, Any]:
 
 
 def _name(request: Request, parameter: str) -> str:
-    """A name in the path. Some gateways decode it; a slug has nothing to decode twice."""
+    """A name in the path. Some gateways decode it already; decoding a slug twice has no effect."""
     return unquote((request.uri_params or {})[parameter])

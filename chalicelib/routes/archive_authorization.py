@@ -1,8 +1,8 @@
-"""What of the archive a principal may see and change.
+"""Authorization of reads and writes in the archive.
 
-A file of the archive goes by its ``what``: ``archive:read`` and ``archive:write``. The log of a run is a file too, but it is a log: it
-goes by ``logs:read`` of its FQN, which is read from its key, never by its ``what``: several FQNs share one, and whoever writes to the
-archive may give a file any ``what``, and metadata that speak of any FQN.
+A file of the archive is authorized by its ``what``: ``archive:read`` and ``archive:write``. The log of a run is authorized by ``logs:read``
+of the FQN in its key, never by its ``what``: several FQNs share one, and a writer to the archive may give a file any ``what``, and metadata
+with any FQN.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _BEGINNING = re.compile(r"[A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class ArchiveAuthorizer:
-    """A principal's, over the archive of ``services``."""
+    """Authorizes one principal's requests to the archive of ``services``."""
 
     services: Services
     principal: Principal
 
     @property
     def may_read_all(self) -> bool:
-        """Whether nothing is hidden."""
+        """Whether the principal may read every file."""
         return self.principal.may_all(*READ)
 
     def may_contain(self, what: str) -> bool:
-        """Whether there may be anything to see of a ``what``. A run's is made of its FQN's letters, in small, and other letters than the
-        datalake's become ``_``: so it begins as the pattern of an FQN does."""
+        """Whether a ``what`` may contain visible files. A run's ``what`` is its FQN in lowercase with characters outside of the datalake's
+        replaced by ``_``, so it starts with the literal prefix of a pattern of FQNs."""
         names = self.principal.grants[Scope.LOGS_READ].patterns
         return self.principal.may(Scope.ARCHIVE_READ, what) or any(what.startswith(_beginning(name)) for name in names)
 
     def resource(self, url: str, what: str, lines: object) -> tuple[Scope, str]:
-        """What must be granted to read a file, by its address on S3. A log without a number of ``lines`` is OpenMetadata's own: several
-        FQNs have its key in common."""
+        """The scope and name that are required to read a file, by its address on S3. A log without a number of ``lines`` was written by
+        OpenMetadata: several FQNs share its key."""
         bucket, _, key = url.removeprefix("s3://").partition("/")
         if bucket != self.services.settings.bucket_name:
             return Scope.ARCHIVE_READ, what
@@ -57,11 +57,11 @@ class ArchiveAuthorizer:
         return Scope.LOGS_READ, any_spelling(parsed.run.fqn) if is_shared else parsed.run.fqn
 
     def may_read(self, document: Mapping[str, Any]) -> bool:
-        """Whether a record may be shown."""
+        """Whether the principal may read the file of a record."""
         return self.principal.may(*self.resource(document["url"], document["metadata"]["what"], document["metadata"].get("lines")))
 
     def authorize_read(self, url: str, metadata: Metadata) -> None:
-        """Let a file be read. Raises ObjectNotFoundError: what may not be seen is not there."""
+        """Authorize reading a file. Raises ObjectNotFoundError, so a hidden file looks like a missing one."""
         scope, name = self.resource(url, metadata.what, (metadata.model_extra or {}).get("lines"))
         allowed = self.principal.may(scope, name)
         gate.record_decision(scope, f"{name} {url}", allowed)
@@ -69,7 +69,7 @@ class ArchiveAuthorizer:
             raise ObjectNotFoundError("")
 
     def authorize_write(self, url: str, metadata: Metadata) -> None:
-        """Let a file be changed. Raises ForbiddenError of one that may be read; ObjectNotFoundError of any other."""
+        """Authorize changing a file. Raises ForbiddenError or NotChangeableError for a readable file; ObjectNotFoundError for any other."""
         scope, name = self.resource(url, metadata.what, (metadata.model_extra or {}).get("lines"))
         if scope is Scope.ARCHIVE_READ and self.principal.may(Scope.ARCHIVE_WRITE, name):
             gate.record_decision(Scope.ARCHIVE_WRITE, f"{name} {url}", True)
@@ -81,12 +81,12 @@ class ArchiveAuthorizer:
 
 
 def archive_authorizer() -> ArchiveAuthorizer:
-    """Of whoever asks now."""
+    """The authorizer of the current request."""
     return ArchiveAuthorizer(composition.services(), gate.principal())
 
 
 def authorize_create(metadata: Metadata) -> None:
-    """Let a file be made, or be given this metadata. Raises ForbiddenError, InvalidNameError."""
+    """Authorize creating a file with this metadata, or changing a file to it. Raises ForbiddenError, InvalidNameError."""
     gate.require_scope(Scope.ARCHIVE_WRITE, metadata.what)
     secrets.check_joined_names(metadata.where, metadata.what)
     secrets.check_joined_names(metadata.what, metadata.where)
@@ -94,14 +94,14 @@ def authorize_create(metadata: Metadata) -> None:
 
 
 def _beginning(pattern: str) -> str:
-    """How each ``what`` begins that is made of an FQN for which the pattern stands, at least."""
+    """The common prefix of every ``what`` derived from an FQN that matches the pattern."""
     match = _BEGINNING.match(pattern)
     assert match
     return match[0].lower().strip("_")[:MAX_NAME_CHARS]
 
 
 def find_visible(file_id: str, find: Callable[[], T]) -> T:
-    """Look for a file by its id. To whoever may not see everything, what is hidden and what is not there are told alike."""
+    """Find a file by its id. A principal that may not read every file gets the same error for hidden and missing files."""
     try:
         return find()
     except ObjectNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Queries of the archive: from parameters to what the catalog is asked, or a clear refusal with the datalake's own code."""
+"""Queries of the archive: converts parameters to queries of the catalog, or errors with the datalake's codes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_LOOKBACK_DAYS = 36_500
 
 
 class ArchiveErrorCode(StrEnum):
-    """What an error of the archive is called."""
+    """Codes of the archive's errors."""
 
     NO_ARGS = "NoArgs"
     NO_WHAT = "NoWhat"
@@ -37,7 +37,7 @@ class ArchiveErrorCode(StrEnum):
 
 
 class ArchiveRequestError(ChaliceViewError):
-    """A refusal with a code of the archive's."""
+    """An error with an archive code."""
 
     def __init__(self, code: ArchiveErrorCode, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ _ORDERS = {"oldest": False, "newest": True}
 
 def file_query(parameters: Mapping[str, str], cursors: CursorSigner, now_ms: int) -> FileQuery:
     """``what`` (several by commas), and ``work_id``, or ``start`` and ``end``, or all three; ``where``, ``order``, ``cursor``. An empty
-    parameter counts as not given. Raises ArchiveRequestError."""
+    parameter counts as missing. Raises ArchiveRequestError."""
     parameters = {name: value for name, value in parameters.items() if value}
     if not parameters:
         raise ArchiveRequestError(ArchiveErrorCode.NO_ARGS, "Please provide minimal query arguments")
@@ -67,7 +67,7 @@ def file_query(parameters: Mapping[str, str], cursors: CursorSigner, now_ms: int
 
 
 def lookback_days(parameters: Mapping[str, str]) -> int:
-    """How many days back the latest file may be. Raises ArchiveRequestError."""
+    """The largest age of the latest file in days. Raises ArchiveRequestError."""
     text = parameters.get("lookback") or str(DEFAULT_LOOKBACK_DAYS)
     if not re.fullmatch(r"[0-9]{1,9}", text):
         raise ArchiveRequestError(

@@ -1,7 +1,7 @@
-"""The gateway's authorizer: turns away who has no token that holds, so that nobody else wakes the API.
+"""The gateway's authorizer: rejects requests without a valid token before they invoke the API function.
 
-It is the outer of two doors. The gateway keeps an answer for a while, by the token alone, whatever is asked for with it: so the answer
-is about the whole API, and what a principal may do is decided by the API itself, which looks at the token again (``routes.gate``).
+It is the first of two checks. The gateway caches a result by the token alone, so a result covers the whole API; the API verifies the token
+again and checks permissions per request (``routes.gate``).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from chalicelib.routes.gate import TOKEN_HEADERS
 
 NAME = "authorize"
 TTL_S = 300
-"""A token that expires meanwhile gets as far as the API, and no further."""
+"""Lifetime of a cached result. A token that expires within it reaches the API function, which rejects it."""
 
 
 class Unauthorized(Exception):
-    """The gateway makes a 401 of this very text, and a 500 of any other failure."""
+    """The gateway returns a 401 for exactly this text, and a 500 for any other error."""
 
     def __init__(self) -> None:
         super().__init__("Unauthorized")
 
 
 def authorize(request: AuthRequest) -> AuthResponse:
-    """Raises Unauthorized, IdentityUnavailableError."""
+    """Authenticate a request. Raises Unauthorized, IdentityUnavailableError."""
     services = composition.services()
     try:
         name = services.authenticator.identify(Credentials(authorization=_authorization(request)))
@@ -39,6 +39,6 @@ def authorize(request: AuthRequest) -> AuthResponse:
 
 
 def _authorization(request: AuthRequest) -> str:
-    """A header of a client's own holds the token alone. The ARN ends in the stage, the method and the path."""
+    """The value of ``Authorization``. A client-specific header has only the token. The ARN ends in the stage, the method and the path."""
     path = "/" + "/".join(request.method_arn.split("/")[3:])
     return f"Bearer {request.token}" if path in TOKEN_HEADERS else str(request.token)

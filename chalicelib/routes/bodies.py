@@ -1,11 +1,10 @@
-"""Request bodies: from what the gateway hands over to a batch of log lines.
+"""Request bodies: converts API Gateway's events to batches of log lines.
 
-JSON: a string is the log as it is, an object is OpenMetadata's LogBatch, nothing at all is a keep-alive. ``text/plain``,
-``application/x-ndjson`` and ``application/octet-stream`` are log lines as they are, ``application/gzip`` the same, packed.
-``Content-Encoding: gzip`` goes with all of them.
+JSON: a string is the log, an object is OpenMetadata's LogBatch, an empty body is a keep-alive. ``text/plain``, ``application/x-ndjson`` and
+``application/octet-stream`` are log lines, ``application/gzip`` the same, compressed. All of them allow ``Content-Encoding: gzip``.
 
-API Gateway decompresses a body that has ``Content-Encoding: gzip`` itself, and hands it over with the header still there. How far a body
-may unfold is limited by its size as it was sent (``Allowance``); of one that the gateway unpacked, that size is estimated.
+API Gateway decompresses a body with ``Content-Encoding: gzip`` itself, and passes it on with the header. The expansion of a body is limited by
+its size as sent (``Allowance``); for a body that the gateway decompressed, that size is estimated.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ _JSON = "application/json"
 _GZIP = frozenset({"application/gzip", "application/x-gzip"})
 _PLAIN = frozenset({"text/plain", "application/x-ndjson", "application/octet-stream"})
 
-_GZIP_AS_TEXT = "\x1f\ufffd"  # what is left of the magic where a gateway took bytes for text
+_GZIP_AS_TEXT = "\x1f\ufffd"  # the magic number after a gateway decoded bytes as text
 _SMALL_BYTES = 256 * 1024
-"""A body that the gateway unpacked to no more than this earns no more than any small body: its size as sent does not matter."""
+"""Up to this decompressed size the limits are those of a small body: the size as sent does not matter."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class UnsupportedMediaTypeError(ChaliceViewError):
-    """A body of a type that is no log."""
+    """A body of an unsupported content type."""
 
     STATUS_CODE = 415
 
 
 class LogBatch(BaseModel):
-    """OpenMetadata's LogBatch; its ``timestamp`` and ``lineCount`` are not needed. Strings may hold lone surrogates."""
+    """OpenMetadata's LogBatch; its ``timestamp`` and ``lineCount`` are ignored. Strings may contain lone surrogates."""
 
     model_config = ConfigDict(
         extra="ignore",
@@ -74,7 +73,7 @@ class LogBatch(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body, unpacked: text or bytes. ``allowance``: what its parts may still unfold into."""
+    """A decompressed body: text or bytes. ``allowance``: the remaining limits of its parts."""
 
     content_type: str
     content: str | bytes
@@ -82,7 +81,7 @@ class Body:
 
     @property
     def text(self) -> str:
-        """The content; bytes that are not UTF-8 become U+FFFD."""
+        """The content as text; invalid UTF-8 becomes U+FFFD."""
         return self.content if isinstance(self.content, str) else self.content.decode(errors="replace")
 
 
@@ -99,7 +98,7 @@ def read_batch(event: Mapping[str, Any], headers: Mapping[str, str], budget: Bud
 
 
 def read_body(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Body:
-    """The body of an event, unpacked. ``limit_bytes``: of the installation, for what is packed. Raises InvalidBatchError,
+    """The decompressed body of an event. ``limit_bytes``: the installation's limit for compressed bodies. Raises InvalidBatchError,
     BatchTooLargeError, UnsupportedMediaTypeError."""
     raw = event.get("body") or ""
     content_type = headers.get("content-type", _JSON).partition(";")[0].strip().lower()
@@ -129,12 +128,12 @@ def _is_gzip(content: str | bytes, is_gzip_type: bool, *, by_gateway: bool) -> b
     if isinstance(content, str):
         if is_gzip_type or content.startswith(_GZIP_AS_TEXT):
             raise InvalidBatchError("gzip body came as text: send it as application/gzip")
-        return False  # the gateway has unpacked it
+        return False  # the gateway decompressed it
     return not by_gateway or is_gzip_type or content.startswith(GZIP_MAGIC)
 
 
 def _sent_bytes(content: str | bytes) -> int:
-    """About what a body took before the gateway unpacked it."""
+    """The estimated size of a body before the gateway decompressed it."""
     if len(content) <= _SMALL_BYTES:
         return len(content) // 100
     return len(zlib.compress(content if isinstance(content, bytes) else content.encode(errors="replace"), level=1))
@@ -143,7 +142,7 @@ def _sent_bytes(content: str | bytes) -> int:
 def _from_json(body: Body) -> Batch:
     body.allowance.check_values(body.content)
     try:
-        # Bytes that are no UTF-8 would cost the batch: they become U+FFFD, as lone surrogates do.
+        # Invalid UTF-8 must not lose the batch: it becomes U+FFFD, like lone surrogates.
         value = json.loads(body.text)
     except (ValueError, RecursionError) as error:
         raise InvalidBatchError(f"body is not json reason={str(error)!r}") from error

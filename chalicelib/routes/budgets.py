@@ -1,7 +1,7 @@
-"""Limits of each operation, keyed by its method and its path as the OpenAPI document spells it.
+"""Limits of each operation, keyed by its method and its path in the OpenAPI document.
 
-A request over a limit is refused before anything of it is stored: 413 for its size, 400 for its names. ``docs/limits.md`` and the tests are
-generated from this table. API Gateway and Lambda bound what they hand over: 10,240 bytes of request line and headers, 6 MiB of event.
+A request over a limit is rejected before any part is stored: 413 for its size, 400 for its names. ``docs/limits.md`` and the tests are
+generated from this table. API Gateway and Lambda have limits as well: 10,240 bytes of request line and headers, 6 MiB of event.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from chalicelib.runlog.layout import MAX_KEY_BYTES
 
 KIB, MIB = 1024, 1024 * 1024
 EVENT_BYTES = 6 * MIB
-"""A body in Lambda's event."""
+"""Limit of a body in Lambda's event."""
 _SLUG_CHARS = 256
-"""As ``catalog.metadata`` has it, which imports pydantic too."""
+"""As in ``catalog.metadata``, which is not imported here because it imports pydantic."""
 NAME_CHARS: Mapping[str, int] = {
     "fqn": MAX_KEY_BYTES,
     "runId": MAX_KEY_BYTES,
@@ -51,11 +51,11 @@ NAME_CHARS: Mapping[str, int] = {
     "name": _SLUG_CHARS,
     "file": _SLUG_CHARS,
 }
-"""Characters of each name in a path, decoded. What is made of a run's names must fit an S3 key too."""
+"""Characters of each name in a path, decoded. A run's names must also fit into an S3 key."""
 
 
 class BodyForm(StrEnum):
-    """What a body is to its operation."""
+    """The kind of body of an operation."""
 
     IGNORED = "ignored"
     TEXT = "text"
@@ -65,14 +65,14 @@ class BodyForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A limit that grows with the bytes received: a small body never earns a large amount of work."""
+    """A limit that grows with the bytes received, so a small body cannot cause a large amount of work."""
 
     floor: int
     per_byte: float
     limit: int
 
     def of(self, received_bytes: int) -> int:
-        """The limit for a body of so many bytes."""
+        """The limit for a body of ``received_bytes``."""
         return min(self.limit, max(self.floor, int(self.per_byte * received_bytes)))
 
 
@@ -81,11 +81,11 @@ NOTHING = Growth(0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """``body_bytes``: as the function receives it. ``expanded_bytes``: out of gzip. ``values``: JSON or MessagePack values. ``items``: events,
-    records or actions. ``streams``: runs and writers that items name, each of which is an append. ``depth``: lists and objects within each other.
-    ``shared_bytes``: what the body has once for several items, counted in each item (``events.weight``). ``members``: of gzip.
-    ``target_chars``: of path and query together, their values decoded. ``time_s``: of the function, and ``response_bytes``: as Lambda returns
-    it, are the same for all operations."""
+    """Limits of one operation. ``body_bytes``: as the function receives the body. ``expanded_bytes``: decompressed. ``values``: JSON or
+    MessagePack values. ``items``: events, records or actions. ``streams``: runs and writers that items name; each is an append. ``depth``:
+    nesting of lists and objects. ``shared_bytes``: bytes shared by several items, counted in each (``events.weight``). ``members``: members
+    of gzip. ``target_chars``: path and query together, their values decoded. ``time_s`` of the function and ``response_bytes`` of Lambda are
+    the same for all operations."""
 
     form: BodyForm = BodyForm.IGNORED
     body_bytes: int = 64 * KIB
@@ -101,7 +101,7 @@ class Budget:
     response_bytes: ClassVar[int] = RESPONSE_BYTES
 
     def check_request(self, target_chars: int, body_bytes: int) -> None:
-        """Raises InvalidInputError, BatchTooLargeError."""
+        """Enforce the limits of target and body. Raises InvalidInputError, BatchTooLargeError."""
         if target_chars > self.target_chars:
             raise InvalidInputError(f"path and query are too long chars={target_chars} limit={self.target_chars}")
         if body_bytes > self.body_bytes:
@@ -109,14 +109,14 @@ class Budget:
 
 
 _TEXT_BYTES = Growth(3 * MIB, 200, 256 * MIB)
-"""Text costs what it is long. ``maxExpandedBytes`` is the limit of an installation."""
+"""The cost of text is linear in its length. ``maxExpandedBytes`` is the limit of an installation."""
 _STRUCTURED_BYTES = Growth(MIB, 100, 16 * MIB)
 _VALUES = Growth(50_000, 5, 1_000_000)
 _ITEMS = Growth(2_500, 0.75, 50_000)
 _ACTIONS = Growth(2_500, 0.25, 10_000)
 _EVENT_ITEMS = Growth(5_000, 0.5, 10_000)
 _SHARED_BYTES = Growth(8 * MIB, 800, 64 * MIB)
-"""Of OTLP's resources and scopes, and of log groups and streams: 3 KiB for each of 2,500 records, 8 KiB for each of 8,192."""
+"""For OTLP's resources and scopes, and for log groups and streams: 3 KiB for each of 2,500 records, 8 KiB for each of 8,192."""
 
 _READ = Budget()
 _DOCUMENT = Budget(BodyForm.DOCUMENT, expanded_bytes=Growth(64 * KIB, 0, 64 * KIB), depth=MAX_DEPTH)
@@ -127,7 +127,7 @@ _RECORDS = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _IT
 _SHARING = replace(_RECORDS, shared_bytes=_SHARED_BYTES)
 _OTLP = replace(_SHARING, depth=MAX_OTLP_DEPTH)
 _BULK = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ACTIONS, streams=250, depth=MAX_DEPTH)
-"""Its response has an item for each action, so the number of actions is what bounds the response."""
+"""Its response has an item per action, so the number of actions bounds the response."""
 
 _LOG, _EVENT = f"{BASE}/logs/{{fqn}}", f"{event_paths.BASE}/{{fqn}}/{{runId}}"
 _RUNS = f"{CATALOG}/{{fqn}}/runs"
@@ -208,18 +208,18 @@ _request: ContextVar[Budget] = ContextVar("budget")
 
 
 def current_budget() -> Budget:
-    """The budget of the request that is being answered."""
+    """The budget of the current request."""
     return _request.get()
 
 
 def set_current_budget(budget: Budget) -> None:
-    """Have ``of_request`` return this."""
+    """Set the budget of the current request."""
     _request.set(budget)
 
 
 def find_operation(method: str, resource: str, path: str) -> Operation | None:
-    """The row of a request: its route's own, or of a path with an FQN the one with the most literal parts that fits from the right.
-    ``resource``: the gateway's route; ``path``: as it was sent, behind any stage. None: no such operation."""
+    """The operation of a request: the one of its route, or for a path with an FQN the one that matches from the right with the most literal
+    parts. ``resource``: the gateway's route; ``path``: as sent, with any stage. None: no such operation."""
     if (method, resource) in BUDGETS:
         return method, resource
     base = resource.partition("{")[0].rstrip("/")
@@ -234,7 +234,7 @@ def _below(method: str, base: str) -> tuple[Operation, ...]:
 
 
 def _fits(template: list[str], segments: list[str]) -> bool:
-    """Whether segments end as a template does; ``{fqn}`` takes all that is left of them, one segment at least."""
+    """Whether segments match a template; ``{fqn}`` matches one or more segments."""
     if "{fqn}" not in template:
         return len(template) == len(segments) and all(_matches(*pair) for pair in zip(template, segments, strict=True))
     at = template.index("{fqn}")
@@ -253,7 +253,7 @@ def _literals(template: str) -> int:
 
 
 def check_names(operation: Operation, path: str) -> None:
-    """Raises InvalidInputError: a name in a path is too long."""
+    """Check the lengths of names in a path. Raises InvalidInputError."""
     for placeholder, name in _names(operation[1], path):
         limit = NAME_CHARS[placeholder]
         if len(name) > limit and (chars := len(unquote(name, errors="replace"))) > limit:
@@ -261,7 +261,7 @@ def check_names(operation: Operation, path: str) -> None:
 
 
 def _names(template: str, path: str) -> Iterator[tuple[str, str]]:
-    """The names that a path has at a template's placeholders, as they were sent."""
+    """The placeholders of a template with their values in a path, as sent."""
     base, begin, rest = template.partition("/{")
     if not begin:
         return
@@ -275,5 +275,5 @@ def _names(template: str, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _segments(path: str, base: str) -> list[str]:
-    """What stands behind a base, whatever stage stands before it."""
+    """The segments after ``base``, with any stage before it."""
     return path.partition(f"{base}/")[2].rstrip("/").split("/")

@@ -1,6 +1,6 @@
-"""What people find runs by: the pipelines that there are, their runs with facts, one run.
+"""The catalog over HTTP: pipelines, their runs with facts, one run.
 
-A path is read from its right end, as a log's is: see ``paths``.
+Paths are parsed from the right, as those of logs: see ``paths``.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _THREADS = 8
 
 
 def pipelines(request: Request) -> Response:
-    """Pipelines by name, each with its newest run: those that may be read and match. A LIST, or up to ``MAX_LISTS``, and a query for each
-    that is answered."""
+    """Matching pipelines that the principal may read, by name, each with its newest run. One to ``MAX_LISTS`` LIST requests, and a query per
+    returned pipeline."""
     gate.require_any_scope("pipelines", Scope.LOGS_READ)
     services, who, query = composition.services(), gate.principal(), _query(request)
     prefix, contains = _part_of_name(query, "prefix"), _part_of_name(query, "contains")
-    bound_to = ("pipelines", prefix, *filter(None, [contains]))  # without it as before, so that cursors stay valid
+    bound_to = ("pipelines", prefix, *filter(None, [contains]))  # omitted if empty, so that earlier cursors stay valid
     after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
     page = services.pipelines.page(_pipeline_query(who, prefix, contains), _limit(query), after)
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -69,8 +69,8 @@ def pipelines(request: Request) -> Response:
 
 
 def recent_runs(request: Request) -> Response:
-    """Runs of all pipelines that may be read, the last to be active first. At most four rounds of a query for each outcome, and of 64 more
-    where running runs are asked for; and a read of rows."""
+    """Runs of all pipelines that the principal may read, by last activity, newest first. At most four rounds of one query per outcome (64 more
+    if running runs are requested), and a read of rows."""
     gate.require_any_scope("runs", Scope.LOGS_READ)
     services, who, query = composition.services(), gate.principal(), _query(request)
     pattern, outcomes, since_ms = _part_of_name(query, "fqn"), _outcomes(query), _since_ms(query)
@@ -98,7 +98,7 @@ def pipeline(request: Request) -> Response:
 
 
 def run_document(row: RunRow, now_ms: int) -> dict[str, Any]:
-    """A run as it is answered at a time."""
+    """A run in a response at ``now_ms``."""
     start, end = row.start, row.end
     return {
         "runId": row.run.run_id,
@@ -126,8 +126,8 @@ def run_document(row: RunRow, now_ms: int) -> dict[str, Any]:
 
 
 def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
-    """By one read; a run that is not catalogued yet is looked for on S3, and so is what may be missing of one that is not finalized, and
-    the seal of one whose row does not have it yet. Raises NotFoundError."""
+    """One run, by one read of its row. Reads S3 for a run without a row, for lost lines of a run that is not finalized, and for a seal that
+    the row lacks. Raises NotFoundError."""
     row = services.runs.get(run) or _row_from_objects(services, run)
     if row is None:
         raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
@@ -138,8 +138,8 @@ def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
 
 
 def _row_from_objects(services: Services, run: Run) -> RunRow | None:
-    """The row of a run by its objects: its start and its last segment. A GET, a query, a LIST, and a HEAD or a LIST more; of one
-    that has ended another HEAD."""
+    """The row of a run, derived from its objects: start and last segment. A GET, a query, a LIST, and a HEAD or another LIST; for an ended
+    run one more HEAD."""
     start, tail = read_start(services.store, services.layout, run), services.writer.tails.find(run)
     if not tail.exists and start is None:
         return None
@@ -159,17 +159,17 @@ def _row_from_objects(services: Services, run: Run) -> RunRow | None:
 
 
 def _with_seal(services: Services, row: RunRow) -> RunRow:
-    """A row with what the seal of its log says. Whoever waits for the end of a run asks no more once it is finalized, so its outcome must be
-    right by then. A HEAD, two where the seal is gone."""
+    """The row completed from the log's seal. Clients stop polling once a run is finalized, so its outcome must be correct by then. One HEAD,
+    two if the seal was deleted."""
     with suppress(ObjectNotFoundError):
         seal = services.writer.tails.segment(row.run, row.final_segments - 1)
         return replace(row, seal=seal.reason, end=seal.end, last_append_ms=max(row.last_append_ms, seal.appended_ms))
-    logs = find_artifact(services.store, services.layout.logs(row.run))  # the seal has expired before it
+    logs = find_artifact(services.store, services.layout.logs(row.run))  # the seal expires first
     return replace(row, seal=logs.reason, end=logs.end) if logs else row
 
 
 def _end_of(services: Services, run: Run, tail: Tail) -> RunEnd | None:
-    """What the seal says, if it is there."""
+    """The end in the seal, if the seal exists."""
     if not tail.seal or not tail.sequence:
         return None
     with suppress(ObjectNotFoundError):
@@ -178,7 +178,7 @@ def _end_of(services: Services, run: Run, tail: Tail) -> RunEnd | None:
 
 
 def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:
-    """Lines that have something, from a line on."""
+    """Matching lines, from a line on."""
     request = GrepRequest(
         wanted=query.get("q") or "",
         is_pattern=boolean_parameter(query, "regex"),
@@ -197,7 +197,7 @@ def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:
 
 
 def _histogram(services: Services, run: Run, query: Mapping[str, str]) -> Response:
-    """When its lines came."""
+    """Number of lines over time."""
     result = histogram(services.index, run, integer_parameter(query, "buckets", DEFAULT_BUCKETS, 1, MAX_BUCKETS))
     buckets = result.buckets
     return json_response({
@@ -218,13 +218,13 @@ def _runs(services: Services, fqn: str, query: Mapping[str, str]) -> Response:
 
 
 def _pipeline_query(who: Principal, prefix: str, contains: str) -> PipelineQuery:
-    """What a principal may see: where its patterns begin is all that is listed."""
+    """The query of the pipelines that a principal may see. Lists only the literal prefixes of its patterns."""
     beginnings = [pattern.partition("*")[0] for pattern in who.grants[Scope.LOGS_READ].patterns]
     return PipelineQuery(prefix, contains, lambda fqn: who.may(Scope.LOGS_READ, fqn), beginnings)
 
 
 def _parsed(segments: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The pipeline, and what of it: nothing (its runs), or a run."""
+    """The FQN in a path, and the rest: empty (the list of runs), or a run id and an optional view."""
     match segments:
         case [*fqn, "runs", run_id, view] if any(fqn) and run_id and view in VIEWS and view:
             return decode_name("/".join(fqn)), (decode_name(run_id), view)
@@ -269,4 +269,4 @@ def _limit(query: Mapping[str, str]) -> int:
 
 
 VIEWS: dict[str, Callable[[Services, Run, Mapping[str, str]], Response]] = {"": _one, "grep": _grep, "histogram": _histogram}
-"""Of one run, by the last part of the path; none: the run itself."""
+"""Views of one run, by the last part of the path; empty: the run itself."""

@@ -1,4 +1,4 @@
-"""The body of a close: how the run ended. OpenMetadata's connectors send bodies of their own, so one without ``outcome`` is ignored."""
+"""The body of a close request: the end of the run. A body without ``outcome``, such as OpenMetadata's connectors send, is ignored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FIELDS = tuple(field.alias or name for name, field in EndBody.model_fields.item
 
 
 def read_run_end(event: Mapping[str, Any], mask: Callable[[bytes], bytes]) -> RunEnd | None:
-    """The end that an API Gateway event reports, its texts masked; None: it reports none. Raises InvalidInputError, UnavailableError."""
+    """The end in an API Gateway event, its texts masked; None if there is none. Raises InvalidInputError, UnavailableError."""
     document = _document(event)
     if document is None:
         return None

@@ -1,4 +1,4 @@
-"""How events are written and browsed here, for operators: what is chosen and what is installed. Secrets are hidden."""
+"""The configuration of logging methods and log browsers, for operators: selected and installed ones. Secrets are hidden."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from chalicelib.routes.responses import json_response
 
 
 def configuration(_: Request) -> Response:
-    """What is chosen."""
+    """The configuration."""
     gate.require_any_scope("configuration", Scope.ADMIN)
     return json_response(composition.services().events.registry.shown())

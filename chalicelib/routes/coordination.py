@@ -1,6 +1,6 @@
-"""Background work on runs over HTTP, for operators: what there is, why it failed, try it again, take it from its worker.
+"""Background work on runs over HTTP, for operators: list it with errors, retry it, release it from its worker.
 
-A partition of work is a run, its key ``fqn/run_id``. Its path is read from the right end, as a log's is: see ``paths``.
+A partition of work is a run, its key ``fqn/run_id``. Paths are parsed from the right, as those of logs: see ``paths``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from chalicelib.runlog.layout import checked_run
 DEFAULT_LIMIT = 25
 MAX_LIMIT = 100
 ORDER = (Status.COMPLETED, Status.CLOSED, Status.ASSIGNED, Status.UNASSIGNED)
-"""Of a list of all statuses: what needs an operator most comes first."""
+"""Order of a list of all statuses: the most urgent for an operator first."""
 _ALL = "ALL"
 _ACTIONS = {"retry": Administration.retry, "release": Administration.release}
 _ERROR_CHARS = 1000
@@ -40,7 +40,7 @@ Page = tuple[Sequence[Partition], str | None]
 
 
 def partitions(request: Request) -> Response:
-    """Partitions of a source, of one status or of all: of a page those that may be seen."""
+    """A page of a source's partitions, of one status or of all, without those that the principal may not see."""
     gate.require_any_scope(request.context["path"], Scope.ADMIN)
     services, who = composition.services(), gate.principal()
     source = "/".join(segments_below(request.context["path"], COORDINATION))
@@ -58,7 +58,7 @@ def partitions(request: Request) -> Response:
 
 
 def change(request: Request) -> Response:
-    """Try a partition again, or take it from its owner."""
+    """Retry a partition, or release it from its owner."""
     source, action, run = _parsed(segments_below(request.context["path"], COORDINATION))
     gate.require_scope(Scope.ADMIN, run.fqn)
     administration = _administration(source)
@@ -68,7 +68,7 @@ def change(request: Request) -> Response:
 
 
 def document(partition: Partition, now_ms: int) -> dict[str, Any]:
-    """A partition as it is answered. Whoever wrote the item, what cannot be read of its state counts as not there."""
+    """A partition in a response. Unreadable parts of its state count as missing, since other programs may write the item."""
     run = run_of(partition.key)
     error, failed_ms = _failure(partition.state)
     since_ms = _since_ms(partition, failed_ms)
@@ -91,7 +91,7 @@ def document(partition: Partition, now_ms: int) -> dict[str, Any]:
 
 
 def _failure(state: str | None) -> tuple[str | None, int | None]:
-    """What a worker wrote down when it failed: the error, and when."""
+    """The last failure in a partition's state: error and time."""
     try:
         stored = json.loads(state or "null")
     except (ValueError, RecursionError):
@@ -102,7 +102,7 @@ def _failure(state: str | None) -> tuple[str | None, int | None]:
 
 
 def _since_ms(partition: Partition, failed_ms: int | None) -> int | None:
-    """When it came to wait, or to be put off or set aside. An item does not tell when its owner took it."""
+    """The time since which a partition waits, is postponed or is set aside. An item does not have the time of its acquisition."""
     if partition.status is Status.ASSIGNED:
         return None
     if partition.status is not Status.UNASSIGNED:
@@ -136,7 +136,7 @@ def _administration(source: str) -> Administration:
 
 
 def _page(administration: Administration, requested: Status | None, limit: int, cursor: str) -> Page:
-    """One status after the other, until the page is full."""
+    """List status by status until the page is full."""
     statuses, after = _rest(requested, cursor)
     listed: list[Partition] = []
     for at, status in enumerate(statuses, 1):
@@ -155,7 +155,7 @@ def _cursor(requested: Status | None, status: Status, after: str) -> str:
 
 
 def _rest(requested: Status | None, cursor: str) -> tuple[Sequence[Status], str | None]:
-    """The statuses that are still to be listed, and where in the first of them. Raises InvalidCursorError."""
+    """The remaining statuses, and the cursor in the first of them. Raises InvalidCursorError."""
     statuses = (requested,) if requested else ORDER
     if not cursor:
         return statuses, None

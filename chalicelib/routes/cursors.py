@@ -1,6 +1,6 @@
-"""Cursors of lists that leave out what a principal may not see: sealed for it and for its query, since a place tells names.
+"""Cursors of lists that omit names a principal may not see: encrypted for principal and query, since a cursor contains a name.
 
-Whoever may see every name gets plain cursors, and may send them; from anybody else a plain cursor would be a probe for hidden names.
+A principal that may see every name gets plain cursors, and may send them; from another one a plain cursor could probe for hidden names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from chalicelib.routes import gate
 
 
 def encrypt_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
-    """A cursor as the principal gets it. ``query``: the list and its parameters, which each page repeats."""
+    """Encrypt a cursor for the principal. ``query``: the list and its parameters, which each page repeats."""
     principal = gate.principal()
     if principal.may_all(*scopes):
         return cursor
@@ -19,7 +19,7 @@ def encrypt_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
 
 
 def decrypt_cursor(cursor: str, scopes: tuple[Scope, ...], *query: str) -> str:
-    """The inverse; "" stays "". Raises InvalidCursorError."""
+    """The inverse of ``encrypt_cursor``; "" stays "". Raises InvalidCursorError."""
     principal, cipher = gate.principal(), composition.services().cursor_cipher
     if not cursor or (principal.may_all(*scopes) and not cipher.is_encrypted(cursor)):
         return cursor

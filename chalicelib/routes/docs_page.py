@@ -1,4 +1,4 @@
-"""The page at ``GET /docs/``: it fetches the document at ``../spec/`` and shows it, with forms to try what only reads."""
+"""The page at ``GET /docs/``: it fetches the document at ``../spec/`` and renders it, with forms for read-only operations."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from pathlib import Path
 
 @cache
 def page() -> str:
-    """The page, the same for everybody: HTML with its style and script inside. It asks its own address only."""
+    """The page, the same for all clients: HTML with inline style and script. It sends requests only to its own origin."""
     return Path(__file__).with_name("docs.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Elasticsearch's and OpenSearch's API, as far as senders of logs need it: ``_bulk``, and what clients ask before."""
+"""The subset of Elasticsearch's and OpenSearch's API for log shippers: ``_bulk``, and the requests that clients send before it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from chalicelib.routes.agent_requests import STATUS, AgentRequest, rejection_sum
 from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response, truncated
 
 VERSION = "8.19.0"
-"""What clients take this for: the last line that their eighth and ninth versions both talk to."""
+"""The version that clients see: the last minor version that clients of versions 8 and 9 both support."""
 _PRODUCT = {"X_Elastic_Product": "Elasticsearch"}
 _CREATED = 201
 _TRY_AGAIN = 429
-"""Of an item, never of an answer: what clients send again by themselves."""
+"""The status of an item, never of a response: clients retry it automatically."""
 _ERRORS = {
     Fate.MALFORMED: (400, "document_parsing_exception"),
     Fate.FORBIDDEN: (403, "security_exception"),
@@ -35,7 +35,7 @@ _ERRORS = {
     Fate.AWAY: (_TRY_AGAIN, "es_rejected_execution_exception"),
 }
 _FRAME_BYTES, _REASON_BYTES = 240, 100
-"""Of an item in the response: without its names and its reason; and the reason, if there is room for no more."""
+"""Size of an item in the response without its names and its reason; and the least room for the reason."""
 _SHARDS = {"total": 1, "successful": 1, "failed": 0}
 _ROOT = {
     "name": "runlake",
@@ -60,7 +60,7 @@ Made = Callable[[Request], Response]
 
 
 def _elastic(make: Made) -> Made:
-    """A view whose errors have Elasticsearch's form, beside ours."""
+    """A view that returns errors in Elasticsearch's format together with the envelope of this API."""
 
     @wraps(make)
     def view(request: Request) -> Response:
@@ -79,36 +79,36 @@ def _client_check(document: dict[str, Any]) -> Response:
 
 @_elastic
 def root(request: Request) -> Response:
-    """What every client asks first."""
+    """The first request of every client."""
     return _client_check(_ROOT)
 
 
 @_elastic
 def license(request: Request) -> Response:
-    """Beats and Logstash ask for it."""
+    """A request of Beats and Logstash."""
     return _client_check(_LICENSE)
 
 
 @_elastic
 def cluster_health(request: Request) -> Response:
-    """Vector asks for it."""
+    """A request of Vector."""
     return _client_check(_HEALTH)
 
 
 @_elastic
 def bulk_of_any(request: Request) -> Response:
-    """Actions that name their index, or none."""
+    """Bulk actions with or without an index."""
     return _bulk(request, "")
 
 
 @_elastic
 def bulk_of_index(request: Request) -> Response:
-    """Actions that name no index are of this one."""
+    """Bulk actions; the index of the path is the default."""
     return _bulk(request, paths.decode_name(paths.segments_below(request.context["path"], paths.ELASTICSEARCH)[0]))
 
 
 def _bulk(request: Request, index: str) -> Response:
-    """Items in the order of the actions. Where all wait for a store that is away, the whole request does: 503, and clients repeat it."""
+    """Items in the order of the actions. If all of them can be retried (the store is unavailable), the response is a 503, and clients retry."""
     started_s = time.perf_counter()
     call = AgentRequest.of("elasticsearch", request)
     actions = list(islice(bulk.decode(call.records, index), call.allowance.items + 1))
@@ -126,7 +126,7 @@ def _bulk(request: Request, index: str) -> Response:
 
 
 def _check_response(actions: Sequence[Action]) -> None:
-    """The response names every action, so names bound how many may be sent at once. Raises BatchTooLargeError."""
+    """The response repeats the names of every action, so they bound the number of actions. Raises BatchTooLargeError."""
     size = document_bytes([[each.index, each.id] for each in actions]) + len(actions) * (_FRAME_BYTES + _REASON_BYTES)
     if size > RESPONSE_BYTES:
         raise BatchTooLargeError(f"the response would be too large: send fewer actions bytes={size} limit={RESPONSE_BYTES}")

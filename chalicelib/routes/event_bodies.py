@@ -1,4 +1,4 @@
-"""Bodies of events: one event, a list of them, or NDJSON, each item taken or refused by itself."""
+"""Bodies of events: one event, a list of events, or NDJSON. Each item is accepted or rejected independently."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from chalicelib.routes.responses import truncated
 _JSON, _LINES = "application/json", frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
 _EXCERPT_CHARS = 200
 _ERROR_BYTES = 150
-"""An error without its message, and its part of the rest of the response."""
+"""Size of an error without its message, with its share of the rest of the response."""
 _LEVELS_AROUND_DATA = 4
-"""An event, its data or annotations, one of these, its note."""
+"""Levels of nesting around data: the event, its data or annotations, one annotation, its note."""
 Model = TypeVar("Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What of a body is events, each with its place among the items, and what is none."""
+    """The items of a body: valid events, each with its index in the body, and rejected items."""
 
     events: Sequence[tuple[int, NewEvent]]
     refused: Sequence[Refused]
 
     def error_documents(self, refused: Sequence[Refused]) -> list[dict[str, Any]]:
-        """All that was refused, by the place in the body; ``refused`` are places among the events."""
+        """All rejected items by index in the body. ``refused``: rejected later, by index in ``events``."""
         later = [Refused(self.events[each.index][0], each.reason, each.retryable) for each in refused]
         both = sorted([*self.refused, *later], key=lambda each: each.index)
-        room_bytes = RESPONSE_BYTES // (len(both) or 1) - _ERROR_BYTES  # all are listed, however many; their messages give way
+        room_bytes = RESPONSE_BYTES // (len(both) or 1) - _ERROR_BYTES  # all are listed; their messages are truncated
         return [
             {"index": each.index, "code": 503 if each.retryable else 400, "message": truncated(redacted(each.reason), room_bytes)}
             for each in both
@@ -48,7 +48,7 @@ class Items:
 
 
 def read_items(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Items:
-    """The items in an API Gateway event. Nothing at all are none. Raises InvalidEventError (the body is neither), BatchTooLargeError,
+    """The items in an API Gateway event; an empty body has none. Raises InvalidEventError (the body is not JSON), BatchTooLargeError,
     UnsupportedMediaTypeError."""
     body = read_body(event, headers, budget, limit_bytes)
     body.allowance.check_values(body.content)
@@ -70,7 +70,7 @@ def read_items(event: Mapping[str, Any], headers: Mapping[str, str], budget: Bud
 
 
 def read_document(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, model: type[BaseModel]) -> Any:
-    """A body that is one JSON object. Raises InvalidEventError, BatchTooLargeError, UnsupportedMediaTypeError."""
+    """A body that is one JSON object, validated. Raises InvalidEventError, BatchTooLargeError, UnsupportedMediaTypeError."""
     body = read_body(event, headers, budget, budget.expanded_bytes.limit)
     if body.content_type != _JSON:
         raise UnsupportedMediaTypeError(f"this is application/json content_type={body.content_type!r}")
@@ -98,12 +98,12 @@ def _items(documents: Sequence[Any]) -> Items:
 
 
 def _validated(document: Any, model: type[Model]) -> Model:
-    """Lone surrogates become U+FFFD. Raises ValueError."""
+    """Validate a document. Lone surrogates become U+FFFD. Raises ValueError."""
     return model.model_validate_json(json.dumps(well_formed(document, depth=-_LEVELS_AROUND_DATA)))
 
 
 def _parsed(text: str) -> Any:
-    """A document, or why it is none; of a list whose items are nested too deeply to be read, these alone. Numbers that are none are refused."""
+    """A document, or the reason of its rejection. In a list with too deeply nested items, only these are. Rejects NaN and infinities."""
     try:
         return json.loads(text, parse_constant=_no_number)
     except RecursionError:
@@ -123,7 +123,7 @@ def _no_number(name: str) -> None:
 
 
 def _wrong(error: ValueError) -> str:
-    """What is wrong and where, without what was sent: names of fields that are not ours may hold secrets."""
+    """A message with the error and its field, without sent values: names of unknown fields may contain secrets."""
     if not isinstance(error, ValidationError):
         return str(error)
     wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]

@@ -1,8 +1,7 @@
-"""Which run a path under ``events/`` means, and what is wanted of it: read from its right end, as a log's is (see ``paths``).
+"""Parses paths under ``events/`` into run and action, from the right as those of logs (see ``paths``).
 
-``{fqn}/{runId}``, and behind it ``log``, ``steps``, ``steps/{step}``, ``completeness``, ``writers/{writer}``, ``writers/{writer}/close``,
-``starts/{start}``, ``heartbeat``.
-A run whose id is one of these words is not reached here.
+``{fqn}/{runId}``, optionally followed by ``log``, ``steps``, ``steps/{step}``, ``completeness``, ``writers/{writer}``,
+``writers/{writer}/close``, ``starts/{start}`` or ``heartbeat``. A run whose id is one of these words cannot be addressed.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from chalicelib.runlog.layout import checked_run
 BASE = "/v1/events"
 ROUTES = routes_below(BASE, least=2)
 PUT_ROUTES = ROUTES[1:]
-"""Where runs are started and give signs of life, and writers registered: a name of one part, the run, ``heartbeat`` at least."""
+"""Routes of starts, heartbeats and writers: at least an FQN of one part, the run id and ``heartbeat``."""
 
 
 class EventAction(StrEnum):
-    """What is wanted of a run's events."""
+    """Operations on a run's events."""
 
     APPEND = "append"
     EVENTS = "events"
@@ -39,7 +38,7 @@ class EventAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EventPath:
-    """What a path asks for. ``name``: the writer's, the step's or the start's."""
+    """A parsed path. ``name``: of the writer, the step or the start."""
 
     action: EventAction
     fqn: str
@@ -48,12 +47,12 @@ class EventPath:
 
     @property
     def run(self) -> Run:
-        """The run that is meant. Raises InvalidNameError."""
+        """The run. Raises InvalidNameError."""
         return checked_run(self.fqn, self.run_id)
 
 
 def parse(method: str, path: str) -> EventPath:
-    """Read a path as it came over the wire. Raises NotFoundError, InvalidNameError."""
+    """Parse a path as sent, still percent-encoded. Raises NotFoundError, InvalidNameError."""
     segments = segments_below(path, BASE)
     parsed = {"POST": _post, "PUT": _put, "GET": _get}[method](segments)
     if parsed is None or not all(parsed[1]):

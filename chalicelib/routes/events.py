@@ -1,4 +1,4 @@
-"""Events of a run over HTTP: append, writers, steps; browse events, logs by position, steps, completeness."""
+"""Events of a run over HTTP: appends, writers, steps; reads events, the log by position, steps, completeness."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ MAX_LINES = 1_000_000
 MAX_BYTE = 10**15
 MAX_TEXT_CHARS = 500
 MAX_LISTED = 10_000
-"""Steps or writers of a page: about what a response holds."""
+"""Steps or writers per page: about as many as fit into a response."""
 _TEXT = "text/plain; charset=utf-8"
 _ANSWER_WITHIN_S = 4.0
-"""Kept of the function's time for the answer itself when completeness is waited for."""
+"""Reserve of the function's time for the response after waiting for completeness."""
 _WRITES = frozenset(
     {EventAction.APPEND, EventAction.OPEN, EventAction.CLOSE, EventAction.UPDATE_STEP, EventAction.START, EventAction.HEARTBEAT}
 )
 
 
 class WriterEnd(BaseModel):
-    """What a writer says at its end."""
+    """The end of a writer, as the writer reports it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
@@ -69,12 +69,12 @@ class EventRequest:
     context: Any
 
     def document(self, model: type[BaseModel]) -> Any:
-        """The body. Raises InvalidEventError."""
+        """The validated body. Raises InvalidEventError."""
         return read_document(self.event, self.headers, budgets.current_budget(), model)
 
 
 def events(request: Request) -> Response:
-    """Everything under events/: the path is read from its right end."""
+    """All requests under ``events/``."""
     path = event_paths.parse(request.method, request.context["path"])
     note(fqn=path.fqn, run_id=path.run_id)
     gate.require_scope(Scope.LOGS_WRITE if path.action in _WRITES else Scope.LOGS_READ, path.fqn)
@@ -168,7 +168,7 @@ def _events(call: EventRequest) -> Response:
 
 
 def _fitting(page: EventPage, *, is_outline: bool) -> tuple[list[dict[str, Any]], int | None]:
-    """As many of a page's events as travel, and where the next page begins. One that is too large for any answer is cut."""
+    """As many of a page's events as fit into a response, and the start of the next page. A single event that is too large is truncated."""
     documents: list[dict[str, Any]] = [each.outline() if is_outline else each.document() for each in page.events]
     after = page.after
     while not fits_content(documents):
@@ -218,8 +218,8 @@ def _steps(call: EventRequest) -> Response:
 
 
 def _listed(call: EventRequest, documents: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], str | None]:
-    """A page of a list that is made as a whole: those from ``after`` on, as many as ``limit`` and the response allow, in which each may be named
-    once more."""
+    """A page of a complete list: documents from ``after`` on, as many as ``limit`` and the response allow, which may repeat each writer's
+    name once."""
     begin = integer_parameter(call.query, "after", 0, 0, MAX_BYTE)
     limit = integer_parameter(call.query, "limit", MAX_LISTED, 1, MAX_LISTED)
     page = documents[begin : begin + limit]
@@ -257,7 +257,7 @@ def _completeness(call: EventRequest) -> Response:
 
 
 def completeness_document(completeness: Completeness) -> dict[str, Any]:
-    """As it is answered."""
+    """The completeness of a run in a response."""
     return {
         "state": completeness.state,
         "sealed": completeness.sealed,

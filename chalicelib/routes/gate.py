@@ -1,7 +1,7 @@
-"""Who asks, and whether they may: before every view, and in every view.
+"""Authentication before every view, and authorization within it.
 
-``visit`` lets a request in, or not; a view then asks for what it is about to do, by the names that the request has, before it looks at
-anything: a refusal does not tell whether the thing exists. A view that has asked for nothing answers nothing.
+``authenticate`` accepts or rejects a request; a view then requires scopes for the names in the request before it reads anything, so a refusal
+does not reveal whether a resource exists. The response of a view that checked no permission is discarded.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from chalicelib.runlog.legacy import on_behalf_of
 PUBLIC_ROUTES = frozenset(
     {"/", "/v1/health", "/v1/openapi.json", "/v1/ui", "/v1/ui/config", "/v1/ui/{file}", "/health", "/spec", "/docs"}
 )
-"""What tells nothing of anybody: whether the API is there, how it is called, and the page that asks it. All else is closed, at the
-gateway too."""
+"""Public routes: health, documentation and the viewer's page, without data of any principal. All other routes require authentication, also
+at the gateway."""
 
 MAX_USER_AGENT_CHARS = 256
 
 TOKEN_HEADERS = {"/v1/agents/firehose": "X-Amz-Firehose-Access-Key"}
-"""Where a client can show its token in no other header than one of its own: the header holds the token and nothing else."""
+"""Routes whose clients send the token in a client-specific header, which contains only the token."""
 
 
 MAX_LINES = 20
-"""Audit lines of one request; what it asks for beyond them is counted."""
+"""Audit lines of one request; further decisions are counted."""
 
 
 @dataclass(slots=True)
 class AuthenticatedRequest:
-    """A request that was let in. ``caller``: what its audit lines say besides the principal. ``asked``: its view has asked for something.
-    ``scope``: the last one that it was permitted by name."""
+    """An authenticated request. ``caller``: facts for its audit lines besides the principal. ``is_authorized``: its view has checked a
+    permission. ``scope``: the last one granted by name."""
 
     principal: Principal
     caller: Mapping[str, str]
@@ -52,7 +52,7 @@ class AuthenticatedRequest:
     """Decisions beyond ``MAX_LINES``, by action and outcome."""
 
     def covers(self, name: str) -> bool:
-        """Whether what was permitted last holds for this name too (see ``runlog.legacy``)."""
+        """Whether the last granted scope covers this name too (see ``runlog.legacy``)."""
         return self.scope is not None and self.principal.may(self.scope, name)
 
 
@@ -61,7 +61,7 @@ _authenticated: ContextVar[AuthenticatedRequest] = ContextVar("visit")
 
 @contextmanager
 def authenticate(request: Request) -> Iterator[AuthenticatedRequest | None]:
-    """A request's time in the house; None where everybody may go. Raises UnauthenticatedError, IdentityUnavailableError,
+    """Authenticated request context; None for public routes. Raises UnauthenticatedError, IdentityUnavailableError,
     InvalidConfigurationError."""
     route: str = request.context["resourcePath"]
     if route in PUBLIC_ROUTES:
@@ -80,12 +80,12 @@ def authenticate(request: Request) -> Iterator[AuthenticatedRequest | None]:
 
 
 def principal() -> Principal:
-    """Who asks."""
+    """The principal of the current request."""
     return _authenticated.get().principal
 
 
 def require_scope(scope: Scope, name: str) -> None:
-    """Let the view do this to that. Raises ForbiddenError."""
+    """Require a scope for a name. Raises ForbiddenError."""
     allowed = principal().may(scope, name)
     record_decision(scope, name, allowed)
     if not allowed:
@@ -94,20 +94,20 @@ def require_scope(scope: Scope, name: str) -> None:
 
 
 def require_any_scope(resource: str, *scopes: Scope) -> None:
-    """Let the view list what the principal may see. It leaves out the rest. Raises ForbiddenError where that is nothing at all."""
+    """Require one of the scopes for at least one name; the view then omits names without it. Raises ForbiddenError."""
     allowed, named = principal().may_any(*scopes), " or ".join(scopes)
-    record_decision(named, resource, allowed, "" if principal().may_all(*scopes) else "no more than its patterns")
+    record_decision(named, resource, allowed, "" if principal().may_all(*scopes) else "limited to its patterns")
     if not allowed:
         raise ForbiddenError(f"not permitted: ask for the scope {named} of some names")
 
 
 def allow_authenticated(resource: str) -> None:
-    """Let the view answer whoever was let in."""
-    record_decision("see", resource, True, "whoever was let in")
+    """Allow any authenticated principal."""
+    record_decision("see", resource, True, "any authenticated principal")
 
 
 def record_decision(action: str, resource: str, allowed: bool, reason: str = "") -> None:
-    """Write a decision down. Where nobody is asked who they are, there is none."""
+    """Write an audit line for a decision; none for an anonymous principal."""
     current = _authenticated.get()
     current.is_authorized = True
     if current.principal.kind is Kind.ANONYMOUS:
@@ -121,7 +121,7 @@ def record_decision(action: str, resource: str, allowed: bool, reason: str = "")
 
 
 def _report_unlisted(current: AuthenticatedRequest) -> None:
-    """A line for each action and outcome, however many names there were."""
+    """Write one audit line per action and outcome for the decisions beyond ``MAX_LINES``."""
     for (action, allowed), count in current.unlisted.items():
         reason = f"summary of all decisions after the first {MAX_LINES} of the request"
         name, kind = current.principal.name, current.principal.kind
@@ -143,7 +143,7 @@ def _principal(request: Request, action: str, caller: Mapping[str, str]) -> Prin
 
 
 def _caller(request: Request) -> dict[str, str]:
-    """Where the gateway says that a request comes from. A header such as X-Forwarded-For would be the client's own word."""
+    """The source of a request by the gateway. A client could forge a header such as X-Forwarded-For."""
     identity = request.context.get("identity") or {}
     user_agent = str(identity.get("userAgent") or request.headers.get("user-agent", ""))
     return {"source_address": str(identity.get("sourceIp") or ""), "user_agent": redacted(user_agent)[:MAX_USER_AGENT_CHARS]}

@@ -1,4 +1,4 @@
-"""Whether it is there, and what it can do: health, the OpenAPI document, and a page that shows it. None asks anybody else."""
+"""Health, the OpenAPI document, and a page that renders it. Makes no requests to other services."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from chalicelib.routes.responses import json_response
 
 
 def health(_: Request) -> Response:
-    """Whether this function can serve: it runs and its settings are good."""
+    """Whether this function runs and its settings are valid."""
     composition.services()
     return json_response({"status": "ok", "version": __version__})
 
 
 @redirect_missing_slash
 def archive_health(_: Request) -> Response:
-    """The same, as the datalake answers it."""
+    """Health in the datalake's format."""
     composition.services()
     return json_response({})
 
@@ -31,17 +31,17 @@ def spec(request: Request) -> Response:
 
 
 def openapi_document(request: Request) -> Response:
-    """The same document, where clients of ``/v1`` look for it."""
+    """The OpenAPI document at the address for clients of ``/v1``."""
     return json_response(document(base_path(request)))
 
 
 @redirect_missing_slash
 def docs(_: Request) -> Response:
-    """A page that shows the document."""
+    """A page that renders the OpenAPI document."""
     return Response(page(), headers={"Content-Type": "text/html; charset=utf-8"})
 
 
 def home(request: Request) -> Response:
-    """The base address leads to the documents, which link the viewer."""
+    """Redirect from the base address to the documentation, which links the viewer."""
     location = f"{base_path(request)}/docs/"
     return json_response({"location": location}, 302, Location=location)

@@ -1,4 +1,4 @@
-"""A JSON body that an operation keeps as it came: read by one function, so that what is checked for secrets is what its view reads."""
+"""JSON bodies that an operation stores unmasked. Secret checks and views share one parser, so both see the same document."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 
 def parse_document(raw: bytes | str) -> Any:
-    """The document in a body: UTF-8 and nothing else, without a byte order mark. ``json.loads`` of bytes would guess among five encodings.
-    Raises ValueError."""
+    """The document in a body of UTF-8 without a byte order mark. ``json.loads`` of bytes would guess among five encodings. Raises
+    ValueError."""
     text = raw if isinstance(raw, str) else raw.decode()
     try:
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""Run logs over HTTP as OpenMetadata's connectors and viewers speak it: append, close, pages, the live stream, downloads, the runs of a
+"""Run logs over HTTP in OpenMetadata's protocol of connectors and viewers: append, close, pages, the live stream, downloads, the runs of a
 pipeline."""
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _CLOSED = {"message": "Log stream closed successfully"}
 _TEXT = "text/plain; charset=utf-8"
 _LINK_AGE_S = 900
 _ANSWER_WITHIN_S = 5.0
-"""Kept of the function's time for the answer itself when a page waits for lines."""
+"""Reserve of the function's time for the response after a page waited for lines."""
 _STREAMED_WITHIN_S = 3.0
-"""The same of a stream, which is held longer: its answer is a GET or two behind the wait."""
+"""The same for a stream, which waits longer: its response takes one or two GETs after the wait."""
 _SCOPES = {LogAction.APPEND: Scope.LOGS_WRITE, LogAction.CLOSE: Scope.LOGS_WRITE}
-"""What else is done is to read."""
+"""Scopes of actions; all others read."""
 _UNSAFE_IN_FILENAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class GoneError(ChaliceViewError):
-    """A run that was there."""
+    """A run that has expired."""
 
     STATUS_CODE = 410
 
@@ -66,12 +66,12 @@ class LogRequest:
 
     @property
     def run(self) -> Run:
-        """The run that is meant. Raises InvalidNameError."""
+        """The run. Raises InvalidNameError."""
         return checked_run(self.path.fqn, self.path.run_id)
 
 
 def logs(request: Request) -> Response:
-    """Everything under logs/: the path is read from its right end, since names may contain slashes."""
+    """All requests under ``logs/``. Paths are parsed from the right, since names may contain slashes."""
     path = paths.parse(request.method, request.context["path"])
     note(fqn=path.fqn, run_id=path.run_id)
     gate.require_scope(_SCOPES.get(path.action, Scope.LOGS_READ), path.fqn)
@@ -106,7 +106,7 @@ def _append(call: LogRequest) -> Response:
 
 
 def _masked(call: LogRequest, batch: Batch) -> Batch:
-    """The batch as it may be stored. What is masked is counted by shape. Raises InvalidNameError."""
+    """The masked batch. Masked secrets are counted by shape. Raises InvalidNameError."""
     run, masker = call.run, call.services.masker
     masker.check_names(run.fqn, run.fqn, run.run_id)
     masked = masker.mask(run.fqn, batch.body)
@@ -153,14 +153,14 @@ def _paged(page: Page) -> Response:
 
 
 def _stream(call: LogRequest) -> Response:
-    """What there is, or comes within the time that the function has left. Each answer is a part of the stream."""
+    """Existing lines, or those that arrive within the function's remaining time. Each response is a part of the stream."""
     run = call.run
     spare_s = call.context.get_remaining_time_in_millis() / 1000 - _STREAMED_WITHIN_S
     request = queries.follow_request(call.query, call.headers.get("last-event-id"))
     try:
         return update_response(run, call.services.follower.follow(run, request, queries.hold_s(call.query, spare_s)))
     except UnavailableError as error:
-        logger.warning("a viewer could not be told anything", extra={"error": str(error), "kind": type(error).__name__})
+        logger.warning("could not read a log for its live stream", extra={"error": str(error), "kind": type(error).__name__})
         return unavailable_response(run, str(error))
 
 
@@ -182,8 +182,8 @@ def _last_download(call: LogRequest) -> Response:
 
 
 def _download_of(call: LogRequest, run: Run) -> Response:
-    """Inline while it is small and text; else a redirect to the object, whose bytes are exactly the log's. A page that shows a token
-    cannot follow it, for the store would have to allow its origin: it asks for the link and opens that."""
+    """Inline if the log is small UTF-8 text; otherwise a redirect to the object with exactly the log's bytes. A page that sends a token cannot
+    follow the redirect, because the store would have to allow its origin: it requests the link and opens it."""
     wants_link = boolean_parameter(call.query, "link")
     log = call.services.reader.whole(run)
     if log is None:
@@ -198,7 +198,7 @@ def _download_of(call: LogRequest, run: Run) -> Response:
 
 
 def _gone(call: LogRequest, run: Run) -> ChaliceViewError:
-    """Why there is nothing: its tombstone tells, if it has one. One GET."""
+    """The error for a run without a log: expired if it has a tombstone. One GET."""
     tombstone = find_tombstone(call.services.store, call.services.layout, run)
     if tombstone is None:
         return NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
@@ -206,7 +206,7 @@ def _gone(call: LogRequest, run: Run) -> ChaliceViewError:
 
 
 def _as_text(log: WholeLog) -> str | None:
-    """A log's text if it can be answered inline without changing a byte: it is UTF-8, and fits once it is escaped."""
+    """A log's text if it is valid UTF-8 and its escaped form fits into a response; otherwise None."""
     if log.body is None:
         return None
     try:
@@ -217,11 +217,11 @@ def _as_text(log: WholeLog) -> str | None:
 
 
 def _settled_key(services: Services, run: Run) -> str:
-    """The object that holds all of a log that stands in several: after a compaction one does."""
+    """Compact a log of several objects; returns the key of the one object that contains it."""
     services.finalizer.settle(run, Deadline(services.clock))
     state = services.compactor.look(run)
     if state.base is None or state.pending:
-        raise StoreUnavailableError(f"the log is written to faster than it is gathered run={run.fqn}/{run.run_id}")
+        raise StoreUnavailableError(f"appends outpace compaction run={run.fqn}/{run.run_id}")
     return state.base.key
 
 
@@ -241,13 +241,13 @@ def _newest(call: LogRequest) -> Run | None:
 
 
 def session_cookie(headers: CaseInsensitiveMapping, position: str) -> str:
-    """The cookie that carries a position. ``Secure`` where the request came by https: a client that came by http must return it as well."""
+    """The cookie with a position. ``Secure`` only for requests over https, since clients over http must return it too."""
     secure = "; Secure" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else ""
     return f"{COOKIE}={position}; Path=/; Max-Age={COOKIE_AGE_S}; HttpOnly; SameSite=Lax{secure}"
 
 
 def session_of(headers: CaseInsensitiveMapping) -> str | None:
-    """The position that the client's cookie carries."""
+    """The position in the client's cookie."""
     cookies: str = headers.get("cookie", "")
     for part in cookies.split(";"):
         name, _, value = part.strip().partition("=")

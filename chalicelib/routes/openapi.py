@@ -8,11 +8,11 @@ The resources are tables (here, in ``openapi_logs``, ``openapi_events``, ``opena
         "summary": …, "description": …,
         "parameters": ["what", "work_id"],    of PARAMETERS
         "body": {…},                          OpenAPI's requestBody
-        "answers": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a response as it is
+        "answers": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a complete response
         "errors": ["NoArgs", "Unavailable"],  of ERRORS: code to status, when, message
     }
 
-Here they become OpenAPI: references, one response for all errors of a status, the redirect to a path's trailing slash.
+This module converts them to OpenAPI: references, one response for all errors of a status, the redirect to a path's trailing slash.
 """
 
 from __future__ import annotations
@@ -214,7 +214,8 @@ _RETRY_AFTER = {"description": "Seconds to wait before the request is repeated."
 
 
 def document(base: str) -> dict[str, Any]:
-    """The document for clients that reach the API at ``base``: a URL, or the stage's prefix. For JSON: its parts are shared, change none."""
+    """The document for clients that reach the API at ``base``: a URL, or the stage's prefix. Its parts are shared: do not modify
+    them."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Runlake", "version": __version__, "description": _DESCRIPTION},
@@ -266,7 +267,7 @@ def _answer(resource: _Resource, answer: str | dict[str, Any]) -> dict[str, Any]
 
 
 def _refusals(resource: _Resource, codes: Sequence[Any]) -> dict[int, dict[str, Any]]:
-    """One response for each status, which lists the codes that it may have."""
+    """One response per status, which lists its possible codes."""
     known: Mapping[Any, tuple[int, str, str]] = resource.errors
     by_status: dict[int, list[Any]] = {}
     for code in codes:

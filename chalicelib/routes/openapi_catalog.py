@@ -1,4 +1,4 @@
-"""Pipelines and their runs in the OpenAPI document: tables only; ``openapi`` tells how they are read."""
+"""Pipelines and their runs in the OpenAPI document: tables only; ``openapi`` documents their format."""
 
 from __future__ import annotations
 

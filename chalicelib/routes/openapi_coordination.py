@@ -1,4 +1,4 @@
-"""Background work in the OpenAPI document: tables only; ``openapi`` tells how they are read."""
+"""Background work in the OpenAPI document: tables only; ``openapi`` documents their format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events in the OpenAPI document: tables only; ``openapi`` tells how they are read."""
+"""Events in the OpenAPI document: tables only; ``openapi`` documents their format."""
 
 from __future__ import annotations
 

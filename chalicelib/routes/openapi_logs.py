@@ -1,4 +1,4 @@
-"""Run logs in the OpenAPI document: tables only; ``openapi`` tells how they are read."""
+"""Run logs in the OpenAPI document: tables only; ``openapi`` documents their format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _ref(name: str) -> dict[str, str]:
 
 
 class Untitled(GenerateJsonSchema):
-    """A model's schema without a title for each field, which would be its name once more."""
+    """A model's schema without field titles, which would repeat the names."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         """See pydantic."""

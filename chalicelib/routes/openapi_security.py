@@ -1,6 +1,6 @@
-"""Who may call what, in the OpenAPI document: ways to show who one is, the scopes that each operation asks for, and its refusals.
+"""Security in the OpenAPI document: authentication schemes, the scopes that each operation requires, and its refusals.
 
-An operation that stands in no table here is for whoever was let in; one of ``gate.PUBLIC_ROUTES`` is for everybody.
+An operation without an entry in ``SCOPES`` allows any authenticated principal; those of ``gate.PUBLIC_ROUTES`` are public.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
     f"POST {_COORDINATION}/{{fqn}}/{{runId}}/retry": (Scope.ADMIN,),
     f"POST {_COORDINATION}/{{fqn}}/{{runId}}/release": (Scope.ADMIN,),
 }
-"""Of several: the first for a file of the archive, the second for the log of a run."""
+"""Required scopes by operation. If two: the first for a file of the archive, the second for the log of a run."""
 
 ABOUT = """**Who may.** A token as `Authorization: Bearer`, or as the password of `Authorization: Basic`; or a signature of AWS: as the operator has
 set it up. What its bearer may do are scopes, each with patterns of names: `x-runlake-scopes` of an operation says which it asks for.
@@ -123,7 +123,7 @@ RESPONSES: dict[str, dict[str, Any]] = {
 
 
 def secured(name: str, operation: dict[str, Any]) -> dict[str, Any]:
-    """An operation (``"METHOD /path"``) with what it asks for."""
+    """An operation (``"METHOD /path"``) with its required scopes and refusals."""
     if (name.partition(" ")[2].rstrip("/") or "/") in PUBLIC_ROUTES:
         return {**operation, "security": []}
     added = {"401": "Unauthenticated", "503": "NobodyCanBeLetIn"} | ({"403": "Forbidden"} if name in SCOPES else {})

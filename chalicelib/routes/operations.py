@@ -1,7 +1,6 @@
-"""Every route of the API: its path, its methods, and where its view is. ``app.py`` registers them.
+"""Every route of the API: its path, its methods and its view. ``app.py`` registers them.
 
-A view's module is imported with the first request that needs it, and what the view works with by then: a function that starts pays for
-what it is asked, not for all that can be.
+A view's module and its dependencies are imported on the first request, so a starting function loads only the modules that it uses.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from chalicelib.routes.responses import View, with_error_envelope
 BINARY_TYPES = [
     f"application/{each}" for each in ("gzip", "msgpack", "octet-stream", "x-gzip", "x-msgpack", "x-ndjson", "x-protobuf")
 ]
-"""What a gateway must hand over as bytes. No answer has one of these types for Chalice, so it never asks for an ``Accept`` header."""
+"""Request bodies that the gateway must pass as bytes. No response has one of these types, so Chalice never requires an ``Accept`` header."""
 
 
 def _agents() -> ModuleType:
@@ -107,7 +106,7 @@ def _viewer() -> ModuleType:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """``methods`` with spaces between them; the view is ``name`` of the module that ``module`` imports."""
+    """A route. ``methods``: separated by spaces; the view is the function ``name`` of the module that ``module`` imports."""
 
     methods: str
     path: str
@@ -116,7 +115,7 @@ class Route:
 
     @property
     def view(self) -> View:
-        """What answers."""
+        """The view."""
         view: View = getattr(self.module(), self.name)
         return view
 
@@ -174,13 +173,13 @@ ROUTES = (
 
 
 def register(app: Chalice) -> None:
-    """Have all of them answered. Each takes any type of content: it says what it knows itself."""
+    """Register all routes. Each accepts any content type; views validate it."""
     app.api.binary_types = BINARY_TYPES
     for route in ROUTES:
-        app.route(route.path, methods=route.methods.split(), content_types=["*/*"])(with_error_envelope(_when_asked(route)))
+        app.route(route.path, methods=route.methods.split(), content_types=["*/*"])(with_error_envelope(_lazy_view(route)))
 
 
-def _when_asked(route: Route) -> View:
+def _lazy_view(route: Route) -> View:
     def view(request: Request) -> Response:
         return route.view(request)
 

@@ -1,9 +1,9 @@
-"""Which run a path means, and what is wanted of it: ``logs/{fqn}``, ``logs/{fqn}/{runId}``, ``logs/{fqn}/{runId}/close``, …
-What other paths with names of runs need too stands first.
+"""Parses paths of logs into run and action: ``logs/{fqn}``, ``logs/{fqn}/{runId}``, ``logs/{fqn}/{runId}/close``, …
+The functions at the top serve other paths with names of runs too.
 
-Connectors do not quote the FQN, so slashes in it make more segments of it, and the path is read from the right. It is read as the
-client sent it (API Gateway's REST APIs hand paths over percent-encoded, and so does ``chalice local``), split on raw slashes, and
-only then decoded, exactly once: ``%2F`` stays inside a name, ``%25`` is a literal ``%``, ``+`` is a plus.
+Connectors do not quote the FQN, so its slashes add segments, and paths are parsed from the right. A path is taken as the client sent it
+(API Gateway's REST APIs and ``chalice local`` pass paths percent-encoded), split on raw slashes, and then decoded exactly once: ``%2F``
+stays inside a name, ``%25`` is a literal ``%``, ``+`` is a plus.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _DEPTH = 8
 
 
 def routes_below(base: str, least: int = 1) -> tuple[str, ...]:
-    """One route for each number of segments from ``least`` on: what API Gateway, its emulators and ``chalice local`` all understand.
-    The last is greedy where there is a gateway; ``chalice local`` takes it for one segment."""
+    """One route for each number of segments from ``least`` on, a form that API Gateway, its emulators and ``chalice local`` all support.
+    The last one is greedy at the gateway; ``chalice local`` treats it as one segment."""
     names = [f"{{s{level}{'+' if level == _DEPTH else ''}}}" for level in range(1, _DEPTH + 1)]
     return tuple("/".join([base, *names[:depth]]) for depth in range(least, _DEPTH + 1))
 
 
 def segments_below(path: str, base: str) -> list[str]:
-    """What stands behind ``base`` in a path as it came over the wire, whatever stage stands before it; not yet decoded."""
+    """The segments after ``base`` in a path as sent, still percent-encoded, with any stage before ``base``."""
     return path.partition(f"{base}/")[2].removesuffix("/").split("/")
 
 
 def decode_name(name: str) -> str:
-    """A name of a path. Raises InvalidNameError."""
+    """Decode a name in a path. Raises InvalidNameError."""
     try:
         return unquote(name, errors="strict")
     except UnicodeDecodeError as error:
@@ -51,7 +51,7 @@ COORDINATION_ROUTES = routes_below(f"{COORDINATION}/{{source}}", least=3)
 
 
 class LogAction(StrEnum):
-    """What is wanted of a run, or of the runs of a pipeline."""
+    """Operations on a run, or on the runs of a pipeline."""
 
     APPEND = "append"
     CLOSE = "close"
@@ -65,7 +65,7 @@ class LogAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogPath:
-    """What a path asks for. ``run_id`` is empty where the action is about all runs of the pipeline."""
+    """A parsed path. ``run_id`` is empty if the action concerns all runs of the pipeline."""
 
     action: LogAction
     fqn: str
@@ -73,7 +73,7 @@ class LogPath:
 
 
 def parse(method: str, path: str) -> LogPath:
-    """Read a path under ``logs/`` as it came over the wire. Raises NotFoundError, InvalidNameError."""
+    """Parse a path under ``logs/`` as sent, still percent-encoded. Raises NotFoundError, InvalidNameError."""
     segments = segments_below(path, _LOGS)
     action, names = _post(segments) if method == "POST" else _get(segments)
     if not all(names):

@@ -1,4 +1,4 @@
-"""Files that processing pipelines write, over HTTP: read together, mended, deleted."""
+"""Files of processing pipelines over HTTP: merged reads, repair, deletion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chalicelib.routes.responses import json_response
 from chalicelib.runlog.layout import checked_run
 
 DEFAULT_BASE = "pipeline-files"
-"""Where the built-in pipeline writes."""
+"""Output base of the built-in pipeline."""
 DEFAULT_LIMIT, MAX_LIMIT = 1000, 10_000
 READ_S, WORK_S = 8, 20
 _DATE = re.compile(r"[0-9]{4}-", re.ASCII)
@@ -36,7 +36,7 @@ _MAX_WARNINGS = 20
 
 
 def events(request: Request) -> Response:
-    """Events of an application's files, in order of time: of pipelines that may be read."""
+    """Events in an application's files in order of time, of pipelines that the principal may read."""
     gate.require_any_scope("pipeline files", Scope.LOGS_READ)
     services, who = composition.services(), gate.principal()
     query: Mapping[str, str] = request.query_params or {}
@@ -63,8 +63,7 @@ def events(request: Request) -> Response:
 
 
 def delete(request: Request) -> Response:
-    """The logs of a pipeline, or of the pipelines of a namespace that the principal may administer: their runs, and what processors wrote of
-    them."""
+    """Delete the logs of a pipeline, or of the pipelines in a namespace that the principal may administer: their runs and pipeline files."""
     query: Mapping[str, str] = request.query_params or {}
     fqn, namespace = query.get("fqn"), query.get("namespace")
     if bool(fqn) == bool(namespace):
@@ -88,14 +87,14 @@ def delete(request: Request) -> Response:
 
 
 def findings(request: Request) -> Response:
-    """What is wrong with rows and objects."""
+    """Inconsistencies between rows and objects."""
     gate.require_scope(Scope.ADMIN, "*")
     result, is_all = composition.services().pipeline_files.findings(_base(request.query_params or {}))
     return json_response({"findings": [_finding_document(each) for each in result], "complete": is_all})
 
 
 def repair(request: Request) -> Response:
-    """Put right what is wrong."""
+    """Repair inconsistencies between rows and objects."""
     gate.require_scope(Scope.ADMIN, "*")
     services = composition.services()
     repaired, is_complete = services.pipeline_files.repair(_base(request.query_params or {}), Deadline(services.clock, WORK_S))

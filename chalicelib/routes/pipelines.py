@@ -1,6 +1,6 @@
-"""Processing pipelines over HTTP, for operators: how each is, on and off, again from a time.
+"""Processing pipelines over HTTP, for operators: status, enable, disable, replay.
 
-A pipeline reads every run, so its name is no run's: what may be administered is ``pipelines/{name}``.
+A pipeline reads every run, so its permission is not one of a run: the resource to administer is ``pipelines/{name}``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ DEFAULT_LIMIT, MAX_LIMIT = 100, 200
 MAX_PROBLEMS, _MAX_PLACE_CHARS, _MAX_REASON_CHARS = 100, 500, 500
 DISABLED_BY_OPERATOR = "disabled by an operator"
 SILENT_AFTER_MS = 10 * 60_000
-"""A worker tells how it is each minute at least: one that was silent for so long does not run."""
+"""A worker reports its status at least once per minute; without a report for this long it counts as not running."""
 
 
 def pipelines(request: Request) -> Response:
-    """Pipelines that may be seen, by pages, and with the first page files that are none."""
+    """A page of the pipelines that the principal may see; the first page includes invalid files."""
     gate.require_any_scope(request.context["path"], Scope.ADMIN)
     query: Mapping[str, str] = request.query_params or {}
     limit, cursor = integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT), query.get("cursor")
@@ -60,22 +60,22 @@ def pipelines(request: Request) -> Response:
 
 
 def enable(request: Request) -> Response:
-    """Let a pipeline, or one of its handlers, get events; a handler gets what it missed."""
+    """Enable a pipeline or one of its handlers; a handler receives the events that it missed."""
     return _change(request, _enabled)
 
 
 def disable(request: Request) -> Response:
-    """Let a pipeline stand still, or one of its handlers get nothing."""
+    """Disable a pipeline or one of its handlers."""
     return _change(request, _disabled)
 
 
 def replay(request: Request) -> Response:
-    """Process again what is not older than a time."""
+    """Process events again from a time on."""
     return _change(request, _replayed)
 
 
 def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]:
-    """Those behind the last one of the page before."""
+    """The files after the last one of the previous page."""
     places = [at for at, file in enumerate(files) if file.name == cursor]
     if not places:
         raise InvalidCursorError("there is no such place: leave the cursor out to begin anew")
@@ -83,7 +83,7 @@ def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]
 
 
 def _fitting(documents: Sequence[dict[str, Any]], room_bytes: int) -> list[dict[str, Any]]:
-    """As many as there is room for, from the first on; one at least."""
+    """The first documents that fit into ``room_bytes``; at least one."""
     page: list[dict[str, Any]] = []
     size = 0
     for document in documents:
@@ -173,7 +173,7 @@ def _documents(services: Services, files: Sequence[PipelineFile]) -> list[dict[s
 def _document(
     file: PipelineFile, state: DesiredState, handlers: Mapping[str, HandlerState], status: Row, now_ms: int
 ) -> dict[str, Any]:
-    """A pipeline as it is answered. Lag is as its worker told it last; it grows with the time since."""
+    """A pipeline in a response. Its lag is the last reported one plus the time since the report."""
     reported_ms = int(status.get("told_ms", 0))
     silent_ms = now_ms - reported_ms
     lag_ms = int(status.get("lag_ms", 0))

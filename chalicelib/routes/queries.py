@@ -1,4 +1,4 @@
-"""Query parameters of a page. Never an error: what cannot be read counts as not given (a cursor that is no number: from line 0)."""
+"""Lenient query parameters of a page: an invalid value counts as missing (a cursor that is not a number: from line 0)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def page_request(query: Mapping[str, str], spare_s: float) -> PageRequest:
 
 
 def follow_request(query: Mapping[str, str], last_event_id: str | None) -> FollowRequest:
-    """``after``, or ``tail``, and ``until`` (epoch ms, or ISO 8601). The id that a viewer was told last goes before the first two."""
+    """``after``, or ``tail``, and ``until`` (epoch ms, or ISO 8601). ``last_event_id`` takes precedence over the first two."""
     last_line = _number(last_event_id, None, _MAX_LINE)
     return FollowRequest(
         after=last_line if last_line is not None else _number(query.get("after"), 0, _MAX_LINE) or 0,
@@ -42,13 +42,13 @@ def follow_request(query: Mapping[str, str], last_event_id: str | None) -> Follo
 
 
 def hold_s(query: Mapping[str, str], spare_s: float) -> float:
-    """``wait``: how long a viewer of the stream is held, up to ``spare_s``."""
+    """``wait``: how long a response of the stream waits for lines, up to ``spare_s``."""
     requested_s = _seconds(query["wait"]) if "wait" in query else HOLD_S
     return max(min(requested_s, HOLD_S, spare_s), 0.0)
 
 
 def runs_limit(query: Mapping[str, str]) -> int:
-    """How many runs are listed."""
+    """Number of listed runs."""
     return max(_number(query.get("limit"), DEFAULT_RUNS, MAX_RUNS) or 0, 1)
 
 

@@ -1,18 +1,18 @@
-"""Headers that every answer has, whatever its view: how browsers and proxies may treat it."""
+"""Security and caching headers of every response, for browsers and proxies."""
 
 from __future__ import annotations
 
 from chalice.app import Response
 
 HSTS = "max-age=31536000"
-"""A year. Browsers heed it over HTTPS only, so the local stack is not concerned."""
+"""One year. Browsers ignore it over HTTP, so it does not affect the local stack."""
 PERMISSIONS = "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
-"""Of pages: what neither they nor what is put into them needs."""
+"""Browser features that neither pages nor content injected into them may use."""
 _HTML = "text/html"
 
 
 def complete(response: Response) -> Response:
-    """Add what is missing. A view that lets an answer be cached says so itself: everything else may hold lines of logs."""
+    """Add missing headers. Responses are not cached unless the view sets ``Cache-Control``, since they may contain log lines."""
     response.headers.setdefault("Strict-Transport-Security", HSTS)
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers.setdefault("X-Content-Type-Options", "nosniff")

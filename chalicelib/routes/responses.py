@@ -1,7 +1,7 @@
-"""Answers: JSON, and one error envelope ``{"code": …, "message": …}`` for whatever goes wrong.
+"""JSON responses, and one error envelope ``{"code": …, "message": …}`` for all errors.
 
-OpenMetadata's client takes an error without a ``code`` key for a success, puts a path aside for a minute after a 429 and sleeps for
-minutes after a 504. Neither is ever answered: trouble of ours is a 503 with ``Retry-After``, which it repeats within seconds.
+OpenMetadata's client treats an error without a ``code`` key as a success, avoids a path for a minute after a 429 and sleeps for minutes
+after a 504. Neither status is returned: a failure of the service is a 503 with ``Retry-After``, which the client repeats within seconds.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from chalicelib.routes.budgets import BUDGETS, Budget
 
 RETRY_AFTER_S = 1
 MOVED_TO_SLASH = 308
-"""Says nothing but that a slash was missing."""
+"""Redirect to the path with a trailing slash."""
 CHALLENGES = {"jwt": 'Bearer realm="runlake"', "iam": 'AWS4-HMAC-SHA256 realm="runlake"'}
-"""``WWW-Authenticate`` of a 401, by ``RUNLAKE_AUTH``. API Gateway gives it another name on its way; on a 401 of its own it has this one."""
+"""``WWW-Authenticate`` of a 401, by ``RUNLAKE_AUTH``. API Gateway renames the header of the function's 401, but not of its own."""
 _JSON: dict[str, str | list[str]] = {"Content-Type": "application/json"}
-_request: ContextVar[Request] = ContextVar("request")  # Chalice's own belongs to the app, and so to all its threads
-# The first that fits counts.
+_request: ContextVar[Request] = ContextVar("request")  # Chalice's own is an attribute of the app, shared by all threads
+# The first matching row counts.
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (UnauthenticatedError, 401),
     (ForbiddenError, 403),
@@ -48,38 +48,38 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (InvalidInputError, 400),
     (ConflictError, 409),
     (UnavailableError, 503),
-    (StoreConditionError, 503),  # others kept changing what was read
+    (StoreConditionError, 503),  # concurrent writers kept changing the object
     (PartitionNotFoundError, 404),
-    (LeaseError, 503),  # others kept changing the partition
-    (DamagedPartitionError, 503),  # until somebody mends the item that the message names
+    (LeaseError, 503),  # concurrent writers kept changing the partition
+    (DamagedPartitionError, 503),  # until an operator repairs the item that the message names
 )
 
 
 def truncated(text: str, room_bytes: int) -> str:
-    """As much of a text as takes so many bytes as a JSON string within a JSON string."""
+    """A prefix of a text that takes at most ``room_bytes`` as a JSON string within a JSON string."""
     while text and document_bytes(text) > room_bytes:
         text = text[: len(text) // 2]
     return text
 
 
 def json_response(body: Any, status_code: int = 200, **headers: str) -> Response:
-    """An answer in JSON; keyword ``Set_Cookie`` is the header ``Set-Cookie``."""
+    """A response in JSON; the keyword ``Set_Cookie`` sets the header ``Set-Cookie``."""
     extra: dict[str, str | list[str]] = {name.replace("_", "-"): value for name, value in headers.items()}
     return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), _JSON | extra, status_code)
 
 
 def error_response(status: int, message: str, code: str | None = None, **headers: str) -> Response:
-    """The error envelope. ``code`` is the status, where the resource has no codes of its own."""
+    """The error envelope. ``code``: the resource's error code; default: the status."""
     if status == 503:
         headers["Retry_After"] = str(RETRY_AFTER_S)
     if status == 401:
         headers["WWW_Authenticate"] = CHALLENGES[composition.services().settings.auth]
-    text = redacted(message).encode(errors="replace").decode()  # a lone surrogate of the request's would break the answer
+    text = redacted(message).encode(errors="replace").decode()  # a lone surrogate from the request would break the response
     return json_response({"code": code or status, "message": text}, status, **headers)
 
 
 def to_error_response(error: Exception) -> Response:
-    """What to answer to an error. What nobody expected is logged with its trace, and told without it."""
+    """The response to an error. An unexpected error is logged with its traceback, and returned without details."""
     status = _status_of(error)
     if status is None:
         logger.exception("a request failed")
@@ -100,12 +100,12 @@ def _status_of(error: Exception) -> int | None:
 
 
 def with_error_envelope(view: View) -> Callable[..., Response]:
-    """A view of the request, whose errors are answered in the envelope."""
+    """A view of the request that returns errors in the envelope."""
 
     def answered(**_: str) -> Response:
         try:
             return view(_request.get())
-        except Exception as error:  # whatever it is, the client gets the envelope
+        except Exception as error:  # every error gets the envelope
             return to_error_response(error)
 
     answered.__doc__, answered.__name__ = view.__doc__, view.__name__
@@ -113,7 +113,7 @@ def with_error_envelope(view: View) -> Callable[..., Response]:
 
 
 def http_middleware(request: Request, get_response: Callable[[Request], Response]) -> Response:
-    """Around every HTTP request: who asks, one line of metrics, and Chalice's own errors in the envelope."""
+    """Middleware of every HTTP request: authentication, one line of metrics, and Chalice's own errors in the envelope."""
     _request.set(request)
     with invocation("http", request.lambda_context):
         response = response_headers.complete(_authenticated_response(request, get_response))
@@ -129,10 +129,10 @@ def _authenticated_response(request: Request, get_response: Callable[[Request], 
             if authenticated:
                 secrets.check(request)
             response = _enveloped(get_response(request))
-    except Exception as error:  # whatever it is, the client gets the envelope
+    except Exception as error:  # every error gets the envelope
         return to_error_response(error)
     if authenticated and not authenticated.is_authorized and response.status_code < 400 and response.status_code != MOVED_TO_SLASH:
-        logger.error("a view asked nobody whether it may", extra={"path": request.context["resourcePath"]})
+        logger.error("a view did not check any permission", extra={"path": request.context["resourcePath"]})
         return error_response(500, "internal server error")
     if isinstance(response.body, str) and not fits_response(response.body):
         logger.error("a response is too large", extra={"path": request.context["resourcePath"], "chars": len(response.body)})
@@ -141,7 +141,7 @@ def _authenticated_response(request: Request, get_response: Callable[[Request], 
 
 
 def _check_request(request: Request) -> None:
-    """Have the operation's limits hold for the request. Raises InvalidInputError, BatchTooLargeError."""
+    """Enforce the operation's limits. Raises InvalidInputError, BatchTooLargeError."""
     resource, path, event = request.context["resourcePath"], request.context["path"], request.to_original_event()
     operation = budgets.find_operation(request.method, resource, path)
     budget = BUDGETS[operation] if operation else Budget()
@@ -157,12 +157,12 @@ def _check_request(request: Request) -> None:
 
 
 def _utf8_bytes(text: str | bytes) -> int:
-    """Bytes come from ``chalice local`` alone."""
+    """The size of a body in UTF-8. Only ``chalice local`` passes bytes."""
     return len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def _check_unicode(texts: Sequence[str]) -> None:
-    """No name that is stored has a lone surrogate, and no key can have one. Raises InvalidInputError."""
+    """Reject lone surrogates, which neither stored names nor keys can contain. Raises InvalidInputError."""
     try:
         "".join(texts).encode()
     except UnicodeEncodeError as error:
@@ -170,7 +170,7 @@ def _check_unicode(texts: Sequence[str]) -> None:
 
 
 def _enveloped(response: Response) -> Response:
-    """Chalice answers ``{"Code": "…", "Message": "…"}`` where it finds no view, or none for the method."""
+    """Convert Chalice's ``{"Code": "…", "Message": "…"}`` for an unknown path or method to the envelope."""
     if response.status_code < 400 or not isinstance(response.body, dict):
         return response
     allowed = response.headers.get("Allow")

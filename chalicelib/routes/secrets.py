@@ -1,8 +1,7 @@
-"""Secrets that come where they are not masked: in an address, or in the body of a request that is no log. Such a request is rejected.
+"""Rejects requests with configured secrets in the address, or in a body that is not masked.
 
-An operation whose body is masked by its own domain is named in ``MASKED``. Whatever else is sent is looked through here, so that a new operation
-is safe before anybody thinks of it. Only authenticated callers get this far: a rejection tells whether a guess is a secret, as storing a line and
-reading it back does.
+Operations that mask their bodies are listed in ``MASKED_PREFIXES``. All other bodies are checked here, so a new operation is safe by default.
+Only requests of authenticated callers are checked: a rejection reveals whether a guess is a secret, as storing a line and reading it does.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from chalicelib.routes import event_paths, gate, paths
 from chalicelib.routes.json_bodies import parse_document
 
 MASKED_PREFIXES = (f"{paths.BASE}/logs/", f"{event_paths.BASE}/", f"{paths.AGENTS}/")
-"""Routes below these mask what they store: lines, events, what agents send."""
+"""Routes below these mask their bodies: lines, events, records of agents."""
 
 
 def refresh(request: Request) -> None:
-    """Have configured values at hand before anything is said about a request. Makes a request for each that is missing or old, never
-    raises for one that cannot be read."""
+    """Refresh the configured secrets before anything about a request is logged. Makes a request for each missing or old secret; does not raise
+    if one cannot be read."""
     if request.context["resourcePath"] in gate.PUBLIC_ROUTES:
         return
     services = composition.services()
@@ -34,7 +33,7 @@ def refresh(request: Request) -> None:
 
 
 def check(request: Request) -> None:
-    """Raises InvalidInputError where a configured value stands in the address, or in a body that is not masked. Does not say where, nor which."""
+    """Reject configured secrets in the address, or in an unmasked body. Raises InvalidInputError, which names neither secret nor location."""
     if not composition.services().settings.masking:
         return
     if any(redacted(text) != text for text in _address(request)):
@@ -44,7 +43,7 @@ def check(request: Request) -> None:
 
 
 def check_joined_names(*names: str) -> None:
-    """For names of no pipeline that become parts of one key. Raises InvalidNameError where they make a configured value together."""
+    """Reject names outside of pipelines that form a secret when they are joined in one key. Raises InvalidNameError."""
     services = composition.services()
     if services.settings.masking:
         services.masker.check_joined_names(*names)
@@ -67,7 +66,7 @@ def _body(request: Request) -> Iterator[str]:
     try:
         yield from _texts(parse_document(raw))
     except (ValueError, RecursionError):
-        return  # the view reads it by the same function, and rejects it
+        return  # the view uses the same parser and rejects the body
 
 
 def _texts(value: Any) -> Iterator[str]:

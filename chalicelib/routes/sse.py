@@ -1,7 +1,7 @@
-"""The live stream as server-sent events: what a plain ``EventSource`` takes, one answer at a time.
+"""The live stream as server-sent events for a plain ``EventSource``, one response at a time.
 
-Every answer says where the next one goes on (``id``) and when to ask for it (``retry``); an event without data sets the id and nothing
-else. A line's letters cannot end a frame: they are JSON, in one ``data`` field.
+Every response has the position of the next one (``id``) and the delay before it (``retry``); an event without data only sets the id.
+Characters of a line cannot end a frame: lines are JSON in one ``data`` field.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chalicelib.runlog.following import News
 
 RETRY_MS = 250
 RETRY_LATER_MS = 1000
-"""After trouble of ours."""
+"""Delay after a failure of the service."""
 _HEADERS: dict[str, str | list[str]] = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -24,11 +24,11 @@ _HEADERS: dict[str, str | list[str]] = {
     "X-Content-Type-Options": "nosniff",
 }
 _SEPARATORS = {ord(letter): f"\\u{ord(letter):04x}" for letter in "\x85\u2028\u2029"}
-"""What some clients take for an end of line, beside what JSON escapes anyway."""
+"""Characters that some clients treat as line ends and JSON does not escape."""
 
 
 def update_response(run: Run, news: News) -> Response:
-    """What a viewer is told: lines, an end, both, or that it is still quiet."""
+    """A response with new lines, the end of the stream, both, or a heartbeat comment."""
     events = []
     if news.logs:
         fields = {"logs": news.logs, "after": str(news.after), "replay": news.replay, "truncated": news.truncated}
@@ -39,8 +39,8 @@ def update_response(run: Run, news: News) -> Response:
 
 
 def unavailable_response(run: Run, message: str) -> Response:
-    """Trouble of ours: an ``EventSource`` gives up for good on a status that is none of success, so it is told within the stream. It
-    keeps its place, and comes back."""
+    """A failure of the service, reported within the stream: an ``EventSource`` stops permanently on an error status. It keeps its position
+    and reconnects."""
     return _answer(RETRY_LATER_MS, [f"data: {_json({'eventType': 'error', 'runId': run.run_id, 'message': message})}\n\n"])
 
 

@@ -1,5 +1,5 @@
-"""The web page for people, at ``/v1/ui/``: its files, as ``viewer/`` was built into ``chalicelib/viewer/``, and what it must know of
-this stage. Everybody may: the files hold nothing of anybody's, and the page asks for a token where the API does.
+"""The web viewer at ``/v1/ui/``: its files, built from ``viewer/`` into ``chalicelib/viewer/``, and its configuration for this stage.
+Public: the files contain no data, and the page asks for a token if the API requires one.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _SAFE: dict[str, str | list[str]] = {
 
 @redirect_missing_slash
 def page(_: Request) -> Response:
-    """The page. Its files lie beside it, so it works wherever the stage is."""
+    """The page. It refers to its files by relative paths, so it works under any stage."""
     return _file(PAGE, _REVALIDATED)
 
 
 def config(_: Request) -> Response:
-    """How people show who they are here, and the version."""
+    """The configured authentication, and the version."""
     auth = composition.services().settings.auth
     return json_response({"auth": auth, "version": __version__}, Cache_Control=_REVALIDATED)
 
 
 def file(request: Request) -> Response:
-    """A file of the page. Its name has a hash of what it holds, so browsers keep it for good."""
+    """A file of the page. Its name contains a hash of its content, so browsers cache it permanently."""
     name = (request.uri_params or {})["file"]
     if name == PAGE or name not in files():
         raise NotFoundError("the viewer has no such file")
@@ -55,7 +55,7 @@ def file(request: Request) -> Response:
 
 @cache
 def files() -> dict[str, str]:
-    """The files by name. A request picks one of these names: no path is made of what it says."""
+    """The files by name. Requests select one of these names; no path is built from a request."""
     return {path.name: path.read_text(encoding="utf-8") for path in FOLDER.iterdir() if path.suffix in CONTENT_TYPES}
 
 
@@ -65,7 +65,7 @@ def _file(name: str, caching: str) -> Response:
 
 
 def _policy() -> str:
-    """Content-Security-Policy: only files of this folder run, and they reach the API and the two buckets, where links to downloads lead."""
+    """Content-Security-Policy: scripts only from this folder; connections only to the API and the two buckets, for downloads."""
     services = composition.services()
     links = [store.presign_get("x", expires_s=1, content_type="text/plain") for store in (services.store, services.archive_store)]
     parts = [urlsplit(link) for link in links]

@@ -1,4 +1,4 @@
-"""The queue of S3's notifications: a batch is worked together, and only the messages that failed come again."""
+"""Consumes the queue of S3's notifications in batches. Only the messages that failed are delivered again."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from chalicelib.ingestion.report import Report
 from chalicelib.observability import logger
 
 STOP_BEFORE_S = 10.0
-"""Kept of the function's time for rows and reports once contents were read."""
+"""Reserve of the function's time for rows and reports after contents were read."""
 
 
 def ingest(ingester: Ingester, event: dict[str, Any], remaining_ms: int) -> dict[str, Any]:
-    """Ingest one batch. The answer names the messages that failed (ReportBatchItemFailures)."""
+    """Ingest one batch. Returns the messages that failed (ReportBatchItemFailures)."""
     messages = list(SQSEvent(event).records)
     deadline = Deadline(ingester.clock, remaining_ms / 1000 - STOP_BEFORE_S)
     results = ingester.ingest([message.body for message in messages], deadline)
     failed = []
     for message, result in zip(messages, results, strict=True):
         if not isinstance(result, Report):
-            logger.error("a message could not be ingested", exc_info=result, extra={"message_id": message.message_id})
+            logger.error("could not ingest a message", exc_info=result, extra={"message_id": message.message_id})
             failed.append({"itemIdentifier": message.message_id})
     return {"batchItemFailures": failed}

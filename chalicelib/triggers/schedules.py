@@ -1,8 +1,9 @@
-"""What EventBridge's schedules do: compact and finish runs every few minutes, end abandoned ones every hour.
+"""The schedules: compact and finalize runs every few minutes, end abandoned runs every hour.
 
-Which runs are due is asked of the catalog's index of activity; each is a partition of work, taken under a lease, a few at once. When more
-are due than one invocation gets through before the next, it starts more of itself, and they share the work. A run that fails is tried
-again later and later, in the end set aside; it never stops another. Work ends before the function does: what is left goes on next time.
+Due runs come from the catalog's index of activity; each is a partition of work under a lease, and a few are processed at once. If more are
+due than one invocation can process before the next one, it starts further workers, which share the work. A run that fails is retried with
+growing delays and set aside in the end; it never blocks another run. Work stops before the function's time ends, and the next invocation
+continues.
 """
 
 from __future__ import annotations
@@ -33,25 +34,25 @@ from chalicelib.observability import (
 from chalicelib.runlog.compaction import RETIRABLE_MS
 
 THREADS = 4
-"""Runs worked at once, if the settings allow as many: each has parts of 8 MiB in memory and up to 8 connections."""
+"""Runs processed at once, if the settings allow as many: each has parts of 8 MiB in memory and up to 8 connections."""
 RUNS_PER_WORKER = 500
-"""Runs that one invocation should have before another one is started: half a minute of work."""
+"""Runs per invocation before another one is started: half a minute of work."""
 STOP_BEFORE_S = 30.0
 _RETIRE_WITHIN_MS = 10 * 60_000
-"""For how long an open run that can be retired is looked at again: several ticks."""
+"""How long an idle running run stays due for the deletion of its compacted segments: several ticks."""
 
 Due = Callable[[Services], Sequence[RunRow]]
 Work = Callable[[Services, Lease, RunRow, Deadline], None]
 
 
 def compact(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, int]:
-    """Bring partial.txt of open runs up to date, finish sealed runs, retire segments. The answer counts runs by result. ``worker``: 0 is
-    the schedule's own invocation, which finds out what is due; others were started by it."""
+    """Compact running runs, finalize sealed runs, delete compacted segments. Returns the number of runs by result. ``worker``: 0 is the
+    schedule's own invocation, which determines the due runs and starts further workers."""
     return _share(services, COMPACTION, remaining_ms, worker, _to_compact, _settle)
 
 
 def sweep(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, int]:
-    """End runs that gave no sign of life, no line and no heartbeat, for ``streamTimeoutMinutes``. The answer counts runs by result."""
+    """End runs without a sign of life (line or heartbeat) for ``streamTimeoutMinutes``. Returns the number of runs by result."""
     return _share(services, SWEEP, remaining_ms, worker, _to_sweep, _abandon)
 
 
@@ -72,7 +73,9 @@ def _share(services: Services, source: str, remaining_ms: int, worker: int, due:
         try:
             coordinator.run_supplier(supplier)
         except UnavailableError as error:
-            logger.warning("not all that is due was shared out: what is, is worked", extra={"error": str(error)})
+            logger.warning(
+                "could not create the partitions of all due runs: the created ones are processed", extra={"error": str(error)}
+            )
         _start_more(services, waiting)
 
     def work_one(lease: Lease) -> None:
@@ -96,7 +99,7 @@ def _start_more(services: Services, waiting: int) -> None:
         try:
             workers.start(number)
         except RunlakeError as error:
-            logger.warning("another worker could not be started: the work takes longer", extra={"error": str(error)})
+            logger.warning("could not start another worker: the work takes longer", extra={"error": str(error)})
             return
 
 
@@ -126,7 +129,7 @@ def _to_sweep(services: Services) -> Sequence[RunRow]:
 
 
 def _is_idle(row: RunRow, now_ms: int, idle_ms: int) -> bool:
-    """A client that promises heartbeats further apart than ``idle_ms`` may take that long."""
+    """Whether a run is overdue. The interval of its heartbeats counts if it is longer than ``idle_ms``."""
     return row.status != "finalized" and row.last_sign_ms < now_ms - max(idle_ms, row.promised_ms)
 
 
