@@ -1,4 +1,4 @@
-"""The archive over a world in memory: files pushed as the datalake's client pushes them, notified as S3 does, asked for over HTTP."""
+"""The archive in memory: files are pushed as by the datalake's client, notified as by S3, and requested over HTTP."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ def hash_of(body: bytes) -> str:
 
 @dataclass
 class Site:
-    """A deployed archive, as far as tests are concerned."""
+    """A deployed archive for tests."""
 
     world: World
     topic: InMemoryPublisher
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def document(self, body: bytes = b"hello\n", /, **fields: Any) -> dict[str, Any]:
-        """A metadata document that holds; ``fields`` replace what it says."""
+        """A valid metadata document, with ``fields`` replaced."""
         return {
             "version": 0, "start": START_MS - 60_000, "end": START_MS, "path": "/var/log/syslog.1", "work_id": None,
             "where": "web-1", "what": "syslog", "id": f"{next(self.numbers):032x}", "hash": hash_of(body),
         } | fields  # fmt: skip
 
     def push(self, body: bytes = b"hello\n", /, key: str = "", **fields: Any) -> dict[str, Any]:
-        """Store a file; nothing is told of it yet."""
+        """Store a file without a notification."""
         document = self.document(body, **fields)
         self.store(key or f"{document['id']}/data", body, json.dumps(document))
         return document
 
     def store(self, key: str, body: bytes, text: str | None) -> None:
-        """An object with any metadata, also with such as no client could send."""
+        """Store an object with any metadata, also metadata that no client could send."""
         metadata = {} if text is None else {"datalake": text}
         if body:
             self.world.archive_store.put_repeated(key, body, len(body), metadata)
@@ -68,11 +68,11 @@ class Site:
         return document
 
     def notify(self, *keys: str, name: str = "ObjectCreated:Put") -> list[str]:
-        """One message for each key, in one batch; the ids of those that failed."""
+        """Send one message per key in one batch. Returns the ids of failed messages."""
         return self.receive(*(message(s3_record(key, name, ARCHIVE)) for key in keys))
 
     def receive(self, *bodies: str) -> list[str]:
-        """One batch of messages; the ids of those that failed."""
+        """Process one batch of messages. Returns the ids of failed messages."""
         answer = ingest(composition.ingester(composition.services()), queued(*bodies), 60_000)
         return [failed["itemIdentifier"] for failed in answer["batchItemFailures"]]
 
@@ -82,14 +82,14 @@ class Site:
 
     @property
     def report(self) -> dict[str, Any]:
-        """The last one."""
+        """The last report."""
         return self.reports[-1]
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         return [dict(row) for row in self.world.database.rows(table)]
 
     def ask(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None, prefix: str = "/api") -> Answer:
-        """``body`` is sent as JSON, a text as it is."""
+        """Send a request. ``body`` is encoded as JSON unless it is a text."""
         text = body if body is None or isinstance(body, str | bytes) else json.dumps(body)
         return call(method, path, text, FROM_HERE | (headers or {}), prefix=prefix)
 
@@ -97,13 +97,13 @@ class Site:
         return self.ask("GET", path, **options)
 
     def list(self, **query: Any) -> Answer:
-        """A page of files; without a time: of all times."""
+        """A page of files; default: of all times."""
         if "work_id" not in query and not {"start", "end"} & query.keys():
             query |= {"start": "0001-01-01", "end": "9999-12-31T23:59:59.999Z"}
         return self.get(f"{FILES}/?{urlencode(query)}")
 
     def follow(self, url: str) -> Answer:
-        """An absolute address that an answer held."""
+        """Request an absolute address from a response."""
         assert url.startswith(f"{BASE}/"), url
         return self.get(url.removeprefix(BASE))
 
@@ -126,7 +126,7 @@ class Site:
         return self.get(f"/v0/archive/latest/{what}/{where}{query}")
 
     def send(self, upload: dict[str, Any], body: bytes) -> None:
-        """Do what a presigned upload says. Raises PreconditionFailedError when it was done before."""
+        """Perform a presigned upload. Raises PreconditionFailedError if it was done before."""
         how = upload["upload"]
         store = self.world.archive_store
         if how["method"] == "PUT":
@@ -174,14 +174,14 @@ def _signed(url: str) -> dict[str, str]:
 def deployed(
     archive_store: ObjectStore | None = None, database: Database | None = None, world: World | None = None
 ) -> Iterator[Site]:
-    """This process serves an archive meanwhile."""
+    """Serve an archive in this process."""
     world, topic = world or World(), InMemoryPublisher()
     with installed(world, archive_store=archive_store, publisher=topic, database=database):
         yield Site(world, topic)
 
 
 def is_refusal(answer: Answer, status: int, code: str | None = None) -> bool:
-    """The one envelope; ``code`` is the archive's own, or else the status."""
+    """Whether a response is the error envelope; ``code`` is the archive's, or the status."""
     body = answer.json
     if answer.status != status or not isinstance(body, dict) or body.keys() != {"code", "message"}:
         return False

@@ -1,4 +1,4 @@
-"""Requests of any size for each operation that reads a body: for the tests of its limits, and for the table of what the largest cost."""
+"""Requests of any size for each operation that reads a body: for tests of its limits, and for the table of the largest requests' cost."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _NAMED = {"X-Runlake-Fqn": "svc.a", "X-Runlake-Run-Id": "r1"}
 
 @dataclass(frozen=True)
 class Sample:
-    """Bodies of one operation. ``items``, ``streams``, ``values``: of so many; None where the operation has no such limit. ``deep``: one record,
-    of whose fields one has so many lists within each other."""
+    """Bodies of one operation. ``items``, ``streams``, ``values``: build a body with that many; None if the operation has no such limit.
+    ``deep``: builds one record with a field of that many nested lists."""
 
     operation: Operation
     url: str
@@ -32,11 +32,11 @@ class Sample:
 
     @property
     def budget(self) -> Budget:
-        """Its limits."""
+        """The limits of the operation."""
         return BUDGETS[self.operation]
 
     def headers(self, **more: str) -> dict[str, str]:
-        """Of a request."""
+        """Headers of a request."""
         return {"Content-Type": self.content_type, **_NAMED, **{name.replace("_", "-"): value for name, value in more.items()}}
 
 
@@ -164,7 +164,7 @@ READING = {operation for operation, budget in BUDGETS.items() if budget.form is 
 
 
 def url_of(operation: Operation, **more: str) -> str:
-    """A URL of an operation, its names filled in; ``more`` are other names."""
+    """A URL of an operation with its names filled in; ``more`` replaces names."""
     names = {
         "fqn": "svc.a", "runId": "r1", "writer": "w", "step": "s1", "start": "a1", "index": "logs", "id": "0" * 32, "what": "w", "where": "h",
         "source": "compaction", "name": "runlake", "file": "x.js",
@@ -173,5 +173,5 @@ def url_of(operation: Operation, **more: str) -> str:
 
 
 def padded(document: dict[str, object], size: int) -> bytes:
-    """A JSON document of so many bytes."""
+    """A JSON document of the given size in bytes."""
     return json.dumps(document).encode().ljust(size)

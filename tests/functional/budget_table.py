@@ -1,7 +1,7 @@
 """``python -m tests.functional.budget_table``: time, memory and response size of the largest requests that each operation allows.
 
-CPU time is also in units of the calibration loop of ``tests.fuzz.costs``, which takes some 10 ms: so a table of one machine, or of a busy one,
-compares with that of another.
+CPU time is also in units of the calibration loop of ``tests.fuzz.costs``, which takes some 10 ms, so tables of different or busy machines
+can be compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.fuzz.costs import unit_s
 
 
 def main() -> None:
-    """Prints a table in Markdown."""
+    """Print a table in Markdown."""
     print(
         "| operation | largest in | request bytes | CPU ms | CPU units | peak MiB | response bytes | status |\n|---|---|---|---|---|---|---|---|"
     )
@@ -40,7 +40,7 @@ def _timed(largest: Largest) -> tuple[Answer, float]:
 
 
 def _peak_bytes(largest: Largest) -> int:
-    """Beyond what was there before, as Python counts it: the request itself is not in it."""
+    """Peak memory that Python allocated during the request, without the request itself."""
     with redirect_stdout(io.StringIO()), largest.ready() as send:
         tracemalloc.start()
         try:

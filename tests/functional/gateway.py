@@ -1,4 +1,4 @@
-"""A gateway for tests: requests as API Gateway hands them to the function."""
+"""A gateway for tests: passes requests to the function as API Gateway does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROUTES = RouteMatcher(list(app.app.routes))
 
 @dataclass
 class Context:
-    """What Lambda tells a function of itself."""
+    """Lambda's context object."""
 
     remaining_ms: int = 29_000
     aws_request_id: str = "request-1"
@@ -40,7 +40,7 @@ class Context:
 
 @dataclass
 class Answer:
-    """What the function answered."""
+    """The function's response."""
 
     status: int
     body: str
@@ -52,7 +52,7 @@ class Answer:
 
     @property
     def cookie(self) -> str:
-        """The cookie to send back, as a cookie jar would."""
+        """The cookie that a cookie jar would send back."""
         return self.headers["Set-Cookie"].partition(";")[0]
 
 
@@ -63,8 +63,8 @@ def event_of(
     headers: dict[str, str] | None = None,
     prefix: str = STAGE,
 ) -> dict[str, Any]:
-    """A REST API's event. Bytes come in base64, as those of a binary media type do; the path is as the client sent it, with a slash
-    at its end or without, while the resource never has one. ``prefix``: the stage's, a custom domain's base path, or none."""
+    """A REST API's event. Bytes are in base64, as for a binary media type; the path is as the client sent it, with or without a trailing
+    slash, while the resource never has one. ``prefix``: of the stage or a custom domain, or empty."""
     path, _, query = url.partition("?")
     found = _ROUTES.match_route(path)
     values = parse_qs(query, keep_blank_values=True)
@@ -100,12 +100,12 @@ def call(
     context: Context | None = None,
     prefix: str = STAGE,
 ) -> Answer:
-    """Call the function. What it answers must be what a gateway takes: JSON, text, no base64."""
+    """Call the function. Its response must be valid for a gateway: JSON or text, no base64."""
     return handled(event_of(method, url, body, headers, prefix), context)
 
 
 def handled(event: dict[str, Any], context: Context | None = None) -> Answer:
-    """Call the function with an event of one's own."""
+    """Call the function with a given event."""
     answer = app.app(event, context or Context())
     assert json.loads(json.dumps(answer)) == answer
     assert not answer.get("isBase64Encoded")
@@ -136,7 +136,7 @@ def installed(
     is_emulated: bool = True,
     **given: Any,
 ) -> Iterator[World]:
-    """This process serves a world in memory meanwhile; ``given`` are settings. Everybody may do everything, unless they say otherwise."""
+    """Serve a world in memory in this process; ``given`` are settings. Authentication is disabled by default."""
     settings = Settings(
         bucket_name="bucket",
         archive_bucket_name="archive",

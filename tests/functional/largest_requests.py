@@ -1,5 +1,5 @@
-"""The largest request that each operation allows, and the world whose answer to it is as large as it becomes: for the table of what they cost,
-and for the tests that no response is too large."""
+"""The largest request of each operation, and the world with the largest response: for the table of their cost, and for the tests of response
+sizes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Stage(World):
         self.work_sources = lambda source: (self.partitions, WorkSource(source))
 
     def append(self, *texts: str, run: Run = RUN) -> None:
-        """Batches of a log, catalogued."""
+        """Append and catalog batches of a log."""
         for text in texts:
             entry = self.parts().writer.append(run, Batch.from_text(text)).entry
             assert entry
@@ -70,7 +70,7 @@ class Stage(World):
 
 @dataclass(frozen=True)
 class Largest:
-    """``prepare``: what is stored before. ``note``: what is the largest about it. ``status`` None: it is refused once all of it has been read."""
+    """A largest request. ``prepare`` stores its objects. ``note``: its largest dimension. ``status`` None: it is rejected after it was read."""
 
     operation: Operation
     url: str
@@ -82,7 +82,7 @@ class Largest:
 
     @contextmanager
     def ready(self) -> Iterator[Callable[[], Answer]]:
-        """A function that sends it once, and nothing else."""
+        """A function that sends the request once."""
         with tempfile.TemporaryDirectory(prefix="runlake-budgets-") as folder:
             stage = Stage(Path(folder))
             settings = {"pipelines_config": folder, "pipeline_modules": "logging"}
@@ -92,7 +92,7 @@ class Largest:
 
 
 def _log(line: str, size: int = 4 * MIB, batches: int = 1) -> Callable[[Stage], None]:
-    """A log of so many bytes."""
+    """A log of the given size in bytes."""
     count = size // batches // (len(line.encode()) + 1)
     return lambda stage: stage.append(*[f"{line}\n" * count] * batches)
 
@@ -124,7 +124,7 @@ def _many_steps(_: Stage) -> None:
 
 
 def _many_writers(stage: Stage) -> None:
-    """Lost ones: their names are listed twice."""
+    """Lost writers, whose names a response lists twice."""
     writers = composition.services().events.writers
     for number in range(6000):
         writers.close(Run("svc.a", "r1"), f"{number:04d}{EMOJI * 45}", 1)
@@ -177,7 +177,7 @@ def _runs_to_delete(stage: Stage) -> None:
 
 
 def _wide_pipelines(stage: Stage) -> None:
-    """Files of as many handlers as one may have, each with the longest name, reason and place; and files that are none."""
+    """Pipelines with the most handlers, each with the longest name, reason and position; and invalid files."""
     names = [f"{at:03d}{EMOJI * 197}" for at in range(200)]
     logging_ = {
         "version": 1,
@@ -194,7 +194,7 @@ def _wide_pipelines(stage: Stage) -> None:
 
 
 def _archived(body: bytes = b"x", count: int = 1, **more: object) -> Callable[[Stage], None]:
-    """Files whose metadata is as long as it may be: the last has the id of 32 digits of its number."""
+    """Files with the longest metadata; the last one's id is its number in 32 digits."""
 
     def push(stage: Stage) -> None:
         site = Site(stage, InMemoryPublisher())
@@ -226,7 +226,7 @@ _SAME_AS_POST = {each for each in SAMPLES if each[1].endswith("_bulk") and each 
 
 
 def _of_sample(sample: Sample) -> Iterator[Largest]:
-    """As many items, runs and values as the operation takes."""
+    """The most items, runs and values of the operation."""
     assert sample.items and sample.values
     of = Largest(sample.operation, sample.url, headers=sample.headers())
     kind, budget = sample.content_type.rpartition("/")[2], sample.budget

@@ -1,4 +1,4 @@
-"""The twelve acceptance behaviours of the run-log contract, each by its number, through the function's HTTP entry where that is its door.
+"""The twelve acceptance behaviours of the run-log contract, each by its number, through HTTP where possible.
 
 On the deployed stack the same behaviours are in ``tests/integration/test_acceptance_on_the_stack.py``, with OpenMetadata's own client in
 ``tests/integration/openmetadata``.
@@ -48,7 +48,7 @@ class Connector:
 
 
 def read_lines(url: str = URL) -> list[str]:
-    """All pages."""
+    """The lines of all pages."""
     lines: list[str] = []
     after: str | None = "0"
     while after is not None:

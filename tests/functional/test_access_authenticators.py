@@ -97,7 +97,7 @@ def test_policy_is_cached_and_served_stale_while_unavailable(world: World, issue
      '{"principals": {"a": {"logs:read": "*"}}}', '{"principals": {"a": {"logs:read": [5]}}}', '{"principals": {"": {"logs:read": ["*"]}}}',
      "[" * 100_000],
 )  # fmt: skip
-def test_a_policy_that_is_written_wrong_lets_nobody_in(issuer: Issuer, text: str) -> None:
+def test_invalid_policy_denies_everyone(issuer: Issuer, text: str) -> None:
     with installed(World(), keys=issuer.read, policy=lambda: text, **JWT):
         assert get("svc.a/r", headers=bearer(issuer.granted(logs_read=["*"]))).status == 503
 
@@ -149,7 +149,7 @@ def test_a_role_has_what_the_policy_grants_it(parameter: Parameter) -> None:
 
 
 @pytest.mark.parametrize("arn", [None, ""])
-def test_without_a_signature_nobody_gets_in(parameter: Parameter, issuer: Issuer, arn: str | None) -> None:
+def test_request_without_a_signature_is_denied(parameter: Parameter, issuer: Issuer, arn: str | None) -> None:
     with installed(World(), policy=parameter.read, auth="iam", policy_parameter="/runlake/policy"):
         answer = signed("GET", "svc.a/r", arn)
         assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, 'AWS4-HMAC-SHA256 realm="runlake"')

@@ -367,7 +367,7 @@ def test_tokens_need_their_issuer(setting: str) -> None:
         assert get("svc.pipe").status == 500
 
 
-def test_without_identity_nothing_starts_on_aws() -> None:
+def test_start_on_aws_without_identity_settings_fails() -> None:
     with installed(World(), auth="none", is_emulated=False):
         with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_AUTH value='none'"):
             composition.services().prepare("authenticator")
@@ -375,7 +375,7 @@ def test_without_identity_nothing_starts_on_aws() -> None:
 
 
 @pytest.mark.parametrize("auth", ["jwt", "iam"])
-def test_what_is_open_needs_no_identity(auth: str) -> None:
+def test_public_routes_need_no_identity(auth: str) -> None:
     """Even with settings for authentication."""
 
     with installed(World(), auth=auth):

@@ -1,4 +1,4 @@
-"""Bad input to the archive over HTTP: always the one envelope, never a 500 nor a trace of the program, and nothing stored half."""
+"""Bad input to the archive over HTTP: always the error envelope, never a 500 nor a traceback, and nothing stored partially."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def site() -> Iterator[Site]:
 
 
 def is_sound(answer: Answer) -> bool:
-    """Served, or refused in the envelope, without a word of how it is made."""
+    """Whether a request succeeded, or was refused in the envelope without internal details."""
     told = answer.body if answer.status >= 400 else ""
     if any(word in told for word in ("Traceback", "chalicelib", "pydantic", "botocore", "Errno")):
         return False
@@ -87,8 +87,8 @@ def test_headers_that_are_not_there(site: Site, missing: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["javascript", "", " ", ",", "ftp", "https://evil.example/?", "x" * 5000])
-def test_a_protocol_that_is_none_makes_no_link(site: Site, protocol: str) -> None:
-    """Addresses lead back to where the client came from, and nothing else is made of a header."""
+def test_invalid_protocol_is_not_used_in_links(site: Site, protocol: str) -> None:
+    """Links use the client's address; a header has no other effect."""
     answer = handled(
         event_of("GET", f"{FILES}/?what=syslog&start=0&end=now", headers={"Host": HOST, "X-Forwarded-Proto": protocol})
     )
@@ -122,7 +122,7 @@ def test_names_in_paths(site: Site, name: str, is_decoded: bool) -> None:
 
 @pytest.mark.parametrize("key", ["secret/data", f"x/{ID}/data", "a/../data"])
 def test_an_id_reaches_no_other_object_than_its_own(site: Site, key: str) -> None:
-    """An id is 32 hex digits, no piece of a key."""
+    """An id is 32 hex digits, never a path in a key."""
     document = site.document()
     site.store(key, b"secret", json.dumps(document))
     guess = quote(key.removesuffix("/data"), safe="")
@@ -133,7 +133,7 @@ def test_an_id_reaches_no_other_object_than_its_own(site: Site, key: str) -> Non
 
 
 def test_a_name_that_no_table_could_look_for_costs_no_request(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DynamoDB takes keys of 2,048 bytes, S3 of 1,024: what is longer would be trouble of ours, and repeated."""
+    """Keys have at most 2,048 bytes in DynamoDB, 1,024 in S3. A request with a longer one would fail as unavailable, and be retried."""
     database, store = site.world.database, site.world.archive_store
     get_many, query, head = database.get_many, database.query, store.head
     asked: list[str] = []
@@ -168,8 +168,8 @@ def test_a_name_that_no_table_could_look_for_costs_no_request(site: Site, monkey
         assert all(len(key) < 1024 for key in asked), path
 
 
-def test_a_latest_of_a_pattern_is_none(site: Site) -> None:
-    """What and where match exactly, and a star is no letter of a name."""
+def test_latest_does_not_accept_a_pattern(site: Site) -> None:
+    """What and where match exactly; a star is not a valid character."""
     for what, where in (("*", "web-1"), ("sys*", "web-1"), ("syslog", "*"), ("*", "*")):
         assert is_refusal(site.latest(what, where), 404, "NoSuchFile")
 
@@ -228,7 +228,7 @@ def test_no_body_at_all(site: Site) -> None:
         assert is_refusal(site.ask(method, path), 400, "InvalidMetadata")
 
 
-# Whatever comes
+# Generated input
 
 WORDS = st.sampled_from(
     ["syslog", "*", "web-1", "job-1", "now", "0", "2015-03-20", "9999-12-31", "-1e30", "newest", "+00:00", ",", "T", "20 Mar"]
@@ -271,7 +271,7 @@ def test_no_path_is_ever_a_500(site: Site, name: str, method: str) -> None:
 
 @pytest.fixture
 def cursor(site: Site) -> str:
-    """A good one."""
+    """A valid cursor."""
     keys = [f"{site.push(start=START_MS - number, end=None, what='paged')['id']}/data" for number in range(101)]
     assert site.notify(*keys) == []
     made: str = site.list(what="paged").json["next"].rpartition("cursor=")[2]

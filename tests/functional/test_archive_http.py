@@ -175,7 +175,7 @@ def test_latest_looks_back_fourteen_days_or_as_many_as_are_given(site: Site, age
         assert site.get(f"/v0/archive/latest/syslog/web-1{path}{query}").status == status
 
 
-def test_latest_that_is_not_there_says_what_was_looked_for(site: Site) -> None:
+def test_missing_latest_names_the_requested_file(site: Site) -> None:
     answer = site.latest("nope", "nowhere", "?lookback=3")
     assert is_refusal(answer, 404, "NoSuchFile")
     assert answer.json["message"] == 'No "nope" files found in last 3 days from "nowhere"'
@@ -364,7 +364,7 @@ def test_a_missing_slash_redirects_and_the_query_stays(site: Site, path: str) ->
 
 
 @pytest.mark.parametrize("path", SLASHED)
-def test_a_gateway_that_cuts_the_slash_off_sends_nobody_round_and_round(site: Site, path: str) -> None:
+def test_gateway_that_strips_the_slash_causes_no_redirect_loop(site: Site, path: str) -> None:
     for cut in ("path", "requestContext"):
         event = event_of("GET", f"{path}/?what=a&start=1&end=2", headers={"Host": HOST})
         if cut == "path":
@@ -429,7 +429,7 @@ def test_text_comes_as_it_is(site: Site, text: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/a/x.json", "/a/x.json.gz", "/a/x"])
-def test_gzip_is_told_by_its_first_bytes(site: Site, path: str) -> None:
+def test_gzip_is_recognized_by_its_first_bytes(site: Site, path: str) -> None:
     document = site.push(gzip.compress(b"{}"), path=path)
     answer = site.get(f"{FILES}/{document['id']}/data")
     kind = "application%2Fjson" if "json" in path else "text%2Fplain"
@@ -439,7 +439,7 @@ def test_gzip_is_told_by_its_first_bytes(site: Site, path: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"\x1f\x8b", b"\x1f\x8b\x07", b"\x1f", b"\x80"])
-def test_what_is_nearly_gzip_is_not(site: Site, body: bytes) -> None:
+def test_damaged_gzip_is_not_served_as_gzip(site: Site, body: bytes) -> None:
     document = site.push(body, path="/a/x.gz")
     answer = site.get(f"{FILES}/{document['id']}/data")
     assert "content_encoding=&" in answer.headers.get("Location", "content_encoding=&") + "&"

@@ -66,7 +66,7 @@ def test_a_required_field_that_is_missing_is_an_error(site: Site, name: str) -> 
         ("hash", ""), ("hash", "0" * 31), ("hash", None), ("hash", 5), ("hash", "g" * 32), ("hash", "0" * 64),
     ],
 )  # fmt: skip
-def test_a_field_that_does_not_hold_is_an_error_and_nothing_is_stored(site: Site, name: str, value: Any) -> None:
+def test_invalid_field_is_an_error_and_nothing_is_stored(site: Site, name: str, value: Any) -> None:
     site.push(key=KEY, **{"id": ID, name: value})
     assert site.notify(KEY) == []
     assert site.report["status"] == "error" and site.report["records"] == [] and site.report["message"]
@@ -118,7 +118,7 @@ def test_dates_normalize_to_milliseconds(site: Site, given_time: Any, ms: int) -
 
 
 def test_a_stored_now_is_no_time(site: Site) -> None:
-    """It would be another one whenever it is looked at."""
+    """Its value would change with every read."""
     site.push(key=KEY, id=ID, start="now", end=None)
     site.notify(KEY)
     assert site.report["status"] == "error"
@@ -129,7 +129,7 @@ def test_a_stored_now_is_no_time(site: Site) -> None:
     ["", " ", "null", "5", '"x"', "[]", "{", '{"a": NaN}', '{"a": Infinity}', '{"a": 1e999}', "{}", "[" * 100_000, '{"a":' * 5000, "\0",
      "\ud800", "ä", "=?UTF-8?B?" + "e30=" + "?=", '{"version": 0, "version": 1}', "9" * 10_000],
 )  # fmt: skip
-def test_what_is_no_document_is_an_error(site: Site, text: str) -> None:
+def test_metadata_that_is_not_a_document_is_an_error(site: Site, text: str) -> None:
     site.store(KEY, b"x", text)
     assert site.notify(KEY) == []
     assert site.report["status"] == "error"
@@ -137,7 +137,7 @@ def test_what_is_no_document_is_an_error(site: Site, text: str) -> None:
 
 
 @pytest.mark.parametrize("extra", [float("nan"), float("inf"), "\ud800"])
-def test_values_that_nobody_could_answer_are_an_error(site: Site, extra: Any) -> None:
+def test_values_that_json_cannot_represent_are_an_error(site: Site, extra: Any) -> None:
     site.push(key=KEY, id=ID, extra=[{"a": extra}])
     assert site.notify(KEY) == []
     assert site.report["status"] == "error"
@@ -242,7 +242,7 @@ def test_events_that_remove(site: Site, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REMOVALS)
-def test_a_late_removal_does_not_remove_what_is_there(site: Site, name: str) -> None:
+def test_late_removal_keeps_a_recreated_file(site: Site, name: str) -> None:
     document = site.file()
     site.notify(f"{document['id']}/data", name=name)
     assert site.ids(what="syslog") == [document["id"]]
@@ -281,7 +281,7 @@ def test_bad_input_is_reported_and_its_neighbours_are_ingested(site: Site, recor
 @pytest.mark.parametrize(
     "body", ["", "x", "[]", "5", "null", "{}", '{"Records": {}}', '{"Message": "x"}', '{"Message": "[]"}', "[" * 100_000]
 )
-def test_what_is_no_notification_is_reported_and_done_with(site: Site, body: str) -> None:
+def test_message_that_is_not_a_notification_is_reported_and_acknowledged(site: Site, body: str) -> None:
     assert site.receive(body) == []
     assert [report["status"] for report in site.reports] == ["error"]
 
@@ -332,8 +332,8 @@ def test_keys_are_form_encoded(site: Site, key: str, safe: str) -> None:
 
 @pytest.mark.parametrize("key", ["", "k" * 1025, "é" * 513, "a\ud800b"], ids=["empty", "long", "long in bytes", "no text"])
 @pytest.mark.parametrize("name", ["ObjectCreated:Put", "ObjectRemoved:Delete"])
-def test_a_key_that_s3_cannot_have_is_reported_without_asking_anybody(site: Site, key: str, name: str) -> None:
-    """S3 and DynamoDB would refuse to look for it: trouble that comes again and again, and with it the whole batch."""
+def test_key_that_s3_cannot_have_is_reported_without_a_request(site: Site, key: str, name: str) -> None:
+    """S3 and DynamoDB would reject the lookup, and the whole batch would be delivered again."""
     good, record = site.push(), s3_record("x", name, ARCHIVE)
     record["s3"]["object"]["key"] = key
     assert site.receive(message(record)) == []
@@ -422,7 +422,7 @@ def test_events_in_any_order_are_the_same_state() -> None:
     assert states[0] == states[1]
 
 
-def test_a_rewrite_updates_and_a_late_event_of_the_old_one_says_what_is_there_now(site: Site) -> None:
+def test_rewrite_updates_the_file_and_a_late_event_reports_its_present_state(site: Site) -> None:
     document = site.file(what="syslog", start=START_MS - 40 * DAY_MS, end=START_MS - 35 * DAY_MS, work_id="job-1")
     site.world.clock.advance(5)
     site.file(
@@ -453,7 +453,7 @@ def test_created_and_removed_in_one_message(site: Site) -> None:
     assert site.ids(what="syslog") == [there["id"]]
 
 
-def test_a_file_becomes_broken_and_whole_again(site: Site) -> None:
+def test_file_becomes_invalid_and_valid_again(site: Site) -> None:
     document = site.file()
     site.store(f"{document['id']}/data", b"x", "{")
     site.notify(f"{document['id']}/data")
@@ -463,7 +463,7 @@ def test_a_file_becomes_broken_and_whole_again(site: Site) -> None:
 
 
 def test_two_objects_that_claim_the_same_id(site: Site) -> None:
-    """Whichever was ingested last is the file; the other one going away takes nothing along."""
+    """The object that was ingested last is the file; deleting the other one changes nothing."""
     site.file(b"one", key="one", id=ID)
     site.file(b"other", key="other", id=ID)
     assert [record["url"] for record in site.list(what="syslog").json["records"]] == ["s3://archive/other"]
@@ -505,7 +505,7 @@ class FailingDatabase(InMemoryDatabase):
 
 
 @pytest.mark.parametrize("call", ["transact", "get_many", "put_many"])
-def test_trouble_of_ours_is_retried_by_the_queue_and_nothing_is_acknowledged(call: str) -> None:
+def test_failure_of_the_service_is_retried_by_the_queue(call: str) -> None:
     world = World()
     world.database = database = FailingDatabase()
     with deployed(world=world) as site:
@@ -519,7 +519,7 @@ def test_trouble_of_ours_is_retried_by_the_queue_and_nothing_is_acknowledged(cal
 
 
 class FailingStore(InMemoryObjectStore):
-    """HEAD of some keys fails, as the store's trouble or as something that nobody expected."""
+    """HEAD of some keys fails, with the store's error or an unexpected one."""
 
     error: Exception | None = None
 
@@ -554,7 +554,7 @@ def test_a_report_that_cannot_be_sent_brings_its_message_again(site: Site, monke
     assert site.notify(f"{document['id']}/data") == [] and len(site.reports) == 1
 
 
-# Whatever comes
+# Generated input
 
 
 JSON = st.recursive(
@@ -633,7 +633,7 @@ def test_any_message_is_ingested_or_reported_never_an_exception(bodies: list[str
 
 
 def test_metadata_in_the_form_of_mail_headers_is_reported_clearly(site: Site) -> None:
-    """S3 answers ``=?UTF-8?B?…?=`` for a value that was not ASCII. The datalake's client sends ASCII: JSON escapes the rest."""
+    """S3 returns ``=?UTF-8?B?…?=`` for a value outside of ASCII. The datalake's client sends only ASCII, with JSON escapes."""
     site.store(KEY, b"x", "=?UTF-8?B?eyJ2ZXJzaW9uIjowLCJwYXRoIjoiL8OkIn0=?=")
     assert site.notify(KEY) == []
     assert site.report["status"] == "error" and "not valid json" in site.report["message"]

@@ -29,7 +29,7 @@ def site() -> Iterator[Site]:
 
 
 def put_records(site: Site, count: int, step_ms: int = 10, what: str = "syslog", work_id: str | None = None) -> None:
-    """Very many files, straight into the listing."""
+    """Write very many files directly into the listing."""
     for number in range(count):
         document = site.document(start=START_MS + number * step_ms, end=None, what=what, work_id=work_id)
         record = FileRecord(f"s3://archive/{document['id']}/data", 1, START_MS, Metadata.model_validate(document))
@@ -214,7 +214,7 @@ def test_weak_11_run_logs_are_files_too(site: Site) -> None:
 def test_a_log_that_is_rewritten_while_it_is_read_is_looked_at_again(
     site: Site, monkeypatch: pytest.MonkeyPatch, rewrites: int
 ) -> None:
-    """A deletion empties a log right after its close. Who is overtaken three times leaves it to the next message."""
+    """A deletion empties a log right after its close. After three concurrent changes the next message retries."""
     run = Run("svc.pipe", "r1")
     site.write_run(run, "one\n")
     key, store = site.world.layout.logs(run), site.world.store
@@ -245,7 +245,7 @@ def test_weak_11_the_where_of_a_run_log(site: Site, connector: str, where: str) 
     assert record["metadata"]["work_id"] != "null", "it would mean none"
 
 
-def test_weak_12_poison_messages_hold_nobody_up(site: Site) -> None:
+def test_weak_12_poison_messages_do_not_block_others(site: Site) -> None:
     bad = [f"bad-{number}" for number in range(15)]
     for number, key in enumerate(bad):
         site.store(key, b"x", [None, "", "{", "[]", '{"version": 1}'][number % 5])
@@ -271,7 +271,7 @@ def test_weak_13_ten_empty_years_cost_next_to_nothing(site: Site) -> None:
 
 @pytest.mark.slow
 def test_weak_13_the_work_of_a_request_is_bounded(site: Site) -> None:
-    """Files of a work id that are of another what are read and left out: a request stops in time, and its cursor goes on."""
+    """Files of the work id with another ``what`` are read and skipped: a request stops in time, and its cursor continues."""
     put_records(site, 30_000, what="other", work_id="job-1")
     wanted = site.file(what="syslog", work_id="job-1", start=START_MS + DAY_MS, end=None)
     database = site.world.database

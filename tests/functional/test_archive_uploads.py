@@ -1,4 +1,4 @@
-"""Uploads without credentials, changes of metadata, deletions: what is answered, what is stored, what is never listed."""
+"""Uploads without credentials, changes of metadata, deletions: responses, stored objects, and files that must not be listed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def site() -> Iterator[Site]:
 
 
 def announced(body: bytes = BODY, **fields: Any) -> dict[str, Any]:
-    """What a client says of a file to come."""
+    """A client's metadata of a new file."""
     return {"start": START_MS, "end": START_MS + 5, "path": "/a.log", "where": "web-1", "what": "upload", "work_id": None,
             "hash": hash_of(body), "size": len(body)} | fields  # fmt: skip
 
@@ -44,7 +44,7 @@ def begin(site: Site, body: bytes = BODY, **fields: Any) -> dict[str, Any]:
 
 
 def upload(site: Site, body: bytes = BODY, **fields: Any) -> dict[str, Any]:
-    """All of it: the file's metadata."""
+    """Upload a file completely. Returns its metadata."""
     begun = begin(site, body, **fields)
     site.send(begun, body)
     assert site.notify(f"{begun['id']}/data") == []
@@ -63,7 +63,7 @@ def no_row_lists(site: Site) -> bool:
 # Begin
 
 
-def test_what_an_upload_is_answered_with(site: Site) -> None:
+def test_response_of_a_new_upload(site: Site) -> None:
     answer = site.ask("POST", FILES, announced(colour="blue"))
     assert answer.status == 201 and answer.headers["Content-Type"] == "application/json"
     said, file_id = answer.json, answer.json["id"]
@@ -225,7 +225,7 @@ def test_link_does_not_bring_a_deleted_file_back(site: Site, notified: bool, at:
 
 
 def test_upload_that_is_restored_after_its_link_expired_is_listed(site: Site) -> None:
-    """As from a backup, by whoever has credentials of AWS: with all of its metadata."""
+    """Restored from a backup with AWS credentials, with all of its metadata."""
     begun = begin(site)
     site.send(begun, BODY)
     assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
@@ -283,7 +283,7 @@ WRONG = [
 
 
 def store_as_announced(site: Site, begun: dict[str, Any], body: bytes) -> None:
-    """What S3 would refuse by the signature, past it."""
+    """Store an object without the check of the signature, which S3 would refuse."""
     names = begun["upload"]["headers"]
     metadata = {name.removeprefix("x-amz-meta-"): value for name, value in names.items() if name.startswith("x-amz-meta-")}
     site.world.archive_store.put(f"{begun['id']}/data", body, PutOptions(metadata))
@@ -312,7 +312,7 @@ def test_a_wrong_hash_or_size_is_an_error_in_the_report_and_the_file_is_marked(
     assert says in mark["problem"] and "document" not in mark
 
 
-def test_a_bad_upload_takes_no_neighbour_down_and_is_no_latest(site: Site) -> None:
+def test_bad_upload_affects_no_other_file_and_is_not_the_latest(site: Site) -> None:
     good = upload(site, start=START_MS - 5)
     begun = begin(site)
     store_as_announced(site, begun, b"x" * len(BODY))
@@ -333,7 +333,7 @@ def test_a_bad_upload_that_goes_away_is_forgotten(site: Site) -> None:
 
 
 def test_a_bad_upload_can_be_deleted(site: Site) -> None:
-    """Else whoever sent it could only wait for the lifecycle."""
+    """Otherwise its sender could only wait for the lifecycle."""
     begun = begin(site)
     store_as_announced(site, begun, b"x" * len(BODY))
     site.notify(f"{begun['id']}/data")
@@ -341,7 +341,7 @@ def test_a_bad_upload_can_be_deleted(site: Site) -> None:
     assert site.world.archive_store.list("").objects == []
 
 
-def test_nobody_pays_for_a_hash_when_the_size_is_wrong(site: Site) -> None:
+def test_upload_with_a_wrong_size_is_not_hashed(site: Site) -> None:
     begun = begin(site)
     store_as_announced(site, begun, BODY + b"x")
     site.world.archive_store.calls.clear()
@@ -467,7 +467,7 @@ def test_a_checked_upload_is_not_checked_again_after_a_change(site: Site) -> Non
      {"path": "x"}, {"start": "x"}, {"start": None}, {"end": 5}, {"start": [], "what": 5}, {"note": "x" * 2000},
      {"end": START_MS + 99 * 86_400_000}],
 )  # fmt: skip
-def test_a_change_that_cannot_be_changes_nothing(site: Site, change: dict[str, Any]) -> None:
+def test_invalid_change_changes_nothing(site: Site, change: dict[str, Any]) -> None:
     document = site.file()
     before = (site.rows("files"), site.world.archive_store.head(f"{document['id']}/data"))
     assert is_refusal(patch(site, document, **change), 400, "InvalidMetadata")
@@ -482,7 +482,7 @@ def test_a_change_of_no_file(site: Site) -> None:
 
 
 class RewrittenMeanwhile(InMemoryObjectStore):
-    """Somebody else writes the object between a look and what follows it."""
+    """Another writer replaces the object between a read and the next request."""
 
     meanwhile: bytes | None = None
 
@@ -494,7 +494,7 @@ class RewrittenMeanwhile(InMemoryObjectStore):
         return found
 
 
-def test_a_change_that_somebody_else_overtakes_is_not_applied_to_their_version() -> None:
+def test_change_is_not_applied_to_a_newer_version() -> None:
     world = World()
     world.archive_store = store = RewrittenMeanwhile(world.clock)
     with deployed(world=world) as site:

@@ -1,4 +1,4 @@
-"""Runs that are archived go on to other systems: events and plain lines, read over HTTP, live and finished."""
+"""Forwarding of archived runs to other systems: events and plain lines, over HTTP, running and finished."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def send(events: Any) -> None:
 
 
 def write(world: World, number: int) -> list[str]:
-    """Events, plain lines, events: what is sent is what somebody reads."""
+    """Append events, plain lines, events. Returns the lines that a reader sees."""
     at = world.clock.now_ms()
     first = {"message": f"event {number}", "timestamp": at, "step": "build", "level": "INFO", "data": {"n": [number, None]}}
     send([first, {"message": "two\nlines", "timestamp": at, "annotations": [{"position": 4, "note": {"url": "https://a"}}]}])

@@ -1,4 +1,4 @@
-"""Numbers that no type holds, wherever an agent may put one: the item is stored or refused, never an error of ours."""
+"""Numbers out of range in every numeric field of agents: the item is stored or rejected, never an internal error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Log agents over HTTP, as each of them speaks: what was sent is what the run's log says, and every refusal is told in the agent's own
-words."""
+"""Log agents over HTTP, each in its format: the run's log contains the sent records, and rejections have the agent's format."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ def ndjson(*values: Any) -> str:
 
 
 def test_fluent_bit_and_fluentd_in_json(world: World) -> None:
-    """``json``, ``json_lines`` and ``json_stream`` as they write them."""
+    """The formats ``json``, ``json_lines`` and ``json_stream``."""
     records = [
         {"date": 1790000000.123456, "log": "one\n", **OWN},
         {"date": "2026-09-21T14:13:21.5Z", "log": "two", "level": "warn", **OWN},
@@ -102,7 +101,7 @@ def test_fluent_msgpack_in_all_its_forms(world: World) -> None:
 
 
 @pytest.mark.parametrize("header", ["FLUENT-TAG", "X-Fluent-Tag", "X-Tag"])
-def test_a_tag_tells_the_run(world: World, header: str) -> None:
+def test_tag_names_the_run(world: World, header: str) -> None:
     assert call("POST", f"{AGENTS}/fluent", '{"log": "x"}', {header: f"runlake.{FQN}.{RUN_ID}"}).status == 200
     assert call("POST", f"{AGENTS}/fluent?tag=runlake.{FQN}.{RUN_ID}", '{"log": "y"}').status == 200
     assert lines() == ["x", "y"]
@@ -121,12 +120,12 @@ def test_bad_items_are_refused_one_by_one_and_the_others_stored(world: World) ->
     assert "not json" in answer.json["errors"][0]["message"] and "no rule can tell" in answer.json["errors"][1]["message"]
 
 
-def test_of_a_list_that_breaks_off_what_stood_before_is_stored(world: World) -> None:
+def test_records_before_the_truncation_of_a_list_are_stored(world: World) -> None:
     answer = send("fluent", json.dumps([own("one"), own("two")])[:-5])
     assert (answer.status, answer.json["accepted"], lines()) == (200, 1, ["one"])
 
 
-def test_packed_records_that_break_off_too(world: World) -> None:
+def test_records_before_the_truncation_of_msgpack_are_stored(world: World) -> None:
     answer = send(
         "fluent",
         fluent.encode_msgpack([NewEvent(message="one", data=OWN), NewEvent(message="two", data=OWN)])[:-3],
@@ -136,14 +135,14 @@ def test_packed_records_that_break_off_too(world: World) -> None:
 
 
 @pytest.mark.parametrize("body", ["{broken", "[]]", '"text"', "7", "[[[[", "\x00", '[{"message": "whose?"}]', "{}"])
-def test_where_nothing_is_good_it_is_a_400(world: World, body: str) -> None:
+def test_request_without_a_valid_item_is_a_400(world: World, body: str) -> None:
     answer = send("fluent", body)
     assert (answer.status, answer.json["code"]) == (400, 400) and "refused=1" in answer.json["message"]
 
 
 @pytest.mark.parametrize("body", ["", "[]", " \n", "null"])
 @pytest.mark.parametrize("path", ["fluent", "logstash"])
-def test_nothing_is_nothing(world: World, path: str, body: str) -> None:
+def test_empty_body_is_accepted_and_null_is_refused(world: World, path: str, body: str) -> None:
     answer = send(path, body)
     assert answer.status == (400 if body == "null" else 200)
 
@@ -159,7 +158,7 @@ def test_deep_nesting_and_odd_numbers_are_no_trouble(world: World) -> None:
 
 
 def test_a_repeated_chunk_is_stored_once_where_its_times_are_exact(world: World) -> None:
-    """Fluent Bit repeats a chunk byte for byte when the answer was lost. Equal records of two chunks are two records."""
+    """Fluent Bit retries a chunk byte for byte if the response was lost. Equal records in two chunks are two records."""
     exact = json.dumps([{"date": 1790000000.123456, "log": "x", **OWN}])
     coarse = json.dumps([{"date": 1790000000.123, "log": "y", **OWN}])
     for body in (exact, coarse):
@@ -263,7 +262,7 @@ def test_events_of_cloudwatch_logs_in_a_delivery(world: World) -> None:
     assert lines() == ["one", "two"]
 
 
-def test_what_of_a_delivery_is_refused_is_told(world: World) -> None:
+def test_response_of_a_delivery_reports_refused_records(world: World) -> None:
     assert deliver("{}").json["errorMessage"].startswith("the body is no delivery of Firehose")
     assert deliver("{}").status == 400 and deliver("{}").json["requestId"] == REQUEST_ID
     assert deliver(delivery(b"x"), "another").status == 400
@@ -302,8 +301,8 @@ def test_otlp_in_both_encodings(world: World) -> None:
 
 
 @pytest.mark.parametrize("bad", [1, 126, 127, 128, 300])
-def test_otlp_tells_a_partial_success(world: World, bad: int) -> None:
-    """In protobuf it is ASCII, whatever the number: so that a text may carry it."""
+def test_otlp_reports_a_partial_success(world: World, bad: int) -> None:
+    """The protobuf response is ASCII for every number, so a text can contain it."""
     request = json.loads(otlp.encode_json(OTLP_EVENTS, RESOURCE))
     other = json.loads(otlp.encode_json([NewEvent(message="x")] * bad, {"service.name": "é" * 200}))
     request["resourceLogs"] += other["resourceLogs"]
@@ -317,7 +316,7 @@ def test_otlp_tells_a_partial_success(world: World, bad: int) -> None:
     assert ("300 records" in read.partial_success.error_message) == (bad == 300)
 
 
-def test_otlp_tells_a_partial_success_in_protobuf(world: World) -> None:
+def test_otlp_reports_a_partial_success_in_protobuf(world: World) -> None:
     packed = otlp.encode_protobuf(OTLP_EVENTS, RESOURCE) + otlp.encode_protobuf(OTLP_EVENTS, {})
     answer = send("otlp/v1/logs", packed, PROTOBUF)
     read = ExportLogsServiceResponse.FromString(answer.body.encode())
@@ -464,7 +463,7 @@ def test_a_store_that_is_away_is_a_503_that_may_be_repeated(agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", EVERY_AGENT)
-def test_who_may_write_other_pipelines_is_refused_and_nothing_is_stored(agent: str) -> None:
+def test_principal_without_permission_for_the_pipeline_is_refused(agent: str) -> None:
     path, body, content_type = EVERY_AGENT[agent]
     with installed(World(), keys=ISSUER.read, **JWT):
         hr, nobody = bearer(ISSUER.granted("hr", logs_write=["svc_hr.*"])), bearer(ISSUER.granted("x", logs_read=["*"]))
@@ -516,7 +515,7 @@ def test_rules_of_ones_own_hold() -> None:
         composition.services().prepare("events.router")
 
 
-def test_what_is_refused_is_logged_without_what_was_sent(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_items_are_logged_without_their_content(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(agent_requests.logger, "warning", lambda *args, **more: said.append(f"{args} {more}"))
     send("fluent", '{"message": "a secret"}')

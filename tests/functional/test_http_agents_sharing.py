@@ -1,5 +1,5 @@
-"""What records share (OTLP's resource and scope, a log group) counts in each of them: a small request never becomes a large one, and batches
-of the agents' documented sizes are taken."""
+"""Data shared by records (OTLP's resource and scope, a log group) counts in each record: a small request cannot become a large one, and batches
+of the agents' documented sizes are accepted."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_all_requests_whose_items_share_fields_are_tried() -> None:
 
 @pytest.mark.parametrize("place", ["first", "second"])
 @pytest.mark.parametrize(("url", "make", "kind"), SHAPES)
-def test_a_small_request_whose_records_share_much_is_refused_whole(
+def test_small_request_with_much_shared_data_is_refused_completely(
     world: World, url: str, make: Callable[..., bytes], kind: str, place: str
 ) -> None:
     texts = ("x" * 60_000, 400) if place == "first" else ("", 400, "x" * 60_000)

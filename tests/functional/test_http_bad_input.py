@@ -1,4 +1,4 @@
-"""Bad input over HTTP: a clear error in the one envelope, or the contract's leniency; never a 500, and nothing stored half."""
+"""Bad input over HTTP: a clear error in the envelope, or the contract's leniency; never a 500, and nothing stored partially."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def packed(data: bytes) -> str:
 
 
 def is_refusal(answer: Answer, code: int) -> bool:
-    """The client takes an error for one only if it reads a ``code`` in it."""
+    """Whether the client recognizes an error: it must have a ``code``."""
     body = answer.json
     return answer.status == code and set(body) == {"code", "message"} and body["code"] == code and bool(body["message"])
 
@@ -162,7 +162,7 @@ def test_a_gzip_body_expands_to_64_mib_at_most(world: World) -> None:
     assert is_refusal(post(PATH, gzip.compress(text + b"y"), {"Content-Type": "application/gzip"}), 413)
 
 
-def test_what_nobody_expected_is_a_500_without_its_trace(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_is_a_500_without_traceback(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(world.store, "put", lambda *_: 1 / 0)
     answer = post(PATH, '"a"', JSON)
     assert is_refusal(answer, 500)

@@ -1,6 +1,6 @@
-"""Names and parameters that nothing can have, on every operation: refused as the client's mistake, never as trouble of ours.
+"""Invalid names and parameters on every operation: rejected as the client's error, never as a failure of the service.
 
-A 503 says "try again": a client that sent a name which no key can hold would repeat it for ever.
+A 503 means "try again": a client with a name that no key can contain would retry forever.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def world() -> Iterator[World]:
 
 
 def sent(method: str, path: str, query: Mapping[str, str], raw: tuple[str, str] | None = None) -> Answer:
-    """A request whose values are as a gateway decoded them. ``raw``: what stands in the path for a placeholder."""
+    """Send a request with values as decoded by a gateway. ``raw``: the path segments of placeholders."""
     event = event_of(method, path, "{}" if method in ("POST", "PATCH") else None, _FORGED)
     event["multiValueQueryStringParameters"] = {name: [value] for name, value in query.items()} or None
     event["queryStringParameters"] = dict(query) or None
@@ -57,7 +57,7 @@ def filled(template: str) -> str:
 
 
 def parameters() -> Iterator[tuple[str, str, str]]:
-    """Method, path, name of each parameter of a query."""
+    """Method, path and name of each query parameter."""
     schema = document("https://h")
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():

@@ -1,4 +1,4 @@
-"""The limits of each operation: what is just allowed is taken, what is over is refused with 413 or 400, and nothing of it is stored."""
+"""The limits of each operation: a request at the limit is accepted, one above it is rejected with 413 or 400, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ NOWHERE = {("POST", f"{paths.BASE}/logs/{{s1}}")}
 
 @pytest.mark.parametrize(("method", "route"), [(method, each.path) for each in ROUTES for method in each.methods.split()])
 def test_every_route_has_a_row(method: str, route: str) -> None:
-    """Greedy routes serve several operations: some path of each must be one."""
+    """Greedy routes serve several operations: each has a path of at least one operation."""
     filled = "/".join("x" if part.startswith("{") else part for part in route.split("/"))
     candidates = [filled, *("/".join(filled.split("/")[: -tail.count("/")]) + tail for tail in TAILS)]
     is_served = any(budgets.find_operation(method, route, STAGE + each) for each in candidates)
@@ -172,7 +172,7 @@ def test_longest_names_of_a_run_that_a_key_holds_are_stored_and_longer_ones_refu
 
 @pytest.mark.parametrize("sample", [each for each in [*SAMPLES.values(), MSGPACK] if each.deep], ids=name_of)
 def test_records_at_the_greatest_depth_are_stored_and_deeper_ones_refused(world: World, sample: Sample) -> None:
-    """Each by itself."""
+    """Each record is checked independently."""
     assert sample.deep
     answer = send(sample, sample.deep(sample.budget.depth - 1))
     assert answer.status == 200 and get("svc.a/r1?tail=1").json["total"] == 1
@@ -309,7 +309,7 @@ def test_gzip_with_many_members_is_refused(world: World) -> None:
 
 
 def test_a_body_that_the_gateway_unpacked_has_the_limits_of_what_was_sent(world: World) -> None:
-    """API Gateway unpacks ``Content-Encoding: gzip`` of text types, and 5 MB of it may have been 5 KB."""
+    """API Gateway decompresses ``Content-Encoding: gzip`` of text types, and 5 MB may have been sent as 5 KB."""
     answer = call(
         "POST", "/v1/agents/fluent", "0\n" * 2_000_000, SAMPLES["POST", "/v1/agents/fluent"].headers(Content_Encoding="gzip")
     )
@@ -319,7 +319,7 @@ def test_a_body_that_the_gateway_unpacked_has_the_limits_of_what_was_sent(world:
 
 
 def test_the_largest_batch_of_the_openmetadata_client_is_stored(world: World) -> None:
-    """10,000 records, compressed or not: lines of one connector, which differ in little but their times."""
+    """10,000 records, compressed or not: lines of one connector that differ mostly in their times."""
     noise = random.Random(7)
     record = "[2026-11-22 12:%02d:%02d,%03d] INFO {sql_source.py:411} - Fetched table db.schema.table_%d in %d ms"
     lines = "\n".join(

@@ -1,4 +1,4 @@
-"""Pipelines and runs with facts over HTTP: found by name, paged, and only what may be read."""
+"""Pipelines and runs with facts over HTTP: searched by name, paged, and limited to readable ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = ["hr.secret", "sales.a", "sales.b", "sales.é/x y"]
 
 
 class Site:
-    """A world whose catalog follows when it is told to."""
+    """A world whose catalog is updated on request."""
 
     def __init__(self, world: World, runs: InMemoryRunCatalog) -> None:
         self.world, self.runs = world, runs
@@ -173,12 +173,12 @@ def test_limits_that_cannot_be(site: Site, path: str, limit: str) -> None:
         ("/svc/x/y", {}, 404),
     ],
 )
-def test_what_cannot_be(site: Site, path: str, query: dict[str, str], status: int) -> None:
+def test_invalid_catalog_request_is_refused(site: Site, path: str, query: dict[str, str], status: int) -> None:
     answer = ask(path, **query)
     assert (answer.status, answer.json["code"]) == (status, status)
 
 
-def test_a_principal_sees_what_it_may_read_and_its_cursors_tell_nothing() -> None:
+def test_principal_sees_readable_pipelines_and_its_cursors_reveal_nothing() -> None:
     world, runs = World(), InMemoryRunCatalog()
     with installed(world, runs=runs, keys=ISSUER.read, **JWT):
         site, root = Site(world, runs), bearer(ISSUER.granted("root", logs_write=["*"]))

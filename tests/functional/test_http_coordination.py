@@ -1,4 +1,4 @@
-"""Background work over HTTP, for operators: what there is and why it failed, another try, away from its worker; and bad input of any kind."""
+"""Background work over HTTP, for operators: lists with errors, retry, release; and bad input of any kind."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FAILED = json.dumps({"error": "RuntimeError: it broke", "failed_ms": START_MS - 
 
 
 class Worked(World):
-    """A world whose partitions pass a gate: ``trouble`` is the outage, the lost answer, or what happens in between."""
+    """A world with a faulty partition store: ``trouble`` is an outage, a lost response, or a concurrent action."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,17 +58,17 @@ class Worked(World):
         self.work_sources = lambda source: (Gated(self.kept, self.trouble), WorkSource(source))
 
     def put(self, key: str = KEY_OF_ONE, source: str = COMPACTION, **attributes: Any) -> None:
-        """A partition as it is stored, past the code that writes partitions."""
+        """Store a partition directly, without the code that writes partitions."""
         given = {"status": Status.UNASSIGNED, "priority": format_timestamp(START_MS)} | attributes
         self.kept.put_row(to_row(Partition(WorkSource(source).partitions, key, **given)))
 
     def put_row(self, **attributes: Any) -> None:
-        """One with attributes that nobody here would write."""
+        """Store a partition with attributes that this project never writes."""
         row = to_row(Partition(WorkSource(COMPACTION).partitions, KEY_OF_ONE, Status.CLOSED, format_timestamp(START_MS)))
         self.kept.put_row(row | attributes)
 
     def put_each(self) -> None:
-        """One of each status."""
+        """Store one partition of each status."""
         self.put("a/done", status=Status.COMPLETED, closed_count=20, state=FAILED, version=41)
         self.put(
             "a/off", status=Status.CLOSED, priority=format_timestamp(START_MS + 60_000), reopen_ms=START_MS + 60_000, state=FAILED
@@ -89,7 +89,7 @@ def get(query: str = "", path: str = LIST) -> Answer:
 
 
 def listed(query: str = "", path: str = LIST) -> list[dict[str, Any]]:
-    """All pages."""
+    """The partitions of all pages."""
     answer = get(query, path)
     found: list[dict[str, Any]] = []
     while True:
@@ -113,7 +113,7 @@ def release(path: str = ONE) -> Answer:
 
 
 def post_to(path: str) -> Answer:
-    """A path of any depth. The gateway takes it where the last part of the last route is greedy; Chalice's own would not."""
+    """POST to a path of any depth. A gateway accepts it since the last part of the last route is greedy; Chalice's own would not."""
     event = event_of("POST", f"{LIST}/a/b/c/d/e/f/g/h")
     event["path"] = path
     event["requestContext"]["path"] = f"{STAGE}{path}"
@@ -156,7 +156,7 @@ def test_a_partition_that_was_set_aside_says_why(world: Worked) -> None:
     ]
 
 
-def test_what_needs_an_operator_comes_first_and_each_tells_what_is_known(world: Worked) -> None:
+def test_most_urgent_partitions_come_first_with_their_facts(world: Worked) -> None:
     world.put_each()
     done, off, worked, waits = listed()
     assert [each["status"] for each in (done, off, worked, waits)] == list(coordination.ORDER)
@@ -234,7 +234,7 @@ def test_a_retry_lets_it_be_worked_at_once(world: Worked, status: Status) -> Non
 
 
 @pytest.mark.parametrize("status", [Status.ASSIGNED, Status.UNASSIGNED])
-def test_there_is_nothing_to_retry_where_it_waits_or_is_worked(world: Worked, status: Status) -> None:
+def test_waiting_or_assigned_partition_cannot_be_retried(world: Worked, status: Status) -> None:
     world.put(status=status, closed_count=3, owner="host:1:x" if status is Status.ASSIGNED else None)
     before = listed()
     answer = retry()
@@ -242,7 +242,7 @@ def test_there_is_nothing_to_retry_where_it_waits_or_is_worked(world: Worked, st
     assert listed() == before and world.trouble.calls["replace"] == 0
 
 
-def test_a_release_takes_it_from_its_owner(world: Worked) -> None:
+def test_release_takes_a_partition_from_its_owner(world: Worked) -> None:
     first, second = (composition.coordinator(composition.services(), COMPACTION) for _ in range(2))
     for each in (first, second):
         each.initialize()
@@ -252,7 +252,7 @@ def test_a_release_takes_it_from_its_owner(world: Worked) -> None:
     answer = release()
     assert answer.status == 200
     assert (answer.json["status"], answer.json["owner"], answer.json["owned_until"]) == ("UNASSIGNED", None, None)
-    world.clock.advance(3)  # until the other looks again
+    world.clock.advance(3)  # until the other worker scans again
     (overtaking,) = second.acquire_many(1)
     assert overtaking.fence > lease.fence
     with pytest.raises(PartitionNotOwnedError):
@@ -261,7 +261,7 @@ def test_a_release_takes_it_from_its_owner(world: Worked) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.CLOSED, Status.COMPLETED, Status.UNASSIGNED])
-def test_there_is_nothing_to_release_where_nobody_works_it(world: Worked, status: Status) -> None:
+def test_partition_without_owner_cannot_be_released(world: Worked, status: Status) -> None:
     world.put(status=status, closed_count=3, state=FAILED)
     before = listed()
     answer = release()
@@ -270,7 +270,7 @@ def test_there_is_nothing_to_release_where_nobody_works_it(world: Worked, status
 
 
 @pytest.mark.parametrize("act", [retry, release])
-def test_a_lost_answer_is_found_out(world: Worked, act: Any) -> None:
+def test_write_with_a_lost_response_succeeds(world: Worked, act: Any) -> None:
     world.put(status=Status.CLOSED if act is retry else Status.ASSIGNED, owner="x", version=7)
     world.trouble.lost = 1
     answer = act()
@@ -289,7 +289,7 @@ def test_a_body_of_any_type_is_ignored(world: Worked) -> None:
 
 
 def test_a_run_that_fails_is_seen_retried_and_done(world: Worked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By way of the schedule itself."""
+    """Through the schedule."""
     run, services = Run("svc.pipe", "run-1"), composition.services()
     world.parts().writer.append(run, Batch.from_text("line"))
     services.runs.segment_landed(run, world.parts().writer.tails.segment(run, 0))
@@ -340,7 +340,7 @@ def test_a_path_is_read_from_its_right_end(world: Worked, path: str, key: str) -
     assert partition_key(run) == key
 
 
-def test_a_path_deeper_than_the_routes_is_read_where_the_gateway_takes_it(world: Worked) -> None:
+def test_path_deeper_than_the_routes_is_parsed(world: Worked) -> None:
     key = "/".join("abcdefghijkl") + "/run-1"
     world.put(key, status=Status.CLOSED)
     answer = post_to(f"{LIST}/{key}/retry")
@@ -397,7 +397,7 @@ def test_a_parameter_that_cannot_be(world: Worked, given: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     "source", ["nope", "COMPACTION", "compaction%00", "compaction%2F", "GLOBAL_STATE", "compaction%7CPARTITION", "%20", "."]
 )
-def test_a_source_that_is_none(world: Worked, source: str) -> None:
+def test_unknown_source_is_refused(world: Worked, source: str) -> None:
     for answer in (get(path=f"{BASE}/{source}"), retry(f"{BASE}/{source}/a/b"), release(f"{BASE}/{source}/a/b")):
         assert is_refusal(answer, 404)
 
@@ -429,7 +429,7 @@ def test_a_partition_that_is_not_there(world: Worked, path: str, status: int) ->
 
 @pytest.mark.parametrize("fqn", ["a" * MAX_SORT_KEY_BYTES, "%C3%A9" * 600])
 def test_a_key_that_no_item_can_have_is_not_asked_for(world: Worked, fqn: str) -> None:
-    """The table would refuse the request itself."""
+    """DynamoDB would reject the request."""
     assert is_refusal(retry(f"{LIST}/{fqn}/run-1"), 400)
     assert world.trouble.calls.total() == 0
 
@@ -548,7 +548,7 @@ def test_items_that_others_laid_out_are_listed(state: str, moment: str, priority
         assert listed(f"status={status}&limit=1") == [shown]
 
 
-def test_other_sources_of_the_table_are_not_shown(world: Worked) -> None:
+def test_other_sources_of_the_table_are_not_listed(world: Worked) -> None:
     world.put_row(**{SOURCE: "other|PARTITION"})
     composition.coordinator(composition.services(), COMPACTION).initialize()
     (row,) = [row for row in world.kept.rows() if row[SOURCE].endswith("GLOBAL_STATE")]

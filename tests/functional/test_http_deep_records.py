@@ -1,4 +1,4 @@
-"""A record that is nested too deeply costs itself alone, in every codec: the others are stored, and the answer is never a 500."""
+"""A record that is nested too deeply is rejected alone, in every codec: other records are stored, and the response is never a 500."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _firehose(deep: str) -> str:
 
 
 def _otlp(deep: str) -> str:
-    """As deep in kvlists and arrays; the depth that OTLP itself bounds is what counts."""
+    """A record of that depth in kvlists and arrays; OTLP's own bound on depth applies."""
     bad = json.dumps({"body": {"stringValue": "bad"}})[:-1] + f', "attributes": [{{"key": "deep", "value": {deep}}}]}}'
     records = [json.dumps({"body": {"stringValue": "a"}}), bad, json.dumps({"body": {"stringValue": "b"}})]
     names = [{"key": "runlake.fqn", "value": {"stringValue": FQN}}, {"key": "runlake.run_id", "value": {"stringValue": RUN_ID}}]

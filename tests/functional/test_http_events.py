@@ -1,4 +1,4 @@
-"""Events over HTTP: what was sent is what is browsed."""
+"""Events over HTTP: browsing returns the sent events."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_one_event_a_list_and_ndjson(world: World) -> None:
     }  # fmt: skip
 
 
-def test_bad_items_are_told_one_by_one_and_good_ones_stored(world: World) -> None:
+def test_bad_items_are_reported_individually_and_good_ones_stored(world: World) -> None:
     body = [
         {"message": "a"},
         {"message": 5},
@@ -97,7 +97,7 @@ def test_bad_items_are_told_one_by_one_and_good_ones_stored(world: World) -> Non
         ('{"message": "x"}', {"Content-Type": "text/plain"}, 415),
     ],
 )
-def test_what_is_no_batch_stores_nothing(world: World, body: str, headers: dict[str, str], status: int) -> None:
+def test_invalid_batch_stores_nothing(world: World, body: str, headers: dict[str, str], status: int) -> None:
     answer = send(body, headers=headers)
     assert (answer.status, answer.json["code"]) == (status, status)
     assert get()["events"] == []
@@ -256,8 +256,8 @@ def _run() -> Any:
     return Run("svc.pipeline", "run-1")
 
 
-def test_what_is_too_large_for_an_answer_comes_in_parts(world: World) -> None:
-    """Letters that are escaped twice on their way: six bytes for each."""
+def test_list_that_is_too_large_for_a_response_is_paged(world: World) -> None:
+    """Characters that are escaped twice: six bytes each."""
     hard = "\x01" * 900_000
     for letter in "ab":
         assert send({"message": letter + hard, "step": "s"}).status == 200
@@ -270,7 +270,7 @@ def test_what_is_too_large_for_an_answer_comes_in_parts(world: World) -> None:
     assert text == f"a{hard}\nb{hard}\n"
 
 
-def test_the_configuration_is_shown_without_secrets() -> None:
+def test_configuration_is_returned_without_secrets() -> None:
     document = "methods: {files: {directory: /x}}\noutputs: [{kind: logstash, url: 'https://h', headers: {api_key: hunter2}}]"
     with installed(World(), events=document, log_browser="files"):
         found = call("GET", "/v1/configuration").json

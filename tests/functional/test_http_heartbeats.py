@@ -1,4 +1,4 @@
-"""Heartbeats over HTTP, and what the facts of a run say when they stop."""
+"""Heartbeats over HTTP, and the facts of a run after they stop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Site(World):
         self.runs.started(RUN, start)
 
     def after(self, seconds: int) -> tuple[str, int | None]:
-        """So long after the start: the outcome, and the seconds from the start to the last sign of life of a silent run."""
+        """At a time after the start: the outcome, and the seconds from the start to the last sign of life of a silent run."""
         self.clock.advance(seconds - (self.clock.now_ms() - START_MS) // 1000)
         (facts,) = call("GET", FACTS).json["runs"]
         assert facts.items() <= call("GET", f"{FACTS}/r1").json.items()

@@ -1,4 +1,4 @@
-"""Run logs over HTTP, through the function's entry: what OpenMetadata's connectors and viewers do, and what we add."""
+"""Run logs over HTTP: requests of OpenMetadata's connectors and viewers, and extensions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lines(*numbers: int) -> str:
 
 
 def stored(world: World, run: Run = RUN) -> bytes:
-    """Every segment's bytes, in order of their numbers."""
+    """The bytes of all segments, in order of their numbers."""
     names = [name for name in world.names(run) if name.startswith("segments/")]
     return b"".join(world.body(name, run) for name in names)
 
@@ -64,7 +64,7 @@ def test_an_unknown_run_is_an_empty_page() -> None:
 
 
 def test_the_clients_own_requests(world: World) -> None:
-    """What ``logs_mixin.py`` of OpenMetadata's Python client sends: init, batch, packed batch, close, and its offset page."""
+    """Requests of ``logs_mixin.py`` in OpenMetadata's Python client: init, batch, compressed batch, close, and a page by offset."""
     headers = {"Content-type": "application/json", "Authorization": "Bearer token"}
     connector = {"connectorId": "host-17", "timestamp": 1_790_000_000_000}
     opened = post(PATH, json.dumps(connector), headers)
@@ -218,7 +218,7 @@ def test_bytes_that_json_would_change_or_swell_are_downloaded_by_redirect(world:
     assert world.body("logs.txt" if closed else "partial.txt", RUN) == body
 
 
-def test_a_page_that_shows_a_token_is_told_where_a_large_log_is(world: World) -> None:
+def test_page_with_a_token_gets_the_link_of_a_large_log(world: World) -> None:
     post(PATH, json.dumps("small"))
     assert get(f"{PATH}/download?link=true").json == {"location": None}
     for _ in range(6):
@@ -237,7 +237,7 @@ def test_a_download_of_an_unknown_run() -> None:
     assert (answer.status, answer.json["code"]) == (404, 404)
 
 
-def test_a_download_of_a_run_that_has_expired_tells_why(world: World) -> None:
+def test_download_of_an_expired_run_returns_the_reason(world: World) -> None:
     tombstone = Tombstone(FQN, RUN_ID, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag")
     put_tombstone(world.store, world.layout, tombstone)
     answer = get(f"{PATH}/download")

@@ -66,7 +66,7 @@ def test_stored_lines_are_masked_and_counted(capsys: pytest.CaptureFixture[str])
     assert "hunter2" not in json.dumps(line)
 
 
-def test_a_value_is_masked_in_every_form_and_over_what_it_shares_with_another() -> None:
+def test_value_is_masked_in_every_form_and_where_it_overlaps_another() -> None:
     rules: list[dict[str, object]] = [{"shapes": [], "values": ["geheim & co", "co-operation"]}]
     world = World()
     with masking(world, rules):
@@ -98,7 +98,7 @@ def test_packed_and_plain_bodies_are_masked_alike() -> None:
 def test_retry_is_recognized_after_a_change_of_the_rules(
     before: list[dict[str, object]] | None, after: list[dict[str, object]], idle_s: int, others: int
 ) -> None:
-    """The answer was lost, others wrote, time passed, the rules were changed, and the connector repeats its batch."""
+    """The response was lost, other writers appended, time passed, the rules changed, and the connector retries its batch."""
     world = World()
     with masking(world, before):
         cookie, _ = send("first")
@@ -171,7 +171,7 @@ def test_stored_digest_does_not_reveal_the_secret() -> None:
     assert stored[1] == Batch.from_text("no secret").digest, "as it ever was"
 
 
-def test_a_rotated_key_recognises_what_the_old_one_made() -> None:
+def test_rotated_key_recognizes_fingerprints_of_the_old_key() -> None:
     batch = Batch.from_text("password=a").stored_as(b"password=***password***\n")
     old, new, other = Identities(["old"]), Identities(["new", "old"]), Identities(["other"])
     assert new.is_of(batch, old.digest(batch)) and new.digest(batch) != old.digest(batch)
@@ -201,7 +201,7 @@ def test_invalid_rules_are_reported_at_start() -> None:
 
 
 def test_log_line_of_an_error_holds_no_secret() -> None:
-    """A store's error repeats the key, and a run may have been stored before a rule existed."""
+    """A store's error contains the key, and a run may be older than a rule."""
     world = World()
     with masking(world, [{"values": ["hunter2-old"]}]), everything_said() as lines:
         logger.warning(
@@ -211,7 +211,7 @@ def test_log_line_of_an_error_holds_no_secret() -> None:
     assert "a store call failed" in said and "hunter2" not in said and "***configured-value***" in said
 
 
-def test_note_beside_metrics_holds_no_secret() -> None:
+def test_metadata_of_metrics_contains_no_secret() -> None:
     with masking(World(), [{"values": ["hunter2-old"]}]), everything_said() as lines, invocation("http", Context()):
         note(fqn="svc.hunter2-old", lines=5, names=["hunter2-old"])
         record(LOGS_SENT, 1)

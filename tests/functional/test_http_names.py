@@ -1,4 +1,4 @@
-"""Names that act on a terminal or hide text: refused when they are new, readable where an earlier release stored them."""
+"""Names with control or invisible characters: rejected if new, readable if an earlier release stored them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run ended, over HTTP: reported with its close, kept on its seal, and in its facts."""
+"""The end of a run over HTTP: reported with its close, stored on its seal, returned in its facts."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _syslog(**own: Any) -> tuple[str, str, dict[str, str]]:
 @pytest.mark.parametrize("later", [0, 2, 4], ids="{} later batches".format)
 @pytest.mark.parametrize("ended_by", ["close", "sweep"])
 def test_record_of_an_agent_states_the_outcome_of_its_run(world: World, agent: Any, later: int, ended_by: str) -> None:
-    """It ends nothing: lines that it has overtaken are stored. One of the last four batches counts."""
+    """The record does not close the run: lines that arrive later are stored. It counts in one of the last four batches."""
     for number in range(1 + later):
         own = {"outcome": "failed", "exit_code": 3} if not number else {}
         path, body, headers = agent(**own)
@@ -223,7 +223,7 @@ def test_record_of_an_agent_states_the_outcome_of_its_run(world: World, agent: A
     assert outcome() == {**_NONE, **expected}
 
 
-def test_outcome_of_a_record_that_is_none_refuses_the_record(world: World) -> None:
+def test_record_with_an_invalid_outcome_is_refused(world: World) -> None:
     path, body, headers = _fluent(outcome="broken")
     answer = call("POST", f"/v1/agents/{path}", body, headers)
     assert answer.status == 400 and "runlake.outcome is succeeded, failed or cancelled" in str(answer.json)

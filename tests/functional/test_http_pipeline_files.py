@@ -1,4 +1,4 @@
-"""Files of pipelines over HTTP: read together by pages, deleted with their runs, mended."""
+"""Files of pipelines over HTTP: merged pages, deletion with their runs, repair."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_page_is_bounded_in_bytes(world: World, monkeypatch: pytest.MonkeyPatc
 
 
 def returned_bytes(body: str) -> int:
-    """Of a response of the function, as Lambda counts it: the body is a string in JSON."""
+    """Size of a response as Lambda counts it: the body is a string in JSON."""
     return len(json.dumps({"statusCode": 200, "headers": {}, "multiValueHeaders": {}, "body": body}))
 
 
@@ -121,7 +121,7 @@ def test_a_page_fits_a_response_whatever_its_messages(world: World, text: str) -
     assert lines == list(range(40))
 
 
-def test_an_event_too_large_for_a_response_is_cut_and_says_so(world: World) -> None:
+def test_event_too_large_for_a_response_is_truncated_and_flagged(world: World) -> None:
     text = "\U0001f600" * 1_000_000
     write(world, 1, 2, text=text)
     answer = call("GET", f"{PATH}?{urlencode({'namespace': 'svc', 'app': 'flow'})}")
@@ -182,7 +182,7 @@ def test_parquet_without_its_library_counts_as_unsupported_and_not_as_damaged(
     assert ([event["line"] for event in page["events"]], page["leftOut"], page["unsupported"]) == ([2], 0, 1)
 
 
-def test_what_is_missing_is_told_and_does_not_fail_the_page(world: World) -> None:
+def test_missing_file_is_counted_and_does_not_fail_the_page(world: World) -> None:
     handler = handler_of(world, max_bytes=100)
     for number in range(4):
         write(world, number, handler=handler)
@@ -199,7 +199,7 @@ def test_what_is_missing_is_told_and_does_not_fail_the_page(world: World) -> Non
      "namespace=svc&app=flow&to=1.5", "namespace=svc&app=flow&from=253402300800000",
      "namespace=svc&app=flow&base=nobody", "namespace=svc&app=" + "x" * 1001],
 )  # fmt: skip
-def test_bad_queries_are_told(world: World, query: str) -> None:
+def test_bad_queries_are_refused(world: World, query: str) -> None:
     handler_of(world)
     answer = call("GET", f"{PATH}?{query}")
     assert answer.status == 400 and answer.json["code"] == 400
@@ -216,7 +216,7 @@ def test_range_is_of_moments_as_people_write_them(world: World) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "fqn=a.b&namespace=a", "fqn=", "fqn=a%00b", "namespace=a%00"])
-def test_a_deletion_of_nothing_in_particular_is_refused(world: World, query: str) -> None:
+def test_deletion_without_fqn_or_namespace_is_refused(world: World, query: str) -> None:
     assert call("DELETE", f"{PATH}?{query}").status == 400
 
 
@@ -279,7 +279,7 @@ def test_a_deletion_does_not_stop_at_a_damaged_log() -> None:
 
 @pytest.mark.slow
 def test_a_deletion_of_runs_wherever_it_stops() -> None:
-    """Two runs of a pipeline, one open, one closed; what is deleted stays deleted, and another pipeline's run stays."""
+    """Two runs of a pipeline, one running, one closed; deleted runs stay deleted, and the run of another pipeline stays."""
     for how in ("error", "crash"):
         for moment in (BEFORE, AFTER):
             number, fired = 0, True
@@ -325,7 +325,7 @@ def test_repair_over_http(world: World) -> None:
     assert call("GET", f"{PATH}/repair").json["findings"] == [] and pages() == [1]
 
 
-def test_upkeep_lets_go_what_is_old_and_goes_on_with_deletions(world: World) -> None:
+def test_maintenance_removes_old_files_and_continues_deletions(world: World) -> None:
     files = composition.services().pipeline_files
     write(world, 1)
     write(world, 2, handler=handler_of(world, base="audit", keep_days=30))
@@ -349,7 +349,7 @@ NAMES = ("svc", 'svc"x".etl', '"svc".etl', "svc.etl", "svc.other")
 
 
 def test_a_namespace_is_deleted_as_far_as_the_principal_may() -> None:
-    """What ``fqn`` denies, ``namespace`` leaves alone, now and when the schedule continues."""
+    """A pipeline that the principal may not delete by ``fqn`` is skipped by ``namespace``, also when the schedule continues."""
     issuer = Issuer()
     world, runs = World(), InMemoryRunCatalog()
     with installed(world, runs=runs, keys=issuer.read, **JWT):

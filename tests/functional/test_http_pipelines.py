@@ -1,4 +1,4 @@
-"""Processing pipelines over HTTP and by the schedule: how they are, on and off, again from a time."""
+"""Processing pipelines over HTTP and by the schedule: status, enable, disable, replay."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def world(tmp_path: Path) -> Iterator[Piping]:
 
 
 def patiently(world: Piping, seconds: float) -> None:
-    """Others get the processor meanwhile."""
+    """Yield the processor to other threads."""
     threading.Event().wait(0.001)
     world.clock.advance(seconds / 20)
 
@@ -79,7 +79,7 @@ def test_the_schedule_works_every_pipeline_and_bad_files_are_left_out(world: Pip
     assert [each["file"].rpartition("/")[2] for each in answer["problems"]] == ["bad.yaml"]
 
 
-def test_a_pipeline_tells_how_it_is(world: Piping) -> None:
+def test_status_of_a_pipeline(world: Piping) -> None:
     assert (audit()["state"], audit()["told_at"]) == ("new", None)
     log(world)
     tick()
@@ -90,7 +90,7 @@ def test_a_pipeline_tells_how_it_is(world: Piping) -> None:
     assert audit()["state"] == "silent"
 
 
-def test_a_disabled_handler_is_shown_and_enabled_again_gets_what_it_missed(world: Piping) -> None:
+def test_disabled_handler_is_listed_and_receives_missed_events_after_enable(world: Piping) -> None:
     def fail(_: Any) -> None:
         raise OSError("down")
 
@@ -145,7 +145,7 @@ def test_a_replay_that_has_not_begun_is_part_of_the_next(world: Piping, times: t
 @pytest.mark.parametrize("other", ["replay", "enable", "disable"])
 @pytest.mark.parametrize("first", ["replay", "enable", "disable"])
 def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, other: str) -> None:
-    """The other one is written between the first one's read and its write."""
+    """One change is written between the read and the write of another."""
     switches = PipelineStateStore(world.database, world.clock)
     changes = {
         "replay": lambda to, from_ms: to.replay("audit", from_ms, START_MS),
@@ -203,7 +203,7 @@ def test_a_replay_from_a_time(world: Piping) -> None:
         ("audit/replay", '{"from": [1]}', 400),
     ],
 )
-def test_bad_requests_are_told_and_change_nothing(world: Piping, path: str, body: str | None, status: int) -> None:
+def test_bad_requests_are_refused_and_change_nothing(world: Piping, path: str, body: str | None, status: int) -> None:
     answer = post(path, body)
     assert (answer.status, answer.json["code"]) == (status, status)
     assert world.database.rows("pipelines") == []
@@ -227,7 +227,7 @@ def test_the_built_in_pipeline_missing_is_fatal(world: Piping, monkeypatch: pyte
 
 
 class Started:
-    """Workers that were asked for."""
+    """Records the started workers."""
 
     def __init__(self, most: int = 100) -> None:
         self.numbers: list[int] = []
@@ -250,7 +250,7 @@ def test_each_pipeline_has_an_invocation_of_its_own_where_there_are_workers(worl
         assert set(tick()) == {"runlake", "audit"}
 
 
-def test_metrics_tell_lag_errors_and_handlers_that_get_nothing(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_of_lag_errors_and_handlers_without_events(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
     from chalicelib.triggers import pipelines as trigger
 
     seen: list[tuple[str, float]] = []
@@ -264,7 +264,7 @@ def test_metrics_tell_lag_errors_and_handlers_that_get_nothing(world: Piping, mo
 
 
 def pipeline_files(folder: Path, count: int, handlers: int = 1, bad: int = 0) -> None:
-    """Pipelines of handlers with long names, and files that are none."""
+    """Pipelines of handlers with long names, and invalid files."""
     for number in range(count):
         named = {f"{at:03d}{'h' * 180}": {"class": "logging.NullHandler"} for at in range(handlers)}
         logging_ = {"version": 1, "handlers": named, "root": {"handlers": list(named)}}
@@ -315,7 +315,7 @@ def test_pages_of_pipelines_and_problems_fit_responses(world: Piping, tmp_path: 
 
 
 def test_the_largest_pipeline_fits_a_response(world: Piping, tmp_path: Path) -> None:
-    """As many handlers as a file may have, each with the longest name, reason and place."""
+    """The most handlers of a file, each with the longest name, reason and position."""
     names = [f"{at:03d}{chr(0x1F600) * 197}" for at in range(200)]
     logging_ = {
         "version": 1,

@@ -1,4 +1,4 @@
-"""No allowed request is refused because its response is too large: what a response holds is measured with everything around it."""
+"""No allowed request fails because of a too large response: content is measured with all other fields of the response."""
 
 from __future__ import annotations
 

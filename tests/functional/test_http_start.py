@@ -1,4 +1,4 @@
-"""How the function starts: little is imported, and settings that cannot work are told at once."""
+"""The start of the function: few imports, and invalid settings are reported at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LAMBDA = {
 
 
 def run(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program in an interpreter of its own, with no settings but these."""
+    """Run a program in a new interpreter with only these settings."""
     clean = {name: value for name, value in os.environ.items() if not name.upper().startswith(("RUNLAKE_", "AWS_"))}
     return subprocess.run(
         [sys.executable, "-c", program], cwd=PROJECT, env=clean | environment, capture_output=True, text=True, check=False
@@ -49,7 +49,7 @@ def test_only_the_api_needs_a_key_of_positions(handler: str, starts: bool) -> No
     assert starts or "variable=RUNLAKE_POSITION_KEYS" in done.stderr
 
 
-def test_on_lambda_a_wrong_setting_is_told_at_the_start() -> None:
+def test_on_lambda_an_invalid_setting_is_reported_at_the_start() -> None:
     done = run("import app", **LAMBDA, RUNLAKE_storageClass="COLD")
     assert done.returncode != 0
     last = done.stderr.strip().splitlines()[-1]

@@ -1,4 +1,4 @@
-"""Starts of runs over HTTP: attempts, what the catalog then says of them, and bad input."""
+"""Starts of runs over HTTP: attempts, their facts in the catalog, and bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live stream over HTTP: frames that a plain ``EventSource`` takes, each line once, an end, and trouble that it survives."""
+"""The live stream over HTTP: frames for a plain ``EventSource``, each line once, an end, and recovery from failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAMBDA_BYTES = 6 * 1024 * 1024
 
 @dataclass
 class EventSource:
-    """A browser's, by the standard: fields, the last event id, what is dispatched."""
+    """A browser's ``EventSource`` by the standard: fields, the last event id, dispatched events."""
 
     url: str = STREAM
     last_event_id: str = ""
@@ -120,7 +120,7 @@ def test_where_a_viewer_begins(world: World, query: str, last_event_id: str | No
     assert source.lines == told and source.last_event_id == "4"
 
 
-def test_it_is_held_no_longer_than_the_function_may(world: World) -> None:
+def test_stream_waits_no_longer_than_the_functions_time(world: World) -> None:
     EventSource().connect()
     assert world.clock.monotonic_s() == HOLD_S
     EventSource().connect(context=Context(remaining_ms=10_000))
@@ -153,7 +153,7 @@ def test_it_comes_back_at_once_while_more_is_there(world: World) -> None:
     assert source.retry_ms == 250 and len(source.lines) == 4000
 
 
-def test_a_run_without_lines_for_long_and_a_viewer_that_says_until_when() -> None:
+def test_stream_ends_for_an_idle_run_and_at_until() -> None:
     with installed(World(), viewer_idle_minutes=1) as world:
         post(RUN_PATH, '"one"')
         source = EventSource(f"{STREAM}?until={world.clock.now_ms() + 10_000}")
@@ -166,8 +166,8 @@ def test_a_run_without_lines_for_long_and_a_viewer_that_says_until_when() -> Non
         assert source.events[-1]["reason"] == "idleTimeout"
 
 
-def test_trouble_of_the_store_is_told_in_the_stream_and_the_viewer_keeps_its_place() -> None:
-    """An ``EventSource`` never comes back after a 503."""
+def test_failure_of_the_store_is_reported_in_the_stream_and_the_viewer_keeps_its_position() -> None:
+    """An ``EventSource`` does not reconnect after a 503."""
     world, is_away = World(), [False]
 
     def gate(_: str, call: Any) -> Any:

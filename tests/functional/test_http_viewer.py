@@ -1,4 +1,4 @@
-"""The viewer's files over HTTP: there, typed, safe, kept by browsers; and nothing but them."""
+"""The viewer's files over HTTP: content types, security headers, caching; and no other files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_without_its_slash_one_is_sent_there_wherever_the_stage_is(prefix: str, 
     assert (answer.status, answer.headers["Location"]) == (308, location)
 
 
-def test_the_page_names_its_files_beside_itself_and_no_others() -> None:
+def test_page_refers_only_to_its_own_files() -> None:
     page = viewer.files()["index.html"]
     named = re.findall(r'(?:src|href)="(?!data:)([^"]*)"', page)
     assert sorted(named) == sorted(f"./{name}" for name in NAMES if name != "index.html")
@@ -56,7 +56,7 @@ def test_the_page_names_its_files_beside_itself_and_no_others() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "index.html"])
-def test_a_file_is_typed_and_kept(name: str) -> None:
+def test_file_has_a_content_type_and_is_cached(name: str) -> None:
     answer = call("GET", f"/v1/ui/{name}")
     assert answer.status == 200 and is_safe(answer)
     assert answer.headers["Content-Type"] == viewer.CONTENT_TYPES[name[name.rindex(".") :]]
@@ -87,7 +87,7 @@ def test_there_are_no_other_files(name: str) -> None:
 
 
 @pytest.mark.parametrize("auth", ["jwt", "none", "iam"])
-def test_the_page_is_told_how_people_show_who_they_are(auth: str) -> None:
+def test_page_gets_the_configured_authentication(auth: str) -> None:
     with installed(World(), keys=Issuer().read, **(JWT | {"auth": auth})):
         answer = call("GET", "/v1/ui/config")
         assert (answer.status, answer.json) == (200, {"auth": auth, "version": __version__})

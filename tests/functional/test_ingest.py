@@ -1,4 +1,4 @@
-"""The ingest function with the events that Lambda hands it: duplicates, reordering, bad input, partial failures."""
+"""The ingest function with events of Lambda: duplicates, reordering, bad input, partial failures."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Function:
         self.down = False
 
     def write(self, text: str, run: Run = RUN) -> str:
-        """Append a batch; its segment's key."""
+        """Append a batch. Returns the key of its segment."""
         entry = self.world.parts().writer.append(run, Batch.from_text(text, "Host One-77")).entry
         assert entry
         return self.world.layout.segment(run, entry.sequence)
 
     def handle(self, *bodies: str, remaining_ms: int = 60_000) -> Any:
-        """One batch of messages; what failed."""
+        """Process one batch of messages. Returns the failed ones."""
         runs: Any = self._runs()
         ingester = ingester_of(self.world, runs, self.topic, watermark_bytes=100, early_flush=self.flushed.append)
         return ingest(ingester, queued(*bodies), remaining_ms)
@@ -217,7 +217,7 @@ def test_outcome_of_a_file_is_no_failure_of_a_run() -> None:
     assert [each.attributes for each in Report(0, 0.1, [record]).messages()] == [{"status": "success"}]
 
 
-def test_a_tombstone_says_nothing(function: Function) -> None:
+def test_notification_of_a_tombstone_is_ignored(function: Function) -> None:
     key = function.world.layout.tombstone(RUN)
     function.world.store.put(key, b"{}", PutOptions())
     assert function.handle(message(s3_record(key)))["batchItemFailures"] == []
@@ -249,12 +249,12 @@ def test_a_flush_out_of_turn_when_the_watermark_is_crossed(function: Function) -
 
 
 def test_no_flush_where_it_could_outlast_the_function(function: Function) -> None:
-    """It would be ended in the middle, and its whole batch reported twice."""
+    """The flush would be cut off, and its whole batch reported twice."""
     function.handle(message(s3_record(function.write("x" * 399 + "\n"))), remaining_ms=25_000)
     assert not function.flushed and len(function.reports) == 1
 
 
-def test_removals_lose_nothing(function: Function) -> None:
+def test_notifications_of_removals_change_nothing(function: Function) -> None:
     key = function.write("a\n")
     function.handle(message(s3_record(key)))
     before = function.runs.get(RUN)

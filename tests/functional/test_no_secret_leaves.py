@@ -1,5 +1,5 @@
-"""A configured value in any part of any operation's input occurs afterwards in no object, key, metadata, row, report, metric, log line or
-answer.
+"""A configured secret in any part of any operation's input occurs afterwards in no object, key, metadata, row, report, metric, log line or
+response.
 
 ``OPERATIONS`` has an entry for every operation of the route table, and a test fails if one is missing.
 """
@@ -120,7 +120,7 @@ def as_firehose(document: Document) -> bytes:
 
 @dataclass(frozen=True)
 class Operation:
-    """A valid request: unmodified, it is answered below 300, or with ``redirect``. ``covers``: the view, and the action if one view
+    """A valid request: unmodified, its status is below 300, or ``redirect``. ``covers``: the view, and the action if one view
     has several. ``path``: its parts. ``before`` creates the objects that it needs, besides a run."""
 
     covers: str
@@ -574,7 +574,7 @@ def test_names_that_make_a_secret_together_are_refused(operation: Operation, bet
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "latin-1"])
-def test_body_that_is_kept_is_utf_8_without_a_mark(encoding: str) -> None:
+def test_body_that_is_stored_is_utf_8_without_a_byte_order_mark(encoding: str) -> None:
     """The check and the view decode the body with the same function, so no body passes that the check could not read."""
     world = World()
     with installed(world, masking=RULES):
@@ -604,7 +604,7 @@ def test_bodies_are_parsed_in_one_place_of_each_kind() -> None:
 
 
 def test_the_harness_sees_what_is_stored_and_said() -> None:
-    """Without rules the secret is everywhere, so the search is not blind."""
+    """Without rules the search finds the secret everywhere, so the search works."""
     world, runs, topic = World(), InMemoryRunCatalog(), InMemoryPublisher()
     with installed(world, runs=runs, publisher=topic), everything_said() as said:
         assert post(f"{SECRET}/{RUN_ID}", f"{SECRET}\n", {"Content-Type": "text/plain"}).status == 200
@@ -613,13 +613,13 @@ def test_the_harness_sees_what_is_stored_and_said() -> None:
         assert any(SECRET in each for each in everything_in(what, set())), what
 
 
-def test_open_paths_are_the_only_ones_that_are_not_looked_at() -> None:
+def test_only_public_paths_are_not_checked() -> None:
     """Public routes store nothing and repeat nothing."""
     assert {route.path for route in operations.ROUTES if route.path in gate.PUBLIC_ROUTES} == gate.PUBLIC_ROUTES
 
 
 @pytest.mark.parametrize("number", [number for number, each in enumerate(OPERATIONS) if each.covers in OPEN])
-def test_the_host_tells_a_stranger_nothing(number: int) -> None:
+def test_host_reveals_nothing_to_an_unauthenticated_caller(number: int) -> None:
     """A response that differed for a configured value would confirm a guess to an unauthenticated caller."""
     operation = OPERATIONS[number]
     with prepared(operation):

@@ -1,4 +1,4 @@
-"""Headers that every answer has, and what pages may reach."""
+"""Headers of every response, and the origins that pages may reach."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.world import START_MS, World
 
 
 class Linked(InMemoryObjectStore):
-    """A store whose links lead to an origin."""
+    """A store whose presigned links have a given origin."""
 
     def __init__(self, origin: str) -> None:
         super().__init__(ManualClock(START_MS))

@@ -79,7 +79,7 @@ def test_stack_that_cannot_be_read_is_said(capsys: pytest.CaptureFixture[str], m
     assert capsys.readouterr().err == "runlake-pipelines: the stack's settings cannot be read: not a stack of Runlake stack=there\n"
 
 
-def test_validate_tells_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validate_reports_errors(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "tests.*")
     assert main(["validate", "--config", str(folder)]) == 0
     assert capsys.readouterr().out == "2 pipelines: runlake, mine\n"
@@ -116,7 +116,7 @@ def test_validate_refuses_a_bad_list_of_modules(
     assert f"{VARIABLE}='os; rm'" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_not_there_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_folder_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--config", str(folder / "none")]) == 2
     assert "no such folder" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""What a task of the job does with its runs, without Spark: partitions by run, fenced by the driver's epoch, and whoever comes next."""
+"""A task of the job without Spark: partitions by run, fenced by the driver's epoch, and the next worker."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EXPECTED = [f"{number}.{at}" for number in range(5) for at in range(3)]
 
 
 def silent(message: str, **facts: object) -> None:
-    """Nobody listens."""
+    """Discard a warning."""
 
 
 def known(world: Piping) -> list[KnownRun]:
@@ -75,7 +75,7 @@ def test_meanwhile_the_pipeline_is_the_jobs(world: Piping) -> None:
         assert third is not None and third > epoch
 
 
-def test_a_task_of_a_job_that_was_killed_commits_nothing_and_what_it_had_is_found(world: Piping) -> None:
+def test_task_of_a_killed_job_commits_nothing_and_its_runs_are_taken_over(world: Piping) -> None:
     services, runs = composition.services(), known(world)
     with taken_over(services, FILE) as epoch:
         assert epoch is not None
@@ -112,7 +112,7 @@ def test_a_task_that_is_begun_again_goes_on(world: Piping) -> None:
     assert sorted(Remembering.messages()) == EXPECTED
 
 
-def test_a_task_says_which_logs_are_damaged_and_they_are_processed_once_they_are_mended(world: Piping) -> None:
+def test_task_reports_damaged_logs_and_processes_them_after_repair(world: Piping) -> None:
     services, runs = composition.services(), known(world)
     key = world.layout.logs(RUNS[0])
     logs = world.store.get(key)

@@ -1,4 +1,4 @@
-"""The schedules: what is due is shared out and worked, a few at once; failures are put off and stop nobody; work ends in time and goes on."""
+"""The schedules: due runs are shared among workers, a few at once; failed runs are postponed and block no other; work stops in time and continues."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TICK = {"version": "0", "account": "1", "region": "r", "detail": {}, "detail-typ
 
 
 class Ticking(World):
-    """A world with a catalog, whose notifications arrive when the test says so."""
+    """A world with a catalog whose notifications arrive on request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Ticking(World):
         self.parts().writer.append(run, Batch.from_text(text))
 
     def notify(self, *runs: Run) -> None:
-        """Every segment's notification, as ingestion takes it."""
+        """Send the notification of every segment to ingestion."""
         for run in runs:
             for found in self.parts().writer.tails.list_segments(run):
                 entry = self.parts().writer.tails.segment(run, self.layout.sequence_of(run, found.key))
@@ -79,7 +79,7 @@ def sweep(remaining_ms: int = ENOUGH_MS) -> dict[str, int]:
 
 
 def did(**counts: int) -> dict[str, int]:
-    """What a schedule answers."""
+    """The result of a schedule."""
     return {"done": 0, "failed": 0, "set_aside": 0, "left": 0, "lost": 0} | counts
 
 
@@ -165,7 +165,7 @@ def failing_for(world: World, run: Run) -> Callable[[str, Callable[[], Any]], An
 
 
 def metrics_of(printed: str) -> dict[str, list[float]]:
-    """Every value that was printed, by name."""
+    """Every printed value, by name."""
     values: dict[str, list[float]] = {}
     for line in printed.splitlines():
         emf = json.loads(line)
@@ -174,7 +174,7 @@ def metrics_of(printed: str) -> dict[str, list[float]]:
     return values
 
 
-def test_a_run_that_fails_is_put_off_and_stops_nobody(world: Ticking, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_run_is_postponed_and_blocks_no_other(world: Ticking, capsys: pytest.CaptureFixture[str]) -> None:
     for run in RUNS:
         world.append(run, "line")
     world.notify(*RUNS)
@@ -196,7 +196,7 @@ def test_a_run_that_fails_is_put_off_and_stops_nobody(world: Ticking, capsys: py
         assert keys(Status.CLOSED) == keys(Status.COMPLETED) == [], "a success ends the row of failures"
 
 
-def test_pauses_grow_and_then_the_run_is_set_aside_until_somebody_asks(world: Ticking) -> None:
+def test_pauses_grow_until_the_run_is_set_aside_for_an_operator(world: Ticking) -> None:
     world.append(ONE, "line")
     world.notify(ONE)
     pauses: list[int] = []
@@ -242,7 +242,7 @@ def test_when_the_store_of_leases_is_away_the_tick_fails_and_the_next_goes_on(wo
             try:
                 compact()
             except StoreUnavailableError:
-                world.clock.advance(700)  # what it held ends by itself
+                world.clock.advance(700)  # its leases expire
                 continue
             break
     else:
@@ -257,7 +257,7 @@ def test_when_the_store_of_leases_is_away_the_tick_fails_and_the_next_goes_on(wo
 
 
 class Started:
-    """What a function would start beside itself."""
+    """Records the further workers that a function would start."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.numbers: list[int] = []
@@ -285,7 +285,7 @@ def test_more_workers_are_started_when_more_is_due(
         assert workers.numbers == expected
 
 
-def test_a_worker_that_was_started_takes_what_waits_and_looks_for_no_more(world: Ticking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_started_worker_processes_waiting_runs_and_discovers_none(world: Ticking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "RUNS_PER_WORKER", 1)
     world.append(ONE, "line")
     world.notify(ONE)
@@ -307,7 +307,7 @@ def test_a_worker_that_cannot_be_started_is_done_without(world: Ticking, monkeyp
 
 
 def test_invocations_share_the_work(world: Ticking) -> None:
-    """Four of them, side by side: each run is compacted once."""
+    """Four concurrent invocations compact each run once."""
     runs = [Run("svc.pipe", f"run-{number}") for number in range(60)]
     for run in runs:
         world.append(run, "line")
@@ -339,7 +339,7 @@ def test_a_lost_lease_stops_the_work_at_its_next_call(world: Ticking) -> None:
             world.clock.advance(600)  # the first holder's trust ends too
         return call()
 
-    with world.installed(gate, max_concurrent_streams=1):  # a second thread of the pool could take what is released here
+    with world.installed(gate, max_concurrent_streams=1):  # a second thread of the pool could acquire a released partition
         assert compact() == did(lost=1)
     assert len(calls) == 2, "nothing was asked of the store after that"
     assert "partial.txt" not in world.names(ONE)

@@ -245,7 +245,7 @@ MUTANTS = (
         "chalicelib.archive.objects:ArchiveObjects._broken_promise",
         find="announced != str(info.size)",
         replace="False",
-        tests=f"{_UPLOADS}::test_nobody_pays_for_a_hash_when_the_size_is_wrong",
+        tests=f"{_UPLOADS}::test_upload_with_a_wrong_size_is_not_hashed",
         why="nobody pays for a hash when the size is wrong",
     ),
     # ingestion

@@ -179,7 +179,7 @@ MUTANTS = (
         "chalicelib.routes.json_bodies:parse_document",
         find="raw if isinstance(raw, str) else raw.decode()",
         replace="raw",
-        tests="tests/functional/test_no_secret_leaves.py::test_body_that_is_kept_is_utf_8_without_a_mark",
+        tests="tests/functional/test_no_secret_leaves.py::test_body_that_is_stored_is_utf_8_without_a_byte_order_mark",
         why="a body is decoded in an encoding that no other reader accepts",
     ),
     Mutant(
@@ -221,7 +221,7 @@ MUTANTS = (
         "chalicelib.observability:note",
         find="_redacted_document(value) if _redact else value",
         replace="value",
-        tests="tests/functional/test_http_masking.py::test_note_beside_metrics_holds_no_secret",
+        tests="tests/functional/test_http_masking.py::test_metadata_of_metrics_contains_no_secret",
         why="a run id with a secret is logged with the metrics",
     ),
     Mutant(

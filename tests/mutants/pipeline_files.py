@@ -158,7 +158,7 @@ MUTANTS = (
         "chalicelib.pipelines.files.service:PipelineFiles.page",
         find="event_bytes > PAGE_BYTES",
         replace="False",
-        tests=f"{_HTTP}::test_an_event_too_large_for_a_response_is_cut_and_says_so",
+        tests=f"{_HTTP}::test_event_too_large_for_a_response_is_truncated_and_flagged",
         why="one event makes a response that Lambda refuses",
     ),
     Mutant(
