@@ -108,7 +108,7 @@ def _warm_function(share: int, answers: TextIO) -> Any:
     from chalicelib.ports import Run
     from chalicelib.triggers import schedules
 
-    services = composition.services().over(workers=Starting(answers))
+    services = composition.services().with_ports(workers=Starting(answers))
     composition.install(services)
     schedules.RUNS_PER_WORKER = share
     nobody = Run("svc.bench", "nobody-s")

@@ -68,7 +68,7 @@ def _rebuilt(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
 def _expired(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
     composition.install(None)
     counted()
-    expiry = expiry_of(composition.services().over(clock=_NextYear()), "bench")
+    expiry = expiry_of(composition.services().with_ports(clock=_NextYear()), "bench")
     before = snapshot()
     outcomes = Counter(expiry.expire(_condemned(each)) for each in made)
     requests = snapshot() - before

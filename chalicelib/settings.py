@@ -314,7 +314,7 @@ class Settings(BaseSettings):
         InvalidConfigurationError."""
         if self.auth == "none" and not is_emulated:
             raise InvalidConfigurationError(
-                _message("auth", "none", "jwt or iam: with none everybody may do everything, so it is for an emulator of AWS alone")
+                _message("auth", "none", "jwt or iam: none disables authentication and is only for an emulator of AWS")
             )
         needed = {"jwt": ("jwt_issuer", "jwt_audience", "jwt_jwks_url"), "iam": ("policy_parameter",), "none": ()}[self.auth]
         missing = [_message(name, "", f"required when RUNLAKE_AUTH={self.auth}") for name in needed if not getattr(self, name)]

@@ -1,6 +1,6 @@
-"""Requests that schemathesis makes of the OpenAPI document: what it allows, and what it does not, against any server of the API.
+"""Requests that schemathesis generates from the OpenAPI document, valid and invalid, against any server of the API.
 
-Never a 5xx, never a status, type or header that is not in the document, and every response is of its schema.
+No response is a 5xx or has an undocumented status, type or header, and each matches its schema.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FALLIBLE = [
 def statuses_of(
     operation: Any, mode: GenerationMode, examples: int, base_url: str, session: requests.Session, timeout_s: float
 ) -> set[int]:
-    """The statuses of the responses to generated requests, each response as the document describes it."""
+    """The statuses of responses to generated requests; each response is checked against the document."""
     statuses: set[int] = set()
 
     @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
@@ -72,7 +72,7 @@ def statuses_of(
 
 
 def is_open(operation: Any) -> bool:
-    """Whether the document says that an operation needs no credentials."""
+    """Whether an operation is public in the document."""
     return bool(operation.definition.raw.get("security") == [])
 
 
@@ -83,7 +83,7 @@ def _is_of_its_path(case: Case) -> bool:
 
 
 def _do_not_wait(case: Case) -> None:
-    """``wait`` has tests of its own, and so has the stream, which waits unless told otherwise."""
+    """Disable waiting: ``wait`` and the stream, which waits by default, have separate tests."""
     if "/stream/" in case.path:
         case.query = {**(case.query or {}), "wait": 0}
     query: Any = case.query

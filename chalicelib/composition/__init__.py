@@ -106,7 +106,7 @@ class Services:
             ports.workers,
         )
 
-    def over(self, **ports: Any) -> Services:
+    def with_ports(self, **ports: Any) -> Services:
         """A copy with some ports replaced."""
         return Services(self.settings, replace(self.ports, **ports))
 
@@ -131,7 +131,7 @@ class Services:
             return self.store
         if name == self.settings.archive_bucket_name:
             return self.archive_store
-        raise InvalidInputError(f"there are the buckets of logs and of the archive, and no other bucket={name!r}")
+        raise InvalidInputError(f"neither the bucket of logs nor of the archive bucket={name!r}")
 
     # ------------------------------------------------------------------------------------------------- the log of a run
 

@@ -58,7 +58,7 @@ class Allowance:
         """Count the bytes that one item shares with other items of the body. Raises BatchTooLargeError."""
         self._shared_bytes_left -= shared_bytes
         if self._shared_bytes_left < 0:
-            raise BatchTooLargeError(f"items share too much, counted in each limit={self._shared_bytes}")
+            raise BatchTooLargeError(f"shared data is too large, counted in each item limit={self._shared_bytes}")
 
     def check_values(self, content: str | bytes) -> None:
         """Count the values of JSON text (document or lines), at least as many as a parser creates. Raises BatchTooLargeError."""

@@ -119,7 +119,7 @@ def _check_count(items: int, body: Body) -> None:
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number of json")
+    raise ValueError(f"{name} is not a json number")
 
 
 def _wrong(error: ValueError) -> str:
@@ -127,4 +127,4 @@ def _wrong(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"not what is asked for: {wrong['msg'].lower()} field={field_of(error)}"
+    return f"invalid document: {wrong['msg'].lower()} field={field_of(error)}"

@@ -68,7 +68,7 @@ def delete(request: Request) -> Response:
     fqn, namespace = query.get("fqn"), query.get("namespace")
     if bool(fqn) == bool(namespace):
         gate.require_any_scope("pipeline files", Scope.ADMIN)
-        raise InvalidInputError("say which: fqn, or namespace")
+        raise InvalidInputError("either fqn or namespace is required")
     if fqn:
         gate.require_scope(Scope.ADMIN, fqn)
         checked_run(fqn, "any")

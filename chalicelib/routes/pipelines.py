@@ -78,7 +78,7 @@ def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]
     """The files after the last one of the previous page."""
     places = [at for at, file in enumerate(files) if file.name == cursor]
     if not places:
-        raise InvalidCursorError("there is no such place: leave the cursor out to begin anew")
+        raise InvalidCursorError("the cursor names no pipeline: leave it out to begin anew")
     return files[places[0] + 1 :]
 
 
@@ -151,7 +151,7 @@ def _body(request: Request) -> Mapping[str, Any]:
     try:
         document = parse_document(raw) if raw.strip() else {}
     except ValueError:
-        raise InvalidInputError("the body is no json") from None
+        raise InvalidInputError("the body is not json") from None
     if not isinstance(document, dict) or not all(isinstance(name, str) for name in document):
         raise InvalidInputError("the body is a json object, or empty")
     if not isinstance(document.get("handler"), str | None):
@@ -173,7 +173,7 @@ def _documents(services: Services, files: Sequence[PipelineFile]) -> list[dict[s
 def _document(
     file: PipelineFile, state: DesiredState, handlers: Mapping[str, HandlerState], status: Row, now_ms: int
 ) -> dict[str, Any]:
-    """A pipeline in a response. Its lag is the last reported one plus the time since the report."""
+    """A pipeline in a response. Its lag is the last reported one, and unless that is 0 plus the time since."""
     reported_ms = int(status.get("told_ms", 0))
     silent_ms = now_ms - reported_ms
     lag_ms = int(status.get("lag_ms", 0))

@@ -106,9 +106,7 @@ def _start_more(services: Services, waiting: int) -> None:
 def _failed(services: Services) -> Callable[[Lease, Exception, int], None]:
     def failed(lease: Lease, error: Exception, failures: int) -> None:
         run = run_of(lease.key)
-        logger.error(
-            "a run could not be worked", exc_info=error, extra={"fqn": run.fqn, "run_id": run.run_id, "failures": failures}
-        )
+        logger.error("could not process a run", exc_info=error, extra={"fqn": run.fqn, "run_id": run.run_id, "failures": failures})
         record(CONSECUTIVE_FLUSH_FAILURES, failures)
         settings = services.settings
         if failures >= min(settings.pending_flush_alert_after_failures, settings.set_aside_after_failures):

@@ -185,7 +185,7 @@ class Ahead(SystemClock):
         return super().now_ms() + 3_600_000
 
 use_stack(sys.argv[1])
-services, run = composition.services().over(clock=Ahead()), Run(sys.argv[2], sys.argv[3])
+services, run = composition.services().with_ports(clock=Ahead()), Run(sys.argv[2], sys.argv[3])
 planned = [Planned(run, 4, is_listed=True, is_final=True), Planned(Run(run.fqn, "run-01"), 2, is_listed=True)]
 told = {result.run.run_id: result for result in Task(services, Attempt("later", 0, 0), 1).work(planned)}
 assert told[run.run_id].retired_segments and told["run-01"].outcome == "unchanged", told

@@ -37,7 +37,7 @@ class Ahead(SystemClock):
 
 use_stack(sys.argv[1])
 made = read_plan(read_text(sys.argv[2]))
-expiry = expiry_of(composition.services().over(clock=Ahead()), made.id)
+expiry = expiry_of(composition.services().with_ports(clock=Ahead()), made.id)
 print(json.dumps([expiry.expire(run) for run in made.runs * 2]))
 """
 """Applies a plan twice, an hour from now: the emulator's clock is ours, and nothing that young expires."""

@@ -1,4 +1,4 @@
-"""Request bodies: what becomes of them, and what is refused."""
+"""Request bodies: accepted formats, and rejected input."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_an_init_or_keep_alive(body: Any) -> None:
     assert read(body, "application/json") == b""
 
 
-def test_the_connector_is_kept_beside_the_lines() -> None:
+def test_connector_is_stored_outside_of_the_lines() -> None:
     event = {"body": json.dumps({"logs": "x", "connectorId": "host\ud800-1"})}
     batch = read_batch(event, CaseInsensitiveMapping({}), BUDGET, LIMIT)
     assert (batch.body, batch.connector) == (b"x\n", "host\ufffd-1")

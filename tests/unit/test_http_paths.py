@@ -35,10 +35,10 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6
         ("GET", "svc/a/b.pipe/last", LogPath(LogAction.LAST_PAGE, "svc/a/b.pipe")),
         ("GET", "svc/a/b.pipe/last/download", LogPath(LogAction.LAST_DOWNLOAD, "svc/a/b.pipe")),
         ("GET", "a//b/run", LogPath(LogAction.PAGE, "a//b", "run")),
-        # and encoded: then they stay inside the name
+        # encoded slashes stay inside the name
         ("GET", "svc%2Fa%2fb", LogPath(LogAction.RUNS, "svc/a/b")),
         ("GET", "svc%2Fa/last", LogPath(LogAction.LAST_PAGE, "svc/a")),
-        # the API's own words inside an FQN
+        # reserved words of the API inside an FQN
         ("POST", "close/run", LogPath(LogAction.APPEND, "close", "run")),
         ("GET", "last/download/run", LogPath(LogAction.PAGE, "last/download", "run")),
         ("GET", "last", LogPath(LogAction.RUNS, "last")),
@@ -60,14 +60,14 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6
         ("GET", "x/services/ingestionPipelines/logs/y/run", LogPath(LogAction.PAGE, "x/services/ingestionPipelines/logs/y", "run")),
     ],
 )
-def test_what_a_path_means(method: str, tail: str, expected: LogPath) -> None:
+def test_parsed_path(method: str, tail: str, expected: LogPath) -> None:
     assert parse(method, LOGS + tail) == expected
 
 
 @pytest.mark.parametrize(
     ("method", "tail"), [("POST", "fqn"), ("POST", "/run"), ("POST", ""), ("GET", ""), ("GET", "/run"), ("GET", "/stream/run")]
 )
-def test_what_is_no_path(method: str, tail: str) -> None:
+def test_unknown_path_is_refused(method: str, tail: str) -> None:
     with pytest.raises(NotFoundError):
         parse(method, LOGS + tail)
 
@@ -90,7 +90,7 @@ def test_a_quoted_name_is_read_back(fqn: str, run_id: str) -> None:
 @given(st.lists(st.text("abc. \"'é%+-_", min_size=1, max_size=8), min_size=1, max_size=6))
 def test_an_fqn_with_raw_slashes_is_read_back(parts: list[str]) -> None:
     fqn = "/".join(parts)
-    sent = quote(fqn, safe="/")  # what requests makes of an unquoted FQN
+    sent = quote(fqn, safe="/")  # an unquoted FQN as requests encodes it
     assert parse("POST", f"{LOGS}{sent}/{RUN}") == LogPath(LogAction.APPEND, fqn, RUN)
     assert parse("POST", f"{LOGS}{sent}/{RUN}/close") == LogPath(LogAction.CLOSE, fqn, RUN)
     assert parse("GET", f"{LOGS}{sent}/{RUN}/download") == LogPath(LogAction.DOWNLOAD, fqn, RUN)

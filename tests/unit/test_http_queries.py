@@ -18,7 +18,7 @@ SPARE_S = 24.0
         ({"offset": "7"}, PageRequest(after=7)),
         ({"after": "7", "offset": "3"}, PageRequest(after=7)),
         ({"after": "0", "offset": "3"}, PageRequest(after=0)),
-        # a cursor that is no number: from 0
+        # a cursor that is not a number: from 0
         *[({"after": bad}, PageRequest(after=0)) for bad in ("", "null", "-5", "1.5", "1e9", " 7", "٧", "0x10", "DROP")],
         # one past any end
         *[({"after": digits}, PageRequest(after=10**15)) for digits in ("9" * 18, "9" * 5000)],

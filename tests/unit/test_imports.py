@@ -1,4 +1,4 @@
-"""Who may import whom: the cores know neither Chalice nor boto3 nor Spark, and nobody reaches around the borders.
+"""Layering of imports: the core packages import neither Chalice nor boto3 nor Spark, and each folder only its allowed packages.
 
 Read from the sources (imports inside functions and under TYPE_CHECKING count). A folder that has no rule yet is an error too.
 """
@@ -16,13 +16,13 @@ import pytest
 PROJECT = Path(__file__).parents[2]
 BASE = frozenset(
     {"chalicelib", "chalicelib.deadline", "chalicelib.errors", "chalicelib.ports", "chalicelib.response_size"}
-)  # "chalicelib" itself has but its version
+)  # "chalicelib" itself has only its version
 POWERTOOLS = "aws_lambda_powertools"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a module or a folder may import of our own, itself always, and of others; the standard library always."""
+    """Packages of this project (besides itself) and third-party packages that a module or folder may import; the standard library always."""
 
     ours: frozenset[str]
     others: frozenset[str] = frozenset()
@@ -108,7 +108,7 @@ FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 
 @dataclass(frozen=True)
 class Import:
-    """One name that a line brings in."""
+    """One imported name."""
 
     path: str
     line: int
@@ -119,7 +119,7 @@ class Import:
 
 
 def imports_of(source: str, path: str) -> Iterator[Import]:
-    """Every import of a source, wherever it stands."""
+    """Every import of a source, at any level."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (Import(path, node.lineno, alias.name) for alias in node.names)
@@ -135,25 +135,25 @@ def _name(node: ast.Name | ast.Attribute) -> str:
 
 
 def _resolved(module: str, name: str) -> str:
-    """``from a import b`` is about ``a.b`` where that is a module of ours."""
+    """``from a import b`` imports ``a.b`` if that is a module of this project."""
     below = PROJECT / module.replace(".", "/") / name
     return f"{module}.{name}" if below.is_dir() or below.with_suffix(".py").exists() else module
 
 
 def is_in(module: str, package: str) -> bool:
-    """Whether a module is a package or stands in it. The root package stands for its ``__init__`` alone."""
+    """Whether a module is in a package. The root package means only its ``__init__``."""
     return module == package or (package != "chalicelib" and module.startswith(package + "."))
 
 
 def rule_of(module: str) -> tuple[str, Rule]:
-    """The rule that binds a module."""
+    """The rule of a module."""
     found = [name for name in RULES if is_in(module, name)]
     assert len(found) == 1, f"no rule says what {module} may import: add one above"
     return found[0], RULES[found[0]]
 
 
 def offences(module: str, found: Iterator[Import]) -> list[str]:
-    """The lines that break a module's rule."""
+    """The imports that violate a module's rule."""
     own, its = rule_of(module)
     allowed = {own, *its.ours}
     return [str(each) for each in found if not _is_allowed(each.module, allowed, its.others)]
@@ -186,7 +186,7 @@ def test_the_layers_hold(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in PRODUCT if module_of(path).startswith(CORES)], ids=module_of)
 def test_cores_know_no_framework(path: Path) -> None:
-    """The rule above already says so; this stays true when it is loosened."""
+    """Covered by the rules today; this test remains if a rule is loosened."""
     found = imports_of(path.read_text(), str(path.relative_to(PROJECT)))
     assert [str(each) for each in found if each.module.partition(".")[0] in FOREIGN_TO_CORES] == []
 

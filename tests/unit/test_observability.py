@@ -1,4 +1,4 @@
-"""Logs and metrics: one line of EMF an invocation, and a store whose calls are measured."""
+"""Logs and metrics: one line of EMF per invocation, and a store that measures its calls."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_any_thread_may_record(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 class Scripted:
-    """A store whose every call does the one thing."""
+    """A store whose calls all have the same scripted result."""
 
     def __init__(self, answer: Callable[[], Any]) -> None:
         self.calls: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""The OpenAPI document is valid, true to the routes, and shows examples that hold; the page around it needs nobody else."""
+"""The OpenAPI document is valid, matches the routes, and has valid examples; its page loads nothing from other origins."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def resolved(node: Any) -> Any:
 
 
 def mistakes(schema: Any, example: Any) -> list[str]:
-    """What an example breaks, formats too."""
+    """Violations of the schema by an example, including formats."""
     rooted = json.loads(json.dumps(schema).replace('"#/', '"urn:document#/'))
     validator = Draft202012Validator(rooted, registry=REGISTRY, format_checker=Draft202012Validator.FORMAT_CHECKER)
     return [f"{error.json_path}: {error.message}" for error in validator.iter_errors(example)]
 
 
 def media() -> Iterator[tuple[str, Any]]:
-    """Every media type of a body, a request's or an answer's."""
+    """Every media type of request and response bodies."""
     for name, operation in OPERATIONS.items():
         for content_type, given in operation.get("requestBody", {}).get("content", {}).items():
             yield f"{name} body {content_type}", given
@@ -115,7 +115,7 @@ def test_every_reference_resolves_and_every_component_is_used() -> None:
 
 
 def test_no_name_is_taken_twice() -> None:
-    """The tables of the resources are merged: one that repeats a name would lose the other's."""
+    """The tables of the resources are merged: a repeated name would overwrite an entry."""
     for kind in ("schemas", "parameters"):
         assert len(COMPONENTS[kind]) == sum(len(getattr(resource, kind)) for resource in openapi._RESOURCES), kind
     ids = [operation["operationId"] for operation in OPERATIONS.values()]
@@ -144,7 +144,7 @@ def test_every_schema_is_described_and_its_examples_hold(name: str) -> None:
     ],
 )
 def test_a_schema_refuses(name: str, example: Any) -> None:
-    """The validation of examples means something."""
+    """Schemas reject invalid values, so the validation of examples is effective."""
     assert mistakes(COMPONENTS["schemas"][name], example)
 
 
@@ -185,7 +185,7 @@ def test_every_error_lists_its_codes(name: str) -> None:
     }
     table: Any = next((table for base, table in tables.items() if f"{path}/".startswith(f"{base}/")), openapi_logs.ERRORS)
     for status, response in OPERATIONS[name]["responses"].items():
-        if int(status) >= 400 and "$ref" not in response:  # else it is of all: who may
+        if int(status) >= 400 and "$ref" not in response:  # a reference is a shared response of authentication
             given = response["content"]["application/json"]
             codes = given["schema"]["properties"]["code"]["enum"]
             assert codes and all(table[code][0] == int(status) for code in codes), status
@@ -202,7 +202,7 @@ def test_every_code_is_of_an_operation() -> None:
 
 
 def meaning(method: str, path: str) -> set[tuple[str, str]]:
-    """What a request to a documented path asks for: the path without names, or the action on a run log or a partition."""
+    """The operation of a documented path: the path without names, or the action on a run log or a partition."""
     if path.startswith(f"{paths.COORDINATION}/{{source}}/"):
         assert path.count("/") == 6
         return {(method, path.rpartition("/")[2])}
@@ -217,7 +217,7 @@ def meaning(method: str, path: str) -> set[tuple[str, str]]:
 
 
 def meanings(method: str, route: str) -> set[tuple[str, str]]:
-    """What Chalice's route can be asked for. It knows no slash at the end; the routes of runs stand for a number of segments each."""
+    """The operations of a Chalice route. It has no trailing slash; each route of runs matches one number of segments."""
     if route in paths.COORDINATION_ROUTES:
         return {(method, action) for action in coordination._ACTIONS}
     if route in paths.CATALOG_ROUTES:
@@ -363,7 +363,7 @@ def test_a_batch_is_described_by_its_model() -> None:
 
 
 def test_the_metadata_of_files_is_the_models() -> None:
-    """Its checks are functions, which no schema tells: fields, and which may be null, are compared."""
+    """The model validates with functions that no schema expresses, so only fields and nullability are compared."""
     told, model = COMPONENTS["schemas"]["Metadata"], Metadata.model_json_schema()
     derived = {"start_iso", "end_iso"}
     assert set(told["properties"]) - derived == set(model["properties"])
@@ -399,15 +399,15 @@ def test_the_page_inserts_text_only() -> None:
 
 
 def test_the_pages_groups_are_the_documents() -> None:
-    """It shows an operation under its tag: one without a tag would be missing."""
+    """The page lists operations by tag: one without a tag would be missing."""
     assert {tag["name"] for tag in DOCUMENT["tags"]} == {operation["tags"][0] for operation in OPERATIONS.values()}
     assert {method for item in DOCUMENT["paths"].values() for method in item} <= set(
         re.findall(r'"(\w+)"', re.search(r"const METHODS = \[(.*)\]", PAGE)[1])  # type: ignore[index]
     )
 
 
-def test_each_operation_says_who_may() -> None:
-    """And no scope is said of one that is not there."""
+def test_each_operation_has_its_scopes() -> None:
+    """And no operation with scopes is missing in the document."""
     assert set(openapi_security.SCOPES) <= set(OPERATIONS)
     named = {scheme for requirement in DOCUMENT["security"] for scheme in requirement}
     assert named == set(COMPONENTS["securitySchemes"])

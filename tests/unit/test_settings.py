@@ -1,4 +1,4 @@
-"""Settings: names, defaults, and one clear message for what is wrong."""
+"""Settings: names, defaults, and one clear message for invalid values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUIRED = {
     "RUNLAKE_ARCHIVE_BUCKET_NAME": "archive-bucket",
     "RUNLAKE_POSITION_KEYS": "0123456789abcdef",
 }
-SEED = {  # the configuration table of the seed, as it is written there
+SEED = {  # the configuration table of the seed, verbatim
     "bucketName": ("logs-bucket", "logs-bucket"),
     "prefix": ("a/b", "a/b"),
     "enableServerSideEncryption": ("false", False),
@@ -34,7 +34,7 @@ SEED = {  # the configuration table of the seed, as it is written there
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment with nothing but what is required."""
+    """An environment with only the required variables."""
     for name in [name for name in os.environ if name.upper().startswith("RUNLAKE_")]:
         monkeypatch.delenv(name)
     for name, value in REQUIRED.items():
@@ -128,7 +128,7 @@ def test_settings_without_keys_load_but_not_for_the_api(environment: pytest.Monk
         ("RUNLAKE_RUNS_TABLE", "a b", "a table's name"),
     ],
 )
-def test_what_is_wrong_is_named(environment: pytest.MonkeyPatch, variable: str, value: str, allowed: str) -> None:
+def test_message_names_invalid_settings(environment: pytest.MonkeyPatch, variable: str, value: str, allowed: str) -> None:
     environment.setenv(variable, value)
     with pytest.raises(InvalidConfigurationError) as caught:
         settings.load()
@@ -145,7 +145,7 @@ def test_all_that_is_wrong_is_named_at_once(environment: pytest.MonkeyPatch) -> 
         settings.load()
 
 
-def test_secrets_are_not_shown(environment: pytest.MonkeyPatch) -> None:
+def test_message_hides_secrets(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("RUNLAKE_POSITION_KEYS", "0123456789abcdef,short")
     with pytest.raises(InvalidConfigurationError) as caught:
         settings.load()
@@ -162,7 +162,7 @@ def test_secrets_are_not_shown(environment: pytest.MonkeyPatch) -> None:
         ({"RUNLAKE_AWS_SESSION_TOKEN": "token"}, "RUNLAKE_AWS_ACCESS_KEY_ID"),
     ],
 )
-def test_what_goes_together(environment: pytest.MonkeyPatch, given: dict[str, str], variable: str) -> None:
+def test_dependent_settings(environment: pytest.MonkeyPatch, given: dict[str, str], variable: str) -> None:
     for name, value in given.items():
         environment.setenv(name, value)
     with pytest.raises(InvalidConfigurationError, match=f"variable={variable}"):
