@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from chalicelib.events.companion import Companion, Noted
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
+from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.events.step_log import StepLogs
+from chalicelib.events.step_updates import StepUpdates
 from chalicelib.events.tail import EventTails
-from chalicelib.events.told import ToldSteps
 from chalicelib.events.views import Views
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
@@ -51,7 +51,7 @@ class _Counting(InMemoryObjectStore):
         return found
 
 
-def companions(share: float, run_bytes: int, step_bytes: int) -> Iterator[Companion]:
+def companions(share: float, run_bytes: int, step_bytes: int) -> Iterator[Sidecar]:
     """Of a run in which a step of so many bytes begins in the middle, and has ``share`` of the lines from there on."""
     lines, wanted, owed = run_bytes // len(LINE), step_bytes // len(LINE), 0.0
     for first in range(0, lines, BATCH_LINES):
@@ -62,9 +62,9 @@ def companions(share: float, run_bytes: int, step_bytes: int) -> Iterator[Compan
                 owed += 1 if in_turn else share
                 if owed >= 1:
                     step, owed, wanted = "wanted", owed - 1, wanted - 1
-            events.append(Noted(line, line * len(LINE), 1, len(LINE) - 1, line, id=line, step=step))
+            events.append(SidecarEntry(line, line * len(LINE), 1, len(LINE) - 1, line, id=line, step=step))
         size = len(events)
-        yield Companion(first // BATCH_LINES, first, first * len(LINE), size, size * len(LINE), "w", "bench", 0, events)
+        yield Sidecar(first // BATCH_LINES, first, first * len(LINE), size, size * len(LINE), "w", "bench", 0, events)
 
 
 def measured(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def measured(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[st
     clock, layout = ManualClock(1_790_000_000_000), Layout()
     store, database, index_ = _Counting(clock), InMemoryDatabase(), InMemorySegmentIndex()
     index = EventIndex(database, clock, 86_400)
-    indexing = EventIndexing(store, layout, index, ToldSteps(store, layout, index))
+    indexing = EventIndexing(store, layout, index, StepUpdates(store, layout, index))
     number = 0
     for companion in companions(share, run_bytes, step_bytes):
         # Ids of all would be one range that is read and written 10,000 times: it is not what is measured.
@@ -89,7 +89,7 @@ def measured(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[st
     database.read_bytes = store.read_bytes = 0
     started_s, answers, text_bytes, start = time.perf_counter(), 0, 0, 0
     while True:
-        answer = logs.step(RUN, "wanted", start)
+        answer = logs.step_log(RUN, "wanted", start)
         answers, text_bytes, start = answers + 1, text_bytes + len(answer.text), answer.next
         if answer.complete:
             break

@@ -19,8 +19,8 @@ from chalicelib.aws.clock import SystemClock
 from chalicelib.composition.environment import make_target
 from chalicelib.errors import InvalidInputError, UnavailableError
 from chalicelib.events.event import Event, Loggable
-from chalicelib.events.forwarding import Figures, Forwarder
-from chalicelib.events.relay import Page, follow, forward
+from chalicelib.events.forward_run import EventBatch, follow, forward
+from chalicelib.events.forwarding import Forwarder, ForwardingStats
 from chalicelib.events.targets.configuration import parsed_target
 from chalicelib.ports import Run
 from local.state import LocalError, StackFolder
@@ -40,14 +40,14 @@ class ApiSource:
     def __init__(self, get: Get) -> None:
         self._get = get
 
-    def pages(self, position: str | None) -> Iterator[Page]:
+    def pages(self, position: str | None) -> Iterator[EventBatch]:
         """See ``EventSource``."""
         skip, after = _read_position(position)
         while True:
             answer = self._get("", {"limit": str(_PAGE_EVENTS)} | ({"after": after} if after else {}))
             events, behind = [event_of(each) for each in answer["events"]], answer["after"]
             is_last = behind is None or behind == after
-            yield Page(events[skip:], _position(max(len(events), skip), after) if is_last else _position(0, behind))
+            yield EventBatch(events[skip:], _position(max(len(events), skip), after) if is_last else _position(0, behind))
             if is_last:
                 return
             skip, after = 0, behind
@@ -74,7 +74,7 @@ def send(
     position_file: Path | None,
     is_live: bool,
     instance_id: str,
-) -> Figures:
+) -> ForwardingStats:
     """Forward a run. ``target`` is a JSON document. Raises LocalError: a target or a run that is none is told before anything is sent."""
     keep, clock, run = _Kept(position_file), SystemClock(), Run(fqn, run_id)
     try:
@@ -94,9 +94,9 @@ def send(
     return forwarder.figures
 
 
-def told(figures: Figures) -> str:
+def told(figures: ForwardingStats) -> str:
     """A summary for a person."""
-    rest = [f"  not taken: {each.event.id if each.event else '?'} {each.reason}" for each in figures.told[:_TOLD]]
+    rest = [f"  not taken: {each.event.id if each.event else '?'} {each.reason}" for each in figures.rejections[:_TOLD]]
     head = f"taken={figures.taken} refused={figures.refused} requests={figures.requests} repeated={figures.repeated}"
     return "\n".join([head, *rest])
 

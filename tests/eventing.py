@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.events.browse import EventBrowser
 from chalicelib.events.completeness import CompletenessWatch
 from chalicelib.events.event import NewEvent
+from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.ports import Accepted
-from chalicelib.events.runlog import RunEventLog
+from chalicelib.events.run_event_log import RunEventLog
 from chalicelib.events.step_events import StepEvents
 from chalicelib.events.step_log import StepLogs
+from chalicelib.events.step_updates import StepUpdates
 from chalicelib.events.steps import Steps
 from chalicelib.events.tail import EventTails
-from chalicelib.events.told import ToldSteps
 from chalicelib.events.views import Views
 from chalicelib.events.writers import Writers
 from chalicelib.masking.masker import Masker
@@ -44,7 +44,7 @@ class EventParts:
     finalizer: Finalizer
     log: RunEventLog
     writers: Writers
-    told: ToldSteps
+    step_updates: StepUpdates
     index: EventIndex
     indexing: EventIndexing
     logs: StepLogs
@@ -61,8 +61,8 @@ def event_parts(
     masker = Masker(rules, None, clock)
     writer = Writer(store, segments, layout, world.signer, clock, Identities(["test-key"], masker.may_contain_secrets))
     index = EventIndex(database, clock, 86_400)
-    told = ToldSteps(store, layout, index)
-    indexing = EventIndexing(store, layout, index, told)
+    step_updates = StepUpdates(store, layout, index)
+    indexing = EventIndexing(store, layout, index, step_updates)
     compactor = Compactor(store, segments, layout, clock, index_events=indexing.bring_up_to_date)
     reader = Reader(store, segments, layout, clock, compactor)
     views, writers = Views(store, segments, layout), Writers(store, layout, clock)
@@ -73,7 +73,7 @@ def event_parts(
         finalizer=Finalizer(store, compactor, writer, clock),
         log=RunEventLog(store, layout, clock, writer, reader, masker, INSTANCE, masked or (lambda counts: None)),
         writers=writers,
-        told=told,
+        step_updates=step_updates,
         index=index,
         indexing=indexing,
         logs=StepLogs(views, index, tails),
@@ -112,17 +112,17 @@ def notify(world: World, parts: EventParts, run: Run = RUN) -> None:
     for found in list_all(world.store, world.layout.events(run)):
         parsed = world.layout.parse(found.key)
         assert parsed
-        parts.indexing.landed(parsed)
+        parts.indexing.index_object(parsed)
 
 
 def whole_log(parts: EventParts, run: Run = RUN) -> str:
     """The overall log, answer by answer."""
-    return _all(lambda start: parts.logs.whole(run, start))
+    return _all(lambda start: parts.logs.overall_log(run, start))
 
 
 def step_log(parts: EventParts, step: str, run: Run = RUN, max_lines: int | None = None) -> str:
     """A step's log, answer by answer."""
-    return _all(lambda start: parts.logs.step(run, step, start, max_lines))
+    return _all(lambda start: parts.logs.step_log(run, step, start, max_lines))
 
 
 def _all(read: Callable[[int], Any]) -> str:

@@ -208,7 +208,7 @@ class Services:
         def stated_by_event(run: Run, number: int) -> RunEnd | None:
             from chalicelib.events.stated_end import stated_end
 
-            return stated_end(self.events.indexing.companion(run, number))
+            return stated_end(self.events.indexing.read_sidecar(run, number))
 
         return EndFinder(self.store, self.layout, lambda run: self.events.index.failed_step(run), stated_by_event)
 
@@ -408,7 +408,9 @@ def ingester(services: Services) -> Ingester:
     bucket, watermark_bytes = services.settings.bucket_name, services.settings.early_flush_watermark_bytes
     store, index, runs, layout = services.store, services.index, services.runs, services.layout
     return Ingester(
-        run_objects=RunObjects(bucket, store, index, runs, layout, watermark_bytes, early_flush, services.events.indexing.landed),
+        run_objects=RunObjects(
+            bucket, store, index, runs, layout, watermark_bytes, early_flush, services.events.indexing.index_object
+        ),
         run_files=run_files(services),
         archive=services.archive_objects,
         registration=services.registration,

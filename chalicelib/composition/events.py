@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 from chalicelib.composition import SECONDS_OF_A_DAY, Services
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
-from chalicelib.events.told import ToldSteps
+from chalicelib.events.step_updates import StepUpdates
 from chalicelib.observability import record_masked
 
 if TYPE_CHECKING:
-    from chalicelib.events.browse import EventBrowser
     from chalicelib.events.completeness import CompletenessWatch
     from chalicelib.events.configuration import EventsConfiguration
+    from chalicelib.events.event_browser import EventBrowser
     from chalicelib.events.methods import MakeSink
     from chalicelib.events.registry import Registry
     from chalicelib.events.routing import Router
-    from chalicelib.events.runlog import RunEventLog
+    from chalicelib.events.run_event_log import RunEventLog
     from chalicelib.events.starts import Starts
     from chalicelib.events.step_events import StepEvents
     from chalicelib.events.step_log import StepLogs
@@ -144,11 +144,11 @@ class EventServices:
         return Registry(Context(self._clock, self._services.masker.mask, parts, make_output), self._configuration())
 
     def _configuration(self) -> EventsConfiguration:
-        from chalicelib.events.configuration import configured
+        from chalicelib.events.configuration import parse_configuration
 
         settings = self._services.settings
         document = settings.events.get_secret_value() if settings.events else ""
-        return configured(document, settings.logging_method, settings.log_browser)
+        return parse_configuration(document, settings.logging_method, settings.log_browser)
 
 
 def _output(services: Services, document: Any) -> MakeSink:

@@ -14,10 +14,10 @@ from hashlib import blake2b
 from itertools import accumulate
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError
-from chalicelib.events.companion import Noted
 from chalicelib.events.event import Loggable, NewEvent
 from chalicelib.events.masking import BatchMask, details
 from chalicelib.events.ports import Refused
+from chalicelib.events.sidecar import SidecarEntry
 from chalicelib.events.validation import measured_event
 from chalicelib.lines.errors import level_of_event
 from chalicelib.lines.levels import is_error
@@ -32,16 +32,16 @@ MAX_DETAILS_BYTES = 96 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A batch and what lies beside it. ``noted``: places are relative to the batch. ``masked``: secrets by the name of their shape."""
+class PreparedBatch:
+    """A batch and what lies beside it. ``entries``: places are relative to the batch. ``masked``: secrets by the name of their shape."""
 
     batch: Batch
-    noted: Sequence[Noted]
+    entries: Sequence[SidecarEntry]
     refused: Sequence[Refused]
     masked: Mapping[str, int]
 
 
-def prepared(events: Sequence[NewEvent], loggable: Loggable, writer: str, now_ms: int, mask: Mask) -> Prepared:
+def prepare_batch(events: Sequence[NewEvent], loggable: Loggable, writer: str, now_ms: int, mask: Mask) -> PreparedBatch:
     """The good ones of a batch. Raises InvalidEventError when none is, BatchTooLargeError."""
     if len(events) > MAX_EVENTS:
         raise BatchTooLargeError(f"too many events in one batch events={len(events)} limit={MAX_EVENTS}")
@@ -55,17 +55,19 @@ def prepared(events: Sequence[NewEvent], loggable: Loggable, writer: str, now_ms
         details_mask = BatchMask(fields)
         good = [details_mask.masked(event) for event in good]
     counts = fields.counts + Counter(masked.counts)
-    noted = [_noted(event, place, now_ms) for event, place in zip(good, _placed(good, body, masked), strict=True)]
+    entries = [_entry(event, place, now_ms) for event, place in zip(good, _placed(good, body, masked), strict=True)]
     digest = blake2b(sent, digest_size=16).hexdigest()
-    errors, times_ms = sum(each.error for each in noted), (noted[0].timestamp, noted[-1].timestamp)
+    errors, times_ms = sum(each.error for each in entries), (entries[0].timestamp, entries[-1].timestamp)
     batch = Batch(masked.body, masked.body.count(b"\n"), digest, writer, sent, len(good), errors, times_ms)
-    return Prepared(batch, noted, refused, counts)
+    return PreparedBatch(batch, entries, refused, counts)
 
 
-def placed_in(body: bytes, noted: Sequence[Noted]) -> list[Noted]:
+def relocate_entries(body: bytes, entries: Sequence[SidecarEntry]) -> list[SidecarEntry]:
     """The same events in the bytes that were stored, where these are others: by their lines."""
     starts = [0, *accumulate(len(line) + 1 for line in body.split(b"\n"))]
-    moved = (replace(each, byte=starts[each.line], bytes=starts[each.line + each.lines] - 1 - starts[each.line]) for each in noted)
+    moved = (
+        replace(each, byte=starts[each.line], bytes=starts[each.line + each.lines] - 1 - starts[each.line]) for each in entries
+    )
     return list(moved)
 
 
@@ -96,7 +98,7 @@ def _as_sent(events: Sequence[NewEvent], writer: str) -> bytes:
     return b"[" + json.dumps(writer).encode() + b", [" + b", ".join(documents) + b"]]"
 
 
-def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator[Noted]:
+def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator[SidecarEntry]:
     """Each event's place in the masked text, and its annotations at what they are about there."""
     starts = [0, *accumulate(len(line) + 1 for line in masked.body.split(b"\n"))]
     offsets = OffsetMap(masked.edits)
@@ -107,11 +109,11 @@ def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator
         positions = [each.position for each in event.annotations]
         places = offsets.map_positions(positions, event.message, masked.body[start:end], byte, start) if positions else []
         notes = [{"position": at, "note": each.note} for at, each in zip(places, event.annotations, strict=True)]
-        yield Noted(line, start, lines, end - start, event.timestamp or 0, annotations=tuple(notes))
+        yield SidecarEntry(line, start, lines, end - start, event.timestamp or 0, annotations=tuple(notes))
         line, byte = line + lines, byte + size + 1
 
 
-def _noted(event: NewEvent, place: Noted, now_ms: int) -> Noted:
+def _entry(event: NewEvent, place: SidecarEntry, now_ms: int) -> SidecarEntry:
     """A masked event with its place."""
     return replace(
         place,

@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chalicelib.deadline import Deadline
-from chalicelib.events.index import EventIndex, Visible
+from chalicelib.events.index import EventIndex, VisibleIds
 from chalicelib.events.ranges import Range, missing, size
-from chalicelib.events.writers import WriterFacts, Writers
+from chalicelib.events.writers import WriterRecord, Writers
 from chalicelib.ports import Clock, Run
 from chalicelib.runlog.tail import Tail, TailFinder
 
 COMPLETE, PENDING, LOST = "complete", "pending", "lost"
 MAX_WAIT_S = 25.0
 POLL_S = 0.5
-SHOWN_RANGES = 10
+MAX_LISTED_RANGES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class CompletenessWatch:
     def __init__(self, writers: Writers, index: EventIndex, tails: TailFinder, clock: Clock, grace_ms: int) -> None:
         self._writers, self._index, self._tails, self._clock, self._grace_ms = writers, index, tails, clock, grace_ms
 
-    def look(self, run: Run) -> Completeness:
+    def check(self, run: Run) -> Completeness:
         """As it is now. A LIST and a GET for each closed writer; a query; what the run's tail takes. Raises UnavailableError.
 
         The seal is looked at first, then who is registered, then what is visible: whoever comes meanwhile can only make it pending.
@@ -83,13 +83,13 @@ class CompletenessWatch:
     def wait(self, run: Run, seconds: float) -> Completeness:
         """Held until it is not pending, for so long at most: a look twice a second."""
         deadline = Deadline(self._clock, min(seconds, MAX_WAIT_S))
-        found = self.look(run)
-        while found.state == PENDING and deadline.remaining_s() > 0:
+        state = self.check(run)
+        while state.state == PENDING and deadline.remaining_s() > 0:
             self._clock.sleep(min(POLL_S, deadline.remaining_s()))
-            found = self.look(run)
-        return found
+            state = self.check(run)
+        return state
 
-    def _state(self, name: str, facts: WriterFacts | None, visible: Visible | None, tail: Tail) -> WriterState:
+    def _state(self, name: str, facts: WriterRecord | None, visible: VisibleIds | None, tail: Tail) -> WriterState:
         ranges = visible.ranges if visible else ()
         count = facts.count if facts else None
         known = count if count is not None else (ranges[-1][1] + 1 if ranges else 0)
@@ -104,7 +104,7 @@ class CompletenessWatch:
             closed=count is not None,
             count=count,
             visible=size(ranges),
-            missing=lacks[:SHOWN_RANGES],
+            missing=lacks[:MAX_LISTED_RANGES],
             last_timestamp_ms=last_ms,
             lost=is_due and self._clock.now_ms() - since_ms > self._grace_ms,
         )

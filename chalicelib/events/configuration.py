@@ -33,7 +33,7 @@ _SECRET = re.compile(
 )
 """Names of options, headers and parameters. Hides too much rather than too little: headers of other systems have many names."""
 _HEADERS = re.compile(r"headers?", re.IGNORECASE)
-_SHOWN_HEADERS = frozenset({"accept", "accept-encoding", "content-encoding", "content-type", "host", "user-agent"})
+_VISIBLE_HEADERS = frozenset({"accept", "accept-encoding", "content-encoding", "content-type", "host", "user-agent"})
 _Options = dict[str, dict[str, JsonValue]]
 
 
@@ -49,31 +49,31 @@ class EventsConfiguration(BaseModel):
     rules: list[JsonValue] = []
     outputs: list[JsonValue] = []
 
-    def shown(self) -> dict[str, Any]:
+    def redacted(self) -> dict[str, Any]:
         """For everybody who may see it: secrets are hidden."""
-        return {name: hidden(value) for name, value in self.model_dump().items()}
+        return {name: redact(value) for name, value in self.model_dump().items()}
 
 
-def configured(document: str, method: str | None = None, browser: str | None = None) -> EventsConfiguration:
+def parse_configuration(document: str, method: str | None = None, browser: str | None = None) -> EventsConfiguration:
     """From the environment. Raises InvalidConfigurationError, which says what is wrong and no value."""
-    given = _parsed(document) if document.strip() else {}
+    document_values = _parsed(document) if document.strip() else {}
     chosen = {name: value for name, value in (("method", method), ("browser", browser)) if value}
     try:
-        return EventsConfiguration.model_validate(given | chosen)
+        return EventsConfiguration.model_validate(document_values | chosen)
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, wrong["loc"]))
         raise InvalidConfigurationError(f"invalid setting, {wrong['msg'].lower()} variable={_VARIABLE} field={where}") from None
 
 
-def hidden(value: JsonValue, name: str = "") -> JsonValue:
+def redact(value: JsonValue, name: str = "") -> JsonValue:
     """A part of a configuration without what is secret in it: by its name, or as a password in an address."""
     if isinstance(value, Mapping):
         if _HEADERS.fullmatch(name):
-            return {key: each if key.lower() in _SHOWN_HEADERS else HIDDEN for key, each in value.items()}
-        return {key: hidden(each, key) for key, each in value.items()}
+            return {key: each if key.lower() in _VISIBLE_HEADERS else HIDDEN for key, each in value.items()}
+        return {key: redact(each, key) for key, each in value.items()}
     if isinstance(value, list):
-        return [hidden(each, name) for each in value]
+        return [redact(each, name) for each in value]
     if value is not None and not isinstance(value, bool) and _SECRET.search(name):
         return HIDDEN
     return _without_secrets(value) if isinstance(value, str) else value

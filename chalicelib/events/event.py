@@ -93,7 +93,7 @@ class Loggable:
         return {**given, **{name: value for name, value in more.items() if value is not None}}
 
 
-def field_of(error: ValidationError) -> str:
+def invalid_field(error: ValidationError) -> str:
     """Where a document is wrong first, by names that its schema has: never by a name that was sent, which may be a secret."""
     wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = wrong["loc"][:-1] if wrong["type"] == "extra_forbidden" else wrong["loc"]

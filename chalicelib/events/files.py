@@ -21,16 +21,15 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from chalicelib.errors import DamagedLogError
-from chalicelib.events.batch import prepared
-from chalicelib.events.browsing import last_lines
-from chalicelib.events.companion import Companion, Noted
+from chalicelib.events.batch import prepare_batch
+from chalicelib.events.byte_ranges import ByteRange, merge_adjacent
 from chalicelib.events.event import Event, Loggable
+from chalicelib.events.event_view import build_event_view
+from chalicelib.events.log_streams import last_lines
 from chalicelib.events.ports import EventWriter, LogText
-from chalicelib.events.shown import shown
+from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.events.sinks import BatchSink, as_new, rejection
-from chalicelib.events.spans import Span, joined
-from chalicelib.events.text import ANSWER_BYTES, cut
-from chalicelib.events.text import shown as as_text
+from chalicelib.events.text import ANSWER_BYTES, cut, decode_text
 from chalicelib.events.writing import SinkWriter
 from chalicelib.masking.mask import Masked
 from chalicelib.ports import Clock
@@ -57,7 +56,7 @@ class FilesMethod:
         folder = folder_of(self.directory, loggable)
         folder.mkdir(parents=True, exist_ok=True)
         files = _Files(self, loggable, folder)
-        return SinkWriter(BatchSink(files.send), loggable, self.clock, writer=writer, step=step, closed=files.end)
+        return SinkWriter(BatchSink(files.send), loggable, self.clock, writer=writer, step=step, on_close=files.end)
 
 
 class _Files:
@@ -71,15 +70,15 @@ class _Files:
         """Raises InvalidEventError once the events that can be stored are durable."""
         fqn, writer = self._loggable.job_id or "", events[0].writer
         now_ms = self._method.clock.now_ms()
-        given = [as_new(event) for event in events]
-        ready = prepared(given, self._loggable, writer, now_ms, lambda body: self._method.mask(fqn, body))
-        with open(self._folder / "log.txt", "a+b") as log, open(self._folder / "events.jsonl", "ab") as beside:
+        new_events = [as_new(event) for event in events]
+        ready = prepare_batch(new_events, self._loggable, writer, now_ms, lambda body: self._method.mask(fqn, body))
+        with open(self._folder / "log.txt", "a+b") as log, open(self._folder / "events.jsonl", "ab") as events_file:
             fcntl.flock(log, fcntl.LOCK_EX)
             byte, line = self._end_of(log)
-            placed = [replace(each, line=each.line + line, byte=each.byte + byte) for each in ready.noted]
+            placed = [replace(each, line=each.line + line, byte=each.byte + byte) for each in ready.entries]
             _durable(log, ready.batch.body)
             documents = [{"writer": writer, "instance": self._loggable.instance_id} | asdict(each) for each in placed]
-            _durable(beside, b"".join(json.dumps(each).encode() + b"\n" for each in documents))
+            _durable(events_file, b"".join(json.dumps(each).encode() + b"\n" for each in documents))
             self._known = (byte + len(ready.batch.body), line + ready.batch.lines)
         if ready.refused:
             raise rejection(ready.refused)
@@ -117,23 +116,25 @@ class FilesBrowser:
             size = file.seek(0, os.SEEK_END)
             file.seek(min(start, size))
             data = cut(file.read(ANSWER_BYTES), more=start + ANSWER_BYTES < size)
-        return LogText(as_text(data), start + len(data), False)
+        return LogText(decode_text(data), start + len(data), False)
 
     def step_log(self, step: str, completed: bool, start: int = 0) -> LogText:
         """See the port. Whether the step is over is the caller's to know."""
-        spans = joined(
-            Span(each.byte, each.end_byte - each.byte, each.line, each.lines) for _, each in self._noted() if each.step == step
+        ranges = merge_adjacent(
+            ByteRange(each.byte, each.end_byte - each.byte, each.line, each.lines)
+            for _, each in self._entries()
+            if each.step == step
         )
         found, skip = bytearray(), start
         with self.open_binary() as file:
-            for span in spans:
-                if skip < span.bytes and len(found) < ANSWER_BYTES:
-                    file.seek(span.byte + skip)
-                    found += file.read(min(span.bytes - skip, ANSWER_BYTES - len(found)))
-                skip = max(0, skip - span.bytes)
-        end = sum(span.bytes for span in spans)
+            for each in ranges:
+                if skip < each.bytes and len(found) < ANSWER_BYTES:
+                    file.seek(each.byte + skip)
+                    found += file.read(min(each.bytes - skip, ANSWER_BYTES - len(found)))
+                skip = max(0, skip - each.bytes)
+        end = sum(each.bytes for each in ranges)
         data = cut(bytes(found), more=start + len(found) < end)
-        return LogText(as_text(data), start + len(data), completed and start + len(data) >= end)
+        return LogText(decode_text(data), start + len(data), completed and start + len(data) >= end)
 
     def open_binary(self) -> BinaryIO:
         """See the port."""
@@ -157,16 +158,16 @@ class FilesBrowser:
     def events(self) -> Iterator[Event]:
         """See the port."""
         with self.open_binary() as file:
-            for head, each in self._noted():
+            for head, each in self._entries():
                 file.seek(each.byte)
-                place = Companion(0, each.line, each.byte, each.lines, each.bytes, head["writer"], head["instance"], 0, ())
-                yield shown(each, place, file.read(each.bytes), self._loggable).event()
+                place = Sidecar(0, each.line, each.byte, each.lines, each.bytes, head["writer"], head["instance"], 0, ())
+                yield build_event_view(each, place, file.read(each.bytes), self._loggable).event()
 
     def delete(self) -> None:
         """See the port."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _noted(self) -> Iterator[tuple[dict[str, str], Noted]]:
+    def _entries(self) -> Iterator[tuple[dict[str, str], SidecarEntry]]:
         """What is told of events, in the log's order. A last line without its end was never acknowledged."""
         path = self._folder / "events.jsonl"
         if not path.exists():
@@ -178,6 +179,6 @@ class FilesBrowser:
                 try:
                     document = json.loads(raw)
                     head = {name: str(document.pop(name)) for name in ("writer", "instance")}
-                    yield head, Noted(**document)
+                    yield head, SidecarEntry(**document)
                 except (ValueError, TypeError, KeyError) as error:
                     raise DamagedLogError(f"not what is told of an event path={path}") from error

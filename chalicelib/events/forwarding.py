@@ -18,23 +18,23 @@ from chalicelib.events.ports import Limits, Refused, Target
 from chalicelib.masking.fields import Mask
 from chalicelib.ports import Clock
 
-MAX_TOLD = 100
+MAX_LISTED_REJECTIONS = 100
 """Refused events that are told one by one; of more there is the count."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How a request is repeated: ``attempts`` in a row that achieve nothing, a pause between them that is drawn from
-    0 to ``first_pause_s`` * 2 ** n, at most ``longest_pause_s``. What the target asks for itself is the least, up to ``longest_asked_s``."""
+    0 to ``first_pause_s`` * 2 ** n, at most ``max_pause_s``. What the target asks for itself is the least, up to ``max_retry_after_s``."""
 
     attempts: int = 8
     first_pause_s: float = 0.5
-    longest_pause_s: float = 30.0
-    longest_asked_s: float = 120.0
+    max_pause_s: float = 30.0
+    max_retry_after_s: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Rejection:
     """An event that was not taken, and why. ``event`` None: the target does not say which it was."""
 
     event: Event | None
@@ -42,15 +42,15 @@ class Told:
 
 
 @dataclass(slots=True)
-class Figures:
-    """What became of events so far. ``refused`` counts all, ``told`` has the first ``MAX_TOLD`` of them."""
+class ForwardingStats:
+    """What became of events so far. ``refused`` counts all, ``rejections`` has the first ``MAX_TOLD`` of them."""
 
     taken: int = 0
     refused: int = 0
     requests: int = 0
     repeated: int = 0
     masked_secrets: int = 0
-    told: list[Told] = field(default_factory=list)
+    rejections: list[Rejection] = field(default_factory=list)
 
     @property
     def settled(self) -> int:
@@ -60,8 +60,8 @@ class Figures:
     def refuse(self, event: Event | None, reason: str) -> None:
         """One more that was not taken."""
         self.refused += 1
-        if len(self.told) < MAX_TOLD:
-            self.told.append(Told(event, reason))
+        if len(self.rejections) < MAX_LISTED_REJECTIONS:
+            self.rejections.append(Rejection(event, reason))
 
 
 class Forwarder:
@@ -77,18 +77,18 @@ class Forwarder:
         loggable: Loggable,
         clock: Clock,
         mask: Mask | None = None,
-        patience: Patience | None = None,
+        policy: RetryPolicy | None = None,
         random: Random | None = None,
     ) -> None:
         self._target, self._loggable, self._mask = target, loggable, mask
         self.clock = clock
-        self._pause = _Pause(clock, patience or Patience(), random or Random())
-        self._batch = Batch(target.limits)
+        self._pause = _Pause(clock, policy or RetryPolicy(), random or Random())
+        self._batch = ForwardBatch(target.limits)
         self.added = 0
         """Events that were taken so far, settled or waiting in the batch."""
         self.done = 0
         """So many of the events that were added first are settled, all of them."""
-        self.figures = Figures()
+        self.figures = ForwardingStats()
 
     def add(self, event: Event) -> None:
         """Take an event; sends the batch before it when it does not fit in. Raises UnavailableError: it was not taken, add it again."""
@@ -163,7 +163,7 @@ class Forwarder:
         return [event for index, event in enumerate(events) if index in later]
 
 
-class Batch:
+class ForwardBatch:
     """Events that fit into one request together."""
 
     def __init__(self, limits: Limits) -> None:
@@ -197,8 +197,8 @@ class Batch:
 class _Pause:
     """Waits between attempts, longer each time, until there were too many in a row."""
 
-    def __init__(self, clock: Clock, patience: Patience, random: Random) -> None:
-        self._clock, self._patience, self._random = clock, patience, random
+    def __init__(self, clock: Clock, policy: RetryPolicy, random: Random) -> None:
+        self._clock, self._policy, self._random = clock, policy, random
         self._failed = 0
 
     def reset(self) -> None:
@@ -208,9 +208,9 @@ class _Pause:
     def after(self, error: UnavailableError) -> None:
         """Wait. Raises the error when there were as many as there may be; the next ones are counted anew."""
         self._failed += 1
-        if self._failed >= self._patience.attempts:
+        if self._failed >= self._policy.attempts:
             self._failed = 0
             raise error
-        most = min(self._patience.first_pause_s * 2.0 ** (self._failed - 1), self._patience.longest_pause_s)
+        most = min(self._policy.first_pause_s * 2.0 ** (self._failed - 1), self._policy.max_pause_s)
         asked = getattr(error, "retry_after_s", None) or 0.0
-        self._clock.sleep(max(self._random.uniform(0, most), min(asked, self._patience.longest_asked_s)))
+        self._clock.sleep(max(self._random.uniform(0, most), min(asked, self._policy.max_retry_after_s)))

@@ -9,54 +9,54 @@ from contextlib import suppress
 from functools import partial
 
 from chalicelib.errors import DamagedLogError, RangeNotSatisfiableError
-from chalicelib.events.companion import Companion, outlined, unpacked
 from chalicelib.events.index import EventIndex
-from chalicelib.events.told import ToldSteps
+from chalicelib.events.sidecar import Sidecar, decode_outline, decode_sidecar
+from chalicelib.events.step_updates import StepUpdates
 from chalicelib.ports import ObjectStore, Run, StoredObject
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.tail import list_all
 
 _THREADS = 16
 _TOGETHER = 64
-AHEAD_BYTES = 256 * 1024
+READ_AHEAD_BYTES = 256 * 1024
 """Of each companion that is read ahead. What a larger one has more is read when its turn comes."""
 MAX_INDEXED_EVENTS = 50_000
 """Events whose rows are made together: those of one companion at least."""
-Reading = Callable[[bytes], Companion]
+DecodeSidecar = Callable[[bytes], Sidecar]
 
 
 class EventIndexing:
     """Every step can be repeated, in any order: the index becomes what S3 says."""
 
-    def __init__(self, store: ObjectStore, layout: Layout, index: EventIndex, told: ToldSteps) -> None:
-        self._store, self._layout, self._index, self._told = store, layout, index, told
+    def __init__(self, store: ObjectStore, layout: Layout, index: EventIndex, step_updates: StepUpdates) -> None:
+        self._store, self._layout, self._index, self._step_updates = store, layout, index, step_updates
 
-    def landed(self, parsed: ParsedKey) -> None:
+    def index_object(self, parsed: ParsedKey) -> None:
         """An object beside a run's text was written: its companion is indexed, by a GET and a few writes. Raises ObjectNotFoundError,
         DamagedLogError, UnavailableError."""
         if parsed.companion is not None:
-            self._index.put(parsed.run, [self.companion(parsed.run, parsed.companion, outlined)])
+            self._index.put(parsed.run, [self.read_sidecar(parsed.run, parsed.companion, decode_outline)])
         elif parsed.kind == "step":
-            self._told.landed(parsed.run, parsed.name)
+            self._step_updates.index_stored(parsed.run, parsed.name)
 
     def bring_up_to_date(self, run: Run, first: int) -> None:
         """Index what is not indexed of a run's companions from a number on: below partial.txt none may be missing. A LIST for each 1,000, a
         query, a GET for each that is missing, and their rows together. Raises UnavailableError."""
-        listed = list(self.numbers(run, first))
+        listed = list(self.list_sequences(run, first))
         known = self._index.indexed(run, first) if listed else set()
         self._index_all(run, [number for number in listed if number not in known])
 
     def rebuild(self, run: Run) -> int:
         """All of a run from S3 alone; how many companions it has. Raises UnavailableError."""
-        listed = list(self.numbers(run, 0))
+        listed = list(self.list_sequences(run, 0))
         self._index_all(run, listed)
         for found in list_all(self._store, self._layout.steps(run)):
             parsed = self._layout.parse(found.key)
             if parsed and parsed.kind == "step":
-                self._told.landed(run, parsed.name)
+                self._step_updates.index_stored(run, parsed.name)
         return len(listed)
 
-    def numbers(self, run: Run, first: int) -> Iterator[int]:
+    def list_sequences(self, run: Run, first: int) -> Iterator[int]:
         """The numbers of companions from one on, ascending. One LIST for each 1,000, and what else lies beside the text."""
         for found in list_all(self._store, self._layout.events(run), self._layout.before_companion(run, first)):
             parsed = self._layout.parse(found.key)
@@ -65,19 +65,21 @@ class EventIndexing:
             if parsed and parsed.companion is not None:
                 yield parsed.companion
 
-    def companion(self, run: Run, number: int, reading: Reading = unpacked) -> Companion:
+    def read_sidecar(self, run: Run, number: int, decode: DecodeSidecar = decode_sidecar) -> Sidecar:
         """One companion. One GET, two where it has more than ``AHEAD_BYTES``. Raises ObjectNotFoundError, DamagedLogError."""
-        return self._read(run, number, self._begin(run, number), reading)
+        return self._read(run, number, self._begin(run, number), decode)
 
-    def companions(self, run: Run, numbers: Sequence[int], reading: Reading = unpacked) -> Iterator[Companion]:
-        """Several, in their order: see ``each``. Raises ObjectNotFoundError, DamagedLogError."""
-        return (read() for read in self.each(run, numbers, reading))
+    def read_sidecars(self, run: Run, numbers: Sequence[int], decode: DecodeSidecar = decode_sidecar) -> Iterator[Sidecar]:
+        """Several, in their order: see ``sidecar_readers``. Raises ObjectNotFoundError, DamagedLogError."""
+        return (read() for read in self.sidecar_readers(run, numbers, decode))
 
-    def each(self, run: Run, numbers: Sequence[int], reading: Reading = unpacked) -> Iterator[Callable[[], Companion]]:
+    def sidecar_readers(
+        self, run: Run, numbers: Sequence[int], decode: DecodeSidecar = decode_sidecar
+    ) -> Iterator[Callable[[], Sidecar]]:
         """What reads each of several companions, in their order. They are got beside each other, 64 at a time and ``AHEAD_BYTES`` of each, and
         unpacked when they are read."""
         if len(numbers) == 1:
-            yield partial(self.companion, run, numbers[0], reading)
+            yield partial(self.read_sidecar, run, numbers[0], decode)
             return
         with ThreadPoolExecutor(_THREADS) as threads:
             for at in range(0, len(numbers), _TOGETHER):
@@ -85,7 +87,7 @@ class EventIndexing:
                 begun = deque((number, threads.submit(self._begin, run, number)) for number in batch)
                 try:
                     while begun:
-                        yield partial(self._finish, run, *begun.popleft(), reading)
+                        yield partial(self._finish, run, *begun.popleft(), decode)
                 finally:
                     for _, beginning in begun:
                         beginning.cancel()
@@ -93,25 +95,25 @@ class EventIndexing:
     def _begin(self, run: Run, number: int) -> StoredObject:
         """The first bytes of a companion. Raises ObjectNotFoundError, DamagedLogError."""
         try:
-            return self._store.get(self._layout.companion(run, number), 0, AHEAD_BYTES)
+            return self._store.get(self._layout.companion(run, number), 0, READ_AHEAD_BYTES)
         except RangeNotSatisfiableError as error:
             raise DamagedLogError(f"a companion is empty sequence={number}") from error
 
-    def _finish(self, run: Run, number: int, beginning: Future[StoredObject], reading: Reading) -> Companion:
-        return self._read(run, number, beginning.result(), reading)
+    def _finish(self, run: Run, number: int, beginning: Future[StoredObject], decode: DecodeSidecar) -> Sidecar:
+        return self._read(run, number, beginning.result(), decode)
 
-    def _read(self, run: Run, number: int, beginning: StoredObject, reading: Reading) -> Companion:
+    def _read(self, run: Run, number: int, beginning: StoredObject, decode: DecodeSidecar) -> Sidecar:
         if len(beginning.body) < beginning.info.size:
             beginning = self._store.get(self._layout.companion(run, number))
-        found = reading(beginning.body)
+        found = decode(beginning.body)
         if found.sequence != number:
             raise DamagedLogError(f"a companion is of another segment sequence={number} says={found.sequence}")
         return found
 
     def _index_all(self, run: Run, numbers: list[int]) -> None:
         """Many together, read beside each other. A damaged companion stops nothing: its lines read as plain text."""
-        found: list[Companion] = []
-        for read in self.each(run, numbers, outlined):
+        found: list[Sidecar] = []
+        for read in self.sidecar_readers(run, numbers, decode_outline):
             with suppress(DamagedLogError):
                 found.append(read())
             if len(found) == _TOGETHER or sum(len(each.events) for each in found) > MAX_INDEXED_EVENTS:

@@ -32,29 +32,29 @@ MAX_BATCH_SHARED_BYTES = 8 * 1024 * 1024
 """Of what they share, counted in each: it stands in each event's data, so it makes companions large."""
 
 
-class Fate(StrEnum):
-    """What became of an item. ``AWAY``: it may be taken later."""
+class ItemStatus(StrEnum):
+    """What became of an item. ``RETRYABLE``: it may be taken later."""
 
     STORED = "stored"
     MALFORMED = "malformed"
     FORBIDDEN = "forbidden"
     CLOSED = "closed"
-    AWAY = "away"
+    RETRYABLE = "away"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ItemResult:
     """An item's fate; ``reason`` is "" of what was stored."""
 
-    fate: Fate
+    status: ItemStatus
     reason: str = ""
 
 
-STORED = Told(Fate.STORED)
+STORED = ItemResult(ItemStatus.STORED)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class IntakeRequest:
     """What is known of the request that brought the items. ``name``: what is the same in each attempt of it, and in no other request;
     "" where the agent gives no such thing. ``digest``: of the body as it came. ``repeats_bytes``: the agent repeats the very same
     body, so the digest may stand for a name if no item could be mistaken for another. ``headers``: names in lower case."""
@@ -66,7 +66,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class IntakeLimits:
     """Of one request: its items, and the runs and writers that they name, each of which is an append. ``count_shared`` is called with the
     ``shared_bytes`` of each item; raises BatchTooLargeError."""
 
@@ -94,20 +94,22 @@ class Intake:
         router: Router,
         may_write: Callable[[str], bool],
         has_time: Callable[[], bool],
-        limits: Limits,
+        limits: IntakeLimits,
         check_run: Callable[[Run], None] = lambda run: None,
     ) -> None:
         self._log, self._router, self._may_write, self._has_time = log, router, may_write, has_time
         self._limits, self._check_run = limits, check_run
 
-    def take(self, items: Iterable[Item], request: Request) -> list[Told]:
+    def take(self, items: Iterable[Item], request: IntakeRequest) -> list[ItemResult]:
         """Each item's fate, in their order. What is ``STORED`` is durable. Raises BatchTooLargeError before anything is stored."""
         known = self._decoded(items)
-        fates: dict[int, Told] = {item.index: Told(Fate.MALFORMED, item.reason) for item in known if isinstance(item, Refused)}
-        for group in self._groups([item for item in known if isinstance(item, Decoded)], request, fates):
+        results: dict[int, ItemResult] = {
+            item.index: ItemResult(ItemStatus.MALFORMED, item.reason) for item in known if isinstance(item, Refused)
+        }
+        for group in self._groups([item for item in known if isinstance(item, Decoded)], request, results):
             for batch in _batches(group.items):
-                self._append(_Group(group.run, group.writer, batch), request, fates)
-        return [fates[item.index] for item in known]
+                self._append(_Group(group.run, group.writer, batch), request, results)
+        return [results[item.index] for item in known]
 
     def _decoded(self, items: Iterable[Item]) -> list[Item]:
         """All of them. What they hold is counted while they are decoded. Raises BatchTooLargeError."""
@@ -120,7 +122,7 @@ class Intake:
                 self._limits.count_shared(item.shared_bytes)
         return known
 
-    def _groups(self, items: Sequence[Decoded], request: Request, fates: dict[int, Told]) -> list[_Group]:
+    def _groups(self, items: Sequence[Decoded], request: IntakeRequest, results: dict[int, ItemResult]) -> list[_Group]:
         """Items by run and writer. Raises BatchTooLargeError."""
         groups: dict[tuple[Run, str | None], _Group] = {}
         permitted: dict[str, bool] = {}
@@ -137,7 +139,7 @@ class Intake:
                     self._check_run(run)
                     checked.add(run)
             except (InvalidInputError, UnavailableError) as error:
-                fates[item.index] = Told(_fate_of(error), reasons.setdefault(str(error), str(error)))
+                results[item.index] = ItemResult(_status_of(error), reasons.setdefault(str(error), str(error)))
                 continue
             if run.fqn not in permitted:
                 permitted[run.fqn] = self._may_write(run.fqn)
@@ -145,26 +147,29 @@ class Intake:
                 groups.setdefault((run, item.writer), _Group(run, item.writer, [])).items.append(item)
             else:
                 reason = f"not permitted: ask for the scope logs:write of this name name={run.fqn[:200]!r}"
-                fates[item.index] = Told(Fate.FORBIDDEN, reasons.setdefault(reason, reason))
+                results[item.index] = ItemResult(ItemStatus.FORBIDDEN, reasons.setdefault(reason, reason))
         if len(streams) > self._limits.streams:
             raise BatchTooLargeError(f"too many runs and writers for one request limit={self._limits.streams}")
         return list(groups.values())
 
-    def _append(self, group: _Group, request: Request, fates: dict[int, Told]) -> None:
+    def _append(self, group: _Group, request: IntakeRequest, results: dict[int, ItemResult]) -> None:
         """One batch. A refusal of all of it, or of some, is told of each."""
         try:
             if not self._has_time():
                 raise DeadlineExceededError("there was no time left for this run: send it again")
             accepted = self._log.append(
-                group.run, [item.event for item in group.items], writer=group.writer, idempotency_key=key_of(request, group.items)
+                group.run,
+                [item.event for item in group.items],
+                writer=group.writer,
+                idempotency_key=idempotency_key_of(request, group.items),
             )
         except (InvalidInputError, ConflictError, UnavailableError, StoreConditionError, DamagedLogError) as error:
-            fates.update((item.index, Told(_fate_of(error), str(error))) for item in group.items)
+            results.update((item.index, ItemResult(_status_of(error), str(error))) for item in group.items)
             return
-        fates.update((item.index, STORED) for item in group.items)
+        results.update((item.index, STORED) for item in group.items)
         for refused in accepted.refused:
-            fate = Fate.AWAY if refused.retryable else Fate.MALFORMED
-            fates[group.items[refused.index].index] = Told(fate, refused.reason)
+            status = ItemStatus.RETRYABLE if refused.retryable else ItemStatus.MALFORMED
+            results[group.items[refused.index].index] = ItemResult(status, refused.reason)
 
 
 def _batches(items: Sequence[Decoded]) -> Iterator[list[Decoded]]:
@@ -181,7 +186,7 @@ def _batches(items: Sequence[Decoded]) -> Iterator[list[Decoded]]:
         yield batch
 
 
-def key_of(request: Request, items: Sequence[Decoded]) -> str | None:
+def idempotency_key_of(request: IntakeRequest, items: Sequence[Decoded]) -> str | None:
     """What names this batch in every attempt of its request, and no other batch; None where there is no such thing, and a repeat is
     stored again.
 
@@ -189,7 +194,7 @@ def key_of(request: Request, items: Sequence[Decoded]) -> str | None:
     """
     if request.name:
         name = f"name {request.name}"
-    elif request.repeats_bytes and all(item.is_unmistakable for item in items):
+    elif request.repeats_bytes and all(item.is_unique for item in items):
         name = f"digest {request.digest}"
     else:
         return None
@@ -197,7 +202,7 @@ def key_of(request: Request, items: Sequence[Decoded]) -> str | None:
     return "agent-" + blake2b(f"{name}\n{numbers}".encode(errors="replace"), digest_size=16).hexdigest()
 
 
-def _fate_of(error: Exception) -> Fate:
+def _status_of(error: Exception) -> ItemStatus:
     if isinstance(error, InvalidInputError):
-        return Fate.MALFORMED
-    return Fate.CLOSED if isinstance(error, ConflictError) else Fate.AWAY
+        return ItemStatus.MALFORMED
+    return ItemStatus.CLOSED if isinstance(error, ConflictError) else ItemStatus.RETRYABLE

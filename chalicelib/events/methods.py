@@ -10,7 +10,7 @@ from chalicelib.events.forwarding import Forwarder
 from chalicelib.events.ports import EventWriter, Target
 from chalicelib.events.sinks import Sink
 from chalicelib.events.tee import Secondary, Tee
-from chalicelib.events.writing import Closed, SinkWriter
+from chalicelib.events.writing import OnClose, SinkWriter
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import Clock
 
@@ -21,12 +21,12 @@ MakeSink = Callable[[Loggable], Sink]
 class SinkMethod:
     """``LoggingMethod`` whose writers each have a sink of their own."""
 
-    def __init__(self, make_sink: MakeSink, clock: Clock, closed: Closed | None = None) -> None:
-        self._make_sink, self._clock, self._closed = make_sink, clock, closed
+    def __init__(self, make_sink: MakeSink, clock: Clock, on_close: OnClose | None = None) -> None:
+        self._make_sink, self._clock, self._on_close = make_sink, clock, on_close
 
     def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
         """See the port."""
-        return SinkWriter(self._make_sink(loggable), loggable, self._clock, writer=writer, step=step, closed=self._closed)
+        return SinkWriter(self._make_sink(loggable), loggable, self._clock, writer=writer, step=step, on_close=self._on_close)
 
 
 def to_target(make_target: Callable[[], Target], masker: Masker | None, clock: Clock) -> MakeSink:

@@ -18,9 +18,9 @@ from typing import Any
 from pydantic import JsonValue
 
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
-from chalicelib.events.browse import EventBrowser
 from chalicelib.events.configuration import FILES, RUN_LOG, EventsConfiguration
 from chalicelib.events.event import Loggable
+from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.files import FilesBrowser, FilesMethod
 from chalicelib.events.methods import MakeSink, teed
 from chalicelib.events.ports import EventLog, EventWriter, LogBrowser, LoggingMethod
@@ -92,7 +92,7 @@ class Registry:
 
     def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
         """A writer of the chosen method, whose events the outputs get copies of; the choice is kept with the run. One PUT more."""
-        self._keep(loggable)
+        self._store_choice(loggable)
         method = self._methods[self.method](self._context, self.configuration.methods.get(self.method, {}))
         primary = method.create_writer(loggable, writer=writer, step=step)
         if not self._outputs:
@@ -102,13 +102,13 @@ class Registry:
 
     def open_browser(self, loggable: Loggable) -> LogBrowser:
         """The browser that the run was begun with, else the chosen one. One GET."""
-        kept = self._kept(loggable).get("browser", self.browser)
-        name = kept if kept in self._browsers else FILES
+        chosen = self._stored_choice(loggable).get("browser", self.browser)
+        name = chosen if chosen in self._browsers else FILES
         return self._browsers[name](self._context, self.configuration.browsers.get(name, {}), loggable)
 
-    def shown(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """For ``GET /v1/configuration``."""
-        return self.configuration.shown() | {
+        return self.configuration.redacted() | {
             "method": self.method,
             "browser": self.browser,
             "installed": {"methods": sorted(self._methods), "browsers": sorted(self._browsers)},
@@ -117,13 +117,13 @@ class Registry:
     def _without_aws(self, name: str) -> str:
         return FILES if name == RUN_LOG and self._context.run_log is None else name
 
-    def _keep(self, loggable: Loggable) -> None:
+    def _store_choice(self, loggable: Loggable) -> None:
         if parts := self._context.run_log:
             body = json.dumps({"method": self.method, "browser": self.browser}).encode()
             with suppress(PreconditionFailedError):
                 parts.store.put(_chosen(parts, loggable), body, PutOptions(content_type="application/json"), ABSENT)
 
-    def _kept(self, loggable: Loggable) -> dict[str, str]:
+    def _stored_choice(self, loggable: Loggable) -> dict[str, str]:
         parts = self._context.run_log
         if parts is None:
             return {}
@@ -149,8 +149,8 @@ def _installed(group: str) -> dict[str, Any]:
 class _Lazy:
     load: Callable[[], Any]
 
-    def __call__(self, *given: Any) -> Any:
-        return self.load()(*given)
+    def __call__(self, *arguments: Any) -> Any:
+        return self.load()(*arguments)
 
 
 def _run_log(context: Context) -> RunLogParts:

@@ -79,8 +79,8 @@ class Rule(BaseModel):
         names = _PLACEHOLDER.findall(_checked_template(self.pattern)) if self.pattern else []
         if self.pattern and (not names or len(set(names)) < len(names) or not set(names) <= {FQN, RUN_ID}):
             raise ValueError("as has {fqn}, {run_id} or both, each once")
-        told = {*names, *(name for name in (FQN, RUN_ID) if getattr(self, name) is not None)}
-        if told != {FQN, RUN_ID}:
+        named = {*names, *(name for name in (FQN, RUN_ID) if getattr(self, name) is not None)}
+        if named != {FQN, RUN_ID}:
             raise ValueError("a rule tells both, fqn and run_id")
         return self
 
@@ -115,7 +115,7 @@ class _Compiled:
 class _Known:
     """What is known of one record. ``headers``: names in lower case."""
 
-    about: Mapping[str, Any]
+    sources: Mapping[str, Any]
     headers: Mapping[str, str]
     timestamp_ms: int | None
 
@@ -125,9 +125,9 @@ class _Known:
             return None
         missing = False
 
-        def fill(found: re.Match[str]) -> str:
+        def fill(placeholder: re.Match[str]) -> str:
             nonlocal missing
-            text = self.text(found[1])
+            text = self.text(placeholder[1])
             missing = missing or text is None
             return text or ""
 
@@ -148,11 +148,11 @@ class _Known:
                 if self.timestamp_ms is None
                 else datetime.fromtimestamp(self.timestamp_ms / 1000, UTC).strftime(_TIMES[name])
             )
-        if name in TEXTS and name in self.about:
-            return self.about[name]
-        if source in FIELDS and (found := at(self.about.get(source), path)) is not MISSING:
+        if name in TEXTS and name in self.sources:
+            return self.sources[name]
+        if source in FIELDS and (found := at(self.sources.get(source), path)) is not MISSING:
             return found
-        return next((found for each in FIELDS if (found := at(self.about.get(each), name)) is not MISSING), MISSING)
+        return next((found for each in FIELDS if (found := at(self.sources.get(each), name)) is not MISSING), MISSING)
 
 
 class Router:
@@ -176,7 +176,7 @@ class Router:
     def run_of(self, item: Decoded, headers: Mapping[str, str]) -> Run:
         """The run that a record belongs to. ``headers``: names in lower case. Raises InvalidEventError where no rule can tell, or what
         it tells is no name."""
-        known = _Known(item.about, headers, item.event.timestamp)
+        known = _Known(item.sources, headers, item.event.timestamp)
         for rule in self._rules:
             if names := rule.names(known):
                 try:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from chalicelib.errors import InvalidEventError
-from chalicelib.events.browse import EventBrowser
-from chalicelib.events.browsing import buffered, last_lines, temporary
 from chalicelib.events.event import RUN, Event, Loggable
+from chalicelib.events.event_browser import EventBrowser
+from chalicelib.events.log_streams import last_lines, open_buffered, write_temporary_file
 from chalicelib.events.ports import EventLog, EventWriter, LogText
 from chalicelib.events.sinks import BatchSink, as_new, rejection
 from chalicelib.events.step_log import StepLogs
@@ -47,7 +47,7 @@ class RunLogMethod:
         run = run_of(loggable)
         ends = partial(self.writers.close, run)
         sink = BatchSink(_Appends(self.log, run).send)
-        made = SinkWriter(sink, loggable, self.clock, writer=writer, step=step, closed=ends)
+        made = SinkWriter(sink, loggable, self.clock, writer=writer, step=step, on_close=ends)
         self.writers.open(run, made.writer)
         return made
 
@@ -63,8 +63,8 @@ class _Appends:
         """Raises InvalidEventError once the events that can be stored are durable."""
         if self._position is None:  # so that the first batch, too, is stored once
             self._position = self._log.append(self._run, []).position
-        given = [as_new(event) for event in events]
-        accepted = self._log.append(self._run, given, writer=events[0].writer, position=self._position)
+        new_events = [as_new(event) for event in events]
+        accepted = self._log.append(self._run, new_events, writer=events[0].writer, position=self._position)
         self._position = accepted.position
         if accepted.refused:
             raise rejection(accepted.refused)
@@ -78,15 +78,15 @@ class RunLogBrowser:
 
     def overall_log(self, start: int = 0) -> LogText:
         """See the port."""
-        return self._logs.whole(self._run, start)
+        return self._logs.overall_log(self._run, start)
 
     def step_log(self, step: str, completed: bool, start: int = 0) -> LogText:
         """See the port. What is complete is known here: ``completed`` is not believed."""
-        return self._logs.step(self._run, step, start)
+        return self._logs.step_log(self._run, step, start)
 
     def open_binary(self) -> BinaryIO:
         """See the port. Holds a piece of 5 MiB."""
-        return buffered(self._chunks())
+        return open_buffered(self._chunks())
 
     def open_text(self) -> TextIO:
         """See the port. Lines end at ``\\n`` alone."""
@@ -98,11 +98,11 @@ class RunLogBrowser:
 
     def log_file(self) -> Path:
         """See the port: a temporary file."""
-        return temporary(self.open_binary())
+        return write_temporary_file(self.open_binary())
 
     def events(self) -> Iterator[Event]:
         """See the port."""
-        return (shown.event() for shown in self._events.all(self._run))
+        return (view.event() for view in self._events.all(self._run))
 
     def delete(self) -> None:
         """Remove all of the run's objects. Nobody may write to it any more; its rows go by their time to live."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.events.companion import Companion
+from chalicelib.events.sidecar import Sidecar
 from chalicelib.ports import EXIT_CODES, STATED_OUTCOMES, RunEnd
 
 OUTCOME, EXIT_CODE = "runlake.outcome", "runlake.exit_code"
@@ -22,7 +22,7 @@ def data_of_end(outcome: Any, exit_code: Any) -> Mapping[str, Any]:
     return {OUTCOME: outcome} | ({} if code is None else {EXIT_CODE: code})
 
 
-def stated_end(companion: Companion) -> RunEnd | None:
+def stated_end(companion: Sidecar) -> RunEnd | None:
     """What the last of its events that states an end says; None: none does."""
     for event in reversed([*companion.events]):
         outcome = event.data.get(OUTCOME)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from chalicelib.events.companion import Companion, Noted
+from chalicelib.events.byte_ranges import ByteRange, plan_reads
 from chalicelib.events.event import Loggable
+from chalicelib.events.event_view import EventView, build_event_view
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
-from chalicelib.events.parts import Part
-from chalicelib.events.shown import ShownEvent, shown
-from chalicelib.events.spans import Span, reads
-from chalicelib.events.step_log import with_tail
+from chalicelib.events.sidecar import Sidecar, SidecarEntry
+from chalicelib.events.step_log import merge_tail
+from chalicelib.events.step_segments import StepSegment
 from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views
 from chalicelib.events.weight import weight
@@ -20,7 +20,7 @@ from chalicelib.ports import Run
 from chalicelib.runlog.view import View
 
 _TOGETHER = 8
-MAX_HELD_BYTES = 8 * 1024 * 1024
+MAX_BATCH_BYTES = 8 * 1024 * 1024
 """Of events whose messages are read together: text, data and annotations. Those of one event at least."""
 
 
@@ -30,34 +30,40 @@ class StepEvents:
     def __init__(self, views: Views, index: EventIndex, indexing: EventIndexing, tails: EventTails) -> None:
         self._views, self._index, self._indexing, self._tails = views, index, indexing, tails
 
-    def read(self, run: Run, step: str, after: int, loggable: Loggable) -> Iterator[ShownEvent]:
+    def read(self, run: Run, step: str, after: int, loggable: Loggable) -> Iterator[EventView]:
         """Those from a line on, a few segments at a time: for each a GET of its companion, and the GETs of ``spans.reads``. Before that a query
         for each MB of the step's rows, and what ``EventTails`` asks. Raises SnapshotChangedError, as does every step."""
         view = self._views.take(run)
-        tail = self._tails.look(run, view)
-        parts = [part for part in with_tail(self._index.parts(run, step), tail, step) if part.spans[-1].end_line > after]
-        for first in range(0, len(parts), _TOGETHER):
-            yield from self._some(run, step, after, loggable, view, parts[first : first + _TOGETHER])
+        tail = self._tails.read(run, view)
+        segments = [
+            segment
+            for segment in merge_tail(self._index.step_segments(run, step), tail, step)
+            if segment.byte_ranges[-1].end_line > after
+        ]
+        for first in range(0, len(segments), _TOGETHER):
+            yield from self._some(run, step, after, loggable, view, segments[first : first + _TOGETHER])
 
-    def _some(self, run: Run, step: str, after: int, loggable: Loggable, view: View, parts: Sequence[Part]) -> Iterator[ShownEvent]:
-        found: list[tuple[Companion, Noted]] = []
-        held_bytes = 0
-        for companion in self._indexing.companions(run, [part.sequence for part in parts]):
-            head = replace(companion, events=())
-            for noted in (each for each in companion.events if each.step == step and each.line >= after):
-                found.append((head, noted))
-                held_bytes += noted.bytes + weight(noted.data) + weight(noted.annotations)
-                if held_bytes > MAX_HELD_BYTES:
-                    yield from self._shown(found, loggable, view)
-                    found, held_bytes = [], 0
-        yield from self._shown(found, loggable, view)
+    def _some(
+        self, run: Run, step: str, after: int, loggable: Loggable, view: View, segments: Sequence[StepSegment]
+    ) -> Iterator[EventView]:
+        entries: list[tuple[Sidecar, SidecarEntry]] = []
+        batch_bytes = 0
+        for sidecar in self._indexing.read_sidecars(run, [segment.sequence for segment in segments]):
+            head = replace(sidecar, events=())
+            for entry in (each for each in sidecar.events if each.step == step and each.line >= after):
+                entries.append((head, entry))
+                batch_bytes += entry.bytes + weight(entry.data) + weight(entry.annotations)
+                if batch_bytes > MAX_BATCH_BYTES:
+                    yield from self._views_of(entries, loggable, view)
+                    entries, batch_bytes = [], 0
+        yield from self._views_of(entries, loggable, view)
 
-    def _shown(self, found: Sequence[tuple[Companion, Noted]], loggable: Loggable, view: View) -> Iterator[ShownEvent]:
-        ranges = reads([Span(noted.byte, noted.end_byte - noted.byte, noted.line, noted.lines) for _, noted in found])
+    def _views_of(self, entries: Sequence[tuple[Sidecar, SidecarEntry]], loggable: Loggable, view: View) -> Iterator[EventView]:
+        ranges = plan_reads([ByteRange(entry.byte, entry.end_byte - entry.byte, entry.line, entry.lines) for _, entry in entries])
         bodies = self._views.bytes(view, ranges)
         at = 0
-        for companion, noted in found:
-            while noted.byte >= ranges[at][1]:
+        for sidecar, entry in entries:
+            while entry.byte >= ranges[at][1]:
                 at += 1
-            start = noted.byte - ranges[at][0]
-            yield shown(noted, companion, bodies[at][start : start + noted.bytes], loggable)
+            start = entry.byte - ranges[at][0]
+            yield build_event_view(entry, sidecar, bodies[at][start : start + entry.bytes], loggable)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
+from chalicelib.events.byte_ranges import ByteRange, merge_adjacent, plan_reads
 from chalicelib.events.index import EventIndex
-from chalicelib.events.parts import Part, parts_of
 from chalicelib.events.ports import LogText
-from chalicelib.events.spans import Span, joined, reads
+from chalicelib.events.step_segments import StepSegment, step_segments_of
 from chalicelib.events.tail import EventTail, EventTails
-from chalicelib.events.text import ANSWER_BYTES, cut, shown
+from chalicelib.events.text import ANSWER_BYTES, cut, decode_text
 from chalicelib.events.views import Views
 from chalicelib.ports import Run
 from chalicelib.runlog.conflicts import retry_on_change
@@ -30,7 +30,7 @@ _MAX_REMEMBERED = 4096
 class _Reach:
     """Spans of a step from a position on, enough for an answer. ``more``: there are others behind them."""
 
-    spans: Sequence[Span]
+    byte_ranges: Sequence[ByteRange]
     more: bool
 
 
@@ -41,7 +41,7 @@ class StepLogs:
         self._views, self._index, self._tails = views, index, tails
         self._places = _Places()
 
-    def whole(self, run: Run, start: int = 0, max_lines: int | None = None) -> LogText:
+    def overall_log(self, run: Run, start: int = 0, max_lines: int | None = None) -> LogText:
         """The overall log from a byte on. The requests of a view; a GET for each segment in it. Raises UnavailableError."""
 
         def attempt() -> LogText:
@@ -50,102 +50,108 @@ class StepLogs:
             data = b"".join(self._views.bytes(view, [(start, end)])) if start < end else b""
             answer = cut(data, max_lines, more=end < view.end_byte)
             at_end = start + len(answer) >= view.end_byte
-            return LogText(shown(answer), start + len(answer), at_end and self._views.is_ended(run, view))
+            return LogText(decode_text(answer), start + len(answer), at_end and self._views.is_ended(run, view))
 
         return retry_on_change(attempt)
 
-    def step(self, run: Run, step: str, start: int = 0, max_lines: int | None = None) -> LogText:
+    def step_log(self, run: Run, step: str, start: int = 0, max_lines: int | None = None) -> LogText:
         """A step's log from its own byte on. A query for each MB of the step's rows, a view, and at most ``MAX_READS`` GETs; of an open run
         those of ``EventTails`` too. Raises UnavailableError."""
         return retry_on_change(lambda: self._step(run, step, start, max_lines))
 
     def _step(self, run: Run, step: str, start: int, max_lines: int | None) -> LogText:
         sequence, before = self._places.near(run, step, start)
-        parts = _enough(self._index.parts(run, step, sequence), start - before + ANSWER_BYTES)
-        reach = _reach(parts, start - before)
+        segments = _enough(self._index.step_segments(run, step, sequence), start - before + ANSWER_BYTES)
+        reach = _reach(segments, start - before)
         view = self._first_view(run, reach)
-        tail = self._tails.look(run, view)
-        parts = with_tail(parts, tail, step, sequence)
-        reach = _reach(parts, start - before)
-        data = self._read(view, reach.spans)
+        tail = self._tails.read(run, view)
+        segments = merge_tail(segments, tail, step, sequence)
+        reach = _reach(segments, start - before)
+        data = self._read(view, reach.byte_ranges)
         answer = cut(data, max_lines, more=reach.more)
-        self._remember(run, step, parts, before, start + len(answer))
-        at_end = not reach.more and len(answer) == len(data) and not tail.holds_back
-        return LogText(shown(answer), start + len(answer), at_end and self._views.is_ended(run, view))
+        self._remember(run, step, segments, before, start + len(answer))
+        at_end = not reach.more and len(answer) == len(data) and not tail.has_pending
+        return LogText(decode_text(answer), start + len(answer), at_end and self._views.is_ended(run, view))
 
     def _first_view(self, run: Run, reach: _Reach) -> View:
         """With the first bytes that are wanted, where they are known by now."""
-        ranges = reads(reach.spans)
+        ranges = plan_reads(reach.byte_ranges)
         return self._views.take(run, ranges[0][0], ranges[0][1] - ranges[0][0]) if ranges else self._views.take(run)
 
-    def _read(self, view: View, spans: Sequence[Span]) -> bytes:
-        ranges = reads(spans)
+    def _read(self, view: View, byte_ranges: Sequence[ByteRange]) -> bytes:
+        ranges = plan_reads(byte_ranges)
         bodies = self._views.bytes(view, ranges)
-        return b"".join(_sliced(spans, ranges, bodies))
+        return b"".join(_sliced(byte_ranges, ranges, bodies))
 
-    def _remember(self, run: Run, step: str, parts: Sequence[Part], before: int, end: int) -> None:
+    def _remember(self, run: Run, step: str, segments: Sequence[StepSegment], before: int, end: int) -> None:
         """The last segment that begins before the answer's end."""
-        for part in parts:
-            if before + part.bytes > end:
-                self._places.remember((run, step, end), (part.sequence, before))
+        for segment in segments:
+            if before + segment.bytes > end:
+                self._places.remember((run, step, end), (segment.sequence, before))
                 return
-            before += part.bytes
-        if parts:
-            self._places.remember((run, step, end), (parts[-1].sequence + 1, before))
+            before += segment.bytes
+        if segments:
+            self._places.remember((run, step, end), (segments[-1].sequence + 1, before))
 
 
-def with_tail(parts: Iterable[Part], tail: EventTail, step: str | None, first: int = 0) -> list[Part]:
+def merge_tail(segments: Iterable[StepSegment], tail: EventTail, step: str | None, first: int = 0) -> list[StepSegment]:
     """Parts of the index and those that it lacks, in the log's order, as far as they may be shown."""
-    lacking = [part for each in tail.companions if each.sequence >= first for part in parts_of(each) if step in (None, part.step)]
-    # Of a companion that is just being indexed the index has some parts by now: they are the same.
-    by_place = {(part.sequence, part.step): part for part in [*parts, *lacking] if tail.has(part.sequence)}
-    return sorted(by_place.values(), key=lambda part: part.sequence)
+    lacking = [
+        segment
+        for each in tail.sidecars
+        if each.sequence >= first
+        for segment in step_segments_of(each)
+        if step in (None, segment.step)
+    ]
+    # Of a companion that is just being indexed the index has some segments by now: they are the same.
+    by_place = {(segment.sequence, segment.step): segment for segment in [*segments, *lacking] if tail.includes(segment.sequence)}
+    return sorted(by_place.values(), key=lambda segment: segment.sequence)
 
 
-def _enough(parts: Iterable[Part], wanted: int) -> list[Part]:
-    """The first parts, until they have so many bytes and one more is there."""
-    found: list[Part] = []
+def _enough(segments: Iterable[StepSegment], min_bytes: int) -> list[StepSegment]:
+    """The first segments, until they have so many bytes and one more is there."""
+    chosen: list[StepSegment] = []
     size = 0
-    for part in parts:
-        found.append(part)
-        if size >= wanted:
+    for segment in segments:
+        chosen.append(segment)
+        if size >= min_bytes:
             break
-        size += part.bytes
-    return found
+        size += segment.bytes
+    return chosen
 
 
-def _reach(parts: Sequence[Part], skip: int) -> _Reach:
+def _reach(segments: Sequence[StepSegment], skip: int) -> _Reach:
     """Spans behind so many bytes, up to an answer's size, and no more than can be read in a few requests."""
-    spans: list[Span] = []
+    ranges: list[ByteRange] = []
     room = ANSWER_BYTES
-    for span in joined(span for part in parts for span in part.spans):
-        if skip >= span.bytes:
-            skip -= span.bytes
+    for each in merge_adjacent(each for segment in segments for each in segment.byte_ranges):
+        if skip >= each.bytes:
+            skip -= each.bytes
             continue
-        rest = Span(span.byte + skip, span.bytes - skip, span.line, span.lines)
+        rest = ByteRange(each.byte + skip, each.bytes - skip, each.line, each.lines)
         skip = 0
         if not room:
-            return _Reach(spans, True)
-        spans.append(Span(rest.byte, min(rest.bytes, room), rest.line, rest.lines))
-        room -= spans[-1].bytes
-        if spans[-1].bytes < rest.bytes:
-            return _fewer(spans, True)
-    return _fewer(spans, False)
+            return _Reach(ranges, True)
+        ranges.append(ByteRange(rest.byte, min(rest.bytes, room), rest.line, rest.lines))
+        room -= ranges[-1].bytes
+        if ranges[-1].bytes < rest.bytes:
+            return _fewer(ranges, True)
+    return _fewer(ranges, False)
 
 
-def _fewer(spans: Sequence[Span], more: bool) -> _Reach:
-    while len(ranges := reads(spans)) > MAX_READS:
-        spans, more = [each for each in spans if each.byte < ranges[MAX_READS - 1][1]], True
-    return _Reach(spans, more)
+def _fewer(byte_ranges: Sequence[ByteRange], more: bool) -> _Reach:
+    while len(ranges := plan_reads(byte_ranges)) > MAX_READS:
+        byte_ranges, more = [each for each in byte_ranges if each.byte < ranges[MAX_READS - 1][1]], True
+    return _Reach(byte_ranges, more)
 
 
-def _sliced(spans: Sequence[Span], ranges: Sequence[tuple[int, int]], bodies: Sequence[bytes]) -> Iterator[bytes]:
+def _sliced(byte_ranges: Sequence[ByteRange], ranges: Sequence[tuple[int, int]], bodies: Sequence[bytes]) -> Iterator[bytes]:
     at = 0
-    for span in spans:
-        while span.byte >= ranges[at][1]:
+    for each in byte_ranges:
+        while each.byte >= ranges[at][1]:
             at += 1
-        start = span.byte - ranges[at][0]
-        yield bodies[at][start : start + span.bytes]
+        start = each.byte - ranges[at][0]
+        yield bodies[at][start : start + each.bytes]
 
 
 class _Places:

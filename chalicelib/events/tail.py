@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 
-from chalicelib.events.companion import UNDER_WAY_MS, Companion, outlined
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
-from chalicelib.events.views import Views, held
+from chalicelib.events.sidecar import APPEND_TIMEOUT_MS, Sidecar, decode_outline
+from chalicelib.events.views import Views, first_uncompacted
 from chalicelib.ports import Clock, ListedObject, Run
 from chalicelib.runlog.compaction import EVENTS_LOOK_BACK
 from chalicelib.runlog.segment import CLOSED
@@ -32,14 +32,14 @@ _MAX_REMEMBERED = 8192
 
 @dataclass(frozen=True, slots=True)
 class EventTail:
-    """``end``: the first number that is not to be shown yet, None: all that the view has. ``companions``: outlines of those that the index lacks.
-    ``holds_back``: there is more that is not to be shown yet."""
+    """``end``: the first number that is not to be shown yet, None: all that the view has. ``sidecars``: outlines of those that the index lacks.
+    ``has_pending``: there is more that is not to be shown yet."""
 
     end: int | None
-    companions: Sequence[Companion] = ()
-    holds_back: bool = False
+    sidecars: Sequence[Sidecar] = ()
+    has_pending: bool = False
 
-    def has(self, sequence: int) -> bool:
+    def includes(self, sequence: int) -> bool:
         """Whether a segment's events may be shown."""
         return self.end is None or sequence < self.end
 
@@ -52,27 +52,27 @@ class EventTails:
         self._counts: OrderedDict[tuple[Run, int, str], int] = OrderedDict()
         self._lock = Lock()
 
-    def look(self, run: Run, view: View) -> EventTail:
+    def read(self, run: Run, view: View) -> EventTail:
         """Two LISTs and a query; a GET for each companion that is not indexed, a HEAD for each young segment without one. Nothing at all of a
         run that was finished ``SETTLED_MS`` ago. Raises SnapshotChangedError."""
         if self._is_settled(view):
             return EventTail(None)
-        first, companions, end = self._under_way(run, view)
-        shown = [number for number in companions if number < end]
+        first, sequences, end = self._under_way(run, view)
+        shown = [number for number in sequences if number < end]
         known = self._index.indexed(run, first) if shown else set()
         lacking = [number for number in shown if number not in known]
-        found: list[Companion] = []
+        sidecars: list[Sidecar] = []
         events = 0
-        for companion in self._indexing.companions(run, lacking, outlined):
-            events += len(companion.events)
-            if found and events > MAX_EVENTS:
-                end = companion.sequence
+        for sidecar in self._indexing.read_sidecars(run, lacking, decode_outline):
+            events += len(sidecar.events)
+            if sidecars and events > MAX_EVENTS:
+                end = sidecar.sequence
                 break
-            found.append(companion)
-        return EventTail(end, found, end < self._behind(run, view))
+            sidecars.append(sidecar)
+        return EventTail(end, sidecars, end < self._behind(run, view))
 
     def end_line(self, run: Run) -> int | None:
-        """The first line that is not to be shown yet; None: none. A view, and the LISTs and the HEADs of ``look``. Raises SnapshotChangedError."""
+        """The first line that is not to be shown yet; None: none. A view, and the LISTs and the HEADs of ``read``. Raises SnapshotChangedError."""
         view = self._views.take(run)
         if self._is_settled(view):
             return None
@@ -89,31 +89,33 @@ class EventTails:
     def _behind(self, run: Run, view: View) -> int:
         """The number behind the last segment of a view."""
         last = (self._views.layout.sequence_of(run, found.key) + 1 for found in view.segments)
-        return max(last, default=held(view))
+        return max(last, default=first_uncompacted(view))
 
     def _under_way(self, run: Run, view: View) -> tuple[int, Sequence[int], int]:
         """From which number on was looked, the companions from there, and the first number that is not to be shown."""
-        first = max(0, held(view) - EVENTS_LOOK_BACK)
+        first = max(0, first_uncompacted(view) - EVENTS_LOOK_BACK)
         segments = list(self._views.tails.list_segments(run, first))
-        companions = list(self._indexing.numbers(run, first))  # after the segments: whose append is over has its companion by now
-        there, behind = set(companions), self._behind(run, view)
+        sequences = list(
+            self._indexing.list_sequences(run, first)
+        )  # after the segments: whose append is over has its companion by now
+        there, behind = set(sequences), self._behind(run, view)
         numbered = ((self._views.layout.sequence_of(run, found.key), found) for found in segments)
         end = self._end(run, [found for number, found in numbered if first <= number < behind and number not in there])
-        return first, companions, behind if end is None else end
+        return first, sequences, behind if end is None else end
 
     def _end(self, run: Run, without: Sequence[ListedObject]) -> int | None:
         """The first of these segments whose companion is still to come."""
-        since_ms = self._clock.now_ms() - UNDER_WAY_MS
+        since_ms = self._clock.now_ms() - APPEND_TIMEOUT_MS
         young = [found for found in without if found.last_modified_ms > since_ms]
         with ThreadPoolExecutor(_THREADS) as threads:
             counts = list(threads.map(partial(self._events, run), young) if young else ())
         numbers = (self._views.layout.sequence_of(run, found.key) for found in young)
         return next((number for number, count in zip(numbers, counts, strict=True) if count), None)
 
-    def _events(self, run: Run, found: ListedObject) -> int:
+    def _events(self, run: Run, listed: ListedObject) -> int:
         """How many events a segment is made of. One HEAD, once in a process: a segment never changes."""
-        sequence = self._views.layout.sequence_of(run, found.key)
-        place = run, sequence, found.etag
+        sequence = self._views.layout.sequence_of(run, listed.key)
+        place = run, sequence, listed.etag
         with self._lock:
             if place in self._counts:
                 return self._counts[place]

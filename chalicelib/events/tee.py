@@ -23,7 +23,7 @@ _EVENT_BYTES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class BufferLimits:
     """What a secondary's buffer holds, about."""
 
     events: int = MAX_EVENTS
@@ -34,9 +34,9 @@ class Secondary:
     """A sink behind a buffer. ``offer`` never waits for it. ``make_thread`` is for tests that call ``work`` themselves."""
 
     def __init__(
-        self, sink: Sink, room: Room | None = None, make_thread: Callable[[Callable[[], None]], Thread | None] | None = None
+        self, sink: Sink, room: BufferLimits | None = None, make_thread: Callable[[Callable[[], None]], Thread | None] | None = None
     ) -> None:
-        self._sink, self._room = sink, room or Room()
+        self._sink, self._room = sink, room or BufferLimits()
         self._events: deque[Event] = deque()
         self._bytes = 0
         self._changed = Condition()

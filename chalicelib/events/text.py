@@ -14,13 +14,13 @@ def cut(data: bytes, max_lines: int | None = None, *, more: bool) -> bytes:
     if max_lines is not None:
         data, more = _lines(data, max_lines, more)
     if more:
-        data = _whole(data)
-    while not fits_content(shown(data)):
-        data = _whole(data[: len(data) // 2])
+        data = _cut_at_boundary(data)
+    while not fits_content(decode_text(data)):
+        data = _cut_at_boundary(data[: len(data) // 2])
     return data
 
 
-def shown(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Bytes as text: what is no UTF-8 becomes U+FFFD."""
     return data.decode(errors="replace")
 
@@ -35,7 +35,7 @@ def _lines(data: bytes, most: int, more: bool) -> tuple[bytes, bool]:
     return data[:end], more or end < len(data)
 
 
-def _whole(data: bytes) -> bytes:
+def _cut_at_boundary(data: bytes) -> bytes:
     end = data.rfind(b"\n") + 1
     if end:
         return data[:end]

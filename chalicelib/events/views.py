@@ -32,6 +32,6 @@ class Views:
         return [b"".join(self.viewer.read(view, start, end)) for start, end in ranges]
 
 
-def held(view: View) -> int:
+def first_uncompacted(view: View) -> int:
     """The first number whose segment is not in the view's artifact: below it the index knows every companion."""
     return view.artifact.next_segment if view.artifact else 0

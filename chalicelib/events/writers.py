@@ -35,7 +35,7 @@ _JSON = PutOptions(content_type="application/json")
 
 
 @dataclass(frozen=True, slots=True)
-class WriterFacts:
+class WriterRecord:
     """A writer as S3 tells it. ``count`` None: it is not closed. Times in ms; ``changed_ms``: when it was opened or closed, by S3's clock."""
 
     writer: str
@@ -65,7 +65,7 @@ class Writers:
         if not self._put(key, document) and (known := self._document(key)["count"]) != count:
             raise ConflictError(f"the writer was closed with another count writer={writer[:80]!r} count={known}")
 
-    def all(self, run: Run) -> dict[str, WriterFacts]:
+    def all(self, run: Run) -> dict[str, WriterRecord]:
         """Every writer that was registered or closed, by name. A LIST, and a GET for each that is closed, beside each other."""
         listed = [(self._layout.parse(found.key), found) for found in list_all(self._store, self._layout.writers(run))]
         by_writer: dict[str, dict[str, ListedObject]] = {}
@@ -82,10 +82,10 @@ class Writers:
             self._masker.check_names(run.fqn, run.fqn, run.run_id, writer)
         return self._layout.writer(run, checked_new_name("writer", writer), what)
 
-    def _facts(self, writer: str, objects: dict[str, ListedObject]) -> WriterFacts:
+    def _facts(self, writer: str, objects: dict[str, ListedObject]) -> WriterRecord:
         closed = self._document(objects[CLOSED].key) if CLOSED in objects else {}
         changed_ms = max(found.last_modified_ms for found in objects.values())
-        return WriterFacts(writer, OPENED in objects, closed.get("count"), closed.get("lastTimestampMs"), changed_ms)
+        return WriterRecord(writer, OPENED in objects, closed.get("count"), closed.get("lastTimestampMs"), changed_ms)
 
     def _document(self, key: str) -> dict[str, Any]:
         try:

@@ -15,7 +15,7 @@ from chalicelib.events.validation import checked_event
 from chalicelib.events.well_formed import well_formed_text
 from chalicelib.ports import Clock
 
-Closed = Callable[[str, int, int | None], None]
+OnClose = Callable[[str, int, int | None], None]
 """Told once when a writer is closed: its name, how many events it wrote (their ids are below that), the last timestamp (None: no event)."""
 
 
@@ -33,13 +33,13 @@ class SinkWriter:
         *,
         writer: str | None = None,
         step: str | None = None,
-        closed: Closed | None = None,
+        on_close: OnClose | None = None,
     ) -> None:
         self.writer = checked_new_name("writer", writer or f"w-{secrets.token_hex(8)}")
         self._mandatory = loggable.mandatory_data()
         check_mandatory(self._mandatory)
         self._step = None if step is None else checked_new_name("step", well_formed_text(step))
-        self._sink, self._loggable, self._clock, self._closed = sink, loggable, clock, closed
+        self._sink, self._loggable, self._clock, self._on_close = sink, loggable, clock, on_close
         self._count = 0
         self._last_ms: int | None = None
         self._is_closed = False
@@ -49,10 +49,10 @@ class SinkWriter:
         writer. The sink raises UnavailableError."""
         if self._is_closed:
             raise InvalidEventError(f"the writer is closed writer={self.writer}")
-        whole = self._whole(event)
-        self._sink.add(whole)
+        complete = self._complete(event)
+        self._sink.add(complete)
         self._count += 1
-        self._last_ms = max(whole.timestamp, self._last_ms or 0)
+        self._last_ms = max(complete.timestamp, self._last_ms or 0)
 
     def write_message(self, message: str, *, step: str | None = None, level: str | None = None) -> None:
         """See the port."""
@@ -72,12 +72,12 @@ class SinkWriter:
         if self._is_closed:
             return
         self._sink.flush()
-        if self._closed:
-            self._closed(self.writer, self._count, self._last_ms)
+        if self._on_close:
+            self._on_close(self.writer, self._count, self._last_ms)
         self._is_closed = True
         self._sink.close()
 
-    def _whole(self, event: NewEvent) -> Event:
+    def _complete(self, event: NewEvent) -> Event:
         if any(event.data.get(name, value) != value for name, value in self._mandatory.items()):
             raise InvalidEventError("an event's data name another run")
         checked = checked_event(event, self._loggable)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.events.companion import Noted
+from chalicelib.events.sidecar import SidecarEntry
 from chalicelib.lines.errors import level_of_event
 from chalicelib.lines.events import LineEvent, events
 from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format
@@ -194,7 +194,7 @@ def _complete_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bo
     return body, True
 
 
-def _structured_event(noted: Noted, raw: bytes) -> tuple[LineEvent, EventContext | None]:
+def _structured_event(noted: SidecarEntry, raw: bytes) -> tuple[LineEvent, EventContext | None]:
     """A structured event. Its logger is the ``logger`` of its data, if there is one."""
     logger = noted.data.get("logger")
     level = level_of_event(noted.level, raw)

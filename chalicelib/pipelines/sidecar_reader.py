@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Protocol
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, UnavailableError
-from chalicelib.events.companion import UNDER_WAY_MS, Companion, Noted
 from chalicelib.events.indexing import EventIndexing
+from chalicelib.events.sidecar import APPEND_TIMEOUT_MS, Sidecar, SidecarEntry
 from chalicelib.events.tail import EventTails
 from chalicelib.ports import Clock, Run, SegmentIndex
 from chalicelib.runlog.conflicts import retry_on_change
@@ -27,7 +27,7 @@ class SidecarReader(Protocol):
     def numbers(self, run: Run, first: int) -> Iterator[int]:
         """The numbers of a run's sidecars from ``first`` on, ascending."""
 
-    def sidecars(self, run: Run, numbers: list[int]) -> Iterable[Companion | None]:
+    def sidecars(self, run: Run, numbers: list[int]) -> Iterable[Sidecar | None]:
         """The sidecars with these numbers, in order; None for one that is damaged or deleted: its lines are plain text."""
 
     def number_at(self, run: Run, line: int) -> int:
@@ -45,11 +45,11 @@ class StoredSidecarReader:
 
     def numbers(self, run: Run, first: int) -> Iterator[int]:
         """See ``SidecarReader``. One LIST for each 1,000."""
-        return self._indexing.numbers(run, first)
+        return self._indexing.list_sequences(run, first)
 
-    def sidecars(self, run: Run, numbers: list[int]) -> Iterator[Companion | None]:
+    def sidecars(self, run: Run, numbers: list[int]) -> Iterator[Sidecar | None]:
         """See ``SidecarReader``. One GET each, in parallel; decoded one at a time."""
-        return map(_read, self._indexing.each(run, numbers))
+        return map(_read, self._indexing.sidecar_readers(run, numbers))
 
     def number_at(self, run: Run, line: int) -> int:
         """See ``SidecarReader``. One Query; 0 while the index is unavailable."""
@@ -61,7 +61,7 @@ class StoredSidecarReader:
     def first_unsettled_line(self, run: Run, appended_ms: int) -> int | None:
         """See ``SidecarReader``. No request if the last append is more than a minute old; else about four LISTs, and one HEAD per
         process for each recent segment of plain text."""
-        if self._clock.now_ms() - appended_ms > UNDER_WAY_MS:
+        if self._clock.now_ms() - appended_ms > APPEND_TIMEOUT_MS:
             return None
         return retry_on_change(lambda: self._tails.end_line(run))
 
@@ -76,7 +76,7 @@ class SidecarCursor:
         self._none_before = 0  # of an ended run: no sidecar begins between the current line and this one
         self._are_all = False
 
-    def between(self, line: int, end_line: int, *, final: bool) -> Iterator[Noted]:
+    def between(self, line: int, end_line: int, *, final: bool) -> Iterator[SidecarEntry]:
         """The events that begin in [line, end_line), and one that reaches into it, in order. ``final``: the run has ended. Raises
         UnavailableError; the same call then returns the same events."""
         if end_line <= self._none_before or self._are_all:
@@ -104,7 +104,7 @@ class SidecarCursor:
         self._are_all = final and last_line <= end_line
 
 
-def _read(read: Callable[[], Companion]) -> Companion | None:
+def _read(read: Callable[[], Sidecar]) -> Sidecar | None:
     with suppress(DamagedLogError, ObjectNotFoundError):
         return read()
     return None

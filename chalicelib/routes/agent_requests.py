@@ -16,7 +16,7 @@ from chalicelib.access.grants import Scope
 from chalicelib.composition import Services
 from chalicelib.errors import BatchTooLargeError, ForbiddenError
 from chalicelib.events.codecs.items import Item
-from chalicelib.events.intake import Fate, Intake, Limits, Request, Told
+from chalicelib.events.intake import Intake, IntakeLimits, IntakeRequest, ItemResult, ItemStatus
 from chalicelib.observability import LOGS_FAILED, logger, note, record, redacted
 from chalicelib.ports import Run
 from chalicelib.routes import budgets, gate
@@ -80,8 +80,8 @@ class AgentRequest:
         precedence over ``name``. Raises BatchTooLargeError: nothing is stored."""
         headers = {key.lower(): value for key, value in self.headers.items()}
         own = headers.get("idempotency-key", "")
-        request = Request(headers, self._digest(), f"{self.agent} {own or name}" if own or name else "", repeats_bytes)
-        limits = Limits(self.allowance.items, self.allowance.streams, self.allowance.share)
+        request = IntakeRequest(headers, self._digest(), f"{self.agent} {own or name}" if own or name else "", repeats_bytes)
+        limits = IntakeLimits(self.allowance.items, self.allowance.streams, self.allowance.share)
         intake = Intake(self.services.events.log, self.services.events.router, _may_write, self._has_time, limits, self._check_run)
         try:
             fates = intake.take(items, request)
@@ -109,7 +109,7 @@ class AgentRequest:
         note(items=len(results), refused=len(refused))
         if refused:
             record(LOGS_FAILED, 1)
-            fates = Counter(str(each.fate) for each in refused)
+            fates = Counter(str(each.status) for each in refused)
             logger.warning(
                 "items of an agent were refused", extra={"agent": self.agent, "fates": dict(fates), "first": refused[0].reason}
             )
@@ -134,7 +134,7 @@ def response_status(results: list[Told]) -> int:
     fates = {each.fate for each in results}
     if Fate.AWAY in fates:
         return 503
-    if Fate.STORED in fates or not fates:
+    if ItemStatus.STORED in fates or not fates:
         return 200
     return STATUS[fates.pop()] if len(fates) == 1 else 400
 

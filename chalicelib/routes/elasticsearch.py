@@ -14,8 +14,8 @@ from chalice.app import Request, Response
 from chalicelib.access.grants import Scope
 from chalicelib.errors import BatchTooLargeError
 from chalicelib.events.codecs import bulk
-from chalicelib.events.codecs.bulk import Action
-from chalicelib.events.intake import Fate, Told
+from chalicelib.events.codecs.bulk import BulkAction
+from chalicelib.events.intake import ItemResult, ItemStatus
 from chalicelib.observability import redacted
 from chalicelib.response_size import RESPONSE_BYTES, document_bytes
 from chalicelib.routes import gate, paths
@@ -29,10 +29,10 @@ _CREATED = 201
 _TRY_AGAIN = 429
 """The status of an item, never of a response: clients retry it automatically."""
 _ERRORS = {
-    Fate.MALFORMED: (400, "document_parsing_exception"),
-    Fate.FORBIDDEN: (403, "security_exception"),
-    Fate.CLOSED: (409, "cluster_block_exception"),
-    Fate.AWAY: (_TRY_AGAIN, "es_rejected_execution_exception"),
+    ItemStatus.MALFORMED: (400, "document_parsing_exception"),
+    ItemStatus.FORBIDDEN: (403, "security_exception"),
+    ItemStatus.CLOSED: (409, "cluster_block_exception"),
+    ItemStatus.RETRYABLE: (_TRY_AGAIN, "es_rejected_execution_exception"),
 }
 _FRAME_BYTES, _REASON_BYTES = 240, 100
 """Size of an item in the response without its names and its reason; and the least room for the reason."""

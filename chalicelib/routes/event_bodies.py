@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError
 from chalicelib.events.codecs import json_text
-from chalicelib.events.event import NewEvent, field_of
+from chalicelib.events.event import NewEvent, invalid_field
 from chalicelib.events.ports import Refused
 from chalicelib.events.well_formed import well_formed
 from chalicelib.observability import redacted

@@ -15,14 +15,14 @@ from chalicelib.access.grants import Scope
 from chalicelib.composition import Services
 from chalicelib.composition.events import EventServices
 from chalicelib.errors import InvalidEventError, InvalidInputError
-from chalicelib.events.browse import DEFAULT_LIMIT, MAX_LIMIT, EventPage
 from chalicelib.events.completeness import MAX_WAIT_S, Completeness, WriterState
 from chalicelib.events.event import MAX_TIMESTAMP_MS, Timestamp
+from chalicelib.events.event_browser import DEFAULT_LIMIT, MAX_LIMIT, EventPage
+from chalicelib.events.event_view import EventFilter
 from chalicelib.events.names import checked_name
-from chalicelib.events.shown import Wanted
 from chalicelib.events.starts import StartBody
-from chalicelib.events.steps import StepFacts
-from chalicelib.events.told import ToldStep
+from chalicelib.events.step_updates import StepUpdate
+from chalicelib.events.steps import StepSummary
 from chalicelib.events.validation import checked_level
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
@@ -186,7 +186,7 @@ def _event_filter(query: Mapping[str, str]) -> Wanted:
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInputError(f"text has at most {MAX_TEXT_CHARS} characters length={len(text)}")
     step, level = query.get("step"), query.get("level")
-    return Wanted(
+    return EventFilter(
         step=checked_name("step", step) if step else None,
         level=checked_level(level) if level else None,
         from_ms=_time(query, "from"),
@@ -205,7 +205,7 @@ def _log(call: EventRequest) -> Response:
     lines = integer_parameter(query, "maxLines", 0, 1, MAX_LINES) if query.get("maxLines") else None
     step, is_raw = query.get("step"), boolean_parameter(query, "raw")
     logs = call.events.logs
-    found = logs.step(run, checked_name("step", step), start, lines) if step else logs.whole(run, start, lines)
+    found = logs.step_log(run, checked_name("step", step), start, lines) if step else logs.overall_log(run, start, lines)
     if is_raw:
         progress = {"X-Next": str(found.next), "X-Complete": "true" if found.complete else "false"}
         return Response(found.text, headers={"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff", **progress})
@@ -229,7 +229,7 @@ def _listed(call: EventRequest, documents: Sequence[dict[str, Any]]) -> tuple[Se
     return page, str(end) if end < len(documents) else None
 
 
-def _step(facts: StepFacts) -> dict[str, Any]:
+def _step(facts: StepSummary) -> dict[str, Any]:
     return {
         "step": facts.step,
         "name": facts.name,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.events.browse import DEFAULT_LIMIT, MAX_LIMIT
 from chalicelib.events.completeness import MAX_WAIT_S
+from chalicelib.events.event_browser import DEFAULT_LIMIT, MAX_LIMIT
+from chalicelib.events.event_view import SEVERITIES
 from chalicelib.events.names import MAX_NAME_CHARS
-from chalicelib.events.shown import SEVERITIES
 from chalicelib.events.starts import MAX_AGE_MS, MAX_COMMAND_CHARS, MAX_HEARTBEAT_S, MAX_HOST_CHARS, MIN_HEARTBEAT_S
 from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.runlog.attempts import MAX_ATTEMPTS

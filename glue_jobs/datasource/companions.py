@@ -16,7 +16,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
-from chalicelib.events.companion import Companion, Noted, unpacked
+from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_sidecar
 from chalicelib.ports import ObjectStore, Run
 from glue_jobs.datasource.log import Chain, Piece
 from glue_jobs.datasource.objects import companion_key
@@ -31,7 +31,7 @@ class Placed(NamedTuple):
 
     start: int
     end: int
-    noted: Noted
+    noted: SidecarEntry
 
 
 class Companions:
@@ -94,7 +94,7 @@ class Companions:
                     yield from self._placed(number, companion)
             index, width = index + width, min(2 * width, _AT_ONCE)
 
-    def _placed(self, number: int, companion: Companion) -> Iterator[Placed]:
+    def _placed(self, number: int, companion: Sidecar) -> Iterator[Placed]:
         start = self._known_start(number)
         missing = 0 if start is None else companion.byte - start
         return (Placed(noted.byte - missing, noted.end_byte - missing, noted) for noted in companion.events)
@@ -113,17 +113,17 @@ class Companions:
     def _known_start(self, number: int) -> int | None:
         return next((each.starts[number - each.first] for each in self._chains if 0 <= number - each.first < len(each.sizes)), None)
 
-    def _several(self, numbers: Sequence[int]) -> Iterator[Companion | None]:
+    def _several(self, numbers: Sequence[int]) -> Iterator[Sidecar | None]:
         if len(numbers) == 1:
             yield self._companion(numbers[0])
             return
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             yield from threads.map(self._companion, numbers)
 
-    def _fetched(self, number: int) -> Companion | None:
+    def _fetched(self, number: int) -> Sidecar | None:
         key = companion_key(self._base, number)
         try:
-            found = unpacked(self._store.get(key).body)
+            found = decode_sidecar(self._store.get(key).body)
         except ObjectNotFoundError:
             self._problems.report(self._run, GONE, key, "what is known of a segment's events is gone")
             return None

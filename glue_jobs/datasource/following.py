@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from chalicelib.catalog.runs import outcome_of_end
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError
-from chalicelib.events.companion import UNDER_WAY_MS
+from chalicelib.events.sidecar import APPEND_TIMEOUT_MS
 from chalicelib.ports import LOST, UNKNOWN, ObjectStore, RunEnd, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.layout import Layout
@@ -254,7 +254,7 @@ class Follower:
         segment of the last minute without one; of a run without any companion, nothing but what the last segment says."""
         if not run.companions and not last.events:
             return None
-        since_s = self._now_s() - UNDER_WAY_MS // 1000
+        since_s = self._now_s() - APPEND_TIMEOUT_MS // 1000
         stretch = run.stretches[-1]
         first = max(stretch.first, before.next if before else 0)
         for number in range(first, run.end):

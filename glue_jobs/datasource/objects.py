@@ -46,7 +46,7 @@ class Stretch:
 @dataclass(slots=True)
 class RunObjects:
     """A run's objects. ``base``: what their keys begin with. ``stretches`` in order; more than one: numbers are missing between them.
-    ``companions``: the numbers of those segments beside which there is one (``chalicelib.events.companion``), ascending."""
+    ``companions``: the numbers of those segments beside which there is one (``chalicelib.events.sidecar``), ascending."""
 
     run: Run
     base: str

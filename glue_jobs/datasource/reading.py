@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-from chalicelib.events.companion import Noted
+from chalicelib.events.sidecar import SidecarEntry
 from chalicelib.lines.errors import level_of_event
 from chalicelib.lines.events import LineEvent, events
 from chalicelib.lines.formats import LogFormat
@@ -104,11 +104,11 @@ def _with_stated(
     yield from events(ahead.until(None), format, clock)
 
 
-def _stating(format: LogFormat, clock: TimestampParser) -> Callable[[Noted, list[bytes]], LineEvent]:
+def _stating(format: LogFormat, clock: TimestampParser) -> Callable[[SidecarEntry, list[bytes]], LineEvent]:
     """Makes events of those that came as such: what their text says, and over it what their sender states."""
     read = format.reader(clock)
 
-    def state(noted: Noted, raw: list[bytes]) -> LineEvent:
+    def state(noted: SidecarEntry, raw: list[bytes]) -> LineEvent:
         first = decode_line(raw[0])
         parsed = read(first) or ParsedLine(None, None, None, first)
         whole = b"\n".join(raw)

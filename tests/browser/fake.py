@@ -18,8 +18,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from pydantic import JsonValue
 
 from chalicelib.events.event import Loggable
-from chalicelib.events.lifting import format_of, lifted
-from chalicelib.events.shown import ShownEvent
+from chalicelib.events.event_view import EventView
+from chalicelib.events.line_parsing import detect_log_format, parse_lines
 from chalicelib.ports import Run
 from tests.functional.gateway import call
 
@@ -86,7 +86,7 @@ class FakeRun:
     ) -> None:
         """An event: its lines are lines of the log."""
         lines = message.split("\n")
-        event = ShownEvent(
+        event = EventView(
             id=len(self.events),
             writer="w",
             line=self.total,
@@ -470,8 +470,8 @@ def _found_events(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
         found = [event for event in (run.of_step(query["step"]) if "step" in query else run.events) if event["line"] >= first]
     else:
         lines = [line.encode() for line in run.slice(first, min(run.total, first + limit + 1))]
-        format_ = format_of(b"\n".join(line.encode() for line in run.slice(0, min(run.total, 100))))
-        found = [event.document() for event in lifted(enumerate(lines, first), format_, final=True)]
+        format_ = detect_log_format(b"\n".join(line.encode() for line in run.slice(0, min(run.total, 100))))
+        found = [event.document() for event in parse_lines(enumerate(lines, first), format_, final=True)]
     after = str(found[limit]["line"]) if limit < len(found) else None
     names = ("line", "lines", "severity", "hasData")
     events = [{name: event[name] for name in names} if query.get("outline") == "true" else event for event in found[:limit]]

@@ -11,9 +11,9 @@ from chalicelib.aws.database import DynamoDbDatabase, Schema
 from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.items import DynamoDbRunItems
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
-from chalicelib.events.companion import Companion, Noted
 from chalicelib.events.index import EVENTS, EventIndex
-from chalicelib.events.parts import parts_of
+from chalicelib.events.sidecar import Sidecar, SidecarEntry
+from chalicelib.events.step_segments import step_segments_of
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.ports import Run, SegmentEntry
@@ -23,12 +23,12 @@ from tests.world import START_MS
 RUN = Run("a/b c#", "run~1")
 
 
-def companion(sequence: int, *events: Noted, writer: str = "w") -> Companion:
-    return Companion(sequence, sequence * 100, sequence * 1000, 100, 1000, writer, "house", START_MS, events)
+def companion(sequence: int, *events: SidecarEntry, writer: str = "w") -> Sidecar:
+    return Sidecar(sequence, sequence * 100, sequence * 1000, 100, 1000, writer, "house", START_MS, events)
 
 
-def noted(sequence: int, at: int, step: str | None = None, id: int | None = None) -> Noted:
-    return Noted(sequence * 100 + at, sequence * 1000 + at * 10, 1, 9, START_MS + at, id=id, step=step, error=at == 1)
+def noted(sequence: int, at: int, step: str | None = None, id: int | None = None) -> SidecarEntry:
+    return SidecarEntry(sequence * 100 + at, sequence * 1000 + at * 10, 1, 9, START_MS + at, id=id, step=step, error=at == 1)
 
 
 COMPANIONS = [
@@ -53,11 +53,11 @@ def test_parts_come_back_in_order_whatever_the_order_of_their_writes(index: Even
     index.put(RUN, COMPANIONS[2:])
     index.put(RUN, COMPANIONS[:2])
     index.put(RUN, COMPANIONS)
-    expected = [part for each in COMPANIONS for part in parts_of(each)]
-    assert list(index.parts(RUN, "a")) == [part for part in expected if part.step == "a"]
-    assert list(index.parts(RUN, "a", 1)) == [part for part in expected if part.step == "a" and part.sequence >= 1]
-    assert list(index.parts(RUN, "b")) == [] and list(index.parts(Run("a/b c", "run~1"), "a")) == []
-    assert sorted(index.parts(RUN), key=lambda part: (part.sequence, part.step)) == sorted(
+    expected = [part for each in COMPANIONS for part in step_segments_of(each)]
+    assert list(index.step_segments(RUN, "a")) == [part for part in expected if part.step == "a"]
+    assert list(index.step_segments(RUN, "a", 1)) == [part for part in expected if part.step == "a" and part.sequence >= 1]
+    assert list(index.step_segments(RUN, "b")) == [] and list(index.step_segments(Run("a/b c", "run~1"), "a")) == []
+    assert sorted(index.step_segments(RUN), key=lambda part: (part.sequence, part.step)) == sorted(
         expected, key=lambda part: (part.sequence, part.step)
     )
     assert (index.indexed(RUN, 0), index.indexed(RUN, 2)) == ({0, 1, 2, 11}, {2, 11})
@@ -73,11 +73,11 @@ def test_visible_ids_are_merged(index: EventIndex) -> None:
 
 
 def test_what_is_told_moves_forward_only(index: EventIndex) -> None:
-    index.tell(RUN, "b/ä#", {"name": "two", "version": 2}, 2)
-    index.tell(RUN, "b/ä#", {"name": "one", "version": 1}, 1)
-    assert index.told(RUN) == {"b/ä#": {"name": "two", "version": 2}}
-    index.tell(RUN, "b/ä#", {"name": None, "version": 3}, 3)
-    assert index.told(RUN)["b/ä#"]["name"] is None
+    index.put_step_update(RUN, "b/ä#", {"name": "two", "version": 2}, 2)
+    index.put_step_update(RUN, "b/ä#", {"name": "one", "version": 1}, 1)
+    assert index.step_updates(RUN) == {"b/ä#": {"name": "two", "version": 2}}
+    index.put_step_update(RUN, "b/ä#", {"name": None, "version": 3}, 3)
+    assert index.step_updates(RUN)["b/ä#"]["name"] is None
 
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
@@ -89,7 +89,7 @@ def test_rows_of_segments_are_found_as_if_they_were_alone(endpoint_url: str, dyn
     entry = SegmentEntry(0, "data", 1, 0, 0, 100, 1000, "s", 0, "d", START_MS, events=3)
     segments.put(RUN, [entry])
     events.put(RUN, COMPANIONS)
-    events.tell(RUN, "a", {"version": 1}, 1)
+    events.put_step_update(RUN, "a", {"version": 1}, 1)
     assert segments.last(RUN) == entry and segments.at_line(RUN, 10**15) == entry
     assert segments.rows_from(RUN, 0, 0, 100) == [entry]
     items = DynamoDbRunItems(Table(client, create_table(client, "RunsTable")), Table(client, name))

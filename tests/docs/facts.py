@@ -86,7 +86,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/events.md": {
         "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",
-        "if none of the {} before it has": "chalicelib.events.times:LOOK_BACK_LINES",
+        "if none of the {} before it has": "chalicelib.events.event_times:LOOK_BACK_LINES",
         "a log that was stored {} late": "chalicelib.runlog.delays:MAX_LATER_MS",
     },
     "docs/failure-modes.md": {
@@ -121,11 +121,11 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/forwarding.md": {
         "slow or unavailable for {} would": EXAMPLE,
-        "is honored up to {}.": "chalicelib.events.forwarding:Patience.longest_asked_s",
+        "is honored up to {}.": "chalicelib.events.forwarding:RetryPolicy.max_retry_after_s",
         "would hold a function for {} at a time": LAMBDA,
-        "that doubles up to {};": "chalicelib.events.forwarding:Patience.longest_pause_s",
+        "that doubles up to {};": "chalicelib.events.forwarding:RetryPolicy.max_pause_s",
         "older than CloudWatch's {}": CLOUDWATCH,
-        "is sent up to {}, with": "chalicelib.events.forwarding:Patience.attempts",
+        "is sent up to {}, with": "chalicelib.events.forwarding:RetryPolicy.attempts",
         "prints the first {} with": "local.forward:_TOLD",
         "OpenSearch | {}, {} events (Elastic advises {} to {}; small instances of Amazon OpenSearch Service take {}) | {} |": (
             "chalicelib.events.targets.elasticsearch:ElasticsearchTarget.limits.bytes",
@@ -206,8 +206,11 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "client promises, {} to {}; 0": ("chalicelib.events.starts:MIN_HEARTBEAT_S", "chalicelib.events.starts:MAX_HEARTBEAT_S"),
         "run without `heartbeatS`, after {}. The": "chalicelib.catalog.runs:SILENT_AFTER_MS",
         "A batch has {} events at most": "chalicelib.events.batch:MAX_EVENTS",
-        "events at most; 1 to {} | | `outline`": "chalicelib.events.browse:MAX_LIMIT",
-        "A page reads {} or {} at most": ("chalicelib.events.browse:MAX_READ_BYTES", "chalicelib.events.browse:MAX_TIME_S"),
+        "events at most; 1 to {} | | `outline`": "chalicelib.events.event_browser:MAX_LIMIT",
+        "A page reads {} or {} at most": (
+            "chalicelib.events.event_browser:MAX_READ_BYTES",
+            "chalicelib.events.event_browser:MAX_TIME_S",
+        ),
         "headers. An answer has {} at most": "chalicelib.events.text:ANSWER_BYTES",
         "`limit` ({} at most) bounds": "chalicelib.routes.events:MAX_LISTED",
         "a page of `limit` ({} at most)": "chalicelib.routes.events:MAX_LISTED",
@@ -346,7 +349,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "up to {} per request": "chalicelib.pipelines.files.service:MAX_FINDINGS",
     },
     "docs/pipelines.md": {
-        "delays its run for {} at most": "chalicelib.events.companion:UNDER_WAY_MS",
+        "delays its run for {} at most": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
         "by their start, from {} before": "chalicelib.pipelines.run_scheduler:_MARGIN_MS",
         "A file has at most {}, {} values, {} levels and {} handlers": (
             "chalicelib.pipelines.configuration:MAX_FILE_BYTES",
@@ -412,8 +415,8 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         )
         * 3,
         "a text of over {} to a file": "source: a recommendation",
-        "repeated more than {} later": "chalicelib.events.companion:UNDER_WAY_MS",
-        "run waits, for {} at most": "chalicelib.events.companion:UNDER_WAY_MS",
+        "repeated more than {} later": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
+        "run waits, for {} at most": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
         "one LIST for {} objects": S3,
         "a line over {} |": "glue_jobs.datasource.reading:MAX_LINE_BYTES",
         "planning | a LIST for {} objects below the wanted pipelines, one for {} pipelines": (S3, S3),

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.events.codecs.items import Decoded, Item
 from chalicelib.events.event import NewEvent
-from chalicelib.events.intake import Fate, Intake, Limits, Request, Told
+from chalicelib.events.intake import Intake, IntakeLimits, IntakeRequest, ItemResult, ItemStatus
 from chalicelib.events.routing import Router
 from chalicelib.ports import Run
 from tests.eventing import event_parts
@@ -22,12 +22,12 @@ ITEMS: list[Item] = [
     Decoded(number, NewEvent(message=f"m{number}\nmore", step="s"), {"record": {"runlake": {"fqn": run.fqn, "run_id": run.run_id}}})
     for number, run in enumerate(RUNS * 3)
 ]
-REQUEST = Request({}, "digest", "the name")
+REQUEST = IntakeRequest({}, "digest", "the name")
 
 
-def take(world: World, gate: Callable[[str, Callable[[], Any]], Any] | None = None) -> list[Told]:
+def take(world: World, gate: Callable[[str, Callable[[], Any]], Any] | None = None) -> list[ItemResult]:
     parts = event_parts(world, lambda port: Intercepted(port, gate)) if gate else event_parts(world)
-    return Intake(parts.log, Router.of([]), lambda _: True, lambda: True, Limits(100, 10)).take(ITEMS, REQUEST)
+    return Intake(parts.log, Router.of([]), lambda _: True, lambda: True, IntakeLimits(100, 10)).take(ITEMS, REQUEST)
 
 
 def messages(world: World) -> list[list[str]]:
@@ -54,12 +54,12 @@ def _stopped_at(gate: StopAt) -> bool:
         told = []
     if not gate.fired:
         return False
-    acknowledged = {index for index, each in enumerate(told) if each.fate is Fate.STORED}
+    acknowledged = {index for index, each in enumerate(told) if each.status is ItemStatus.STORED}
     stored = [line for lines in messages(world) for line in lines]
     assert all(f"m{index}" in stored for index in acknowledged), "what was acknowledged is durable"
-    assert all(each.fate in (Fate.STORED, Fate.AWAY) for each in told), "an outage is no refusal"
-    assert {each.fate for each in take(world, gate.successor)} == {Fate.STORED}
+    assert all(each.status in (ItemStatus.STORED, ItemStatus.RETRYABLE) for each in told), "an outage is no refusal"
+    assert {each.status for each in take(world, gate.successor)} == {ItemStatus.STORED}
     gate.land()
     assert messages(world) == EXPECTED
-    assert {each.fate for each in take(world)} == {Fate.STORED} and messages(world) == EXPECTED
+    assert {each.status for each in take(world)} == {ItemStatus.STORED} and messages(world) == EXPECTED
     return True

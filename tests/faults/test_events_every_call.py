@@ -13,7 +13,7 @@ import pytest
 from chalicelib.errors import UnavailableError
 from chalicelib.events.completeness import COMPLETE
 from chalicelib.events.event import NewEvent
-from chalicelib.events.told import ToldStep
+from chalicelib.events.step_updates import StepUpdate
 from tests.eventing import Author, EventParts, event_parts, notify, said, step_log, whole_log
 from tests.faults.interception import CONFLICT, FAULTS, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, World
@@ -66,7 +66,7 @@ def close(scenario: Scenario, parts: EventParts) -> None:
 
 
 def tell(scenario: Scenario, parts: EventParts) -> None:
-    parts.told.tell(RUN, "s", ToldStep(name="told"))
+    parts.step_updates.record(RUN, "s", StepUpdate(name="told"))
 
 
 def close_writer(scenario: Scenario, parts: EventParts) -> None:
@@ -128,7 +128,7 @@ def _check_end(scenario: Scenario) -> None:
     parts.writers.close(RUN, "w", 3)
     parts.finalizer.close(RUN)
     notify(world, parts)
-    assert parts.watch.look(RUN).state == COMPLETE
+    assert parts.watch.check(RUN).state == COMPLETE
     assert [event.message for event in parts.browser.all(RUN)] == [event.message for event in scenario.model]
     assert [(event.id, event.writer) for event in parts.browser.all(RUN)] == [(0, "w"), (1, "w"), (2, "w")]
     _check(world, scenario.model, at_most=scenario.model)

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from chalicelib.events.event import Loggable
+from chalicelib.events.forward_run import EventSource, forward
 from chalicelib.events.forwarding import Forwarder
-from chalicelib.events.relay import EventSource, forward
 from local.forward import ApiSource
 from tests.functional.gateway import call, installed, post
 from tests.unit.test_event_targets import KITS

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from chalicelib.events.codecs import firehose, otlp
-from chalicelib.events.companion import unpacked
 from chalicelib.events.event import NewEvent
+from chalicelib.events.sidecar import decode_sidecar
 from chalicelib.events.weight import weight
 from chalicelib.ports import Run
 from chalicelib.routes.agent_requests import BATCH_SETTINGS
@@ -98,7 +98,7 @@ def test_what_is_just_allowed_is_stored(
     answer = send(url, make("x" * room, records), kind)
     assert answer.status == 200
     assert send(url, make("x" * (room + 1), records), kind).status == 413
-    companions = [unpacked(world.store.get(each.key).body) for each in list_all(world.store, world.layout.events(RUN))]
+    companions = [decode_sidecar(world.store.get(each.key).body) for each in list_all(world.store, world.layout.events(RUN))]
     assert sum(len(each.events) for each in companions) == records
 
 
@@ -115,7 +115,7 @@ def test_the_documented_batch_of_a_collector_with_a_large_resource_is_stored(wor
     page = call("GET", f"/v1/events/{RUN.fqn}/{RUN.run_id}?after={size - 1}").json
     assert [each["message"] for each in page["events"]] == [events[-1].message]
     assert page["events"][0]["data"]["resource"] == K8S
-    sizes = [unpacked(world.store.get(each.key).body).events for each in list_all(world.store, world.layout.events(RUN))]
+    sizes = [decode_sidecar(world.store.get(each.key).body).events for each in list_all(world.store, world.layout.events(RUN))]
     assert sum(map(len, sizes)) == size
 
 

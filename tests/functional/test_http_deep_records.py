@@ -176,4 +176,4 @@ def test_otlp_names_with_lone_surrogates_are_repaired() -> None:
     resource = '{"attributes":[{"key":"runlake.fqn","value":{"stringValue":"a\\ud800"}}]}'
     body = f'{{"resourceLogs":[{{"resource":{resource},"scopeLogs":[{{"logRecords":[{{}}]}}]}}]}}'
     (item,) = otlp.decode_json(body)
-    assert item.about["resource"] == {"runlake.fqn": "a\ufffd"}  # type: ignore[union-attr]
+    assert item.sources["resource"] == {"runlake.fqn": "a\ufffd"}  # type: ignore[union-attr]

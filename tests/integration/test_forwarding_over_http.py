@@ -16,7 +16,7 @@ import pytest
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.http import Urllib3Transport
 from chalicelib.errors import OutcomeUnknownError, TargetUnavailableError
-from chalicelib.events.forwarding import Forwarder, Patience
+from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.targets.document import document
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.transport import Answer
@@ -155,7 +155,7 @@ def test_a_large_run_over_sockets_that_break() -> None:
     faults = ["close", "lost", None, 500, None, "lost", 429, None] * 5
     with Site({"es": bulk}, faults) as site, closing(Urllib3Transport(1, 5)) as transport:
         target = ElasticsearchTarget(transport, f"{site.url}/es", "logs")
-        forwarder = Forwarder(target, LOGGABLE, ManualClock(0), patience=Patience(attempts=6))
+        forwarder = Forwarder(target, LOGGABLE, ManualClock(0), policy=RetryPolicy(attempts=6))
         for each in events_of(20_000):
             forwarder.add(each)
         forwarder.flush()

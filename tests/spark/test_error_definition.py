@@ -16,7 +16,7 @@ import pytest
 from chalicelib.events.codecs import otlp
 from chalicelib.events.codecs.items import Decoded
 from chalicelib.events.event import NewEvent
-from chalicelib.events.shown import Wanted
+from chalicelib.events.event_view import EventFilter
 from chalicelib.lines.levels import is_error
 from chalicelib.pipelines.records import record_maker
 from chalicelib.pipelines.rows import EventPosition
@@ -77,11 +77,11 @@ def test_all_readers_see_the_same_errors(name: str) -> None:
     world.index.put(RUN, [segment])
     assert segment.errors == len(case.errors)
     assert [bucket.errors for bucket in histogram(world.index, RUN, 1).buckets] == [len(case.errors)]
-    outline = parts.browser.page(RUN, Wanted(), is_last_included=True).events
+    outline = parts.browser.page(RUN, EventFilter(), is_last_included=True).events
     assert [event.line for event in outline if is_error(event.severity)] == case.errors
     assert sum(event.lines for event in outline) == segment.lines, "the page marks the last line of a running run too"
     world.end(RUN)
-    assert [event.line for event in parts.browser.page(RUN, Wanted(level="error")).events] == case.errors
+    assert [event.line for event in parts.browser.page(RUN, EventFilter(level="error")).events] == case.errors
     feed = RunEventReader(
         world.parts().reader,
         RUN,

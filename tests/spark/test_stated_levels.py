@@ -10,8 +10,8 @@ from pyspark.sql.datasource import EqualNullSafe, EqualTo, In
 
 from bench.stored_runs import START_MS, Bucket
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError
-from chalicelib.events.companion import packed, unpacked
 from chalicelib.events.event import NewEvent
+from chalicelib.events.sidecar import decode_sidecar, encode_sidecar
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.layout import Layout
 from glue_jobs.datasource.offsets import Offset
@@ -172,9 +172,9 @@ def test_what_is_damaged_or_gone_is_text() -> None:
 def test_lines_of_another_size_than_their_event_are_text() -> None:
     world, key = Pipelines(), Layout("pipeline-logs").companion(RUN, 0)
     world.send(RUN, [NewEvent(message="event", level="ERROR"), NewEvent(message="event", level="ERROR")])
-    companion = unpacked(world.store.get(key).body)
+    companion = decode_sidecar(world.store.get(key).body)
     first, second = companion.events
-    world.store.put(key, packed(replace(companion, events=(replace(first, bytes=4), second))), PutOptions())
+    world.store.put(key, encode_sidecar(replace(companion, events=(replace(first, bytes=4), second))), PutOptions())
     assert [(row["line"], row["level"]) for row in Reading(world.store).rows()] == [(0, None), (1, "ERROR")]
 
 

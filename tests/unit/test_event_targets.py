@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget, stream_name
 from chalicelib.errors import RequestRefusedError, TargetUnavailableError, UnavailableError
 from chalicelib.events.event import Annotation, Event, Loggable
-from chalicelib.events.forwarding import MAX_TOLD, Forwarder, Patience
+from chalicelib.events.forwarding import MAX_LISTED_REJECTIONS, Forwarder, RetryPolicy
 from chalicelib.events.ports import Limits, Refused, Target
 from chalicelib.events.targets.document import document, packed, timestamp_of, uid
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
@@ -261,7 +261,7 @@ def test_pauses_grow_are_drawn_and_honour_what_is_asked() -> None:
 
 def test_a_target_that_stays_away_is_told_and_nothing_is_lost() -> None:
     kit = es([503] * 9)
-    found = forwarder(kit, patience=Patience(attempts=8))
+    found = forwarder(kit, policy=RetryPolicy(attempts=8))
     for each in events_of(5):
         found.add(each)
     with pytest.raises(TargetUnavailableError, match="status=503"):
@@ -274,7 +274,7 @@ def test_a_target_that_stays_away_is_told_and_nothing_is_lost() -> None:
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_no_event_is_given_up_for_wrong_credentials(status: int) -> None:
     kit = es([status] * 3)
-    found = forwarder(kit, patience=Patience(attempts=3))
+    found = forwarder(kit, policy=RetryPolicy(attempts=3))
     found.add(event(0))
     with pytest.raises(UnavailableError, match=f"status={status}"):
         found.flush()
@@ -284,7 +284,7 @@ def test_no_event_is_given_up_for_wrong_credentials(status: int) -> None:
 
 def test_an_event_that_was_not_taken_can_be_added_again() -> None:
     kit = es([503] * 2)
-    found = Forwarder(Small(kit.target, 2), LOGGABLE, kit.clock, patience=Patience(attempts=2), random=Random(1))
+    found = Forwarder(Small(kit.target, 2), LOGGABLE, kit.clock, policy=RetryPolicy(attempts=2), random=Random(1))
     for each in events_of(2):
         found.add(each)
     with pytest.raises(TargetUnavailableError):
@@ -333,7 +333,7 @@ def test_items_that_are_refused_are_told_and_counted() -> None:
     kit = es(vendor=Bulk(lambda found: 400 if found["id"] in (2, 6) else 201))
     found = sent(kit, events_of(8), every=8)
     assert (found.figures.taken, found.figures.refused, found.done) == (6, 2, 8)
-    assert [(each.event.id, each.reason) for each in found.figures.told if each.event] == [
+    assert [(each.event.id, each.reason) for each in found.figures.rejections if each.event] == [
         (2, "status=400 document_parsing_exception: no"),
         (6, "status=400 document_parsing_exception: no"),
     ]
@@ -346,7 +346,7 @@ def test_one_that_spoils_a_request_is_found_and_the_others_arrive_once_and_in_or
     kit = KITS[name](vendor=there)
     found = sent(kit, events_of(100), every=100)
     assert [each.id for each in kit.received()] == [number for number in range(100) if number not in bad]
-    assert [each.event.id for each in found.figures.told if each.event] == list(bad)
+    assert [each.event.id for each in found.figures.rejections if each.event] == list(bad)
     assert there.requests <= 1 + 16 * len(bad)
 
 
@@ -354,13 +354,13 @@ def test_what_does_not_fit_into_any_request_is_told() -> None:
     kit = KITS["logstash"]()
     found = sent(kit, [event(0), event(1, "x" * 5_000_000), event(2)])
     assert [each.id for each in kit.received()] == [0, 2] and found.done == 3
-    assert found.figures.told[0].reason.startswith("too large bytes=5000")
+    assert found.figures.rejections[0].reason.startswith("too large bytes=5000")
 
 
 def test_of_very_many_refused_events_the_count_is_told() -> None:
     kit = es(vendor=Bulk(lambda _: 400))
-    found = sent(kit, events_of(MAX_TOLD + 50), every=1000)
-    assert found.figures.refused == MAX_TOLD + 50 and len(found.figures.told) == MAX_TOLD
+    found = sent(kit, events_of(MAX_LISTED_REJECTIONS + 50), every=1000)
+    assert found.figures.refused == MAX_LISTED_REJECTIONS + 50 and len(found.figures.rejections) == MAX_LISTED_REJECTIONS
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_otlp_what_is_rejected_is_counted_and_not_sent_again() -> None:
     there = Otlp(lambda found: 400 if found["attributes"]["runlake.id"] == 1 else 200)
     found = sent(otlp(vendor=there), events_of(3), every=3)
     assert (found.figures.taken, found.figures.refused, there.requests, found.done) == (2, 1, 1, 3)
-    assert found.figures.told[0].event is None and "too strange" in found.figures.told[0].reason
+    assert found.figures.rejections[0].event is None and "too strange" in found.figures.rejections[0].reason
 
 
 def test_otlp_other_errors_of_the_server_are_final_as_its_specification_says() -> None:

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError, StoreUnavailableError, TargetUnavailableError
 from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent
-from chalicelib.events.forwarding import Forwarder, Patience
+from chalicelib.events.forward_run import BrowserSource, EventBatch, follow, forward
+from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.masking import masked_event
 from chalicelib.events.methods import SinkMethod, teed, to_target
 from chalicelib.events.ports import Limits, Refused
-from chalicelib.events.relay import BrowserSource, Page, follow, forward
 from chalicelib.events.targets.configuration import parsed_target, target_of, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
-from chalicelib.events.tee import Room, Secondary, Tee
+from chalicelib.events.tee import BufferLimits, Secondary, Tee
 from chalicelib.events.writing import LineStream, SinkWriter
 from chalicelib.masking.mask import Edit, mask
 from chalicelib.masking.masker import Masker
@@ -100,7 +100,7 @@ def test_what_lacks_mandatory_data_is_refused() -> None:
 
 def test_close_flushes_tells_how_many_and_may_be_called_twice() -> None:
     sink, told = Listed(), []
-    mine = writer(sink, writer="w", closed=lambda *what: told.append(what))
+    mine = writer(sink, writer="w", on_close=lambda *what: told.append(what))
     for ms in (5, 9, 7):
         mine.write_event(NewEvent(message="x", timestamp=ms))
     mine.close()
@@ -108,14 +108,14 @@ def test_close_flushes_tells_how_many_and_may_be_called_twice() -> None:
     assert told == [("w", 3, 9)] and sink.flushed == 3 and sink.closed == 1
     with pytest.raises(InvalidEventError, match="closed"):
         mine.write_message("late")
-    other = writer(Listed(), writer="v", closed=lambda *what: told.append(what))
+    other = writer(Listed(), writer="v", on_close=lambda *what: told.append(what))
     other.close()
     assert told[1] == ("v", 0, None)
 
 
 def test_a_close_that_fails_is_none_and_can_be_repeated() -> None:
     sink, told = Listed(), []
-    mine = writer(sink, writer="w", closed=lambda *what: told.append(what))
+    mine = writer(sink, writer="w", on_close=lambda *what: told.append(what))
     mine.write_message("x")
     sink.fails = StoreUnavailableError("away")
     with pytest.raises(StoreUnavailableError):
@@ -209,7 +209,7 @@ def test_a_secondary_that_hangs_delays_nothing_and_what_does_not_fit_is_counted(
             super().add(event)
 
     copy = Hanging()
-    secondary = Secondary(copy, Room(events=10))
+    secondary = Secondary(copy, BufferLimits(events=10))
     tee = Tee(primary, [secondary], linger_s=0)
     events = events_of(100)
     tee.add(events[0])
@@ -227,7 +227,7 @@ def test_a_secondary_that_hangs_delays_nothing_and_what_does_not_fit_is_counted(
 
 def test_the_room_of_a_secondary_is_bytes_too() -> None:
     copy = Listed()
-    secondary = Secondary(copy, Room(events=100, bytes=3_000), make_thread=lambda _: None)
+    secondary = Secondary(copy, BufferLimits(events=100, bytes=3_000), make_thread=lambda _: None)
     for number in range(5):
         secondary.offer(Event(id=number, message="x" * 900, timestamp=0, data={}))
     assert secondary.dropped == 3
@@ -238,7 +238,7 @@ def test_the_room_of_a_secondary_is_bytes_too() -> None:
 
 def test_what_a_secondary_did_not_get_rid_of_is_dropped_at_the_close() -> None:
     kit = es([503] * 99)
-    away = Forwarder(kit.target, LOGGABLE, kit.clock, patience=Patience(attempts=2), random=Random(1))
+    away = Forwarder(kit.target, LOGGABLE, kit.clock, policy=RetryPolicy(attempts=2), random=Random(1))
     secondary = Secondary(away, make_thread=lambda _: None)
     for each in events_of(4):
         secondary.offer(each)
@@ -268,7 +268,7 @@ def test_forwarding_goes_on_where_it_was_settled(stop: int) -> None:
     log, source = Log(4_500), BrowserSource(Log(4_500))
     kit = es([None] * (stop - 1) + [503] * 9, vendor=bulk)
     small = _Small(kit.target)
-    first = Forwarder(small, LOGGABLE, kit.clock, patience=Patience(attempts=2), random=Random(1))
+    first = Forwarder(small, LOGGABLE, kit.clock, policy=RetryPolicy(attempts=2), random=Random(1))
     try:
         forward(source, first, None, kept.append)
         assert stop > 9
@@ -332,7 +332,7 @@ def test_of_an_event_that_is_put_off_the_position_stays_in_front() -> None:
 
     bulk, kept = Bulk(reject), list[str]()
     kit = es([None] + [503] * 3, vendor=bulk)
-    first = Forwarder(kit.target, LOGGABLE, kit.clock, patience=Patience(attempts=3), random=Random(1))
+    first = Forwarder(kit.target, LOGGABLE, kit.clock, policy=RetryPolicy(attempts=3), random=Random(1))
     with pytest.raises(TargetUnavailableError):
         forward(BrowserSource(Log(5)), first, None, kept.append)
     assert len(bulk.documents) == 4 and kept == [] and first.done == 0
@@ -521,9 +521,9 @@ def test_position_is_saved_once_all_before_it_is_settled_when_a_forwarder_is_use
     """A first try that failed leaves events in the forwarder. The second one is killed: what was saved must not be ahead of the target."""
 
     class Pages:
-        def pages(self, position: str | None) -> Iterator[Page]:
+        def pages(self, position: str | None) -> Iterator[EventBatch]:
             for at in range(int(position or 0), 12, 4):
-                yield Page(events_of(12)[at : at + 4], str(at + 4))
+                yield EventBatch(events_of(12)[at : at + 4], str(at + 4))
 
         def is_complete(self) -> bool:
             return True
@@ -551,7 +551,7 @@ def test_position_is_saved_once_all_before_it_is_settled_when_a_forwarder_is_use
             """It has no connection."""
 
     target, kept = Target(), list[str]()
-    forwarder = Forwarder(target, LOGGABLE, ManualClock(0), patience=Patience(attempts=2))
+    forwarder = Forwarder(target, LOGGABLE, ManualClock(0), policy=RetryPolicy(attempts=2))
     with pytest.raises(TargetUnavailableError):
         forward(Pages(), forwarder, None, kept.append)
     target.away = False

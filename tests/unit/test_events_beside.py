@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import DamagedLogError, InvalidNameError
-from chalicelib.events.companion import Companion, Noted, packed, unpacked
-from chalicelib.events.told import ToldStep
+from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_sidecar, encode_sidecar
+from chalicelib.events.step_updates import StepUpdate
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
@@ -38,7 +38,7 @@ def ended() -> World:
     author = Author(parts, "w")
     for number in range(3):
         author.say(said(f"{number}", "s"))
-    parts.told.tell(RUN, "s", ToldStep(name="S"))
+    parts.step_updates.record(RUN, "s", StepUpdate(name="S"))
     world.store.put(world.layout.chosen(RUN), b"{}", PutOptions())
     parts.writers.close(RUN, "w", 3)
     world.clock.advance(3600)
@@ -115,12 +115,12 @@ def test_notifications_of_it_are_indexed_and_not_reported() -> None:
     world = ended()
     parts, topic = event_parts(world), InMemoryPublisher()
     world.database.__init__()  # type: ignore[misc]
-    ingester = ingester_of(world, InMemoryRunCatalog(), topic, index_beside=parts.indexing.landed)
+    ingester = ingester_of(world, InMemoryRunCatalog(), topic, index_beside=parts.indexing.index_object)
     for found in list_all(world.store, world.layout.events(RUN)):
         report = ingest_one(ingester, message(s3_record(found.key)))
         assert (list(report.problems), list(report.records)) == ([], [])
     assert topic.messages == []
-    assert parts.index.visible(RUN)["w"].ranges == ((0, 2),) and parts.index.told(RUN)["s"]["name"] == "S"
+    assert parts.index.visible(RUN)["w"].ranges == ((0, 2),) and parts.index.step_updates(RUN)["s"]["name"] == "S"
     gone = ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 9))))
     assert "is gone" in gone.problems[0]
     assert ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 0), "ObjectRemoved:Delete"))).problems == []
@@ -131,7 +131,7 @@ def test_a_damaged_companion_stops_nothing() -> None:
     parts = event_parts(world)
     world.store.put(world.layout.companion(RUN, 1), b"no gzip", PutOptions())
     assert parts.indexing.rebuild(RUN) == 3
-    ingester = ingester_of(world, InMemoryRunCatalog(), InMemoryPublisher(), index_beside=parts.indexing.landed)
+    ingester = ingester_of(world, InMemoryRunCatalog(), InMemoryPublisher(), index_beside=parts.indexing.index_object)
     assert "not a companion" in ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 1)))).problems[0]
 
 
@@ -147,7 +147,7 @@ JSON = st.recursive(
     max_leaves=5,
 )
 NOTED = st.builds(
-    Noted,
+    SidecarEntry,
     *[st.integers(0, 10**12)] * 5,
     id=st.none() | st.integers(0, 10**9),
     step=st.none() | NAMES,
@@ -159,13 +159,13 @@ NOTED = st.builds(
 
 
 @given(st.lists(NOTED, max_size=4))
-def test_a_companion_comes_back(events: list[Noted]) -> None:
-    companion = Companion(3, 1, 2, 4, 5, "ä\nw", "house", 7, tuple(events))
-    found = unpacked(packed(companion))
+def test_a_companion_comes_back(events: list[SidecarEntry]) -> None:
+    companion = Sidecar(3, 1, 2, 4, 5, "ä\nw", "house", 7, tuple(events))
+    found = decode_sidecar(encode_sidecar(companion))
     assert [(each.line, each.id, each.step, each.level, dict(each.data), list(each.annotations)) for each in found.events] == [
         (each.line, each.id, each.step, each.level, dict(each.data), list(each.annotations)) for each in events
     ]
-    assert packed(found) == packed(companion)
-    for damaged in (b"", b"x", packed(companion)[:-9]):
+    assert encode_sidecar(found) == encode_sidecar(companion)
+    for damaged in (b"", b"x", encode_sidecar(companion)[:-9]):
         with pytest.raises(DamagedLogError):
-            unpacked(damaged)
+            decode_sidecar(damaged)

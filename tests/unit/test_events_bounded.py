@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import BatchTooLargeError
-from chalicelib.events import batch, companion, indexing, sinks, step_events, tail
-from chalicelib.events.companion import Companion, outlined, packed, unpacked
+from chalicelib.events import batch, indexing, sidecar, sinks, step_events, tail
 from chalicelib.events.event import Event, NewEvent
-from chalicelib.events.shown import Wanted
+from chalicelib.events.event_view import EventFilter
+from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_outline, decode_sidecar, encode_sidecar
 from chalicelib.events.sinks import BatchSink
 from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views
@@ -68,8 +68,8 @@ def _stored() -> World:
     return world
 
 
-@pytest.mark.parametrize("read", [unpacked, outlined])
-def test_a_large_companion_is_read_an_event_at_a_time(read: Callable[[bytes], Companion]) -> None:
+@pytest.mark.parametrize("read", [decode_sidecar, decode_outline])
+def test_a_large_companion_is_read_an_event_at_a_time(read: Callable[[bytes], Sidecar]) -> None:
     body = body_of(0)
     count = 0
 
@@ -84,22 +84,22 @@ def test_a_large_companion_is_read_an_event_at_a_time(read: Callable[[bytes], Co
 
 
 def test_a_large_companion_says_the_same_each_time() -> None:
-    found = unpacked(body_of(2, 40))
+    found = decode_sidecar(body_of(2, 40))
     assert [each.line for each in found.events] == [each.line for each in found.events] == list(range(80, 120))
     assert all(each.data == {"resource": LONG} for each in found.events)
     assert next(iter(found.events)) in found.events
-    assert unpacked(packed(found)).end_line == found.end_line == 120
+    assert decode_sidecar(encode_sidecar(found)).end_line == found.end_line == 120
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "read",
     [
-        lambda parts: parts.browser.page(RUN, Wanted(), limit=1),
-        lambda parts: parts.browser.page(RUN, Wanted(text="nowhere")),
-        lambda parts: parts.browser.page(RUN, Wanted(step="s", text="nowhere")),
+        lambda parts: parts.browser.page(RUN, EventFilter(), limit=1),
+        lambda parts: parts.browser.page(RUN, EventFilter(text="nowhere")),
+        lambda parts: parts.browser.page(RUN, EventFilter(step="s", text="nowhere")),
         lambda parts: parts.steps.all(RUN),
-        lambda parts: parts.logs.step(RUN, "s"),
+        lambda parts: parts.logs.step_log(RUN, "s"),
         lambda parts: parts.indexing.rebuild(RUN),
         lambda parts: parts.compactor.compact(RUN, World().deadline()),
     ],
@@ -148,14 +148,14 @@ class Ranges:
 
 
 def test_companions_are_read_ahead_by_their_beginnings_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "AHEAD_BYTES", 64)
+    monkeypatch.setattr(indexing, "READ_AHEAD_BYTES", 64)
     world = World()
     stores: list[Ranges] = []
     writing = event_parts(world)
     for number in range(5):
         writing.log.append(RUN, [said(f"m{number}", data={"number": number})])
     parts = event_parts(world, lambda inner: stores.append(Ranges(inner)) or stores[-1])
-    found = parts.indexing.companions(RUN, range(5))
+    found = parts.indexing.read_sidecars(RUN, range(5))
     assert next(found).sequence == 0
     asked = [end for store in stores for key, end in store.asked if "/events/" in key]
     assert asked.count(None) == 1, "one was read whole: the one that was taken"
@@ -167,7 +167,7 @@ def test_companions_that_nobody_takes_are_not_read() -> None:
     stores: list[Ranges] = []
     parts = event_parts(world, lambda inner: stores.append(Ranges(inner)) or stores[-1])
     parts.log.append(RUN, [said("m")])
-    found = parts.indexing.each(RUN, [0] * 64)
+    found = parts.indexing.sidecar_readers(RUN, [0] * 64)
     next(found)
     found.close()  # type: ignore[attr-defined]
     assert sum(len(store.asked) for store in stores) < 64
@@ -179,8 +179,8 @@ def test_what_the_index_lacks_is_bounded_and_the_rest_held_back(monkeypatch: pyt
     parts = event_parts(world)
     for number in range(4):
         parts.log.append(RUN, [said(f"{number}a", "s"), said(f"{number}b", "s")])
-    parts.index.put(RUN, [parts.indexing.companion(RUN, 3)])
-    assert parts.logs.step(RUN, "s").text == "0a\n0b\n" and not parts.logs.step(RUN, "s").complete
+    parts.index.put(RUN, [parts.indexing.read_sidecar(RUN, 3)])
+    assert parts.logs.step_log(RUN, "s").text == "0a\n0b\n" and not parts.logs.step_log(RUN, "s").complete
     assert parts.indexing.rebuild(RUN) == 4
     assert step_log(parts, "s") == "0a\n0b\n1a\n1b\n2a\n2b\n3a\n3b\n"
 
@@ -191,9 +191,9 @@ def test_a_page_of_a_step_is_the_same_however_little_is_held(monkeypatch: pytest
     for number in range(3):
         parts.log.append(RUN, [said(f"{number}-{each}", "s" if each % 2 else "t", data={"n": each}) for each in range(6)])
     parts.indexing.rebuild(RUN)
-    whole = parts.browser.page(RUN, Wanted(step="s")).events
-    monkeypatch.setattr(step_events, "MAX_HELD_BYTES", 0)
-    assert parts.browser.page(RUN, Wanted(step="s")).events == whole and len(whole) == 9
+    whole = parts.browser.page(RUN, EventFilter(step="s")).events
+    monkeypatch.setattr(step_events, "MAX_BATCH_BYTES", 0)
+    assert parts.browser.page(RUN, EventFilter(step="s")).events == whole and len(whole) == 9
 
 
 def test_rows_of_many_events_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,14 +210,14 @@ def test_small_companions_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> No
     world = World()
     event_parts(world).log.append(RUN, [said("m", data={"a": 1})])
     body = world.store.get(world.layout.companion(RUN, 0)).body
-    assert isinstance(unpacked(body).events, tuple)
-    monkeypatch.setattr(companion, "HELD_BYTES", 0)
-    assert tuple(unpacked(body).events) == tuple(outlined_with_data(body))
+    assert isinstance(decode_sidecar(body).events, tuple)
+    monkeypatch.setattr(sidecar, "MAX_PARSED_BYTES", 0)
+    assert tuple(decode_sidecar(body).events) == tuple(outlined_with_data(body))
 
 
-def outlined_with_data(body: bytes) -> Iterator[companion.Noted]:
+def outlined_with_data(body: bytes) -> Iterator[SidecarEntry]:
     for line in gzip.decompress(body).splitlines()[1:]:
-        yield companion.Noted(**json.loads(line))
+        yield SidecarEntry(**json.loads(line))
 
 
 def test_a_batch_of_too_much_data_stores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,16 +20,16 @@ def test_complete_when_sealed_every_writer_closed_and_every_id_visible() -> None
     world = World()
     parts = event_parts(world)
     author = Author(parts, "w")
-    assert parts.watch.look(RUN).state == PENDING
+    assert parts.watch.check(RUN).state == PENDING
     parts.writers.open(RUN, "w")
     author.say(said("a"), said("b"))
     parts.writers.close(RUN, "w", 2, 77)
-    assert parts.watch.look(RUN).state == PENDING
+    assert parts.watch.check(RUN).state == PENDING
     notify(world, parts)
-    found = parts.watch.look(RUN)
+    found = parts.watch.check(RUN)
     assert (found.state, found.sealed) == (PENDING, False)
     parts.finalizer.close(RUN)
-    found = event_parts(world).watch.look(RUN)
+    found = event_parts(world).watch.check(RUN)
     assert (found.state, found.sealed, found.lost) == (COMPLETE, True, [])
     (state,) = found.writers
     assert (state.writer, state.opened, state.closed, state.count, state.visible, state.missing, state.last_timestamp_ms) == (
@@ -44,7 +44,7 @@ def test_a_close_makes_all_visible_without_any_notification() -> None:
     Author(parts, "w").say(said("a"), said("b"))
     parts.writers.close(RUN, "w", 2)
     parts.finalizer.close(RUN)
-    assert parts.watch.look(RUN).state == COMPLETE
+    assert parts.watch.check(RUN).state == COMPLETE
 
 
 def test_lost_names_the_writers_after_the_time_of_grace() -> None:
@@ -57,10 +57,10 @@ def test_lost_names_the_writers_after_the_time_of_grace() -> None:
     parts.writers.close(RUN, "closed-short", 8)
     parts.writers.close(RUN, "well", 2)
     parts.finalizer.close(RUN)
-    found = parts.watch.look(RUN)
+    found = parts.watch.check(RUN)
     assert (found.state, found.lost) == (PENDING, [])
     world.clock.advance(GRACE_MS / 1000 + 1)
-    found = event_parts(world).watch.look(RUN)
+    found = event_parts(world).watch.check(RUN)
     assert (found.state, found.lost) == (LOST, ["closed-short", "killed"])
     by_name = {each.writer: each for each in found.writers}
     assert by_name["closed-short"].missing == [(2, 4), (6, 7)]
@@ -74,10 +74,10 @@ def test_a_closed_writer_is_lost_in_an_open_run_too_and_found_again_when_it_come
     parts.writers.open(RUN, "w")
     parts.writers.close(RUN, "w", 1)
     world.clock.advance(GRACE_MS / 1000 + 1)
-    assert parts.watch.look(RUN).lost == ["w"]
+    assert parts.watch.check(RUN).lost == ["w"]
     author.say(said("late"))
     parts.finalizer.close(RUN)
-    assert parts.watch.look(RUN).state == COMPLETE
+    assert parts.watch.check(RUN).state == COMPLETE
 
 
 def test_waiting_ends_when_it_is_complete_or_the_time_is_over() -> None:
@@ -108,7 +108,7 @@ def test_registering_and_closing_can_be_repeated_but_not_with_another_count() ->
         parts.writers.close(RUN, "a/b c", 3)
     with pytest.raises(ConflictError, match="another count"):
         parts.writers.close(RUN, "a/b c", 4)
-    assert [each.writer for each in parts.watch.look(RUN).writers] == ["a/b c"]
+    assert [each.writer for each in parts.watch.check(RUN).writers] == ["a/b c"]
     for name in ("", "x" * 201, "a\nb", "\ud800"):
         with pytest.raises(InvalidEventError):
             parts.writers.open(RUN, name)
@@ -148,25 +148,25 @@ def test_twenty_writers_some_killed_messages_delayed_and_reordered(round_: int) 
             open_.remove(name)
         if waiting and random.random() < 0.5:
             _deliver(world, waiting.pop(random.randrange(len(waiting))), twice=random.random() < 0.2)
-        assert event_parts(world).watch.look(RUN).state == PENDING
+        assert event_parts(world).watch.check(RUN).state == PENDING
     # The seal alone: nobody has compacted, so that only notifications make lines visible.
     tail = world.parts().writer.tails.find(RUN)
     world.parts().writer.seal(RUN, "closed", tail)
     random.shuffle(waiting)
     while waiting:
-        assert event_parts(world).watch.look(RUN).state == PENDING
+        assert event_parts(world).watch.check(RUN).state == PENDING
         _deliver(world, waiting.pop(), twice=False)
-    found = event_parts(world).watch.look(RUN)
+    found = event_parts(world).watch.check(RUN)
     assert found.state == (PENDING if killed else COMPLETE)
     world.clock.advance(GRACE_MS / 1000 + 1)
-    found = event_parts(world).watch.look(RUN)
+    found = event_parts(world).watch.check(RUN)
     assert (found.state, found.lost) == ((LOST, sorted(killed)) if killed else (COMPLETE, []))
     # Everything begins again, and the catalog was lost with it: not complete before its rows are made anew from S3, and then as it was.
     world.database.__init__()  # type: ignore[misc]
-    assert event_parts(world).watch.look(RUN).state != COMPLETE
+    assert event_parts(world).watch.check(RUN).state != COMPLETE
     event_parts(world).indexing.rebuild(RUN)
     world.clock.advance(GRACE_MS / 1000 + 1)
-    again = event_parts(world).watch.look(RUN)
+    again = event_parts(world).watch.check(RUN)
     assert (again.state, again.lost, [each.missing for each in again.writers]) == (
         found.state, found.lost, [each.missing for each in found.writers],
     )  # fmt: skip
@@ -176,7 +176,7 @@ def _deliver(world: World, key: str, *, twice: bool) -> None:
     parsed = world.layout.parse(key)
     assert parsed
     for _ in range(1 + twice):
-        event_parts(world).indexing.landed(parsed)
+        event_parts(world).indexing.index_object(parsed)
 
 
 @given(st.lists(st.sets(st.integers(0, 60))), st.integers(0, 70))

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from chalicelib.errors import BatchTooLargeError, InvalidBatchError, InvalidEventError, RunClosedError, UnavailableError
-from chalicelib.events.companion import unpacked
 from chalicelib.events.event import Annotation, NewEvent
-from chalicelib.events.shown import Wanted
+from chalicelib.events.event_view import EventFilter
+from chalicelib.events.sidecar import decode_sidecar
 from chalicelib.masking.rules import MaskingRule
 from chalicelib.runlog.batch import Batch
 from tests.eventing import INSTANCE, Author, event_parts, said, step_log, whole_log
@@ -51,7 +51,7 @@ def test_an_event_is_browsed_with_all_that_was_told() -> None:
         annotations=(Annotation(position=6, note=note),),
     )  # fmt: skip
     parts.log.append(RUN, [event], writer="agent")
-    (shown,) = parts.browser.page(RUN, Wanted()).events
+    (shown,) = parts.browser.page(RUN, EventFilter()).events
     assert shown.document() == {
         "id": 7, "writer": "agent", "line": 0, "lines": 2, "timestamp": 5, "level": "warn", "step": "compile",
         "message": "built\nwell", "severity": "WARNING", "hasData": True,
@@ -84,7 +84,7 @@ def test_without_an_id_the_line_is_the_id_and_without_a_time_it_is_now() -> None
     parts.writer.append(RUN, Batch.from_text("plain\n"))
     answer = parts.log.append(RUN, [said("a\nb"), said("c")])
     assert (answer.accepted, answer.first_line, answer.repeated) == (2, 1, False)
-    shown = parts.browser.page(RUN, Wanted(), after=1).events
+    shown = parts.browser.page(RUN, EventFilter(), after=1).events
     assert [(each.id, each.timestamp) for each in shown] == [(1, world.clock.now_ms()), (3, world.clock.now_ms())]
 
 
@@ -133,7 +133,7 @@ def test_good_items_are_stored_and_bad_ones_told() -> None:
         writer="w",
     )
     assert (answer.accepted, [each.index for each in answer.refused]) == (2, [1, 2, 3, 4, 5, 6])
-    shown = parts.browser.page(RUN, Wanted()).events
+    shown = parts.browser.page(RUN, EventFilter()).events
     assert [(each.message, each.step) for each in shown] == [("a", None), ("h", "s")]
     with pytest.raises(InvalidEventError):
         parts.log.append(RUN, [said("b", data={"loggableId": "another"})])
@@ -167,9 +167,9 @@ def test_secrets_are_masked_in_message_data_and_annotations_before_anything_is_s
     )  # fmt: skip
     parts.log.append(RUN, [event, said("behind")])
     everything = b"".join(world.store.get(key).body for key in (world.layout.segment(RUN, 0),))
-    companion = unpacked(world.store.get(world.layout.companion(RUN, 0)).body)
+    companion = decode_sidecar(world.store.get(world.layout.companion(RUN, 0)).body)
     assert SECRET.encode() not in everything and SECRET not in repr(companion) and "1234567890" not in repr(companion)
-    first, second = parts.browser.page(RUN, Wanted()).events
+    first, second = parts.browser.page(RUN, EventFilter()).events
     marker = "***configured-value***"
     assert first.message == f"é {marker} then {marker}\nnext" and second.message == "behind"
     assert first.data["deep"] == [{"x": f"a {marker}"}]
@@ -183,7 +183,11 @@ def test_a_secret_that_is_cut_into_events_is_masked() -> None:
     parts = event_parts(World(), rules=RULES)
     key = ["-----BEGIN RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEA", "-----END RSA PRIVATE KEY-----"]
     parts.log.append(RUN, [said(line) for line in ["before", *key, "behind"]])
-    assert [each.message for each in parts.browser.page(RUN, Wanted()).events] == ["before", *["***private-key***"] * 3, "behind"]
+    assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == [
+        "before",
+        *["***private-key***"] * 3,
+        "behind",
+    ]
 
 
 def test_a_retry_under_other_rules_finds_its_segment_and_describes_what_was_stored() -> None:
@@ -194,7 +198,7 @@ def test_a_retry_under_other_rules_finds_its_segment_and_describes_what_was_stor
     lax.log.append(RUN, events, position=position)
     world.store.delete(world.layout.companion(RUN, 0))
     assert strict.log.append(RUN, events, position=position).repeated
-    assert [each.message for each in lax.browser.page(RUN, Wanted()).events] == [f"{SECRET} a", "b\nc"]
+    assert [each.message for each in lax.browser.page(RUN, EventFilter()).events] == [f"{SECRET} a", "b\nc"]
 
 
 def test_retry_under_other_rules_describes_the_stored_bytes_when_only_the_text_was_stored() -> None:
@@ -220,9 +224,9 @@ def test_a_companion_that_is_missing_is_written_by_the_retry() -> None:
     parts.log.append(RUN, [said("a\nb", step="s")], position=position)
     world.store.delete(world.layout.companion(RUN, 0))
     world.clock.advance(61)
-    assert [each.message for each in parts.browser.page(RUN, Wanted()).events] == ["a"]  # plain lines; the last may go on
+    assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == ["a"]  # plain lines; the last may go on
     parts.log.append(RUN, [said("a\nb", step="s")], position=position)
-    assert [each.message for each in parts.browser.page(RUN, Wanted()).events] == ["a\nb"]
+    assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == ["a\nb"]
 
 
 def test_plain_lines_are_lifted_between_events() -> None:
@@ -233,22 +237,22 @@ def test_plain_lines_are_lifted_between_events() -> None:
     parts.log.append(RUN, [said("an event", step="s")])
     parts.writer.append(RUN, Batch.from_text("2026-11-21 03:12:46,000 INFO orders: yes\n"))
     parts.finalizer.close(RUN)
-    shown = parts.browser.page(RUN, Wanted()).events
+    shown = parts.browser.page(RUN, EventFilter()).events
     assert [(each.id, each.writer, each.lines, each.level, each.step) for each in shown] == [
         (0, "", 4, "ERROR", None), (4, "", 1, None, "s"), (5, "", 1, "INFO", None),
     ]  # fmt: skip
     assert shown[0].timestamp == 1795230765123
-    assert [each.message for each in parts.browser.page(RUN, Wanted(level="error")).events] == [plain[:-1]]
+    assert [each.message for each in parts.browser.page(RUN, EventFilter(level="error")).events] == [plain[:-1]]
 
 
 def test_filters_and_cursor() -> None:
     parts = event_parts(World())
     parts.log.append(RUN, [said(f"m{n}\n.", step="ab"[n % 2], level="INFO", timestamp=n) for n in range(20)])
-    page = parts.browser.page(RUN, Wanted(step="a"), limit=3)
+    page = parts.browser.page(RUN, EventFilter(step="a"), limit=3)
     assert [each.message for each in page.events] == ["m0\n.", "m2\n.", "m4\n."] and page.after == 10
-    rest = parts.browser.page(RUN, Wanted(step="a"), after=page.after or 0)
+    rest = parts.browser.page(RUN, EventFilter(step="a"), after=page.after or 0)
     assert (len(rest.events), rest.after) == (7, None)
-    assert [each.id for each in parts.browser.page(RUN, Wanted(from_ms=5, to_ms=7)).events] == [10, 12]
-    assert next(each.message for each in parts.browser.page(RUN, Wanted(text="m1")).events) == "m1\n."
-    assert [each.message for each in parts.browser.page(RUN, Wanted(), after=1, limit=1).events] == ["m1\n."]
-    assert parts.browser.page(RUN, Wanted(level="debug")).events == []
+    assert [each.id for each in parts.browser.page(RUN, EventFilter(from_ms=5, to_ms=7)).events] == [10, 12]
+    assert next(each.message for each in parts.browser.page(RUN, EventFilter(text="m1")).events) == "m1\n."
+    assert [each.message for each in parts.browser.page(RUN, EventFilter(), after=1, limit=1).events] == ["m1\n."]
+    assert parts.browser.page(RUN, EventFilter(level="debug")).events == []

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError, UnavailableError
 from chalicelib.events import registry as registry_module
-from chalicelib.events.configuration import EventsConfiguration, configured, hidden
+from chalicelib.events.configuration import EventsConfiguration, parse_configuration, redact
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.ports import EventWriter, LogBrowser
 from chalicelib.events.registry import Context, Registry, RunLogParts
@@ -110,7 +110,7 @@ def test_close_is_told_once_and_nothing_is_written_behind_it(house: House) -> No
     with pytest.raises(InvalidEventError, match="closed"):
         writer.write_message("y")
     if house.configuration.method == "runlog":
-        (state,) = event_parts(house.world).watch.look(RUN).writers
+        (state,) = event_parts(house.world).watch.check(RUN).writers
         assert (state.opened, state.count, state.last_timestamp_ms) == (True, 1, house.world.clock.now_ms())
 
 
@@ -237,21 +237,21 @@ def test_others_are_found_by_their_entry_points(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(registry_module, "entry_points", points)
     monkeypatch.setattr(EntryPoint, "load", lambda _: Elsewhere)
     house = House("runlog", tmp_path)
-    house.configuration = configured("browser: elsewhere\nbrowsers: {elsewhere: {url: x}}")
+    house.configuration = parse_configuration("browser: elsewhere\nbrowsers: {elsewhere: {url: x}}")
     registry = house.build()
     browser: Any = registry.open_browser(LOGGABLE)
     assert browser.options == {"url": "x"}
-    assert registry.shown()["installed"] == {
+    assert registry.describe()["installed"] == {
         "methods": ["elsewhere", "files", "runlog"],
         "browsers": ["elsewhere", "files", "runlog"],
     }
 
 
 def test_configuration_by_environment_and_yaml_is_validated() -> None:
-    found = configured("method: files\nmethods:\n  files: {directory: /x}\n", None, "runlog")
+    found = parse_configuration("method: files\nmethods:\n  files: {directory: /x}\n", None, "runlog")
     assert (found.method, found.browser, found.methods) == ("files", "runlog", {"files": {"directory": "/x"}})
-    assert configured('{"method": "files"}', "runlog").method == "runlog"
-    assert configured("") == EventsConfiguration()
+    assert parse_configuration('{"method": "files"}', "runlog").method == "runlog"
+    assert parse_configuration("") == EventsConfiguration()
     for document in (
         "- a",
         "{",
@@ -263,7 +263,7 @@ def test_configuration_by_environment_and_yaml_is_validated() -> None:
         "!!python/object:os.system {}",
     ):
         with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_EVENTS"):
-            configured(document)
+            parse_configuration(document)
 
 
 def test_what_is_not_installed_cannot_be_chosen(tmp_path: Path) -> None:
@@ -281,10 +281,10 @@ def test_secrets_of_a_configuration_are_hidden() -> None:
         "url": "https://user:hunter2@host:9200/x", "api_key": "hunter2", "nested": [{"Password": "hunter2", "plain": "x"}],
         "tokens": ["hunter2"], "auth": {"client_secret": 5}, "apiKey": "hunter2", "on": True,
     }  # fmt: skip
-    found = configured(json.dumps({"methods": {"m": document}, "outputs": [document], "rules": [document]})).shown()
+    found = parse_configuration(json.dumps({"methods": {"m": document}, "outputs": [document], "rules": [document]})).redacted()
     assert "hunter2" not in json.dumps(found)
     assert found["methods"]["m"]["url"] == "https://***@host:9200/x" and found["methods"]["m"]["nested"][0]["plain"] == "x"
-    assert hidden({"client_secret": 5}) == {"client_secret": "***"}
+    assert redact({"client_secret": 5}) == {"client_secret": "***"}
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_secrets_of_a_configuration_are_hidden() -> None:
     ],
 )
 def test_parameters_and_unusual_headers_are_hidden(given: Any, expected: Any) -> None:
-    assert hidden(given) == expected
+    assert redact(given) == expected
 
 
 def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:

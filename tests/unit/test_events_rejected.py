@@ -66,7 +66,7 @@ def test_invalid_event_is_rejected_on_entry(house: House, name: str) -> None:
     if house.configuration.method == "runlog":
         parts = event_parts(house.world)
         notify(house.world, parts)
-        (state,) = parts.watch.look(RUN).writers
+        (state,) = parts.watch.check(RUN).writers
         assert (state.count, list(state.missing)) == (3, [])
 
 

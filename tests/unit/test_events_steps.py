@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.catalog.segments import run_key as segments_key
-from chalicelib.events import spans
+from chalicelib.events import byte_ranges
+from chalicelib.events.byte_ranges import ByteRange
 from chalicelib.events.event import NewEvent
+from chalicelib.events.event_view import EventFilter
 from chalicelib.events.index import run_key
-from chalicelib.events.shown import Wanted
-from chalicelib.events.spans import Span
 from chalicelib.events.step_log import MAX_READS
-from chalicelib.events.told import ToldStep
+from chalicelib.events.step_updates import StepUpdate
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from tests.eventing import Author, EventParts, event_parts, notify, said, step_log, whole_log
@@ -67,10 +67,10 @@ def test_step_log_equals_the_overall_log_filtered(
 
 def _notify_some(world: World, parts: EventParts, each: int) -> None:
     """Some notifications, the last ones first."""
-    for number in list(parts.indexing.numbers(RUN, 0))[:: -1 - each]:
+    for number in list(parts.indexing.list_sequences(RUN, 0))[:: -1 - each]:
         parsed = world.layout.parse(world.layout.companion(RUN, number))
         assert parsed
-        parts.indexing.landed(parsed)
+        parts.indexing.index_object(parsed)
 
 
 def _events_of(parts: EventParts, step: str) -> list[str]:
@@ -78,7 +78,7 @@ def _events_of(parts: EventParts, step: str) -> list[str]:
     found: list[str] = []
     after: int | None = 0
     while after is not None:
-        page = parts.browser.page(RUN, Wanted(step=step), after, 2)
+        page = parts.browser.page(RUN, EventFilter(step=step), after, 2)
         found += [event.message for event in page.events]
         after = page.after
     return found
@@ -105,11 +105,11 @@ def test_a_position_stays_true_while_the_log_grows() -> None:
             parts.compactor.compact(RUN, world.deadline())
         if number % 5 == 2:
             notify(world, parts)
-        answer = event_parts(world).logs.step(RUN, "s", start, max_lines=4)
+        answer = event_parts(world).logs.step_log(RUN, "s", start, max_lines=4)
         text, start = text + answer.text, answer.next
         assert not answer.complete
     parts.finalizer.close(RUN)
-    while not (answer := parts.logs.step(RUN, "s", start, max_lines=4)).complete:
+    while not (answer := parts.logs.step_log(RUN, "s", start, max_lines=4)).complete:
         text, start = text + answer.text, answer.next
     text += answer.text
     assert text == "".join(f"one {number}\ntwo {number}\n\n" for number in range(30))
@@ -128,7 +128,7 @@ def test_an_append_that_is_under_way_holds_back_what_follows() -> None:
     parts.log.append(RUN, [said("third", "s")])
     notify(world, parts)
     assert step_log(parts, "s") == "first\n"
-    assert [event.message for event in parts.browser.page(RUN, Wanted()).events] == ["first"]
+    assert [event.message for event in parts.browser.page(RUN, EventFilter()).events] == ["first"]
     world.clock.advance(61)  # it has broken off
     assert step_log(event_parts(world), "s") == "first\nthird\n"
     assert body
@@ -150,8 +150,8 @@ def test_a_compaction_while_an_append_is_under_way_hides_nothing(closed: bool) -
     parts.log.append(RUN, [said("third", "s")])
     parts.finalizer.close(RUN) if closed else parts.compactor.compact(RUN, world.deadline())
     assert step_log(parts, "s") == "first\n"
-    assert [event.message for event in parts.browser.page(RUN, Wanted()).events][:1] == ["first"]
-    assert not parts.logs.step(RUN, "s").complete
+    assert [event.message for event in parts.browser.page(RUN, EventFilter()).events][:1] == ["first"]
+    assert not parts.logs.step_log(RUN, "s").complete
     world.store.put(key, body, PutOptions())
     assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
     world.clock.advance(22 * 60)
@@ -167,7 +167,7 @@ def test_the_index_is_rebuilt_from_s3_alone() -> None:
     author = Author(parts, "w")
     for number in range(6):
         author.say(said(f"{number}", "a"), said("x", "b"))
-    parts.told.tell(RUN, "a", ToldStep(name="Compile", startedMs=3))
+    parts.step_updates.record(RUN, "a", StepUpdate(name="Compile", startedMs=3))
     parts.finalizer.close(RUN)
     before = {row["at"]: row for row in world.database.rows("events")}
     world.database.__init__()  # type: ignore[misc]
@@ -191,7 +191,7 @@ def test_notifications_twice_and_in_any_order_are_the_same() -> None:
     Random(seed).shuffle(numbers)
     world.database.__init__()  # type: ignore[misc]
     for number in numbers:
-        parts.indexing.landed(world.layout.parse(world.layout.companion(RUN, number)))  # type: ignore[arg-type]
+        parts.indexing.index_object(world.layout.parse(world.layout.companion(RUN, number)))  # type: ignore[arg-type]
     assert {row["at"]: row | {"version": 0} for row in world.database.rows("events")} == expected
     assert parts.index.visible(RUN)["w"].ranges == ((0, 26),)
 
@@ -203,11 +203,11 @@ def test_steps_in_order_of_start_with_what_was_told() -> None:
         said("x", "late", timestamp=START_MS + 50), said("ERROR: no", "early", timestamp=START_MS + 10),
         said("y", "late", timestamp=START_MS + 90, level="fatal"),
     ])  # fmt: skip
-    parts.told.tell(
-        RUN, "early", ToldStep(name="Early one", parent="root", startedMs=START_MS + 5, endedMs=START_MS + 25, status="failed")
+    parts.step_updates.record(
+        RUN, "early", StepUpdate(name="Early one", parent="root", startedMs=START_MS + 5, endedMs=START_MS + 25, status="failed")
     )
-    parts.told.tell(RUN, "early", ToldStep(status="succeeded"))
-    parts.told.tell(RUN, "root", ToldStep(startedMs=START_MS))
+    parts.step_updates.record(RUN, "early", StepUpdate(status="succeeded"))
+    parts.step_updates.record(RUN, "root", StepUpdate(startedMs=START_MS))
     found = parts.steps.all(RUN)
     assert [(each.step, each.name, each.parent, each.status, each.errors, each.duration_ms, each.first_line) for each in found] == [
         ("root", "root", None, "running", 0, None, None),
@@ -233,7 +233,7 @@ def test_a_step_costs_what_it_has_not_what_the_run_has() -> None:
     fresh = event_parts(world)
     world.store.calls.clear()
     world.database.calls.clear()
-    answer = fresh.logs.step(RUN, "step-50")
+    answer = fresh.logs.step_log(RUN, "step-50")
     assert (len(answer.text), answer.complete) == (20_200, True)
     assert (dict(world.store.calls), dict(world.database.calls)) == ({"get": 1}, {"query": 1})
 
@@ -253,7 +253,7 @@ def test_a_strewn_step_is_read_in_bounded_requests_and_bytes() -> None:
     parts.finalizer.close(RUN)
     world.clock.advance(3600)
     world.store.calls.clear()
-    first = parts.logs.step(RUN, "s")
+    first = parts.logs.step_log(RUN, "s")
     assert world.store.calls["get"] <= MAX_READS + 1 and first.text and not first.complete
     assert step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(200))
 
@@ -289,12 +289,14 @@ def test_the_keys_of_rows_are_those_of_segments() -> None:
 def test_reads_cover_all_spans_and_not_much_more(drawn: list[tuple[int, int]]) -> None:
     found, at = [], 0
     for gap, size in drawn:
-        found.append(Span(at + gap, size, at, 1))
+        found.append(ByteRange(at + gap, size, at, 1))
         at += gap + size
-    found = spans.joined(found)
-    ranges = spans.reads(found)
+    found = byte_ranges.merge_adjacent(found)
+    ranges = byte_ranges.plan_reads(found)
     assert all(any(start <= each.byte and each.end_byte <= end for start, end in ranges) for each in found)
     assert ranges == sorted(ranges) and len(ranges) <= len(found)
     wanted = sum(each.bytes for each in found)
-    assert sum(end - start for start, end in ranges) <= wanted * spans.MOST_READ + spans.ALWAYS_MERGED_BYTES * len(found)
-    assert spans.unpacked(spans.packed(found)) == tuple(found)
+    assert sum(end - start for start, end in ranges) <= wanted * byte_ranges.MAX_READ_RATIO + byte_ranges.MERGE_GAP_BYTES * len(
+        found
+    )
+    assert byte_ranges.decode_ranges(byte_ranges.encode_ranges(found)) == tuple(found)

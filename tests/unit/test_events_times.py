@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import UnavailableError
-from chalicelib.events.browse import EventBrowser
-from chalicelib.events.shown import Wanted
-from chalicelib.events.times import LOOK_BACK_LINES
+from chalicelib.events.event_browser import EventBrowser
+from chalicelib.events.event_times import LOOK_BACK_LINES
+from chalicelib.events.event_view import EventFilter
 from chalicelib.runlog.batch import Batch
 from tests.eventing import EventParts, event_parts, said
 from tests.faults.interception import Intercepted
@@ -30,7 +30,7 @@ def append(parts: EventParts, text: str) -> None:
     parts.writer.append(RUN, Batch.from_text(text))
 
 
-def lines_of(browser: EventBrowser, wanted: Wanted, limit: int = 100) -> list[int]:
+def lines_of(browser: EventBrowser, wanted: EventFilter, limit: int = 100) -> list[int]:
     """First lines of the wanted events, by pages of so many."""
     found: list[int] = []
     after: int | None = 0
@@ -92,9 +92,9 @@ def test_from_and_to_take_events_without_a_time_by_the_time_before_them_on_pages
     parts = event_parts(world)
     time_ms, expected = scenario(world, parts, name)
     parts.finalizer.close(RUN)
-    everything = lines_of(parts.browser, Wanted(), limit)
-    assert lines_of(parts.browser, Wanted(from_ms=time_ms), limit) == expected
-    assert lines_of(parts.browser, Wanted(to_ms=time_ms), limit) == [line for line in everything if line not in expected]
+    everything = lines_of(parts.browser, EventFilter(), limit)
+    assert lines_of(parts.browser, EventFilter(from_ms=time_ms), limit) == expected
+    assert lines_of(parts.browser, EventFilter(to_ms=time_ms), limit) == [line for line in everything if line not in expected]
 
 
 def test_without_the_catalog_an_event_has_the_time_before_it_and_none_is_left_out_where_there_is_none() -> None:
@@ -103,9 +103,9 @@ def test_without_the_catalog_an_event_has_the_time_before_it_and_none_is_left_ou
     append(parts, f"print\n{stated(world)} INFO a: b\n{TRACE}{stated(world, 60)} INFO a: c\n{TRACE}")
     parts.finalizer.close(RUN)
     world.index.clear()
-    assert lines_of(parts.browser, Wanted(from_ms=world.clock.now_ms() + 1)) == [0, 5, 6]
+    assert lines_of(parts.browser, EventFilter(from_ms=world.clock.now_ms() + 1)) == [0, 5, 6]
     world.index.failures.schedule("at_line", "rows_from", error=UnavailableError, times=99)
-    assert lines_of(parts.browser, Wanted(from_ms=world.clock.now_ms() + 1)) == [0, 5, 6]
+    assert lines_of(parts.browser, EventFilter(from_ms=world.clock.now_ms() + 1)) == [0, 5, 6]
 
 
 def test_times_are_asked_for_only_where_they_matter_and_rows_by_pages() -> None:
@@ -122,7 +122,11 @@ def test_times_are_asked_for_only_where_they_matter_and_rows_by_pages() -> None:
         return call()
 
     browser = event_parts(world, lambda port: Intercepted(port, count) if port is world.index else port).browser
-    for wanted, queries in [(Wanted(), []), (Wanted(from_ms=1, text="INFO"), []), (Wanted(from_ms=1), ["at_line", "rows_from"])]:
+    for wanted, queries in [
+        (EventFilter(), []),
+        (EventFilter(from_ms=1, text="INFO"), []),
+        (EventFilter(from_ms=1), ["at_line", "rows_from"]),
+    ]:
         asked.clear()
         assert browser.page(RUN, wanted).events
         assert asked == queries

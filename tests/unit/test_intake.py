@@ -15,14 +15,14 @@ from chalicelib.errors import BatchTooLargeError, OutcomeUnknownError, RunClosed
 from chalicelib.events import intake
 from chalicelib.events.codecs.items import Decoded, Item
 from chalicelib.events.event import NewEvent
-from chalicelib.events.intake import Fate, Intake, Limits, Request, Told
+from chalicelib.events.intake import Intake, IntakeLimits, IntakeRequest, ItemResult, ItemStatus
 from chalicelib.events.ports import Refused
 from chalicelib.events.routing import Router
 from chalicelib.ports import Run
 from tests.events_log import InMemoryEventLog
 
-ONE = Request({}, "digest", "name")
-LIMITS = Limits(100, 10)
+ONE = IntakeRequest({}, "digest", "name")
+LIMITS = IntakeLimits(100, 10)
 
 
 def item(index: int, run: str = "a/r", message: str | None = None, writer: str | None = None, unmistakable: bool = True) -> Decoded:
@@ -34,16 +34,16 @@ def item(index: int, run: str = "a/r", message: str | None = None, writer: str |
 def taken(
     log: InMemoryEventLog,
     items: Iterable[Item],
-    request: Request = ONE,
+    request: IntakeRequest = ONE,
     may_write: Callable[[str], bool] = lambda _: True,
     has_time: Callable[[], bool] = lambda: True,
-    limits: Limits = LIMITS,
-) -> list[Told]:
+    limits: IntakeLimits = LIMITS,
+) -> list[ItemResult]:
     return Intake(log, Router.of([]), may_write, has_time, limits).take(items, request)
 
 
-def fates(told: list[Told]) -> list[str]:
-    return [str(each.fate) for each in told]
+def fates(told: list[ItemResult]) -> list[str]:
+    return [str(each.status) for each in told]
 
 
 def test_items_of_several_runs_are_each_in_their_own_in_order() -> None:
@@ -77,7 +77,7 @@ def test_every_item_has_its_own_fate() -> None:
     told = taken(log, items, may_write=lambda fqn: fqn != "hr")
     assert fates(told) == ["stored", "malformed", "forbidden", "closed", "away", "malformed", "malformed", "malformed", "stored"]
     assert log.runs.keys() == {Run("a", "r")} and log.messages("a", "r") == ["m0", "m8"]
-    assert all(bool(each.reason) == (each.fate is not Fate.STORED) for each in told)
+    assert all(bool(each.reason) == (each.status is not ItemStatus.STORED) for each in told)
 
 
 def test_who_may_write_is_asked_once_for_each_pipeline() -> None:
@@ -112,14 +112,14 @@ def test_a_lost_answer_is_met_by_the_repeat() -> None:
 @pytest.mark.parametrize(
     ("request_", "unmistakable", "copies"),
     [
-        (Request({}, "d", "the id"), False, 1),
-        (Request({}, "d", repeats_bytes=True), True, 1),
-        (Request({}, "d", repeats_bytes=True), False, 2),
-        (Request({}, "d", repeats_bytes=False), True, 2),
+        (IntakeRequest({}, "d", "the id"), False, 1),
+        (IntakeRequest({}, "d", repeats_bytes=True), True, 1),
+        (IntakeRequest({}, "d", repeats_bytes=True), False, 2),
+        (IntakeRequest({}, "d", repeats_bytes=False), True, 2),
     ],
 )
 def test_a_repeat_is_stored_once_where_it_can_be_told_from_a_new_request(
-    request_: Request, unmistakable: bool, copies: int
+    request_: IntakeRequest, unmistakable: bool, copies: int
 ) -> None:
     """Equal lines are legitimate: content alone never decides."""
     log = InMemoryEventLog()
@@ -131,10 +131,10 @@ def test_a_repeat_is_stored_once_where_it_can_be_told_from_a_new_request(
 def test_other_requests_are_never_taken_for_a_repeat() -> None:
     log = InMemoryEventLog()
     for request in (
-        Request({}, "d", "1"),
-        Request({}, "d", "2"),
-        Request({}, "d", repeats_bytes=True),
-        Request({}, "e", repeats_bytes=True),
+        IntakeRequest({}, "d", "1"),
+        IntakeRequest({}, "d", "2"),
+        IntakeRequest({}, "d", repeats_bytes=True),
+        IntakeRequest({}, "e", repeats_bytes=True),
     ):
         taken(log, [item(0, message="x")], request)
     assert len(log.messages("a", "r")) == 4
@@ -153,36 +153,36 @@ def test_a_permission_that_came_between_two_attempts_costs_no_line() -> None:
 def test_too_many_items_store_nothing() -> None:
     log = InMemoryEventLog()
     with pytest.raises(BatchTooLargeError, match="too many items for one request limit=3"):
-        taken(log, [item(number) for number in range(4)], limits=Limits(3, 10))
+        taken(log, [item(number) for number in range(4)], limits=IntakeLimits(3, 10))
     assert log.batches == []
-    assert fates(taken(log, [item(number) for number in range(3)], limits=Limits(3, 10))) == ["stored"] * 3
+    assert fates(taken(log, [item(number) for number in range(3)], limits=IntakeLimits(3, 10))) == ["stored"] * 3
 
 
 def test_too_many_items_are_decoded_no_further_than_the_limit() -> None:
     left = iter([item(number) for number in range(100)])
     with pytest.raises(BatchTooLargeError):
-        taken(InMemoryEventLog(), left, limits=Limits(3, 10))
+        taken(InMemoryEventLog(), left, limits=IntakeLimits(3, 10))
     assert len(list(left)) == 96
 
 
 def test_too_many_runs_store_nothing_and_ask_for_no_more_permissions() -> None:
     log, asked = InMemoryEventLog(), list[str]()
     with pytest.raises(BatchTooLargeError, match="too many runs and writers for one request limit=3"):
-        taken(log, [item(n, f"p{n}/r") for n in range(9)], may_write=lambda fqn: not asked.append(fqn), limits=Limits(9, 3))
+        taken(log, [item(n, f"p{n}/r") for n in range(9)], may_write=lambda fqn: not asked.append(fqn), limits=IntakeLimits(9, 3))
     assert log.batches == [] and len(asked) == 3
-    assert fates(taken(log, [item(n, f"p{n % 3}/r") for n in range(9)], limits=Limits(9, 3))) == ["stored"] * 9
+    assert fates(taken(log, [item(n, f"p{n % 3}/r") for n in range(9)], limits=IntakeLimits(9, 3))) == ["stored"] * 9
 
 
 def test_each_writer_of_a_run_counts() -> None:
     log = InMemoryEventLog()
     with pytest.raises(BatchTooLargeError):
-        taken(log, [item(n, writer=f"w{n}") for n in range(4)], limits=Limits(9, 3))
+        taken(log, [item(n, writer=f"w{n}") for n in range(4)], limits=IntakeLimits(9, 3))
     assert log.batches == []
 
 
 def test_too_many_forbidden_runs_count_as_well() -> None:
     with pytest.raises(BatchTooLargeError):
-        taken(InMemoryEventLog(), [item(n, f"p{n}/r") for n in range(4)], may_write=lambda _: False, limits=Limits(9, 3))
+        taken(InMemoryEventLog(), [item(n, f"p{n}/r") for n in range(4)], may_write=lambda _: False, limits=IntakeLimits(9, 3))
 
 
 def test_large_groups_are_appended_in_parts_and_stored_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,7 @@ def test_what_items_share_is_counted_in_each_while_they_are_decoded() -> None:
             raise BatchTooLargeError("too much")
 
     with pytest.raises(BatchTooLargeError):
-        taken(log, left, limits=Limits(9, 9, count))
+        taken(log, left, limits=IntakeLimits(9, 9, count))
     assert log.batches == [] and len(list(left)) == 5
 
 

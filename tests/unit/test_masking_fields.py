@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from chalicelib.errors import InvalidNameError, UnavailableError
-from chalicelib.events.batch import prepared
+from chalicelib.events.batch import prepare_batch
 from chalicelib.events.codecs.items import with_shared
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.masking import BatchMask, details, masked_details, masked_event
@@ -232,7 +232,7 @@ def test_stored_and_forwarded_events_are_masked_alike(message: str, level: str |
         data={**data, **LOGGABLE.mandatory_data("s")},
     )  # fmt: skip
     mask = partial(masker().mask, RUN.fqn)
-    (noted,) = prepared([new], LOGGABLE, "w", 1, mask).noted
+    (noted,) = prepare_batch([new], LOGGABLE, "w", 1, mask).entries
     sent, _ = masked_event(whole, LOGGABLE, mask)
     assert noted.level == sent.level and noted.step == sent.step
     assert {**noted.data, **LOGGABLE.mandatory_data("s")} == sent.data
@@ -259,7 +259,7 @@ def test_name_of_another_loggable_is_masked_like_other_data(name: str, value: An
     mask = partial(masker().mask, RUN.fqn)
     foreign = {name: value}
     if name == "instanceId":  # others are refused
-        (noted,) = prepared([NewEvent(message="m", data=foreign)], LOGGABLE, "w", 1, mask).noted
+        (noted,) = prepare_batch([NewEvent(message="m", data=foreign)], LOGGABLE, "w", 1, mask).entries
         assert VALUE not in repr(noted.data) and "12345678" not in repr(noted.data) and noted.data != foreign
     whole = Event(id=0, message="m", timestamp=1, data={**LOGGABLE.mandatory_data(), **foreign})
     sent, counts = masked_event(whole, LOGGABLE, mask)

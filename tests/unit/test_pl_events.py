@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import PreconditionFailedError
-from chalicelib.events.companion import Companion
+from chalicelib.events.sidecar import Sidecar
 from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views
 from chalicelib.pipelines.ordering import PendingEvent
@@ -35,7 +35,7 @@ class Counted(StoredSidecarReader):
 
     asked: list[list[int]]
 
-    def sidecars(self, run: Run, numbers: list[int]) -> list[Companion | None]:
+    def sidecars(self, run: Run, numbers: list[int]) -> list[Sidecar | None]:
         self.asked.append(numbers)
         return super().sidecars(run, numbers)
 

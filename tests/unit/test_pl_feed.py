@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.events.companion import Companion, Noted
+from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.lines.events import events
 from chalicelib.lines.format_detection import detect_format
 from chalicelib.lines.formats import PLAIN
@@ -179,7 +179,7 @@ class UnderWay:
     def numbers(self, run: Run, first: int) -> Iterator[int]:
         return iter(())
 
-    def sidecars(self, run: Run, numbers: list[int]) -> list[Companion | None]:
+    def sidecars(self, run: Run, numbers: list[int]) -> list[Sidecar | None]:
         return []
 
     def number_at(self, run: Run, line: int) -> int:
@@ -236,9 +236,9 @@ class Damaged(UnderWay):
     def numbers(self, run: Run, first: int) -> Iterator[int]:
         return iter(range(first, 1))
 
-    def sidecars(self, run: Run, numbers: list[int]) -> list[Companion | None]:
-        noted = Noted(line=1, byte=6, lines=3, bytes=30, timestamp=START_MS)
-        return [Companion(0, 1, 6, 3, 30, "", "", START_MS, [noted]) for _ in numbers]
+    def sidecars(self, run: Run, numbers: list[int]) -> list[Sidecar | None]:
+        noted = SidecarEntry(line=1, byte=6, lines=3, bytes=30, timestamp=START_MS)
+        return [Sidecar(0, 1, 6, 3, 30, "", "", START_MS, [noted]) for _ in numbers]
 
 
 def test_companion_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import UNDECODABLE, Item, reason_of
+from chalicelib.events.codecs.items import DECODE_ERRORS, Item, reason_of
 from chalicelib.events.event import NewEvent
 from chalicelib.events.ports import Refused
 from chalicelib.lines.timestamps import TimestampParser
@@ -23,7 +23,7 @@ _INDEX, _ID = "_index", "_id"
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class BulkAction:
     """An action as it was asked for: the answer has one item for each, in the same order. ``name`` is ``index`` where it cannot be
     read; so are the document's index and id ""."""
 
@@ -33,19 +33,19 @@ class Action:
     item: Item
 
 
-def decode(body: bytes | str, index: str = "") -> Iterator[Action]:
+def decode(body: bytes | str, index: str = "") -> Iterator[BulkAction]:
     """The actions of a body. ``index``: the one of the address, for actions that name none."""
     clock = TimestampParser()
     lines = _lines(body)
     for number, line in enumerate(lines):  # it counts actions: their documents are taken from between them
         found = _head(line)
         if found is None:
-            yield Action(INDEX, index, "", Refused(number, "an action is an object with one of create, index, update, delete"))
+            yield BulkAction(INDEX, index, "", Refused(number, "an action is an object with one of create, index, update, delete"))
             continue
         name, meta = found
         document = None if name == DELETE else next(lines, None)
         its_index, its_id = _text(meta, _INDEX) or index, _text(meta, _ID)
-        yield Action(name, its_index, its_id, _item(number, name, document, _about(its_index, its_id), clock))
+        yield BulkAction(name, its_index, its_id, _item(number, name, document, _about(its_index, its_id), clock))
 
 
 def encode(events: Sequence[NewEvent], index: str, ids: Sequence[str] | None = None) -> bytes:
@@ -72,20 +72,20 @@ def _head(line: str) -> tuple[str, Mapping[str, Any]] | None:
     return (name, meta if isinstance(meta, dict) else {}) if name in _ACTIONS else None
 
 
-def _item(number: int, name: str, document: str | None, about: Mapping[str, Any], clock: TimestampParser) -> Item:
+def _item(number: int, name: str, document: str | None, sources: Mapping[str, Any], clock: TimestampParser) -> Item:
     if name not in _TAKEN:
         return Refused(number, f"a log is appended to, never changed: use create action={name}")
     if document is None:
         return Refused(number, "the document is missing")
     try:
         record = json_text.value_of(document)
-        decoded = records.decoded(number, record, clock, about)
-    except UNDECODABLE as error:
+        decoded = records.decoded(number, record, clock, sources)
+    except DECODE_ERRORS as error:
         return Refused(number, reason_of(error))
-    if not about.get("id"):
+    if not sources.get("id"):
         return decoded
-    event = decoded.event.model_copy(update={"data": {**decoded.event.data, _ID: about["id"]}})
-    return replace(decoded, event=event, is_unmistakable=True)
+    event = decoded.event.model_copy(update={"data": {**decoded.event.data, _ID: sources["id"]}})
+    return replace(decoded, event=event, is_unique=True)
 
 
 def _about(index: str, id: str) -> dict[str, Any]:

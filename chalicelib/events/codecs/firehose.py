@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError, RunlakeError
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import UNDECODABLE, Decoded, Item, reason_of, with_shared
+from chalicelib.events.codecs.items import DECODE_ERRORS, Decoded, Item, reason_of, with_shared
 from chalicelib.events.codecs.records import Moment
 from chalicelib.events.event import MAX_TIMESTAMP_MS, NewEvent
 from chalicelib.events.ports import Refused
@@ -64,19 +64,19 @@ def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
 
 def answer(request_id: str, now_ms: int, error: str = "") -> dict[str, Any]:
     """What Firehose wants to read."""
-    told = {"errorMessage": error[:MAX_ERROR_CHARS]} if error else {}
-    return {"requestId": request_id, "timestamp": now_ms, **told}
+    message = {"errorMessage": error[:MAX_ERROR_CHARS]} if error else {}
+    return {"requestId": request_id, "timestamp": now_ms, **message}
 
 
-def _items(given: Sequence[Any], content: Callable[[Any], bytes], about: Mapping[str, Any]) -> Iterator[Item]:
+def _items(raw_records: Sequence[Any], content: Callable[[Any], bytes], sources: Mapping[str, Any]) -> Iterator[Item]:
     clock = TimestampParser()
     number = 0
-    for record in given:
+    for record in raw_records:
         try:
-            found = list(_of_record(content(record), about, clock))
+            found = list(_of_record(content(record), sources, clock))
         except BatchTooLargeError:
             raise
-        except (*UNDECODABLE, RunlakeError) as error:
+        except (*DECODE_ERRORS, RunlakeError) as error:
             found = [Refused(0, reason_of(error))]
         for each in found:
             yield _numbered(each, number)
@@ -91,23 +91,23 @@ def _content(record: Any, gunzip: Unpack, check: Callable[[bytes], None]) -> byt
     return data
 
 
-def _of_record(data: bytes, about: Mapping[str, Any], clock: TimestampParser) -> Iterator[Item]:
+def _of_record(data: bytes, sources: Mapping[str, Any], clock: TimestampParser) -> Iterator[Item]:
     text = json_text.text_of(data)
     values = list(json_text.values(text)) if text.lstrip()[:1] == "{" else []
     if all(isinstance(value, Refused) for value in values):
         message = well_formed_text(text).removesuffix("\n").removesuffix("\r")
-        yield Decoded(0, NewEvent(message=message), about)
+        yield Decoded(0, NewEvent(message=message), sources)
         return
     for value in values:
         if isinstance(value, Refused):
             yield value
         elif isinstance(value, dict) and value.get("messageType") in (_DATA, _CONTROL) and isinstance(value.get("logEvents"), list):
-            yield from _of_cloudwatch(value, about)
+            yield from _of_cloudwatch(value, sources)
         else:
-            yield _attempt(partial(records.decoded, 0, value, clock, about))
+            yield _attempt(partial(records.decoded, 0, value, clock, sources))
 
 
-def _of_cloudwatch(message: Mapping[str, Any], about: Mapping[str, Any]) -> Iterator[Item]:
+def _of_cloudwatch(message: Mapping[str, Any], sources: Mapping[str, Any]) -> Iterator[Item]:
     """Control messages only ask whether somebody is there."""
     if message["messageType"] == _CONTROL:
         return
@@ -116,10 +116,10 @@ def _of_cloudwatch(message: Mapping[str, Any], about: Mapping[str, Any]) -> Iter
     shared = {name: value for name, value in (("logGroup", group), ("logStream", stream)) if isinstance(value, str) and value}
     shared_bytes = weight(shared)
     for event in message["logEvents"]:
-        yield _attempt(partial(_log_event, event, {**about, **known}, shared, shared_bytes))
+        yield _attempt(partial(_log_event, event, {**sources, **known}, shared, shared_bytes))
 
 
-def _log_event(event: Any, about: Mapping[str, Any], shared: Mapping[str, str], shared_bytes: int) -> Decoded:
+def _log_event(event: Any, sources: Mapping[str, Any], shared: Mapping[str, str], shared_bytes: int) -> Decoded:
     if not isinstance(event, dict) or not isinstance(event.get("message"), str):
         raise ValueError("a log event has a message")
     time, number = event.get("timestamp"), event.get("id")
@@ -127,11 +127,11 @@ def _log_event(event: Any, about: Mapping[str, Any], shared: Mapping[str, str], 
     fields = event.get("extractedFields")
     data = {"eventId": number, "extractedFields": fields}
     own, record = _own_json(event["message"])
-    given = records.new_event(
+    new = records.new_event(
         event["message"].removesuffix("\n"), moment, None, {name: value for name, value in data.items() if value}, own
     )
-    known = {**about, "record": record}
-    return Decoded(0, with_shared(given, shared), known, records.writer_of(own), isinstance(number, str), shared_bytes)
+    known = {**sources, "record": record}
+    return Decoded(0, with_shared(new, shared), known, records.writer_of(own), isinstance(number, str), shared_bytes)
 
 
 def _own_json(message: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -157,8 +157,8 @@ def _data(record: Any) -> bytes:
 def _common(header: str) -> Mapping[str, Any]:
     """A header that cannot be read tells nothing."""
     try:
-        given = json.loads(header or "{}")
-        attributes = given.get("commonAttributes")
+        document = json.loads(header or "{}")
+        attributes = document.get("commonAttributes")
     except (ValueError, AttributeError, RecursionError):
         return {}
     return attributes if isinstance(attributes, dict) else {}
@@ -167,7 +167,7 @@ def _common(header: str) -> Mapping[str, Any]:
 def _attempt(decode: Callable[[], Decoded]) -> Item:
     try:
         return decode()
-    except UNDECODABLE as error:
+    except DECODE_ERRORS as error:
         return Refused(0, reason_of(error))
 
 

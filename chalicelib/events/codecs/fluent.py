@@ -31,19 +31,19 @@ _Entry = tuple[str | None, Any, Any, Mapping[str, Any]]
 
 def decode_json(body: bytes | str, tag: str | None = None) -> Iterator[Item]:
     """Formats ``json``, ``json_lines``, ``json_stream`` and ``gelf``; Fluentd's ``json`` with and without ``json_array``."""
-    clock, about = TimestampParser(), _tagged(tag)
-    return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, about))
+    clock, sources = TimestampParser(), _tagged(tag)
+    return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, sources))
 
 
 def decode_msgpack(body: bytes, tag: str | None = None, max_values: int = MAX_VALUES) -> Iterator[Item]:
     """Format ``msgpack``. Where the packing breaks, what stood before is good, and the rest is one refusal. Raises BatchTooLargeError
-    while it is iterated, before more than about ``max_values`` values of the body are in memory."""
+    while it is iterated, before more than sources ``max_values`` values of the body are in memory."""
     clock = TimestampParser()
 
     def decode(index: int, entry: _Entry) -> Decoded:
         own_tag, time, record, group = entry
-        about = {**_tagged(own_tag or tag), **group}
-        return records.decoded(index, jsonable(record), clock, about, None if time is None else _moment(time))
+        sources = {**_tagged(own_tag or tag), **group}
+        return records.decoded(index, jsonable(record), clock, sources, None if time is None else _moment(time))
 
     return decoded_each(_entries(body, _Values(max_values)), decode)
 

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from chalicelib.events.event import NewEvent, field_of
+from chalicelib.events.event import NewEvent, invalid_field
 from chalicelib.events.ports import Refused
 
 T = TypeVar("T")
 MAX_REASON_CHARS = 300
-UNDECODABLE = (ValueError, TypeError, OverflowError, RecursionError)
+DECODE_ERRORS = (ValueError, TypeError, OverflowError, RecursionError)
 """What reading a value that makes no sense may raise."""
 
 
@@ -21,17 +21,17 @@ UNDECODABLE = (ValueError, TypeError, OverflowError, RecursionError)
 class Decoded:
     """An event, and what a rule may look at to tell its run.
 
-    ``about``: sources by name: ``record``, ``attributes``, ``resource``, ``common`` hold fields; ``tag``, ``index``, ``log_group``,
-    ``log_stream``, ``id`` are texts. ``writer``: who counts the event's id. ``is_unmistakable``: no other event could look the
+    ``sources``: sources by name: ``record``, ``attributes``, ``resource``, ``common`` hold fields; ``tag``, ``index``, ``log_group``,
+    ``log_stream``, ``id`` are texts. ``writer``: who counts the event's id. ``is_unique``: no other event could look the
     same: the agent gave it an id, or a time finer than milliseconds. ``shared_bytes``: how much (``weight``) of its data it shares with other
     items of the body, which has it once.
     """
 
     index: int
     event: NewEvent
-    about: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, Any] = field(default_factory=dict)
     writer: str | None = None
-    is_unmistakable: bool = False
+    is_unique: bool = False
     shared_bytes: int = 0
 
 
@@ -46,7 +46,7 @@ def decoded_each(values: Iterable[T | Refused], decode: Callable[[int, T], Decod
             continue
         try:
             yield decode(index, value)
-        except UNDECODABLE as error:
+        except DECODE_ERRORS as error:
             yield Refused(index, reason_of(error))
 
 
@@ -59,7 +59,7 @@ def reason_of(error: Exception) -> str:
     """What is wrong, short, without what was sent: it may hold secrets."""
     if isinstance(error, ValidationError):
         wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        return f"the event does not hold: {wrong['msg'].lower()} field={field_of(error)}"[:MAX_REASON_CHARS]
+        return f"the event does not hold: {wrong['msg'].lower()} field={invalid_field(error)}"[:MAX_REASON_CHARS]
     if isinstance(error, RecursionError):
         return "the item is nested too deeply"
     return str(error)[:MAX_REASON_CHARS] or type(error).__name__

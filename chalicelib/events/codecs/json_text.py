@@ -35,8 +35,8 @@ def values(body: bytes | str) -> Iterator[Any | Refused]:
     text = text_of(body).strip(_SPACES)
     if not text:
         return iter(())
-    may_be_unsound, (is_whole, value) = _may_be_unsound(text), _whole(text)
-    if is_whole:
+    may_be_unsound, (is_document, value) = _may_be_unsound(text), _parse(text)
+    if is_document:
         found = iter(value if isinstance(value, list) else [value])
     else:
         found = elements(text) if text[0] == "[" and not _is_lines(text) else _lines(text)
@@ -45,9 +45,9 @@ def values(body: bytes | str) -> Iterator[Any | Refused]:
 
 def value_of(text: bytes | str) -> Any:
     """One value. Raises ValueError, RecursionError."""
-    given = text_of(text)
-    value = _decoder.decode(given)
-    return well_formed(value) if _may_be_unsound(given) else value
+    decoded = text_of(text)
+    value = _decoder.decode(decoded)
+    return well_formed(value) if _may_be_unsound(decoded) else value
 
 
 def raw_value_of(text: bytes | str) -> Any:
@@ -60,7 +60,7 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _whole(text: str) -> tuple[bool, Any]:
+def _parse(text: str) -> tuple[bool, Any]:
     try:
         return True, _decoder.decode(text)
     except (ValueError, RecursionError):
@@ -69,7 +69,7 @@ def _whole(text: str) -> tuple[bool, Any]:
 
 def _is_lines(text: str) -> bool:
     """Whether each line is a list of its own: the first one is whole."""
-    return _whole(text.partition("\n")[0])[0]
+    return _parse(text.partition("\n")[0])[0]
 
 
 def elements(text: str) -> Iterator[Any | Refused]:
@@ -88,9 +88,9 @@ def elements(text: str) -> Iterator[Any | Refused]:
         try:
             value, place = _decoder.raw_decode(text, place)
         except RecursionError as error:
-            value, place = _refused(_told(error)), _end_of(text, place)
+            value, place = _refused(_message(error)), _end_of(text, place)
         except ValueError as error:
-            yield _refused(f"the list breaks here: {_told(error)}")
+            yield _refused(f"the list breaks here: {_message(error)}")
             return
         yield value
 
@@ -102,7 +102,7 @@ def _lines(text: str) -> Iterator[Any | Refused]:
             try:
                 value, place = _decoder.raw_decode(line, place)
             except (ValueError, RecursionError) as error:
-                yield _refused(f"not json: {_told(error)}")
+                yield _refused(f"not json: {_message(error)}")
                 break
             yield value
             place = _behind(line, place, _SPACES)
@@ -127,15 +127,15 @@ def _behind(text: str, place: int, letters: str) -> int:
     return place
 
 
-def _told(error: Exception) -> str:
-    told = (
+def _message(error: Exception) -> str:
+    message = (
         error.msg
         if isinstance(error, json.JSONDecodeError)
         else "nested too deeply"
         if isinstance(error, RecursionError)
         else str(error)
     )
-    return told.lower()[:_MAX_REASON_CHARS]
+    return message.lower()[:_MAX_REASON_CHARS]
 
 
 def _refused(reason: str) -> Refused:

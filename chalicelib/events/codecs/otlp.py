@@ -14,7 +14,7 @@ from typing import Any
 
 from chalicelib.errors import BatchTooLargeError, InvalidEventError
 from chalicelib.events.codecs import json_text, records
-from chalicelib.events.codecs.items import UNDECODABLE, Decoded, Item, decoded_each, with_shared
+from chalicelib.events.codecs.items import DECODE_ERRORS, Decoded, Item, decoded_each, with_shared
 from chalicelib.events.codecs.otlp_values import (
     any_value,
     fields_of_json,
@@ -179,8 +179,8 @@ def _decoded(index: int, shared: _Shared, record: _Record) -> Decoded:
         data["severityText"] = record.severity_text
     message = body if isinstance(body, str) else record.event_name if body is None else json_text.compact(body)
     event = records.new_event(message, moment, level, {name: value for name, value in data.items() if value}, own)
-    about = {"attributes": record.attributes, "resource": shared.resource, "scope": shared.scope}
-    return Decoded(index, with_shared(event, shared.data), about, records.writer_of(own), moment.is_fine, shared.bytes)
+    sources = {"attributes": record.attributes, "resource": shared.resource, "scope": shared.scope}
+    return Decoded(index, with_shared(event, shared.data), sources, records.writer_of(own), moment.is_fine, shared.bytes)
 
 
 def _level(record: _Record) -> str | None:
@@ -197,34 +197,34 @@ def _json_pairs(request: Mapping[str, Any]) -> Iterator[_Pair | Refused]:
         try:
             of_resource = _Shared.of_resource(_attributes_json(_object(logs, "resource")))
             scopes = _list(logs, "scopeLogs")
-        except UNDECODABLE:
+        except DECODE_ERRORS:
             yield Refused(0, "resourceLogs holds what is none")
             continue
         for scope_logs in scopes:
             try:
                 shared = of_resource.with_scope(_scope_json(_object(scope_logs, "scope")))
                 log_records = _list(scope_logs, "logRecords")
-            except UNDECODABLE:
+            except DECODE_ERRORS:
                 yield Refused(0, "scopeLogs holds what is none")
                 continue
             for record in log_records:
                 yield shared, record
 
 
-def _json_record(given: Any) -> _Record:
-    if not isinstance(given, dict):
-        raise ValueError(f"a log record is an object type={type(given).__name__}")
+def _json_record(raw: Any) -> _Record:
+    if not isinstance(raw, dict):
+        raise ValueError(f"a log record is an object type={type(raw).__name__}")
     return _Record(
-        time_ns=_number(given, "timeUnixNano"),
-        observed_ns=_number(given, "observedTimeUnixNano"),
-        severity=_number(given, "severityNumber"),
-        severity_text=_word(given, "severityText"),
-        body=value_of_json(given.get("body")),
-        attributes=_attributes_json(given),
-        trace_id=_hex(given, "traceId", 32),
-        span_id=_hex(given, "spanId", 16),
-        flags=_number(given, "flags"),
-        event_name=_word(given, "eventName"),
+        time_ns=_number(raw, "timeUnixNano"),
+        observed_ns=_number(raw, "observedTimeUnixNano"),
+        severity=_number(raw, "severityNumber"),
+        severity_text=_word(raw, "severityText"),
+        body=value_of_json(raw.get("body")),
+        attributes=_attributes_json(raw),
+        trace_id=_hex(raw, "traceId", 32),
+        span_id=_hex(raw, "spanId", 16),
+        flags=_number(raw, "flags"),
+        event_name=_word(raw, "eventName"),
     )
 
 
@@ -233,8 +233,8 @@ def _scope_json(scope: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _list(given: Any, name: str) -> list[Any]:
-    value = given.get(name) if isinstance(given, dict) else ValueError
+def _list(raw: Any, name: str) -> list[Any]:
+    value = raw.get(name) if isinstance(raw, dict) else ValueError
     if value is None:
         return []
     if not isinstance(value, list):
@@ -242,8 +242,8 @@ def _list(given: Any, name: str) -> list[Any]:
     return value
 
 
-def _object(given: Any, name: str) -> Mapping[str, Any]:
-    value = given.get(name) if isinstance(given, dict) else ValueError
+def _object(raw: Any, name: str) -> Mapping[str, Any]:
+    value = raw.get(name) if isinstance(raw, dict) else ValueError
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -251,9 +251,9 @@ def _object(given: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _number(given: Mapping[str, Any], name: str) -> int:
+def _number(raw: Mapping[str, Any], name: str) -> int:
     """64 bits come as text, or as a number."""
-    value = given.get(name)
+    value = raw.get(name)
     if value is None or value == "":
         return 0
     if (
@@ -268,22 +268,22 @@ def _number(given: Mapping[str, Any], name: str) -> int:
     return number
 
 
-def _word(given: Mapping[str, Any], name: str) -> str:
-    value = given.get(name)
+def _word(raw: Mapping[str, Any], name: str) -> str:
+    value = raw.get(name)
     if value is not None and not isinstance(value, str):
         raise ValueError(f"{name} is a text")
     return well_formed_text(value or "")
 
 
-def _hex(given: Mapping[str, Any], name: str, digits: int) -> str:
-    value = _word(given, name).lower()
+def _hex(raw: Mapping[str, Any], name: str, digits: int) -> str:
+    value = _word(raw, name).lower()
     if value and (len(value) != digits or not set(value) <= set("0123456789abcdef")):
         raise ValueError(f"{name} has {digits} hexadecimal digits")
     return value
 
 
-def _attributes_json(given: Mapping[str, Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = well_formed(fields_of_json(given.get("attributes")))
+def _attributes_json(raw: Mapping[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = well_formed(fields_of_json(raw.get("attributes")))
     return fields
 
 
@@ -298,18 +298,18 @@ def _proto_pairs(request: Any) -> Iterator[_Pair]:
                 yield shared, record
 
 
-def _proto_record(given: Any) -> _Record:
+def _proto_record(raw: Any) -> _Record:
     return _Record(
-        time_ns=given.time_unix_nano,
-        observed_ns=given.observed_time_unix_nano,
-        severity=given.severity_number,
-        severity_text=given.severity_text,
-        body=value_of_proto(given.body),
-        attributes=fields_of_proto(given.attributes),
-        trace_id=given.trace_id.hex(),
-        span_id=given.span_id.hex(),
-        flags=given.flags,
-        event_name=given.event_name,
+        time_ns=raw.time_unix_nano,
+        observed_ns=raw.observed_time_unix_nano,
+        severity=raw.severity_number,
+        severity_text=raw.severity_text,
+        body=value_of_proto(raw.body),
+        attributes=fields_of_proto(raw.attributes),
+        trace_id=raw.trace_id.hex(),
+        span_id=raw.span_id.hex(),
+        flags=raw.flags,
+        event_name=raw.event_name,
     )
 
 

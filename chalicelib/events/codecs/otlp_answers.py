@@ -21,8 +21,8 @@ def partial_success_protobuf(rejected: int, message: str) -> str:
     """The answer in protobuf. More than 127 rejected are told as 127, which ASCII has room for, and in the message by their number."""
     if not rejected:
         return ""
-    told = message if rejected <= _MAX_REJECTED else f"{rejected} records: {message}"
-    inner = "\x08" + chr(min(rejected, _MAX_REJECTED)) + _field(2, told)
+    described = message if rejected <= _MAX_REJECTED else f"{rejected} records: {message}"
+    inner = "\x08" + chr(min(rejected, _MAX_REJECTED)) + _field(2, described)
     return "\x0a" + chr(len(inner)) + inner
 
 
@@ -32,5 +32,5 @@ def status_protobuf(message: str) -> str:
 
 
 def _field(number: int, text: str) -> str:
-    shown = text.encode("ascii", "replace").decode()[:_MAX_MESSAGE_CHARS]
-    return chr(number << 3 | 2) + chr(len(shown)) + shown
+    encoded = text.encode("ascii", "replace").decode()[:_MAX_MESSAGE_CHARS]
+    return chr(number << 3 | 2) + chr(len(encoded)) + encoded

@@ -35,60 +35,60 @@ def value_of_json(value: Any, depth: int = 0) -> Any:
     _check_depth(depth)
     if not isinstance(value, dict) or len(value) != 1:
         raise ValueError("a value is one of stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue")
-    ((kind, given),) = value.items()
+    ((kind, raw),) = value.items()
     read = _KINDS.get(kind)
     if read is None:
         raise ValueError("a value is of a kind that is not known")
-    return read(given, depth)
+    return read(raw, depth)
 
 
-def _string(given: Any, _: int) -> str:
-    if not isinstance(given, str):
+def _string(raw: Any, _: int) -> str:
+    if not isinstance(raw, str):
         raise ValueError("stringValue is a text")
-    return given
+    return raw
 
 
-def _truth(given: Any, _: int) -> bool:
-    if not isinstance(given, bool):
+def _truth(raw: Any, _: int) -> bool:
+    if not isinstance(raw, bool):
         raise ValueError("boolValue is true or false")
-    return given
+    return raw
 
 
-def _int(given: Any, _: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | str) or len(str(given)) > 20:
+def _int(raw: Any, _: int) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int | str) or len(str(raw)) > 20:
         raise ValueError("intValue is a whole number")
-    return int(given)
+    return int(raw)
 
 
-def _double(given: Any, _: int) -> Any:
-    if isinstance(given, bool) or not isinstance(given, int | float | str):
+def _double(raw: Any, _: int) -> Any:
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
         raise ValueError("doubleValue is a number")
     try:
-        return _finite(float(given))
+        return _finite(float(raw))
     except OverflowError as error:
         raise ValueError("doubleValue is out of range") from error
 
 
-def _values(given: Any) -> Any:
-    if not isinstance(given, dict):
+def _values(raw: Any) -> Any:
+    if not isinstance(raw, dict):
         raise ValueError("arrayValue and kvlistValue are objects with values")
-    return given.get("values")
+    return raw.get("values")
 
 
-def _array(given: Any, depth: int) -> list[Any]:
-    items = _values(given)
+def _array(raw: Any, depth: int) -> list[Any]:
+    items = _values(raw)
     if items is not None and not isinstance(items, list):
         raise ValueError("arrayValue has a list of values")
     return [value_of_json(each, depth + 1) for each in items or ()]
 
 
-def _kvlist(given: Any, depth: int) -> dict[str, Any]:
-    return fields_of_json(_values(given), depth)
+def _kvlist(raw: Any, depth: int) -> dict[str, Any]:
+    return fields_of_json(_values(raw), depth)
 
 
-def _bytes(given: Any, _: int) -> dict[str, str]:
+def _bytes(raw: Any, _: int) -> dict[str, str]:
     try:
-        return {"bytesValue": base64.b64encode(base64.b64decode(_string(given, 0), validate=True)).decode()}
+        return {"bytesValue": base64.b64encode(base64.b64decode(_string(raw, 0), validate=True)).decode()}
     except binascii.Error as error:
         raise ValueError("bytesValue is base64") from error
 
@@ -124,14 +124,14 @@ def value_of_proto(value: Any, depth: int = 0) -> Any:
     if kind is None:
         return None
     _check_depth(depth)
-    given = getattr(value, kind)
+    raw = getattr(value, kind)
     if kind == "array_value":
-        return [value_of_proto(each, depth + 1) for each in given.values]
+        return [value_of_proto(each, depth + 1) for each in raw.values]
     if kind == "kvlist_value":
-        return fields_of_proto(given.values, depth)
+        return fields_of_proto(raw.values, depth)
     if kind == "bytes_value":
-        return {"bytesValue": base64.b64encode(given).decode()}
-    return _finite(given) if kind == "double_value" else given
+        return {"bytesValue": base64.b64encode(raw).decode()}
+    return _finite(raw) if kind == "double_value" else raw
 
 
 def key_values(fields: Mapping[str, Any]) -> list[dict[str, Any]]:

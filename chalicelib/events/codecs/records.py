@@ -44,7 +44,7 @@ class Moment:
         return cls(ns // _NS_OF_MS, ns % _NS_OF_MS != 0) if ns > 0 else cls()
 
 
-def decoded(index: int, record: Any, clock: TimestampParser, about: Mapping[str, Any], moment: Moment | None = None) -> Decoded:
+def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[str, Any], moment: Moment | None = None) -> Decoded:
     """A record that names its fields. ``moment``: when the agent says it was; None: a field tells. Raises ValueError, TypeError."""
     if not isinstance(record, dict):
         raise ValueError(f"a record is an object type={type(record).__name__}")
@@ -54,21 +54,21 @@ def decoded(index: int, record: Any, clock: TimestampParser, about: Mapping[str,
     moment = moment or _time(data, clock)
     level, message = _level(data), _message(data)
     event = new_event(message, moment, level, data, own)
-    return Decoded(index, event, {**about, "record": record}, writer_of(own), moment.is_fine)
+    return Decoded(index, event, {**sources, "record": record}, writer_of(own), moment.is_fine)
 
 
 def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str, Any], own: Own) -> NewEvent:
     """An event with what the agent says to Runlake itself. Raises ValueError, ValidationError, TypeError."""
     step, number, notes = own.get("step"), own.get("id"), own.get("annotations")
     data = {**data, **data_of_end(own.get("outcome"), own.get("exit_code"))}
-    given: dict[str, Any] = {"message": message, "timestamp": moment.ms, "level": level, "data": data}
+    fields: dict[str, Any] = {"message": message, "timestamp": moment.ms, "level": level, "data": data}
     if step is not None:
-        given["step"] = step
+        fields["step"] = step
     if number is not None:
-        given["id"] = number
+        fields["id"] = number
     if notes is not None:
-        given["annotations"] = tuple(notes)
-    return NewEvent(**given)
+        fields["annotations"] = tuple(notes)
+    return NewEvent(**fields)
 
 
 def split_own(record: Mapping[str, Any]) -> tuple[Own, dict[str, Any]]:
@@ -150,5 +150,5 @@ def record_of(event: NewEvent, time_name: str = "@timestamp") -> dict[str, Any]:
 
 def own_of(event: NewEvent) -> dict[str, Any]:
     """What an event has that no agent's format knows."""
-    given = {"step": event.step, "id": event.id, "annotations": [each.model_dump() for each in event.annotations] or None}
-    return {name: value for name, value in given.items() if value is not None}
+    fields = {"step": event.step, "id": event.id, "annotations": [each.model_dump() for each in event.annotations] or None}
+    return {name: value for name, value in fields.items() if value is not None}

@@ -40,13 +40,13 @@ def check(answer: Answer, what: str, *, final: frozenset[int] = frozenset()) -> 
     """
     if 200 <= answer.status < 300:
         return
-    message = f"{what} did not take events status={answer.status} answer={shown(answer.body)!r}"
+    message = f"{what} did not take events status={answer.status} answer={excerpt(answer.body)!r}"
     if answer.status in _REFUSED or answer.status in final:
         raise RequestRefusedError(message)
     raise TargetUnavailableError(message, retry_after_s(answer.headers))
 
 
-def shown(body: bytes) -> str:
+def excerpt(body: bytes) -> str:
     """The beginning of an answer, for a message."""
     return " ".join(body[: 4 * _SHOWN_CHARS].decode(errors="replace").split())[:_SHOWN_CHARS]
 

@@ -13,14 +13,14 @@ from itertools import takewhile
 from threading import Lock
 
 from chalicelib.deadline import Deadline
-from chalicelib.events.companion import Companion
 from chalicelib.events.event import Loggable
+from chalicelib.events.event_times import LOOK_BACK_LINES, EventTimes, StatedTime
+from chalicelib.events.event_view import EventFilter, EventView, build_event_view
 from chalicelib.events.indexing import EventIndexing
-from chalicelib.events.lifting import format_of, lifted
-from chalicelib.events.shown import ShownEvent, Wanted, shown
+from chalicelib.events.line_parsing import detect_log_format, parse_lines
+from chalicelib.events.sidecar import Sidecar
 from chalicelib.events.step_events import StepEvents
 from chalicelib.events.tail import EventTails
-from chalicelib.events.times import LOOK_BACK_LINES, EventTimes, Stated
 from chalicelib.events.views import Views
 from chalicelib.lines.formats import LogFormat
 from chalicelib.lines.text import LineCursor, number_lines
@@ -33,7 +33,7 @@ MAX_READ_BYTES = 16 * 1024 * 1024
 MAX_ANSWER_BYTES = 1024 * 1024
 MAX_TIME_S = 5.0
 _SAMPLE_BYTES = 64 * 1024
-_COMPANIONS = 64
+_SIDECARS = 64
 _MAX_FORMATS = 256
 
 
@@ -41,7 +41,7 @@ _MAX_FORMATS = 256
 class EventPage:
     """``after``: the line with which the next page begins; None: there is no more now."""
 
-    events: Sequence[ShownEvent]
+    events: Sequence[EventView]
     after: int | None
 
 
@@ -52,7 +52,7 @@ class _Page:
     line: int
     limit: int
     deadline: Deadline
-    events: list[ShownEvent]
+    events: list[EventView]
     read_bytes: int = 0
     answer_bytes: int = 0
 
@@ -61,15 +61,17 @@ class _Page:
         is_answer = len(self.events) >= self.limit or self.answer_bytes >= MAX_ANSWER_BYTES
         return is_answer or self.read_bytes >= MAX_READ_BYTES or self.deadline.remaining_s() <= 0
 
-    def filled(self, events: Iterator[ShownEvent], wanted: Wanted, times: EventTimes) -> EventPage:
+    def filled(self, events: Iterator[EventView], event_filter: EventFilter, times: EventTimes) -> EventPage:
         """The wanted ones of them, until it is full or they end."""
         for event in events:
             if self.is_full:
                 return EventPage(self.events, self.line)
             self.line = event.end_line
             self.read_bytes += event.bytes
-            times.note(event)
-            if wanted.has(event) and not (wanted.is_timed and not wanted.is_in_time(times.of(event))):
+            times.record(event)
+            if event_filter.matches(event) and not (
+                event_filter.has_time_bounds and not event_filter.matches_time(times.time_of(event))
+            ):
                 self.events.append(event)
                 self.answer_bytes += event.bytes + len(str(event.data)) + len(str(event.annotations))
         return EventPage(self.events, None)
@@ -95,27 +97,27 @@ class EventBrowser:
         self._lock = Lock()
 
     def page(
-        self, run: Run, wanted: Wanted, after: int = 0, limit: int = DEFAULT_LIMIT, *, is_last_included: bool = False
+        self, run: Run, event_filter: EventFilter, after: int = 0, limit: int = DEFAULT_LIMIT, *, is_last_included: bool = False
     ) -> EventPage:
         """The wanted ones from a line on. The requests of a scan of the log, a LIST and a GET for each companion in it; at most 5 s and 16 MiB
-        more or less. Of a span of time also those of ``EventTimes.of``, and the scan of a few lines before the page where its first events
+        more or less. Of a span of time also those of ``EventTimes.time_of``, and the scan of a few lines before the page where its first events
         have no time. ``is_last_included``: also the last event of a growing log, which may get more lines. Raises UnavailableError."""
-        return retry_on_change(lambda: self._page(run, wanted, after, limit, is_last_included))
+        return retry_on_change(lambda: self._page(run, event_filter, after, limit, is_last_included))
 
-    def all(self, run: Run) -> Iterator[ShownEvent]:
+    def all(self, run: Run) -> Iterator[EventView]:
         """Every event, page after page."""
         after: int | None = 0
         while after is not None:
-            page = self.page(run, Wanted(), after, MAX_LIMIT)
+            page = self.page(run, EventFilter(), after, MAX_LIMIT)
             yield from page.events
             after = page.after
 
-    def _page(self, run: Run, wanted: Wanted, after: int, limit: int, is_last_included: bool) -> EventPage:
+    def _page(self, run: Run, event_filter: EventFilter, after: int, limit: int, is_last_included: bool) -> EventPage:
         page = _Page(after, limit, Deadline(self._clock, MAX_TIME_S), [])
         loggable = Loggable.of_run(run, self._instance_id)
         times = EventTimes(run, self._index, self._clock, after, lambda line: self._stated_before(run, loggable, line))
-        if wanted.step is not None:
-            return page.filled(self._steps.read(run, wanted.step, after, loggable), wanted, times)
+        if event_filter.step is not None:
+            return page.filled(self._steps.read(run, event_filter.step, after, loggable), event_filter, times)
         scan = self._reader.scan(run, after)
         if after >= scan.end.line:
             return EventPage([], None)
@@ -123,9 +125,9 @@ class EventBrowser:
         is_final = is_last_included or (bool(scan.end.seal) and under_way is None)
         lines = number_lines(scan.chunks, after - scan.skip)
         wanted_lines = ((number, raw) for number, raw in lines if number >= after and (under_way is None or number < under_way))
-        return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), wanted, times)
+        return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), event_filter, times)
 
-    def _stated_before(self, run: Run, loggable: Loggable, line: int) -> Stated | None:
+    def _stated_before(self, run: Run, loggable: Loggable, line: int) -> StatedTime | None:
         """The last time that an event states in ``LOOK_BACK_LINES`` lines before a line; None too where these are as much as a page may read."""
         first, found, read_bytes = max(0, line - LOOK_BACK_LINES), None, 0
         scan = self._reader.scan(run, first)
@@ -135,38 +137,38 @@ class EventBrowser:
             if read_bytes > MAX_READ_BYTES:
                 return None
             if event.timestamp is not None:
-                found = Stated(event.line, event.timestamp)
+                found = StatedTime(event.line, event.timestamp)
         return found
 
     def _events(
         self, run: Run, loggable: Loggable, lines: Iterator[tuple[int, bytes]], after: int, *, is_final: bool
-    ) -> Iterator[ShownEvent]:
+    ) -> Iterator[EventView]:
         at, ahead = after, LineCursor(lines)
-        for companion in self._companions(run, after):
+        for sidecar in self._sidecars(run, after):
             if not ahead.has_more():
                 return
-            if companion.line > at:
-                yield from lifted(ahead.until(companion.line), self._format(run), final=True)
-            yield from self._noted(companion, loggable, ahead, max(at, companion.line))
-            at = max(at, companion.end_line)
+            if sidecar.line > at:
+                yield from parse_lines(ahead.until(sidecar.line), self._format(run), final=True)
+            yield from self._sidecar_events(sidecar, loggable, ahead, max(at, sidecar.line))
+            at = max(at, sidecar.end_line)
         if ahead.has_more():
-            yield from lifted(ahead.until(None), self._format(run), final=is_final)
+            yield from parse_lines(ahead.until(None), self._format(run), final=is_final)
 
-    def _noted(self, companion: Companion, loggable: Loggable, ahead: LineCursor, at: int) -> Iterator[ShownEvent]:
-        for noted in companion.events:
-            if noted.line >= at:
-                ahead.skip(noted.line)
-                raw = [line for _, line in ahead.until(noted.end_line)]
-                if len(raw) != noted.lines:
+    def _sidecar_events(self, sidecar: Sidecar, loggable: Loggable, ahead: LineCursor, at: int) -> Iterator[EventView]:
+        for entry in sidecar.events:
+            if entry.line >= at:
+                ahead.skip(entry.line)
+                raw = [line for _, line in ahead.until(entry.end_line)]
+                if len(raw) != entry.lines:
                     return  # it came after the log was looked at: another page
-                yield shown(noted, companion, b"\n".join(raw), loggable)
+                yield build_event_view(entry, sidecar, b"\n".join(raw), loggable)
 
-    def _companions(self, run: Run, line: int) -> Iterator[Companion]:
+    def _sidecars(self, run: Run, line: int) -> Iterator[Sidecar]:
         """Those that reach behind a line, in order: a row of the index tells where to begin, where it knows."""
         row = self._index.at_line(run, line) if line else None
-        numbers = self._indexing.numbers(run, row.sequence if row else 0)
-        while batch := [number for number, _ in zip(numbers, range(_COMPANIONS), strict=False)]:
-            yield from (each for each in self._indexing.companions(run, batch) if each.end_line > line)
+        numbers = self._indexing.list_sequences(run, row.sequence if row else 0)
+        while batch := [number for number, _ in zip(numbers, range(_SIDECARS), strict=False)]:
+            yield from (each for each in self._indexing.read_sidecars(run, batch) if each.end_line > line)
 
     def _format(self, run: Run) -> LogFormat:
         """Of the run's plain lines, by what the log begins with."""
@@ -176,7 +178,7 @@ class EventBrowser:
             return known
         view = self._views.take(run, 0, _SAMPLE_BYTES)
         sample = b"".join(self._views.bytes(view, [(0, min(_SAMPLE_BYTES, view.end_byte))]))
-        found = format_of(sample[: sample.rfind(b"\n") + 1] or sample)
+        found = detect_log_format(sample[: sample.rfind(b"\n") + 1] or sample)
         if view.end_byte >= _SAMPLE_BYTES:  # it will not change
             with self._lock:
                 self._formats[run] = found

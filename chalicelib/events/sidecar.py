@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from pydantic import JsonValue  # Spark's executors read companions, and may lack it
 
 VERSION = 1
-HELD_BYTES = 1024 * 1024
+MAX_PARSED_BYTES = 1024 * 1024
 """Unpacked. Of a companion with more, the events are parsed each time they are iterated."""
 MAX_LINE_BYTES = 8 * 1024 * 1024
 """Of one event, whose details have 64 KiB before they are masked."""
-UNDER_WAY_MS = 60_000
+APPEND_TIMEOUT_MS = 60_000
 """A function lives 30 s: an append whose companion is not there after this has broken off."""
 _PIECE_BYTES, _OUTPUT_BYTES = 16 * 1024, 256 * 1024
 _GZIP = 31
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class SidecarEntry:
     """One event: ``lines`` of the log from ``line`` on, whose message are ``bytes`` bytes from ``byte`` on; a newline follows them.
 
     ``id`` None: its line is its id. ``error``: whether it tells of one.
@@ -64,7 +64,7 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
-class Companion:
+class Sidecar:
     """What lies beside a segment. ``writer`` empty: nobody in particular; ``instance``: the installation that took it. ``events`` may be iterated
     several times."""
 
@@ -76,10 +76,10 @@ class Companion:
     writer: str
     instance: str
     appended_ms: int
-    events: Collection[Noted]
+    events: Collection[SidecarEntry]
 
     @classmethod
-    def beside(cls, entry: SegmentEntry, writer: str, instance: str, events: Collection[Noted]) -> Companion:
+    def of_segment(cls, entry: SegmentEntry, writer: str, instance: str, events: Collection[SidecarEntry]) -> Sidecar:
         """Of a segment."""
         place = (entry.sequence, entry.line, entry.byte, entry.lines, entry.bytes)
         return cls(*place, writer, instance, entry.appended_ms, events)
@@ -90,34 +90,34 @@ class Companion:
         return self.line + self.lines
 
 
-def packed(companion: Companion) -> bytes:
+def encode_sidecar(sidecar: Sidecar) -> bytes:
     """The object's bytes: the same companion is the same bytes. One event at a time is in memory unpacked."""
     packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
-    head = {name: getattr(companion, name) for name in Companion.__dataclass_fields__ if name != "events"}
+    head = {name: getattr(sidecar, name) for name in Sidecar.__dataclass_fields__ if name != "events"}
     pieces = [packer.compress(_line({"v": VERSION} | head))]
-    pieces += (packer.compress(_line(_document(each))) for each in companion.events)
+    pieces += (packer.compress(_line(_document(each))) for each in sidecar.events)
     return b"".join([*pieces, packer.flush()])
 
 
-def unpacked(body: bytes) -> Companion:
+def decode_sidecar(body: bytes) -> Sidecar:
     """The inverse of ``packed``. Reads all of it; holds ``body`` and no more than ``HELD_BYTES`` of it unpacked. Raises DamagedLogError."""
-    events: list[Noted] = []
+    events: list[SidecarEntry] = []
     count = size = 0
     head, documents = _opened(body)
-    for line_bytes, noted in documents:
+    for line_bytes, entry in documents:
         count, size = count + 1, size + line_bytes
-        if size <= HELD_BYTES:
-            events.append(noted)
-    return replace(head, events=tuple(events) if size <= HELD_BYTES else _Unheld(body, count))
+        if size <= MAX_PARSED_BYTES:
+            events.append(entry)
+    return replace(head, events=tuple(events) if size <= MAX_PARSED_BYTES else _PackedEvents(body, count))
 
 
-def outlined(body: bytes) -> Companion:
+def decode_outline(body: bytes) -> Sidecar:
     """``unpacked`` without data and annotations, held: some 400 bytes for each event. Raises DamagedLogError."""
     head, documents = _opened(body)
-    return replace(head, events=tuple(replace(noted, data={}, annotations=()) for _, noted in documents))
+    return replace(head, events=tuple(replace(entry, data={}, annotations=()) for _, entry in documents))
 
 
-class _Unheld(Collection[Noted]):
+class _PackedEvents(Collection[SidecarEntry]):
     """The events of a companion that is kept packed."""
 
     def __init__(self, body: bytes, count: int) -> None:
@@ -126,31 +126,31 @@ class _Unheld(Collection[Noted]):
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Noted]:
-        return (noted for _, noted in _opened(self._body)[1])
+    def __iter__(self) -> Iterator[SidecarEntry]:
+        return (entry for _, entry in _opened(self._body)[1])
 
-    def __contains__(self, noted: object) -> bool:
-        return any(each == noted for each in self)
+    def __contains__(self, entry: object) -> bool:
+        return any(each == entry for each in self)
 
 
-def _opened(body: bytes) -> tuple[Companion, Iterator[tuple[int, Noted]]]:
+def _opened(body: bytes) -> tuple[Sidecar, Iterator[tuple[int, SidecarEntry]]]:
     """A companion without its events, and these with the bytes of their lines. Raises DamagedLogError, while it is iterated too."""
     lines = _lines(body)
     try:
         head = json.loads(next(lines, b""))
-        companion = Companion(**{name: head[name] for name in Companion.__dataclass_fields__ if name != "events"}, events=())
+        sidecar = Sidecar(**{name: head[name] for name in Sidecar.__dataclass_fields__ if name != "events"}, events=())
     except (ValueError, TypeError, KeyError) as error:
         raise _damaged(body, error) from error
-    return companion, _events(body, lines)
+    return sidecar, _events(body, lines)
 
 
-def _events(body: bytes, lines: Iterator[bytes]) -> Iterator[tuple[int, Noted]]:
+def _events(body: bytes, lines: Iterator[bytes]) -> Iterator[tuple[int, SidecarEntry]]:
     for line in lines:
         try:
-            noted = _noted(json.loads(line))
+            entry = _entry(json.loads(line))
         except (ValueError, TypeError, RecursionError) as error:
             raise _damaged(body, error) from error
-        yield len(line), noted
+        yield len(line), entry
 
 
 def _lines(body: bytes) -> Iterator[bytes]:
@@ -189,10 +189,10 @@ def _line(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _document(noted: Noted) -> dict[str, Any]:
-    given = {name: getattr(noted, name) for name in Noted.__dataclass_fields__}
-    return {name: value for name, value in given.items() if value is not None and value is not False and value not in ({}, ())}
+def _document(entry: SidecarEntry) -> dict[str, Any]:
+    fields = {name: getattr(entry, name) for name in SidecarEntry.__dataclass_fields__}
+    return {name: value for name, value in fields.items() if value is not None and value is not False and value not in ({}, ())}
 
 
-def _noted(document: Mapping[str, Any]) -> Noted:
-    return Noted(**{name: document[name] for name in Noted.__dataclass_fields__ if name in document})
+def _entry(document: Mapping[str, Any]) -> SidecarEntry:
+    return SidecarEntry(**{name: document[name] for name in SidecarEntry.__dataclass_fields__ if name in document})

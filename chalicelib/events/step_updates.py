@@ -33,7 +33,7 @@ _TRIES = 8
 _Name = Annotated[WellFormedText, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 
 
-class ToldStep(BaseModel):
+class StepUpdate(BaseModel):
     """Fields that are not given stay as they are; null takes one back."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
@@ -45,7 +45,7 @@ class ToldStep(BaseModel):
     status: Literal["running", "succeeded", "failed"] | None = None
 
 
-class ToldSteps:
+class StepUpdates:
     """Keeps what is told, its names masked by the pipeline's rules (``mask`` takes its FQN). ``index`` learns it at once, and once more when the
     notification comes."""
 
@@ -54,60 +54,60 @@ class ToldSteps:
     ) -> None:
         self._store, self._layout, self._index, self._mask = store, layout, index, mask
 
-    def tell(self, run: Run, step: str, told: ToldStep) -> ToldStep:
+    def record(self, run: Run, step: str, update: StepUpdate) -> StepUpdate:
         """Add to what is known. A GET, a PUT and a row. Repeatable. Raises InvalidEventError, InvalidNameError, UnavailableError."""
         self._layout.check_new(run)
-        step, told = self._masked(run, step, told)
-        for label in (told.name, told.parent):
+        step, update = self._masked(run, step, update)
+        for label in (update.name, update.parent):
             checked_label("step", label or "")
         key = self._layout.step(run, checked_new_name("step", step))
         for _ in range(_TRIES):
-            seen, etag = self._found(key)
-            merged = {**seen, **told.model_dump(by_alias=True, exclude_unset=True)}
+            seen, etag = self._read(key)
+            merged = {**seen, **update.model_dump(by_alias=True, exclude_unset=True)}
             if merged == seen and etag:
-                return read_told(merged)
+                return parse_step_update(merged)
             merged["version"] = int(seen.get("version", 0)) + 1
             condition = Condition(if_match=etag) if etag else ABSENT
             try:
                 self._store.put(key, json.dumps(merged).encode(), PutOptions(content_type="application/json"), condition)
             except (PreconditionFailedError, WriteConflictError):
                 continue
-            self._index.tell(run, step, merged, merged["version"])
-            return read_told(merged)
+            self._index.put_step_update(run, step, merged, merged["version"])
+            return parse_step_update(merged)
         raise StoreUnavailableError(f"others keep telling of the step step={step[:80]!r} tries={_TRIES}")
 
-    def _masked(self, run: Run, step: str, told: ToldStep) -> tuple[str, ToldStep]:
+    def _masked(self, run: Run, step: str, update: StepUpdate) -> tuple[str, StepUpdate]:
         """Names as events have them."""
         if self._mask is None:
-            return step, told
+            return step, update
         fields = FieldMask(partial(self._mask, run.fqn))
-        names = {field: getattr(told, field) for field in ("name", "parent")}
+        names = {field: getattr(update, field) for field in ("name", "parent")}
         changes = {field: masked_name("step", name, fields) for field, name in names.items() if name is not None}
-        return masked_name("step", step, fields), told.model_copy(update=changes)
+        return masked_name("step", step, fields), update.model_copy(update=changes)
 
-    def landed(self, run: Run, step: str) -> None:
+    def index_stored(self, run: Run, step: str) -> None:
         """Index what is told now. A GET and a row. Raises ObjectNotFoundError."""
-        found, _ = self._found(self._layout.step(run, step))
-        if not found:
+        document, _ = self._read(self._layout.step(run, step))
+        if not document:
             raise ObjectNotFoundError(f"nothing was told of the step step={step[:80]!r}")
-        self._index.tell(run, step, found, int(found.get("version", 1)))
+        self._index.put_step_update(run, step, document, int(document.get("version", 1)))
 
-    def _found(self, key: str) -> tuple[dict[str, Any], str]:
+    def _read(self, key: str) -> tuple[dict[str, Any], str]:
         try:
-            found = self._store.get(key)
+            stored = self._store.get(key)
         except ObjectNotFoundError:
             return {}, ""
         try:
-            document = json.loads(found.body)
-            read_told(document)
-            return dict(document), found.info.etag
+            document = json.loads(stored.body)
+            parse_step_update(document)
+            return dict(document), stored.info.etag
         except (ValueError, TypeError) as error:
             raise DamagedLogError(f"not what was told of a step key={key}") from error
 
 
-def read_told(document: Mapping[str, Any]) -> ToldStep:
+def parse_step_update(document: Mapping[str, Any]) -> StepUpdate:
     """What an object or a row says. Raises ValueError."""
     try:
-        return ToldStep.model_validate({name: value for name, value in document.items() if name != "version"})
+        return StepUpdate.model_validate({name: value for name, value in document.items() if name != "version"})
     except ValidationError as error:
         raise ValueError(str(error)) from None

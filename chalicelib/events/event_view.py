@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from chalicelib.events.companion import Companion, Noted
 from chalicelib.events.event import INJECTED, STEP_ID, Annotation, Event, Loggable
+from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.lines.errors import level_of_text
 from chalicelib.lines.levels import ORDER, level_of_name
 
@@ -17,7 +17,7 @@ SEVERITIES = ORDER
 
 
 @dataclass(frozen=True, slots=True)
-class ShownEvent:
+class EventView:
     """``line`` and ``lines``: where its message stands; ``timestamp`` in ms, None where a plain line does not say. ``bytes`` of the log."""
 
     id: int
@@ -45,8 +45,8 @@ class ShownEvent:
     def document(self) -> dict[str, JsonValue]:
         """As JSON has it."""
         names = ("id", "writer", "timestamp", "level", "step", "message")
-        told: dict[str, JsonValue] = {name: getattr(self, name) for name in names}
-        return self.outline() | told | {"data": dict(self.data), "annotations": [dict(each) for each in self.annotations]}
+        fields: dict[str, JsonValue] = {name: getattr(self, name) for name in names}
+        return self.outline() | fields | {"data": dict(self.data), "annotations": [dict(each) for each in self.annotations]}
 
     def outline(self) -> dict[str, JsonValue]:
         """The fields that say how its lines are shown, without text. ``hasData``: whether it has data beyond ``INJECTED``."""
@@ -67,28 +67,26 @@ class ShownEvent:
         )
 
 
-def shown(noted: Noted, companion: Companion, message: bytes, loggable: Loggable) -> ShownEvent:
+def build_event_view(entry: SidecarEntry, sidecar: Sidecar, message: bytes, loggable: Loggable) -> EventView:
     """An event of a companion with its message, and the data that is mandatory. Its level is what its sender states, else what its text says."""
-    mandatory = Loggable(companion.instance, loggable.loggable_type, loggable.loggable_id, loggable.job_id).mandatory_data(
-        noted.step
-    )
-    return ShownEvent(
-        id=noted.line if noted.id is None else noted.id,
-        writer=companion.writer,
-        line=noted.line,
-        lines=noted.lines,
-        timestamp=noted.timestamp,
-        level=noted.level or level_of_text(message),
-        step=noted.step,
+    mandatory = Loggable(sidecar.instance, loggable.loggable_type, loggable.loggable_id, loggable.job_id).mandatory_data(entry.step)
+    return EventView(
+        id=entry.line if entry.id is None else entry.id,
+        writer=sidecar.writer,
+        line=entry.line,
+        lines=entry.lines,
+        timestamp=entry.timestamp,
+        level=entry.level or level_of_text(message),
+        step=entry.step,
         message=message.decode(errors="replace"),
-        data={**noted.data, **mandatory, **{name: noted.data[name] for name in noted.data if name != STEP_ID}},
-        annotations=noted.annotations,
-        bytes=noted.bytes + 1,
+        data={**entry.data, **mandatory, **{name: entry.data[name] for name in entry.data if name != STEP_ID}},
+        annotations=entry.annotations,
+        bytes=entry.bytes + 1,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EventFilter:
     """Which events: of a step, of a level in any spelling, from a time on, before a time (ms, the end not included), with a text."""
 
     step: str | None = None
@@ -97,8 +95,8 @@ class Wanted:
     to_ms: int | None = None
     text: str = ""
 
-    def has(self, event: ShownEvent) -> bool:
-        """Whether an event is wanted, if its time is (see ``is_in_time``)."""
+    def matches(self, event: EventView) -> bool:
+        """Whether an event is wanted, if its time is (see ``matches_time``)."""
         if self.step is not None and event.step != self.step:
             return False
         if self.level is not None and _level(event.level) != _level(self.level):
@@ -106,11 +104,11 @@ class Wanted:
         return self.text in event.message
 
     @property
-    def is_timed(self) -> bool:
+    def has_time_bounds(self) -> bool:
         """Whether it matters when an event was."""
         return self.from_ms is not None or self.to_ms is not None
 
-    def is_in_time(self, time_ms: int | None) -> bool:
+    def matches_time(self, time_ms: int | None) -> bool:
         """Whether a time is wanted. An event of which none is known is not left out."""
         if time_ms is None:
             return True

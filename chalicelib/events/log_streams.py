@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 
-class Chunks(io.RawIOBase):
+class ChunkReader(io.RawIOBase):
     """Pieces of bytes as a file to read."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
@@ -35,12 +35,12 @@ class Chunks(io.RawIOBase):
         return size
 
 
-def buffered(chunks: Iterator[bytes]) -> BinaryIO:
+def open_buffered(chunks: Iterator[bytes]) -> BinaryIO:
     """A file to read."""
-    return io.BufferedReader(Chunks(chunks))
+    return io.BufferedReader(ChunkReader(chunks))
 
 
-def temporary(source: BinaryIO) -> Path:
+def write_temporary_file(source: BinaryIO) -> Path:
     """All of it as a file, the caller's to remove."""
     with source, tempfile.NamedTemporaryFile("wb", suffix=".log", delete=False) as file:
         shutil.copyfileobj(source, file)

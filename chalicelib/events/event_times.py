@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from chalicelib.errors import UnavailableError
-from chalicelib.events.shown import ShownEvent
+from chalicelib.events.event_view import EventView
 from chalicelib.ports import Clock, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.delays import USUAL, Delays, sampled_delays
 
@@ -17,7 +17,7 @@ _ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatedTime:
     """A time that the event at a line states."""
 
     line: int
@@ -29,21 +29,21 @@ class EventTimes:
     stated last before the page's first line, and is called once at most."""
 
     def __init__(
-        self, run: Run, index: SegmentIndex, clock: Clock, first_line: int, stated_before: Callable[[int], Stated | None]
+        self, run: Run, index: SegmentIndex, clock: Clock, first_line: int, stated_before: Callable[[int], StatedTime | None]
     ) -> None:
         self._run, self._index, self._clock, self._first_line = run, index, clock, first_line
         self._rows, self._stated_before = _Rows(run, index), stated_before
-        self._stated: Stated | None = None
+        self._stated: StatedTime | None = None
         self._is_before_known = first_line == 0
         self._row_of_stated: SegmentEntry | None = None
         self._delays: Delays | None = None
 
-    def note(self, event: ShownEvent) -> None:
+    def record(self, event: EventView) -> None:
         """What follows this event follows its time."""
         if event.timestamp is not None:
-            self._note(Stated(event.line, event.timestamp))
+            self._record(StatedTime(event.line, event.timestamp))
 
-    def of(self, event: ShownEvent) -> int | None:
+    def time_of(self, event: EventView) -> int | None:
         """Its own time. Without one: as long after the time before it, at most ``LOOK_BACK_LINES`` lines before it, as it arrived after
         that; where there is none that is believed, when it arrived. None where the catalog does not tell that either.
 
@@ -60,7 +60,7 @@ class EventTimes:
         row = self._rows.at(line)
         return row.appended_ms if row else None
 
-    def _following(self, stated: Stated, line: int) -> int:
+    def _following(self, stated: StatedTime, line: int) -> int:
         before = self._row_of_stated = self._row_of_stated or self._rows.at(stated.line)
         if before is None:
             return stated.time_ms
@@ -76,14 +76,14 @@ class EventTimes:
             self._delays = sampled_delays(self._index, self._run, last) if last else USUAL
         return self._delays.believes(time_ms, appended_ms)
 
-    def _last_stated(self, line: int) -> Stated | None:
+    def _last_stated(self, line: int) -> StatedTime | None:
         if self._stated is None and not self._is_before_known and line - self._first_line < LOOK_BACK_LINES:
             self._is_before_known = True
             if found := self._stated_before(self._first_line):
-                self._note(found)
+                self._record(found)
         return self._stated if self._stated and line - self._stated.line <= LOOK_BACK_LINES else None
 
-    def _note(self, stated: Stated) -> None:
+    def _record(self, stated: StatedTime) -> None:
         self._stated, self._row_of_stated = stated, None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from chalicelib.events.shown import ShownEvent
+from chalicelib.events.event_view import EventView
 from chalicelib.lines.events import events
 from chalicelib.lines.format_detection import detect_format
 from chalicelib.lines.formats import LogFormat
@@ -13,16 +13,16 @@ from chalicelib.lines.formats import LogFormat
 _US_OF_A_MS = 1000
 
 
-def format_of(sample: bytes) -> LogFormat:
+def detect_log_format(sample: bytes) -> LogFormat:
     """The format of a run's lines, from those that it begins with."""
     return detect_format(sample.split(b"\n"))
 
 
-def lifted(lines: Iterable[tuple[int, bytes]], format: LogFormat, *, final: bool) -> Iterator[ShownEvent]:
+def parse_lines(lines: Iterable[tuple[int, bytes]], format: LogFormat, *, final: bool) -> Iterator[EventView]:
     """Numbered lines as events. ``final`` False: the last one may go on, and is kept back. An event's message is its bytes as text."""
     for each in events(lines, format, final=final):
         timestamp = each.parsed.timestamp
-        yield ShownEvent(
+        yield EventView(
             id=each.line,
             writer="",
             line=each.line,

@@ -16,11 +16,11 @@ from dataclasses import replace
 from itertools import islice
 
 from chalicelib.errors import PreconditionFailedError
-from chalicelib.events.batch import placed_in, prepared
-from chalicelib.events.companion import Companion, packed
+from chalicelib.events.batch import prepare_batch, relocate_entries
 from chalicelib.events.event import Loggable, NewEvent
 from chalicelib.events.names import checked_new_name
 from chalicelib.events.ports import Accepted
+from chalicelib.events.sidecar import Sidecar, encode_sidecar
 from chalicelib.lines.text import number_lines
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions, Run, SegmentEntry
@@ -66,20 +66,20 @@ class RunEventLog:
             opened = self._writer.append(run, Batch.from_bytes(b""), position=position)
             return Accepted(0, None, opened.position)
         loggable = Loggable.of_run(run, self._instance_id)
-        ready = prepared(events, loggable, name, self._clock.now_ms(), lambda body: self._masker.mask(run.fqn, body))
+        ready = prepare_batch(events, loggable, name, self._clock.now_ms(), lambda body: self._masker.mask(run.fqn, body))
         self._on_masked(ready.masked)
         appended = self._writer.append(run, ready.batch, position=position, idempotency_key=idempotency_key)
         entry = appended.entry
         assert entry, "events always have lines"
-        noted = ready.noted
+        entries = ready.entries
         if appended.repeated and entry.bytes != len(ready.batch.body):
-            noted = placed_in(self._stored(run, entry), noted)
-        placed = [replace(each, line=each.line + entry.line, byte=each.byte + entry.byte) for each in noted]
-        self._put_companion(run, Companion.beside(entry, name, self._instance_id, placed))
+            entries = relocate_entries(self._stored(run, entry), entries)
+        placed = [replace(each, line=each.line + entry.line, byte=each.byte + entry.byte) for each in entries]
+        self._put_sidecar(run, Sidecar.of_segment(entry, name, self._instance_id, placed))
         return Accepted(len(placed), entry.line, appended.position, appended.repeated, tuple(ready.refused))
 
-    def _put_companion(self, run: Run, companion: Companion) -> None:
-        key, body = self._layout.companion(run, companion.sequence), packed(companion)
+    def _put_sidecar(self, run: Run, sidecar: Sidecar) -> None:
+        key, body = self._layout.companion(run, sidecar.sequence), encode_sidecar(sidecar)
         with suppress(PreconditionFailedError):  # of an earlier try
             put_settled(self._store, key, body, _PACKED, ABSENT)
 

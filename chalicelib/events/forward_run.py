@@ -23,7 +23,7 @@ Save = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EventBatch:
     """Events that follow one another in the log, and the position behind them."""
 
     events: Sequence[Event]
@@ -33,7 +33,7 @@ class Page:
 class EventSource(Protocol):
     """Where a run's events are read."""
 
-    def pages(self, position: str | None) -> Iterator[Page]:
+    def pages(self, position: str | None) -> Iterator[EventBatch]:
         """From a position on (None: the beginning) to where the log ends now."""
 
     def is_complete(self) -> bool:
@@ -53,13 +53,13 @@ class BrowserSource:
     def __init__(self, browser: HasEvents, is_complete: Callable[[], bool] = lambda: True) -> None:
         self._browser, self._is_complete = browser, is_complete
 
-    def pages(self, position: str | None) -> Iterator[Page]:
+    def pages(self, position: str | None) -> Iterator[EventBatch]:
         """See the port."""
         at = int(position or 0)
         rest = islice(self._browser.events(), at, None)
         while events := list(islice(rest, _PAGE_EVENTS)):
             at += len(events)
-            yield Page(events, str(at))
+            yield EventBatch(events, str(at))
 
     def is_complete(self) -> bool:
         """See the port."""
