@@ -1,1 +1,1 @@
-"""Logs as events: writing apart from browsing, with completeness that can be relied on (Jenkins JEP-212; docs/events.md)."""
+"""Events of runs. Writing is separate from reading, and completeness is proven, not assumed (Jenkins JEP-212; docs/events.md)."""

@@ -1,7 +1,7 @@
-"""From events as they come to a batch of the run's log: checked one by one, masked as a whole, each with its place in the text.
+"""Prepares events for an append to a run's log: validated one by one, masked together, each with its position in the text.
 
-Secrets are looked for in the text of all messages together, as in a batch of plain lines: a key that a writer cut into lines is found.
-Lines are neither lost nor joined by masking, so each message is found again behind it by its lines.
+Secrets are searched in the text of all messages together, as in a batch of plain lines: a key that a writer split into lines is
+found. Masking neither removes nor joins lines, so each message is located afterwards by its lines.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from chalicelib.runlog.batch import Batch
 
 MAX_EVENTS = 10_000
 MAX_DETAILS_BYTES = 96 * 1024 * 1024
-"""Of all data and annotations of a batch as JSON: about what its companion has unpacked."""
+"""Data and annotations of a batch as JSON: about the plain size of its sidecar."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedBatch:
-    """A batch and what lies beside it. ``entries``: places are relative to the batch. ``masked``: secrets by the name of their shape."""
+    """A batch and the entries of its sidecar. ``entries``: positions are relative to the batch. ``masked``: number of secrets by
+    pattern."""
 
     batch: Batch
     entries: Sequence[SidecarEntry]
@@ -42,7 +43,7 @@ class PreparedBatch:
 
 
 def prepare_batch(events: Sequence[NewEvent], loggable: Loggable, writer: str, now_ms: int, mask: Mask) -> PreparedBatch:
-    """The good ones of a batch. Raises InvalidEventError when none is, BatchTooLargeError."""
+    """The valid events as a batch. Raises InvalidEventError if none is valid, BatchTooLargeError."""
     if len(events) > MAX_EVENTS:
         raise BatchTooLargeError(f"too many events in one batch events={len(events)} limit={MAX_EVENTS}")
     good, refused = _checked(events, loggable, writer)
@@ -63,7 +64,7 @@ def prepare_batch(events: Sequence[NewEvent], loggable: Loggable, writer: str, n
 
 
 def relocate_entries(body: bytes, entries: Sequence[SidecarEntry]) -> list[SidecarEntry]:
-    """The same events in the bytes that were stored, where these are others: by their lines."""
+    """The same entries, located by their lines in stored bytes that differ from the batch."""
     starts = [0, *accumulate(len(line) + 1 for line in body.split(b"\n"))]
     moved = (
         replace(each, byte=starts[each.line], bytes=starts[each.line + each.lines] - 1 - starts[each.line]) for each in entries
@@ -72,7 +73,7 @@ def relocate_entries(body: bytes, entries: Sequence[SidecarEntry]) -> list[Sidec
 
 
 def _checked(events: Sequence[NewEvent], loggable: Loggable, writer: str) -> tuple[list[NewEvent], list[Refused]]:
-    """The good ones, and why the others are none. Raises BatchTooLargeError."""
+    """The valid events, and the refused ones with their reasons. Raises BatchTooLargeError."""
     good: list[NewEvent] = []
     refused: list[Refused] = []
     details_bytes = 0
@@ -93,13 +94,14 @@ def _checked(events: Sequence[NewEvent], loggable: Loggable, writer: str) -> tup
 
 
 def _as_sent(events: Sequence[NewEvent], writer: str) -> bytes:
-    """What tells a repeat from another batch: not what was added here. The JSON of the writer's name and all events, an event at a time."""
+    """The identity of a batch, to recognize a repeat: JSON of the writer's name and all events as sent, without fields added here.
+    Encoded event by event."""
     documents = (json.dumps(event.model_dump(exclude_defaults=True), sort_keys=True).encode() for event in events)
     return b"[" + json.dumps(writer).encode() + b", [" + b", ".join(documents) + b"]]"
 
 
 def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator[SidecarEntry]:
-    """Each event's place in the masked text, and its annotations at what they are about there."""
+    """The position of each event in the masked text, with its annotations moved to the masked positions."""
     starts = [0, *accumulate(len(line) + 1 for line in masked.body.split(b"\n"))]
     offsets = OffsetMap(masked.edits)
     line = byte = 0
@@ -114,7 +116,7 @@ def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator
 
 
 def _entry(event: NewEvent, place: SidecarEntry, now_ms: int) -> SidecarEntry:
-    """A masked event with its place."""
+    """A masked event with its position."""
     return replace(
         place,
         timestamp=now_ms if event.timestamp is None else event.timestamp,

@@ -1,4 +1,4 @@
-"""Bytes of the log that belong together, and in which reads to get them."""
+"""Byte ranges of a log, and the plan of the requests that read them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 MERGE_GAP_BYTES = 16 * 1024
-"""What lies between two ranges and is less than this is read with them: it costs less than a request."""
+"""A smaller gap between two ranges is read with them: that costs less than a request."""
 MAX_READ_RATIO = 1.4
-"""So many times the bytes that are requested may be read to save requests."""
+"""Bytes read may exceed the requested bytes by this factor to save requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """``bytes`` bytes from ``byte`` on, ``lines`` lines from ``line`` on: whole lines, newlines and all."""
+    """``bytes`` bytes from ``byte`` on, which are ``lines`` complete lines from ``line`` on, newlines included."""
 
     byte: int
     bytes: int
@@ -23,17 +23,17 @@ class ByteRange:
 
     @property
     def end_byte(self) -> int:
-        """The byte behind it."""
+        """The first byte after the range."""
         return self.byte + self.bytes
 
     @property
     def end_line(self) -> int:
-        """The line behind it."""
+        """The first line after the range."""
         return self.line + self.lines
 
 
 def merge_adjacent(ranges: Iterable[ByteRange]) -> list[ByteRange]:
-    """Spans in the log's order, neighbours as one."""
+    """Ranges in the log's order, with adjacent ones merged."""
     result: list[ByteRange] = []
     for each in ranges:
         if result and result[-1].end_byte == each.byte:
@@ -45,9 +45,10 @@ def merge_adjacent(ranges: Iterable[ByteRange]) -> list[ByteRange]:
 
 
 def plan_reads(ranges: Sequence[ByteRange]) -> list[tuple[int, int]]:
-    """Ranges [start, end) that have all of these ranges, in order: few, and not much more than the ranges are.
+    """Ranges [start, end) that cover the given ranges, in order, in few requests.
 
-    Small gaps are read over, and larger ones, the smallest first, as long as all of it stays below ``MOST_READ`` of what is requested.
+    Gaps below ``MERGE_GAP_BYTES`` are always read; larger ones, the smallest first, while the total stays below ``MAX_READ_RATIO``
+    times the requested bytes.
     """
     if not ranges:
         return []
@@ -69,7 +70,7 @@ def plan_reads(ranges: Sequence[ByteRange]) -> list[tuple[int, int]]:
 
 
 def encode_ranges(ranges: Sequence[ByteRange]) -> str:
-    """Spans as text, relative to the one before: ``bytes between:bytes:lines between:lines`` in hex, joined by commas."""
+    """Ranges as text, each relative to the one before: ``gap bytes:bytes:gap lines:lines`` in hex, joined by commas."""
     result: list[str] = []
     byte = line = 0
     for each in ranges:
@@ -79,7 +80,7 @@ def encode_ranges(ranges: Sequence[ByteRange]) -> str:
 
 
 def decode_ranges(text: str) -> tuple[ByteRange, ...]:
-    """The inverse of ``packed``."""
+    """The inverse of ``encode_ranges``."""
     result: list[ByteRange] = []
     byte = line = 0
     for each in text.split(",") if text else ():

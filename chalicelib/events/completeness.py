@@ -1,11 +1,10 @@
-"""Whether a run's events are all there (decision 0023).
+"""Whether all events of a run are visible (decision 0023).
 
-complete    the run is sealed, every registered writer is closed, and its ids 0 to count - 1 are visible
-lost        it cannot become that any more: after a time of grace ids of a closed writer are missing, or a writer of a sealed run is not closed
-pending     neither yet
+complete the run is sealed, every registered writer is closed, and its ids 0 to count - 1 are visible lost it cannot become
+complete: after a grace period ids of a closed writer are missing, or a writer of a sealed run is not closed pending neither
 
-All of it is read from what is durable: S3 tells who was registered and closed and whether the run is sealed, rows what is visible. A row
-is written after what it makes visible, so a lag of the index can only delay the answer.
+All inputs are durable: S3 has the registered and closed writers and the seal, index rows have the visible ids. A row is written
+after the events that it makes visible, so a lag of the index can only delay the answer.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MAX_LISTED_RANGES = 10
 
 @dataclass(frozen=True, slots=True)
 class WriterState:
-    """``missing``: the first ranges of ids that are not visible, of those that are known to be. ``count`` None: it is not closed."""
+    """``missing``: the first ranges of known ids that are not visible. ``count`` None: the writer is not closed."""
 
     writer: str
     opened: bool
@@ -41,13 +40,13 @@ class WriterState:
 
     @property
     def complete(self) -> bool:
-        """Whether it is closed and everything is visible."""
+        """Whether it is closed and all its events are visible."""
         return self.closed and not self.missing
 
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """``writers``: by name. ``lost``: the names of those that something is missing of, after the time of grace."""
+    """``writers``: by name. ``lost``: the names of writers with missing events or without an end, after the grace period."""
 
     state: str
     sealed: bool
@@ -55,20 +54,22 @@ class Completeness:
 
     @property
     def lost(self) -> list[str]:
-        """Names."""
+        """Names of lost writers."""
         return [each.writer for each in self.writers if each.lost]
 
 
 class CompletenessWatch:
-    """``grace_ms``: how long after the last sign of a writer what is missing counts as on its way."""
+    """``grace_ms``: how long after a writer's last activity missing events count as pending."""
 
     def __init__(self, writers: Writers, index: EventIndex, tails: TailFinder, clock: Clock, grace_ms: int) -> None:
         self._writers, self._index, self._tails, self._clock, self._grace_ms = writers, index, tails, clock, grace_ms
 
     def check(self, run: Run) -> Completeness:
-        """As it is now. A LIST and a GET for each closed writer; a query; what the run's tail takes. Raises UnavailableError.
+        """The current state. A LIST and a GET for each closed writer; a query; the requests for the end of the log. Raises
+        UnavailableError.
 
-        The seal is looked at first, then who is registered, then what is visible: whoever comes meanwhile can only make it pending.
+        The seal is read first, then the registered writers, then the visible ids: concurrent changes can only make the result
+        pending.
         """
         tail = self._tails.find(run)
         registered = self._writers.all(run)
@@ -81,7 +82,7 @@ class CompletenessWatch:
         return Completeness(LOST if any(each.lost for each in states) else PENDING, bool(tail.seal), states)
 
     def wait(self, run: Run, seconds: float) -> Completeness:
-        """Held until it is not pending, for so long at most: a look twice a second."""
+        """Check twice a second until the state is not pending, or the time is over."""
         deadline = Deadline(self._clock, min(seconds, MAX_WAIT_S))
         state = self.check(run)
         while state.state == PENDING and deadline.remaining_s() > 0:

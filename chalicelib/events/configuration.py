@@ -1,16 +1,16 @@
-"""How events are written and browsed: chosen by the operator, in variables of the environment and a YAML document, validated as a whole.
+"""The operator's configuration of how events are written and browsed: environment variables and a YAML document, validated together.
 
 ::
 
-    method: runlog                    # how they are written; its name in the registry
-    browser: runlog                   # where they are browsed
+    method: runlog                    # the logging method, by its name in the registry
+    browser: runlog                   # the log browser
     methods:                          # options, by name
       files: {directory: /var/log/runs}
     browsers: {}
-    rules: []                         # which run an agent's record belongs to (docs/agents.md)
-    outputs: []                       # where events go too (docs/forwarding.md)
+    rules: []                         # the run of an agent's record (docs/agents.md)
+    outputs: []                       # other systems that get copies of events (docs/forwarding.md)
 
-``RUNLAKE_LOGGING_METHOD`` and ``RUNLAKE_LOG_BROWSER`` go before the document. JSON is YAML too.
+``RUNLAKE_LOGGING_METHOD`` and ``RUNLAKE_LOG_BROWSER`` override the document. JSON is valid YAML.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ _VARIABLE = "RUNLAKE_EVENTS"
 _SECRET = re.compile(
     r"secret|passw|passphrase|token|key|auth|credential|cookie|signature|bearer|session|^sig$|^pwd$", re.IGNORECASE
 )
-"""Names of options, headers and parameters. Hides too much rather than too little: headers of other systems have many names."""
+"""Names of options, headers and parameters with secret values. Matches too many names rather than too few: headers of other systems
+vary."""
 _HEADERS = re.compile(r"headers?", re.IGNORECASE)
 _VISIBLE_HEADERS = frozenset({"accept", "accept-encoding", "content-encoding", "content-type", "host", "user-agent"})
 _Options = dict[str, dict[str, JsonValue]]
 
 
 class EventsConfiguration(BaseModel):
-    """See the module."""
+    """The validated configuration; see the module."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
@@ -50,12 +51,12 @@ class EventsConfiguration(BaseModel):
     outputs: list[JsonValue] = []
 
     def redacted(self) -> dict[str, Any]:
-        """For everybody who may see it: secrets are hidden."""
+        """The configuration without secrets, for all callers of the API."""
         return {name: redact(value) for name, value in self.model_dump().items()}
 
 
 def parse_configuration(document: str, method: str | None = None, browser: str | None = None) -> EventsConfiguration:
-    """From the environment. Raises InvalidConfigurationError, which says what is wrong and no value."""
+    """Parse the settings. Raises InvalidConfigurationError, whose message has the field and no value."""
     document_values = _parsed(document) if document.strip() else {}
     chosen = {name: value for name, value in (("method", method), ("browser", browser)) if value}
     try:
@@ -67,7 +68,7 @@ def parse_configuration(document: str, method: str | None = None, browser: str |
 
 
 def redact(value: JsonValue, name: str = "") -> JsonValue:
-    """A part of a configuration without what is secret in it: by its name, or as a password in an address."""
+    """A part of a configuration without secrets: values of secret names, and passwords in URLs."""
     if isinstance(value, Mapping):
         if _HEADERS.fullmatch(name):
             return {key: each if key.lower() in _VISIBLE_HEADERS else HIDDEN for key, each in value.items()}
@@ -80,7 +81,7 @@ def redact(value: JsonValue, name: str = "") -> JsonValue:
 
 
 def _without_secrets(text: str) -> str:
-    """An address without its user and password, and without the values of its parameters."""
+    """A URL without user, password and parameter values."""
     try:
         parts = urlsplit(text)
     except ValueError:
@@ -104,7 +105,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _yaml(text: str) -> Any:
-    import yaml  # only where there is such a document: a cold start has no time for it
+    import yaml  # imported only if needed: it slows a cold start
 
     try:
         return yaml.safe_load(text)

@@ -1,6 +1,6 @@
-"""How deeply lists and objects may stand within one another. Every step over a value may recurse: Python's limit is 1,000 frames."""
+"""Limits of the nesting of lists and objects. Each operation on a value may recurse; Python allows 1,000 frames."""
 
 MAX_DEPTH = 100
-"""Of an event's data, as of a record in JSON or MessagePack."""
+"""For an event's data, and a record in JSON or MessagePack."""
 MAX_OTLP_DEPTH = 64
-"""Of an OTLP value, each level of which is two of JSON."""
+"""For an OTLP value, each level of which is two levels of JSON."""

@@ -1,4 +1,4 @@
-"""An event: what was said, when, by which writer, about what. Facts of the seed ``jenkins-jep-212``; all of it is JSON."""
+"""The event: message, time, writer, step and data; JSON throughout. From the seed ``jenkins-jep-212``."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from chalicelib.ports import Run
 
 INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID, STEP_ID = "instanceId", "loggableType", "loggableId", "jobId", "stepId"
 RUN = "run"
-"""The loggable type of a pipeline's run."""
+"""The loggable type of a run."""
 MANDATORY: Mapping[str, tuple[str, ...]] = {RUN: (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID)}
-"""What an event's data must have, by loggable type; a type that is not here needs what is there of every event."""
+"""Names of mandatory data by loggable type. Other types need ``_OF_EVERY``."""
 _OF_EVERY = (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID)
 INJECTED = frozenset({*MANDATORY[RUN], STEP_ID})
 """Names of data that the archive adds to each event of a run."""
@@ -27,7 +27,7 @@ Timestamp = Annotated[int, Field(ge=0, le=MAX_TIMESTAMP_MS)]
 
 
 class Annotation(BaseModel):
-    """A note beside the text (a link, a colour, a fold): ``position`` in characters of the message, ``note`` any JSON."""
+    """A note on the text (a link, a color, a fold): ``position`` in characters of the message, ``note`` any JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -36,9 +36,9 @@ class Annotation(BaseModel):
 
 
 class NewEvent(BaseModel):
-    """An event as it comes: a writer or the archive adds what is missing. ``timestamp`` in ms since the epoch.
+    """An event as received; a writer or the archive adds the missing fields. ``timestamp`` in ms since the epoch.
 
-    The one place where lone surrogates are replaced and nesting is bounded, for whoever makes an event: HTTP, agents, Python.
+    The single place that replaces lone surrogates and bounds nesting, for events from HTTP, agents and Python.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -53,7 +53,7 @@ class NewEvent(BaseModel):
 
 
 class Event(BaseModel):
-    """An event whole. ``id`` is unique within its writer; ``data`` has what is mandatory of its loggable type."""
+    """A complete event. ``id`` is unique within its writer; ``data`` has the mandatory data of its loggable type."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -67,14 +67,14 @@ class Event(BaseModel):
 
     @property
     def step(self) -> str | None:
-        """The pipeline step that said it."""
+        """The step that the event belongs to."""
         step = self.data.get(STEP_ID)
         return step if isinstance(step, str) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Loggable:
-    """What is logged about. Of a run: ``loggable_id`` is the run's id, ``job_id`` its pipeline's FQN."""
+    """The subject of a log. For a run: ``loggable_id`` is the run id, ``job_id`` the pipeline's FQN."""
 
     instance_id: str
     loggable_type: str
@@ -83,25 +83,25 @@ class Loggable:
 
     @classmethod
     def of_run(cls, run: Run, instance_id: str) -> Loggable:
-        """A pipeline's run on an installation."""
+        """A run on an installation."""
         return cls(instance_id, RUN, run.run_id, run.fqn)
 
     def mandatory_data(self, step: str | None = None) -> dict[str, JsonValue]:
-        """What a writer injects into each event's data."""
+        """The data that a writer injects into each event."""
         given = {INSTANCE_ID: self.instance_id, LOGGABLE_TYPE: self.loggable_type, LOGGABLE_ID: self.loggable_id}
         more = {JOB_ID: self.job_id, STEP_ID: step}
         return {**given, **{name: value for name, value in more.items() if value is not None}}
 
 
 def invalid_field(error: ValidationError) -> str:
-    """Where a document is wrong first, by names that its schema has: never by a name that was sent, which may be a secret."""
+    """The first invalid field of a document, by names of the schema only: a name that was sent may be a secret."""
     wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = wrong["loc"][:-1] if wrong["type"] == "extra_forbidden" else wrong["loc"]
     return ".".join(map(str, place[: 1 if place[:1] == ("data",) else 3])) or "item"
 
 
 def check_mandatory(data: Mapping[str, JsonValue]) -> None:
-    """Raises InvalidEventError where mandatory data is missing or no text."""
+    """Raises InvalidEventError if mandatory data is missing or not a string."""
     kind = data.get(LOGGABLE_TYPE)
     names = MANDATORY.get(kind, _OF_EVERY) if isinstance(kind, str) else _OF_EVERY
     missing = [name for name in names if not isinstance(data.get(name), str) or not data[name]]

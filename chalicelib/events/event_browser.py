@@ -1,7 +1,7 @@
-"""A run's events in the log's order, page by page: those that have companions, and between them plain lines, lifted.
+"""Pages of a run's events in the log's order: events of sidecars, and plain lines between them, parsed.
 
-A page ends at the border of an event, after so many of them, or where its bytes or its time are used up: the next one goes on there. S3
-alone is asked, so what is durable is seen; of a step, which takes the index too, the segments are read that have any of it.
+A page ends at the end of an event, when it has enough events, bytes read, bytes of response, or time; the next page continues
+there. Only S3 is read, so every durable event is found. A step also uses the index, to read only segments with events of the step.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MAX_FORMATS = 256
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """``after``: the line with which the next page begins; None: there is no more now."""
+    """``after``: the first line of the next page; None: no events follow at present."""
 
     events: Sequence[EventView]
     after: int | None
@@ -47,7 +47,7 @@ class EventPage:
 
 @dataclass(slots=True)
 class _Page:
-    """What is gathered. ``line``: the border that was come to."""
+    """A page under construction. ``line``: the end of the last event that was read."""
 
     line: int
     limit: int
@@ -62,7 +62,7 @@ class _Page:
         return is_answer or self.read_bytes >= MAX_READ_BYTES or self.deadline.remaining_s() <= 0
 
     def filled(self, events: Iterator[EventView], event_filter: EventFilter, times: EventTimes) -> EventPage:
-        """The wanted ones of them, until it is full or they end."""
+        """Add matching events until the page is full or they end."""
         for event in events:
             if self.is_full:
                 return EventPage(self.events, self.line)
@@ -78,7 +78,7 @@ class _Page:
 
 
 class EventBrowser:
-    """Pages of events. ``instance_id`` is put where a companion does not tell it."""
+    """Pages of events. ``instance_id``: this installation; a sidecar names the one that stored its events."""
 
     def __init__(
         self,
@@ -99,13 +99,14 @@ class EventBrowser:
     def page(
         self, run: Run, event_filter: EventFilter, after: int = 0, limit: int = DEFAULT_LIMIT, *, is_last_included: bool = False
     ) -> EventPage:
-        """The wanted ones from a line on. The requests of a scan of the log, a LIST and a GET for each companion in it; at most 5 s and 16 MiB
-        more or less. Of a span of time also those of ``EventTimes.time_of``, and the scan of a few lines before the page where its first events
-        have no time. ``is_last_included``: also the last event of a growing log, which may get more lines. Raises UnavailableError."""
+        """The matching events from a line on. The requests of a scan of the log, a LIST and a GET for each sidecar in it; at most
+        about 5 s and 16 MiB. With time bounds also those of ``EventTimes.time_of``, and a scan of a few lines before the page if
+        its first events have no time. ``is_last_included``: also the last event of a growing log, which may get more lines. Raises
+        UnavailableError."""
         return retry_on_change(lambda: self._page(run, event_filter, after, limit, is_last_included))
 
     def all(self, run: Run) -> Iterator[EventView]:
-        """Every event, page after page."""
+        """Every event, page by page."""
         after: int | None = 0
         while after is not None:
             page = self.page(run, EventFilter(), after, MAX_LIMIT)
@@ -128,7 +129,8 @@ class EventBrowser:
         return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), event_filter, times)
 
     def _stated_before(self, run: Run, loggable: Loggable, line: int) -> StatedTime | None:
-        """The last time that an event states in ``LOOK_BACK_LINES`` lines before a line; None too where these are as much as a page may read."""
+        """The last time that an event states in the ``LOOK_BACK_LINES`` lines before a line; None also if these exceed the bytes
+        that a page may read."""
         first, found, read_bytes = max(0, line - LOOK_BACK_LINES), None, 0
         scan = self._reader.scan(run, first)
         lines = takewhile(lambda each: each[0] < line, number_lines(scan.chunks, first - scan.skip))
@@ -160,18 +162,18 @@ class EventBrowser:
                 ahead.skip(entry.line)
                 raw = [line for _, line in ahead.until(entry.end_line)]
                 if len(raw) != entry.lines:
-                    return  # it came after the log was looked at: another page
+                    return  # written after the log was listed: the next page has it
                 yield build_event_view(entry, sidecar, b"\n".join(raw), loggable)
 
     def _sidecars(self, run: Run, line: int) -> Iterator[Sidecar]:
-        """Those that reach behind a line, in order: a row of the index tells where to begin, where it knows."""
+        """The sidecars that end after a line, in order, starting at the segment that the index has for the line, if any."""
         row = self._index.at_line(run, line) if line else None
         numbers = self._indexing.list_sequences(run, row.sequence if row else 0)
         while batch := [number for number, _ in zip(numbers, range(_SIDECARS), strict=False)]:
             yield from (each for each in self._indexing.read_sidecars(run, batch) if each.end_line > line)
 
     def _format(self, run: Run) -> LogFormat:
-        """Of the run's plain lines, by what the log begins with."""
+        """The format of the run's plain lines, detected in the first bytes of the log."""
         with self._lock:
             known = self._formats.get(run)
         if known is not None:
@@ -179,7 +181,7 @@ class EventBrowser:
         view = self._views.take(run, 0, _SAMPLE_BYTES)
         sample = b"".join(self._views.bytes(view, [(0, min(_SAMPLE_BYTES, view.end_byte))]))
         found = detect_log_format(sample[: sample.rfind(b"\n") + 1] or sample)
-        if view.end_byte >= _SAMPLE_BYTES:  # it will not change
+        if view.end_byte >= _SAMPLE_BYTES:  # later appends cannot change it
             with self._lock:
                 self._formats[run] = found
                 if len(self._formats) > _MAX_FORMATS:

@@ -1,4 +1,4 @@
-"""When an event was, for who asks for a span of time. One without a time of its own follows the one before it (decision 0043)."""
+"""Times of events for a filter by time. An event without a time gets one from the event before it (decision 0043)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from chalicelib.ports import Clock, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.delays import USUAL, Delays, sampled_delays
 
 LOOK_BACK_LINES = 256
-"""An event that begins more lines after the last one with a time does not follow it. Bounds what a page reads before its first line."""
+"""Lines within which an event inherits a time from the last event that states one. Bounds the lines that a page reads before its
+first one."""
 _ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class StatedTime:
-    """A time that the event at a line states."""
+    """The time that the event at a line states."""
 
     line: int
     time_ms: int
 
 
 class EventTimes:
-    """Times of a page's events, which are noted in order. The same for an event whatever page it is on: ``stated_before`` finds what was
-    stated last before the page's first line, and is called once at most."""
+    """Assigns times to the events of a page, which are recorded in order. The result does not depend on the page: ``stated_before``
+    returns the last time stated before the page's first line, and is called at most once."""
 
     def __init__(
         self, run: Run, index: SegmentIndex, clock: Clock, first_line: int, stated_before: Callable[[int], StatedTime | None]
@@ -39,15 +40,17 @@ class EventTimes:
         self._delays: Delays | None = None
 
     def record(self, event: EventView) -> None:
-        """What follows this event follows its time."""
+        """Use this event's time for the events that follow it."""
         if event.timestamp is not None:
             self._record(StatedTime(event.line, event.timestamp))
 
     def time_of(self, event: EventView) -> int | None:
-        """Its own time. Without one: as long after the time before it, at most ``LOOK_BACK_LINES`` lines before it, as it arrived after
-        that; where there is none that is believed, when it arrived. None where the catalog does not tell that either.
+        """The event's time. Without one: the last stated time, at most ``LOOK_BACK_LINES`` lines before it, plus the difference
+        between the times at which both arrived; if there is none that is plausible, the time of arrival. None if the catalog has no
+        row for it either.
 
-        Two queries a page that has such an event, one or two more for each 1,000 segments; five more where the log arrived a day late."""
+        Two queries for a page with such an event, one or two more for each 1,000 segments; five more if the log arrived a day late.
+        """
         if event.timestamp is not None:
             return event.timestamp
         stated = self._last_stated(event.line)
@@ -64,7 +67,7 @@ class EventTimes:
         before = self._row_of_stated = self._row_of_stated or self._rows.at(stated.line)
         if before is None:
             return stated.time_ms
-        arrived_ms = self._arrived(line) or self._clock.now_ms()  # what is not catalogued yet came just now
+        arrived_ms = self._arrived(line) or self._clock.now_ms()  # a segment without a row was appended just now
         is_believed = self._believes(stated.time_ms, before.appended_ms)
         return arrived_ms + (stated.time_ms - before.appended_ms if is_believed else 0)
 
@@ -88,7 +91,7 @@ class EventTimes:
 
 
 class _Rows:
-    """Rows of the catalog by lines that are asked for in ascending order."""
+    """Rows of the catalog by line, for ascending lines."""
 
     def __init__(self, run: Run, index: SegmentIndex) -> None:
         self._run, self._index = run, index
@@ -96,7 +99,7 @@ class _Rows:
         self._begin, self._end = 0, 0.0
 
     def at(self, line: int) -> SegmentEntry | None:
-        """The row that has a line; None: none has it. Raises UnavailableError."""
+        """The row that has a line, or None. Raises UnavailableError."""
         if not self._begin <= line < self._end:
             self._load(line)
         place = bisect_right(self._rows, line, key=lambda row: row.line)
@@ -107,4 +110,4 @@ class _Rows:
         self._begin = first.line if first else line
         self._rows = self._index.rows_from(self._run, self._begin, first.sequence if first else 0, _ROWS)
         end = self._rows[-1].end_line if self._rows else 0
-        self._end = end if end > line else float("inf")  # the catalog has no more
+        self._end = end if end > line else float("inf")  # the catalog has no later rows

@@ -1,4 +1,4 @@
-"""An event as it is browsed, and which of them are wanted."""
+"""An event as readers get it, and the filter of events."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from chalicelib.lines.errors import level_of_text
 from chalicelib.lines.levels import ORDER, level_of_name
 
 SEVERITIES = ORDER
-"""What ``ShownEvent.severity`` may be, from the least severe."""
+"""Values of ``EventView.severity``, from the least severe."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """``line`` and ``lines``: where its message stands; ``timestamp`` in ms, None where a plain line does not say. ``bytes`` of the log."""
+    """An event with its place in the log: ``lines`` lines from ``line`` on, ``bytes`` bytes with the newline. ``timestamp`` in ms;
+    None for a plain line without a time."""
 
     id: int
     writer: str
@@ -34,27 +35,27 @@ class EventView:
 
     @property
     def end_line(self) -> int:
-        """The line behind it."""
+        """The first line after the event."""
         return self.line + self.lines
 
     @property
     def severity(self) -> str | None:
-        """The standard name of the level (one of ``SEVERITIES``), None without one."""
+        """The standard name of the level (one of ``SEVERITIES``); None without a level."""
         return level_of_name(self.level) if self.level else None
 
     def document(self) -> dict[str, JsonValue]:
-        """As JSON has it."""
+        """The event as a JSON object."""
         names = ("id", "writer", "timestamp", "level", "step", "message")
         fields: dict[str, JsonValue] = {name: getattr(self, name) for name in names}
         return self.outline() | fields | {"data": dict(self.data), "annotations": [dict(each) for each in self.annotations]}
 
     def outline(self) -> dict[str, JsonValue]:
-        """The fields that say how its lines are shown, without text. ``hasData``: whether it has data beyond ``INJECTED``."""
+        """The fields that decide how its lines are displayed, without text. ``hasData``: it has data beyond ``INJECTED``."""
         has_data = not self.data.keys() <= INJECTED
         return {"line": self.line, "lines": self.lines, "severity": self.severity, "hasData": has_data}
 
     def event(self) -> Event:
-        """Whole, as a browser gives it. A line without a time has time 0."""
+        """The complete event, as a log browser returns it. An event without a time gets time 0."""
         notes = tuple(Annotation.model_validate(dict(each)) for each in self.annotations)
         return Event(
             id=self.id,
@@ -68,7 +69,8 @@ class EventView:
 
 
 def build_event_view(entry: SidecarEntry, sidecar: Sidecar, message: bytes, loggable: Loggable) -> EventView:
-    """An event of a companion with its message, and the data that is mandatory. Its level is what its sender states, else what its text says."""
+    """An event of a sidecar with its message and the mandatory data. Its level is the stated one, else the one found in the
+    text."""
     mandatory = Loggable(sidecar.instance, loggable.loggable_type, loggable.loggable_id, loggable.job_id).mandatory_data(entry.step)
     return EventView(
         id=entry.line if entry.id is None else entry.id,
@@ -87,7 +89,8 @@ def build_event_view(entry: SidecarEntry, sidecar: Sidecar, message: bytes, logg
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events: of a step, of a level in any spelling, from a time on, before a time (ms, the end not included), with a text."""
+    """Selects events by step, by level in any spelling, by time (``from_ms`` included, ``to_ms`` excluded), and by a text in the
+    message."""
 
     step: str | None = None
     level: str | None = None
@@ -96,7 +99,7 @@ class EventFilter:
     text: str = ""
 
     def matches(self, event: EventView) -> bool:
-        """Whether an event is wanted, if its time is (see ``matches_time``)."""
+        """Whether an event matches in all but its time (see ``matches_time``)."""
         if self.step is not None and event.step != self.step:
             return False
         if self.level is not None and _level(event.level) != _level(self.level):
@@ -105,11 +108,11 @@ class EventFilter:
 
     @property
     def has_time_bounds(self) -> bool:
-        """Whether it matters when an event was."""
+        """Whether the filter restricts the time."""
         return self.from_ms is not None or self.to_ms is not None
 
     def matches_time(self, time_ms: int | None) -> bool:
-        """Whether a time is wanted. An event of which none is known is not left out."""
+        """Whether a time is within the bounds. An unknown time (None) is."""
         if time_ms is None:
             return True
         return (self.from_ms is None or time_ms >= self.from_ms) and (self.to_ms is None or time_ms < self.to_ms)

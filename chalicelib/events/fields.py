@@ -1,4 +1,4 @@
-"""A field by its path: ``log.level`` is the field of that name, or ``level`` within ``log``. Agents write both."""
+"""Fields by path: ``log.level`` is the field of that name, or ``level`` in ``log``. Agents send both."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ MISSING = object()
 
 
 def at(value: Any, path: str) -> Any:
-    """What stands at a path of objects; MISSING if nothing does. The longest name goes first: a field called ``log.level`` before
-    ``level`` of ``log``."""
+    """The value at a path, or MISSING. Longer names win: a field named ``log.level`` before ``level`` in ``log``."""
     if not isinstance(value, Mapping):
         return MISSING
     if path in value:

@@ -1,11 +1,11 @@
-"""Plain files as a method and a browser: for machines without AWS, and the fallback where a browser is not installed.
+"""Plain files as a logging method and a log browser: for machines without AWS, and if a run's browser is not installed.
 
 ::
 
-    {directory}/{job}/{loggable}/log.txt          the text, as a run's log has it
-                                 events.jsonl     a line of JSON for each event, with its place (``companion.Noted``), behind its text
+    {directory}/{job}/{loggable}/log.txt          the text, as in a run's log
+                                 events.jsonl     a line of JSON for each event (``sidecar.SidecarEntry``), written after its text
 
-Writers of several processes share the files: each batch is appended under a lock of the file.
+Writers of several processes share the files: each batch is appended under a file lock.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _COUNTED_BYTES = 1024 * 1024
 
 
 def folder_of(directory: Path, loggable: Loggable) -> Path:
-    """Where the files of a loggable stand: names are percent-encoded, so none leaves the directory."""
+    """The directory of a loggable's files. Names are percent-encoded, so none leaves ``directory``."""
     return directory / encode_name(loggable.job_id or loggable.loggable_type) / encode_name(loggable.loggable_id)
 
 
 @dataclass(frozen=True, slots=True)
 class FilesMethod:
-    """``LoggingMethod``: ``mask`` runs over each batch before it is written."""
+    """``LoggingMethod``; ``mask`` is applied to each batch before it is written."""
 
     directory: Path
     clock: Clock
@@ -60,14 +60,14 @@ class FilesMethod:
 
 
 class _Files:
-    """One writer's way into the files of a loggable."""
+    """Appends the events of one writer to the files of a loggable."""
 
     def __init__(self, method: FilesMethod, loggable: Loggable, folder: Path) -> None:
         self._method, self._loggable, self._folder = method, loggable, folder
-        self._known = (0, 0)  # bytes and lines that were counted
+        self._known = (0, 0)  # bytes and lines that are counted
 
     def send(self, events: Sequence[Event]) -> None:
-        """Raises InvalidEventError once the events that can be stored are durable."""
+        """Raises InvalidEventError once the valid events are durable."""
         fqn, writer = self._loggable.job_id or "", events[0].writer
         now_ms = self._method.clock.now_ms()
         new_events = [as_new(event) for event in events]
@@ -90,7 +90,7 @@ class _Files:
             _durable(file, json.dumps(end).encode() + b"\n")
 
     def _end_of(self, log: BinaryIO) -> tuple[int, int]:
-        """Bytes and lines of the log: what others appended since is counted."""
+        """Bytes and lines of the log, with those that other writers appended since the last call."""
         byte, line = self._known
         log.seek(byte)
         while piece := log.read(_COUNTED_BYTES):
@@ -105,13 +105,13 @@ def _durable(file: BinaryIO, body: bytes) -> None:
 
 
 class FilesBrowser:
-    """``LogBrowser`` of plain files. A step's log reads what is told of events, and of the text the step's bytes."""
+    """``LogBrowser`` of plain files. A step's log reads events.jsonl, and only the step's bytes of the text."""
 
     def __init__(self, directory: Path, loggable: Loggable) -> None:
         self._folder, self._loggable = folder_of(directory, loggable), loggable
 
     def overall_log(self, start: int = 0) -> LogText:
-        """See the port. Files never tell that nothing follows."""
+        """See the port. Never complete: files do not record the end of a run."""
         with self.open_binary() as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(min(start, size))
@@ -119,7 +119,7 @@ class FilesBrowser:
         return LogText(decode_text(data), start + len(data), False)
 
     def step_log(self, step: str, completed: bool, start: int = 0) -> LogText:
-        """See the port. Whether the step is over is the caller's to know."""
+        """See the port. Relies on the caller's ``completed``."""
         ranges = merge_adjacent(
             ByteRange(each.byte, each.end_byte - each.byte, each.line, each.lines)
             for _, each in self._entries()
@@ -152,7 +152,7 @@ class FilesBrowser:
         return last_lines(self.open_binary(), maximum)
 
     def log_file(self) -> Path:
-        """See the port: the log itself, which is not to be removed."""
+        """See the port: the log itself, which must not be removed."""
         return self._folder / "log.txt"
 
     def events(self) -> Iterator[Event]:
@@ -168,7 +168,7 @@ class FilesBrowser:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _entries(self) -> Iterator[tuple[dict[str, str], SidecarEntry]]:
-        """What is told of events, in the log's order. A last line without its end was never acknowledged."""
+        """The entries of events.jsonl, in the log's order. An unterminated last line was never acknowledged and is skipped."""
         path = self._folder / "events.jsonl"
         if not path.exists():
             return
@@ -181,4 +181,4 @@ class FilesBrowser:
                     head = {name: str(document.pop(name)) for name in ("writer", "instance")}
                     yield head, SidecarEntry(**document)
                 except (ValueError, TypeError, KeyError) as error:
-                    raise DamagedLogError(f"not what is told of an event path={path}") from error
+                    raise DamagedLogError(f"not an entry of an event path={path}") from error

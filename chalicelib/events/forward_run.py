@@ -1,6 +1,8 @@
-"""Forwarding the events of a run, finished or live: read in order from a position on, which is saved when everything before it is settled.
+"""Forwards the events of a run, finished or live, in order from a position on. The position is saved once all events before it are
+settled.
 
-A crash, or a target that is away, loses nothing: the next time begins at what was saved, and sends what was under way again.
+After a crash or an outage of the target nothing is lost: the next call continues from the saved position, and sends unsettled
+events again.
 """
 
 from __future__ import annotations
@@ -19,36 +21,36 @@ POLL_S = 2.0
 _PAGE_EVENTS = 1_000
 
 Save = Callable[[str], None]
-"""Keeps a position, durably."""
+"""Stores a position durably."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventBatch:
-    """Events that follow one another in the log, and the position behind them."""
+    """Consecutive events of a log, and the position after them."""
 
     events: Sequence[Event]
     position: str
 
 
 class EventSource(Protocol):
-    """Where a run's events are read."""
+    """Reads the events of a run."""
 
     def pages(self, position: str | None) -> Iterator[EventBatch]:
-        """From a position on (None: the beginning) to where the log ends now."""
+        """Batches from a position on (None: the beginning) up to the current end of the log."""
 
     def is_complete(self) -> bool:
-        """Whether nothing will ever follow what can be read after this was asked."""
+        """Whether no event can follow those that are readable after this call."""
 
 
 class HasEvents(Protocol):
-    """Of a ``LogBrowser`` what is needed here."""
+    """The part of ``LogBrowser`` that forwarding needs."""
 
     def events(self) -> Iterable[Event]:
         """All events in the log's order."""
 
 
 class BrowserSource:
-    """A browser's events; a position is how many there were. What stands before it is read again."""
+    """The events of a log browser; a position is the number of events before it, which are read again."""
 
     def __init__(self, browser: HasEvents, is_complete: Callable[[], bool] = lambda: True) -> None:
         self._browser, self._is_complete = browser, is_complete
@@ -67,11 +69,12 @@ class BrowserSource:
 
 
 def forward(source: EventSource, forwarder: Forwarder, position: str | None = None, save: Save = lambda _: None) -> str | None:
-    """Send what is there behind a position; the answer is the position behind it. Raises UnavailableError: go on from what was saved, with
-    the same forwarder or another. Events that an earlier call left in the forwarder go first, so a target may get them twice.
+    """Send the events after a position, and return the position after them. Raises UnavailableError: continue from the saved
+    position, with the same forwarder or another. Events that an earlier call left in the forwarder go first, so the target may get
+    them twice.
 
-    A line without a time (0) has that of the event before it, or of the first behind it that has one, else now: a target that refuses what
-    is old would refuse it.
+    A line without a time (0) gets the time of the event before it, else of the first event after it that has one, else the current
+    time: targets refuse old events.
     """
     unsaved: deque[tuple[int, str]] = deque()
     added = forwarder.added
@@ -107,7 +110,7 @@ def follow(
     save: Save = lambda _: None,
     poll_s: float = POLL_S,
 ) -> str | None:
-    """``forward`` until the log is complete: for a run that is still live. Returns the last position."""
+    """``forward`` until the log is complete, for a live run. Returns the last position."""
     while True:
         is_last = source.is_complete()
         position = forward(source, forwarder, position, save)

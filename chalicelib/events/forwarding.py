@@ -1,8 +1,9 @@
-"""Sending events on to another system: masked, in batches of its limits, in order, repeated until it takes them.
+"""Forwards events to another system: masked, in batches within the target's limits, in order, retried until it accepts them.
 
-A forwarder sends one request at a time, and the next batch only when the one before it is settled: each of its events taken, or refused
-for good. So events arrive in the order in which they were added, those of one millisecond too. Where the answer to a request is lost it is
-repeated: a target that knows an event by its ``uid`` has it once, another one may have it twice; none is left out.
+A forwarder sends one request at a time, and the next batch only after each event of the current one is accepted or finally refused.
+So events arrive in the order in which they were added, also those of the same millisecond. If the response to a request is lost,
+the request is repeated: a target that recognizes an event by its ``uid`` stores it once, another one may store it twice; no event
+is skipped.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from chalicelib.masking.fields import Mask
 from chalicelib.ports import Clock
 
 MAX_LISTED_REJECTIONS = 100
-"""Refused events that are told one by one; of more there is the count."""
+"""Refused events that are listed; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How a request is repeated: ``attempts`` in a row that achieve nothing, a pause between them that is drawn from
-    0 to ``first_pause_s`` * 2 ** n, at most ``max_pause_s``. What the target asks for itself is the least, up to ``max_retry_after_s``."""
+    """Retries of a request: ``attempts`` consecutive failures at most, after each a random pause from 0 to ``first_pause_s`` * 2 **
+    n, capped at ``max_pause_s``. A target's own ``Retry-After`` is the minimum, up to ``max_retry_after_s``."""
 
     attempts: int = 8
     first_pause_s: float = 0.5
@@ -35,7 +36,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """An event that was not taken, and why. ``event`` None: the target does not say which it was."""
+    """An event that was finally refused, and the reason. ``event`` None: the target does not say which it was."""
 
     event: Event | None
     reason: str
@@ -43,7 +44,7 @@ class Rejection:
 
 @dataclass(slots=True)
 class ForwardingStats:
-    """What became of events so far. ``refused`` counts all, ``rejections`` has the first ``MAX_TOLD`` of them."""
+    """Counts of events so far. ``refused`` counts all, ``rejections`` lists the first ``MAX_LISTED_REJECTIONS``."""
 
     taken: int = 0
     refused: int = 0
@@ -54,21 +55,21 @@ class ForwardingStats:
 
     @property
     def settled(self) -> int:
-        """Events of which nothing is left to do."""
+        """Events that are accepted or finally refused."""
         return self.taken + self.refused
 
     def refuse(self, event: Event | None, reason: str) -> None:
-        """One more that was not taken."""
+        """Count one refused event."""
         self.refused += 1
         if len(self.rejections) < MAX_LISTED_REJECTIONS:
             self.rejections.append(Rejection(event, reason))
 
 
 class Forwarder:
-    """Sends the events of one loggable to one target. Of one thread. Memory: one batch.
+    """Sends the events of one loggable to one target. Not thread-safe. Memory: one batch.
 
-    When a target does not take a batch in all its attempts, ``add`` or ``flush`` raises UnavailableError and the batch is kept: ``flush``
-    goes on with it, and nothing is left out.
+    If a target does not accept a batch in all attempts, ``add`` or ``flush`` raises UnavailableError and keeps the batch: the next
+    ``flush`` continues with it, and no event is skipped.
     """
 
     def __init__(
@@ -85,13 +86,14 @@ class Forwarder:
         self._pause = _Pause(clock, policy or RetryPolicy(), random or Random())
         self._batch = ForwardBatch(target.limits)
         self.added = 0
-        """Events that were taken so far, settled or waiting in the batch."""
+        """Events that were added so far, settled or waiting in the batch."""
         self.done = 0
-        """So many of the events that were added first are settled, all of them."""
+        """The number of events, in the order added, up to which all are settled."""
         self.figures = ForwardingStats()
 
     def add(self, event: Event) -> None:
-        """Take an event; sends the batch before it when it does not fit in. Raises UnavailableError: it was not taken, add it again."""
+        """Add an event; sends the batch first if the event does not fit. Raises UnavailableError: the event was not added, add it
+        again."""
         masked = self._masked(event)
         size = self._target.size(masked)
         if size > self._target.limits.bytes:
@@ -105,7 +107,7 @@ class Forwarder:
         self.added += 1
 
     def flush(self) -> None:
-        """Returns when all that was added is settled. Raises UnavailableError: what is not goes with the next flush."""
+        """Returns when all added events are settled. Raises UnavailableError: the rest is sent by the next flush."""
         together = len(self._batch.events)
         while self._batch.events:
             part = self._batch.events[:together]
@@ -114,7 +116,7 @@ class Forwarder:
             except RequestRefusedError as error:
                 together = len(part) // 2
                 if together:
-                    continue  # one of them spoils it for the others: look for it
+                    continue  # bisect: one event may fail the request for all
                 self.figures.refuse(part[0], str(error))
                 left = []
             except UnavailableError as error:
@@ -128,7 +130,7 @@ class Forwarder:
         self.done = self.added
 
     def close(self) -> None:
-        """Flushes, and gives the target's connections back."""
+        """Flushes, and closes the target."""
         try:
             self.flush()
         finally:
@@ -142,19 +144,19 @@ class Forwarder:
         return masked
 
     def _wait_for(self, left: Sequence[Event], sent: int) -> None:
-        """Before events that the target put off are sent again, in front of the others."""
+        """Pause before deferred events are sent again, ahead of the others."""
         if len(left) < sent:
             self._pause.reset()
         if left:
             self.figures.repeated += len(left)
-            self._pause.after(TargetUnavailableError(f"a target put events off count={len(left)}"))
+            self._pause.after(TargetUnavailableError(f"the target deferred events count={len(left)}"))
 
     def _sent(self, events: Sequence[Event]) -> Sequence[Refused]:
         self.figures.requests += 1
         return self._target.send(self._loggable, events)
 
     def _account(self, events: Sequence[Event], refused: Sequence[Refused]) -> list[Event]:
-        """Count what was taken and what was refused for good; the others are left."""
+        """Count accepted and finally refused events; returns the retryable ones."""
         later = {each.index for each in refused if each.retryable}
         final = [each for each in refused if not each.retryable]
         for each in final:
@@ -164,7 +166,7 @@ class Forwarder:
 
 
 class ForwardBatch:
-    """Events that fit into one request together."""
+    """Events that fit into one request."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -182,31 +184,31 @@ class ForwardBatch:
         return self._limits.span_ms is None or span_ms < self._limits.span_ms
 
     def add(self, event: Event, size: int) -> None:
-        """One more, which fits."""
+        """Add an event that fits."""
         self._first_ms = min(self._first_ms, event.timestamp) if self.events else event.timestamp
         self._last_ms = max(self._last_ms, event.timestamp) if self.events else event.timestamp
         self.events.append(event)
         self._bytes += size
 
     def clear(self) -> None:
-        """All of them are settled."""
+        """Remove all events, after they are settled."""
         self.events = []
         self._bytes = 0
 
 
 class _Pause:
-    """Waits between attempts, longer each time, until there were too many in a row."""
+    """Pauses between attempts, exponentially longer, and counts consecutive failures."""
 
     def __init__(self, clock: Clock, policy: RetryPolicy, random: Random) -> None:
         self._clock, self._policy, self._random = clock, policy, random
         self._failed = 0
 
     def reset(self) -> None:
-        """Something was achieved."""
+        """An attempt made progress."""
         self._failed = 0
 
     def after(self, error: UnavailableError) -> None:
-        """Wait. Raises the error when there were as many as there may be; the next ones are counted anew."""
+        """Pause after a failure. Raises the error after the last attempt, and starts counting again."""
         self._failed += 1
         if self._failed >= self._policy.attempts:
             self._failed = 0

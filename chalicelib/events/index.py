@@ -1,13 +1,14 @@
-"""The index of events: where each step stands in the log, and which ids of each writer are visible.
+"""The index of events in DynamoDB: the byte ranges of each step in the log, and the visible ids of each writer.
 
-Rows in the table of segments, beside theirs, hash ``run``; their ``at``, in which names are percent-encoded::
+Rows in the table of segments, hash key ``run``; the sort key ``at`` has names percent-encoded::
 
-    event#companion#{sequence:010d}          the segment's companion is indexed whole; written last
-    event#step#{step}#{sequence:010d}        a ``Part``
-    event#writer#{writer}                    merged ranges of visible ids, when the last one came; moves by its version
-    event#told#{step}                        what was told of a step; moves by its version
+    event#companion#{sequence:010d}          the segment's sidecar is indexed completely; written last
+    event#step#{step}#{sequence:010d}        a ``StepSegment``
+    event#writer#{writer}                    merged ranges of visible ids, and the time of the last change; versioned
+    event#told#{step}                        the step's update; versioned
 
-A row of a companion or a part is a function of the companion: written again it is the same. ``expires_at`` is the table's TTL.
+Rows of sidecars and step segments are functions of the sidecar, so that writing them again changes nothing. ``expires_at`` is the
+table's TTL.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from chalicelib.events.step_segments import StepSegment, step_segments_of, visib
 from chalicelib.ports import EVENT_ROWS, Clause, Clock, Database, Key, Put, Row, Run, When
 
 EVENTS = "events"
-"""The table, as the database knows it."""
+"""The name of the table for ``Database``."""
 MAX_RANGES = 4000
-"""Of one writer: a row has no room for more. Higher ids then count as missing, which they are in the meantime."""
+"""Of one writer, bounded by the size of a row. Ids above the last range count as missing until lower gaps are filled."""
 _SIDECAR, _STEP, _WRITER, _UPDATE = (f"{EVENT_ROWS}{kind}#" for kind in ("companion", "step", "writer", "told"))
-_BEHIND = "~"  # above whatever a name or number has
+_BEHIND = "~"  # sorts after all characters of names and numbers
 _PAGE = 5000
 _TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class VisibleIds:
-    """What is visible of a writer, and when the last of it was indexed; ``last_ms``: the last timestamp of its events."""
+    """The visible ids of a writer, and when the last was indexed. ``last_ms``: the last timestamp of its events."""
 
     writer: str
     ranges: tuple[Range, ...]
@@ -54,8 +55,8 @@ class EventIndex:
     retention_s: int
 
     def put(self, run: Run, sidecars: Sequence[Sidecar]) -> None:
-        """Index companions. A request for 25 rows: one of each step in each, one of each; a query and a conditional write for each writer.
-        Repeatable."""
+        """Index sidecars. A batch write for every 25 rows (one for each step of each sidecar, one for each sidecar); a query and a
+        conditional write for each writer. Repeatable."""
         partition = run_key(run)
         rows = [
             _step_row(partition, segment, self._expires_at(each.appended_ms))
@@ -72,36 +73,37 @@ class EventIndex:
         self.database.put_many([_put(_sidecar_row(partition, each, self._expires_at(each.appended_ms))) for each in sidecars])
 
     def indexed(self, run: Run, first: int) -> set[int]:
-        """The numbers from ``first`` on of sidecars that are indexed. A query for each MB of rows."""
+        """The sequence numbers, from ``first`` on, whose sidecars are indexed. A query for each MB of rows."""
         rows = self._rows(run, f"{_SIDECAR}{first:010d}", _SIDECAR + _BEHIND)
         return {int(row["at"][len(_SIDECAR) :]) for row in rows}
 
     def step_segments(self, run: Run, step: str | None = None, first: int = 0) -> Iterator[StepSegment]:
-        """Parts of a step in the log's order, from a segment on; or those of all steps, one step after the other. A query for each MB."""
+        """The segments of a step in the log's order, from sequence number ``first`` on; or those of all steps, step by step. A
+        query for each MB."""
         begin = f"{_STEP}{_name(step)}#" if step is not None else _STEP
         rows = self._rows(run, begin + (f"{first:010d}" if step is not None else ""), begin + _BEHIND)
         return map(_step_segment, rows)
 
     def visible(self, run: Run) -> dict[str, VisibleIds]:
-        """Of all writers that are known, by name. One query."""
+        """The visible ids of all known writers, by name. One query."""
         rows = self._rows(run, _WRITER, _WRITER + _BEHIND)
         return {visible.writer: visible for visible in map(_visible, rows)}
 
     def put_step_update(self, run: Run, step: str, update: Mapping[str, Any], version: int) -> None:
-        """What was told of a step, unless more is known by now. A conditional write."""
+        """Store the update of a step unless a newer version is stored. A conditional write."""
         row = {"run": run_key(run), "at": _UPDATE + _name(step), "told": dict(update), "version": version}
         row["expires_at"] = self._expires_at(self.clock.now_ms())
         newer: When = ((Clause(("version",), "absent"),), (Clause(("version",), "<", version),))
         self._when(row, newer)
 
     def step_updates(self, run: Run) -> dict[str, Mapping[str, Any]]:
-        """What was told of steps, by name. One query."""
+        """The updates of all steps, by name. One query."""
         rows = self._rows(run, _UPDATE, _UPDATE + _BEHIND)
         return {unquote(row["at"][len(_UPDATE) :]): row["told"] for row in rows}
 
     def failed_step(self, run: Run) -> str:
-        """The step that is stated as failed: of several the first to end, before its parent; empty if there is none. One query: of more steps than
-        that answers, those whose names come first."""
+        """The step with status failed; of several the first to end, at the same time a child before its parent; "" without one. One
+        query: if a run has more rows than it returns, only the first by name count."""
         rows, _ = self.database.query(EVENTS, run_key(run), _UPDATE, _UPDATE + _BEHIND, limit=_PAGE)
         failed = {unquote(row["at"][len(_UPDATE) :]): row["told"] for row in rows if row["told"].get("status") == "failed"}
         parents = {update.get("parent") for update in failed.values()}
@@ -113,7 +115,7 @@ class EventIndex:
         return min(failed, key=order, default="")
 
     def _add_visible(self, partition: str, writer: str, sidecars: Sequence[Sidecar], ranges: Sequence[Range]) -> None:
-        """Add to what is visible of a writer; others may do the same. Raises StoreUnavailableError."""
+        """Add ids to the visible ones of a writer; safe for concurrent callers. Raises StoreUnavailableError."""
         last_ms = max((event.timestamp for each in sidecars for event in each.events), default=0)
         since_ms = max(each.appended_ms for each in sidecars)
         at = _WRITER + _name(writer)
@@ -135,7 +137,7 @@ class EventIndex:
             clause = Clause(("version",), "=", seen["version"]) if seen else Clause(("version",), "absent")
             if self._when(row, ((clause,),)):
                 return
-        raise StoreUnavailableError(f"others keep changing what is visible of a writer writer={writer} tries={_TRIES}")
+        raise StoreUnavailableError(f"the writer's visible ids are being changed concurrently writer={writer} tries={_TRIES}")
 
     def _when(self, row: Row, condition: When) -> bool:
         try:
@@ -157,7 +159,7 @@ class EventIndex:
 
 
 def run_key(run: Run) -> str:
-    """As rows of segments have it (``catalog.segments.run_key``)."""
+    """The hash key, the same as for rows of segments (``catalog.segments.run_key``)."""
     return f"{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
 
 

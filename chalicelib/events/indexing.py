@@ -1,4 +1,4 @@
-"""Bringing companions into the index: as they are notified, before they are compacted, and all of a run once more."""
+"""Writes sidecars to the index: on S3 notifications, before compaction, and for a rebuild."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from chalicelib.runlog.tail import list_all
 _THREADS = 16
 _TOGETHER = 64
 READ_AHEAD_BYTES = 256 * 1024
-"""Of each companion that is read ahead. What a larger one has more is read when its turn comes."""
+"""Of each sidecar that is read ahead. The rest of a larger one is read when it is decoded."""
 MAX_INDEXED_EVENTS = 50_000
-"""Events whose rows are made together: those of one companion at least."""
+"""Events whose rows are written together; at least those of one sidecar."""
 DecodeSidecar = Callable[[bytes], Sidecar]
 
 
 class EventIndexing:
-    """Every step can be repeated, in any order: the index becomes what S3 says."""
+    """Every operation can be repeated, in any order: the index converges to the content of S3."""
 
     def __init__(self, store: ObjectStore, layout: Layout, index: EventIndex, step_updates: StepUpdates) -> None:
         self._store, self._layout, self._index, self._step_updates = store, layout, index, step_updates
 
     def index_object(self, parsed: ParsedKey) -> None:
-        """An object beside a run's text was written: its companion is indexed, by a GET and a few writes. Raises ObjectNotFoundError,
-        DamagedLogError, UnavailableError."""
+        """Index an object under ``events/`` after it was written: a sidecar (a GET and a few writes) or a step update. Raises
+        ObjectNotFoundError, DamagedLogError, UnavailableError."""
         if parsed.companion is not None:
             self._index.put(parsed.run, [self.read_sidecar(parsed.run, parsed.companion, decode_outline)])
         elif parsed.kind == "step":
             self._step_updates.index_stored(parsed.run, parsed.name)
 
     def bring_up_to_date(self, run: Run, first: int) -> None:
-        """Index what is not indexed of a run's companions from a number on: below partial.txt none may be missing. A LIST for each 1,000, a
-        query, a GET for each that is missing, and their rows together. Raises UnavailableError."""
+        """Index the sidecars from ``first`` on that are not indexed: compaction requires that none is missing below the end of
+        partial.txt. A LIST for each 1,000, a query, a GET for each missing one, and batched rows. Raises UnavailableError."""
         listed = list(self.list_sequences(run, first))
         known = self._index.indexed(run, first) if listed else set()
         self._index_all(run, [number for number in listed if number not in known])
 
     def rebuild(self, run: Run) -> int:
-        """All of a run from S3 alone; how many companions it has. Raises UnavailableError."""
+        """Index all of a run from S3; returns the number of sidecars. Raises UnavailableError."""
         listed = list(self.list_sequences(run, 0))
         self._index_all(run, listed)
         for found in list_all(self._store, self._layout.steps(run)):
@@ -57,7 +57,7 @@ class EventIndexing:
         return len(listed)
 
     def list_sequences(self, run: Run, first: int) -> Iterator[int]:
-        """The numbers of companions from one on, ascending. One LIST for each 1,000, and what else lies beside the text."""
+        """The sequence numbers of a run's sidecars from ``first`` on, ascending. One LIST for each 1,000 keys under ``events/``."""
         for found in list_all(self._store, self._layout.events(run), self._layout.before_companion(run, first)):
             parsed = self._layout.parse(found.key)
             if found.key > self._layout.behind_companions(run):
@@ -66,18 +66,18 @@ class EventIndexing:
                 yield parsed.companion
 
     def read_sidecar(self, run: Run, number: int, decode: DecodeSidecar = decode_sidecar) -> Sidecar:
-        """One companion. One GET, two where it has more than ``AHEAD_BYTES``. Raises ObjectNotFoundError, DamagedLogError."""
+        """One sidecar. One GET, two if it is larger than ``READ_AHEAD_BYTES``. Raises ObjectNotFoundError, DamagedLogError."""
         return self._read(run, number, self._begin(run, number), decode)
 
     def read_sidecars(self, run: Run, numbers: Sequence[int], decode: DecodeSidecar = decode_sidecar) -> Iterator[Sidecar]:
-        """Several, in their order: see ``sidecar_readers``. Raises ObjectNotFoundError, DamagedLogError."""
+        """Several sidecars in order: see ``sidecar_readers``. Raises ObjectNotFoundError, DamagedLogError."""
         return (read() for read in self.sidecar_readers(run, numbers, decode))
 
     def sidecar_readers(
         self, run: Run, numbers: Sequence[int], decode: DecodeSidecar = decode_sidecar
     ) -> Iterator[Callable[[], Sidecar]]:
-        """What reads each of several companions, in their order. They are got beside each other, 64 at a time and ``AHEAD_BYTES`` of each, and
-        unpacked when they are read."""
+        """A function for each sidecar, in order, that returns it. The first ``READ_AHEAD_BYTES`` of 64 at a time are requested in
+        parallel; a sidecar is decoded when its function is called."""
         if len(numbers) == 1:
             yield partial(self.read_sidecar, run, numbers[0], decode)
             return
@@ -93,11 +93,11 @@ class EventIndexing:
                         beginning.cancel()
 
     def _begin(self, run: Run, number: int) -> StoredObject:
-        """The first bytes of a companion. Raises ObjectNotFoundError, DamagedLogError."""
+        """The first bytes of a sidecar. Raises ObjectNotFoundError, DamagedLogError."""
         try:
             return self._store.get(self._layout.companion(run, number), 0, READ_AHEAD_BYTES)
         except RangeNotSatisfiableError as error:
-            raise DamagedLogError(f"a companion is empty sequence={number}") from error
+            raise DamagedLogError(f"a sidecar is empty sequence={number}") from error
 
     def _finish(self, run: Run, number: int, beginning: Future[StoredObject], decode: DecodeSidecar) -> Sidecar:
         return self._read(run, number, beginning.result(), decode)
@@ -107,11 +107,11 @@ class EventIndexing:
             beginning = self._store.get(self._layout.companion(run, number))
         found = decode(beginning.body)
         if found.sequence != number:
-            raise DamagedLogError(f"a companion is of another segment sequence={number} says={found.sequence}")
+            raise DamagedLogError(f"a sidecar is of another segment sequence={number} says={found.sequence}")
         return found
 
     def _index_all(self, run: Run, numbers: list[int]) -> None:
-        """Many together, read beside each other. A damaged companion stops nothing: its lines read as plain text."""
+        """Index many sidecars, read in parallel. Damaged ones are skipped: their lines are read as plain text."""
         found: list[Sidecar] = []
         for read in self.sidecar_readers(run, numbers, decode_outline):
             with suppress(DamagedLogError):

@@ -1,8 +1,8 @@
-"""What becomes of an agent's items: the run of each is told, items of one run and writer are appended together, in their order, and
-every item's fate is told by its number.
+"""Stores the items of log agents: finds the run of each, appends the items of one run and writer together in their order, and returns
+a result for each item.
 
-Nobody's trouble is another's: a record without a run, a pipeline that may not be written, a closed run, a store that is away cost
-their own items. A request that is repeated is stored once where it can be told from a new one (decision 0024).
+Failures are isolated: a record without a run, a forbidden pipeline, a closed run or an outage affect only their own items. A
+repeated request is stored once if it can be distinguished from a new one (decision 0024).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from chalicelib.ports import Run
 MAX_BATCH = 5_000
 """Items of one append."""
 MAX_BATCH_SHARED_BYTES = 8 * 1024 * 1024
-"""Of what they share, counted in each: it stands in each event's data, so it makes companions large."""
+"""Shared bytes of the items of one append, counted for each item: each event's data repeats them, so they make sidecars large."""
 
 
 class ItemStatus(StrEnum):
-    """What became of an item. ``RETRYABLE``: it may be taken later."""
+    """The result of an item. ``RETRYABLE``: it may be accepted later."""
 
     STORED = "stored"
     MALFORMED = "malformed"
@@ -44,7 +44,7 @@ class ItemStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ItemResult:
-    """An item's fate; ``reason`` is "" of what was stored."""
+    """The status of an item; ``reason`` is "" for stored items."""
 
     status: ItemStatus
     reason: str = ""
@@ -55,9 +55,9 @@ STORED = ItemResult(ItemStatus.STORED)
 
 @dataclass(frozen=True, slots=True)
 class IntakeRequest:
-    """What is known of the request that brought the items. ``name``: what is the same in each attempt of it, and in no other request;
-    "" where the agent gives no such thing. ``digest``: of the body as it came. ``repeats_bytes``: the agent repeats the very same
-    body, so the digest may stand for a name if no item could be mistaken for another. ``headers``: names in lower case."""
+    """The request that brought the items. ``name`` identifies it in each of its attempts; "" if the agent sends no such identifier.
+    ``digest``: of the body as received. ``repeats_bytes``: the agent repeats the same body, so the digest identifies the request if
+    all items are unique. ``headers``: names in lower case."""
 
     headers: Mapping[str, str]
     digest: str
@@ -67,8 +67,8 @@ class IntakeRequest:
 
 @dataclass(frozen=True, slots=True)
 class IntakeLimits:
-    """Of one request: its items, and the runs and writers that they name, each of which is an append. ``count_shared`` is called with the
-    ``shared_bytes`` of each item; raises BatchTooLargeError."""
+    """Limits of one request: items, and distinct pairs of run and writer, each of which is an append. ``count_shared`` is called
+    with the ``shared_bytes`` of each item; raises BatchTooLargeError."""
 
     items: int
     streams: int
@@ -77,7 +77,7 @@ class IntakeLimits:
 
 @dataclass(slots=True)
 class _Group:
-    """Items of one run and writer. They are numbered as in the body."""
+    """Items of one run and writer, with their indexes in the body."""
 
     run: Run
     writer: str | None
@@ -85,8 +85,8 @@ class _Group:
 
 
 class Intake:
-    """``may_write``: whether whoever asks may write a pipeline, by its FQN. ``has_time``: whether there is time for another append.
-    ``check_run`` raises InvalidInputError for a run whose names may not be stored, before anything says them."""
+    """``may_write``: whether the caller may write a pipeline, by its FQN. ``has_time``: whether there is time for another append.
+    ``check_run`` raises InvalidInputError for a run whose names may not be stored, before any message repeats them."""
 
     def __init__(
         self,
@@ -101,7 +101,8 @@ class Intake:
         self._limits, self._check_run = limits, check_run
 
     def take(self, items: Iterable[Item], request: IntakeRequest) -> list[ItemResult]:
-        """Each item's fate, in their order. What is ``STORED`` is durable. Raises BatchTooLargeError before anything is stored."""
+        """The result of each item, in their order. ``STORED`` items are durable. Raises BatchTooLargeError before anything is
+        stored."""
         known = self._decoded(items)
         results: dict[int, ItemResult] = {
             item.index: ItemResult(ItemStatus.MALFORMED, item.reason) for item in known if isinstance(item, Refused)
@@ -112,7 +113,7 @@ class Intake:
         return [results[item.index] for item in known]
 
     def _decoded(self, items: Iterable[Item]) -> list[Item]:
-        """All of them. What they hold is counted while they are decoded. Raises BatchTooLargeError."""
+        """All items, counted against the limits while they are decoded. Raises BatchTooLargeError."""
         known: list[Item] = []
         for item in items:
             known.append(item)
@@ -126,7 +127,7 @@ class Intake:
         """Items by run and writer. Raises BatchTooLargeError."""
         groups: dict[tuple[Run, str | None], _Group] = {}
         permitted: dict[str, bool] = {}
-        reasons: dict[str, str] = {}  # one text for all items that it is told of
+        reasons: dict[str, str] = {}  # items share one string for the same reason
         checked: set[Run] = set()
         streams: set[tuple[Run, str | None]] = set()
         for item in items:
@@ -153,10 +154,10 @@ class Intake:
         return list(groups.values())
 
     def _append(self, group: _Group, request: IntakeRequest, results: dict[int, ItemResult]) -> None:
-        """One batch. A refusal of all of it, or of some, is told of each."""
+        """Append one batch. An error is the result of all of its items, a refused event of its own item."""
         try:
             if not self._has_time():
-                raise DeadlineExceededError("there was no time left for this run: send it again")
+                raise DeadlineExceededError("no time left for this run: send it again")
             accepted = self._log.append(
                 group.run,
                 [item.event for item in group.items],
@@ -187,10 +188,10 @@ def _batches(items: Sequence[Decoded]) -> Iterator[list[Decoded]]:
 
 
 def idempotency_key_of(request: IntakeRequest, items: Sequence[Decoded]) -> str | None:
-    """What names this batch in every attempt of its request, and no other batch; None where there is no such thing, and a repeat is
-    stored again.
+    """A key that identifies a batch in every attempt of its request; None if the request has no identity, so that a repeat is stored again.
 
-    Which items of the request it has is a part of it: where a rule or a permission changed between two attempts, the batch is another.
+    The key includes the indexes of the batch's items: if a rule or a permission changes between two attempts, the batch is another
+    one.
     """
     if request.name:
         name = f"name {request.name}"

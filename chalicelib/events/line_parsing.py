@@ -1,5 +1,5 @@
-"""Lines that came as plain text, lifted to events: id is the line's number, timestamp and level are what it says of itself, and what belongs
-to it (a stack trace) is in it."""
+"""Parses plain lines as events: the id is the line number, time and level come from the text, and continuation lines (a stack
+trace) belong to the message."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _US_OF_A_MS = 1000
 
 
 def detect_log_format(sample: bytes) -> LogFormat:
-    """The format of a run's lines, from those that it begins with."""
+    """The format of a run's lines, detected in its first lines."""
     return detect_format(sample.split(b"\n"))
 
 
 def parse_lines(lines: Iterable[tuple[int, bytes]], format: LogFormat, *, final: bool) -> Iterator[EventView]:
-    """Numbered lines as events. ``final`` False: the last one may go on, and is kept back. An event's message is its bytes as text."""
+    """Numbered lines as events. ``final`` False: the last event may still grow and is not returned. The message is the event's
+    bytes decoded."""
     for each in events(lines, format, final=final):
         timestamp = each.parsed.timestamp
         yield EventView(

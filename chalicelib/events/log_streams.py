@@ -1,4 +1,4 @@
-"""What browsers of logs share: a log as a stream, and as a temporary file."""
+"""A log as a stream and as a temporary file, for log browsers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any, BinaryIO
 
 
 class ChunkReader(io.RawIOBase):
-    """Pieces of bytes as a file to read."""
+    """Chunks of bytes as a raw stream."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._rest = chunks, memoryview(b"")
 
     def readable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """As many bytes as there are of a piece."""
+        """Read up to the end of the current chunk."""
         while not self._rest:
             piece = next(self._chunks, None)
             if piece is None:
@@ -36,18 +36,18 @@ class ChunkReader(io.RawIOBase):
 
 
 def open_buffered(chunks: Iterator[bytes]) -> BinaryIO:
-    """A file to read."""
+    """Chunks as a buffered binary file."""
     return io.BufferedReader(ChunkReader(chunks))
 
 
 def write_temporary_file(source: BinaryIO) -> Path:
-    """All of it as a file, the caller's to remove."""
+    """Copy a stream to a temporary file, which the caller removes."""
     with source, tempfile.NamedTemporaryFile("wb", suffix=".log", delete=False) as file:
         shutil.copyfileobj(source, file)
     return Path(file.name)
 
 
 def last_lines(source: BinaryIO, most: int) -> list[str]:
-    """The last lines of a log, by reading all of it."""
+    """The last ``most`` lines of a log. Reads the complete log."""
     with source:
         return [line.decode(errors="replace").removesuffix("\n") for line in deque(source, most)]

@@ -1,5 +1,8 @@
-"""Secrets in an event: in its message, step, level, writer, data and annotations. Data that repeats the loggable's own names stays as it is: a name
-that holds a configured value is rejected before it gets here (``Masker.check_names``). Whatever else has such a field is masked like any other."""
+"""Masks secrets in events: message, step, level, writer, data and annotations.
+
+Data that repeats the loggable's own names is not masked: a name with a configured value is rejected earlier
+(``Masker.check_names``). The same fields with other values are masked like any data.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ _NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 def masked_event(event: Event, loggable: Loggable, mask: Mask) -> tuple[Event, Mapping[str, int]]:
-    """The event as it may leave, and how many secrets it had by their shapes; the very same event where it had none.
+    """The event without secrets, and the number of secrets by pattern; the same object if it had none.
 
-    Annotations stay at what they are about; one within a secret is put at its start. Raises UnavailableError when a value that is to be
-    masked cannot be read: then nothing may leave.
+    Annotations keep their place in the text; one within a secret moves to its start. Raises UnavailableError if a configured value
+    cannot be read: then no event may be sent.
     """
     message, fields = mask(event.message.encode(errors="replace")), FieldMask(mask)
     own = loggable.mandatory_data()
@@ -42,7 +45,8 @@ def masked_event(event: Event, loggable: Loggable, mask: Mask) -> tuple[Event, M
 
 
 def details(event: Event | NewEvent, own: Mapping[str, object] = _NOTHING) -> list[object]:
-    """All of an event that is masked field by field: all but its message. ``own``: its loggable's names, where its data has them still."""
+    """The parts of an event that are masked field by field: all but the message. ``own``: the loggable's names, if the data still
+    has them."""
     names = [event.level, event.step, event.writer if isinstance(event, Event) else None]
     return [
         *names,
@@ -53,7 +57,7 @@ def details(event: Event | NewEvent, own: Mapping[str, object] = _NOTHING) -> li
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of an event's data, and it masked."""
+    """A field of an event's data, its masked value and the secrets in it."""
 
     value: object
     masked: object
@@ -61,15 +65,15 @@ class _Field:
 
 
 class BatchMask:
-    """Masks all but the messages of a batch's events, one after the other. What events share is masked once: a field of the data that is the
-    very same object in the event before."""
+    """Masks all but the messages of a batch's events in order. A field whose value is the same object as in the event before is
+    masked once."""
 
     def __init__(self, fields: FieldMask) -> None:
         self._fields = fields
         self._known: dict[str, _Field] = {}
 
     def masked(self, event: NewEvent) -> NewEvent:
-        """The event as it may be stored."""
+        """The event without secrets."""
         return masked_details(event, self._fields, self._value) if self._concerns(event) else event
 
     def _concerns(self, event: NewEvent) -> bool:
@@ -101,7 +105,7 @@ def masked_details(
     mask_value: Callable[[object, str], object] | None = None,
     own: Mapping[str, object] = _NOTHING,
 ) -> AnEvent:
-    """The event with all but its message masked. Names stay names: one that grows too long becomes the marker alone."""
+    """The event with all but its message masked. A masked name that is too long is replaced by the marker."""
     rest = _not_own(event.data, own)
     kept = {name: value for name, value in event.data.items() if name not in rest}
     masked = fields.masked_object(rest, mask_value or fields.value)
@@ -122,7 +126,7 @@ def _not_own(data: Mapping[str, object], own: Mapping[str, object]) -> dict[str,
 
 
 def masked_name(what: str, name: str, fields: FieldMask) -> str:
-    """A step's or a writer's name without the secrets in it."""
+    """The name of a step or writer without secrets."""
     masked = fields.text(name)
     if masked == name:
         return name

@@ -1,4 +1,4 @@
-"""Logging methods made of parts: a target, or a primary with copies beside it. What they write is masked by the pipeline's rules."""
+"""Logging methods built from sinks: a target, or a primary with secondary copies. Events are masked by the pipeline's rules."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from chalicelib.masking.masker import Masker
 from chalicelib.ports import Clock
 
 MakeSink = Callable[[Loggable], Sink]
-"""Makes the sink of one writer."""
+"""Creates the sink of one writer."""
 
 
 class SinkMethod:
-    """``LoggingMethod`` whose writers each have a sink of their own."""
+    """``LoggingMethod`` that creates a sink for each writer."""
 
     def __init__(self, make_sink: MakeSink, clock: Clock, on_close: OnClose | None = None) -> None:
         self._make_sink, self._clock, self._on_close = make_sink, clock, on_close
@@ -30,8 +30,8 @@ class SinkMethod:
 
 
 def to_target(make_target: Callable[[], Target], masker: Masker | None, clock: Clock) -> MakeSink:
-    """Events go to another system. Each writer has a connection of its own. Making one raises InvalidNameError for a loggable whose names hold
-    a configured value."""
+    """Sends events to another system, over a connection for each writer. The returned function raises InvalidNameError for a
+    loggable whose names contain a configured secret."""
 
     def make(loggable: Loggable) -> Sink:
         fqn = loggable.job_id or loggable.loggable_id
@@ -44,7 +44,7 @@ def to_target(make_target: Callable[[], Target], masker: Masker | None, clock: C
 
 
 def teed(primary: MakeSink, secondaries: Sequence[MakeSink]) -> MakeSink:
-    """Events go to the primary, and copies of what it took to the others, which it never waits for."""
+    """Sends events to the primary, and copies of accepted ones to the secondaries without waiting for them."""
 
     def make(loggable: Loggable) -> Sink:
         return Tee(primary(loggable), [Secondary(secondary(loggable)) for secondary in secondaries])

@@ -9,12 +9,13 @@ from chalicelib.runlog.layout import UNPRINTABLE
 
 MAX_NAME_CHARS = 200
 MAX_NAME_BYTES = 600
-"""Percent-encoded, as keys and rows have them."""
+"""Percent-encoded, as in keys and rows."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def checked_name(what: str, name: str) -> str:
-    """The name of a writer or step to read: what earlier releases accepted is accepted. Raises InvalidEventError."""
+    """The name of a writer or step in a request that reads: accepts all names that earlier releases stored. Raises
+    InvalidEventError."""
     if not name or len(name) > MAX_NAME_CHARS or _CONTROL.search(name) or _encoded_bytes(name) > MAX_NAME_BYTES:
         raise InvalidEventError(f"a {what} is named by 1 to {MAX_NAME_CHARS} printable characters length={len(name)}")
     return name
@@ -26,12 +27,12 @@ def checked_new_name(what: str, name: str) -> str:
 
 
 def checked_label(what: str, label: str) -> str:
-    """A text to store that is displayed as a name but not used in keys. Raises InvalidEventError."""
+    """A text that is displayed like a name but not used in keys, to be stored. Raises InvalidEventError."""
     if UNPRINTABLE.search(label):
         raise InvalidEventError(f"control or invisible character in {what} name length={len(label)}")
     return label
 
 
 def _encoded_bytes(name: str) -> int:
-    """No letter takes more than three times its bytes."""
+    """Percent-encoding takes at most three times the bytes of a character."""
     return sum(1 if letter.isascii() and letter.isalnum() else 3 * len(letter.encode()) for letter in name)

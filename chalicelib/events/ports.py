@@ -1,4 +1,4 @@
-"""What stands between events and where they go or come from: each side knows the other by these alone."""
+"""Ports of events: writers and readers know each other only by these protocols."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from chalicelib.ports import Run
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """One item of a batch that was not taken. ``retryable``: the same item may be taken later. ``index`` -1: one of them, and the
-    target does not say which."""
+    """One item of a batch that was not accepted. ``retryable``: the same item may be accepted later. ``index`` -1: the target does
+    not say which item it was."""
 
     index: int
     reason: str
@@ -23,7 +23,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What became of a batch in a run's log. ``first_line`` None: nothing was stored. ``position`` goes with the next batch."""
+    """The result of an append to a run's log. ``first_line`` None: nothing was stored. The next batch is sent with ``position``."""
 
     accepted: int
     first_line: int | None
@@ -33,7 +33,7 @@ class Accepted:
 
 
 class EventLog(Protocol):
-    """The run log as a place for events: what came is durable and masked once this returns."""
+    """The run log as a store of events: events are masked and durable when a call returns."""
 
     def append(
         self,
@@ -44,15 +44,16 @@ class EventLog(Protocol):
         position: str | None = None,
         idempotency_key: str | None = None,
     ) -> Accepted:
-        """Store a batch; good items are stored, others told. A repeat with the same position or key is stored once.
+        """Store a batch: valid events are stored, invalid ones are reported in the result. A repeat with the same position or key
+        is stored once.
 
-        Raises RunClosedError, InvalidEventError (no item is good), UnavailableError (repeat it).
+        Raises RunClosedError, InvalidEventError (no event is valid), UnavailableError (repeat the call).
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a target takes in one request. ``span_ms``: from the oldest event to the newest; None: any."""
+    """Limits of one request to a target. ``span_ms``: from the oldest event to the newest; None: unlimited."""
 
     events: int
     bytes: int
@@ -60,52 +61,53 @@ class Limits:
 
 
 class Target(Protocol):
-    """Another system that takes events (Elasticsearch, CloudWatch Logs, …). One request a call; batching and retries are the caller's."""
+    """Another system that receives events (Elasticsearch, CloudWatch Logs, …). One request for each call; the caller batches and
+    retries."""
 
     limits: Limits
 
     def size(self, event: Event) -> int:
-        """Bytes that an event takes of a request."""
+        """Bytes of a request that an event takes."""
 
     def send(self, loggable: Loggable, events: Sequence[Event]) -> Sequence[Refused]:
-        """Send them in order; what is answered was not taken. Raises UnavailableError when nothing is known to be taken, and
-        RequestRefusedError when nothing was, for what is in them: parts of it may be."""
+        """Send events in order; returns those that were not accepted. Raises UnavailableError if it is unknown whether any was
+        accepted, and RequestRefusedError if none was because of their content: a part of them may be."""
 
     def close(self) -> None:
-        """Give connections back. May be called twice."""
+        """Release connections. May be called twice."""
 
 
 class EventWriter(Protocol):
-    """Writes the events of one loggable; not shared by threads. ids count up from 0 within ``writer``."""
+    """Writes the events of one loggable; not thread-safe. ids count up from 0 within ``writer``."""
 
     writer: str
 
     def write_event(self, event: NewEvent) -> None:
-        """Mandatory data is injected, secrets are masked. May send; raises UnavailableError when a full batch could not be sent."""
+        """Injects mandatory data and masks secrets. May send; raises UnavailableError if a full batch could not be sent."""
 
     def write_message(self, message: str, *, step: str | None = None, level: str | None = None) -> None:
-        """A message, now."""
+        """Write a message with the current time."""
 
     def stream(self, *, step: str | None = None) -> TextIO:
-        """A text stream whose lines are events; its unterminated last line is one when it is closed."""
+        """A text stream whose lines are events; its unterminated last line becomes one at the close."""
 
     def flush(self) -> None:
-        """Returns once everything written is durable."""
+        """Returns when all written events are durable."""
 
     def close(self) -> None:
-        """Flushes, and records how many events there were and the last timestamp. May be called twice."""
+        """Flushes, and records the number of events and the last timestamp. May be called twice."""
 
 
 class LoggingMethod(Protocol):
-    """How events are written. Knows nothing of where they are browsed."""
+    """Creates writers. Independent of how logs are browsed."""
 
     def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
-        """A writer that injects the loggable's mandatory data. ``writer``: its name; one is made if there is none."""
+        """A writer that injects the loggable's mandatory data. ``writer``: its name; generated if None."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogText:
-    """Part of a log from a byte position on; ``next`` is the position behind it, ``complete``: nothing will ever follow."""
+    """Part of a log from a byte position on; ``next`` is the position after it; ``complete``: no text can follow."""
 
     text: str
     next: int
@@ -113,28 +115,28 @@ class LogText:
 
 
 class LogBrowser(Protocol):
-    """Where the logs of one loggable are read. Knows nothing of how they were written."""
+    """Reads the log of one loggable. Independent of how it was written."""
 
     def overall_log(self, start: int = 0) -> LogText:
-        """The whole log from byte ``start`` on, a bounded part."""
+        """A bounded part of the overall log from byte ``start`` on."""
 
     def step_log(self, step: str, completed: bool, start: int = 0) -> LogText:
-        """One step's log from its own byte ``start`` on: costs what the step has, not what the run has."""
+        """A step's log from byte ``start`` of the step on. The cost depends on the size of the step, not of the run."""
 
     def open_binary(self) -> BinaryIO:
-        """The whole log as bytes, read as it goes."""
+        """The overall log as bytes, streamed."""
 
     def open_text(self) -> TextIO:
-        """The whole log as text."""
+        """The overall log as text."""
 
     def lines(self, maximum: int) -> list[str]:
         """The last ``maximum`` lines."""
 
     def log_file(self) -> Path:
-        """The log as a file; a temporary one, the caller's to remove, unless there is something better."""
+        """The log as a file: a temporary one, which the caller removes, unless the log is a file itself."""
 
     def events(self) -> Iterator[Event]:
         """All events in the log's order."""
 
     def delete(self) -> None:
-        """Remove the log."""
+        """Delete the log."""

@@ -1,15 +1,15 @@
-"""Ids as ranges: which of a writer's events are visible, in any order, told any number of times."""
+"""Sets of ids as ranges, for the visible ids of a writer. Order and repetition of the input do not matter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 Range = tuple[int, int]
-"""From an id to an id, both included."""
+"""First and last id, both included."""
 
 
 def merged(*parts: Iterable[Range]) -> list[Range]:
-    """Ranges of all parts, in order, none touching the next."""
+    """The ranges of all parts, sorted and disjoint, with adjacent ones merged."""
     found: list[Range] = []
     for low, high in sorted(each for part in parts for each in part):
         if found and low <= found[-1][1] + 1:
@@ -25,7 +25,7 @@ def of_ids(ids: Iterable[int]) -> list[Range]:
 
 
 def missing(ranges: Sequence[Range], count: int) -> list[Range]:
-    """What of the ids 0 to ``count`` - 1 is in none of the ranges, which are merged."""
+    """The ids from 0 to ``count`` - 1 that are in none of the merged ranges."""
     found: list[Range] = []
     at = 0
     for low, high in ranges:
@@ -38,5 +38,5 @@ def missing(ranges: Sequence[Range], count: int) -> list[Range]:
 
 
 def size(ranges: Iterable[Range]) -> int:
-    """How many ids there are in merged ranges."""
+    """The number of ids in merged ranges."""
     return sum(high - low + 1 for low, high in ranges)

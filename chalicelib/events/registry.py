@@ -1,8 +1,8 @@
-"""Methods and browsers by name: those of ours, and what is installed beside them as entry points of their groups.
+"""Logging methods and log browsers by name: the built-in ones, and those installed as entry points of their groups.
 
-A factory is called with what it may use (``Context``) and the options of the configuration. The choice is kept with the run, by its first
-writer, so that it is browsed where it was written whatever is configured later; a browser that is not installed (any more) is replaced by
-plain files.
+A factory is called with its dependencies (``Context``) and the options of the configuration. The first writer of a run stores the
+choice with the run, so that the run is browsed where it was written, even if the configuration changes; plain files replace a
+browser that is not installed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DEFAULT_DIRECTORY = "runlake-logs"
 
 @dataclass(frozen=True, slots=True)
 class RunLogParts:
-    """The run log: what there is only where a store is."""
+    """The parts of the run log, available only with a store."""
 
     store: ObjectStore
     log: EventLog
@@ -51,8 +51,8 @@ class RunLogParts:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a factory may use. ``run_log`` None: without AWS. ``mask`` takes the pipeline's name and text. ``make_output`` makes of an entry of
-    ``outputs`` what sends copies of events there; raises InvalidConfigurationError."""
+    """Dependencies of a factory. ``run_log`` None: without AWS. ``mask`` takes the pipeline's name and text. ``make_output``
+    returns for an entry of ``outputs`` the factory of its sink; raises InvalidConfigurationError."""
 
     clock: Clock
     mask: Callable[[str, bytes], Masked]
@@ -66,8 +66,8 @@ BrowserFactory = Callable[[Context, Options, Loggable], LogBrowser]
 
 
 class Registry:
-    """Chooses by configuration. Raises InvalidConfigurationError at once for a method or browser that is not installed, or an output that
-    is none."""
+    """Chooses method and browser by configuration. Raises InvalidConfigurationError at construction for a method or browser that is
+    not installed, or an invalid output."""
 
     def __init__(self, context: Context, configuration: EventsConfiguration) -> None:
         self.configuration = configuration
@@ -82,16 +82,17 @@ class Registry:
 
     @property
     def method(self) -> str:
-        """Its name; plain files without AWS."""
+        """The method's name; plain files without AWS."""
         return self._without_aws(self.configuration.method)
 
     @property
     def browser(self) -> str:
-        """Its name; plain files without AWS."""
+        """The browser's name; plain files without AWS."""
         return self._without_aws(self.configuration.browser)
 
     def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
-        """A writer of the chosen method, whose events the outputs get copies of; the choice is kept with the run. One PUT more."""
+        """A writer of the chosen method, with copies of its events to the outputs; the choice is stored with the run. One more
+        PUT."""
         self._store_choice(loggable)
         method = self._methods[self.method](self._context, self.configuration.methods.get(self.method, {}))
         primary = method.create_writer(loggable, writer=writer, step=step)
@@ -101,13 +102,13 @@ class Registry:
         return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step)
 
     def open_browser(self, loggable: Loggable) -> LogBrowser:
-        """The browser that the run was begun with, else the chosen one. One GET."""
+        """The browser stored with the run, else the configured one. One GET."""
         chosen = self._stored_choice(loggable).get("browser", self.browser)
         name = chosen if chosen in self._browsers else FILES
         return self._browsers[name](self._context, self.configuration.browsers.get(name, {}), loggable)
 
     def describe(self) -> dict[str, Any]:
-        """For ``GET /v1/configuration``."""
+        """The document of ``GET /v1/configuration``."""
         return self.configuration.redacted() | {
             "method": self.method,
             "browser": self.browser,
@@ -133,7 +134,7 @@ class Registry:
         except ObjectNotFoundError:
             return {}
         except (ValueError, TypeError) as error:
-            raise DamagedLogError(f"not a choice of method and browser key={key}") from error
+            raise DamagedLogError(f"not a stored choice of method and browser key={key}") from error
 
 
 def _chosen(parts: RunLogParts, loggable: Loggable) -> str:
@@ -141,7 +142,7 @@ def _chosen(parts: RunLogParts, loggable: Loggable) -> str:
 
 
 def _installed(group: str) -> dict[str, Any]:
-    """What is installed beside us, loaded when it is asked for."""
+    """Installed entry points of a group, loaded at first use."""
     return {point.name: _Lazy(point.load) for point in entry_points(group=group)}
 
 

@@ -1,15 +1,15 @@
-"""Which run an agent's record belongs to: rules, tried in order; the first that names both pipeline and run decides.
+"""Finds the run of an agent's record by rules, tried in order; the first that yields both pipeline and run id decides.
 
-A rule is one of the objects of ``rules`` in ``RUNLAKE_EVENTS``. ``fqn`` and ``run_id`` are templates over what is known of a record;
-``from`` and ``as`` take a text apart::
+A rule is one of the objects of ``rules`` in ``RUNLAKE_EVENTS``. ``fqn`` and ``run_id`` are templates over the fields of a record;
+``from`` and ``as`` parse a text::
 
-    {"fqn": "{service.name}", "run_id": "{attributes.job.id|header.X-Job}"}          the first of several that there is
-    {"from": "tag", "as": "runlake.{fqn}.{run_id}"}                                  the run id is what stands behind the last dot
+    {"fqn": "{service.name}", "run_id": "{attributes.job.id|header.X-Job}"}          the first that exists
+    {"from": "tag", "as": "runlake.{fqn}.{run_id}"}                                  the run id is the text after the last dot
     {"from": "log_group", "as": "/jobs/{fqn}", "run_id": "{log_stream}"}             both
-    {"fqn": "hosts.{record.host}", "run_id": "{day}"}                                a run a day
+    {"fqn": "hosts.{record.host}", "run_id": "{day}"}                                one run a day
 
-What a name means: ``header.NAME``; ``tag``, ``index``, ``id``, ``log_group``, ``log_stream``; ``day`` and ``hour`` of the event (UTC); a
-field of ``record``, ``attributes``, ``resource``, ``scope`` or ``common``; or a field of whichever of these has it first.
+Names: ``header.NAME``; ``tag``, ``index``, ``id``, ``log_group``, ``log_stream``; ``day`` and ``hour`` of the event (UTC); a field
+of ``record``, ``attributes``, ``resource``, ``scope`` or ``common``; or a bare field, searched in these in this order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FQN, RUN_ID = "fqn", "run_id"
 HEADER = "header"
 TEXTS = ("tag", "index", "id", "log_group", "log_stream")
 FIELDS = ("record", "attributes", "resource", "scope", "common")
-"""Where a bare name is looked for, in this order."""
+"""The order in which a bare name is searched."""
 _TIMES = {"day": "%Y-%m-%d", "hour": "%Y-%m-%dT%H"}
 MAX_NAME_CHARS = 512
 _MAX_RULES = 50
@@ -47,7 +47,7 @@ DEFAULT: Sequence[Any] = (
     {"from": "index", "as": "runlake-{fqn}-{run_id}"},
     {"from": "log_stream", "as": "runlake/{fqn}/{run_id}"},
 )
-"""What holds where nothing is set."""
+"""The rules if none are configured."""
 
 
 def _checked_template(text: str) -> str:
@@ -55,12 +55,12 @@ def _checked_template(text: str) -> str:
         if not all(part.strip() for part in name.split("|")):
             raise ValueError("a placeholder has a name: {service.name}")
     if not _LITERAL.fullmatch(_PLACEHOLDER.sub("", text)):
-        raise ValueError("braces stand around names, and nowhere else")
+        raise ValueError("braces are allowed only around names")
     return text
 
 
 class Rule(BaseModel):
-    """One way to tell a run. Immutable; see this module."""
+    """One rule. Immutable; see the module."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -81,7 +81,7 @@ class Rule(BaseModel):
             raise ValueError("as has {fqn}, {run_id} or both, each once")
         named = {*names, *(name for name in (FQN, RUN_ID) if getattr(self, name) is not None)}
         if named != {FQN, RUN_ID}:
-            raise ValueError("a rule tells both, fqn and run_id")
+            raise ValueError("a rule defines both fqn and run_id")
         return self
 
 
@@ -90,7 +90,7 @@ _RULES: TypeAdapter[list[Rule]] = TypeAdapter(Annotated[list[Rule], Field(max_le
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A rule as it is applied."""
+    """A rule with its compiled pattern."""
 
     rule: Rule
     pattern: re.Pattern[str] | None
@@ -113,14 +113,14 @@ class _Compiled:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of one record. ``headers``: names in lower case."""
+    """The values of one record for templates. ``headers``: names in lower case."""
 
     sources: Mapping[str, Any]
     headers: Mapping[str, str]
     timestamp_ms: int | None
 
     def filled(self, template: str | None) -> str | None:
-        """A template with all its names filled in; None where one is not known."""
+        """A template with its placeholders replaced; None if one has no value."""
         if template is None:
             return None
         missing = False
@@ -135,7 +135,7 @@ class _Known:
         return None if missing else text
 
     def text(self, names: str) -> str | None:
-        """The first that there is, of names with bars between them."""
+        """The first existing value of names separated by bars."""
         return next((text for name in names.split("|") if (text := _as_name(self._value(name.strip()))) is not None), None)
 
     def _value(self, name: str) -> Any:
@@ -156,14 +156,14 @@ class _Known:
 
 
 class Router:
-    """Tells the runs of records. Made from the setting; holds nothing else."""
+    """Finds the runs of records. Built from the setting; stateless."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = tuple(map(_Compiled.of, rules))
 
     @classmethod
     def of(cls, rules: Sequence[Any]) -> Router:
-        """From the ``rules`` of a configuration; none: DEFAULT. Raises InvalidConfigurationError."""
+        """From the ``rules`` of a configuration; DEFAULT if empty. Raises InvalidConfigurationError."""
         try:
             return cls(_RULES.validate_python(list(rules or DEFAULT)))
         except ValidationError as error:
@@ -174,22 +174,22 @@ class Router:
             ) from None
 
     def run_of(self, item: Decoded, headers: Mapping[str, str]) -> Run:
-        """The run that a record belongs to. ``headers``: names in lower case. Raises InvalidEventError where no rule can tell, or what
-        it tells is no name."""
+        """The run of a record. ``headers``: names in lower case. Raises InvalidEventError if no rule matches, or the names are
+        invalid."""
         known = _Known(item.sources, headers, item.event.timestamp)
         for rule in self._rules:
             if names := rule.names(known):
                 try:
                     return checked_run(*names)
                 except InvalidNameError as error:
-                    raise InvalidEventError(f"the record's run has no name that can be stored: {error}") from error
+                    raise InvalidEventError(f"the record's run has a name that cannot be stored: {error}") from error
         raise InvalidEventError(
             "no rule can tell the record's run: send runlake.fqn and runlake.run_id, or set rules in RUNLAKE_EVENTS"
         )
 
 
 def _as_name(value: Any) -> str | None:
-    """A text, or a whole number; nothing else names anything."""
+    """A text or an integer as a name; None for other values."""
     if isinstance(value, bool):
         return None
     text = value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
@@ -197,6 +197,6 @@ def _as_name(value: Any) -> str | None:
 
 
 def _regex(pattern: str) -> re.Pattern[str]:
-    """The FQN takes what it can: the run id is what stands behind the last of what is between them."""
+    """The FQN matches greedily: the run id begins after the last separator."""
     parts = _PLACEHOLDER.split(pattern)  # literals and names in turn
     return re.compile("".join(f"(?P<{part}>.+)" if number % 2 else re.escape(part) for number, part in enumerate(parts)), re.DOTALL)

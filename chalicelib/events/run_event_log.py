@@ -1,11 +1,11 @@
-"""The run's log as a place for events: text in a segment, the rest in its companion; both are on S3 before a batch is acknowledged.
+"""Appends events to a run's log: the text in a segment, the rest in its sidecar; both are on S3 before a batch is acknowledged.
 
 ::
 
-    PUT segments/n    (takes the number; exactly once, as of any batch)
-    PUT events/n      put-if-absent; a retry that meets its own segment writes it, if it is not there
+    PUT segments/n    (takes the sequence number; exactly once, as for any batch)
+    PUT events/n      put-if-absent; a retry that finds its own segment writes it if it is missing
 
-A crash between the two leaves lines without a companion: they were never acknowledged, and read as plain text until the retry comes.
+A crash between the two leaves lines without a sidecar. They were never acknowledged, and are plain text until the retry.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PACKED = PutOptions(content_type="application/gzip")
 
 
 class RunEventLog:
-    """``EventLog`` on the run log. Holds no state. ``on_masked`` is told what was masked, by shape."""
+    """``EventLog`` on the run log. Stateless. ``on_masked`` is called with the number of masked secrets by pattern."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class RunEventLog:
         position: str | None = None,
         idempotency_key: str | None = None,
     ) -> Accepted:
-        """See the port. Two PUTs; a repeat a HEAD or two more. Raises BatchTooLargeError and InvalidNameError too."""
+        """See the port. Two PUTs; a repeat one or two HEADs more. Also raises BatchTooLargeError and InvalidNameError."""
         name = checked_new_name("writer", writer) if writer else ""
         self._masker.check_names(run.fqn, run.fqn, run.run_id, name)
         if not events:
@@ -80,11 +80,11 @@ class RunEventLog:
 
     def _put_sidecar(self, run: Run, sidecar: Sidecar) -> None:
         key, body = self._layout.companion(run, sidecar.sequence), encode_sidecar(sidecar)
-        with suppress(PreconditionFailedError):  # of an earlier try
+        with suppress(PreconditionFailedError):  # written by an earlier attempt
             put_settled(self._store, key, body, _PACKED, ABSENT)
 
     def _stored(self, run: Run, entry: SegmentEntry) -> bytes:
-        """What an earlier try stored, where other rules of masking made other bytes of it."""
+        """The text that an earlier attempt stored, if other masking rules produced other bytes."""
         scan = self._reader.scan(run, entry.line)
         lines = islice(number_lines(scan.chunks), scan.skip, scan.skip + entry.lines)
         return b"".join(line + b"\n" for _, line in lines)

@@ -1,4 +1,4 @@
-"""The run log as a method and a browser: the default."""
+"""The run log as a logging method and a log browser: the default."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ _DELETE_MANY = 1000
 
 
 def run_of(loggable: Loggable) -> Run:
-    """Whose log it is. Raises InvalidEventError: the run log has runs."""
+    """The run of a loggable. Raises InvalidEventError for other loggable types."""
     if loggable.loggable_type != RUN or not loggable.job_id:
-        raise InvalidEventError(f"the run log has runs alone loggableType={loggable.loggable_type!r}")
+        raise InvalidEventError(f"the run log stores only runs loggableType={loggable.loggable_type!r}")
     return Run(loggable.job_id, loggable.loggable_id)
 
 
 @dataclass(frozen=True, slots=True)
 class RunLogMethod:
-    """``LoggingMethod``: batches of the run's log, each durable once it is flushed. Its writers are registered, so that their end counts."""
+    """``LoggingMethod`` that appends batches to the run's log, durable after a flush. Writers are registered, so that completeness
+    counts them."""
 
     log: EventLog
     writers: Writers
@@ -53,15 +54,15 @@ class RunLogMethod:
 
 
 class _Appends:
-    """Batches of one writer, one behind the other: each presents the position of the one before."""
+    """Appends the batches of one writer in order, each with the position that the one before returned."""
 
     def __init__(self, log: EventLog, run: Run) -> None:
         self._log, self._run = log, run
         self._position: str | None = None
 
     def send(self, events: Sequence[Event]) -> None:
-        """Raises InvalidEventError once the events that can be stored are durable."""
-        if self._position is None:  # so that the first batch, too, is stored once
+        """Raises InvalidEventError once the valid events are durable."""
+        if self._position is None:  # get a position, so that a repeated first batch is recognized
             self._position = self._log.append(self._run, []).position
         new_events = [as_new(event) for event in events]
         accepted = self._log.append(self._run, new_events, writer=events[0].writer, position=self._position)
@@ -71,7 +72,7 @@ class _Appends:
 
 
 class RunLogBrowser:
-    """``LogBrowser`` of a run's log. Holds nothing of it."""
+    """``LogBrowser`` of a run's log. Stateless."""
 
     def __init__(self, loggable: Loggable, store: ObjectStore, views: Views, logs: StepLogs, events: EventBrowser) -> None:
         self._run, self._store, self._views, self._logs, self._events = run_of(loggable), store, views, logs, events
@@ -81,19 +82,19 @@ class RunLogBrowser:
         return self._logs.overall_log(self._run, start)
 
     def step_log(self, step: str, completed: bool, start: int = 0) -> LogText:
-        """See the port. What is complete is known here: ``completed`` is not believed."""
+        """See the port. Ignores ``completed``: the archive knows whether the step is complete."""
         return self._logs.step_log(self._run, step, start)
 
     def open_binary(self) -> BinaryIO:
-        """See the port. Holds a piece of 5 MiB."""
+        """See the port. Memory: 5 MiB."""
         return open_buffered(self._chunks())
 
     def open_text(self) -> TextIO:
-        """See the port. Lines end at ``\\n`` alone."""
+        """See the port. Lines end only at ``\\n``."""
         return io.TextIOWrapper(self.open_binary(), encoding="utf-8", errors="replace", newline="\n")
 
     def lines(self, maximum: int) -> list[str]:
-        """See the port. Reads all of the log."""
+        """See the port. Reads the complete log."""
         return last_lines(self.open_binary(), maximum)
 
     def log_file(self) -> Path:
@@ -105,7 +106,7 @@ class RunLogBrowser:
         return (view.event() for view in self._events.all(self._run))
 
     def delete(self) -> None:
-        """Remove all of the run's objects. Nobody may write to it any more; its rows go by their time to live."""
+        """Delete all of the run's objects. Requires that no client writes to it; its rows expire."""
         keys = [found.key for found in list_all(self._store, self._views.layout.run_prefix(self._run))]
         for first in range(0, len(keys), _DELETE_MANY):
             self._store.delete_many(keys[first : first + _DELETE_MANY])

@@ -1,11 +1,12 @@
-"""A companion: what is not text of a segment's events, beside the segment, with places in the whole log (decision 0022).
+"""The sidecar object of a segment: ids, times, steps, levels and data of its events, with positions in the log (decision 0022).
 
 ::
 
     {run}/events/{sequence:010d}     gzip of lines of JSON: one of the batch, then one of each event, in the log's order
 
-Written once, put-if-absent. A later version may add fields: what is not known is left aside. Packed by a thousandth of what it is unpacked,
-where records share long fields: nobody holds one of more than 1 MiB unpacked.
+Written once, put-if-absent. A later version may add fields; unknown fields are ignored. Where records share long fields the
+compressed size can be a thousandth of the plain one, so a sidecar of more than 1 MiB of plain JSON is never parsed into memory at
+once.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ from chalicelib.errors import DamagedLogError
 from chalicelib.ports import SegmentEntry
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue  # Spark's executors read companions, and may lack it
+    from pydantic import JsonValue  # Spark's executors read sidecars, and may lack it
 
 VERSION = 1
 MAX_PARSED_BYTES = 1024 * 1024
-"""Unpacked. Of a companion with more, the events are parsed each time they are iterated."""
+"""Plain JSON bytes. Events of a larger sidecar are parsed again each time they are iterated."""
 MAX_LINE_BYTES = 8 * 1024 * 1024
-"""Of one event, whose details have 64 KiB before they are masked."""
+"""Of one event, whose details are at most 64 KiB before masking."""
 APPEND_TIMEOUT_MS = 60_000
-"""A function lives 30 s: an append whose companion is not there after this has broken off."""
+"""A function runs for 30 s at most: an append without a sidecar after this time has failed."""
 _PIECE_BYTES, _OUTPUT_BYTES = 16 * 1024, 256 * 1024
 _GZIP = 31
 
 
 @dataclass(frozen=True, slots=True)
 class SidecarEntry:
-    """One event: ``lines`` of the log from ``line`` on, whose message are ``bytes`` bytes from ``byte`` on; a newline follows them.
+    """One event: ``lines`` lines of the log from ``line`` on. The message is ``bytes`` bytes from ``byte`` on, without its newline.
 
-    ``id`` None: its line is its id. ``error``: whether it tells of one.
+    ``id`` None: the line is the id. ``error``: whether the event is an error.
     """
 
     line: int
@@ -54,19 +55,19 @@ class SidecarEntry:
 
     @property
     def end_byte(self) -> int:
-        """Where the next event begins: behind the newline."""
+        """The byte after the newline of the message, where the next event begins."""
         return self.byte + self.bytes + 1
 
     @property
     def end_line(self) -> int:
-        """The first line behind it."""
+        """The first line after the event."""
         return self.line + self.lines
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """What lies beside a segment. ``writer`` empty: nobody in particular; ``instance``: the installation that took it. ``events`` may be iterated
-    several times."""
+    """The sidecar of one segment. ``writer`` "": the events are not numbered by a writer; ``instance``: the installation that
+    stored them. ``events`` can be iterated several times."""
 
     sequence: int
     line: int
@@ -80,18 +81,18 @@ class Sidecar:
 
     @classmethod
     def of_segment(cls, entry: SegmentEntry, writer: str, instance: str, events: Collection[SidecarEntry]) -> Sidecar:
-        """Of a segment."""
+        """The sidecar of a segment."""
         place = (entry.sequence, entry.line, entry.byte, entry.lines, entry.bytes)
         return cls(*place, writer, instance, entry.appended_ms, events)
 
     @property
     def end_line(self) -> int:
-        """The first line behind it."""
+        """The first line after the segment."""
         return self.line + self.lines
 
 
 def encode_sidecar(sidecar: Sidecar) -> bytes:
-    """The object's bytes: the same companion is the same bytes. One event at a time is in memory unpacked."""
+    """The object's bytes; deterministic. Holds one event at a time as plain JSON."""
     packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
     head = {name: getattr(sidecar, name) for name in Sidecar.__dataclass_fields__ if name != "events"}
     pieces = [packer.compress(_line({"v": VERSION} | head))]
@@ -100,7 +101,8 @@ def encode_sidecar(sidecar: Sidecar) -> bytes:
 
 
 def decode_sidecar(body: bytes) -> Sidecar:
-    """The inverse of ``packed``. Reads all of it; holds ``body`` and no more than ``HELD_BYTES`` of it unpacked. Raises DamagedLogError."""
+    """The inverse of ``encode_sidecar``. Reads ``body`` completely; holds it and at most ``MAX_PARSED_BYTES`` of plain JSON. Raises
+    DamagedLogError."""
     events: list[SidecarEntry] = []
     count = size = 0
     head, documents = _opened(body)
@@ -112,13 +114,13 @@ def decode_sidecar(body: bytes) -> Sidecar:
 
 
 def decode_outline(body: bytes) -> Sidecar:
-    """``unpacked`` without data and annotations, held: some 400 bytes for each event. Raises DamagedLogError."""
+    """``decode_sidecar`` without data and annotations, all events parsed: about 400 bytes for each. Raises DamagedLogError."""
     head, documents = _opened(body)
     return replace(head, events=tuple(replace(entry, data={}, annotations=()) for _, entry in documents))
 
 
 class _PackedEvents(Collection[SidecarEntry]):
-    """The events of a companion that is kept packed."""
+    """The events of a compressed sidecar, parsed at each iteration."""
 
     def __init__(self, body: bytes, count: int) -> None:
         self._body, self._count = body, count
@@ -134,7 +136,8 @@ class _PackedEvents(Collection[SidecarEntry]):
 
 
 def _opened(body: bytes) -> tuple[Sidecar, Iterator[tuple[int, SidecarEntry]]]:
-    """A companion without its events, and these with the bytes of their lines. Raises DamagedLogError, while it is iterated too."""
+    """A sidecar without its events, and an iterator of the events with the bytes of their lines. Raises DamagedLogError, also
+    during iteration."""
     lines = _lines(body)
     try:
         head = json.loads(next(lines, b""))
@@ -154,7 +157,7 @@ def _events(body: bytes, lines: Iterator[bytes]) -> Iterator[tuple[int, SidecarE
 
 
 def _lines(body: bytes) -> Iterator[bytes]:
-    """Lines out of gzip that are not empty, in bounded memory. Raises DamagedLogError."""
+    """Nonempty lines of a gzip body, in bounded memory. Raises DamagedLogError."""
     rest = b""
     for piece in _inflated(body):
         *lines, rest = (rest + piece).split(b"\n")
@@ -166,7 +169,7 @@ def _lines(body: bytes) -> Iterator[bytes]:
 
 
 def _inflated(body: bytes) -> Iterator[bytes]:
-    """What is packed, in pieces. Raises DamagedLogError."""
+    """The decompressed body, in pieces. Raises DamagedLogError."""
     inflater = zlib.decompressobj(_GZIP)
     try:
         for at in range(0, len(body), _PIECE_BYTES):
@@ -182,7 +185,7 @@ def _inflated(body: bytes) -> Iterator[bytes]:
 
 
 def _damaged(body: bytes, error: Exception) -> DamagedLogError:
-    return DamagedLogError(f"not a companion of a segment bytes={len(body)} error={type(error).__name__}")
+    return DamagedLogError(f"not a sidecar of a segment bytes={len(body)} error={type(error).__name__}")
 
 
 def _line(document: Mapping[str, Any]) -> bytes:

@@ -1,5 +1,5 @@
-"""Where the events of one writer go: a batch at a time to somewhere that keeps them, on to another writer, or what ``forwarding`` and ``tee``
-make of others."""
+"""Sinks: the destinations of one writer's events. Here: batches for a store, and another writer; ``forwarding`` and ``tee`` have
+others."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from chalicelib.events.weight import weight
 BATCH_EVENTS = 1000
 BATCH_BYTES = 512 * 1024
 BATCH_DETAILS_BYTES = 4 * 1024 * 1024
-"""Of data and annotations (``weight``)."""
+"""Data and annotations (``weight``)."""
 
 
 class Sink(Protocol):
-    """Where a writer's events go: batches of a run's log, a ``Forwarder``, a ``Tee``. It masks."""
+    """The destination of a writer's events: batches of a run's log, a ``Forwarder``, a ``Tee``. It masks."""
 
     def add(self, event: Event) -> None:
-        """Take an event; may send. Raises UnavailableError: it was not taken."""
+        """Add an event; may send. Raises UnavailableError: the event was not added."""
 
     def flush(self) -> None:
-        """Returns when all that was added is durable. Raises UnavailableError: the rest goes with the next one; InvalidEventError: some
-        events can never be stored and were dropped, all others are durable."""
+        """Returns when all added events are durable. Raises UnavailableError: the next flush sends the rest; InvalidEventError:
+        some events can never be stored and were dropped, all others are durable."""
 
     def close(self) -> None:
-        """Flushes, and gives back what it holds. May be called twice."""
+        """Flushes, and releases resources. May be called twice."""
 
 
 class BatchSink:
-    """Collects events and hands full batches over; the rest when it is flushed.
+    """Collects events and sends full batches; the rest at a flush.
 
-    ``send`` returns once a batch is durable. A batch that it could not send (UnavailableError, ConflictError) comes again, unchanged, before
-    any other. When it raises InvalidEventError the batch is settled: what can be stored is durable, the rest is dropped. ``add`` never
-    raises that error, which is about other events than the one added: the next ``flush`` does, once.
+    ``send`` returns when a batch is durable. A batch that it could not send (UnavailableError, ConflictError) is sent again,
+    unchanged, before any other. If it raises InvalidEventError the batch is settled: valid events are durable, invalid ones are
+    dropped. ``add`` never raises that error, which concerns other events than the added one: the next ``flush`` does, once.
     """
 
     def __init__(self, send: Callable[[Sequence[Event]], None]) -> None:
@@ -81,7 +81,7 @@ class BatchSink:
 
 
 class WriterSink:
-    """A writer as a sink, so that it can be the primary of a tee. Its ids are those of the events, for both count from 0."""
+    """A writer as a sink, so that it can be the primary of a tee. Both count ids from 0, so the ids are equal."""
 
     def __init__(self, writer: EventWriter) -> None:
         self._writer = writer
@@ -95,12 +95,12 @@ class WriterSink:
         self._writer.flush()
 
     def close(self) -> None:
-        """See ``Sink``: the writer's end is recorded."""
+        """See ``Sink``: records the writer's end."""
         self._writer.close()
 
 
 def as_new(event: Event) -> NewEvent:
-    """A whole event as it is given to a log."""
+    """A stored event as input of a log."""
     return NewEvent(
         message=event.message,
         timestamp=event.timestamp,

@@ -1,4 +1,4 @@
-"""Starts of runs, as clients send them: checked and masked before they are stored (``runlog.attempts``)."""
+"""Starts of runs as clients send them: validated and masked before they are stored (``runlog.attempts``)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def _checked_heartbeat(value: int) -> int:
 
 
 class StartBody(BaseModel):
-    """The body of a start. ``ageMs``: how long ago the command began; ``attempt``: the number to start, left out for the next free one;
-    ``join``: an open attempt of another start will do; ``heartbeatS``: seconds between the heartbeats that the client promises, 0: none."""
+    """The body of a start. ``ageMs``: time since the command began; ``attempt``: the number to start, None for the next free one;
+    ``join``: an open attempt of another start is accepted; ``heartbeatS``: seconds between the heartbeats that the client promises,
+    0: none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
@@ -41,7 +42,7 @@ class StartBody(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """Starts runs with their host and command masked by the rules of their pipeline."""
+    """Starts runs, with host and command masked by the rules of the pipeline."""
 
     attempts: Attempts
     masker: Masker

@@ -1,4 +1,4 @@
-"""How a run ended as one of its events states it: log agents close no run, so a record can say it."""
+"""The end of a run as stated by one of its events. Log agents close no runs, so a record can state the outcome."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from chalicelib.events.sidecar import Sidecar
 from chalicelib.ports import EXIT_CODES, STATED_OUTCOMES, RunEnd
 
 OUTCOME, EXIT_CODE = "runlake.outcome", "runlake.exit_code"
-"""Names of an event's data."""
+"""Names in an event's data."""
 
 
 def data_of_end(outcome: Any, exit_code: Any) -> Mapping[str, Any]:
-    """The data of an event that states an end; empty where ``outcome`` is None. Raises ValueError."""
+    """The data of an event that states an end; empty if ``outcome`` is None. Raises ValueError."""
     if outcome is None:
         return {}
     if outcome not in STATED_OUTCOMES:
@@ -23,7 +23,7 @@ def data_of_end(outcome: Any, exit_code: Any) -> Mapping[str, Any]:
 
 
 def stated_end(companion: Sidecar) -> RunEnd | None:
-    """What the last of its events that states an end says; None: none does."""
+    """The end that the last such event of a sidecar states; None if there is none."""
     for event in reversed([*companion.events]):
         outcome = event.data.get(OUTCOME)
         if isinstance(outcome, str) and outcome in STATED_OUTCOMES:

@@ -1,4 +1,4 @@
-"""The events of one step: companions and bytes of the segments that have any of it, and of no others."""
+"""The events of one step, read only from the sidecars and bytes of segments that have some."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chalicelib.runlog.view import View
 
 _TOGETHER = 8
 MAX_BATCH_BYTES = 8 * 1024 * 1024
-"""Of events whose messages are read together: text, data and annotations. Those of one event at least."""
+"""Text, data and annotations of events whose messages are read together; at least those of one event."""
 
 
 class StepEvents:
@@ -31,8 +31,9 @@ class StepEvents:
         self._views, self._index, self._indexing, self._tails = views, index, indexing, tails
 
     def read(self, run: Run, step: str, after: int, loggable: Loggable) -> Iterator[EventView]:
-        """Those from a line on, a few segments at a time: for each a GET of its companion, and the GETs of ``spans.reads``. Before that a query
-        for each MB of the step's rows, and what ``EventTails`` asks. Raises SnapshotChangedError, as does every step."""
+        """Events from line ``after`` on, a few segments at a time: for each a GET of its sidecar, and the GETs of ``plan_reads``.
+        Before that a query for each MB of the step's rows, and the requests of ``EventTails``. Raises SnapshotChangedError, also
+        while it is iterated."""
         view = self._views.take(run)
         tail = self._tails.read(run, view)
         segments = [

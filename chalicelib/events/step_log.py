@@ -1,6 +1,6 @@
-"""The log of one step, by position, and the whole log by position: a step costs what the step has, not what the run has.
+"""Reads the log of one step, or the overall log, by byte position. The cost depends on the size of the step, not of the run.
 
-A finished run: a query of the step's rows and a GET or a few. What the index cannot know yet of an open run is read from S3.
+A finished run costs a query of the step's rows and a few GETs. Segments of an open run that are not indexed yet are read from S3.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.view import View
 
 MAX_READS = 16
-"""Requests for the bytes of one answer. A step that is strewn over the run has shorter answers."""
+"""Requests for the bytes of one response. A step that is scattered over the run gets shorter responses."""
 _MAX_REMEMBERED = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """Spans of a step from a position on, enough for an answer. ``more``: there are others behind them."""
+    """Byte ranges of a step from a position on, enough for one response. ``more``: further ranges follow."""
 
     byte_ranges: Sequence[ByteRange]
     more: bool
 
 
 class StepLogs:
-    """Reads. A process remembers where answers ended, so that reading on does not count a step's rows again."""
+    """Reads logs. Remembers in memory where responses ended, so that the next read does not count a step's rows again."""
 
     def __init__(self, views: Views, index: EventIndex, tails: EventTails) -> None:
         self._views, self._index, self._tails = views, index, tails
         self._places = _Places()
 
     def overall_log(self, run: Run, start: int = 0, max_lines: int | None = None) -> LogText:
-        """The overall log from a byte on. The requests of a view; a GET for each segment in it. Raises UnavailableError."""
+        """The overall log from a byte on. The requests of a snapshot; a GET for each segment in it. Raises UnavailableError."""
 
         def attempt() -> LogText:
             view = self._views.take(run, start, ANSWER_BYTES)
@@ -55,8 +55,8 @@ class StepLogs:
         return retry_on_change(attempt)
 
     def step_log(self, run: Run, step: str, start: int = 0, max_lines: int | None = None) -> LogText:
-        """A step's log from its own byte on. A query for each MB of the step's rows, a view, and at most ``MAX_READS`` GETs; of an open run
-        those of ``EventTails`` too. Raises UnavailableError."""
+        """A step's log from a byte of the step on. A query for each MB of the step's rows, a snapshot, and at most ``MAX_READS``
+        GETs; for an open run also the requests of ``EventTails``. Raises UnavailableError."""
         return retry_on_change(lambda: self._step(run, step, start, max_lines))
 
     def _step(self, run: Run, step: str, start: int, max_lines: int | None) -> LogText:
@@ -74,7 +74,7 @@ class StepLogs:
         return LogText(decode_text(answer), start + len(answer), at_end and self._views.is_ended(run, view))
 
     def _first_view(self, run: Run, reach: _Reach) -> View:
-        """With the first bytes that are wanted, where they are known by now."""
+        """A snapshot with the first bytes of the response, if they are known already."""
         ranges = plan_reads(reach.byte_ranges)
         return self._views.take(run, ranges[0][0], ranges[0][1] - ranges[0][0]) if ranges else self._views.take(run)
 
@@ -84,7 +84,7 @@ class StepLogs:
         return b"".join(_sliced(byte_ranges, ranges, bodies))
 
     def _remember(self, run: Run, step: str, segments: Sequence[StepSegment], before: int, end: int) -> None:
-        """The last segment that begins before the answer's end."""
+        """Remember the last segment that begins before the end of the response."""
         for segment in segments:
             if before + segment.bytes > end:
                 self._places.remember((run, step, end), (segment.sequence, before))
@@ -95,7 +95,7 @@ class StepLogs:
 
 
 def merge_tail(segments: Iterable[StepSegment], tail: EventTail, step: str | None, first: int = 0) -> list[StepSegment]:
-    """Parts of the index and those that it lacks, in the log's order, as far as they may be shown."""
+    """Indexed step segments and those that the index lacks, in the log's order, up to the end of the tail."""
     lacking = [
         segment
         for each in tail.sidecars
@@ -103,13 +103,13 @@ def merge_tail(segments: Iterable[StepSegment], tail: EventTail, step: str | Non
         for segment in step_segments_of(each)
         if step in (None, segment.step)
     ]
-    # Of a companion that is just being indexed the index has some segments by now: they are the same.
+    # A sidecar that is being indexed right now may have some rows already: they equal the ones computed here.
     by_place = {(segment.sequence, segment.step): segment for segment in [*segments, *lacking] if tail.includes(segment.sequence)}
     return sorted(by_place.values(), key=lambda segment: segment.sequence)
 
 
 def _enough(segments: Iterable[StepSegment], min_bytes: int) -> list[StepSegment]:
-    """The first segments, until they have so many bytes and one more is there."""
+    """The first segments that together have at least ``min_bytes``, and one more if there is one."""
     chosen: list[StepSegment] = []
     size = 0
     for segment in segments:
@@ -121,7 +121,8 @@ def _enough(segments: Iterable[StepSegment], min_bytes: int) -> list[StepSegment
 
 
 def _reach(segments: Sequence[StepSegment], skip: int) -> _Reach:
-    """Spans behind so many bytes, up to an answer's size, and no more than can be read in a few requests."""
+    """The byte ranges after the first ``skip`` bytes, up to the size of a response, and no more than ``MAX_READS`` requests can
+    read."""
     ranges: list[ByteRange] = []
     room = ANSWER_BYTES
     for each in merge_adjacent(each for segment in segments for each in segment.byte_ranges):
@@ -155,7 +156,7 @@ def _sliced(byte_ranges: Sequence[ByteRange], ranges: Sequence[tuple[int, int]],
 
 
 class _Places:
-    """Where answers ended: (run, step, position) to the segment to begin with, and the step's bytes before it. Threads may share it."""
+    """Where responses ended: (run, step, position) to the segment to continue with, and the step's bytes before it. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[Run, str, int], tuple[int, int]] = OrderedDict()

@@ -1,4 +1,4 @@
-"""What a segment has of each of its steps: pure functions of its sidecar."""
+"""The events of one step in one segment, summarized: pure functions of a sidecar."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chalicelib.events.sidecar import Sidecar, SidecarEntry
 
 @dataclass(frozen=True, slots=True)
 class StepSegment:
-    """What one segment has of one step. Times are the events' own, in ms; ``errors``: how many of them tell of one."""
+    """The events of one step in one segment. Times are those of the events, in ms; ``errors`` counts the events that are errors."""
 
     step: str
     sequence: int
@@ -23,17 +23,17 @@ class StepSegment:
 
     @property
     def bytes(self) -> int:
-        """Of all byte_ranges."""
+        """Of all byte ranges."""
         return sum(each.bytes for each in self.byte_ranges)
 
     @property
     def lines(self) -> int:
-        """Of all byte_ranges."""
+        """Of all byte ranges."""
         return sum(each.lines for each in self.byte_ranges)
 
 
 def step_segments_of(sidecar: Sidecar) -> list[StepSegment]:
-    """One for each step."""
+    """One for each step in a sidecar."""
     by_step: dict[str, list[SidecarEntry]] = {}
     for event in sidecar.events:
         if event.step is not None:
@@ -42,7 +42,7 @@ def step_segments_of(sidecar: Sidecar) -> list[StepSegment]:
 
 
 def visible_ids(sidecar: Sidecar) -> list[Range]:
-    """The ids that a companion makes visible of its writer."""
+    """The ids of its writer that a sidecar makes visible."""
     return of_ids(each.id for each in sidecar.events if each.id is not None) if sidecar.writer else []
 
 

@@ -1,6 +1,6 @@
-"""What is told of a step beside its events: its name, its parent, when it began and ended, and how.
+"""Facts about a step that clients report apart from its events: name, parent, start, end and status.
 
-``{run}/events/steps/{step}``: JSON, of each field what was told last, and a version that counts the changes.
+``{run}/events/steps/{step}``: JSON with the newest value of each field, and a version that counts the changes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Name = Annotated[WellFormedText, Field(min_length=1, max_length=MAX_NAME_CHARS)
 
 
 class StepUpdate(BaseModel):
-    """Fields that are not given stay as they are; null takes one back."""
+    """A change of a step. Omitted fields keep their values; null removes a value."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
@@ -46,8 +46,8 @@ class StepUpdate(BaseModel):
 
 
 class StepUpdates:
-    """Keeps what is told, its names masked by the pipeline's rules (``mask`` takes its FQN). ``index`` learns it at once, and once more when the
-    notification comes."""
+    """Stores updates of steps on S3. Names are masked by the pipeline's rules (``mask`` takes its FQN). ``index`` is updated at
+    once, and again by the S3 notification."""
 
     def __init__(
         self, store: ObjectStore, layout: Layout, index: EventIndex, mask: Callable[[str, bytes], Masked] | None = None
@@ -55,7 +55,8 @@ class StepUpdates:
         self._store, self._layout, self._index, self._mask = store, layout, index, mask
 
     def record(self, run: Run, step: str, update: StepUpdate) -> StepUpdate:
-        """Add to what is known. A GET, a PUT and a row. Repeatable. Raises InvalidEventError, InvalidNameError, UnavailableError."""
+        """Merge an update into the stored document. A GET, a PUT and a row. Repeatable. Raises InvalidEventError, InvalidNameError,
+        UnavailableError."""
         self._layout.check_new(run)
         step, update = self._masked(run, step, update)
         for label in (update.name, update.parent):
@@ -74,10 +75,10 @@ class StepUpdates:
                 continue
             self._index.put_step_update(run, step, merged, merged["version"])
             return parse_step_update(merged)
-        raise StoreUnavailableError(f"others keep telling of the step step={step[:80]!r} tries={_TRIES}")
+        raise StoreUnavailableError(f"the step is being changed concurrently step={step[:80]!r} tries={_TRIES}")
 
     def _masked(self, run: Run, step: str, update: StepUpdate) -> tuple[str, StepUpdate]:
-        """Names as events have them."""
+        """Mask names as those of events are masked."""
         if self._mask is None:
             return step, update
         fields = FieldMask(partial(self._mask, run.fqn))
@@ -86,10 +87,10 @@ class StepUpdates:
         return masked_name("step", step, fields), update.model_copy(update=changes)
 
     def index_stored(self, run: Run, step: str) -> None:
-        """Index what is told now. A GET and a row. Raises ObjectNotFoundError."""
+        """Index the stored document of a step. A GET and a row. Raises ObjectNotFoundError."""
         document, _ = self._read(self._layout.step(run, step))
         if not document:
-            raise ObjectNotFoundError(f"nothing was told of the step step={step[:80]!r}")
+            raise ObjectNotFoundError(f"no update of the step is stored step={step[:80]!r}")
         self._index.put_step_update(run, step, document, int(document.get("version", 1)))
 
     def _read(self, key: str) -> tuple[dict[str, Any], str]:
@@ -102,11 +103,11 @@ class StepUpdates:
             parse_step_update(document)
             return dict(document), stored.info.etag
         except (ValueError, TypeError) as error:
-            raise DamagedLogError(f"not what was told of a step key={key}") from error
+            raise DamagedLogError(f"not a step update key={key}") from error
 
 
 def parse_step_update(document: Mapping[str, Any]) -> StepUpdate:
-    """What an object or a row says. Raises ValueError."""
+    """Read the fields of an object or a row. Raises ValueError."""
     try:
         return StepUpdate.model_validate({name: value for name, value in document.items() if name != "version"})
     except ValidationError as error:

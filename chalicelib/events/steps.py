@@ -1,4 +1,4 @@
-"""The steps of a run: what their events show, and what was told of them."""
+"""The steps of a run, from their events and from step updates."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from chalicelib.runlog.conflicts import retry_on_change
 
 @dataclass(frozen=True, slots=True)
 class StepSummary:
-    """A step. ``first_line`` None: nothing was said yet. ``complete``: nothing will follow of it. Times in ms; ``ended_ms`` as it was told,
-    or of its last event once the run has ended."""
+    """One step. ``first_line`` None: it has no events. ``complete``: no events can follow. Times in ms; ``ended_ms`` from an
+    update, or of the last event once the run has ended."""
 
     step: str
     name: str
@@ -35,19 +35,20 @@ class StepSummary:
 
     @property
     def duration_ms(self) -> int | None:
-        """So far, by what is known."""
+        """From the start to the end, or to the last event if the end is unknown."""
         end = self.ended_ms if self.ended_ms is not None else self.last_ms
         return None if self.started_ms is None or end is None else max(0, end - self.started_ms)
 
 
 class Steps:
-    """Lists steps. Reads the rows of all of them: as many as segments have steps."""
+    """Lists steps. Reads the rows of all of them: one for each step of each segment."""
 
     def __init__(self, views: Views, index: EventIndex, tails: EventTails) -> None:
         self._views, self._index, self._tails = views, index, tails
 
     def all(self, run: Run) -> list[StepSummary]:
-        """In the order in which they began. A view, a query for each MB of rows, and those of ``EventTails``. Raises UnavailableError."""
+        """All steps in the order in which they began. A snapshot, a query for each MB of rows, and the requests of ``EventTails``.
+        Raises UnavailableError."""
         return retry_on_change(lambda: self._all(run))
 
     def _all(self, run: Run) -> list[StepSummary]:

@@ -1,7 +1,8 @@
-"""The end of an open run's events: what stands behind the artifact, where the index may lag.
+"""The tail of a run's events: the segments after the artifact, and those before its end whose sidecars may be missing from the
+index.
 
-The log up to a place may be shown when no companion can come to stand before it any more. A segment of events whose companion is not there
-is one whose append is still under way (or broke off): it holds back what follows, for ``UNDER_WAY_MS``.
+Events may be read up to a segment if no sidecar can still appear before it. A segment of events without a sidecar belongs to an
+append that is in progress (or failed): events from there on are withheld for ``APPEND_TIMEOUT_MS``.
 """
 
 from __future__ import annotations
@@ -23,29 +24,30 @@ from chalicelib.runlog.segment import CLOSED
 from chalicelib.runlog.view import View
 
 SETTLED_MS = 30 * 60_000
-"""A run that was finished so long ago is indexed whole: its segments were retired 21 minutes after its last line."""
+"""A run that was finalized this long ago is indexed completely: its segments are deleted 21 minutes after its last line."""
 MAX_EVENTS = 200_000
-"""That the index lacks and an answer has: those of one companion at least. What is behind them is held back until it is indexed."""
+"""Unindexed events in one response; at least those of one sidecar. Further ones are withheld until they are indexed."""
 _THREADS = 16
 _MAX_REMEMBERED = 8192
 
 
 @dataclass(frozen=True, slots=True)
 class EventTail:
-    """``end``: the first number that is not to be shown yet, None: all that the view has. ``sidecars``: outlines of those that the index lacks.
-    ``has_pending``: there is more that is not to be shown yet."""
+    """``end``: the first sequence number that must not be read yet; None: the snapshot can be read to its end. ``sidecars``:
+    outlines of those that the index lacks. ``has_pending``: events are withheld."""
 
     end: int | None
     sidecars: Sequence[Sidecar] = ()
     has_pending: bool = False
 
     def includes(self, sequence: int) -> bool:
-        """Whether a segment's events may be shown."""
+        """Whether a segment's events may be read."""
         return self.end is None or sequence < self.end
 
 
 class EventTails:
-    """Looks at the log's end, and a little before what the artifact holds: it may have been written while a companion was under way."""
+    """Examines the end of the log, and a few segments before the end of the artifact: compaction may have copied lines whose
+    sidecar was not written yet."""
 
     def __init__(self, views: Views, indexing: EventIndexing, index: EventIndex, clock: Clock) -> None:
         self._views, self._indexing, self._index, self._clock = views, indexing, index, clock
@@ -53,8 +55,8 @@ class EventTails:
         self._lock = Lock()
 
     def read(self, run: Run, view: View) -> EventTail:
-        """Two LISTs and a query; a GET for each companion that is not indexed, a HEAD for each young segment without one. Nothing at all of a
-        run that was finished ``SETTLED_MS`` ago. Raises SnapshotChangedError."""
+        """Two LISTs and a query; a GET for each unindexed sidecar, a HEAD for each recent segment without one. No request for a run
+        that was finalized ``SETTLED_MS`` ago. Raises SnapshotChangedError."""
         if self._is_settled(view):
             return EventTail(None)
         first, sequences, end = self._under_way(run, view)
@@ -72,7 +74,8 @@ class EventTails:
         return EventTail(end, sidecars, end < self._behind(run, view))
 
     def end_line(self, run: Run) -> int | None:
-        """The first line that is not to be shown yet; None: none. A view, and the LISTs and the HEADs of ``read``. Raises SnapshotChangedError."""
+        """The first line that must not be read yet; None without one. A snapshot, and the LISTs and HEADs of ``read``. Raises
+        SnapshotChangedError."""
         view = self._views.take(run)
         if self._is_settled(view):
             return None
@@ -80,31 +83,32 @@ class EventTails:
         return None if end >= self._behind(run, view) else self._views.tails.segment(run, end).line
 
     def _is_settled(self, view: View) -> bool:
-        """Whether the index knows all of it: the pass that retires segments has seen to that."""
+        """Whether the index is complete: segments are deleted only after they are indexed."""
         artifact = view.artifact
         if artifact is None or artifact.reason != CLOSED:
             return False
         return not view.segments and self._clock.now_ms() - artifact.modified_ms > SETTLED_MS
 
     def _behind(self, run: Run, view: View) -> int:
-        """The number behind the last segment of a view."""
+        """The sequence number after the last segment of a snapshot."""
         last = (self._views.layout.sequence_of(run, found.key) + 1 for found in view.segments)
         return max(last, default=first_uncompacted(view))
 
     def _under_way(self, run: Run, view: View) -> tuple[int, Sequence[int], int]:
-        """From which number on was looked, the companions from there, and the first number that is not to be shown."""
+        """The first sequence number that was examined, the sidecars from there on, and the first number that must not be read
+        yet."""
         first = max(0, first_uncompacted(view) - EVENTS_LOOK_BACK)
         segments = list(self._views.tails.list_segments(run, first))
         sequences = list(
             self._indexing.list_sequences(run, first)
-        )  # after the segments: whose append is over has its companion by now
+        )  # listed after the segments: a finished append has its sidecar by now
         there, behind = set(sequences), self._behind(run, view)
         numbered = ((self._views.layout.sequence_of(run, found.key), found) for found in segments)
         end = self._end(run, [found for number, found in numbered if first <= number < behind and number not in there])
         return first, sequences, behind if end is None else end
 
     def _end(self, run: Run, without: Sequence[ListedObject]) -> int | None:
-        """The first of these segments whose companion is still to come."""
+        """The first of these segments whose sidecar may still be written."""
         since_ms = self._clock.now_ms() - APPEND_TIMEOUT_MS
         young = [found for found in without if found.last_modified_ms > since_ms]
         with ThreadPoolExecutor(_THREADS) as threads:
@@ -113,7 +117,7 @@ class EventTails:
         return next((number for number, count in zip(numbers, counts, strict=True) if count), None)
 
     def _events(self, run: Run, listed: ListedObject) -> int:
-        """How many events a segment is made of. One HEAD, once in a process: a segment never changes."""
+        """The number of events in a segment. One HEAD, cached in memory: segments are immutable."""
         sequence = self._views.layout.sequence_of(run, listed.key)
         place = run, sequence, listed.etag
         with self._lock:

@@ -1,7 +1,7 @@
-"""One primary and best-effort secondaries: these never fail it and never delay it.
+"""One primary sink and best-effort secondary sinks, which never fail or delay the primary.
 
-A secondary has a bounded buffer of its own and a thread that empties it. What does not fit is dropped and counted; so is what it cannot
-take, and what is not known to be sent when its time at the close is over.
+Each secondary has a bounded buffer and a thread that empties it. Events are dropped and counted if they do not fit, cannot be sent,
+or are not known to be sent when the time limit of the close is over.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ MAX_BYTES = 8 * 1024 * 1024
 LINGER_S = 5.0
 _IDLE_S = 1.0
 _EVENT_BYTES = 500
-"""About what an event takes beside its message."""
+"""Approximate bytes of an event without its message."""
 
 
 @dataclass(frozen=True, slots=True)
 class BufferLimits:
-    """What a secondary's buffer holds, about."""
+    """Approximate limits of a secondary's buffer."""
 
     events: int = MAX_EVENTS
     bytes: int = MAX_BYTES
 
 
 class Secondary:
-    """A sink behind a buffer. ``offer`` never waits for it. ``make_thread`` is for tests that call ``work`` themselves."""
+    """A sink behind a buffer. ``offer`` never blocks. ``make_thread`` is for tests that call ``work`` themselves."""
 
     def __init__(
         self, sink: Sink, room: BufferLimits | None = None, make_thread: Callable[[Callable[[], None]], Thread | None] | None = None
@@ -48,7 +48,7 @@ class Secondary:
         self._thread = (make_thread or _daemon)(self.work)
 
     def offer(self, event: Event) -> None:
-        """Take the event, or drop it where there is no room."""
+        """Buffer the event, or drop it if there is no room."""
         size = len(event.message) + _EVENT_BYTES
         with self._changed:
             if self._is_closing or len(self._events) >= self._room.events or self._bytes + size > self._room.bytes:
@@ -59,12 +59,12 @@ class Secondary:
             self._changed.notify_all()
 
     def work(self) -> None:
-        """Empties the buffer until it is closed: the thread's work."""
+        """Send buffered events until closed; runs in the thread."""
         while (events := self._next()) is not None:
             self.send(events)
 
     def send(self, events: Sequence[Event]) -> None:
-        """Hand events over. What cannot be sent is dropped: nobody waits for it, and what comes behind it has its own chance."""
+        """Send events. Events that cannot be sent are dropped; later ones are still tried."""
         for event in events:
             if self._did(lambda event=event: self._sink.add(event)):  # type: ignore[misc]
                 self._unsent += 1
@@ -74,7 +74,7 @@ class Secondary:
             self._unsent = 0
 
     def pending(self) -> list[Event]:
-        """Take out all that is buffered."""
+        """Remove and return all buffered events."""
         with self._changed:
             events = list(self._events)
             self._events.clear()
@@ -82,7 +82,7 @@ class Secondary:
         return events
 
     def close(self, linger_s: float = LINGER_S) -> None:
-        """No more events; the buffer has so long to get empty, and what is left then is dropped. May be called twice."""
+        """Accept no more events, wait ``linger_s`` for the buffer to empty, and drop the rest. May be called twice."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -115,23 +115,23 @@ class Secondary:
 
 
 class Tee:
-    """A sink that is the primary, with copies to the secondaries. They get an event once the primary took it."""
+    """The primary sink, with copies to the secondaries once the primary accepted an event."""
 
     def __init__(self, primary: Sink, secondaries: Sequence[Secondary], linger_s: float = LINGER_S) -> None:
         self._primary, self._secondaries, self._linger_s = primary, tuple(secondaries), linger_s
 
     def add(self, event: Event) -> None:
-        """See ``Sink``: the primary's word."""
+        """See ``Sink``: the result is that of the primary."""
         self._primary.add(event)
         for secondary in self._secondaries:
             secondary.offer(event)
 
     def flush(self) -> None:
-        """See ``Sink``: the primary's. Secondaries are not waited for."""
+        """See ``Sink``: flushes the primary only."""
         self._primary.flush()
 
     def close(self) -> None:
-        """See ``Sink``: the primary's first; the secondaries have ``linger_s`` each, and are closed even when it fails."""
+        """See ``Sink``: closes the primary, then the secondaries with ``linger_s`` each, also if the primary fails."""
         try:
             self._primary.close()
         finally:

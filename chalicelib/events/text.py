@@ -1,16 +1,16 @@
-"""Pieces of a log's bytes as an answer has them: whole lines as far as there are any, no more than travels."""
+"""Cuts bytes of a log for a response: complete lines if possible, within the size limit of responses."""
 
 from __future__ import annotations
 
 from chalicelib.response_size import fits_content
 
 ANSWER_BYTES = 1024 * 1024
-"""What one answer reads of a log."""
+"""Bytes of a log that one response reads."""
 
 
 def cut(data: bytes, max_lines: int | None = None, *, more: bool) -> bytes:
-    """The beginning of a log's bytes that is answered: up to its last newline (``more``: there are bytes behind it), at most so many
-    lines, and no more than fits an answer. A line that is longer than that comes in parts, cut between letters."""
+    """The first bytes of ``data`` for a response: up to the last newline (``more``: bytes follow), at most ``max_lines`` lines, and
+    within the size limit. A longer line is returned in parts, cut between characters."""
     if max_lines is not None:
         data, more = _lines(data, max_lines, more)
     if more:
@@ -21,7 +21,7 @@ def cut(data: bytes, max_lines: int | None = None, *, more: bool) -> bytes:
 
 
 def decode_text(data: bytes) -> str:
-    """Bytes as text: what is no UTF-8 becomes U+FFFD."""
+    """Bytes as text; invalid UTF-8 becomes U+FFFD."""
     return data.decode(errors="replace")
 
 
@@ -40,7 +40,7 @@ def _cut_at_boundary(data: bytes) -> bytes:
     if end:
         return data[:end]
     for back in range(1, min(4, len(data) - 1)):
-        if data[-back] & 0xC0 == 0xC0:  # the first byte of a letter that may go on behind the end
+        if data[-back] & 0xC0 == 0xC0:  # the first byte of a character that may continue after the end
             return data[:-back]
         if data[-back] < 0x80:
             break

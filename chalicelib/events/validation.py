@@ -1,6 +1,6 @@
-"""What an event must hold before it can be stored or sent: checked on entry, so that one bad event never costs its batch.
+"""Validates events on entry, so that one invalid event never fails its batch.
 
-Messages never repeat what was sent: it may hold secrets, and they end up in answers and logs.
+Error messages never repeat input: it may contain secrets, and messages appear in responses and logs.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from chalicelib.events.names import checked_new_name
 from chalicelib.lines.levels import ORDER, level_of_name
 
 MAX_DETAILS_BYTES = 64 * 1024
-"""Of an event's data and annotations as JSON."""
+"""An event's data and annotations as JSON."""
 MAX_LEVEL_CHARS = 40
 
 
 def checked_event(event: NewEvent, loggable: Loggable) -> NewEvent:
-    """The event with its step in ``step`` alone, and without data that the loggable implies. Raises InvalidEventError."""
+    """The event with its step only in ``step``, and without data that the loggable implies. Raises InvalidEventError."""
     return measured_event(event, loggable)[0]
 
 
@@ -27,7 +27,7 @@ def measured_event(event: NewEvent, loggable: Loggable) -> tuple[NewEvent, int]:
     if event.level is not None:
         checked_level(event.level)
     if any(annotation.position > len(event.message) for annotation in event.annotations):
-        raise InvalidEventError(f"an annotation stands behind the message's end length={len(event.message)}")
+        raise InvalidEventError(f"an annotation's position is after the message's end length={len(event.message)}")
     own = loggable.mandatory_data()
     for name in (name for name in MANDATORY[RUN] if name != INSTANCE_ID and name in event.data):
         if event.data[name] != own.get(name):

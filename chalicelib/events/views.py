@@ -1,4 +1,4 @@
-"""A run's log as readers of events look at it: bytes by their places, and which numbers an artifact holds."""
+"""Snapshots of a run's log for readers of events: bytes by position, and the sequence numbers in the artifact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chalicelib.runlog.view import View, Viewer
 
 
 class Views:
-    """Takes views and reads them; what was torn by a compaction is done again."""
+    """Takes snapshots and reads them. Callers retry if compaction changes the log in between."""
 
     def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout) -> None:
         self.layout = layout
@@ -20,11 +20,11 @@ class Views:
         self.viewer = Viewer(store, layout, self.tails)
 
     def take(self, run: Run, start: int = 0, length: int = 1) -> View:
-        """A view with bytes of its artifact (see ``Viewer.take``)."""
+        """A snapshot with bytes of its artifact (see ``Viewer.take``)."""
         return self.viewer.take(run, start, max(length, 1))
 
     def is_ended(self, run: Run, view: View) -> bool:
-        """Whether nothing will ever follow what a view has. A HEAD where segments stand behind the artifact."""
+        """Whether no line can follow those of a snapshot. A HEAD if segments follow the artifact."""
         return self.viewer.tail(run, view).seal == CLOSED
 
     def bytes(self, view: View, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -33,5 +33,5 @@ class Views:
 
 
 def first_uncompacted(view: View) -> int:
-    """The first number whose segment is not in the view's artifact: below it the index knows every companion."""
+    """The first sequence number whose segment is not in the snapshot's artifact. All sidecars below it are indexed."""
     return view.artifact.next_segment if view.artifact else 0

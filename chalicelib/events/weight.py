@@ -1,4 +1,4 @@
-"""How much a JSON value is, for limits of memory and work: counted without making text of it."""
+"""The size of a JSON value for limits of memory and work, computed without encoding it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 VALUE_BYTES = 64
-"""Of each value beside its text: about what Python holds for it, and as much work as so many bytes of text."""
+"""Per value in addition to its text: about its memory in Python, and as much work as that many bytes of text."""
 
 
 def weight(value: Any) -> int:

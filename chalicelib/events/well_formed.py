@@ -1,4 +1,4 @@
-"""Texts and JSON values that can be stored: no lone surrogates, which UTF-8 cannot encode, and a bounded nesting depth."""
+"""Texts and JSON values that can be stored: no lone surrogates, which UTF-8 cannot encode, and bounded nesting."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def well_formed_text(text: str) -> str:
-    """The text with each lone surrogate replaced by U+FFFD; two that form a pair become their letter."""
+    """The text with lone surrogates replaced by U+FFFD, and surrogate pairs by their character."""
     if text.isascii() or not _SURROGATE.search(text):
         return text
     return _SURROGATE.sub("\ufffd", _PAIR.sub(_joined, text))
 
 
 def well_formed(value: Any, depth: int = 0) -> Any:
-    """A JSON value without lone surrogates, names of objects included. Raises ValueError where ``MAX_DEPTH`` is exceeded; a ``depth`` below 0
-    allows that many levels more, of what stands around a value."""
+    """A JSON value without lone surrogates, also in names of objects. Raises ValueError if it exceeds ``MAX_DEPTH``; a ``depth``
+    below 0 allows that many more levels, for those around a value."""
     if isinstance(value, str):
         return well_formed_text(value)
     if not isinstance(value, dict | list | tuple):

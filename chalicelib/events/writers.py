@@ -5,7 +5,7 @@
     {run}/events/writers/{writer}/opened     {"openedMs": …}
                                   closed     {"count": N, "lastTimestampMs": … | null, "closedMs": …}
 
-S3 tells them, never the index: a registration whose notification is late must not be overlooked.
+They are read from S3, never from the index: a registration whose notification is late must not be missed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _JSON = PutOptions(content_type="application/json")
 
 @dataclass(frozen=True, slots=True)
 class WriterRecord:
-    """A writer as S3 tells it. ``count`` None: it is not closed. Times in ms; ``changed_ms``: when it was opened or closed, by S3's clock."""
+    """A writer's state on S3. ``count`` None: not closed. Times in ms; ``changed_ms``: when it was opened or closed, by S3's
+    clock."""
 
     writer: str
     opened: bool
@@ -46,7 +47,7 @@ class WriterRecord:
 
 
 class Writers:
-    """Registers, closes and lists. Every step can be repeated."""
+    """Registers, closes and lists writers. All operations are repeatable."""
 
     def __init__(self, store: ObjectStore, layout: Layout, clock: Clock, masker: Masker | None = None) -> None:
         self._store, self._layout, self._clock, self._masker = store, layout, clock, masker
@@ -56,8 +57,8 @@ class Writers:
         self._put(self._key(run, writer, OPENED), {"openedMs": self._clock.now_ms()})
 
     def close(self, run: Run, writer: str, count: int, last_timestamp_ms: int | None = None) -> None:
-        """A writer has ended, after ids 0 to ``count`` - 1. One PUT; again a GET more. Raises ConflictError when it was closed with another
-        count, InvalidEventError, UnavailableError."""
+        """Record the end of a writer with the ids 0 to ``count`` - 1. One PUT; a repeat also a GET. Raises ConflictError if it was
+        closed with another count, InvalidEventError, UnavailableError."""
         if not 0 <= count <= MAX_COUNT:
             raise InvalidEventError(f"a writer's count is a whole number from 0 to {MAX_COUNT} count={count}")
         key = self._key(run, writer, CLOSED)
@@ -66,7 +67,7 @@ class Writers:
             raise ConflictError(f"the writer was closed with another count writer={writer[:80]!r} count={known}")
 
     def all(self, run: Run) -> dict[str, WriterRecord]:
-        """Every writer that was registered or closed, by name. A LIST, and a GET for each that is closed, beside each other."""
+        """Every registered or closed writer, by name. A LIST, and a GET for each closed one, in parallel."""
         listed = [(self._layout.parse(found.key), found) for found in list_all(self._store, self._layout.writers(run))]
         by_writer: dict[str, dict[str, ListedObject]] = {}
         for parsed, found in listed:
@@ -97,7 +98,7 @@ class Writers:
         raise DamagedLogError(f"not a writer's end key={key}")
 
     def _put(self, key: str, document: dict[str, Any]) -> bool:
-        """False when it was there."""
+        """Returns False if the object existed."""
         try:
             put_settled(self._store, key, json.dumps(document).encode(), _JSON, ABSENT)
         except PreconditionFailedError:

@@ -1,4 +1,5 @@
-"""What every writer of events does: ids, mandatory data, streams, an end that is told once. Where events go is its sink's."""
+"""The common part of all event writers: ids, mandatory data, text streams, and the end, which is recorded once. A sink delivers the
+events."""
 
 from __future__ import annotations
 
@@ -16,13 +17,14 @@ from chalicelib.events.well_formed import well_formed_text
 from chalicelib.ports import Clock
 
 OnClose = Callable[[str, int, int | None], None]
-"""Told once when a writer is closed: its name, how many events it wrote (their ids are below that), the last timestamp (None: no event)."""
+"""Called once when a writer is closed, with its name, the number of events (their ids are lower), and the last timestamp (None: no
+event)."""
 
 
 class SinkWriter:
-    """``EventWriter`` over a sink. ids count from 0, whatever id an event brings.
+    """``EventWriter`` over a sink. ids count from 0; ids of the events are ignored.
 
-    A writer's name is its own: made anew unless it is given, so ids never begin again under a name.
+    A writer's name is generated unless one is passed, so ids never restart under a name.
     """
 
     def __init__(
@@ -45,8 +47,8 @@ class SinkWriter:
         self._is_closed = False
 
     def write_event(self, event: NewEvent) -> None:
-        """See the port. Raises InvalidEventError for an event that no sink could take, which leaves the writer as it was, and of a closed
-        writer. The sink raises UnavailableError."""
+        """See the port. Raises InvalidEventError for a closed writer, and for an event that no sink could store, which leaves the
+        writer unchanged. The sink raises UnavailableError."""
         if self._is_closed:
             raise InvalidEventError(f"the writer is closed writer={self.writer}")
         complete = self._complete(event)
@@ -59,7 +61,7 @@ class SinkWriter:
         self.write_event(NewEvent(message=message, step=step, level=level))
 
     def stream(self, *, step: str | None = None) -> TextIO:
-        """See the port. Raises InvalidEventError at once for a step that cannot be stored."""
+        """See the port. Raises InvalidEventError immediately for an invalid step."""
         step = None if step is None else checked_new_name("step", well_formed_text(step))
         return cast(TextIO, LineStream(lambda line: self.write_message(line, step=step)))
 
@@ -68,7 +70,7 @@ class SinkWriter:
         self._sink.flush()
 
     def close(self) -> None:
-        """See the port. When the sink does not take the rest it raises and the writer is not closed: close it again."""
+        """See the port. If the sink cannot deliver the rest, it raises and the writer stays open: close it again."""
         if self._is_closed:
             return
         self._sink.flush()
@@ -93,7 +95,8 @@ class SinkWriter:
 
 
 class LineStream(io.TextIOBase):
-    """A text stream that hands over each line without its newline; the last one, when it has none, at the close. Splits at ``\\n`` alone."""
+    """A text stream that passes on each line without its newline; an unterminated last line at the close. Splits only at
+    ``\\n``."""
 
     def __init__(self, write_line: Callable[[str], None]) -> None:
         super().__init__()
@@ -101,11 +104,11 @@ class LineStream(io.TextIOBase):
         self._rest: list[str] = []
 
     def writable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def write(self, text: str, /) -> int:
-        """Hands over the lines that it ends. When one cannot be written it raises, and that line and those behind it are kept."""
+        """Passes on the lines that the text completes. If one cannot be written, raises and keeps that line and those after it."""
         if self.closed:
             raise ValueError("the stream is closed")
         self._rest.append(text)
@@ -114,7 +117,7 @@ class LineStream(io.TextIOBase):
         return len(text)
 
     def close(self) -> None:
-        """An unterminated last line is a line too. May be called twice."""
+        """Writes an unterminated last line. May be called twice."""
         if self.closed:
             return
         if "\n" in (rest := "".join(self._rest)):

@@ -7,9 +7,9 @@
                             logs.txt                    bytes [0, end) once it is finalized
                             unfinished.json             an upload that goes on in the next pass (``runlog.unfinished``)
                             retired/{digest}            what deleted segments were (``runlog.retirement``)
-                            events/{sequence:010d}      a segment's companion: what is not text of its events (``events.companion``)
+                            events/{sequence:010d}      a segment's companion: what is not text of its events (``events.sidecar``)
                             events/writers/{w}/opened   a writer of events was registered; ``closed``: it has ended (``events.writers``)
-                            events/steps/{step}         what was told of a step (``events.told``)
+                            events/steps/{step}         what was told of a step (``events.step_updates``)
                             events/chosen               how its events are written and browsed (``events.registry``)
                             events/start                which attempt it is, on which host, since when (``runlog.attempts``)
     {prefix}/.active/{fqn}/{run_id}/{writer_id}         heartbeat marker, diagnostics only

@@ -132,7 +132,7 @@ def test_a_damaged_companion_stops_nothing() -> None:
     world.store.put(world.layout.companion(RUN, 1), b"no gzip", PutOptions())
     assert parts.indexing.rebuild(RUN) == 3
     ingester = ingester_of(world, InMemoryRunCatalog(), InMemoryPublisher(), index_beside=parts.indexing.index_object)
-    assert "not a companion" in ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 1)))).problems[0]
+    assert "not a sidecar" in ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 1)))).problems[0]
 
 
 JSON = st.recursive(

@@ -72,7 +72,7 @@ def test_what_cannot_be_told_is_refused_and_says_what_to_do(about: dict[str, Any
 
 @pytest.mark.parametrize("run_id", ["a/b", "last", "a\nb", "a\0b"])
 def test_names_that_cannot_be_stored_are_refused(run_id: str) -> None:
-    with pytest.raises(InvalidEventError, match="no name that can be stored"):
+    with pytest.raises(InvalidEventError, match="name that cannot be stored"):
         run_of({"record": {"runlake": {"fqn": "f", "run_id": run_id}}})
 
 
@@ -107,7 +107,7 @@ def test_own_rules_replace_the_default_and_the_first_that_tells_decides() -> Non
     ("setting", "told"),
     [
         ('["x"]', "rules.0"),
-        ('[{"fqn": "{a}"}]', "tells both"),
+        ('[{"fqn": "{a}"}]', "defines both"),
         ('[{"fqn": "{a}", "run_id": "{}"}]', "placeholder has a name"),
         ('[{"fqn": "{a", "run_id": "{b}"}]', "braces"),
         ('[{"fqn": "{a}", "run_id": "{b}", "agent": "x"}]', "extra"),
@@ -115,7 +115,7 @@ def test_own_rules_replace_the_default_and_the_first_that_tells_decides() -> Non
         ('[{"from": "tag", "as": "x"}]', "as has"),
         ('[{"from": "tag", "as": "{fqn}.{name}"}]', "as has"),
         ('[{"from": "tag", "as": "{fqn}.{fqn}"}]', "as has"),
-        ('[{"from": "tag", "as": "{fqn}"}]', "tells both"),
+        ('[{"from": "tag", "as": "{fqn}"}]', "defines both"),
         ('[{"fqn": 7, "run_id": "x"}]', "string"),
     ],
 )

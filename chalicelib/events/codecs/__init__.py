@@ -1,5 +1,5 @@
-"""What agents send, one module per shape: pure functions from bytes to items, and back.
+"""Codecs of log agents, one module for each format: pure functions from bytes to items, and back.
 
-A decoder gives items in the order of the body: ``Decoded``, an event and what a routing rule may look at, or ``Refused``. What is
-wrong with one item is no other's trouble; a body as a whole is refused (InvalidEventError) only where nothing in it can be told apart.
+A decoder yields items in the order of the body: ``Decoded``, an event with fields for routing rules, or ``Refused``. An invalid
+item does not affect other items; a whole body is refused (InvalidEventError) only if its items cannot be separated.
 """

@@ -1,7 +1,7 @@
-"""Elasticsearch's and OpenSearch's ``_bulk``: a line that says what to do, and for most of it a line with the document.
+"""Elasticsearch's and OpenSearch's ``_bulk``: a line with an action, for most actions followed by a line with the document.
 
-Documents are events here: ``create`` and ``index`` append one. There is nothing to ``update`` or ``delete`` in a log: each such item is
-refused, and no other.
+Documents are events: ``create`` and ``index`` append one. A log has nothing to ``update`` or ``delete``: such an item is refused,
+and no other.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _INDEX, _ID = "_index", "_id"
 
 @dataclass(frozen=True, slots=True)
 class BulkAction:
-    """An action as it was asked for: the answer has one item for each, in the same order. ``name`` is ``index`` where it cannot be
-    read; so are the document's index and id ""."""
+    """A requested action; the response has one item for each, in the same order. ``name`` is ``index`` for an unreadable action,
+    whose index and id are ""."""
 
     name: str
     index: str
@@ -34,10 +34,10 @@ class BulkAction:
 
 
 def decode(body: bytes | str, index: str = "") -> Iterator[BulkAction]:
-    """The actions of a body. ``index``: the one of the address, for actions that name none."""
+    """The actions of a body. ``index``: from the URL, for actions without one."""
     clock = TimestampParser()
     lines = _lines(body)
-    for number, line in enumerate(lines):  # it counts actions: their documents are taken from between them
+    for number, line in enumerate(lines):  # counts actions; their documents are consumed from the same iterator
         found = _head(line)
         if found is None:
             yield BulkAction(INDEX, index, "", Refused(number, "an action is an object with one of create, index, update, delete"))
@@ -49,7 +49,7 @@ def decode(body: bytes | str, index: str = "") -> Iterator[BulkAction]:
 
 
 def encode(events: Sequence[NewEvent], index: str, ids: Sequence[str] | None = None) -> bytes:
-    """Actions ``create``, with ids if there are any."""
+    """``create`` actions, with ``ids`` if given."""
     lines = []
     for number, event in enumerate(events):
         meta = {_INDEX: index} | ({_ID: ids[number]} if ids else {})
@@ -74,7 +74,7 @@ def _head(line: str) -> tuple[str, Mapping[str, Any]] | None:
 
 def _item(number: int, name: str, document: str | None, sources: Mapping[str, Any], clock: TimestampParser) -> Item:
     if name not in _TAKEN:
-        return Refused(number, f"a log is appended to, never changed: use create action={name}")
+        return Refused(number, f"a log is append-only: use create action={name}")
     if document is None:
         return Refused(number, "the document is missing")
     try:

@@ -1,5 +1,5 @@
-"""AWS Data Firehose's HTTP endpoint: a JSON object with records in base64. A record is an object with fields, some of them (a line
-each), a text, or what a subscription of CloudWatch Logs delivers: gzip of its events."""
+"""AWS Data Firehose's HTTP endpoint: a JSON object with base64 records. A record is one or more JSON objects with fields, a text,
+or gzipped events from a CloudWatch Logs subscription."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ Unpack = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What one request brings: its id, the same in all attempts of it, and its items."""
+    """A decoded request: its id, the same in all attempts, and its items."""
 
     request_id: str
     items: Iterator[Item]
 
 
 def decode(body: bytes | str, gunzip: Unpack, common: str = "", check: Callable[[bytes], None] = lambda _: None) -> Delivery:
-    """``common``: the header ``X-Amz-Firehose-Common-Attributes``; its fields are a source ``common``. ``gunzip`` raises RunlakeError
-    where a record is no gzip; ``check`` gets each record before it is parsed. BatchTooLargeError of either is of the whole delivery.
-    Raises InvalidEventError where the body is no delivery."""
+    """``common``: the header ``X-Amz-Firehose-Common-Attributes``; its fields are the source ``common``. ``gunzip`` raises
+    RunlakeError for invalid gzip; ``check`` gets each record before it is parsed. BatchTooLargeError of either applies to the whole
+    delivery. Raises InvalidEventError if the body is not a delivery."""
     try:
         request = json_text.value_of(body)
     except (ValueError, RecursionError) as error:
-        raise InvalidEventError("the body is no delivery of Firehose: it is not json") from error
+        raise InvalidEventError("the body is no delivery of Firehose: not json") from error
     if (
         not isinstance(request, dict)
         or not isinstance(request.get("requestId"), str)
         or not isinstance(request.get("records"), list)
     ):
-        raise InvalidEventError("the body is no delivery of Firehose: it has requestId and records")
+        raise InvalidEventError("the body is no delivery of Firehose: requestId and records are required")
     return Delivery(
         request["requestId"], _items(request["records"], partial(_content, gunzip=gunzip, check=check), {"common": _common(common)})
     )
 
 
 def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
-    """A delivery, a record for each event."""
+    """A delivery with a record for each event."""
     packed = [base64.b64encode(json_text.compact(records.record_of(event, "timestamp")).encode()).decode() for event in events]
     return json_text.compact(
         {"requestId": request_id, "timestamp": now_ms, "records": [{"data": each} for each in packed]}
@@ -63,7 +63,7 @@ def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
 
 
 def answer(request_id: str, now_ms: int, error: str = "") -> dict[str, Any]:
-    """What Firehose wants to read."""
+    """The response that Firehose requires."""
     message = {"errorMessage": error[:MAX_ERROR_CHARS]} if error else {}
     return {"requestId": request_id, "timestamp": now_ms, **message}
 
@@ -108,7 +108,7 @@ def _of_record(data: bytes, sources: Mapping[str, Any], clock: TimestampParser) 
 
 
 def _of_cloudwatch(message: Mapping[str, Any], sources: Mapping[str, Any]) -> Iterator[Item]:
-    """Control messages only ask whether somebody is there."""
+    """Control messages only test the connection."""
     if message["messageType"] == _CONTROL:
         return
     group, stream = message.get("logGroup"), message.get("logStream")
@@ -135,7 +135,7 @@ def _log_event(event: Any, sources: Mapping[str, Any], shared: Mapping[str, str]
 
 
 def _own_json(message: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """What a message that is an object says to Runlake, and its fields."""
+    """The Runlake fields of a JSON message, and all of its fields."""
     if message[:1] != "{":
         return {}, {}
     try:
@@ -155,7 +155,7 @@ def _data(record: Any) -> bytes:
 
 
 def _common(header: str) -> Mapping[str, Any]:
-    """A header that cannot be read tells nothing."""
+    """An unreadable header has no attributes."""
     try:
         document = json.loads(header or "{}")
         attributes = document.get("commonAttributes")

@@ -1,8 +1,8 @@
-"""Fluent Bit's and Fluentd's HTTP outputs: JSON in any of its forms, and MessagePack.
+"""Fluent Bit's and Fluentd's HTTP outputs: all of their JSON formats, and MessagePack.
 
-MessagePack comes in four forms, all of which may follow one another: Fluent Bit's chunks (``[time, record]``, since 2.1
-``[[time, metadata], record]``), Fluentd's formatter (records alone), and the modes of the forward protocol (``[tag, time, record]``,
-``[tag, [[time, record], …]]``, and the same packed into one binary). Times are seconds, or EventTime with nanoseconds.
+MessagePack has four forms, which may be mixed in a body: Fluent Bit's chunks (``[time, record]``, since 2.1 ``[[time, metadata],
+record]``), Fluentd's formatter (bare records), and the modes of the forward protocol (``[tag, time, record]``, ``[tag, [[time,
+record], …]]``, and the same packed into one binary). Times are seconds, or EventTime with nanoseconds.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from chalicelib.events.ports import Refused
 from chalicelib.lines.timestamps import TimestampParser
 
 EVENT_TIME = 0
-"""MessagePack's extension type of Fluentd's times: seconds and nanoseconds, 32 bits each, big endian."""
+"""MessagePack's extension type for Fluentd's times: seconds and nanoseconds, 32 bits each, big endian."""
 _NS = 1_000_000_000
 _GROUP_BEGINS, _GROUP_ENDS = 0xFFFFFFFF, 0xFFFFFFFE
-"""Seconds of Fluent Bit's marks around records that share a resource."""
+"""Seconds in Fluent Bit's markers around records that share a resource."""
 MAX_VALUES = 1_000_000
 _Entry = tuple[str | None, Any, Any, Mapping[str, Any]]
-"""Tag, time, record, and the group's fields."""
+"""Tag, time, record, and the fields of the group."""
 
 
 def decode_json(body: bytes | str, tag: str | None = None) -> Iterator[Item]:
@@ -36,8 +36,8 @@ def decode_json(body: bytes | str, tag: str | None = None) -> Iterator[Item]:
 
 
 def decode_msgpack(body: bytes, tag: str | None = None, max_values: int = MAX_VALUES) -> Iterator[Item]:
-    """Format ``msgpack``. Where the packing breaks, what stood before is good, and the rest is one refusal. Raises BatchTooLargeError
-    while it is iterated, before more than sources ``max_values`` values of the body are in memory."""
+    """Format ``msgpack``. If the encoding is invalid, the items before that point are good and the rest is one refused item. Raises
+    BatchTooLargeError during iteration, before more than about ``max_values`` values of the body are in memory."""
     clock = TimestampParser()
 
     def decode(index: int, entry: _Entry) -> Decoded:
@@ -49,17 +49,17 @@ def decode_msgpack(body: bytes, tag: str | None = None, max_values: int = MAX_VA
 
 
 def encode_json(events: Sequence[NewEvent]) -> bytes:
-    """As Fluent Bit's ``json`` writes it, with times in ms."""
+    """Fluent Bit's format ``json``, with times in ms."""
     return json_text.compact([records.record_of(event, "timestamp") for event in events]).encode()
 
 
 def encode_json_lines(events: Sequence[NewEvent]) -> bytes:
-    """As Fluent Bit's ``json_lines`` and Fluentd's ``json`` write it."""
+    """Fluent Bit's format ``json_lines`` and Fluentd's ``json``."""
     return "".join(json_text.compact(records.record_of(event, "timestamp")) + "\n" for event in events).encode()
 
 
 def encode_msgpack(events: Sequence[NewEvent]) -> bytes:
-    """As Fluent Bit's ``msgpack`` writes it; an event without a time as Fluentd does."""
+    """Fluent Bit's format ``msgpack``; Fluentd's for an event without a time."""
     import msgpack
 
     packer = msgpack.Packer()
@@ -67,7 +67,7 @@ def encode_msgpack(events: Sequence[NewEvent]) -> bytes:
 
 
 def jsonable(value: Any) -> Any:
-    """What MessagePack knows and JSON does not, as JSON: bytes as text, other names of fields and extensions as texts."""
+    """MessagePack values as JSON: bytes as text, other keys and extensions as texts."""
     if isinstance(value, dict):
         return {name if isinstance(name, str) else str(jsonable(name)): jsonable(each) for name, each in value.items()}
     if isinstance(value, list | tuple) and not hasattr(value, "code"):
@@ -110,20 +110,20 @@ def _entries(body: bytes, values: _Values) -> Iterator[_Entry | Refused]:
 
 
 class _Values:
-    """Counts values while they are unpacked, and stops a body that has too many."""
+    """Counts values while they are unpacked, and stops at the limit."""
 
     def __init__(self, limit: int) -> None:
         self.limit = self._left = limit
 
     def count(self, container: Any) -> Any:
-        """A hook of the unpacker's, for each list and map. Raises BatchTooLargeError."""
+        """The unpacker's hook for each list and map. Raises BatchTooLargeError."""
         self._left -= len(container) + 1
         if self._left < 0:
             raise self.error()
         return container
 
     def error(self) -> BatchTooLargeError:
-        """To raise where one container has too many."""
+        """The error for a single container that exceeds the limit."""
         return BatchTooLargeError(f"body has too many values limit={self.limit}")
 
 
@@ -147,12 +147,12 @@ def _unpacked(body: bytes, values: _Values) -> Iterator[Any | Refused]:
             value = unpacker.unpack()
         except msgpack.OutOfData:
             if begun < len(body):
-                yield Refused(0, "the msgpack ends too early")
+                yield Refused(0, "the msgpack is truncated")
             return
         except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
             if "exceeds max_array_len" in str(error) or "exceeds max_map_len" in str(error):
                 raise values.error() from error
-            yield Refused(0, f"the msgpack breaks here: {type(error).__name__.lower()}")
+            yield Refused(0, f"the msgpack is invalid here: {type(error).__name__.lower()}")
             return
         yield value
 
@@ -195,7 +195,7 @@ def _mark(time: Any) -> int | None:
 
 
 def _group(record: Any) -> dict[str, Any]:
-    """Fields of the resource that a group of records has."""
+    """The resource attributes of a group of records."""
     fields = jsonable(record)
     resource = fields.get("resource") if isinstance(fields, dict) else None
     attributes = resource.get("attributes") if isinstance(resource, dict) else None

@@ -1,4 +1,4 @@
-"""An item of a body: an event with what is known about it, or why it is none."""
+"""An item of a decoded body: an event with fields for routing, or a refusal."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from chalicelib.events.ports import Refused
 T = TypeVar("T")
 MAX_REASON_CHARS = 300
 DECODE_ERRORS = (ValueError, TypeError, OverflowError, RecursionError)
-"""What reading a value that makes no sense may raise."""
+"""Exceptions from decoding an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """An event, and what a rule may look at to tell its run.
+    """An event, and the values that routing rules use to find its run.
 
-    ``sources``: sources by name: ``record``, ``attributes``, ``resource``, ``common`` hold fields; ``tag``, ``index``, ``log_group``,
-    ``log_stream``, ``id`` are texts. ``writer``: who counts the event's id. ``is_unique``: no other event could look the
-    same: the agent gave it an id, or a time finer than milliseconds. ``shared_bytes``: how much (``weight``) of its data it shares with other
-    items of the body, which has it once.
+    ``sources``: values by name: ``record``, ``attributes``, ``resource``, ``common`` are objects; ``tag``, ``index``,
+    ``log_group``, ``log_stream``, ``id`` are texts. ``writer``: the writer that numbers the event. ``is_unique``: no other event
+    can be equal, because the agent sent an id or a time finer than milliseconds. ``shared_bytes``: the size (``weight``) of its
+    data that other items share and the body has once.
     """
 
     index: int
@@ -39,7 +39,7 @@ Item = Decoded | Refused
 
 
 def decoded_each(values: Iterable[T | Refused], decode: Callable[[int, T], Decoded], first: int = 0) -> Iterator[Item]:
-    """An item for each value: what cannot be decoded is refused, and told why. Refusals among the values stay refusals."""
+    """An item for each value; a value that cannot be decoded is refused with a reason. Refusals among the values are passed on."""
     for index, value in enumerate(values, first):
         if isinstance(value, Refused):
             yield Refused(index, value.reason, value.retryable)
@@ -51,15 +51,15 @@ def decoded_each(values: Iterable[T | Refused], decode: Callable[[int, T], Decod
 
 
 def with_shared(event: NewEvent, shared: Mapping[str, Any]) -> NewEvent:
-    """An event that has sound fields of several items in its data too: they are referred to, not copied."""
+    """The event with validated fields that several items share in its data: referenced, not copied."""
     return event.model_copy(update={"data": {**event.data, **shared}}) if shared else event
 
 
 def reason_of(error: Exception) -> str:
-    """What is wrong, short, without what was sent: it may hold secrets."""
+    """A short reason without input, which may contain secrets."""
     if isinstance(error, ValidationError):
         wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        return f"the event does not hold: {wrong['msg'].lower()} field={invalid_field(error)}"[:MAX_REASON_CHARS]
+        return f"invalid event: {wrong['msg'].lower()} field={invalid_field(error)}"[:MAX_REASON_CHARS]
     if isinstance(error, RecursionError):
         return "the item is nested too deeply"
     return str(error)[:MAX_REASON_CHARS] or type(error).__name__

@@ -1,6 +1,6 @@
-"""JSON as agents write it: one value, a list, a value a line, or values one behind the other without anything between them.
+"""JSON as agents send it: one value, a list, a value per line, or concatenated values.
 
-Texts and names that UTF-8 has no form for (lone surrogates) become U+FFFD; NaN and infinities, which JSON does not have, texts.
+Lone surrogates in texts and names become U+FFFD; NaN and infinities, which JSON does not have, become texts.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ _MAX_REASON_CHARS = 120
 
 
 def text_of(body: bytes | str) -> str:
-    """A body as text: bytes that are no UTF-8 become U+FFFD. A byte order mark is left out."""
+    """A body as text: invalid UTF-8 becomes U+FFFD, a byte order mark is removed."""
     text = body if isinstance(body, str) else body.decode(errors="replace")
     return text.removeprefix("\ufeff")
 
 
 def values(body: bytes | str) -> Iterator[Any | Refused]:
-    """The values of a body, whichever way they are strung together; a Refused (its index is 0) for what is none.
+    """The values of a body in any of these forms; a Refused (index 0) for an invalid one.
 
-    Of a list that breaks off the values before the break are good; of lines every one stands for itself. Reads a body once, or twice
-    where it is broken.
+    Values before an error in a list are good; lines are independent of each other. Reads a valid body once, an invalid one twice.
     """
     text = text_of(body).strip(_SPACES)
     if not text:
@@ -44,19 +43,19 @@ def values(body: bytes | str) -> Iterator[Any | Refused]:
 
 
 def value_of(text: bytes | str) -> Any:
-    """One value. Raises ValueError, RecursionError."""
+    """Decode one value. Raises ValueError, RecursionError."""
     decoded = text_of(text)
     value = _decoder.decode(decoded)
     return well_formed(value) if _may_be_unsound(decoded) else value
 
 
 def raw_value_of(text: bytes | str) -> Any:
-    """One value, lone surrogates and all, as deep as Python reads it. Raises ValueError, RecursionError."""
+    """Decode one value with lone surrogates, as deep as Python can. Raises ValueError, RecursionError."""
     return _decoder.decode(text_of(text))
 
 
 def compact(value: Any) -> str:
-    """A value as text, without spaces."""
+    """A value as JSON without spaces."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -68,29 +67,29 @@ def _parse(text: str) -> tuple[bool, Any]:
 
 
 def _is_lines(text: str) -> bool:
-    """Whether each line is a list of its own: the first one is whole."""
+    """Whether each line is a list: the first line is a complete value."""
     return _parse(text.partition("\n")[0])[0]
 
 
 def elements(text: str) -> Iterator[Any | Refused]:
-    """What a list holds up to where it breaks; ``text`` begins with its bracket. A value that is nested too deeply to be read costs itself
-    alone. Reads each character at most three times."""
+    """The elements of a list up to an error; ``text`` begins with its bracket. A value that is nested too deeply is refused alone.
+    Reads each character at most three times."""
     place = 1
     while True:
         place = _behind(text, place, _SPACES + ",")
         if place >= len(text):
-            yield _refused("the list does not end")
+            yield _refused("the list is not closed")
             return
         if text[place] == "]":
             if text[place + 1 :].strip(_SPACES):
-                yield _refused("something stands behind the list")
+                yield _refused("unexpected data after the list")
             return
         try:
             value, place = _decoder.raw_decode(text, place)
         except RecursionError as error:
             value, place = _refused(_message(error)), _end_of(text, place)
         except ValueError as error:
-            yield _refused(f"the list breaks here: {_message(error)}")
+            yield _refused(f"the list is invalid here: {_message(error)}")
             return
         yield value
 
@@ -109,7 +108,7 @@ def _lines(text: str) -> Iterator[Any | Refused]:
 
 
 def _end_of(text: str, place: int) -> int:
-    """Where the list or object that begins here ends, by its brackets alone; the text's end where they do not close."""
+    """The end of the list or object at ``place``, by its brackets only; the end of the text if it is not closed."""
     depth = 0
     for token in _TOKEN.finditer(text, place):
         if token[0] in "[{":
@@ -143,7 +142,7 @@ def _refused(reason: str) -> Refused:
 
 
 def _may_be_unsound(text: str) -> bool:
-    """Whether there may be surrogates: escaped, or in a text that a gateway made."""
+    """Whether the text may have surrogates: escaped, or decoded by a gateway."""
     if "\\ud" in text or "\\uD" in text:
         return True
     try:

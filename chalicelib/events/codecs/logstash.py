@@ -1,5 +1,5 @@
-"""Logstash's ``http`` output: formats ``json`` (one event), ``json_batch`` (a list) and ``message`` (text). Events name their fields as
-the Elastic common schema does."""
+"""Logstash's ``http`` output: formats ``json`` (one event), ``json_batch`` (a list) and ``message`` (text). Field names follow the
+Elastic Common Schema."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from chalicelib.lines.timestamps import TimestampParser
 
 
 def decode(body: bytes | str) -> Iterator[Item]:
-    """Formats ``json`` and ``json_batch``; lines of JSON too, as the codec ``json_lines`` writes them."""
+    """Formats ``json`` and ``json_batch``; also lines of JSON, from the codec ``json_lines``."""
     clock = TimestampParser()
     return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, {}))
 
 
 def encode(events: Sequence[NewEvent]) -> bytes:
-    """As ``json_batch`` writes it, but for times, which are ms."""
+    """Format ``json_batch``, with times in ms."""
     return json_text.compact([records.record_of(event) for event in events]).encode()
 
 
 def encode_lines(events: Sequence[NewEvent]) -> bytes:
-    """As the codec ``json_lines`` writes it: an event a line."""
+    """The codec ``json_lines``: one event per line."""
     return "".join(json_text.compact(records.record_of(event)) + "\n" for event in events).encode()

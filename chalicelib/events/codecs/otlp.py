@@ -1,7 +1,8 @@
-"""OTLP/HTTP logs, in JSON and in protobuf (opentelemetry-proto 1.x): a record of a log is an event.
+"""OTLP/HTTP logs, in JSON and in protobuf (opentelemetry-proto 1.x): a log record is an event.
 
-The body is the message (one that is no text as JSON, and as it is in ``data.body``), severity the level, and the rest is data: ``attributes``,
-``resource``, ``scope``, ``traceId``, ``spanId``, ``flags``, ``eventName``, and times that milliseconds cannot hold.
+The body is the message (a body that is not a string as JSON, and unchanged in ``data.body``), the severity is the level, and the
+rest is data: ``attributes``, ``resource``, ``scope``, ``traceId``, ``spanId``, ``flags``, ``eventName``, and times finer than
+milliseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from chalicelib.lines.levels import OTLP_NUMBERS, level_of_otlp
 PROTOBUF = "application/x-protobuf"
 MAX_RECORDS = 50_000
 _PATH_TO_RECORDS = (1, 2, 2)
-"""Numbers of the fields ``resource_logs``, ``scope_logs`` and ``log_records``."""
+"""Field numbers of ``resource_logs``, ``scope_logs`` and ``log_records``."""
 _MAX_NS = (1 << 64) - 1
 _VARINT, _LENGTH, _FIXED = 0, 2, {1: 8, 5: 4}
 _UNDECODABLE = "the body is no ExportLogsServiceRequest"
@@ -41,7 +42,8 @@ _UNDECODABLE = "the body is no ExportLogsServiceRequest"
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What the records of a scope share. ``resource`` and ``scope`` are for rules, ``data`` is of each record, ``bytes`` its weight."""
+    """Values shared by the records of a scope. ``resource`` and ``scope`` are for routing rules, ``data`` is added to each record's
+    data, ``bytes`` is its weight."""
 
     resource: Mapping[str, Any]
     scope: Mapping[str, Any]
@@ -50,13 +52,13 @@ class _Shared:
 
     @classmethod
     def of_resource(cls, resource: Mapping[str, Any]) -> _Shared:
-        """Once for each resource, however many scopes it has."""
+        """Computed once for each resource."""
         rest = records.split_own(resource)[1]
         data = {"resource": rest} if rest else {}
         return cls(resource, {}, data, weight(data) if data else 0)
 
     def with_scope(self, scope: Mapping[str, Any]) -> _Shared:
-        """Of one of the resource's scopes."""
+        """For one scope of the resource."""
         if not scope:
             return self
         return _Shared(self.resource, scope, {**self.data, "scope": scope}, self.bytes + weight({"scope": scope}))
@@ -64,7 +66,7 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A record, whichever way it was encoded."""
+    """A record, independent of its encoding."""
 
     time_ns: int
     observed_ns: int
@@ -82,7 +84,7 @@ _Pair = tuple[_Shared, Any]
 
 
 def decode_json(body: bytes | str) -> Iterator[Item]:
-    """Raises InvalidEventError where the body is no request at all."""
+    """Raises InvalidEventError if the body is not a request."""
     try:
         request = json_text.raw_value_of(body)
     except (ValueError, RecursionError) as error:
@@ -93,7 +95,7 @@ def decode_json(body: bytes | str) -> Iterator[Item]:
 
 
 def decode_protobuf(body: bytes, max_records: int = MAX_RECORDS) -> Iterator[Item]:
-    """Raises InvalidEventError: a protobuf that breaks tells nothing of what stood in it; BatchTooLargeError before it is parsed."""
+    """Raises InvalidEventError: an invalid protobuf has no readable items; BatchTooLargeError before it is parsed."""
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
@@ -107,7 +109,7 @@ def decode_protobuf(body: bytes, max_records: int = MAX_RECORDS) -> Iterator[Ite
 
 
 def _messages(body: memoryview, path: Sequence[int]) -> Iterator[memoryview]:
-    """The messages at a path of fields, and those on the way to them. What breaks ends it: the parser will say so."""
+    """The messages at a path of fields, and those on the way to them. Stops at invalid input, which the parser reports."""
     at = 0
     while at < len(body):
         key, at = _varint(body, at)
@@ -139,20 +141,20 @@ def _varint(body: memoryview, at: int) -> tuple[int, int]:
 
 
 def encode_json(events: Sequence[NewEvent], resource: Mapping[str, Any] | None = None) -> bytes:
-    """A request with the events under one resource. What a decoder put into an event's data goes where it came from."""
+    """A request with the events under one resource. Values that a decoder moved to an event's data return to their fields."""
     logs = [{"scope": scope, "logRecords": [_json_of(event) for event in same]} for scope, same in _by_scope(events)]
     request = {"resourceLogs": [{"resource": {"attributes": key_values(resource or {})}, "scopeLogs": logs}]}
     return json_text.compact(request).encode()
 
 
 def encode_protobuf(events: Sequence[NewEvent], resource: Mapping[str, Any] | None = None) -> bytes:
-    """The same in protobuf."""
+    """``encode_json`` in protobuf."""
     from google.protobuf.json_format import ParseDict
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
     request = json_text.value_of(encode_json(events, resource))
     for each in request["resourceLogs"][0]["scopeLogs"]:
-        for record in each["logRecords"]:  # ids are hexadecimal in OTLP's JSON, base64 in protobuf's
+        for record in each["logRecords"]:  # ids are hexadecimal in OTLP's JSON, base64 in protobuf's JSON
             for name in ("traceId", "spanId"):
                 if name in record:
                     record[name] = base64.b64encode(bytes.fromhex(record[name])).decode()
@@ -184,7 +186,7 @@ def _decoded(index: int, shared: _Shared, record: _Record) -> Decoded:
 
 
 def _level(record: _Record) -> str | None:
-    """By its number; where that is unspecified, by its text."""
+    """From the severity number; if that is unspecified, from the severity text."""
     return level_of_otlp(record.severity) or (records.level_of(record.severity_text) if record.severity_text else None)
 
 
@@ -198,14 +200,14 @@ def _json_pairs(request: Mapping[str, Any]) -> Iterator[_Pair | Refused]:
             of_resource = _Shared.of_resource(_attributes_json(_object(logs, "resource")))
             scopes = _list(logs, "scopeLogs")
         except DECODE_ERRORS:
-            yield Refused(0, "resourceLogs holds what is none")
+            yield Refused(0, "an element of resourceLogs is invalid")
             continue
         for scope_logs in scopes:
             try:
                 shared = of_resource.with_scope(_scope_json(_object(scope_logs, "scope")))
                 log_records = _list(scope_logs, "logRecords")
             except DECODE_ERRORS:
-                yield Refused(0, "scopeLogs holds what is none")
+                yield Refused(0, "an element of scopeLogs is invalid")
                 continue
             for record in log_records:
                 yield shared, record
@@ -252,7 +254,7 @@ def _object(raw: Any, name: str) -> Mapping[str, Any]:
 
 
 def _number(raw: Mapping[str, Any], name: str) -> int:
-    """64 bits come as text, or as a number."""
+    """64-bit numbers are texts or numbers."""
     value = raw.get(name)
     if value is None or value == "":
         return 0
@@ -314,7 +316,7 @@ def _proto_record(raw: Any) -> _Record:
 
 
 def _by_scope(events: Sequence[NewEvent]) -> Iterator[tuple[dict[str, Any], list[NewEvent]]]:
-    """Neighbours of one scope, in the order of the events."""
+    """Consecutive events of one scope, in the order of the events."""
     scope: Any = None
     same: list[NewEvent] = []
     for event in events:

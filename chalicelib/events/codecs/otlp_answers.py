@@ -1,7 +1,7 @@
-"""Answers of OTLP: what was rejected of a request, and why one was refused, in JSON and in protobuf.
+"""OTLP responses in JSON and in protobuf: partial success and errors.
 
-In protobuf they are texts: a gateway hands bytes over only to clients that ask for their type, and most exporters do not. So they are
-made of ASCII alone.
+Protobuf responses are texts: API Gateway returns binary bodies only to clients whose Accept header asks for them, and most
+exporters send none. So these contain only ASCII.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _MAX_REJECTED = 127
 
 
 def partial_success_json(rejected: int, message: str) -> dict[str, Any]:
-    """The answer in JSON: an empty object where all was taken."""
+    """The JSON response; empty if all records were accepted."""
     return {"partialSuccess": {"rejectedLogRecords": str(rejected), "errorMessage": message}} if rejected else {}
 
 
 def partial_success_protobuf(rejected: int, message: str) -> str:
-    """The answer in protobuf. More than 127 rejected are told as 127, which ASCII has room for, and in the message by their number."""
+    """The protobuf response. A count above 127 does not fit ASCII: it is sent as 127, with the number in the message."""
     if not rejected:
         return ""
     described = message if rejected <= _MAX_REJECTED else f"{rejected} records: {message}"
@@ -27,7 +27,7 @@ def partial_success_protobuf(rejected: int, message: str) -> str:
 
 
 def status_protobuf(message: str) -> str:
-    """google.rpc.Status of a refusal, of ASCII alone."""
+    """google.rpc.Status of an error, in ASCII."""
     return _field(2, message)
 
 

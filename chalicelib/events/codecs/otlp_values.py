@@ -1,4 +1,4 @@
-"""Values and attributes of OTLP, in JSON and in protobuf, to JSON as anybody reads it, and back.
+"""Converts values and attributes of OTLP, in JSON and in protobuf, to plain JSON and back.
 
 Bytes become ``{"bytesValue": base64}``; numbers that JSON does not have become texts.
 """
@@ -15,7 +15,7 @@ from chalicelib.events.depth import MAX_OTLP_DEPTH
 
 
 def fields_of_json(pairs: Any, depth: int = 0) -> dict[str, Any]:
-    """Attributes of OTLP's JSON. Raises ValueError, TypeError."""
+    """Attributes in OTLP's JSON. Raises ValueError, TypeError."""
     if pairs is None:
         return {}
     if not isinstance(pairs, list):
@@ -29,7 +29,7 @@ def fields_of_json(pairs: Any, depth: int = 0) -> dict[str, Any]:
 
 
 def value_of_json(value: Any, depth: int = 0) -> Any:
-    """A value of OTLP's JSON; what is empty is None. Raises ValueError, TypeError."""
+    """A value in OTLP's JSON; an empty one is None. Raises ValueError, TypeError."""
     if value is None or value == {}:
         return None
     _check_depth(depth)
@@ -38,7 +38,7 @@ def value_of_json(value: Any, depth: int = 0) -> Any:
     ((kind, raw),) = value.items()
     read = _KINDS.get(kind)
     if read is None:
-        raise ValueError("a value is of a kind that is not known")
+        raise ValueError("a value is of an unknown kind")
     return read(raw, depth)
 
 
@@ -114,12 +114,12 @@ def _check_depth(depth: int) -> None:
 
 
 def fields_of_proto(pairs: Iterable[Any], depth: int = 0) -> dict[str, Any]:
-    """Attributes of a protobuf. Raises ValueError."""
+    """Attributes in protobuf. Raises ValueError."""
     return {pair.key: value_of_proto(pair.value, depth + 1) for pair in pairs}
 
 
 def value_of_proto(value: Any, depth: int = 0) -> Any:
-    """A value of a protobuf; what is empty is None. Raises ValueError."""
+    """A value in protobuf; an empty one is None. Raises ValueError."""
     kind = value.WhichOneof("value")
     if kind is None:
         return None
@@ -135,12 +135,12 @@ def value_of_proto(value: Any, depth: int = 0) -> Any:
 
 
 def key_values(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Attributes as OTLP's JSON has them."""
+    """Attributes for OTLP's JSON."""
     return [{"key": name, "value": any_value(value)} for name, value in fields.items()]
 
 
 def any_value(value: Any) -> dict[str, Any]:
-    """A value as OTLP's JSON has it."""
+    """A value for OTLP's JSON."""
     match value:
         case None:
             return {}

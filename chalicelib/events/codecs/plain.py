@@ -1,4 +1,4 @@
-"""Text without any structure: an event a line. What its run is only headers, or the address, can tell."""
+"""Plain text: an event per line. Only headers or the URL can name the run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chalicelib.events.well_formed import well_formed_text
 
 
 def decode(body: bytes | str) -> Iterator[Item]:
-    """An event for each line; an unterminated last one is one too. Lines end at ``\\n`` alone."""
+    """An event for each line, also for an unterminated last one. Lines end only at ``\\n``."""
     lines = well_formed_text(json_text.text_of(body)).split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -1,9 +1,8 @@
-"""Objects with fields, as most agents send them, to events: which field is the message, the time, the level; and back.
+"""Converts objects with fields, which most agents send, to events and back: finds the fields of message, time and level.
 
-A field that became part of the event to the letter (the message; a level or a time that was already of our form) is not repeated in
-its data; whatever was changed on the way (``"warn"`` to WARNING, ISO 8601 to milliseconds) stays there as it was sent. What agents say
-to Runlake itself stands in an object ``runlake``, or in fields ``runlake.…``: ``fqn``, ``run_id``, ``step``, ``writer``, ``id``,
-``annotations``, ``outcome``, ``exit_code``.
+A field that became part of the event unchanged (the message; a level or a time already in our form) is not repeated in the data; a
+field that was converted (``"warn"`` to WARNING, ISO 8601 to milliseconds) stays there as sent. Fields for Runlake are in an object
+``runlake``, or named ``runlake.…``: ``fqn``, ``run_id``, ``step``, ``writer``, ``id``, ``annotations``, ``outcome``, ``exit_code``.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ TIMES = ("@timestamp", "timestamp", "time", "date", "ts", "ISODATE", "timereport
 LEVEL_NAMES = ("level", "log.level", "severity", "levelname", "lvl", "loglevel", "log_level", "PRIORITY", "severity_text")
 OWN = "runlake"
 _OWN_PREFIX = "runlake."
-_ENDS_ITS_LINE = frozenset({"log"})  # what containers write: each line with its newline
+_ENDS_ITS_LINE = frozenset({"log"})  # container logs: each line has its newline
 _NS_OF_MS = 1_000_000
 _US_OF_MS = 1000
 Own = Mapping[str, Any]
@@ -33,19 +32,20 @@ Own = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When: ``ms`` since the epoch; ``is_fine``: it was told finer than that."""
+    """A time: ``ms`` since the epoch; ``is_fine``: the agent sent a finer time."""
 
     ms: int | None = None
     is_fine: bool = False
 
     @classmethod
     def of_ns(cls, ns: int) -> Moment:
-        """Nanoseconds since the epoch; 0 is no time."""
+        """Nanoseconds since the epoch; 0 means no time."""
         return cls(ns // _NS_OF_MS, ns % _NS_OF_MS != 0) if ns > 0 else cls()
 
 
 def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[str, Any], moment: Moment | None = None) -> Decoded:
-    """A record that names its fields. ``moment``: when the agent says it was; None: a field tells. Raises ValueError, TypeError."""
+    """Decode a record with fields. ``moment``: the agent's time for the record; None: taken from a field. Raises ValueError,
+    TypeError."""
     if not isinstance(record, dict):
         raise ValueError(f"a record is an object type={type(record).__name__}")
     if not record:
@@ -58,7 +58,7 @@ def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[st
 
 
 def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str, Any], own: Own) -> NewEvent:
-    """An event with what the agent says to Runlake itself. Raises ValueError, ValidationError, TypeError."""
+    """An event with the record's Runlake fields. Raises ValueError, ValidationError, TypeError."""
     step, number, notes = own.get("step"), own.get("id"), own.get("annotations")
     data = {**data, **data_of_end(own.get("outcome"), own.get("exit_code"))}
     fields: dict[str, Any] = {"message": message, "timestamp": moment.ms, "level": level, "data": data}
@@ -72,7 +72,7 @@ def new_event(message: str, moment: Moment, level: str | None, data: Mapping[str
 
 
 def split_own(record: Mapping[str, Any]) -> tuple[Own, dict[str, Any]]:
-    """What is said to Runlake, and a copy of the rest."""
+    """The Runlake fields, and a copy of the other fields."""
     data = dict(record)
     nested = data.get(OWN)
     own = dict(data.pop(OWN)) if isinstance(nested, dict) else {}
@@ -82,7 +82,7 @@ def split_own(record: Mapping[str, Any]) -> tuple[Own, dict[str, Any]]:
 
 
 def writer_of(own: Own) -> str | None:
-    """Who counts the ids. Raises ValueError."""
+    """The writer that numbers the event. Raises ValueError."""
     writer = own.get("writer")
     if writer is not None and (not isinstance(writer, str) or not writer):
         raise ValueError("runlake.writer is a text")
@@ -90,7 +90,7 @@ def writer_of(own: Own) -> str | None:
 
 
 def level_of(value: Any) -> str | None:
-    """A level's name, of what agents call it: words, or syslog's numbers."""
+    """The level for an agent's word or syslog number."""
     if isinstance(value, str):
         word = value.strip()
         return LEVELS.get(word) or (level_of_number(int(word)) if word.isdecimal() and len(word) < 3 else level_of_word(word))
@@ -136,7 +136,7 @@ def _us(value: Any, clock: TimestampParser) -> int | None:
 
 
 def record_of(event: NewEvent, time_name: str = "@timestamp") -> dict[str, Any]:
-    """An event as a record that ``decoded`` reads back."""
+    """An event as a record that ``decoded`` reads."""
     record: dict[str, Any] = dict(event.data)
     record["message"] = event.message
     if event.timestamp is not None:
@@ -149,6 +149,6 @@ def record_of(event: NewEvent, time_name: str = "@timestamp") -> dict[str, Any]:
 
 
 def own_of(event: NewEvent) -> dict[str, Any]:
-    """What an event has that no agent's format knows."""
+    """The Runlake fields of an event, which no agent's format has."""
     fields = {"step": event.step, "id": event.id, "annotations": [each.model_dump() for each in event.annotations] or None}
     return {name: value for name, value in fields.items() if value is not None}

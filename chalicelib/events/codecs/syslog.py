@@ -1,7 +1,7 @@
-"""syslog over HTTP, as syslog-ng's ``http()`` and rsyslog's ``omhttp`` send it: lines of RFC 5424 or RFC 3164, or JSON.
+"""syslog over HTTP, from syslog-ng's ``http()`` and rsyslog's ``omhttp``: lines of RFC 5424 or RFC 3164, or JSON.
 
-A line that begins with no priority, below one that does, goes on with that one's message: a stack trace. Where no line has a
-priority each is an event.
+A line without a priority continues the message of the line with one before it, such as a stack trace. If no line has a priority,
+each line is an event.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _USER = 1
 
 
 def decode(body: bytes | str, now_ms: int) -> Iterator[Item]:
-    """Whichever form it has. ``now_ms`` gives the year to times of RFC 3164, which have none."""
+    """Detects the format. ``now_ms`` supplies the year, which times of RFC 3164 lack."""
     text = json_text.text_of(body)
     if text.lstrip()[:1] in ("{", "["):
         return decode_json(text)
@@ -48,18 +48,19 @@ def decode(body: bytes | str, now_ms: int) -> Iterator[Item]:
 
 
 def decode_json(body: bytes | str) -> Iterator[Item]:
-    """What ``$(format-json)`` and templates of rsyslog write."""
+    """JSON from ``$(format-json)`` and rsyslog templates."""
     clock = TimestampParser()
     return decoded_each(json_text.values(body), lambda index, value: records.decoded(index, value, clock, {}))
 
 
 def encode(events: Sequence[NewEvent]) -> bytes:
-    """Lines of RFC 5424. What data has of ``host``, ``program``, ``pid``, ``msgid``, ``facility`` and ``sd`` goes where it came from."""
+    """Lines of RFC 5424. ``host``, ``program``, ``pid``, ``msgid``, ``facility`` and ``sd`` in the data become header fields
+    again."""
     return "".join(_line_of(event) + "\n" for event in events).encode()
 
 
 def _messages(text: str) -> Iterator[str | Refused]:
-    """Each with the lines that go on with it."""
+    """Each message with its continuation lines."""
     begun: list[str] = []
     for line in text.removesuffix("\n").split("\n"):
         if _PRIORITY.match(line) and begun:
@@ -116,7 +117,7 @@ def _structured(rest: str) -> tuple[dict[str, dict[str, str]], str]:
         elements[found[1]] = {name: _ESCAPED.sub(r"\1", value) for name, value in _PARAMETER.findall(found[2])}
         place = found.end()
     if not elements or rest[place : place + 1] not in ("", " "):
-        raise ValueError("structured data does not hold")
+        raise ValueError("structured data is malformed")
     return elements, rest[place + 1 :]
 
 

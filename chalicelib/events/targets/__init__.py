@@ -1,1 +1,1 @@
-"""Other systems that take events: each module is one, and knows its limits and its answers (docs/forwarding.md)."""
+"""Targets: other systems that receive events, one module for each, with its limits and responses (docs/forwarding.md)."""

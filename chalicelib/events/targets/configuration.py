@@ -1,4 +1,4 @@
-"""Which target, as an operator writes it: a JSON object whose ``kind`` says the rest."""
+"""The configuration of a target: a JSON object whose ``kind`` decides its other fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class _Configuration(BaseModel):
 
 
 class _OverHttp(_Configuration):
-    """``headers`` are sent with each request; ``headers_from`` the same, read from where they are kept (``ssm:…``, ``secretsmanager:…``)."""
+    """``headers`` are sent with each request; ``headers_from`` are read from SSM or Secrets Manager (``ssm:…``,
+    ``secretsmanager:…``)."""
 
     url: str = Field(pattern=r"^https?://[^\s/@]+(/\S*)?$")
     headers: Mapping[str, SecretStr] = {}
@@ -38,14 +39,14 @@ class _OverHttp(_Configuration):
         return names
 
     def all_headers(self, read: ReadSecret) -> dict[str, str]:
-        """With their values. Raises UnavailableError."""
+        """All headers with their values. Raises UnavailableError."""
         given = {name: value.get_secret_value() for name, value in self.headers.items()}
         return given | {name: read(SecretName.parse(where)) for name, where in self.headers_from.items()}
 
 
 class Elasticsearch(_OverHttp):
-    """Elasticsearch or OpenSearch: an index, an alias or a data stream. ``sign``: requests are signed with the process's credentials, for
-    a domain of Amazon OpenSearch Service (``es``) or a serverless collection (``aoss``) in ``region``."""
+    """Elasticsearch or OpenSearch: an index, an alias or a data stream. ``sign``: requests are signed with the process's
+    credentials, for an Amazon OpenSearch Service domain (``es``) or a serverless collection (``aoss``) in ``region``."""
 
     kind: Literal["elasticsearch", "opensearch"]
     index: str = Field(min_length=1, max_length=255)
@@ -54,7 +55,7 @@ class Elasticsearch(_OverHttp):
 
 
 class Fluentd(_OverHttp):
-    """Fluentd or Fluent Bit; the tag is the path of ``url``."""
+    """Fluentd or Fluent Bit; the path of ``url`` is the tag."""
 
     kind: Literal["fluentd"]
     shape: Shape = "json_batch"
@@ -68,13 +69,13 @@ class Logstash(_OverHttp):
 
 
 class Otlp(_OverHttp):
-    """A receiver of OTLP over HTTP; ``url`` without ``/v1/logs``."""
+    """An OTLP receiver over HTTP; ``url`` without ``/v1/logs``."""
 
     kind: Literal["otlp"]
 
 
 class CloudWatchLogs(_Configuration):
-    """A log group, by the process's own credentials."""
+    """A log group, written with the process's credentials."""
 
     kind: Literal["cloudwatch"]
     group: str = Field(pattern=r"^[\.\-_/#A-Za-z0-9]{1,512}$")
@@ -87,12 +88,12 @@ _CONFIGURATION: TypeAdapter[Elasticsearch | Fluentd | Logstash | Otlp | CloudWat
 
 
 def parsed_target(text: str) -> Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs:
-    """Of a JSON document. Raises InvalidConfigurationError, without any value in its message."""
+    """Parse a JSON document. Raises InvalidConfigurationError, whose message has no values."""
     return _checked(lambda: _CONFIGURATION.validate_json(text))
 
 
 def target_of(document: JsonValue) -> Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs:
-    """Of a part of a configuration that is read already. Raises InvalidConfigurationError, without any value in its message."""
+    """Validate a part of a parsed configuration. Raises InvalidConfigurationError, whose message has no values."""
     return _checked(lambda: _CONFIGURATION.validate_python(document))
 
 
@@ -109,7 +110,7 @@ def _checked(
 
 
 def target_over_http(configuration: Elasticsearch | Fluentd | Logstash | Otlp, transport: Transport, read: ReadSecret) -> Target:
-    """The adapter. Raises UnavailableError when a header cannot be read."""
+    """Create the target. Raises UnavailableError if a header cannot be read."""
     url, headers = configuration.url, configuration.all_headers(read)
     if isinstance(configuration, Elasticsearch):
         return ElasticsearchTarget(transport, url, configuration.index, headers)

@@ -1,4 +1,4 @@
-"""An event as a JSON document, as search engines and log shippers take it."""
+"""An event as a JSON document for search engines and log shippers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _UID_BYTES = 16
 
 
 def uid(event: Event) -> str:
-    """The event's name among all: of the loggable and its writer, which its data names, and its id. The same whenever it is sent again."""
+    """The globally unique id of an event, from its loggable (in its data), writer and id. The same each time it is sent."""
     names = (*(str(event.data.get(name, "")) for name in (INSTANCE_ID, LOGGABLE_TYPE, JOB_ID, LOGGABLE_ID)), event.writer)
     packed = b"".join(len(raw).to_bytes(4, "big") + raw for raw in (name.encode(errors="replace") for name in names))
     return f"{blake2b(packed, digest_size=_UID_BYTES).hexdigest()}-{event.id}"
 
 
 def document(event: Event) -> dict[str, Any]:
-    """``@timestamp``, ``message``, ``uid``, ``id``, ``writer``, ``data``, and ``level`` and ``annotations`` where it has them."""
+    """``@timestamp``, ``message``, ``uid``, ``id``, ``writer``, ``data``; ``level`` and ``annotations`` if the event has them."""
     found: dict[str, Any] = {
         "@timestamp": timestamp_of(event),
         "message": event.message,
@@ -45,7 +45,7 @@ def timestamp_of(event: Event) -> str:
 
 
 def packed(value: object) -> bytes:
-    """JSON without blanks, in one line. Numbers that JSON does not have (NaN, infinity) become texts."""
+    """JSON without spaces, on one line. Numbers that JSON does not have (NaN, infinity) become texts."""
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:

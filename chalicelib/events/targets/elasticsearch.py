@@ -1,8 +1,8 @@
-"""Elasticsearch and OpenSearch: the bulk API with ``create``, which data streams take too.
+"""Elasticsearch and OpenSearch: the bulk API with ``create``, which data streams support too.
 
-Each document's id is the event's own (``document.uid``), so an event that is sent again is refused with 409, and that is a success: it
-is there once. Sort by ``@timestamp``, ``writer`` and ``id``: a millisecond has many events.
-Source: Elasticsearch's and OpenSearch's reference of the bulk API: per-item status, a body that ends in a newline, 429 when queues are full.
+The document id is the event's (``document.uid``): an event that is sent again is refused with 409, which counts as success. Sort by
+``@timestamp``, ``writer`` and ``id``: several events can have the same millisecond. Source: Elasticsearch's and OpenSearch's
+reference of the bulk API: per-item status, a body that ends in a newline, 429 when queues are full.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from chalicelib.events.targets.transport import Transport, check
 _CONFLICT = 409
 _SHOWN_CHARS = 200
 _WANTED = quote("errors,items.*.status,items.*.error")
-"""What of an answer is looked at. Encoded, or a signature over it would not be the server's."""
+"""The fields requested in the response. Encoded, as the server encodes it to verify the signature."""
 
 
 class ElasticsearchTarget:
-    """An index, alias or data stream. ``url`` is the cluster's; ``headers`` carry credentials (``Authorization: ApiKey …``)."""
+    """An index, alias or data stream. ``url`` is the cluster's; ``headers`` have the credentials (``Authorization: ApiKey …``)."""
 
     limits = Limits(events=5_000, bytes=5 * 1024 * 1024)
-    """Elastic advises 5 to 15 MB a request; the smaller instances of Amazon OpenSearch Service take 10 MiB."""
+    """Elastic recommends 5 to 15 MB for a request; smaller instances of Amazon OpenSearch Service accept 10 MiB."""
 
     def __init__(self, transport: Transport, url: str, index: str, headers: Mapping[str, str] | None = None) -> None:
         self._transport, self._index = transport, index
@@ -57,7 +57,7 @@ class ElasticsearchTarget:
 
 
 def _items(body: bytes, count: int) -> Sequence[Mapping[str, Any]]:
-    """Of each event what became of it; none of an answer without errors."""
+    """The result of each event; empty for a response without errors."""
     try:
         answer = json.loads(body)
         if answer["errors"] is False:
@@ -67,7 +67,7 @@ def _items(body: bytes, count: int) -> Sequence[Mapping[str, Any]]:
             return items
     except (ValueError, LookupError, TypeError):
         pass
-    raise OutcomeUnknownError("the answer of a bulk request cannot be read what=elasticsearch")
+    raise OutcomeUnknownError("the response to a bulk request cannot be read what=elasticsearch")
 
 
 def _refused(items: Sequence[Mapping[str, Any]]) -> Iterator[Refused]:

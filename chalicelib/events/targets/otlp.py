@@ -1,7 +1,7 @@
-"""OTLP over HTTP, in JSON: OpenTelemetry's collectors and whoever takes their logs.
+"""OTLP over HTTP, in JSON: OpenTelemetry collectors and compatible receivers.
 
-Source: the OTLP specification 1.10: 64-bit numbers are texts in JSON; a 200 may tell that some records were rejected (not which), and
-such a request must not be repeated; 429, 502, 503 and 504 are to be repeated, after ``Retry-After``, and no other answer is.
+Source: the OTLP specification 1.10: 64-bit numbers are texts in JSON; a 200 may report rejected records (a count only), and such a
+request must not be repeated; 429, 502, 503 and 504 are to be retried, after ``Retry-After``, and no other status is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NANOSECONDS = 1_000_000
 
 
 class OtlpTarget:
-    """A receiver; ``url`` without ``/v1/logs``. It cannot tell an event that it has already; ``log.record.uid`` lets others."""
+    """A receiver; ``url`` without ``/v1/logs``. OTLP does not deduplicate events; systems after it can, by ``log.record.uid``."""
 
     limits = Limits(events=5_000, bytes=4 * 1024 * 1024)
 
@@ -37,7 +37,7 @@ class OtlpTarget:
         return len(packed(record(event))) + 1
 
     def send(self, loggable: Loggable, events: Sequence[Event]) -> Sequence[Refused]:
-        """See the port. What was rejected is counted by the receiver, and not named."""
+        """See the port. The receiver counts rejected records without naming them."""
         if not events:
             return ()
         answer = self._transport.post(self._url, self._headers, packed(request(loggable, events)))
@@ -50,7 +50,7 @@ class OtlpTarget:
 
 
 def request(loggable: Loggable, events: Sequence[Event]) -> dict[str, Any]:
-    """An ``ExportLogsServiceRequest``: one resource, the pipeline and its run."""
+    """An ``ExportLogsServiceRequest`` with one resource: the pipeline and its run."""
     names = {"service.name": loggable.job_id or loggable.instance_id, "service.instance.id": loggable.loggable_id}
     about = {**names, "runlake.instance_id": loggable.instance_id, "runlake.loggable_type": loggable.loggable_type}
     scope = {"scope": {"name": "runlake"}, "logRecords": [record(event) for event in events]}
@@ -58,7 +58,7 @@ def request(loggable: Loggable, events: Sequence[Event]) -> dict[str, Any]:
 
 
 def record(event: Event) -> dict[str, Any]:
-    """A ``LogRecord``. The event's data are its attributes; beside them stand ``log.record.uid`` and what begins with ``runlake.``."""
+    """A ``LogRecord``. Its attributes are the event's data, ``log.record.uid``, and names with the prefix ``runlake.``."""
     own: dict[str, Any] = {"log.record.uid": uid(event), "runlake.id": event.id, "runlake.writer": event.writer}
     if event.annotations:
         own["runlake.annotations"] = [{"position": each.position, "note": each.note} for each in event.annotations]
@@ -79,7 +79,7 @@ def _attributes(of: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _value(value: Any) -> dict[str, Any]:
-    """An ``AnyValue``. A number that has no place in it is a text."""
+    """An ``AnyValue``. Integers beyond 64 bits become texts."""
     if value is None:
         return {}
     if isinstance(value, bool):
@@ -96,7 +96,7 @@ def _value(value: Any) -> dict[str, Any]:
 
 
 def _not_finite(value: float) -> str:
-    """As protobuf's JSON writes it."""
+    """The spelling of protobuf's JSON."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
@@ -105,6 +105,6 @@ def _rejected(answer: Answer) -> Iterator[Refused]:
         told = json.loads(answer.body or b"{}").get("partialSuccess") or {}
         count, reason = int(told.get("rejectedLogRecords") or 0), str(told.get("errorMessage") or "")
     except (ValueError, TypeError, AttributeError):
-        return  # 200 is the answer; what else it says is not needed
+        return  # the status 200 is sufficient
     for _ in range(count):
         yield Refused(-1, f"rejected: {reason}"[:200])

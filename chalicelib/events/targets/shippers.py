@@ -1,9 +1,9 @@
 """Fluentd, Fluent Bit and Logstash: JSON over HTTP.
 
-They answer for a request as a whole, and cannot tell an event that they have already: one whose answer was lost is there twice. Each
-record has a ``uid`` for whoever stands behind them (Logstash: ``document_id => "%{uid}"``).
-Sources: Fluentd's ``in_http`` (an array of records, ``time`` in seconds, ``body_size_limit`` 32 MB), Fluent Bit's ``http`` input,
-Logstash's ``http`` input (codec ``json``: an array is many events; 429 when its queue is full) and its output's ``json_batch``.
+They acknowledge a request as a whole and do not deduplicate: events of a request whose response was lost are stored twice. Each
+record has a ``uid`` for deduplication after them (Logstash: ``document_id => "%{uid}"``). Sources: Fluentd's ``in_http`` (an array
+of records, ``time`` in seconds, ``body_size_limit`` 32 MB), Fluent Bit's ``http`` input, Logstash's ``http`` input (codec ``json``:
+an array is many events; 429 when its queue is full) and its output's ``json_batch``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TYPES: Mapping[str, str] = {"json_batch": "application/json", "json_lines": "ap
 
 
 class ShipperTarget:
-    """One address that takes records. ``shape``: an array, or a line each; ``record``: what an event is there."""
+    """An HTTP input for records. ``shape``: an array, or one record per line; ``record``: converts an event."""
 
     limits = Limits(events=5_000, bytes=4 * 1024 * 1024)
 
@@ -41,7 +41,7 @@ class ShipperTarget:
         return len(packed(self._record(event))) + 1
 
     def send(self, loggable: Loggable, events: Sequence[Event]) -> Sequence[Refused]:
-        """See the port. All are taken or none."""
+        """See the port. All events are accepted, or none."""
         if events:
             records = [packed(self._record(event)) for event in events]
             body = b"[" + b",".join(records) + b"]" if self._shape == "json_batch" else b"\n".join(records) + b"\n"
@@ -54,10 +54,10 @@ class ShipperTarget:
 
 
 def fluentd_record(event: Event) -> Mapping[str, Any]:
-    """``time`` is what Fluentd's JSON parser takes as the record's time."""
+    """Fluentd's JSON parser takes ``time`` as the record's time."""
     return {"time": event.timestamp / 1000, **document(event)}
 
 
 def logstash_record(event: Event) -> Mapping[str, Any]:
-    """``@version`` as Logstash's own codecs write it."""
+    """Logstash's own codecs add ``@version``."""
     return {"@version": "1", **document(event)}

@@ -1,4 +1,4 @@
-"""HTTP as targets need it: one POST, and what its answer means for the events in it."""
+"""HTTP for targets: one POST, and the meaning of its response for the events in it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Protocol
 from chalicelib.errors import RequestRefusedError, TargetUnavailableError
 
 _REFUSED = frozenset({400, 413, 422})
-"""Answers about what is in a request. 401, 403, 404 are about ourselves: no event is given up for them."""
+"""Statuses about the content of a request. 401, 403 and 404 concern the configuration: no event is given up for them."""
 _SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``headers`` by their names in small letters."""
+    """A response. ``headers`` by names in lower case."""
 
     status: int
     body: bytes = b""
@@ -24,35 +24,36 @@ class Answer:
 
 
 class Transport(Protocol):
-    """Sends requests; no redirects, no retries. ``chalicelib.aws.http`` has the real one."""
+    """Sends requests without redirects and retries. Implemented by ``chalicelib.aws.http``."""
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """One request. Raises TargetUnavailableError (it was not sent) and OutcomeUnknownError (no answer, or part of one)."""
+        """Send one request. Raises TargetUnavailableError (not sent) and OutcomeUnknownError (no response, or an incomplete
+        one)."""
 
     def close(self) -> None:
-        """Give connections back. May be called twice."""
+        """Release connections. May be called twice."""
 
 
 def check(answer: Answer, what: str, *, final: frozenset[int] = frozenset()) -> None:
-    """Whether a request was taken. ``final``: statuses of the 500s that this protocol says must not be repeated.
+    """Raise unless the request was accepted. ``final``: 5xx statuses that this protocol forbids to retry.
 
-    Raises RequestRefusedError (repeating it is of no use) and TargetUnavailableError (it was not taken now).
+    Raises RequestRefusedError (do not retry) and TargetUnavailableError (retry).
     """
     if 200 <= answer.status < 300:
         return
-    message = f"{what} did not take events status={answer.status} answer={excerpt(answer.body)!r}"
+    message = f"{what} did not accept events status={answer.status} answer={excerpt(answer.body)!r}"
     if answer.status in _REFUSED or answer.status in final:
         raise RequestRefusedError(message)
     raise TargetUnavailableError(message, retry_after_s(answer.headers))
 
 
 def excerpt(body: bytes) -> str:
-    """The beginning of an answer, for a message."""
+    """The beginning of a response body, for a message."""
     return " ".join(body[: 4 * _SHOWN_CHARS].decode(errors="replace").split())[:_SHOWN_CHARS]
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """How long a server asks to be left alone: seconds, or a date, which is compared with the server's own."""
+    """The pause that a server asks for: seconds, or a date, which is compared with the server's own date."""
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text)
