@@ -1,4 +1,4 @@
-"""Events over a world in memory, or over wrappers of its ports."""
+"""Events on an in-memory world, or on wrapped ports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ GRACE_MS = 60_000
 
 @dataclass
 class EventParts:
-    """What a process has."""
+    """The event services of one process."""
 
     writer: Writer
     compactor: Compactor
@@ -56,7 +56,7 @@ class EventParts:
 def event_parts(
     world: World, port: Callable[[Any], Any] = lambda inner: inner, rules: Sequence[MaskingRule] = (), masked: Any = None
 ) -> EventParts:
-    """``port`` wraps each port, the clock apart."""
+    """``port`` wraps each port except the clock."""
     store, segments, database, layout, clock = port(world.store), port(world.index), port(world.database), world.layout, world.clock
     masker = Masker(rules, None, clock)
     writer = Writer(store, segments, layout, world.signer, clock, Identities(["test-key"], masker.may_contain_secrets))
@@ -84,12 +84,12 @@ def event_parts(
 
 
 def said(message: str, step: str | None = None, **given: Any) -> NewEvent:
-    """An event as it comes."""
+    """An event as received."""
     return NewEvent(message=message, step=step, **given)
 
 
 class Author:
-    """A writer that keeps its position and counts its ids, as a client does."""
+    """A client's writer: keeps its position and numbers its events."""
 
     def __init__(self, parts: EventParts, writer: str | None = None, run: Run = RUN) -> None:
         self.parts, self.writer, self.run = parts, writer, run
@@ -97,7 +97,7 @@ class Author:
         self.next_id = 0
 
     def say(self, *events: NewEvent) -> Accepted:
-        """A batch, with ids where the writer has a name."""
+        """Append a batch, with ids if the writer has a name."""
         numbered = (
             [event.model_copy(update={"id": self.next_id + at}) for at, event in enumerate(events)] if self.writer else events
         )
@@ -108,7 +108,7 @@ class Author:
 
 
 def notify(world: World, parts: EventParts, run: Run = RUN) -> None:
-    """Every notification of what lies beside a run's text, in order."""
+    """Deliver every notification of objects under ``events/``, in order."""
     for found in list_all(world.store, world.layout.events(run)):
         parsed = world.layout.parse(found.key)
         assert parsed
@@ -116,12 +116,12 @@ def notify(world: World, parts: EventParts, run: Run = RUN) -> None:
 
 
 def whole_log(parts: EventParts, run: Run = RUN) -> str:
-    """The overall log, answer by answer."""
+    """The overall log, response by response."""
     return _all(lambda start: parts.logs.overall_log(run, start))
 
 
 def step_log(parts: EventParts, step: str, run: Run = RUN, max_lines: int | None = None) -> str:
-    """A step's log, answer by answer."""
+    """A step's log, response by response."""
     return _all(lambda start: parts.logs.step_log(run, step, start, max_lines))
 
 

@@ -1,4 +1,4 @@
-"""An EventLog in memory, for tests of what stands before it: a plain list a run, and failures on request."""
+"""An in-memory EventLog with failures on request: a list for each run."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from chalicelib.ports import Run
 
 
 class InMemoryEventLog:
-    """``runs`` and ``writers``: what was stored. ``fails(run)`` may raise before anything is stored, or return a function that is
-    called, and may raise, after it was. An event whose message is ``bad`` is refused."""
+    """``runs`` and ``writers``: the stored events. ``fails(run)`` may raise before anything is stored, or return a function that is
+    called after it, and may raise. An event with the message ``bad`` is refused."""
 
     def __init__(self) -> None:
         self.runs: dict[Run, list[NewEvent]] = {}
@@ -29,7 +29,7 @@ class InMemoryEventLog:
         position: str | None = None,
         idempotency_key: str | None = None,
     ) -> Accepted:
-        """Stored at once, in order."""
+        """Store at once, in order."""
         assert position is None
         afterwards = self.fails(run)
         if idempotency_key is not None and (run, idempotency_key) in self._keys:
@@ -52,5 +52,5 @@ class InMemoryEventLog:
         return accepted
 
     def messages(self, fqn: str, run_id: str) -> list[str]:
-        """What a run's log says."""
+        """The messages in a run's log."""
         return [event.message for event in self.runs.get(Run(fqn, run_id), [])]

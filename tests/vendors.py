@@ -1,4 +1,4 @@
-"""Other systems that take events, as their documents say: each checks what is sent by its own rules, and knows nothing of ours.
+"""Fake targets, written from the vendors' documentation and independent of our code: each validates requests by its own rules.
 
 ``handle`` is one request; ``Wire`` carries requests to it, and fails on demand.
 """
@@ -20,7 +20,7 @@ from chalicelib.events.targets.transport import Answer
 from chalicelib.ports import Clock
 
 Reject = Callable[[Mapping[str, Any]], int]
-"""The status that a document gets: 201 takes it."""
+"""The status for a document: 201 accepts it."""
 DAY_MS = 86_400_000
 
 
@@ -72,7 +72,7 @@ class Bulk:
 
 @dataclass
 class Shipper:
-    """Fluentd's or Logstash's HTTP input: one record that it cannot take spoils a request."""
+    """Fluentd's or Logstash's HTTP input: one invalid record fails its request."""
 
     reject: Reject = lambda _: 200
     limit_bytes: int = 32 * 1024 * 1024
@@ -100,7 +100,7 @@ class Shipper:
 
 @dataclass
 class Otlp:
-    """A receiver of OTLP in JSON: strict about protobuf's mapping."""
+    """A receiver of OTLP in JSON, strict about protobuf's JSON mapping."""
 
     reject: Reject = lambda _: 200
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -146,7 +146,7 @@ def attributes(of: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def any_value(value: Mapping[str, Any]) -> Any:
-    """A value of the protocol as Python has it."""
+    """An AnyValue as a Python value."""
     if not value:
         return None
     ((kind, given),) = value.items()
@@ -162,9 +162,9 @@ def any_value(value: Mapping[str, Any]) -> Any:
 
 
 class Wire:
-    """A transport to a vendor. ``faults`` are taken one for each request, None: it passes.
+    """A transport to a vendor. ``faults``: one for each request, None for success.
 
-    A number: that status, nothing applied. "refused": no connection. "lost": applied, no answer. "cut": not applied, no answer.
+    A number: that status, nothing applied. "refused": no connection. "lost": applied, no response. "cut": not applied, no response.
     """
 
     def __init__(self, vendor: Vendor, faults: Sequence[int | str | None] = (), retry_after: str = "7") -> None:
@@ -191,7 +191,7 @@ class Wire:
 
 
 def faults_of(seed: int, count: int, kinds: Sequence[int | str | None]) -> list[int | str | None]:
-    """About half of so many requests fail, never five in a row."""
+    """About half of the requests fail, never five in a row."""
     chance, drawn = Random(seed), list[int | str | None]()
     for _ in range(count):
         fault = chance.choice([*kinds, *[None] * len(kinds)])
@@ -200,7 +200,7 @@ def faults_of(seed: int, count: int, kinds: Sequence[int | str | None]) -> list[
 
 
 class LogsClient:
-    """CloudWatch Logs, as its reference says: a boto3 client of ``logs`` for one account."""
+    """CloudWatch Logs by its reference: a boto3 client of ``logs`` for one account."""
 
     def __init__(self, clock: Clock, faults: Sequence[int | str | None] = (), event_bytes: int = 262_144) -> None:
         self._clock, self._faults, self._event_bytes = clock, list(faults), event_bytes
@@ -274,7 +274,7 @@ class LogsClient:
 
 
 class Site:
-    """Vendors behind real sockets: each request goes to the one whose name begins the path. "close" is a fault: the connection is cut."""
+    """Vendors on real sockets: the first element of the path names the vendor. The fault "close" cuts the connection."""
 
     def __init__(self, vendors: Mapping[str, Vendor], faults: Sequence[int | str | None] = ()) -> None:
         left = list(faults)

@@ -31,7 +31,7 @@ def client(endpoint_url: str | None) -> Iterator[Any]:
 
 
 def read(client: Any, group: str) -> list[tuple[int, str]]:
-    """All that is there, page by page."""
+    """All stored events, page by page."""
     where = {"logGroupName": group, "logStreamName": stream_name(LOGGABLE), "startFromHead": True}
     rows: list[tuple[int, str]] = []
     token: dict[str, Any] = {}
@@ -44,7 +44,7 @@ def read(client: Any, group: str) -> list[tuple[int, str]]:
 
 
 def events_of(count: int) -> list[Event]:
-    """Now, three to a millisecond; of all sorts of texts."""
+    """Recent events, three per millisecond, with varied texts."""
     now, texts = SystemClock().now_ms() - 60_000, ["plain", "ünï \U0001f600", "two\nlines\r\n", "", '{"a": "\\u0000"}', "x" * 2000]
     data = LOGGABLE.mandatory_data("build")
     note = (Annotation(position=1, note={"url": "https://a"}),)
@@ -57,7 +57,7 @@ def events_of(count: int) -> list[Event]:
     ]  # fmt: skip
 
 
-def test_what_was_sent_is_what_is_read(client: Any) -> None:
+def test_sent_events_are_read_back(client: Any) -> None:
     events = events_of(1_000)
     forwarder = Forwarder(CloudWatchLogsTarget(client, "runs-json"), LOGGABLE, SystemClock())
     for number, event in enumerate(events):
@@ -77,7 +77,7 @@ def test_messages_alone(client: Any) -> None:
     assert read(client, "runs-text") == [(event.timestamp, event.message or " ") for event in events]
 
 
-def test_a_group_that_is_there_is_used(client: Any) -> None:
+def test_existing_group_is_used(client: Any) -> None:
     client.create_log_group(logGroupName="runs-there")
     for _ in range(2):
         CloudWatchLogsTarget(client, "runs-there").send(LOGGABLE, events_of(1))

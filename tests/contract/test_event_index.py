@@ -1,4 +1,5 @@
-"""The index of events behaves alike in memory and on tables, where it stands beside the rows of segments and disturbs none of them."""
+"""The index of events behaves alike in memory and on DynamoDB tables, and does not affect the rows of segments in the same
+table."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def test_visible_ids_are_merged(index: EventIndex) -> None:
     assert found["w"].last_ms == START_MS + 2
 
 
-def test_what_is_told_moves_forward_only(index: EventIndex) -> None:
+def test_older_step_update_is_ignored(index: EventIndex) -> None:
     index.put_step_update(RUN, "b/ä#", {"name": "two", "version": 2}, 2)
     index.put_step_update(RUN, "b/ä#", {"name": "one", "version": 1}, 1)
     assert index.step_updates(RUN) == {"b/ä#": {"name": "two", "version": 2}}
@@ -81,7 +82,7 @@ def test_what_is_told_moves_forward_only(index: EventIndex) -> None:
 
 
 @pytest.mark.parametrize("kind", ["moto"], indirect=True)
-def test_rows_of_segments_are_found_as_if_they_were_alone(endpoint_url: str, dynamodb_of: Callable[[str], Any]) -> None:
+def test_rows_of_segments_are_unaffected(endpoint_url: str, dynamodb_of: Callable[[str], Any]) -> None:
     client = dynamodb_of(endpoint_url)
     name = create_table(client, "SegmentsTable")
     events = EventIndex(DynamoDbDatabase(client, {EVENTS: Schema(name, "run", "at")}), ManualClock(START_MS), KEEP_S)

@@ -1,5 +1,5 @@
-"""Every fault at every store call of an agent's request with records of three runs; then the agent repeats it, as agents do. Every record
-stands in its run once; the model is a list for each run."""
+"""A fault at every store call of an agent's request with records of three runs, followed by the agent's retry. Each record is in
+its run once; the model is a list for each run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_request_that_stops_anywhere_and_is_repeated_is_stored_once(moment: st
 
 
 def _stopped_at(gate: StopAt) -> bool:
-    """One run with one fault. False when there is no such call any more."""
+    """One run with one fault. Returns False if there is no such call."""
     world = World()
     try:
         told = take(world, gate)

@@ -1,6 +1,6 @@
-"""Every fault at every store call of an append of events, its ingestion and what compaction adds.
+"""A fault at every store call of an append of events, its ingestion and its compaction.
 
-The model is the list of batches that were acknowledged. Recovery is what really happens: the client repeats, notifications come again.
+The model is the list of acknowledged batches. Recovery as in production: the client retries, notifications are delivered again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BATCH = (said("in question", "s", timestamp=1), said("of another\nstep", "t", ti
 
 
 class Scenario:
-    """A run with events, a plain segment, and a writer that is about to go on."""
+    """A run with events, a plain segment, and a writer in the middle of its work."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -113,7 +113,7 @@ def _stopped_at(scenario: Scenario, operation: Any, stop: StopAt) -> bool:
 
 
 def _check(world: World, model: list[NewEvent], at_most: list[NewEvent]) -> None:
-    """All that was acknowledged is in the log and in the steps; of the batch in question all lines or none."""
+    """All acknowledged events are in the log and in the steps; the interrupted batch is stored completely or not at all."""
     parts = event_parts(world)
     logs = {step: step_log(parts, step) for step in ("s", "t")}
     for step, text in logs.items():

@@ -48,7 +48,7 @@ def write(world: World, number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("name", KITS)
-def test_a_run_goes_on_live_and_to_its_end(world: World, name: str) -> None:
+def test_live_run_is_forwarded_to_its_end(world: World, name: str) -> None:
     source: EventSource = ApiSource(get)
     kit, position, wanted = KITS[name](), None, list[str]()
     world.clock.advance((kit.clock.now_ms() - world.clock.now_ms()) / 1000)
@@ -61,7 +61,7 @@ def test_a_run_goes_on_live_and_to_its_end(world: World, name: str) -> None:
     forward(source, Forwarder(kit.target, LOGGABLE, kit.clock), position)
     received = kit.received()
     assert sorted(each.message for each in received) == sorted(wanted)
-    if name != "cloudwatch":  # which sorts by time
+    if name != "cloudwatch":  # the vendor sorts by time
         assert [each.message for each in received] == wanted
     one = next(each for each in received if each.message == "event 1")
     assert (one.step, one.level, one.data["n"], one.writer) == ("build", "INFO", [1, None], "w")

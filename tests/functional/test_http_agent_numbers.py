@@ -19,7 +19,7 @@ NAMED = {"X-Runlake-Fqn": "svc.a", "X-Runlake-Run-Id": "r1", "Content-Type": "ap
 _DIGITS = ["9" * 401, "9" * 5000, "1" + "0" * 309, str(2**63), str(-(2**63) - 1), str(2**64), str(10**18), str(10**20)]
 LITERALS = [*_DIGITS, "1e308", "1e309", "-1e309", "1e-400", "1e99999999999", "-0", "-0.0", "NaN", "Infinity", "-Infinity", "0.1e1"]
 NUMBERS = [*LITERALS, *(f'"{each}"' for each in (_DIGITS[0], "1e309", "NaN")), '"１２"', '"0x10"', '"1_0"', '""', '"²"']
-"""As JSON has them, and as texts."""
+"""As JSON and as texts."""
 _OTLP_KINDS = ("doubleValue", "intValue")
 OTLP = {
     **{f"{where} {kind}": where.replace("§", f'{{"{kind}":§}}') for kind in _OTLP_KINDS for where in (

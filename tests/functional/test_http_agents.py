@@ -147,7 +147,7 @@ def test_empty_body_is_accepted_and_null_is_refused(world: World, path: str, bod
     assert answer.status == (400 if body == "null" else 200)
 
 
-def test_deep_nesting_and_odd_numbers_are_no_trouble(world: World) -> None:
+def test_deep_nesting_and_odd_numbers_are_handled(world: World) -> None:
     deep = '{"a":' * 5000 + "1" + "}" * 5000
     assert send("fluent", deep).status == 400
     assert send("fluent", ndjson(own("ok")) + deep + "\n").json["accepted"] == 1
@@ -181,7 +181,7 @@ def test_logstash(world: World) -> None:
     assert lines() == ["one", "one", "two", "three", "four"]
 
 
-def test_packed_with_gzip(world: World) -> None:
+def test_gzip_request(world: World) -> None:
     body = gzip.compress(json.dumps([own("one")]).encode())
     assert send("logstash", body, NDJSON, Content_Encoding="gzip").json["accepted"] == 1
     assert send("fluent", body, "application/octet-stream", Content_Encoding="gzip").json["accepted"] == 1
@@ -393,7 +393,7 @@ def test_clients_send_bulks_in_several_ways(world: World, method: str, content_t
     assert (answer.status, answer.json["errors"]) == (200, False) and lines() == ["one"]
 
 
-def test_what_clients_ask_before(world: World) -> None:
+def test_requests_that_elasticsearch_clients_send_first(world: World) -> None:
     for path in ("", "/"):
         answer = call("GET", ES + path)
         assert answer.status == 200 and answer.headers["X-Elastic-Product"] == "Elasticsearch"
@@ -436,7 +436,7 @@ EVERY_AGENT: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("agent", EVERY_AGENT)
-def test_a_closed_run_takes_no_more(world: World, agent: str) -> None:
+def test_closed_run_refuses_records(world: World, agent: str) -> None:
     post(f"{FQN}/{RUN_ID}", '"x"')
     post(f"{FQN}/{RUN_ID}/close")
     path, body, content_type = EVERY_AGENT[agent]
@@ -446,7 +446,7 @@ def test_a_closed_run_takes_no_more(world: World, agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", EVERY_AGENT)
-def test_a_store_that_is_away_is_a_503_that_may_be_repeated(agent: str) -> None:
+def test_store_outage_is_a_retryable_503(agent: str) -> None:
     world, is_away = World(), [True]
 
     def gate(_: str, made: Callable[[], Any]) -> Any:
@@ -505,7 +505,7 @@ def test_masking_is_not_bypassed() -> None:
         assert lines() == ["password=***password***", "two"] * len(EVERY_AGENT)
 
 
-def test_rules_of_ones_own_hold() -> None:
+def test_configured_rules_apply() -> None:
     rules = SecretStr(json.dumps({"rules": [{"fqn": "hosts.{host}", "run_id": "{day}"}]}))
     with installed(World(), events=rules):
         assert send("syslog", json.dumps({"host": "h", "message": "x", "time": START_MS})).status == 200

@@ -89,7 +89,7 @@ def test_small_request_with_much_shared_data_is_refused_completely(
 
 
 @pytest.mark.parametrize(("url", "make", "kind"), SHAPES)
-def test_what_is_just_allowed_is_stored(
+def test_request_at_the_limit_is_stored(
     world: World, url: str, make: Callable[..., bytes], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit = BUDGETS["POST", url].shared_bytes.floor

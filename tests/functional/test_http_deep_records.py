@@ -125,7 +125,7 @@ def _world() -> Iterator[World]:
 def test_deep_record_costs_itself_alone(world: World, name: str, levels: int, leaf: str) -> None:
     codec = CODECS[name]
     if name in ("otlp", "fluent msgpack"):
-        levels = min(levels, 600)  # what the parser itself cannot read ends the request
+        levels = min(levels, 600)  # a record that the parser cannot read ends the request
     answer = call(
         "POST", codec.path, codec.body(lists(levels, leaf)), {"Content-Type": codec.content_type, **(codec.headers or {})}
     )

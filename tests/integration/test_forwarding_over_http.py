@@ -1,4 +1,4 @@
-"""Forwarding over real sockets, and the command as a person runs it: to vendors' servers, and to CloudWatch Logs on the emulator."""
+"""Forwarding on real sockets and with the command: to fake vendors, and to CloudWatch Logs on the emulator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROJECT = Path(__file__).parents[2]
 
 
 class Api:
-    """The archive's events, over HTTP."""
+    """The archive's API for events."""
 
     def __init__(self, count: int) -> None:
         now = SystemClock().now_ms()
@@ -85,9 +85,7 @@ def run(folder: Path, url: str, target: Mapping[str, Any], *more: str, **environ
         ({"kind": "otlp"}, "es", Otlp(), lambda vendor: len(vendor.records)),
     ],
 )
-def test_the_command_forwards_a_run_and_goes_on_where_it_was(
-    tmp_path: Path, target: Any, path: str, vendor: Any, count: Any
-) -> None:
+def test_command_forwards_a_run_and_continues(tmp_path: Path, target: Any, path: str, vendor: Any, count: Any) -> None:
     api = Api(250)
     with Site({path: vendor, "api": api}, ["close", 503, None]) as site:
         done = run(tmp_path, site.url, {**target, "url": f"{site.url}/{path}"}, "--follow")
@@ -100,7 +98,7 @@ def test_the_command_forwards_a_run_and_goes_on_where_it_was(
         assert count(vendor) == 300
 
 
-def test_the_command_tells_what_is_wrong(tmp_path: Path) -> None:
+def test_command_reports_errors(tmp_path: Path) -> None:
     with Site({"api": Api(1)}) as site:
         wrong = run(tmp_path, site.url, {"kind": "otlp", "url": "ftp://h"})
         assert wrong.returncode == 1 and "field=otlp.url" in wrong.stderr and "Traceback" not in wrong.stderr
@@ -135,7 +133,7 @@ def test_cloudwatch_logs_have_what_the_command_sent(tmp_path: Path, emulator: st
 # The transport
 
 
-def test_redirects_are_not_followed_and_what_was_sent_is_known() -> None:
+def test_redirects_are_not_followed() -> None:
     bulk = Bulk()
     with Site({"es": bulk}, [302, "close", "lost"]) as site, closing(Urllib3Transport(1, 5)) as transport:
         target = ElasticsearchTarget(transport, f"{site.url}/es", "logs")

@@ -1,4 +1,4 @@
-"""Events: how they come in, are stored, and are sent on."""
+"""Mutants of events: intake, storage, and forwarding."""
 
 from tests.mutants.mutant import Mutant
 
@@ -145,7 +145,7 @@ MUTANTS = (
         find="self._batch.events[: len(part)] = left",
         replace="self._batch.events[: len(part)] = []",
         tests=_TARGETS,
-        why="events that the target put off are lost",
+        why="events that the target deferred are lost",
     ),
     Mutant(
         "chalicelib.events.forwarding:Forwarder.flush",
@@ -166,7 +166,7 @@ MUTANTS = (
         find="self._check_run(run)",
         replace="None",
         tests="tests/functional/test_no_secret_leaves.py tests/functional/test_http_masking.py",
-        why="a secret in a run's name is said before the append rejects it",
+        why="a secret in a run's name is in a message before the append rejects it",
     ),
     Mutant(
         "chalicelib.events.writers:Writers._key",
@@ -187,7 +187,7 @@ MUTANTS = (
         find="shared_bytes + item.shared_bytes > MAX_BATCH_SHARED_BYTES",
         replace="False",
         tests=_INTAKE,
-        why="one companion has all that a request's items share",
+        why="one sidecar has all that a request's items share",
     ),
     Mutant(
         "chalicelib.events.codecs.firehose:_of_cloudwatch",
@@ -208,21 +208,21 @@ MUTANTS = (
         find="size <= MAX_PARSED_BYTES",
         replace="True",
         tests=_BOUNDED,
-        why="a companion of 600 KB takes 600 MiB",
+        why="a sidecar of 600 KB takes 600 MiB",
     ),
     Mutant(
         "chalicelib.events.sidecar:decode_sidecar",
         find="tuple(events) if A else _PackedEvents(body, count)",
         replace="tuple(events)",
         tests=_BOUNDED,
-        why="a large companion loses its last events",
+        why="a large sidecar loses its last events",
     ),
     Mutant(
         "chalicelib.events.batch:_checked",
         find="details_bytes > MAX_DETAILS_BYTES",
         replace="False",
         tests=_BOUNDED,
-        why="a companion has any size",
+        why="a sidecar has any size",
     ),
     Mutant(
         "chalicelib.events.sinks:BatchSink._is_full",
@@ -236,7 +236,7 @@ MUTANTS = (
         find="end = sidecar.sequence",
         replace="None",
         tests=_BOUNDED,
-        why="what is held back is taken for the end, and a step's log loses lines",
+        why="withheld events are taken for the end, and a step's log loses lines",
     ),
     Mutant(
         "chalicelib.pipelines.run_event_reader:RunEventReader._read_events",

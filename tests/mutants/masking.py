@@ -109,7 +109,7 @@ MUTANTS = (
         "chalicelib.masking.offsets:OffsetMap._shifted",
         find="byte < self._edits[before - 1].end",
         replace="False",
-        tests="tests/unit/test_event_writing.py::test_annotations_stay_at_what_they_are_about",
+        tests="tests/unit/test_event_writing.py::test_annotations_keep_their_place_in_the_text",
         why="an annotation within a secret moves beyond its marker",
     ),
     Mutant(

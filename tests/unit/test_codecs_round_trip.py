@@ -1,4 +1,4 @@
-"""What a codec encodes it decodes to the same events: by Hypothesis, for each shape; and items that are broken cost only themselves."""
+"""Decoding an encoded event returns the same event, by Hypothesis for each format; an invalid item is refused alone."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_otlp_comes_back(encode: Any, decode: Any, events: list[NewEvent], resou
 
 
 @given(events=OTLP)
-def test_both_encodings_of_otlp_say_the_same(events: list[NewEvent]) -> None:
+def test_otlp_encodings_decode_alike(events: list[NewEvent]) -> None:
     assert events_of(otlp.decode_json(otlp.encode_json(events))) == events_of(otlp.decode_protobuf(otlp.encode_protobuf(events)))
 
 
@@ -153,8 +153,8 @@ def test_lines_of_syslog_come_back(events: list[NewEvent]) -> None:
 
 
 @given(body=st.binary(max_size=300) | TEXT.map(str.encode) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_whatever_comes_is_an_item_or_a_refusal(body: bytes) -> None:
-    """Never an error that nobody expects."""
+def test_any_input_yields_items_or_refusals(body: bytes) -> None:
+    """Never an unexpected exception."""
     from chalicelib.errors import BatchTooLargeError, InvalidEventError
 
     decoders: list[Callable[[], Iterable[Any]]] = [

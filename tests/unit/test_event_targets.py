@@ -1,4 +1,4 @@
-"""Targets and forwarding: what a vendor takes by its own rules is what was sent, in order, whatever fails on the way."""
+"""Targets and forwarding: vendors get all events, in order and in their format, also when requests fail."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS = (500, 429, 503, "refused", "cut", "lost")
 
 
 def event(number: int, message: str | None = None, ms: int | None = None, **more: Any) -> Event:
-    """Three to a millisecond."""
+    """Three events per millisecond."""
     at = NOW_MS + number // 3 if ms is None else ms
     data = LOGGABLE.mandatory_data(more.pop("step", None)) | more.pop("data", {})
     return Event(id=number, message=f"line {number}" if message is None else message, timestamp=at, data=data, writer="w", **more)
@@ -49,7 +49,7 @@ def events_of(count: int) -> list[Event]:
 
 @dataclass
 class Kit:
-    """A target, and what its vendor has: events read back by the vendor's own form."""
+    """A target and its fake vendor, whose events are read back in the vendor's format."""
 
     target: Target
     received: Callable[[], list[Event]]
@@ -127,7 +127,7 @@ def forwarder(kit: Kit, seed: int = 1, **more: Any) -> Forwarder:
 
 
 def sent(kit: Kit, events: Sequence[Event], every: int = 7, **more: Any) -> Forwarder:
-    """Flushed now and then, so that there are many requests."""
+    """Forward events with a flush now and then, for several requests."""
     found = forwarder(kit, **more)
     for number, each in enumerate(events):
         found.add(each)
@@ -137,7 +137,7 @@ def sent(kit: Kit, events: Sequence[Event], every: int = 7, **more: Any) -> Forw
     return found
 
 
-# What is sent is what is there
+# Round trips
 
 JSON = st.recursive(
     st.none()
@@ -213,7 +213,7 @@ def test_the_size_of_an_event_is_no_less_than_what_it_takes(name: str) -> None:
 
 
 @every_target
-def test_nothing_is_no_request(name: str) -> None:
+def test_no_events_send_no_request(name: str) -> None:
     kit = KITS[name]()
     kit.target.send(LOGGABLE, [])
     found = forwarder(kit)
@@ -222,7 +222,7 @@ def test_nothing_is_no_request(name: str) -> None:
     assert found.figures.requests == 0
 
 
-def test_an_events_uid_is_its_own() -> None:
+def test_uid_is_unique() -> None:
     one = event(7)
     others = [
         event(8),
@@ -233,7 +233,7 @@ def test_an_events_uid_is_its_own() -> None:
     assert timestamp_of(event(0, ms=0)) == "1970-01-01T00:00:00.000Z"
 
 
-# When it fails
+# Failures
 
 
 @pytest.mark.parametrize(
@@ -246,11 +246,11 @@ def test_an_events_uid_is_its_own() -> None:
         ({}, None),
     ],
 )
-def test_how_long_a_server_asks_to_be_left_alone(headers: dict[str, str], wanted: float | None) -> None:
+def test_retry_after(headers: dict[str, str], wanted: float | None) -> None:
     assert retry_after_s(headers) == wanted
 
 
-def test_pauses_grow_are_drawn_and_honour_what_is_asked() -> None:
+def test_pauses_are_exponential_random_and_honor_retry_after() -> None:
     kit = es([500, 500, 500, 429, None])
     slept: list[float] = []
     kit.clock.sleep = slept.append  # type: ignore[method-assign]
@@ -259,7 +259,7 @@ def test_pauses_grow_are_drawn_and_honour_what_is_asked() -> None:
     assert slept[3] >= 7
 
 
-def test_a_target_that_stays_away_is_told_and_nothing_is_lost() -> None:
+def test_outage_of_target_raises_and_loses_nothing() -> None:
     kit = es([503] * 9)
     found = forwarder(kit, policy=RetryPolicy(attempts=8))
     for each in events_of(5):
@@ -311,10 +311,10 @@ class Small:
         self._inner.close()
 
 
-# Item by item
+# Results of single items
 
 
-def test_items_that_are_put_off_go_first_the_next_time_and_the_others_are_not_sent_again() -> None:
+def test_deferred_items_are_sent_first_and_others_not_again() -> None:
     busy = {3: 2, 5: 1}
 
     def reject(found: Any) -> int:
@@ -329,7 +329,7 @@ def test_items_that_are_put_off_go_first_the_next_time_and_the_others_are_not_se
     assert (found.figures.taken, found.figures.refused, found.figures.repeated) == (8, 0, 3)
 
 
-def test_items_that_are_refused_are_told_and_counted() -> None:
+def test_refused_items_are_listed_and_counted() -> None:
     kit = es(vendor=Bulk(lambda found: 400 if found["id"] in (2, 6) else 201))
     found = sent(kit, events_of(8), every=8)
     assert (found.figures.taken, found.figures.refused, found.done) == (6, 2, 8)
@@ -341,7 +341,7 @@ def test_items_that_are_refused_are_told_and_counted() -> None:
 
 @pytest.mark.parametrize("name", ["fluentd", "logstash", "logstash lines"])
 @pytest.mark.parametrize("bad", [(0,), (99,), (3, 4, 50)])
-def test_one_that_spoils_a_request_is_found_and_the_others_arrive_once_and_in_order(name: str, bad: tuple[int, ...]) -> None:
+def test_item_that_fails_a_request_is_found_by_bisection(name: str, bad: tuple[int, ...]) -> None:
     there = Shipper(lambda found: 400 if found["id"] in bad else 200)
     kit = KITS[name](vendor=there)
     found = sent(kit, events_of(100), every=100)
@@ -350,14 +350,14 @@ def test_one_that_spoils_a_request_is_found_and_the_others_arrive_once_and_in_or
     assert there.requests <= 1 + 16 * len(bad)
 
 
-def test_what_does_not_fit_into_any_request_is_told() -> None:
+def test_too_large_event_is_listed() -> None:
     kit = KITS["logstash"]()
     found = sent(kit, [event(0), event(1, "x" * 5_000_000), event(2)])
     assert [each.id for each in kit.received()] == [0, 2] and found.done == 3
     assert found.figures.rejections[0].reason.startswith("too large bytes=5000")
 
 
-def test_of_very_many_refused_events_the_count_is_told() -> None:
+def test_further_refused_events_are_only_counted() -> None:
     kit = es(vendor=Bulk(lambda _: 400))
     found = sent(kit, events_of(MAX_LISTED_REJECTIONS + 50), every=1000)
     assert found.figures.refused == MAX_LISTED_REJECTIONS + 50 and len(found.figures.rejections) == MAX_LISTED_REJECTIONS
@@ -366,7 +366,7 @@ def test_of_very_many_refused_events_the_count_is_told() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b"[]", b'{"errors": true, "items": []}', b'{"errors":true,"items":[{"index":{}}]}']
 )
-def test_an_answer_that_cannot_be_read_is_none(body: bytes) -> None:
+def test_unreadable_response_is_an_unknown_outcome(body: bytes) -> None:
     class Odd:
         def handle(self, *_: object) -> Answer:
             return Answer(200, body)
@@ -375,8 +375,8 @@ def test_an_answer_that_cannot_be_read_is_none(body: bytes) -> None:
         ElasticsearchTarget(Wire(Odd()), "https://es", "logs").send(LOGGABLE, events_of(2))
 
 
-def test_what_was_put_off_of_a_part_goes_before_the_rest() -> None:
-    """The target refuses more than four together and puts the second of a request off, once."""
+def test_deferred_item_of_a_part_is_sent_before_the_rest() -> None:
+    """The target refuses requests of more than four events, and defers the second event of a request once."""
 
     class Strict:
         limits = Limits(100, 1 << 30)
@@ -409,7 +409,7 @@ def test_what_was_put_off_of_a_part_goes_before_the_rest() -> None:
 # OTLP
 
 
-def test_otlp_says_who_it_is_about() -> None:
+def test_otlp_resource_names_the_run() -> None:
     there = Otlp()
     sent(otlp(vendor=there), [event(0, level="WARNING", step="build")])
     assert there.resources == [
@@ -424,7 +424,7 @@ def test_otlp_says_who_it_is_about() -> None:
     assert (record["level"], record["number"], record["attributes"]["stepId"]) == ("WARNING", 13, "build")
 
 
-def test_otlp_what_is_rejected_is_counted_and_not_sent_again() -> None:
+def test_otlp_rejected_records_are_counted_and_not_sent_again() -> None:
     there = Otlp(lambda found: 400 if found["attributes"]["runlake.id"] == 1 else 200)
     found = sent(otlp(vendor=there), events_of(3), every=3)
     assert (found.figures.taken, found.figures.refused, there.requests, found.done) == (2, 1, 1, 3)
@@ -450,7 +450,7 @@ def test_otlp_numbers_beyond_64_bits_and_no_numbers_at_all() -> None:
 # CloudWatch Logs
 
 
-def test_cloudwatch_makes_what_is_missing_and_tolerates_who_was_faster() -> None:
+def test_cloudwatch_creates_missing_group_and_stream() -> None:
     clock = ManualClock(NOW_MS)
     client = LogsClient(clock)
     target = CloudWatchLogsTarget(client, "runs")
@@ -475,7 +475,7 @@ def test_cloudwatch_a_request_spans_a_day_at_most() -> None:
     assert found.figures.taken == len(hours) and found.figures.requests == 3
 
 
-def test_cloudwatch_what_is_too_old_or_too_new_is_told_and_the_rest_arrives() -> None:
+def test_cloudwatch_too_old_or_new_events_are_listed() -> None:
     clock = ManualClock(NOW_MS)
     kit = Kit(CloudWatchLogsTarget(LogsClient(clock), "runs"), list, False, clock)
     ages = [0, -15 * DAY_MS, 3 * 3_600_000, -14 * DAY_MS - 1, 5]

@@ -1,4 +1,4 @@
-"""Writers, streams of lines, tees, and forwarding from a position: nothing is left out, nothing secondary disturbs."""
+"""Writers, text streams, tees, and forwarding from a position: no event is skipped, and secondaries do not affect the primary."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class Listed:
-    """A sink that is a list; fails on demand."""
+    """A sink that collects events in a list, and fails on demand."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -93,7 +93,7 @@ def test_writers_without_a_name_have_one_each() -> None:
     assert method.create_writer(LOGGABLE, writer="w").writer == "w"
 
 
-def test_what_lacks_mandatory_data_is_refused() -> None:
+def test_event_without_mandatory_data_is_refused() -> None:
     with pytest.raises(InvalidEventError, match="missing=jobId"):
         SinkWriter(Listed(), Loggable("here", "run", "run-1"), ManualClock(0)).write_message("x")
 
@@ -113,7 +113,7 @@ def test_close_flushes_tells_how_many_and_may_be_called_twice() -> None:
     assert told[1] == ("v", 0, None)
 
 
-def test_a_close_that_fails_is_none_and_can_be_repeated() -> None:
+def test_failed_close_can_be_repeated() -> None:
     sink, told = Listed(), []
     mine = writer(sink, writer="w", on_close=lambda *what: told.append(what))
     mine.write_message("x")
@@ -175,7 +175,7 @@ def test_secondaries_get_what_the_primary_took_in_order() -> None:
     assert copy.events == primary.events and copy.closed == 1 and tee.dropped == 0
 
 
-def test_what_the_primary_did_not_take_goes_nowhere() -> None:
+def test_event_that_primary_refused_is_not_copied() -> None:
     primary, copy = Listed(), Listed()
     primary.fails = StoreUnavailableError("away")
     tee = Tee(primary, [Secondary(copy, make_thread=lambda _: None)])
@@ -186,7 +186,7 @@ def test_what_the_primary_did_not_take_goes_nowhere() -> None:
     assert copy.events == [] and copy.closed == 1
 
 
-def test_a_secondary_that_fails_is_counted_and_never_seen() -> None:
+def test_failures_of_a_secondary_are_only_counted() -> None:
     primary, broken, copy = Listed(), Listed(), Listed()
     broken.fails = RuntimeError("what a secondary may do wrong is anything")
     secondaries = [Secondary(broken, make_thread=lambda _: None), Secondary(copy, make_thread=lambda _: None)]
@@ -236,7 +236,7 @@ def test_the_room_of_a_secondary_is_bytes_too() -> None:
     assert len(copy.events) == 2 and secondary.dropped == 4
 
 
-def test_what_a_secondary_did_not_get_rid_of_is_dropped_at_the_close() -> None:
+def test_unsent_events_of_a_secondary_are_dropped_at_the_close() -> None:
     kit = es([503] * 99)
     away = Forwarder(kit.target, LOGGABLE, kit.clock, policy=RetryPolicy(attempts=2), random=Random(1))
     secondary = Secondary(away, make_thread=lambda _: None)
@@ -246,11 +246,11 @@ def test_what_a_secondary_did_not_get_rid_of_is_dropped_at_the_close() -> None:
     assert secondary.dropped == 4 and kit.received() == []
 
 
-# From a position
+# Forwarding from a position
 
 
 class Log:
-    """A browser of a log that grows."""
+    """A browser of a growing log."""
 
     def __init__(self, count: int) -> None:
         self.all = events_of(count)
@@ -262,8 +262,8 @@ class Log:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", range(1, 12))
-def test_forwarding_goes_on_where_it_was_settled(stop: int) -> None:
-    """The target goes away at the nth request; what was saved is all settled, and the next time the rest is sent."""
+def test_forwarding_continues_from_the_settled_position(stop: int) -> None:
+    """The target fails at the nth request; all events before the saved position are settled, and the next call sends the rest."""
     bulk, kept = Bulk(), list[str]()
     log, source = Log(4_500), BrowserSource(Log(4_500))
     kit = es([None] * (stop - 1) + [503] * 9, vendor=bulk)
@@ -292,8 +292,8 @@ class _Small:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_applied", [False, True])
 @pytest.mark.parametrize("stop", range(1, 10))
-def test_stopped_at_every_request_and_begun_again(stop: int, is_applied: bool) -> None:
-    """The process dies at the nth request, before or after it was applied: what was saved is never ahead of what is there."""
+def test_crash_and_restart_at_every_request(stop: int, is_applied: bool) -> None:
+    """The process dies at the nth request, before or after it was applied: the saved position is never ahead of the target."""
 
     class Stopping(Wire):
         def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Any:
@@ -322,8 +322,8 @@ def test_stopped_at_every_request_and_begun_again(stop: int, is_applied: bool) -
             assert ids == list(range(4_500)), "each once, in order"
 
 
-def test_of_an_event_that_is_put_off_the_position_stays_in_front() -> None:
-    """Others of its batch are taken, then the target is gone: the next time begins at what was put off."""
+def test_position_stays_before_a_deferred_event() -> None:
+    """Other events of its batch are accepted, then the target fails: the next call begins at the deferred event."""
     calls = []
 
     def reject(found: Mapping[str, Any]) -> int:
@@ -363,7 +363,7 @@ def test_lines_without_a_time_have_that_of_the_event_before_them(times: Sequence
 
 
 class Api:
-    """The events of a run over HTTP: pages of three with a cursor, none behind the last."""
+    """The events of a run over HTTP: pages of three with a cursor, none after the last."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = list(events)
@@ -381,7 +381,7 @@ class Api:
 
 
 @pytest.mark.parametrize("cut", range(8))
-def test_events_are_read_over_http_and_a_log_that_grew_is_gone_on_with(cut: int) -> None:
+def test_events_are_read_over_http_from_a_growing_log(cut: int) -> None:
     events, kit = events_of(8), es()
     position = None
     for shown in (cut, cut, 8):
@@ -441,7 +441,7 @@ def test_a_target_of_a_configuration_works(text: Mapping[str, Any], vendor: Any)
         ('{"kind": "cloudwatch", "group": "a b"}', "cloudwatch.group"),
     ],
 )
-def test_what_is_wrong_with_a_target_is_told_without_its_values(text: str, field: str) -> None:
+def test_target_errors_contain_no_values(text: str, field: str) -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
         parsed_target(text)
     assert str(caught.value).endswith(f"field={field}") and "hush" not in str(caught.value)
@@ -454,7 +454,7 @@ def all_shapes(body: bytes) -> Any:
     return mask(body, finders(tuple(SHAPES), [b"geheim"]))
 
 
-def test_an_event_without_secrets_is_the_very_same() -> None:
+def test_event_without_secrets_is_the_same_object() -> None:
     for each in (
         events_of(1)[0],
         NewEvent(message="x", data={"a": [1, None, {"b": "c"}]}, annotations=(Annotation(position=0, note={"k": 1}),)),
@@ -463,7 +463,7 @@ def test_an_event_without_secrets_is_the_very_same() -> None:
         assert found is each and counts == {}
 
 
-def test_names_of_what_it_is_about_stay_and_other_data_is_masked_wherever_it_stands() -> None:
+def test_names_of_the_loggable_stay_and_other_data_is_masked() -> None:
     loggable = Loggable.of_run(Run("svc.geheim", "run-geheim"), "geheim")
     data = {
         **loggable.mandatory_data("step geheim"),
@@ -485,8 +485,8 @@ def test_names_of_what_it_is_about_stay_and_other_data_is_masked_wherever_it_sta
     st.lists(st.tuples(st.text("aé\U0001f600\n", max_size=4), st.text("bü", min_size=1, max_size=4)), max_size=5),
     st.lists(st.integers(0, 60), max_size=6),
 )
-def test_annotations_stay_at_what_they_are_about(parts: list[tuple[str, str]], positions: list[int]) -> None:
-    """A model: each character of the text has its place in the masked one; of a secret, its marker's start."""
+def test_annotations_keep_their_place_in_the_text(parts: list[tuple[str, str]], positions: list[int]) -> None:
+    """A model: each character of the text has its position in the masked text; one in a secret, the start of the marker."""
     text, masked, places, edits = "", "", list[int](), list[Edit]()
     for plain, secret in parts:
         places += [len(masked) + offset for offset in range(len(plain))]
@@ -518,7 +518,8 @@ def test_a_method_of_a_target_masks_by_the_pipelines_rules_and_a_tee_has_copies(
 
 
 def test_position_is_saved_once_all_before_it_is_settled_when_a_forwarder_is_used_again() -> None:
-    """A first try that failed leaves events in the forwarder. The second one is killed: what was saved must not be ahead of the target."""
+    """A failed first call leaves events in the forwarder. The second is killed: the saved position must not be ahead of the
+    target."""
 
     class Pages:
         def pages(self, position: str | None) -> Iterator[EventBatch]:
@@ -548,7 +549,7 @@ def test_position_is_saved_once_all_before_it_is_settled_when_a_forwarder_is_use
             return []
 
         def close(self) -> None:
-            """It has no connection."""
+            """Does nothing."""
 
     target, kept = Target(), list[str]()
     forwarder = Forwarder(target, LOGGABLE, ManualClock(0), policy=RetryPolicy(attempts=2))

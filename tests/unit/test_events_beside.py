@@ -1,4 +1,4 @@
-"""What lies beside a run's text is known to everything that walks a run's objects, or rightly left aside."""
+"""Objects under a run's ``events/`` are recognized, or deliberately ignored, by all code that lists a run's objects."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 
 class Rows:
     def forget(self, run: Run) -> None:
-        """Nothing here."""
+        """Does nothing."""
 
 
 def ended() -> World:
-    """A closed run with everything that can lie beside a text."""
+    """A closed run with every kind of object under ``events/``."""
     world = World()
     parts = event_parts(world)
     parts.writers.open(RUN, "w")
@@ -57,7 +57,7 @@ def test_keys_come_back(fqn: str, run_id: str, name: str, number: int) -> None:
     assert layout.companion(run, number) < layout.behind_companions(run) < layout.chosen(run) < layout.logs(run)
 
 
-def test_what_is_none_of_it_is_not_known() -> None:
+def test_foreign_keys_are_not_recognized() -> None:
     layout = Layout("p")
     for name in (
         "events/1",
@@ -73,7 +73,7 @@ def test_what_is_none_of_it_is_not_known() -> None:
         layout.step(Run("a" * 800, "b"), "ä" * 100)
 
 
-def test_a_census_finds_nothing_foreign_and_no_number_of_a_companion() -> None:
+def test_census_reports_no_event_object() -> None:
     world = ended()
     census = Examiner(world.store, world.layout, RUN).examine()
     assert (list(census.problems), sorted(census.entries)) == ([], [0, 1, 2, 3])
@@ -89,7 +89,7 @@ def test_retirement_keeps_how_many_events_a_segment_had() -> None:
     assert step_log(event_parts(world), "s") == "0\n1\n2\n"
 
 
-def test_an_inventory_and_an_expiry_take_it_for_the_runs() -> None:
+def test_inventory_and_expiry_include_event_objects() -> None:
     world = ended()
     inventory = Inventory(world.store, world.layout)
     (found,) = [row for folder in inventory.folders() for row in inventory.runs(folder)]
@@ -102,7 +102,7 @@ def test_an_inventory_and_an_expiry_take_it_for_the_runs() -> None:
     assert list(list_all(world.store, world.layout.run_prefix(RUN))) == []
 
 
-def test_the_data_source_of_spark_leaves_it_aside() -> None:
+def test_spark_data_source_ignores_event_objects() -> None:
     world, foreign = ended(), []
     folder = Folder(world.layout, lambda run: True, lambda run, key: foreign.append(key))
     folder.add(Listed(found.key, found.size, found.etag, 0) for found in list_all(world.store, world.layout.prefix))
@@ -111,7 +111,7 @@ def test_the_data_source_of_spark_leaves_it_aside() -> None:
     assert objects.logs is not None
 
 
-def test_notifications_of_it_are_indexed_and_not_reported() -> None:
+def test_notifications_of_event_objects_are_indexed() -> None:
     world = ended()
     parts, topic = event_parts(world), InMemoryPublisher()
     world.database.__init__()  # type: ignore[misc]
@@ -126,7 +126,7 @@ def test_notifications_of_it_are_indexed_and_not_reported() -> None:
     assert ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 0), "ObjectRemoved:Delete"))).problems == []
 
 
-def test_a_damaged_companion_stops_nothing() -> None:
+def test_damaged_sidecar_stops_nothing() -> None:
     world = ended()
     parts = event_parts(world)
     world.store.put(world.layout.companion(RUN, 1), b"no gzip", PutOptions())
@@ -159,7 +159,7 @@ NOTED = st.builds(
 
 
 @given(st.lists(NOTED, max_size=4))
-def test_a_companion_comes_back(events: list[SidecarEntry]) -> None:
+def test_sidecar_round_trip(events: list[SidecarEntry]) -> None:
     companion = Sidecar(3, 1, 2, 4, 5, "ä\nw", "house", 7, tuple(events))
     found = decode_sidecar(encode_sidecar(companion))
     assert [(each.line, each.id, each.step, each.level, dict(each.data), list(each.annotations)) for each in found.events] == [

@@ -1,4 +1,4 @@
-"""What reading and writing events takes of memory does not grow with what their records share: large companions stay packed."""
+"""Memory for reading and writing events does not grow with the values that records share: large sidecars stay compressed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EVENTS, COMPANIONS = 300, 4
 
 
 def peak_bytes(act: Callable[[], object]) -> int:
-    """Memory that is allocated at most while it acts."""
+    """The peak of allocated memory during a call."""
     tracemalloc.start()
     try:
         act()
@@ -44,7 +44,7 @@ def peak_bytes(act: Callable[[], object]) -> int:
 
 
 def body_of(sequence: int, events: int = EVENTS) -> bytes:
-    """A companion as a release before wrote it: every event has the field that all share."""
+    """A sidecar of an earlier release: every event repeats the shared field."""
     head = {"v": 1, "sequence": sequence, "line": sequence * events, "byte": sequence * events * 2, "lines": events}
     head |= {"bytes": events * 2, "writer": "", "instance": "house-1", "appended_ms": START_MS}
     numbers = range(sequence * events, (sequence + 1) * events)
@@ -57,7 +57,7 @@ def body_of(sequence: int, events: int = EVENTS) -> bytes:
 
 @pytest.fixture(name="stored", scope="module")
 def _stored() -> World:
-    """A run of large companions, of which nothing is indexed."""
+    """A run of large sidecars that are not indexed."""
     world = World()
     parts = event_parts(world)
     for number in range(COMPANIONS):
@@ -69,7 +69,7 @@ def _stored() -> World:
 
 
 @pytest.mark.parametrize("read", [decode_sidecar, decode_outline])
-def test_a_large_companion_is_read_an_event_at_a_time(read: Callable[[bytes], Sidecar]) -> None:
+def test_large_sidecar_is_read_an_event_at_a_time(read: Callable[[bytes], Sidecar]) -> None:
     body = body_of(0)
     count = 0
 
@@ -83,7 +83,7 @@ def test_a_large_companion_is_read_an_event_at_a_time(read: Callable[[bytes], Si
     assert count == EVENTS
 
 
-def test_a_large_companion_says_the_same_each_time() -> None:
+def test_large_sidecar_can_be_iterated_twice() -> None:
     found = decode_sidecar(body_of(2, 40))
     assert [each.line for each in found.events] == [each.line for each in found.events] == list(range(80, 120))
     assert all(each.data == {"resource": LONG} for each in found.events)
@@ -105,13 +105,13 @@ def test_a_large_companion_says_the_same_each_time() -> None:
     ],
     ids=["page", "search", "step", "steps", "step log", "rebuild", "compaction"],
 )
-def test_whatever_reads_a_run_of_large_companions_stays_small(stored: World, read: Callable[[EventParts], object]) -> None:
-    """Unpacked they are 69 MiB."""
+def test_readers_of_large_sidecars_use_bounded_memory(stored: World, read: Callable[[EventParts], object]) -> None:
+    """Decompressed they have 69 MiB."""
     parts = event_parts(stored)
     assert peak_bytes(lambda: read(parts)) < 16 * MIB
 
 
-def test_a_pipeline_reads_large_companions_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipeline_reads_large_sidecars_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "MAX_DATA_BYTES", 2_000)
     world = Piping()
     parts = event_parts(world)
@@ -132,7 +132,7 @@ def test_a_pipeline_reads_large_companions_in_pieces(monkeypatch: pytest.MonkeyP
 
 
 class Ranges:
-    """A store that tells which bytes were asked for."""
+    """A store that records requested byte ranges."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -147,7 +147,7 @@ class Ranges:
         return found
 
 
-def test_companions_are_read_ahead_by_their_beginnings_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_beginnings_of_sidecars_are_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "READ_AHEAD_BYTES", 64)
     world = World()
     stores: list[Ranges] = []
@@ -162,7 +162,7 @@ def test_companions_are_read_ahead_by_their_beginnings_alone(monkeypatch: pytest
     assert [each.sequence for each in found] == [1, 2, 3, 4]
 
 
-def test_companions_that_nobody_takes_are_not_read() -> None:
+def test_sidecars_are_read_on_demand() -> None:
     world = World()
     stores: list[Ranges] = []
     parts = event_parts(world, lambda inner: stores.append(Ranges(inner)) or stores[-1])
@@ -173,7 +173,7 @@ def test_companions_that_nobody_takes_are_not_read() -> None:
     assert sum(len(store.asked) for store in stores) < 64
 
 
-def test_what_the_index_lacks_is_bounded_and_the_rest_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unindexed_events_are_bounded_and_the_rest_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "MAX_EVENTS", 3)
     world = World()
     parts = event_parts(world)
@@ -185,7 +185,7 @@ def test_what_the_index_lacks_is_bounded_and_the_rest_held_back(monkeypatch: pyt
     assert step_log(parts, "s") == "0a\n0b\n1a\n1b\n2a\n2b\n3a\n3b\n"
 
 
-def test_a_page_of_a_step_is_the_same_however_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_of_a_step_is_independent_of_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     parts = event_parts(world)
     for number in range(3):
@@ -206,7 +206,7 @@ def test_rows_of_many_events_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) 
     assert parts.index.indexed(RUN, 0) == {0, 1, 2}
 
 
-def test_small_companions_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_sidecars_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     event_parts(world).log.append(RUN, [said("m", data={"a": 1})])
     body = world.store.get(world.layout.companion(RUN, 0)).body
@@ -240,7 +240,7 @@ def test_a_writer_sends_before_its_data_are_large(monkeypatch: pytest.MonkeyPatc
     assert sent == [2, 2, 2]
 
 
-def test_what_tells_a_repeat_is_as_before() -> None:
+def test_identity_of_a_batch_is_unchanged() -> None:
     events = [NewEvent(message="m", data={"b": 1, "a": "ü"}), NewEvent(message="", step="s")]
     documents = [event.model_dump(exclude_defaults=True) for event in events]
     for some in (events, events[:1]):

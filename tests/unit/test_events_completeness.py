@@ -1,4 +1,4 @@
-"""complete, pending or lost: never complete while a line is missing, whoever is killed, delayed or reordered."""
+"""complete, pending or lost: never complete while a line is missing, with killed writers, delays and reordering."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_registering_and_closing_can_be_repeated_but_not_with_another_count() ->
 @pytest.mark.slow
 @pytest.mark.parametrize("round_", range(12))
 def test_twenty_writers_some_killed_messages_delayed_and_reordered(round_: int) -> None:
-    """After every step the answer is compared with what was really acknowledged, indexed and closed."""
+    """After every step the result is compared with a model of acknowledged, indexed and closed events."""
     seed = Random().randrange(10**9) + round_
     print(f"seed: {seed}")
     random, world = Random(seed), World()
@@ -149,7 +149,7 @@ def test_twenty_writers_some_killed_messages_delayed_and_reordered(round_: int) 
         if waiting and random.random() < 0.5:
             _deliver(world, waiting.pop(random.randrange(len(waiting))), twice=random.random() < 0.2)
         assert event_parts(world).watch.check(RUN).state == PENDING
-    # The seal alone: nobody has compacted, so that only notifications make lines visible.
+    # Only the seal, without compaction, so that only notifications make lines visible.
     tail = world.parts().writer.tails.find(RUN)
     world.parts().writer.seal(RUN, "closed", tail)
     random.shuffle(waiting)
@@ -161,7 +161,7 @@ def test_twenty_writers_some_killed_messages_delayed_and_reordered(round_: int) 
     world.clock.advance(GRACE_MS / 1000 + 1)
     found = event_parts(world).watch.check(RUN)
     assert (found.state, found.lost) == ((LOST, sorted(killed)) if killed else (COMPLETE, []))
-    # Everything begins again, and the catalog was lost with it: not complete before its rows are made anew from S3, and then as it was.
+    # A new process with an empty catalog: not complete until the rows are rebuilt from S3, then complete as before.
     world.database.__init__()  # type: ignore[misc]
     assert event_parts(world).watch.check(RUN).state != COMPLETE
     event_parts(world).indexing.rebuild(RUN)

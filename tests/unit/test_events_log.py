@@ -1,4 +1,4 @@
-"""Events in a run's log: what was said is what is browsed, exactly; once; masked; and readers of logs see plain lines."""
+"""Events in a run's log: stored once, masked, and read back exactly; log readers see plain lines."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_message_comes_back_as_it_was(batches: list[list[str]], closed: bo
     assert [each.lines for each in shown] == [message.count("\n") + 1 for message in flat]
 
 
-def test_an_event_is_browsed_with_all_that_was_told() -> None:
+def test_event_is_read_back_with_all_fields() -> None:
     world = World()
     parts = event_parts(world)
     note = {"url": "https://example.com", "colours": [1, 2]}
@@ -116,7 +116,7 @@ def test_a_repeat_with_the_same_key_is_stored_once_and_another_batch_refused() -
         parts.log.append(RUN, [said("a", id=2)], writer="w", idempotency_key="k")
 
 
-def test_good_items_are_stored_and_bad_ones_told() -> None:
+def test_valid_items_are_stored_and_invalid_ones_reported() -> None:
     parts = event_parts(World())
     answer = parts.log.append(
         RUN,
@@ -190,7 +190,7 @@ def test_a_secret_that_is_cut_into_events_is_masked() -> None:
     ]
 
 
-def test_a_retry_under_other_rules_finds_its_segment_and_describes_what_was_stored() -> None:
+def test_retry_under_other_rules_describes_the_stored_bytes() -> None:
     world = World()
     strict, lax = event_parts(world, rules=RULES), event_parts(world)
     position = lax.log.append(RUN, []).position
@@ -202,7 +202,8 @@ def test_a_retry_under_other_rules_finds_its_segment_and_describes_what_was_stor
 
 
 def test_retry_under_other_rules_describes_the_stored_bytes_when_only_the_text_was_stored() -> None:
-    """The first try died between its two writes; the retry masks a line that was stored as it came, so its own places are not the stored ones."""
+    """The first attempt failed between its two writes; the retry masks a line that was stored unmasked, so positions in its batch
+    are not the stored ones."""
     world = World()
     position = event_parts(world).log.append(RUN, []).position
     stop = StopAt(1, BEFORE, "error")
@@ -217,19 +218,19 @@ def test_retry_under_other_rules_describes_the_stored_bytes_when_only_the_text_w
     assert step_log(parts, "s") == "b\nc\nd\n"
 
 
-def test_a_companion_that_is_missing_is_written_by_the_retry() -> None:
+def test_missing_sidecar_is_written_by_the_retry() -> None:
     world = World()
     parts = event_parts(world)
     position = parts.log.append(RUN, []).position
     parts.log.append(RUN, [said("a\nb", step="s")], position=position)
     world.store.delete(world.layout.companion(RUN, 0))
     world.clock.advance(61)
-    assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == ["a"]  # plain lines; the last may go on
+    assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == ["a"]  # plain lines; the last may grow
     parts.log.append(RUN, [said("a\nb", step="s")], position=position)
     assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == ["a\nb"]
 
 
-def test_plain_lines_are_lifted_between_events() -> None:
+def test_plain_lines_between_events_are_parsed() -> None:
     world = World()
     parts = event_parts(world)
     plain = "2026-11-21 03:12:45,123 ERROR orders: no\nTraceback (most recent call last):\n  File x\nValueError: y\n"

@@ -1,4 +1,4 @@
-"""Methods that write and browsers that read, chosen apart from each other: the run log and plain files behave alike."""
+"""Logging methods and log browsers, configured independently: the run log and plain files behave alike."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_stream_is_split_into_lines_and_keeps_the_last_one(house: House) -> No
     assert house.browser.step_log("s", True).text == "one and\ntwo\r\n\nthree\n"
 
 
-def test_close_is_told_once_and_nothing_is_written_behind_it(house: House) -> None:
+def test_close_is_recorded_once_and_ends_writing(house: House) -> None:
     writer = house.writer()
     writer.write_message("x")
     writer.close()
@@ -224,13 +224,13 @@ def test_without_aws_it_is_plain_files(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 class Elsewhere:
-    """A method and a browser that somebody else has written."""
+    """A third-party method and browser."""
 
     def __init__(self, context: Context, options: Any, loggable: Loggable | None = None) -> None:
         self.options = options
 
 
-def test_others_are_found_by_their_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_third_party_methods_are_loaded_from_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def points(group: str) -> list[EntryPoint]:
         return [EntryPoint("elsewhere", "tests.unit.test_events_methods:Elsewhere", group)]
 
@@ -310,7 +310,7 @@ def test_parameters_and_unusual_headers_are_hidden(given: Any, expected: Any) ->
 
 
 def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
-    """As the primary has them: the same ids under the same writer, in order, and masked by whoever sends them on."""
+    """Copies have the primary's ids, writer and order, and are masked by the output."""
     house, copies = House("runlog", tmp_path), list[Event]()
 
     class Copy:
@@ -318,10 +318,10 @@ def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
             copies.append(event)
 
         def flush(self) -> None:
-            """It is a list."""
+            """Does nothing."""
 
         def close(self) -> None:
-            """It is a list."""
+            """Does nothing."""
 
     parts = event_parts(house.world, lambda inner: inner, RULES)
     views = Views(house.world.store, house.world.index, house.world.layout)

@@ -1,4 +1,4 @@
-"""The Python writer and events that cannot be stored: each costs itself alone, nothing is stored twice, and a store that fails late loses nothing."""
+"""The Python writer and invalid events: each is rejected alone, nothing is stored twice, and a failing store loses nothing."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_invalid_event_is_rejected_on_entry(house: House, name: str) -> None:
 
 
 def test_event_that_only_the_log_rejects_costs_itself_alone(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that holds in the log and not yet in the writer: another version, another process."""
+    """A rule that the log has and the writer does not: another version, another process."""
     monkeypatch.setattr("chalicelib.events.writing.checked_event", lambda event, loggable: event)
     writer = house.writer("w")
     for message, level in (("good 1", None), ("bad", "x" * 41), ("good 2", None)):
@@ -96,7 +96,7 @@ def test_batch_without_any_valid_event_is_dropped(house: House, monkeypatch: pyt
 
 
 def test_rejection_of_a_full_batch_is_raised_by_the_next_flush() -> None:
-    """Not by ``add``: its event is good, and would be taken for the rejected one."""
+    """Not by ``add``: its event is valid, and would be taken for the rejected one."""
     sent: list[list[int]] = []
 
     def send(events: Any) -> None:
@@ -114,7 +114,7 @@ def test_rejection_of_a_full_batch_is_raised_by_the_next_flush() -> None:
 
 
 def test_later_batches_of_a_writer_are_two_puts_each(tmp_path: Path) -> None:
-    """Each presents the position of the one before, so none looks for the log's end."""
+    """Each batch has the position of the one before, so none searches the log's end."""
     house = House("runlog", tmp_path)
     writer = house.writer("w")
     writer.write_message("first")
@@ -156,7 +156,7 @@ def test_surrogate_pair_is_a_letter() -> None:
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
 @pytest.mark.parametrize("call", range(8))
 def test_store_that_fails_late_loses_nothing(tmp_path: Path, when: str, call: int) -> None:
-    """The write is applied, or not, and its answer lost: two batches and an invalid event, flushed until it works."""
+    """The write is applied or not, and its response is lost: two batches and an invalid event, flushed until it succeeds."""
     house = House("runlog", tmp_path)
     stop = StopAt(call, when, "error")
     house.registry = house.build(lambda port: Intercepted(port, stop))

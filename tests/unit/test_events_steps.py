@@ -1,4 +1,4 @@
-"""The log of a step is the overall log filtered: whatever the order, however it was stored, notified and read."""
+"""The log of a step equals the overall log filtered, for every order of storage, notification and reading."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_step_log_equals_the_overall_log_filtered(
 
 
 def _notify_some(world: World, parts: EventParts, each: int) -> None:
-    """Some notifications, the last ones first."""
+    """Some of the notifications, in reverse order."""
     for number in list(parts.indexing.list_sequences(RUN, 0))[:: -1 - each]:
         parsed = world.layout.parse(world.layout.companion(RUN, number))
         assert parsed
@@ -74,7 +74,7 @@ def _notify_some(world: World, parts: EventParts, each: int) -> None:
 
 
 def _events_of(parts: EventParts, step: str) -> list[str]:
-    """By small pages."""
+    """Events by small pages."""
     found: list[str] = []
     after: int | None = 0
     while after is not None:
@@ -115,8 +115,8 @@ def test_a_position_stays_true_while_the_log_grows() -> None:
     assert text == "".join(f"one {number}\ntwo {number}\n\n" for number in range(30))
 
 
-def test_an_append_that_is_under_way_holds_back_what_follows() -> None:
-    """The segment of one batch is there and its companion not yet, while another's is: the step's log ends before both."""
+def test_append_in_progress_withholds_later_events() -> None:
+    """The segment of one batch exists without its sidecar, while another sidecar exists: the step's log ends before both."""
     world = World()
     parts = event_parts(world)
     parts.log.append(RUN, [said("first", "s")])
@@ -129,7 +129,7 @@ def test_an_append_that_is_under_way_holds_back_what_follows() -> None:
     notify(world, parts)
     assert step_log(parts, "s") == "first\n"
     assert [event.message for event in parts.browser.page(RUN, EventFilter()).events] == ["first"]
-    world.clock.advance(61)  # it has broken off
+    world.clock.advance(61)  # the append has failed
     assert step_log(event_parts(world), "s") == "first\nthird\n"
     assert body
     parts.log.append(RUN, [said("under way", "s")], position=position)
@@ -137,8 +137,8 @@ def test_an_append_that_is_under_way_holds_back_what_follows() -> None:
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_a_compaction_while_an_append_is_under_way_hides_nothing(closed: bool) -> None:
-    """The artifact holds the lines of a batch whose companion comes a moment later, and whose notification never comes."""
+def test_compaction_during_an_append_hides_nothing(closed: bool) -> None:
+    """The artifact has the lines of a batch whose sidecar is written later, and whose notification is lost."""
     world = World()
     parts = event_parts(world)
     parts.log.append(RUN, [said("first", "s")])
@@ -196,7 +196,7 @@ def test_notifications_twice_and_in_any_order_are_the_same() -> None:
     assert parts.index.visible(RUN)["w"].ranges == ((0, 26),)
 
 
-def test_steps_in_order_of_start_with_what_was_told() -> None:
+def test_steps_in_order_of_start_with_updates() -> None:
     world = World()
     parts = event_parts(world)
     parts.log.append(RUN, [
@@ -221,8 +221,8 @@ def test_steps_in_order_of_start_with_what_was_told() -> None:
 
 
 @pytest.mark.slow
-def test_a_step_costs_what_it_has_not_what_the_run_has() -> None:
-    """A step of 200 lines in the middle of a log a hundred times as long: two requests for its text, and no byte of others."""
+def test_cost_of_a_step_is_independent_of_the_run() -> None:
+    """A step of 200 lines in a log a hundred times as long: two requests for its text, and no other bytes."""
     world = World()
     parts = event_parts(world)
     author = Author(parts, "w")
@@ -238,7 +238,7 @@ def test_a_step_costs_what_it_has_not_what_the_run_has() -> None:
     assert (dict(world.store.calls), dict(world.database.calls)) == ({"get": 1}, {"query": 1})
 
 
-def test_a_strewn_step_is_read_in_bounded_requests_and_bytes() -> None:
+def test_scattered_step_is_read_in_bounded_requests_and_bytes() -> None:
     world = World()
     parts = event_parts(world)
     for number in range(200):
@@ -259,8 +259,8 @@ def test_a_strewn_step_is_read_in_bounded_requests_and_bytes() -> None:
 
 
 @pytest.mark.slow
-def test_many_companions_cost_compaction_one_listing_more() -> None:
-    """What lies beside the text stands before all else in a listing: it is leapt over."""
+def test_many_sidecars_cost_compaction_one_more_listing() -> None:
+    """Keys under ``events/`` sort before the segments: listings skip them."""
     world = World()
     parts = event_parts(world)
     position = None
@@ -286,7 +286,7 @@ def test_the_keys_of_rows_are_those_of_segments() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 100_000), st.integers(1, 50_000)), max_size=30))
-def test_reads_cover_all_spans_and_not_much_more(drawn: list[tuple[int, int]]) -> None:
+def test_planned_reads_cover_all_ranges_and_little_more(drawn: list[tuple[int, int]]) -> None:
     found, at = [], 0
     for gap, size in drawn:
         found.append(ByteRange(at + gap, size, at, 1))

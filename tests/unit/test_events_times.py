@@ -1,4 +1,4 @@
-"""When events without a time of their own were: after the one before them, whatever page they are on."""
+"""Times of events without their own time: inherited from the event before, independent of pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR_S = 3600
 
 
 def stated(world: World, behind_s: float = 0) -> str:
-    """A time as a line begins with it, some seconds behind now."""
+    """A time at the beginning of a line, some seconds ago."""
     return datetime.fromtimestamp(world.clock.now_ms() // 1000 + behind_s, UTC).strftime("%Y-%m-%d %H:%M:%S,000")
 
 
@@ -31,7 +31,7 @@ def append(parts: EventParts, text: str) -> None:
 
 
 def lines_of(browser: EventBrowser, wanted: EventFilter, limit: int = 100) -> list[int]:
-    """First lines of the wanted events, by pages of so many."""
+    """The first lines of the matching events, read by pages of a given size."""
     found: list[int] = []
     after: int | None = 0
     while after is not None:
@@ -42,7 +42,7 @@ def lines_of(browser: EventBrowser, wanted: EventFilter, limit: int = 100) -> li
 
 
 def scenario(world: World, parts: EventParts, name: str) -> tuple[int, list[int]]:
-    """Appends a log; a time, and the first lines of the events that are of that time or later."""
+    """Appends a log; returns a time, and the first lines of the events at or after it."""
     now_ms = world.clock.now_ms()
     if name == "prints and a trace behind a line with a time":
         append(parts, f"{stated(world, -60)} INFO a: b\nprint\n{stated(world, -30)} INFO a: c\nprint\n{TRACE}")
@@ -97,7 +97,7 @@ def test_from_and_to_take_events_without_a_time_by_the_time_before_them_on_pages
     assert lines_of(parts.browser, EventFilter(to_ms=time_ms), limit) == [line for line in everything if line not in expected]
 
 
-def test_without_the_catalog_an_event_has_the_time_before_it_and_none_is_left_out_where_there_is_none() -> None:
+def test_without_catalog_an_event_inherits_the_time_and_none_is_skipped() -> None:
     world = World()
     parts = event_parts(world)
     append(parts, f"print\n{stated(world)} INFO a: b\n{TRACE}{stated(world, 60)} INFO a: c\n{TRACE}")
@@ -108,7 +108,7 @@ def test_without_the_catalog_an_event_has_the_time_before_it_and_none_is_left_ou
     assert lines_of(parts.browser, EventFilter(from_ms=world.clock.now_ms() + 1)) == [0, 5, 6]
 
 
-def test_times_are_asked_for_only_where_they_matter_and_rows_by_pages() -> None:
+def test_times_are_computed_only_with_time_bounds() -> None:
     world = World()
     parts = event_parts(world)
     for _ in range(50):

@@ -1,5 +1,5 @@
-"""What becomes of an agent's items: every item's fate, nobody's trouble another's, and a repeated request stored once where it can be
-told from a new one."""
+"""Results of an agent's items: each item has its own result, failures are isolated, and a repeated request is stored once if it can
+be identified."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_writers_of_one_run_append_apart() -> None:
     assert log.batches == [(Run("a", "r"), "w", 2), (Run("a", "r"), None, 1)]
 
 
-def test_every_item_has_its_own_fate() -> None:
+def test_every_item_has_its_own_result() -> None:
     log = InMemoryEventLog()
 
     def fails(run: Run) -> None:
@@ -80,13 +80,13 @@ def test_every_item_has_its_own_fate() -> None:
     assert all(bool(each.reason) == (each.status is not ItemStatus.STORED) for each in told)
 
 
-def test_who_may_write_is_asked_once_for_each_pipeline() -> None:
+def test_permission_is_checked_once_for_each_pipeline() -> None:
     asked: list[str] = []
     taken(InMemoryEventLog(), [item(0), item(1), item(2, "b/r"), item(3, "a/s")], may_write=lambda fqn: asked.append(fqn) is None)
     assert asked == ["a", "b"]
 
 
-def test_what_there_is_no_time_for_may_come_again_and_is_stored_once() -> None:
+def test_items_without_time_are_retryable_and_stored_once() -> None:
     log, time = InMemoryEventLog(), iter([True, False, True, True])
     items: list[Item] = [item(0), item(1, "b/r")]
     assert fates(taken(log, items, has_time=lambda: next(time))) == ["stored", "away"]
@@ -94,7 +94,7 @@ def test_what_there_is_no_time_for_may_come_again_and_is_stored_once() -> None:
     assert log.messages("a", "r") == ["m0"] and log.messages("b", "r") == ["m1"]
 
 
-def test_a_lost_answer_is_met_by_the_repeat() -> None:
+def test_repeat_after_a_lost_response_is_stored_once() -> None:
     log, lost = InMemoryEventLog(), itertools.count()
 
     def fails(run: Run) -> Callable[[], None] | None:
@@ -118,10 +118,8 @@ def test_a_lost_answer_is_met_by_the_repeat() -> None:
         (IntakeRequest({}, "d", repeats_bytes=False), True, 2),
     ],
 )
-def test_a_repeat_is_stored_once_where_it_can_be_told_from_a_new_request(
-    request_: IntakeRequest, unmistakable: bool, copies: int
-) -> None:
-    """Equal lines are legitimate: content alone never decides."""
+def test_identifiable_repeat_is_stored_once(request_: IntakeRequest, unmistakable: bool, copies: int) -> None:
+    """Equal lines are legitimate: content alone never identifies a repeat."""
     log = InMemoryEventLog()
     for _ in range(2):
         assert fates(taken(log, [item(0, message="x", unmistakable=unmistakable)], request_)) == ["stored"]
@@ -140,8 +138,8 @@ def test_other_requests_are_never_taken_for_a_repeat() -> None:
     assert len(log.messages("a", "r")) == 4
 
 
-def test_a_permission_that_came_between_two_attempts_costs_no_line() -> None:
-    """The batch is another then: what was stored before is stored again with it, and nothing is refused."""
+def test_permission_granted_between_attempts_loses_no_line() -> None:
+    """The second batch differs: stored lines are stored again with it, and none is refused."""
     log = InMemoryEventLog()
     log.fails = lambda run: None
     items: list[Item] = [item(0), item(1, "a/r", "bad"), item(2)]
@@ -199,8 +197,8 @@ KINDS = st.lists(st.sampled_from(["a/r", "b/r", "away/r", "hr/r", "/", "refused"
 
 
 @given(kinds=KINDS, outages=st.integers(0, 3))
-def test_whatever_is_repeated_until_nothing_is_away_is_stored_once(kinds: list[str], outages: int) -> None:
-    """Against a plain list: what each run's log should be."""
+def test_items_repeated_until_none_is_retryable_are_stored_once(kinds: list[str], outages: int) -> None:
+    """Compared with a model: a list for each run."""
     log, left = InMemoryEventLog(), iter([True] * outages)
 
     def fails(run: Run) -> None:
@@ -221,7 +219,7 @@ def sharing(index: int, shared_bytes: int, run: str = "a/r") -> Decoded:
     return replace(item(index, run), shared_bytes=shared_bytes)
 
 
-def test_what_items_share_is_counted_in_each_while_they_are_decoded() -> None:
+def test_shared_bytes_are_counted_for_each_item() -> None:
     log, left = InMemoryEventLog(), iter([sharing(number, 10) for number in range(9)])
     spent: list[int] = []
 

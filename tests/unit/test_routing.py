@@ -1,4 +1,4 @@
-"""Which run a record belongs to: the rules of every agent by default, rules of one's own, and clear refusals."""
+"""The run of a record: the default rules for all agents, configured rules, and clear refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run_of(about: dict[str, Any], headers: dict[str, str] | None = None, rules: 
         ({"log_stream": f"runlake/{RUN.fqn}/{RUN.run_id}", "log_group": "/aws/glue"}, {}),
     ],
 )
-def test_by_default_a_record_says_its_run_in_many_ways(about: dict[str, Any], headers: dict[str, str]) -> None:
+def test_default_rules(about: dict[str, Any], headers: dict[str, str]) -> None:
     found = run_of(about, headers)
     assert found.fqn == RUN.fqn and found.run_id in (RUN.run_id, "r")
 
@@ -65,7 +65,7 @@ def test_by_default_a_record_says_its_run_in_many_ways(about: dict[str, Any], he
         {"record": {"runlake": {"fqn": "x" * 600, "run_id": "r"}}},
     ],
 )
-def test_what_cannot_be_told_is_refused_and_says_what_to_do(about: dict[str, Any]) -> None:
+def test_record_without_run_is_refused_with_advice(about: dict[str, Any]) -> None:
     with pytest.raises(InvalidEventError, match=r"no rule can tell the record's run: send runlake\.fqn and runlake\.run_id"):
         run_of(about)
 
@@ -91,11 +91,11 @@ def test_names_that_cannot_be_stored_are_refused(run_id: str) -> None:
         ([{"from": "tag", "as": "a.+{fqn}.{run_id}"}, {"fqn": "x", "run_id": "y"}], {"tag": "a..b.c"}, Run("x", "y")),
     ],
 )  # fmt: skip
-def test_rules_of_ones_own(rules: list[dict[str, str]], about: dict[str, Any], expected: Run) -> None:
+def test_configured_rules(rules: list[dict[str, str]], about: dict[str, Any], expected: Run) -> None:
     assert run_of(about, {"x-team": "team"}, rules, 1_790_000_000_000) == expected
 
 
-def test_own_rules_replace_the_default_and_the_first_that_tells_decides() -> None:
+def test_configured_rules_replace_the_default_in_order() -> None:
     rules = [{"fqn": "{a}", "run_id": "{b}"}, {"fqn": "{c}", "run_id": "{d}"}]
     assert run_of({"record": {"a": "1", "b": "2", "c": "3", "d": "4"}}, rules=rules) == Run("1", "2")
     assert run_of({"record": {"a": "1", "c": "3", "d": "4"}}, rules=rules) == Run("3", "4")
@@ -119,12 +119,12 @@ def test_own_rules_replace_the_default_and_the_first_that_tells_decides() -> Non
         ('[{"fqn": 7, "run_id": "x"}]', "string"),
     ],
 )
-def test_rules_that_cannot_work_are_told(setting: str, told: str) -> None:
+def test_invalid_rules_are_rejected(setting: str, told: str) -> None:
     with pytest.raises(InvalidConfigurationError, match=told) as caught:
         Router.of(json.loads(setting))
     assert "variable=RUNLAKE_EVENTS field=rules" in str(caught.value)
 
 
 @given(fqn=st.text("ab.-/", min_size=1, max_size=9), run_id=st.text("ab-", min_size=1, max_size=9))
-def test_a_tag_is_taken_apart_at_its_last_dot(fqn: str, run_id: str) -> None:
+def test_tag_is_split_at_its_last_dot(fqn: str, run_id: str) -> None:
     assert run_of({"tag": f"runlake.{fqn}.{run_id}"}) == Run(fqn, run_id)

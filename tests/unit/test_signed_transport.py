@@ -22,7 +22,7 @@ SECRET = "wJalrXUtnFEMI/K7MDENG"
 
 
 class Guard:
-    """Passes a request on to a vendor if its signature is valid."""
+    """Passes a request to the vendor if its signature is valid."""
 
     def __init__(self) -> None:
         self.bulk = Bulk()
@@ -55,7 +55,7 @@ class Guard:
 
 
 @pytest.mark.parametrize("service", ["es", "aoss"])
-def test_the_signature_holds(service: str) -> None:
+def test_signature_is_valid(service: str) -> None:
     guard = Guard()
     transport = SignedTransport(guard, Credentials("AKID", SECRET, "session"), "eu-west-1", service)
     target = ElasticsearchTarget(transport, "https://search.eu-west-1.es.amazonaws.com", "logs")
@@ -79,7 +79,7 @@ def test_credentials_that_are_renewed_are_used() -> None:
     assert guard.tokens == ["token-1", "token-2"]
 
 
-def test_without_credentials_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_DEFAULT_REGION", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
