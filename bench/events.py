@@ -51,7 +51,7 @@ class _Counting(InMemoryObjectStore):
         return found
 
 
-def companions(share: float, run_bytes: int, step_bytes: int) -> Iterator[Sidecar]:
+def sidecars(share: float, run_bytes: int, step_bytes: int) -> Iterator[Sidecar]:
     """Of a run in which a step of so many bytes begins in the middle, and has ``share`` of the lines from there on."""
     lines, wanted, owed = run_bytes // len(LINE), step_bytes // len(LINE), 0.0
     for first in range(0, lines, BATCH_LINES):
@@ -74,9 +74,9 @@ def measured(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[st
     index = EventIndex(database, clock, 86_400)
     indexing = EventIndexing(store, layout, index, StepUpdates(store, layout, index))
     number = 0
-    for companion in companions(share, run_bytes, step_bytes):
+    for sidecar in sidecars(share, run_bytes, step_bytes):
         # Ids of all would be one range that is read and written 10,000 times: it is not what is measured.
-        index.put(RUN, [replace(companion, writer="")])
+        index.put(RUN, [replace(sidecar, writer="")])
         number += 1
     size = run_bytes // len(LINE) * len(LINE)
     metadata = artifact_metadata(size // len(LINE), size, number + 1, 1, "closed")

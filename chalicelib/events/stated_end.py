@@ -22,9 +22,9 @@ def data_of_end(outcome: Any, exit_code: Any) -> Mapping[str, Any]:
     return {OUTCOME: outcome} | ({} if code is None else {EXIT_CODE: code})
 
 
-def stated_end(companion: Sidecar) -> RunEnd | None:
+def stated_end(sidecar: Sidecar) -> RunEnd | None:
     """The end that the last such event of a sidecar states; None if there is none."""
-    for event in reversed([*companion.events]):
+    for event in reversed([*sidecar.events]):
         outcome = event.data.get(OUTCOME)
         if isinstance(outcome, str) and outcome in STATED_OUTCOMES:
             return RunEnd(outcome, exit_code=_code(event.data.get(EXIT_CODE)), step=event.step or "")

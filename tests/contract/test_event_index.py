@@ -24,7 +24,7 @@ from tests.world import START_MS
 RUN = Run("a/b c#", "run~1")
 
 
-def companion(sequence: int, *events: SidecarEntry, writer: str = "w") -> Sidecar:
+def sidecar(sequence: int, *events: SidecarEntry, writer: str = "w") -> Sidecar:
     return Sidecar(sequence, sequence * 100, sequence * 1000, 100, 1000, writer, "house", START_MS, events)
 
 
@@ -32,11 +32,11 @@ def noted(sequence: int, at: int, step: str | None = None, id: int | None = None
     return SidecarEntry(sequence * 100 + at, sequence * 1000 + at * 10, 1, 9, START_MS + at, id=id, step=step, error=at == 1)
 
 
-COMPANIONS = [
-    companion(0, noted(0, 0, "a", 0), noted(0, 1, "a", 1), noted(0, 2, "b/ä#", 2)),
-    companion(1, noted(1, 0, "b/ä#", 3), noted(1, 1, None, 4), noted(1, 2, "a", 5)),
-    companion(2, noted(2, 0, "a", 0), writer="x"),
-    companion(11, noted(11, 0, "a"), writer=""),
+SIDECARS = [
+    sidecar(0, noted(0, 0, "a", 0), noted(0, 1, "a", 1), noted(0, 2, "b/ä#", 2)),
+    sidecar(1, noted(1, 0, "b/ä#", 3), noted(1, 1, None, 4), noted(1, 2, "a", 5)),
+    sidecar(2, noted(2, 0, "a", 0), writer="x"),
+    sidecar(11, noted(11, 0, "a"), writer=""),
 ]
 
 
@@ -51,10 +51,10 @@ def index(endpoint_url: str | None, dynamodb_of: Callable[[str], Any]) -> EventI
 
 
 def test_parts_come_back_in_order_whatever_the_order_of_their_writes(index: EventIndex) -> None:
-    index.put(RUN, COMPANIONS[2:])
-    index.put(RUN, COMPANIONS[:2])
-    index.put(RUN, COMPANIONS)
-    expected = [part for each in COMPANIONS for part in step_segments_of(each)]
+    index.put(RUN, SIDECARS[2:])
+    index.put(RUN, SIDECARS[:2])
+    index.put(RUN, SIDECARS)
+    expected = [part for each in SIDECARS for part in step_segments_of(each)]
     assert list(index.step_segments(RUN, "a")) == [part for part in expected if part.step == "a"]
     assert list(index.step_segments(RUN, "a", 1)) == [part for part in expected if part.step == "a" and part.sequence >= 1]
     assert list(index.step_segments(RUN, "b")) == [] and list(index.step_segments(Run("a/b c", "run~1"), "a")) == []
@@ -66,7 +66,7 @@ def test_parts_come_back_in_order_whatever_the_order_of_their_writes(index: Even
 
 def test_visible_ids_are_merged(index: EventIndex) -> None:
     assert index.visible(RUN) == {}
-    for each in (COMPANIONS[1], COMPANIONS[2], COMPANIONS[0], COMPANIONS[1]):
+    for each in (SIDECARS[1], SIDECARS[2], SIDECARS[0], SIDECARS[1]):
         index.put(RUN, [each])
     found = index.visible(RUN)
     assert {name: each.ranges for name, each in found.items()} == {"w": ((0, 5),), "x": ((0, 0),)}
@@ -89,7 +89,7 @@ def test_rows_of_segments_are_unaffected(endpoint_url: str, dynamodb_of: Callabl
     segments = DynamoDbSegmentIndex(Table(client, name), KEEP_S)
     entry = SegmentEntry(0, "data", 1, 0, 0, 100, 1000, "s", 0, "d", START_MS, events=3)
     segments.put(RUN, [entry])
-    events.put(RUN, COMPANIONS)
+    events.put(RUN, SIDECARS)
     events.put_step_update(RUN, "a", {"version": 1}, 1)
     assert segments.last(RUN) == entry and segments.at_line(RUN, 10**15) == entry
     assert segments.rows_from(RUN, 0, 0, 100) == [entry]

@@ -160,12 +160,12 @@ NOTED = st.builds(
 
 @given(st.lists(NOTED, max_size=4))
 def test_sidecar_round_trip(events: list[SidecarEntry]) -> None:
-    companion = Sidecar(3, 1, 2, 4, 5, "ä\nw", "house", 7, tuple(events))
-    found = decode_sidecar(encode_sidecar(companion))
+    sidecar = Sidecar(3, 1, 2, 4, 5, "ä\nw", "house", 7, tuple(events))
+    found = decode_sidecar(encode_sidecar(sidecar))
     assert [(each.line, each.id, each.step, each.level, dict(each.data), list(each.annotations)) for each in found.events] == [
         (each.line, each.id, each.step, each.level, dict(each.data), list(each.annotations)) for each in events
     ]
-    assert encode_sidecar(found) == encode_sidecar(companion)
-    for damaged in (b"", b"x", encode_sidecar(companion)[:-9]):
+    assert encode_sidecar(found) == encode_sidecar(sidecar)
+    for damaged in (b"", b"x", encode_sidecar(sidecar)[:-9]):
         with pytest.raises(DamagedLogError):
             decode_sidecar(damaged)

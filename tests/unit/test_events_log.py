@@ -167,8 +167,8 @@ def test_secrets_are_masked_in_message_data_and_annotations_before_anything_is_s
     )  # fmt: skip
     parts.log.append(RUN, [event, said("behind")])
     everything = b"".join(world.store.get(key).body for key in (world.layout.segment(RUN, 0),))
-    companion = decode_sidecar(world.store.get(world.layout.companion(RUN, 0)).body)
-    assert SECRET.encode() not in everything and SECRET not in repr(companion) and "1234567890" not in repr(companion)
+    sidecar = decode_sidecar(world.store.get(world.layout.companion(RUN, 0)).body)
+    assert SECRET.encode() not in everything and SECRET not in repr(sidecar) and "1234567890" not in repr(sidecar)
     first, second = parts.browser.page(RUN, EventFilter()).events
     marker = "***configured-value***"
     assert first.message == f"é {marker} then {marker}\nnext" and second.message == "behind"

@@ -17,7 +17,7 @@ from chalicelib.events.ports import Refused
 from chalicelib.lines.timestamps import TimestampParser
 
 CREATE, INDEX, UPDATE, DELETE = "create", "index", "update", "delete"
-_TAKEN = (CREATE, INDEX)
+_SUPPORTED = (CREATE, INDEX)
 _ACTIONS = (CREATE, INDEX, UPDATE, DELETE)
 _INDEX, _ID = "_index", "_id"
 
@@ -73,7 +73,7 @@ def _head(line: str) -> tuple[str, Mapping[str, Any]] | None:
 
 
 def _item(number: int, name: str, document: str | None, sources: Mapping[str, Any], clock: TimestampParser) -> Item:
-    if name not in _TAKEN:
+    if name not in _SUPPORTED:
         return Refused(number, f"a log is append-only: use create action={name}")
     if document is None:
         return Refused(number, "the document is missing")

@@ -19,8 +19,8 @@ from chalicelib.events.targets.document import document, packed, uid
 from chalicelib.events.targets.transport import Transport, check
 
 _CONFLICT = 409
-_SHOWN_CHARS = 200
-_WANTED = quote("errors,items.*.status,items.*.error")
+_MAX_REASON_CHARS = 200
+_FILTER_PATH = quote("errors,items.*.status,items.*.error")
 """The fields requested in the response. Encoded, as the server encodes it to verify the signature."""
 
 
@@ -32,7 +32,7 @@ class ElasticsearchTarget:
 
     def __init__(self, transport: Transport, url: str, index: str, headers: Mapping[str, str] | None = None) -> None:
         self._transport, self._index = transport, index
-        self._url = f"{url.rstrip('/')}/_bulk?filter_path={_WANTED}"
+        self._url = f"{url.rstrip('/')}/_bulk?filter_path={_FILTER_PATH}"
         self._headers = {**(headers or {}), "Content-Type": "application/x-ndjson"}
 
     def size(self, event: Event) -> int:
@@ -76,4 +76,4 @@ def _refused(items: Sequence[Mapping[str, Any]]) -> Iterator[Refused]:
         if status >= 300 and status != _CONFLICT:
             error = item.get("error") or {}
             about = f"{error.get('type', '')}: {error.get('reason', '')}" if isinstance(error, dict) else str(error)
-            yield Refused(index, f"status={status} {about}"[:_SHOWN_CHARS], retryable=status == 429 or status >= 500)
+            yield Refused(index, f"status={status} {about}"[:_MAX_REASON_CHARS], retryable=status == 429 or status >= 500)

@@ -11,7 +11,7 @@ from chalicelib.errors import RequestRefusedError, TargetUnavailableError
 
 _REFUSED = frozenset({400, 413, 422})
 """Statuses about the content of a request. 401, 403 and 404 concern the configuration: no event is given up for them."""
-_SHOWN_CHARS = 200
+_MAX_EXCERPT_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def check(answer: Answer, what: str, *, final: frozenset[int] = frozenset()) -> 
 
 def excerpt(body: bytes) -> str:
     """The beginning of a response body, for a message."""
-    return " ".join(body[: 4 * _SHOWN_CHARS].decode(errors="replace").split())[:_SHOWN_CHARS]
+    return " ".join(body[: 4 * _MAX_EXCERPT_CHARS].decode(errors="replace").split())[:_MAX_EXCERPT_CHARS]
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
