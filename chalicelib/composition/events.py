@@ -39,7 +39,7 @@ class EventServices:
         self._store, self._layout, self._clock = services.store, services.layout, services.clock
         keep_s = services.settings.expiration_days * SECONDS_OF_A_DAY
         self.index = EventIndex(services.database, services.clock, keep_s)
-        self.step_updates = ToldSteps(self._store, self._layout, self.index, self._masked)
+        self.step_updates = StepUpdates(self._store, self._layout, self.index, self._masked)
         self.indexing = EventIndexing(self._store, self._layout, self.index, self.step_updates)
 
     def _masked(self, fqn: str, text: bytes) -> Masked:
@@ -72,7 +72,7 @@ class EventServices:
     @cached_property
     def log(self) -> RunEventLog:
         """Appends events."""
-        from chalicelib.events.runlog import RunEventLog
+        from chalicelib.events.run_event_log import RunEventLog
 
         services = self._services
         return RunEventLog(
@@ -111,7 +111,7 @@ class EventServices:
     @cached_property
     def browser(self) -> EventBrowser:
         """Reads events with filters."""
-        from chalicelib.events.browse import EventBrowser
+        from chalicelib.events.event_browser import EventBrowser
 
         services = self._services
         return EventBrowser(

@@ -24,7 +24,13 @@ from chalicelib.routes.allowance import Allowance
 from chalicelib.routes.bodies import read_body
 from chalicelib.routes.responses import error_response, json_response
 
-STATUS = {Fate.STORED: 200, Fate.MALFORMED: 400, Fate.FORBIDDEN: 403, Fate.CLOSED: 409, Fate.AWAY: 503}
+STATUS = {
+    ItemStatus.STORED: 200,
+    ItemStatus.MALFORMED: 400,
+    ItemStatus.FORBIDDEN: 403,
+    ItemStatus.CLOSED: 409,
+    ItemStatus.RETRYABLE: 503,
+}
 MAX_LISTED_ERRORS = 100
 """Rejected items that a response lists."""
 BATCH_SETTINGS = {
@@ -75,7 +81,7 @@ class AgentRequest:
         """The body of a binary type. If a gateway treated it as text it is damaged, and its decoder reports an error."""
         return self.content if isinstance(self.content, bytes) else self.content.encode(errors="replace")
 
-    def take(self, items: Iterable[Item], *, name: str = "", repeats_bytes: bool = False) -> list[Told]:
+    def take(self, items: Iterable[Item], *, name: str = "", repeats_bytes: bool = False) -> list[ItemResult]:
         """Store items; returns the result of each. ``name`` and ``repeats_bytes``: see ``Intake``; the agent's ``Idempotency-Key`` takes
         precedence over ``name``. Raises BatchTooLargeError: nothing is stored."""
         headers = {key.lower(): value for key, value in self.headers.items()}
@@ -103,9 +109,9 @@ class AgentRequest:
         remaining_ms: int = self.context.get_remaining_time_in_millis()
         return remaining_ms / 1000 > _ANSWER_WITHIN_S
 
-    def _report(self, results: list[Told]) -> None:
+    def _report(self, results: list[ItemResult]) -> None:
         """Log rejected items for the operator: agents may not report them."""
-        refused = [each for each in results if each.fate is not Fate.STORED]
+        refused = [each for each in results if each.status is not ItemStatus.STORED]
         note(items=len(results), refused=len(refused))
         if refused:
             record(LOGS_FAILED, 1)
@@ -123,34 +129,34 @@ def _may_write(fqn: str) -> bool:
     return True
 
 
-def rejected_items(results: Iterable[Told]) -> list[tuple[int, Told]]:
+def rejected_items(results: Iterable[ItemResult]) -> list[tuple[int, ItemResult]]:
     """Rejected items, each with its index."""
-    return [(index, each) for index, each in enumerate(results) if each.fate is not Fate.STORED]
+    return [(index, each) for index, each in enumerate(results) if each.status is not ItemStatus.STORED]
 
 
-def response_status(results: list[Told]) -> int:
+def response_status(results: list[ItemResult]) -> int:
     """The status of a response without a status per item: 503 if any item can be retried (the agent repeats its request, and items stored
     before are recognized), 200 if any item was stored, otherwise the status of the rejection."""
-    fates = {each.fate for each in results}
-    if Fate.AWAY in fates:
+    fates = {each.status for each in results}
+    if ItemStatus.RETRYABLE in fates:
         return 503
     if ItemStatus.STORED in fates or not fates:
         return 200
     return STATUS[fates.pop()] if len(fates) == 1 else 400
 
 
-def rejection_summary(results: list[Told], fate: Fate | None = None) -> str:
+def rejection_summary(results: list[ItemResult], fate: ItemStatus | None = None) -> str:
     """The number of rejected items, and the reason of the first of them (of ``fate``, if any)."""
     refused = [each for _, each in rejected_items(results)]
-    chosen = next((each for each in refused if each.fate is fate), refused[0])
+    chosen = next((each for each in refused if each.status is fate), refused[0])
     return f"{chosen.reason} refused={len(refused)} items={len(results)}"
 
 
-def agent_response(results: list[Told]) -> Response:
+def agent_response(results: list[ItemResult]) -> Response:
     """The response to agents whose protocol does not define one."""
     status = response_status(results)
     if status != 200:
-        return error_response(status, rejection_summary(results, Fate.AWAY if status == 503 else None))
+        return error_response(status, rejection_summary(results, ItemStatus.RETRYABLE if status == 503 else None))
     refused = rejected_items(results)
-    errors = [{"index": index, "code": STATUS[each.fate], "message": each.reason} for index, each in refused[:MAX_LISTED_ERRORS]]
+    errors = [{"index": index, "code": STATUS[each.status], "message": each.reason} for index, each in refused[:MAX_LISTED_ERRORS]]
     return json_response({"accepted": len(results) - len(refused), "refused": len(refused), "errors": errors})

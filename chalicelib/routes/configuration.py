@@ -13,4 +13,4 @@ from chalicelib.routes.responses import json_response
 def configuration(_: Request) -> Response:
     """The configuration."""
     gate.require_any_scope("configuration", Scope.ADMIN)
-    return json_response(composition.services().events.registry.shown())
+    return json_response(composition.services().events.registry.describe())

@@ -115,29 +115,29 @@ def _bulk(request: Request, index: str) -> Response:
     if len(actions) <= call.allowance.items:
         _check_response(actions)
     results = call.take((action.item for action in actions), repeats_bytes=True)
-    if results and all(each.fate is Fate.AWAY for each in results):
+    if results and all(each.status is ItemStatus.RETRYABLE for each in results):
         return _error(503, rejection_summary(results))
     room_bytes = RESPONSE_BYTES // (len(actions) or 1) - _FRAME_BYTES
     items = [_item(number, *each, room_bytes) for number, each in enumerate(zip(actions, results, strict=True))]
     took_ms = int((time.perf_counter() - started_s) * 1000)
     return json_response(
-        {"took": took_ms, "errors": any(each.fate is not Fate.STORED for each in results), "items": items}, 200, **_PRODUCT
+        {"took": took_ms, "errors": any(each.status is not ItemStatus.STORED for each in results), "items": items}, 200, **_PRODUCT
     )
 
 
-def _check_response(actions: Sequence[Action]) -> None:
+def _check_response(actions: Sequence[BulkAction]) -> None:
     """The response repeats the names of every action, so they bound the number of actions. Raises BatchTooLargeError."""
     size = document_bytes([[each.index, each.id] for each in actions]) + len(actions) * (_FRAME_BYTES + _REASON_BYTES)
     if size > RESPONSE_BYTES:
         raise BatchTooLargeError(f"the response would be too large: send fewer actions bytes={size} limit={RESPONSE_BYTES}")
 
 
-def _item(number: int, action: Action, result: Told, room_bytes: int) -> dict[str, Any]:
+def _item(number: int, action: BulkAction, result: ItemResult, room_bytes: int) -> dict[str, Any]:
     named = {"_index": redacted(action.index), "_id": redacted(action.id) or str(number)}
-    if result.fate is Fate.STORED:
+    if result.status is ItemStatus.STORED:
         stored = {"_version": 1, "result": "created", "_shards": _SHARDS, "_seq_no": number, "_primary_term": 1, "status": _CREATED}
         return {action.name: named | stored}
-    status, kind = _ERRORS[result.fate]
+    status, kind = _ERRORS[result.status]
     room_bytes -= document_bytes([action.index, action.id])
     reason = truncated(result.reason, max(room_bytes, _REASON_BYTES))
     return {action.name: named | {"status": status, "error": {"type": kind, "reason": reason}}}

@@ -127,4 +127,4 @@ def _wrong(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"invalid document: {wrong['msg'].lower()} field={field_of(error)}"
+    return f"invalid document: {wrong['msg'].lower()} field={invalid_field(error)}"

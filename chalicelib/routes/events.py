@@ -154,8 +154,8 @@ def _close(call: EventRequest) -> Response:
 
 
 def _update_step(call: EventRequest) -> Response:
-    update: ToldStep = call.document(ToldStep)
-    known = call.events.step_updates.tell(call.path.run, call.path.name, update)
+    update: StepUpdate = call.document(StepUpdate)
+    known = call.events.step_updates.record(call.path.run, call.path.name, update)
     return json_response({"step": call.path.name} | known.model_dump(by_alias=True))
 
 
@@ -181,7 +181,7 @@ def _fitting(page: EventPage, *, is_outline: bool) -> tuple[list[dict[str, Any]]
     return documents, after
 
 
-def _event_filter(query: Mapping[str, str]) -> Wanted:
+def _event_filter(query: Mapping[str, str]) -> EventFilter:
     text = query.get("text") or ""
     if len(text) > MAX_TEXT_CHARS:
         raise InvalidInputError(f"text has at most {MAX_TEXT_CHARS} characters length={len(text)}")
