@@ -216,7 +216,7 @@ def _write(function: Function, run: Run, size: int, segment_bytes: int) -> None:
 
 def _finish(function: Function, run: Run) -> None:
     function.services.finalizer.close(run)
-    function.services.finalizer.settle(run, Deadline(function.services.clock))
+    function.services.finalizer.compact_and_finalize(run, Deadline(function.services.clock))
 
 
 def _page(function: Function, run: Run, after: int) -> tuple[int, str]:

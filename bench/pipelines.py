@@ -31,8 +31,8 @@ from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.pipelines.worker import Worker, WorkerDependencies
 from chalicelib.ports import Run
-from chalicelib.runlog.reader import Stretch
-from chalicelib.runlog.tail import Tail
+from chalicelib.runlog.log_end import LogEnd
+from chalicelib.runlog.reader import LogRange
 
 START_MS = 1_790_000_000_000
 LINE_BYTES = 120
@@ -58,12 +58,12 @@ class MadeUp:
         head = f"{stamp},{at_ms % 1000:03d} {_LEVELS[number % 4]:<8} app.module{number % self.loggers:07d} - line {number} "
         return head.ljust(LINE_BYTES - 1, ".").encode() + b"\n"
 
-    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+    def read_range(self, run: Run, start: int, length: int) -> LogRange:
         """As ``Reader`` has it."""
         size = self.lines * LINE_BYTES
         first, last = start // LINE_BYTES, min(self.lines, -(-(start + length) // LINE_BYTES))
         body = b"".join(map(self.line, range(first, last)))[start - first * LINE_BYTES :][:length]
-        return Stretch(body, Tail(1, self.lines, size, seal="closed" if self.final else "", appended_ms=START_MS))
+        return LogRange(body, LogEnd(1, self.lines, size, seal="closed" if self.final else "", appended_ms=START_MS))
 
     def live(self) -> list[KnownRun]:
         """As a ``RunDiscovery`` has it."""
@@ -102,7 +102,7 @@ def making(logs: MadeUp) -> float:
     started_s = process_time()
     for known in logs.live():
         for start in range(0, known.bytes, _MIB):
-            logs.stretch(known.run, start, _MIB)
+            logs.read_range(known.run, start, _MIB)
     return process_time() - started_s
 
 

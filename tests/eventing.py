@@ -25,9 +25,9 @@ from chalicelib.masking.rules import MaskingRule
 from chalicelib.ports import Run
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
-from chalicelib.runlog.identity import Identities
+from chalicelib.runlog.fingerprints import BatchFingerprints
+from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.reader import Reader
-from chalicelib.runlog.tail import list_all
 from chalicelib.runlog.writer import Writer
 from tests.world import RUN, World
 
@@ -59,7 +59,7 @@ def event_parts(
     """``port`` wraps each port except the clock."""
     store, segments, database, layout, clock = port(world.store), port(world.index), port(world.database), world.layout, world.clock
     masker = Masker(rules, None, clock)
-    writer = Writer(store, segments, layout, world.signer, clock, Identities(["test-key"], masker.may_contain_secrets))
+    writer = Writer(store, segments, layout, world.signer, clock, BatchFingerprints(["test-key"], masker.may_contain_secrets))
     index = EventIndex(database, clock, 86_400)
     step_updates = StepUpdates(store, layout, index)
     indexing = EventIndexing(store, layout, index, step_updates)

@@ -19,7 +19,7 @@ from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run, RunEnd
 from chalicelib.runlog.attempts import Attempts, StartRequest
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.census import Examiner
+from chalicelib.runlog.census import RunInspector
 from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
 from glue_jobs.catalog.mending import Mender
@@ -156,8 +156,8 @@ class Live:
     def mender(self, items: Items, port: Callable[[Any], Any] = lambda inner: inner, **options: Any) -> Mender:
         return Mender(port(items), port(self.world.store), self.world.layout, self.world.clock, KEEP_S, **options)
 
-    def examiner(self, run: Run) -> Examiner:
-        return Examiner(self.world.store, self.world.layout, run)
+    def examiner(self, run: Run) -> RunInspector:
+        return RunInspector(self.world.store, self.world.layout, run)
 
     def _note(self, operation: str, call: Callable[[], Any]) -> Any:
         before = {found.key: found.etag for found in self._objects()} if operation in ("put", "complete_multipart") else {}

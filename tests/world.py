@@ -14,10 +14,10 @@ from chalicelib.ports import ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.position import PositionSigner
 from chalicelib.runlog.reader import PageRequest, Reader
-from chalicelib.runlog.retirement import read_kept
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.segment_gc import read_retired_entries
 from chalicelib.runlog.writer import Writer
 
 START_MS = 1_790_000_000_000
@@ -67,7 +67,7 @@ class World:
     def kept(self, run: Run = RUN) -> list[SegmentEntry]:
         """What the bucket tells of segments that were deleted, in their order."""
         objects = [found.key for found in list_all(self.store, self.layout.all_retired(run))]
-        entries = [entry for key in objects for entry in read_kept(self.store.get(key).body)]
+        entries = [entry for key in objects for entry in read_retired_entries(self.store.get(key).body)]
         return sorted(entries, key=lambda entry: entry.sequence)
 
     def body(self, name: str, run: Run = RUN) -> bytes:

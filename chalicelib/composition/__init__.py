@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from chalicelib.pipelines.files.service import PipelineFiles
     from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, RunEnd, SegmentIndex, Workers
     from chalicelib.runlog.compaction import Compactor
-    from chalicelib.runlog.end_finder import EndFinder
     from chalicelib.runlog.finalization import Finalizer
+    from chalicelib.runlog.fingerprints import BatchFingerprints
     from chalicelib.runlog.following import Follower
     from chalicelib.runlog.grep import Grep
-    from chalicelib.runlog.identity import Identities
     from chalicelib.runlog.layout import Layout
-    from chalicelib.runlog.pipelines import Pipelines
+    from chalicelib.runlog.pipeline_listing import PipelineListing
     from chalicelib.runlog.position import PositionSigner
     from chalicelib.runlog.reader import Reader
+    from chalicelib.runlog.run_end_finder import RunEndFinder
     from chalicelib.runlog.writer import Writer
     from chalicelib.settings import Settings
 
@@ -156,12 +156,12 @@ class Services:
         return self.masker.redact(text)
 
     @cached_property
-    def identities(self) -> Identities:
+    def identities(self) -> BatchFingerprints:
         """Fingerprints of batches. Without the setting no batch was ever masked; with an empty list one may have been."""
-        from chalicelib.runlog.identity import Identities
+        from chalicelib.runlog.fingerprints import BatchFingerprints
 
         keys = self.settings.signing_keys
-        return Identities(keys, self.masker.may_contain_secrets) if self.settings.masking else Identities(keys)
+        return BatchFingerprints(keys, self.masker.may_contain_secrets) if self.settings.masking else BatchFingerprints(keys)
 
     @cached_property
     def signer(self) -> PositionSigner:
@@ -201,16 +201,16 @@ class Services:
         return Finalizer(self.store, self.compactor, self.writer, self.clock, storage_class, expiration_ms=expiration_ms)
 
     @cached_property
-    def end_finder(self) -> EndFinder:
+    def end_finder(self) -> RunEndFinder:
         """Determines how a run ended if its client did not report it."""
-        from chalicelib.runlog.end_finder import EndFinder
+        from chalicelib.runlog.run_end_finder import RunEndFinder
 
         def stated_by_event(run: Run, number: int) -> RunEnd | None:
             from chalicelib.events.stated_end import stated_end
 
             return stated_end(self.events.indexing.read_sidecar(run, number))
 
-        return EndFinder(self.store, self.layout, lambda run: self.events.index.failed_step(run), stated_by_event)
+        return RunEndFinder(self.store, self.layout, lambda run: self.events.index.failed_step(run), stated_by_event)
 
     @cached_property
     def reader(self) -> Reader:
@@ -242,11 +242,11 @@ class Services:
         return RecentRuns(self.runs)
 
     @cached_property
-    def pipelines(self) -> Pipelines:
+    def pipelines(self) -> PipelineListing:
         """Lists pipelines that have runs."""
-        from chalicelib.runlog.pipelines import Pipelines
+        from chalicelib.runlog.pipeline_listing import PipelineListing
 
-        return Pipelines(self.store, self.layout)
+        return PipelineListing(self.store, self.layout)
 
     @cached_property
     def events(self) -> EventServices:
@@ -371,11 +371,11 @@ def administration(services: Services, source: str) -> Administration:
     return Administration(*services.work_sources(source), services.clock)
 
 
-def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = None, looks_for_markers: bool = True) -> Finalizer:
-    """A finalizer that checks the lease before each call of the store. See ``Assembler`` and ``Finalizer``."""
+def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = None, removes_markers: bool = True) -> Finalizer:
+    """A finalizer that checks the lease before each call of the store. See ``Concatenator`` and ``Finalizer``."""
     from chalicelib.coordination.lease import lease_checked
-    from chalicelib.runlog.assembly import READERS
     from chalicelib.runlog.compaction import Compactor
+    from chalicelib.runlog.concatenation import READERS
     from chalicelib.runlog.finalization import Finalizer
     from chalicelib.runlog.writer import Writer
 
@@ -391,7 +391,7 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = 
         writer,
         services.clock,
         storage_class,
-        looks_for_markers=looks_for_markers,
+        removes_markers=removes_markers,
         expiration_ms=services.expiration_ms,
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib.composition import SECONDS_OF_A_DAY, Services, coordinator
 from chalicelib.ports import Run
-from chalicelib.runlog.pipelines import PipelineQuery
+from chalicelib.runlog.pipeline_listing import PipelineQuery
 
 if TYPE_CHECKING:
     from chalicelib.pipelines.config_loader import LoadedPipelines

@@ -17,7 +17,7 @@ from chalicelib.events.index import EventIndex, VisibleIds
 from chalicelib.events.ranges import Range, missing, size
 from chalicelib.events.writers import WriterRecord, Writers
 from chalicelib.ports import Clock, Run
-from chalicelib.runlog.tail import Tail, TailFinder
+from chalicelib.runlog.log_end import LogEnd, LogEndFinder
 
 COMPLETE, PENDING, LOST = "complete", "pending", "lost"
 MAX_WAIT_S = 25.0
@@ -61,7 +61,7 @@ class Completeness:
 class CompletenessWatch:
     """``grace_ms``: how long after a writer's last activity missing events count as pending."""
 
-    def __init__(self, writers: Writers, index: EventIndex, tails: TailFinder, clock: Clock, grace_ms: int) -> None:
+    def __init__(self, writers: Writers, index: EventIndex, tails: LogEndFinder, clock: Clock, grace_ms: int) -> None:
         self._writers, self._index, self._tails, self._clock, self._grace_ms = writers, index, tails, clock, grace_ms
 
     def check(self, run: Run) -> Completeness:

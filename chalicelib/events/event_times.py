@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from chalicelib.errors import UnavailableError
 from chalicelib.events.event_view import EventView
 from chalicelib.ports import Clock, Run, SegmentEntry, SegmentIndex
-from chalicelib.runlog.delays import USUAL, Delays, sampled_delays
+from chalicelib.runlog.delays import DEFAULT_DELAYS, ArrivalDelays, sampled_delays
 
 LOOK_BACK_LINES = 256
 """Lines within which an event inherits a time from the last event that states one. Bounds the lines that a page reads before its
@@ -37,7 +37,7 @@ class EventTimes:
         self._stated: StatedTime | None = None
         self._is_before_known = first_line == 0
         self._row_of_stated: SegmentEntry | None = None
-        self._delays: Delays | None = None
+        self._delays: ArrivalDelays | None = None
 
     def record(self, event: EventView) -> None:
         """Use this event's time for the events that follow it."""
@@ -72,12 +72,12 @@ class EventTimes:
         return arrived_ms + (stated.time_ms - before.appended_ms if is_believed else 0)
 
     def _believes(self, time_ms: int, appended_ms: int) -> bool:
-        if USUAL.believes(time_ms, appended_ms):
+        if DEFAULT_DELAYS.allows(time_ms, appended_ms):
             return True
         if self._delays is None:
             last = self._index.last(self._run)
-            self._delays = sampled_delays(self._index, self._run, last) if last else USUAL
-        return self._delays.believes(time_ms, appended_ms)
+            self._delays = sampled_delays(self._index, self._run, last) if last else DEFAULT_DELAYS
+        return self._delays.allows(time_ms, appended_ms)
 
     def _last_stated(self, line: int) -> StatedTime | None:
         if self._stated is None and not self._is_before_known and line - self._first_line < LOOK_BACK_LINES:

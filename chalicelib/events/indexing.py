@@ -14,7 +14,7 @@ from chalicelib.events.sidecar import Sidecar, decode_outline, decode_sidecar
 from chalicelib.events.step_updates import StepUpdates
 from chalicelib.ports import ObjectStore, Run, StoredObject
 from chalicelib.runlog.layout import Layout, ParsedKey
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 
 _THREADS = 16
 _TOGETHER = 64
@@ -60,7 +60,7 @@ class EventIndexing:
         """The sequence numbers of a run's sidecars from ``first`` on, ascending. One LIST for each 1,000 keys under ``events/``."""
         for found in list_all(self._store, self._layout.events(run), self._layout.before_companion(run, first)):
             parsed = self._layout.parse(found.key)
-            if found.key > self._layout.behind_companions(run):
+            if found.key > self._layout.after_companions(run):
                 return
             if parsed and parsed.companion is not None:
                 yield parsed.companion

@@ -25,7 +25,7 @@ from chalicelib.lines.text import number_lines
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions, Run, SegmentEntry
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.conflicts import put_settled
+from chalicelib.runlog.conflicts import put_retrying_conflicts
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.reader import Reader
 from chalicelib.runlog.writer import Writer

@@ -21,7 +21,7 @@ from chalicelib.events.writers import Writers
 from chalicelib.events.writing import SinkWriter
 from chalicelib.ports import Clock, ObjectStore, Run
 from chalicelib.runlog.conflicts import retry_on_change
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 
 _PIECE_BYTES = 5 * 1024 * 1024
 _DELETE_MANY = 1000

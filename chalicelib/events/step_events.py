@@ -17,7 +17,7 @@ from chalicelib.events.tail import EventTails
 from chalicelib.events.views import Views
 from chalicelib.events.weight import weight
 from chalicelib.ports import Run
-from chalicelib.runlog.view import View
+from chalicelib.runlog.log_snapshot import LogSnapshot
 
 _TOGETHER = 8
 MAX_BATCH_BYTES = 8 * 1024 * 1024

@@ -19,7 +19,7 @@ from chalicelib.events.text import ANSWER_BYTES, cut, decode_text
 from chalicelib.events.views import Views
 from chalicelib.ports import Run
 from chalicelib.runlog.conflicts import retry_on_change
-from chalicelib.runlog.view import View
+from chalicelib.runlog.log_snapshot import LogSnapshot
 
 MAX_READS = 16
 """Requests for the bytes of one response. A step that is scattered over the run gets shorter responses."""

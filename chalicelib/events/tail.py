@@ -20,8 +20,8 @@ from chalicelib.events.sidecar import APPEND_TIMEOUT_MS, Sidecar, decode_outline
 from chalicelib.events.views import Views, first_uncompacted
 from chalicelib.ports import Clock, ListedObject, Run
 from chalicelib.runlog.compaction import EVENTS_LOOK_BACK
+from chalicelib.runlog.log_snapshot import LogSnapshot
 from chalicelib.runlog.segment import CLOSED
-from chalicelib.runlog.view import View
 
 SETTLED_MS = 30 * 60_000
 """A run that was finalized this long ago is indexed completely: its segments are deleted 21 minutes after its last line."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from chalicelib.ports import ObjectStore, Run, SegmentIndex
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.log_end import LogEndFinder
+from chalicelib.runlog.log_snapshot import LogSnapshot, SnapshotReader
 from chalicelib.runlog.segment import CLOSED
-from chalicelib.runlog.tail import TailFinder
-from chalicelib.runlog.view import View, Viewer
 
 
 class Views:
@@ -16,8 +16,8 @@ class Views:
 
     def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout) -> None:
         self.layout = layout
-        self.tails = TailFinder(store, index, layout)
-        self.viewer = Viewer(store, layout, self.tails)
+        self.tails = LogEndFinder(store, index, layout)
+        self.viewer = SnapshotReader(store, layout, self.tails)
 
     def take(self, run: Run, start: int = 0, length: int = 1) -> View:
         """A snapshot with bytes of its artifact (see ``Viewer.take``)."""
@@ -27,7 +27,7 @@ class Views:
         """Whether no line can follow those of a snapshot. A HEAD if segments follow the artifact."""
         return self.viewer.tail(run, view).seal == CLOSED
 
-    def bytes(self, view: View, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    def bytes(self, view: LogSnapshot, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Several ranges of the log. A GET for each, and for each segment in it. Raises SnapshotChangedError."""
         return [b"".join(self.viewer.read(view, start, end)) for start, end in ranges]
 

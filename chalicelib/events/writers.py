@@ -24,9 +24,9 @@ from chalicelib.errors import (
 from chalicelib.events.names import checked_new_name
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import ABSENT, Clock, ListedObject, ObjectStore, PutOptions, Run
-from chalicelib.runlog.conflicts import put_settled
+from chalicelib.runlog.conflicts import put_retrying_conflicts
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 
 OPENED, CLOSED = "opened", "closed"
 MAX_COUNT = 10**12
@@ -100,7 +100,7 @@ class Writers:
     def _put(self, key: str, document: dict[str, Any]) -> bool:
         """Returns False if the object existed."""
         try:
-            put_settled(self._store, key, json.dumps(document).encode(), _JSON, ABSENT)
+            put_retrying_conflicts(self._store, key, json.dumps(document).encode(), _JSON, ABSENT)
         except PreconditionFailedError:
             return False
         return True

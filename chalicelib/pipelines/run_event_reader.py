@@ -19,7 +19,7 @@ from chalicelib.pipelines.ordering import EventContext, PendingEvent, memory_byt
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.sidecar_reader import SidecarCursor, SidecarReader
 from chalicelib.ports import Clock, Run
-from chalicelib.runlog.reader import Stretch
+from chalicelib.runlog.reader import LogRange
 
 MAX_PIECE_BYTES = 8 * 1024 * 1024
 """The size of one piece if an event or a line is longer than a fetch. A longer line is truncated."""
@@ -34,7 +34,7 @@ _BY_NAME = {each.name: each for each in (*FORMATS, PLAIN)}
 class LogSource(Protocol):
     """Reads logs. ``runlog.reader.Reader`` implements it."""
 
-    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+    def read_range(self, run: Run, start: int, length: int) -> LogRange:
         """Read a byte range of a log, and the log's end."""
 
 
@@ -81,7 +81,7 @@ class RunEventReader:
         length = min(self._fetch_bytes, max_bytes)
         while True:
             start = self.position.byte
-            stretch = self._logs.stretch(self._run, start, length)
+            stretch = self._logs.read_range(self._run, start, length)
             at_end = start + len(stretch.body) >= stretch.end.byte
             longest = length >= MAX_PIECE_BYTES
             body, cut = _complete_lines(stretch.body, at_end, longest)
@@ -95,7 +95,7 @@ class RunEventReader:
                 return FetchedEvents((), True, bool(stretch.end.seal), stretch.end.line, stretch.end.byte)
             length = min(length * 4, MAX_PIECE_BYTES)
 
-    def _read_events(self, body: bytes, stretch: Stretch, at_end: bool, *, forced: bool) -> FetchedEvents:
+    def _read_events(self, body: bytes, stretch: LogRange, at_end: bool, *, forced: bool) -> FetchedEvents:
         lines = body.removesuffix(b"\n").split(b"\n")
         final = at_end and bool(stretch.end.seal)
         settled = self._settled_lines(lines, stretch.end.appended_ms)
@@ -164,7 +164,7 @@ class RunEventReader:
         if self.format:
             return _BY_NAME.get(self.format, PLAIN)
         if self.position.line:
-            head = self._logs.stretch(self._run, 0, _SAMPLE_BYTES)
+            head = self._logs.read_range(self._run, 0, _SAMPLE_BYTES)
             certain = certain or len(head.body) >= _SAMPLE_BYTES
             lines = head.body.split(b"\n")
         chosen = detect_format(lines[:SAMPLE_LINES])
@@ -175,7 +175,7 @@ class RunEventReader:
     def _next_line(self, at: int) -> int:
         """The byte after the first newline at or after ``at``."""
         while True:
-            stretch = self._logs.stretch(self._run, at, MAX_PIECE_BYTES)
+            stretch = self._logs.read_range(self._run, at, MAX_PIECE_BYTES)
             newline = stretch.body.find(b"\n")
             if newline >= 0:
                 return at + newline + 1

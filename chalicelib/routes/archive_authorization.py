@@ -19,7 +19,7 @@ from chalicelib.catalog.metadata import MAX_NAME_CHARS, Metadata
 from chalicelib.composition import Services
 from chalicelib.errors import NotChangeableError, ObjectNotFoundError
 from chalicelib.routes import gate, secrets
-from chalicelib.runlog.layout import any_spelling, is_spelling
+from chalicelib.runlog.layout import may_share_legacy_name, shared_legacy_name
 
 READ = (Scope.ARCHIVE_READ, Scope.LOGS_READ)
 T = TypeVar("T")
@@ -53,8 +53,8 @@ class ArchiveAuthorizer:
         parsed = self.services.layout.parse(key)
         if parsed is None:
             return Scope.LOGS_READ, key
-        is_shared = lines is None and is_spelling(parsed.run.fqn)
-        return Scope.LOGS_READ, any_spelling(parsed.run.fqn) if is_shared else parsed.run.fqn
+        is_shared = lines is None and may_share_legacy_name(parsed.run.fqn)
+        return Scope.LOGS_READ, shared_legacy_name(parsed.run.fqn) if is_shared else parsed.run.fqn
 
     def may_read(self, document: Mapping[str, Any]) -> bool:
         """Whether the principal may read the file of a record."""

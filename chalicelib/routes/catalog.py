@@ -31,12 +31,12 @@ from chalicelib.routes.queries import moment_ms
 from chalicelib.routes.responses import json_response
 from chalicelib.runlog.artifact import find_artifact
 from chalicelib.runlog.attempts import read_start
-from chalicelib.runlog.gaps import lost_lines
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
 from chalicelib.runlog.histogram import histogram
 from chalicelib.runlog.layout import checked_run
-from chalicelib.runlog.pipelines import PipelineQuery
-from chalicelib.runlog.tail import Tail
+from chalicelib.runlog.log_end import LogEnd
+from chalicelib.runlog.missing_segments import lost_lines
+from chalicelib.runlog.pipeline_listing import PipelineQuery
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
@@ -168,7 +168,7 @@ def _with_seal(services: Services, row: RunRow) -> RunRow:
     return replace(row, seal=logs.reason, end=logs.end) if logs else row
 
 
-def _end_of(services: Services, run: Run, tail: Tail) -> RunEnd | None:
+def _end_of(services: Services, run: Run, tail: LogEnd) -> RunEnd | None:
     """The end in the seal, if the seal exists."""
     if not tail.seal or not tail.sequence:
         return None
@@ -180,7 +180,7 @@ def _end_of(services: Services, run: Run, tail: Tail) -> RunEnd | None:
 def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:
     """Matching lines, from a line on."""
     request = GrepRequest(
-        wanted=query.get("q") or "",
+        query=query.get("q") or "",
         is_pattern=boolean_parameter(query, "regex"),
         ignore_case=boolean_parameter(query, "ignoreCase"),
         after=integer_parameter(query, "after", 0, 0, MAX_LINE),

@@ -29,7 +29,7 @@ from chalicelib.routes.responses import json_response
 from chalicelib.routes.sse import unavailable_response, update_response
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import checked_run
-from chalicelib.runlog.reader import Page, WholeLog
+from chalicelib.runlog.reader import LogDownload, Page
 from chalicelib.runlog.tombstones import find_tombstone
 from chalicelib.runlog.writer import Appended
 
@@ -185,7 +185,7 @@ def _download_of(call: LogRequest, run: Run) -> Response:
     """Inline if the log is small UTF-8 text; otherwise a redirect to the object with exactly the log's bytes. A page that sends a token cannot
     follow the redirect, because the store would have to allow its origin: it requests the link and opens it."""
     wants_link = boolean_parameter(call.query, "link")
-    log = call.services.reader.whole(run)
+    log = call.services.reader.download(run)
     if log is None:
         raise _gone(call, run)
     text = _as_text(log)
@@ -205,7 +205,7 @@ def _gone(call: LogRequest, run: Run) -> ChaliceViewError:
     return GoneError(f"the run has expired run={run.fqn}/{run.run_id} reason={tombstone.reason} plan={tombstone.plan}")
 
 
-def _as_text(log: WholeLog) -> str | None:
+def _as_text(log: LogDownload) -> str | None:
     """A log's text if it is valid UTF-8 and its escaped form fits into a response; otherwise None."""
     if log.body is None:
         return None
@@ -218,8 +218,8 @@ def _as_text(log: WholeLog) -> str | None:
 
 def _settled_key(services: Services, run: Run) -> str:
     """Compact a log of several objects; returns the key of the one object that contains it."""
-    services.finalizer.settle(run, Deadline(services.clock))
-    state = services.compactor.look(run)
+    services.finalizer.compact_and_finalize(run, Deadline(services.clock))
+    state = services.compactor.read_state(run)
     if state.base is None or state.pending:
         raise StoreUnavailableError(f"appends outpace compaction run={run.fqn}/{run.run_id}")
     return state.base.key

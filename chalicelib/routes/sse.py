@@ -12,7 +12,7 @@ from typing import Any
 from chalice.app import Response
 
 from chalicelib.ports import Run
-from chalicelib.runlog.following import News
+from chalicelib.runlog.following import FollowUpdate
 
 RETRY_MS = 250
 RETRY_LATER_MS = 1000
@@ -27,7 +27,7 @@ _SEPARATORS = {ord(letter): f"\\u{ord(letter):04x}" for letter in "\x85\u2028\u2
 """Characters that some clients treat as line ends and JSON does not escape."""
 
 
-def update_response(run: Run, news: News) -> Response:
+def update_response(run: Run, news: FollowUpdate) -> Response:
     """A response with new lines, the end of the stream, both, or a heartbeat comment."""
     events = []
     if news.logs:

@@ -94,7 +94,7 @@ def find_artifact(store: ObjectStore, key: str) -> Artifact | None:
         return None
 
 
-def final(logs: Artifact) -> Artifact:
+def closed_if_legacy(logs: Artifact) -> Artifact:
     """``logs.txt`` as the end of its log: one of OpenMetadata's does not say so itself, and is a closed run."""
     return replace(logs, reason=CLOSED) if logs.is_legacy else logs
 

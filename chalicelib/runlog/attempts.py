@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib.errors import AttemptTakenError, DamagedLogError, ObjectNotFoundError, PreconditionFailedError
 from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions, Run, RunStart
-from chalicelib.runlog.conflicts import put_settled
+from chalicelib.runlog.conflicts import put_retrying_conflicts
 from chalicelib.runlog.layout import ATTEMPT_MARK, Layout, checked_run
-from chalicelib.runlog.tail import Tail
+from chalicelib.runlog.log_end import LogEnd
 
 if TYPE_CHECKING:
     from chalicelib.runlog.writer import Writer
@@ -109,7 +109,7 @@ class Attempts:
                 continue
             attempt_run = _attempt_run(first, number)
             self._layout.check_new(attempt_run)
-            tail = Tail() if named.are_all else self._writer.tails.find(attempt_run)
+            tail = LogEnd() if named.are_all else self._writer.tails.find(attempt_run)
             attempt = self._take(attempt_run, self._start_of(first, request, number), tail)
             if attempt is None and request.is_joining:
                 attempt = self._join(first, number, request)
@@ -125,12 +125,12 @@ class Attempts:
             raise AttemptTakenError(f"the attempt is taken: leave the number out for the next free one attempt={number}")
         return attempt
 
-    def _take(self, run: Run, start: RunStart, tail: Tail) -> Attempt | None:
+    def _take(self, run: Run, start: RunStart, tail: LogEnd) -> Attempt | None:
         """The attempt, if no other process started it and its log is open; that of a later attempt has to be empty, else it is another run's."""
         if not tail.seal and (start.attempt == 1 or not tail.exists):
             try:
                 key = self._layout.start(run)
-                put_settled(self._store, key, json.dumps(_document(start)).encode(), _JSON, ABSENT)
+                put_retrying_conflicts(self._store, key, json.dumps(_document(start)).encode(), _JSON, ABSENT)
                 return Attempt(run, start, self._writer.position_at(run, tail))
             except PreconditionFailedError:
                 pass
@@ -145,11 +145,11 @@ class Attempts:
         tail = self._writer.tails.find(run)
         return None if tail.seal else self._joined(run, stored, request, tail)
 
-    def _joined(self, run: Run, stored: RunStart | None, request: StartRequest, tail: Tail) -> Attempt:
+    def _joined(self, run: Run, stored: RunStart | None, request: StartRequest, tail: LogEnd) -> Attempt:
         is_joined = stored is None or stored.start_id != request.start_id
         return Attempt(run, stored or self._start_of(run, request, 1), self._writer.position_at(run, tail), is_joined)
 
-    def _own(self, run: Run, start: RunStart, tail: Tail) -> Attempt | None:
+    def _own(self, run: Run, start: RunStart, tail: LogEnd) -> Attempt | None:
         """The attempt, if this start has it."""
         stored = read_start(self._store, self._layout, run)
         if stored is None or (stored.start_id, stored.first_run_id) != (start.start_id, start.first_run_id):

@@ -15,20 +15,20 @@ from chalicelib.ports import ListedObject, ObjectStore, Run, RunStart, SegmentEn
 from chalicelib.runlog.artifact import Artifact, artifact_of, read_chunks
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.layout import Layout, ParsedKey
-from chalicelib.runlog.retirement import read_kept
+from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.segment import SEAL, entry_of, landmarks_of
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.segment_gc import read_retired_entries
 
 THREADS = 16
 _MAX_LANDMARKS = 96
 _LOOKS = 3
 
-Asked = TypeVar("Asked")
-Read = TypeVar("Read")
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredArtifact:
     """An artifact, and when S3 took it."""
 
     artifact: Artifact
@@ -36,14 +36,14 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Census:
+class RunInspection:
     """``entries`` by number; ``live``: numbers whose segments are there; ``unknown``: numbers that an artifact holds, and of which nothing
     is left but that. ``problems`` in words."""
 
     entries: Mapping[int, SegmentEntry] = field(default_factory=dict)
     live: Sequence[int] = ()
-    partial: Held | None = None
-    logs: Held | None = None
+    partial: StoredArtifact | None = None
+    logs: StoredArtifact | None = None
     unknown: Sequence[range] = ()
     problems: Sequence[str] = ()
     start: RunStart | None = None
@@ -55,10 +55,10 @@ class Census:
         return not is_deleted and bool(self.entries or self.live or self.partial or self.logs or self.start)
 
     @property
-    def base(self) -> Held | None:
+    def base(self) -> StoredArtifact | None:
         """The artifact that reaches furthest."""
-        found = [held for held in (self.logs, self.partial) if held]
-        return max(found, key=lambda held: held.artifact.next_segment, default=None)
+        found = [stored for stored in (self.logs, self.partial) if stored]
+        return max(found, key=lambda stored: stored.artifact.next_segment, default=None)
 
     @property
     def tail(self) -> SegmentEntry | None:
@@ -92,15 +92,15 @@ class Census:
         )
 
 
-class Examiner:
+class RunInspector:
     """Looks at one run, once or more: what never changes is read once. ``threads`` requests at a time."""
 
     def __init__(self, store: ObjectStore, layout: Layout, run: Run, threads: int = THREADS) -> None:
         self._store, self._layout, self._run, self._threads = store, layout, run, threads
         self._live: dict[int, SegmentEntry | str] = {}
-        self._kept: dict[str, list[SegmentEntry] | str] = {}
+        self._retired: dict[str, list[SegmentEntry] | str] = {}
 
-    def examine(self) -> Census:
+    def inspect(self) -> RunInspection:
         """A LIST for each 1,000 objects, a HEAD for each segment and artifact, a GET for each object of entries and the start; a LIST more where
         numbers are missing. Raises UnavailableError."""
         for _ in range(_LOOKS):
@@ -113,13 +113,13 @@ class Examiner:
             raise StoreUnavailableError(f"others keep deleting segments run={self._run.fqn}/{self._run.run_id} looks={_LOOKS}")
         # Entries are listed before segments: what was deleted in between is in one of them by now.
         if self._missing(ours):
-            self._read_kept(found.key for found in list_all(self._store, self._layout.all_retired(self._run)))
-        return self._census(ours, foreign=len(listed) - len(ours))
+            self._read_retired(found.key for found in list_all(self._store, self._layout.all_retired(self._run)))
+        return self._inspection(ours, foreign=len(listed) - len(ours))
 
-    def landmark(self, census: Census, numbers: range) -> SegmentEntry | None:
+    def placeholder_entry(self, inspection: RunInspection, numbers: range) -> SegmentEntry | None:
         """One entry that stands for segments of which only their bytes are known, with landmarks, so that a page in them reads little. A GET
         for each 5 MiB. None: the artifact doesn't have them, or not whole."""
-        base, before, after = census.base, census.entries.get(numbers.start - 1), census.entries.get(numbers.stop)
+        base, before, after = inspection.base, inspection.entries.get(numbers.start - 1), inspection.entries.get(numbers.stop)
         if base is None or base.artifact.lines is None or (before is None and numbers.start):
             return None
         line, byte = (before.end_line, before.end_byte) if before else (0, 0)
@@ -143,21 +143,21 @@ class Examiner:
 
     def _read(self, ours: Sequence[tuple[ParsedKey, ListedObject]]) -> bool:
         """Read what was listed; False when some of it is gone by now: look again."""
-        self._read_kept(found.key for what, found in ours if what.kind == "retired")
-        wanted = [what.sequence for what, _ in ours if what.sequence is not None and what.sequence not in self._live]
-        read = zip(wanted, self._each(self._segment, wanted), strict=True)
+        self._read_retired(found.key for what, found in ours if what.kind == "retired")
+        unread = [what.sequence for what, _ in ours if what.sequence is not None and what.sequence not in self._live]
+        read = zip(unread, self._each(self._segment, unread), strict=True)
         self._live |= {number: found for number, found in read if found is not None}
-        return all(number in self._live for number in wanted)
+        return all(number in self._live for number in unread)
 
-    def _read_kept(self, keys: Iterable[str]) -> None:
-        wanted = [key for key in keys if key not in self._kept]
-        self._kept |= dict(zip(wanted, self._each(self._entries, wanted), strict=True))
+    def _read_retired(self, keys: Iterable[str]) -> None:
+        unread = [key for key in keys if key not in self._retired]
+        self._retired |= dict(zip(unread, self._each(self._entries, unread), strict=True))
 
-    def _each(self, read: Callable[[Asked], Read], wanted: Sequence[Asked]) -> list[Read]:
-        if len(wanted) < 2:
-            return [read(each) for each in wanted]
+    def _each(self, read: Callable[[Argument], Result], arguments: Sequence[Argument]) -> list[Result]:
+        if len(arguments) < 2:
+            return [read(each) for each in arguments]
         with ThreadPoolExecutor(self._threads) as threads:
-            return list(threads.map(read, wanted))
+            return list(threads.map(read, arguments))
 
     def _segment(self, sequence: int) -> SegmentEntry | str | None:
         try:
@@ -170,16 +170,16 @@ class Examiner:
 
     def _entries(self, key: str) -> list[SegmentEntry] | str:
         try:
-            return read_kept(self._store.get(key).body)
+            return read_retired_entries(self._store.get(key).body)
         except DamagedLogError as error:
             return f"{error} key={key}"
         except ObjectNotFoundError:
             return []  # it has expired
 
-    def _artifact(self, key: str, problems: list[str]) -> Held | None:
+    def _artifact(self, key: str, problems: list[str]) -> StoredArtifact | None:
         try:
             info = self._store.head(key)
-            return Held(artifact_of(info), info.last_modified_ms)
+            return StoredArtifact(artifact_of(info), info.last_modified_ms)
         except ObjectNotFoundError:
             return None
         except DamagedLogError as error:
@@ -195,36 +195,40 @@ class Examiner:
 
     def _missing(self, ours: Sequence[tuple[ParsedKey, ListedObject]]) -> bool:
         numbers = {what.sequence for what, _ in ours if what.sequence is not None} | {
-            entry.sequence for entry in self._known_kept()
+            entry.sequence for entry in self._retired_entries()
         }
         return bool(numbers) and len(numbers) < max(numbers) + 1
 
-    def _known_kept(self) -> list[SegmentEntry]:
-        return [entry for entries in self._kept.values() if isinstance(entries, list) for entry in entries]
+    def _retired_entries(self) -> list[SegmentEntry]:
+        return [entry for entries in self._retired.values() if isinstance(entries, list) for entry in entries]
 
-    def _census(self, ours: Sequence[tuple[ParsedKey, ListedObject]], foreign: int) -> Census:
+    def _inspection(self, ours: Sequence[tuple[ParsedKey, ListedObject]], foreign: int) -> RunInspection:
         live = [what.sequence for what, _ in ours if what.sequence is not None]
-        problems = [told for told in [self._live[number] for number in live] + list(self._kept.values()) if isinstance(told, str)]
-        entries = {entry.sequence: entry for entry in sorted(self._known_kept(), key=lambda entry: entry.appended_ms)}
+        problems = [
+            problem
+            for problem in [self._live[number] for number in live] + list(self._retired.values())
+            if isinstance(problem, str)
+        ]
+        entries = {entry.sequence: entry for entry in sorted(self._retired_entries(), key=lambda entry: entry.appended_ms)}
         entries |= {number: entry for number in live if isinstance(entry := self._live[number], SegmentEntry)}
         keys = {what.kind: found.key for what, found in ours}
         partial_, logs = (self._artifact(keys[kind], problems) if kind in keys else None for kind in ("partial", "logs"))
         start = self._start(problems) if "start" in keys else None
         if foreign:
             problems.append(f"objects that are not the run's count={foreign}")
-        census = Census(entries, live, partial_, logs, (), problems, start)
-        return _with_gaps(census, live)
+        inspection = RunInspection(entries, live, partial_, logs, (), problems, start)
+        return _with_gaps(inspection, live)
 
 
-def _with_gaps(census: Census, live: Sequence[int]) -> Census:
+def _with_gaps(inspection: RunInspection, live: Sequence[int]) -> RunInspection:
     """What is missing: known to be in an artifact, or lost."""
-    base = census.base
-    held = base.artifact.next_segment if base else 0
-    end = max([held, *(number + 1 for number in census.entries), *(number + 1 for number in live)])
-    missing = _stretches([number for number in range(end) if number not in census.entries])
-    unknown = [each for each in missing if each.stop <= held]
-    lost = [f"segments are missing first={each.start} last={each.stop - 1}" for each in missing if each.stop > held]
-    return replace(census, unknown=unknown, problems=[*census.problems, *lost])
+    base = inspection.base
+    covered = base.artifact.next_segment if base else 0
+    end = max([covered, *(number + 1 for number in inspection.entries), *(number + 1 for number in live)])
+    missing = _stretches([number for number in range(end) if number not in inspection.entries])
+    unknown = [each for each in missing if each.stop <= covered]
+    lost = [f"segments are missing first={each.start} last={each.stop - 1}" for each in missing if each.stop > covered]
+    return replace(inspection, unknown=unknown, problems=[*inspection.problems, *lost])
 
 
 def _stretches(numbers: Sequence[int]) -> list[range]:

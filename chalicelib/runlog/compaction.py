@@ -16,15 +16,15 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, MissingSegmentError, StoreConditionError, StoreUnavailableError
 from chalicelib.ports import ABSENT, Clock, Condition, ListedObject, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import Artifact, Extent, artifact_metadata, extent_of, find_artifact, furthest
-from chalicelib.runlog.assembly import READERS, Assembled, Assembler, plan
+from chalicelib.runlog.concatenation import READERS, ConcatenationResult, Concatenator, parts_of
 from chalicelib.runlog.conflicts import Outcome, retry_on_change
 from chalicelib.runlog.layout import SEQUENCE_DIGITS, Layout
 from chalicelib.runlog.legacy import find_legacy, find_shared
-from chalicelib.runlog.plan import Part, Span
-from chalicelib.runlog.retirement import Retirement
+from chalicelib.runlog.log_end import LogEndFinder, list_log
+from chalicelib.runlog.multipart_plan import SourceRange, UploadPart
 from chalicelib.runlog.segment import SEAL
-from chalicelib.runlog.tail import TailFinder, list_log
-from chalicelib.runlog.unfinished import Unfinished, UnfinishedUploads, plan_id
+from chalicelib.runlog.segment_gc import SegmentGc
+from chalicelib.runlog.unfinished_uploads import UnfinishedUpload, UnfinishedUploadStore, plan_id
 
 RETIRE_AFTER_MS = 20 * 60_000
 """A compacted segment is deleted no sooner than this after it was written (decision 0001: 60 s + 30 s + 15 min are less)."""
@@ -58,7 +58,7 @@ class RunState:
     last: SegmentEntry | None
     has_events: bool = False
     oldest: ListedObject | None = None
-    unfinished: Unfinished | None = None
+    unfinished: UnfinishedUpload | None = None
 
     @property
     def pending_bytes(self) -> int:
@@ -83,7 +83,7 @@ class Compaction:
 
 class Compactor:
     """Compacts runs. ``now`` for retirement is the injected clock's; everything else is decided by what the store holds. ``readers``: see
-    ``Assembler``. ``index_events`` is asked for runs that have any."""
+    ``Concatenator``. ``index_events`` is asked for runs that have any."""
 
     def __init__(
         self,
@@ -97,18 +97,18 @@ class Compactor:
         self.layout = layout
         self._index_events = index_events
         self._store, self._index, self._clock = store, index, clock
-        self._tails = TailFinder(store, index, layout)
-        self._retirement = Retirement(store, index, layout, self._tails)
-        self._assembler = Assembler(store, readers)
-        self._unfinished = UnfinishedUploads(store, layout)
+        self._tails = LogEndFinder(store, index, layout)
+        self._gc = SegmentGc(store, index, layout, self._tails)
+        self._concatenator = Concatenator(store, readers)
+        self._unfinished = UnfinishedUploadStore(store, layout)
 
-    def look(self, run: Run) -> RunState:
+    def read_state(self, run: Run) -> RunState:
         """A run's objects. A LIST (per 1,000), a HEAD for each artifact and for the last segment behind them; a LIST and a HEAD more where
         OpenMetadata's objects may be meant. All of them again when a concurrent compaction retires that segment meanwhile. Raises
         UnavailableError, DamagedLogError."""
-        return retry_on_change(lambda: self._look(run))
+        return retry_on_change(lambda: self._read_state(run))
 
-    def _look(self, run: Run) -> RunState:
+    def _read_state(self, run: Run) -> RunState:
         listed = list(list_log(self._store, self.layout, run))
         keys = {found.key for found in listed}
         artifacts = (key if key in keys else None for key in (self.layout.partial(run), self.layout.logs(run)))
@@ -134,9 +134,11 @@ class Compactor:
 
         Idempotent. Raises UnavailableError (nothing lost, repeat it), DeadlineExceededError, DamagedLogError.
         """
-        return retrying(lambda: self.compact_seen(run, self.look(run), deadline))
+        return retry_on_condition(lambda: self.compact_state(run, self.read_state(run), deadline))
 
-    def write(self, run: Run, state: RunState, last: SegmentEntry | None, options: PutOptions, deadline: Deadline) -> Assembled:
+    def write(
+        self, run: Run, state: RunState, last: SegmentEntry | None, options: PutOptions, deadline: Deadline
+    ) -> ConcatenationResult:
         """Write the log up to ``last`` into logs.txt (when its options say how it ends) or partial.txt, conditional on what was seen."""
         final = "reason" in options.metadata
         key, seen = (self.layout.logs(run), state.logs) if final else (self.layout.partial(run), state.partial)
@@ -144,27 +146,27 @@ class Compactor:
         parts = self.parts(state)
         plan, begun = plan_id(key, parts), state.unfinished
         if begun and begun.plan != plan:
-            self._unfinished.drop(run, begun)
+            self._unfinished.abort(run, begun)
             begun = None
 
-        def keep(upload_id: str, done: Sequence[tuple[int, str]]) -> None:
+        def save_upload(upload_id: str, done: Sequence[tuple[int, str]]) -> None:
             through = self.layout.sequence_of(run, state.pending[-1].key)
-            self._unfinished.keep(run, Unfinished(upload_id, key, plan, through, tuple(done)))
+            self._unfinished.save(run, UnfinishedUpload(upload_id, key, plan, through, tuple(done)))
 
         try:
-            written = self._assembler.assemble(key, parts, options, condition, deadline, begun, keep)
+            written = self._concatenator.concatenate(key, parts, options, condition, deadline, begun, save_upload)
         except StoreConditionError as error:
             if begun is None:
                 raise
-            self._unfinished.drop(run, begun)
+            self._unfinished.abort(run, begun)
             raise StoreUnavailableError(f"an unfinished upload cannot go on, it begins anew key={key} reason={error}") from error
         if begun:
             self._unfinished.forget(run)
         return written
 
-    def parts(self, state: RunState) -> list[Part]:
+    def parts(self, state: RunState) -> list[UploadPart]:
         """The plan for writing all of a log that was looked at."""
-        return plan(list(_spans(state)))
+        return parts_of(list(_sources(state)))
 
     def last_pending(self, run: Run, state: RunState) -> SegmentEntry | None:
         """The log's last segment, checked against everything before it: numbers without a gap, and bytes that add up."""
@@ -197,14 +199,14 @@ class Compactor:
         one, and none before an earlier one. While younger ones remain it waits for ``RETIRE_TOGETHER`` of them."""
         before_ms = self._clock.now_ms() - RETIRE_AFTER_MS
 
-        def is_over(found: ListedObject) -> bool:
-            return self.layout.sequence_of(run, found.key) < below and found.last_modified_ms <= before_ms
+        def is_due(segment: ListedObject) -> bool:
+            return self.layout.sequence_of(run, segment.key) < below and segment.last_modified_ms <= before_ms
 
-        over = list(takewhile(is_over, segments[:-1]))
+        over = list(takewhile(is_due, segments[:-1]))
         is_worth_it = len(over) >= RETIRE_TOGETHER or len(over) == len(segments) - 1
-        return self._retirement.retire(run, over) if is_worth_it else 0
+        return self._gc.retire(run, over) if is_worth_it else 0
 
-    def compact_seen(self, run: Run, state: RunState, deadline: Deadline) -> Compaction:
+    def compact_state(self, run: Run, state: RunState, deadline: Deadline) -> Compaction:
         """``compact`` with a look that was taken. Raises StoreConditionError when things have changed since: look again."""
         last = self.last_pending(run, state)
         if last is None or last.kind == SEAL:
@@ -227,7 +229,7 @@ class Compactor:
             retired_segments=self.retire(run, state.segments, below=last.sequence + 1),
         )
 
-    def _as_begun(self, run: Run, state: RunState, begun: Unfinished, last: SegmentEntry) -> tuple[RunState, SegmentEntry]:
+    def _as_begun(self, run: Run, state: RunState, begun: UnfinishedUpload, last: SegmentEntry) -> tuple[RunState, SegmentEntry]:
         """The state that an unfinished upload of partial.txt was planned for, and its last segment: what came since is left to the next
         pass. The state as it is when that upload was for another."""
         pending = [found for found in state.pending if self.layout.sequence_of(run, found.key) <= begun.through]
@@ -271,19 +273,19 @@ class Compactor:
         return found
 
 
-def retrying(attempt: Callable[[], Outcome]) -> Outcome:
+def retry_on_condition(attempt: Callable[[], Outcome]) -> Outcome:
     """Repeat an attempt that looks anew each time while others change what it saw. Raises StoreUnavailableError, DamagedLogError."""
     return retry_on_change(attempt, changes=StoreConditionError, attempts=_ATTEMPTS)
 
 
-def _written_ms(found: ListedObject) -> int:
-    return found.last_modified_ms
+def _written_ms(listed: ListedObject) -> int:
+    return listed.last_modified_ms
 
 
-def _spans(state: RunState) -> Iterator[Span]:
+def _sources(state: RunState) -> Iterator[SourceRange]:
     if state.base:
-        yield Span(state.base.key, 0, state.base.bytes, state.base.bytes, state.base.etag)
+        yield SourceRange(state.base.key, 0, state.base.bytes, state.base.bytes, state.base.etag)
         if state.extent.lacks_newline:
-            yield Span("", 0, 1, 1, literal=b"\n")
+            yield SourceRange("", 0, 1, 1, literal=b"\n")
     for found in state.pending:
-        yield Span(found.key, 0, found.size, found.size, found.etag)
+        yield SourceRange(found.key, 0, found.size, found.size, found.etag)

@@ -21,7 +21,7 @@ ATTEMPTS = 5
 Outcome = TypeVar("Outcome")
 
 
-def put_settled(store: ObjectStore, key: str, body: bytes, options: PutOptions, condition: Condition) -> str:
+def put_retrying_conflicts(store: ObjectStore, key: str, body: bytes, options: PutOptions, condition: Condition) -> str:
     """A conditional PUT, repeated while S3 answers 409; the ETag. Raises what ``put`` raises, and StoreUnavailableError when the conflict does
     not end within ``ATTEMPTS``."""
     for _ in range(ATTEMPTS):

@@ -20,14 +20,14 @@ _SAMPLES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Delays:
+class ArrivalDelays:
     """Least and most time from a line to its arrival, in ms; less than 0 where clocks are ahead, or are of a zone that the lines do not name."""
 
     least_ms: int
     most_ms: int
 
     @classmethod
-    def of(cls, rows: Iterable[SegmentEntry]) -> Delays:
+    def of(cls, rows: Iterable[SegmentEntry]) -> ArrivalDelays:
         """By some rows of a run, of which most are to be believed; of one row, or two, by the one that arrived nearer to its time."""
         known = [_of(row) for row in rows if row.clock == LINES]
         if not known:
@@ -36,26 +36,26 @@ class Delays:
         middle = len(known) // 2
         return cls(min(0, least[middle]) - MAX_AHEAD_MS, 2 * max(0, most[(len(known) - 1) // 2]) + MAX_LATER_MS)
 
-    def has(self, row: SegmentEntry) -> bool:
+    def trusts(self, row: SegmentEntry) -> bool:
         """Whether a segment knows its times, and they are believed."""
         if row.clock != LINES:
             return False
         least_ms, most_ms = _of(row)
         return self.least_ms <= least_ms and most_ms <= self.most_ms
 
-    def believes(self, time_ms: int, appended_ms: int) -> bool:
+    def allows(self, time_ms: int, appended_ms: int) -> bool:
         """Whether a line that arrived then may be of this time."""
         return self.least_ms <= appended_ms - time_ms <= self.most_ms
 
 
-USUAL = Delays(-MAX_AHEAD_MS, MAX_LATER_MS)
+DEFAULT_DELAYS = ArrivalDelays(-MAX_AHEAD_MS, MAX_LATER_MS)
 """Delays that are believed in every run."""
 
 
-def sampled_delays(index: SegmentIndex, run: Run, last: SegmentEntry) -> Delays:
+def sampled_delays(index: SegmentIndex, run: Run, last: SegmentEntry) -> ArrivalDelays:
     """Of a run by its last row and four others, a query for each of those. Raises UnavailableError."""
     lines = sorted({last.end_line * sample // _SAMPLES for sample in range(_SAMPLES)})
-    return Delays.of([*(row for line in lines if (row := index.at_line(run, line)) and row.sequence != last.sequence), last])
+    return ArrivalDelays.of([*(row for line in lines if (row := index.at_line(run, line)) and row.sequence != last.sequence), last])
 
 
 def _of(row: SegmentEntry) -> tuple[int, int]:

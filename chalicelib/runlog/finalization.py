@@ -16,10 +16,10 @@ from chalicelib.errors import ObjectNotFoundError, RunlakeError, UnavailableErro
 from chalicelib.ports import LOST, Clock, ObjectStore, PutOptions, Run, RunEnd, SegmentEntry
 from chalicelib.runlog.artifact import Artifact, artifact_metadata
 from chalicelib.runlog.attempts import read_start
-from chalicelib.runlog.compaction import Compaction, Compactor, RunState, retrying
+from chalicelib.runlog.compaction import Compaction, Compactor, RunState, retry_on_condition
+from chalicelib.runlog.log_end import LogEnd
 from chalicelib.runlog.renewal import Renewal
 from chalicelib.runlog.segment import ABANDONED, CLOSED, SEAL
-from chalicelib.runlog.tail import Tail
 from chalicelib.runlog.writer import Writer
 
 INLINE_UPLOADED_BYTES = 16 * 1024 * 1024
@@ -30,7 +30,7 @@ INLINE_SEGMENTS = 1000
 """How many segments a close reads itself."""
 
 
-FindEnd = Callable[[Run, Tail], RunEnd | None]
+FindEnd = Callable[[Run, LogEnd], RunEnd | None]
 """The end of the log whose next segment goes to a tail."""
 
 
@@ -50,7 +50,7 @@ class Finalization:
 
 class Finalizer:
     """Ends logs: on request (close), for runs that nobody ends (abandon), and what either of them left half done (settle).
-    ``looks_for_markers``: a LIST for each run that it finalizes; who knows of all markers already can do without. ``expiration_ms``:
+    ``removes_markers``: a LIST for each run that it finalizes; who knows of all markers already can do without. ``expiration_ms``:
     see ``Renewal``."""
 
     def __init__(
@@ -61,13 +61,13 @@ class Finalizer:
         clock: Clock,
         storage_class: str | None = None,
         *,
-        looks_for_markers: bool = True,
+        removes_markers: bool = True,
         expiration_ms: int = 0,
     ) -> None:
         self._store, self._compactor, self._writer, self._clock = store, compactor, writer, clock
         self._layout = compactor.layout
         self._storage_class = storage_class
-        self._looks_for_markers = looks_for_markers
+        self._looks_for_markers = removes_markers
         self._renewal = Renewal(store, self._layout, clock, expiration_ms)
 
     def close(
@@ -101,25 +101,25 @@ class Finalizer:
                 return Finalization("", finalized=False)
         return self.finalize(run, deadline)
 
-    def settle(self, run: Run, deadline: Deadline, seen: RunState | None = None) -> tuple[Compaction, Finalization]:
+    def compact_and_finalize(self, run: Run, deadline: Deadline, seen: RunState | None = None) -> tuple[Compaction, Finalization]:
         """What the schedule does with a run: compact it, and finalize it when it has a seal. ``seen``: a look that was taken just now."""
         looks = iter([seen] if seen else [])
 
         def once() -> tuple[Compaction, Finalization]:
-            state = next(looks, None) or self._compactor.look(run)
-            compaction = self._compactor.compact_seen(run, state, deadline)
+            state = next(looks, None) or self._compactor.read_state(run)
+            compaction = self._compactor.compact_state(run, state, deadline)
             if compaction.seal:
                 return compaction, self._finalize_seen(run, state, deadline)
             if state.oldest and self._renewal.is_due(state.oldest):
                 self._renewal.renew(run, state.oldest, deadline)
             return compaction, Finalization("", finalized=False)
 
-        return retrying(once)
+        return retry_on_condition(once)
 
     def finalize(self, run: Run, deadline: Deadline, *, inline: bool = False) -> Finalization:
         """Write ``logs.txt`` of a sealed log and remove ``partial.txt`` and the markers. Idempotent. ``inline``: only if it is little
         work. Raises UnavailableError, DeadlineExceededError, DamagedLogError; nothing is lost by any of them."""
-        return retrying(lambda: self._finalize_seen(run, self._compactor.look(run), deadline, inline=inline))
+        return retry_on_condition(lambda: self._finalize_seen(run, self._compactor.read_state(run), deadline, inline=inline))
 
     def _finalize_seen(self, run: Run, state: RunState, deadline: Deadline, *, inline: bool = False) -> Finalization:
         seal = self._compactor.last_pending(run, state)
@@ -151,10 +151,10 @@ class Finalizer:
         start = read_start(self._store, self._layout, run)
         return start.registered_ms if start else 0
 
-    def _behind(self, run: Run, tail: Tail) -> Tail:
+    def _behind(self, run: Run, tail: LogEnd) -> LogEnd:
         """Another write took the number: the tail behind it."""
         try:
-            return Tail.after(self._writer.tails.segment(run, tail.sequence))
+            return LogEnd.after(self._writer.tails.segment(run, tail.sequence))
         except ObjectNotFoundError:
             return self._writer.tails.find(run)
 

@@ -17,11 +17,11 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, UnavailableError
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.log_end import LogEnd, LogEndFinder
 from chalicelib.runlog.page import RAW_BYTES, fit
 from chalicelib.runlog.position import YOUNG_MS
-from chalicelib.runlog.reader import Look, PageRequest, Reader
+from chalicelib.runlog.reader import PageRequest, PageSnapshot, Reader
 from chalicelib.runlog.segment import ABANDONED, SEAL
-from chalicelib.runlog.tail import Tail, TailFinder
 
 HOLD_S = 25.0
 """How long a viewer is held at most: the gateway gives up after 29 s."""
@@ -36,7 +36,7 @@ _MOST_SEGMENTS = 32
 MAX_REMEMBERED = 4096
 
 
-class End(StrEnum):
+class FollowEnd(StrEnum):
     """Why nothing more is to be expected."""
 
     RUN_FINISHED = "runFinished"
@@ -54,7 +54,7 @@ class FollowRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class FollowUpdate:
     """What a viewer is told. ``logs``: whole lines, each with its newline; ``after``: the next line to ask for. ``replay``: the lines
     were there when it asked; ``truncated``: the only one was cut, for it is longer than an answer; ``more``: others are there already."""
 
@@ -63,18 +63,18 @@ class News:
     replay: bool = False
     truncated: bool = False
     more: bool = False
-    end: End | None = None
+    end: FollowEnd | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ReadSegment:
     """A segment that was read; ``body`` is its beginning where it is large."""
 
     entry: SegmentEntry
     body: bytes
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return len(self.body) == self.entry.bytes
 
 
@@ -84,10 +84,10 @@ class Follower:
     def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock, reader: Reader, idle_ms: int) -> None:
         self._store, self._index, self._layout, self._clock = store, index, layout, clock
         self._reader, self._idle_ms = reader, idle_ms
-        self._tails = TailFinder(store, index, layout)
-        self._ends = _Ends(clock)
+        self._tails = LogEndFinder(store, index, layout)
+        self._ends = _LogEndCache(clock)
 
-    def follow(self, run: Run, request: FollowRequest, hold_s: float = HOLD_S) -> News:
+    def follow(self, run: Run, request: FollowRequest, hold_s: float = HOLD_S) -> FollowUpdate:
         """What is there from a line on; else what comes within ``hold_s``; else nothing, and why if nothing will. A run that does not
         exist is waited for.
 
@@ -98,49 +98,49 @@ class Follower:
         remembered = self._ends.recall(run, request.after) if request.tail is None else None
         last = None if remembered else self._last_row(run)
         if tail := remembered or _end_at(last, request):
-            return self._held(run, request, deadline, request.after, tail)
-        look = self._reader.look(run, _page_of(request))
-        if look.count:
-            return self._replayed(run, look)
-        return self._held(run, request, deadline, look.line, _with_time(look.end, last))
+            return self._poll(run, request, deadline, request.after, tail)
+        snapshot = self._reader.page_snapshot(run, _page_of(request))
+        if snapshot.count:
+            return self._replayed(run, snapshot)
+        return self._poll(run, request, deadline, snapshot.line, _with_time(snapshot.end, last))
 
-    def _replayed(self, run: Run, look: Look) -> News:
-        page, after = look.page, look.line + look.count
+    def _replayed(self, run: Run, snapshot: PageSnapshot) -> FollowUpdate:
+        page, after = snapshot.page, snapshot.line + snapshot.count
         if page.after is not None:
-            return News(after, f"{page.logs}\n", True, page.truncated, more=True)
-        self._ends.remember(run, look.end)
-        return News(after, f"{page.logs}\n", True, page.truncated, end=_reason(look.end))
+            return FollowUpdate(after, f"{page.logs}\n", True, page.truncated, more=True)
+        self._ends.remember(run, snapshot.end)
+        return FollowUpdate(after, f"{page.logs}\n", True, page.truncated, end=_reason(snapshot.end))
 
-    def _held(self, run: Run, request: FollowRequest, deadline: Deadline, line: int, tail: Tail) -> News:
+    def _poll(self, run: Run, request: FollowRequest, deadline: Deadline, line: int, tail: LogEnd) -> FollowUpdate:
         has_waited = False
         while True:
             if end := _reason(tail):
-                return News(line, end=end)
-            if found := self._segments_from(run, tail.sequence):
-                return self._told(run, line, found, replay=not has_waited)
-            if end := self._given_up(request, tail):
-                return News(line, end=end)
+                return FollowUpdate(line, end=end)
+            if segments := self._segments_from(run, tail.sequence):
+                return self._update_from(run, line, segments, replay=not has_waited)
+            if end := self._timeout_reason(request, tail):
+                return FollowUpdate(line, end=end)
             pause_s = min(self._pause_s(tail), deadline.remaining_s())
             if pause_s <= 0:
                 self._ends.remember(run, tail)
-                return News(line)
+                return FollowUpdate(line)
             self._clock.sleep(pause_s)
             has_waited = True
 
-    def _told(self, run: Run, line: int, found: Sequence[_Found], *, replay: bool) -> News:
+    def _update_from(self, run: Run, line: int, segments: Sequence[_ReadSegment], *, replay: bool) -> FollowUpdate:
         """What segments behind the known end bring to a viewer at a line, which may lie behind them too."""
-        if found[0].entry.line > line or not all(each.is_whole for each in found):
-            look = self._reader.look(run, PageRequest(after=line, limit=REPLAY_LINES))
-            logs = f"{look.page.logs}\n" if look.count else ""
-            return News(line + look.count, logs, replay, look.page.truncated, look.page.after is not None)
-        lines = b"".join(each.body for each in found).split(b"\n")[:-1][line - found[0].entry.line :]
+        if segments[0].entry.line > line or not all(each.is_complete for each in segments):
+            snapshot = self._reader.page_snapshot(run, PageRequest(after=line, limit=REPLAY_LINES))
+            logs = f"{snapshot.page.logs}\n" if snapshot.count else ""
+            return FollowUpdate(line + snapshot.count, logs, replay, snapshot.page.truncated, snapshot.page.after is not None)
+        lines = b"".join(each.body for each in segments).split(b"\n")[:-1][line - segments[0].entry.line :]
         logs, count, truncated = fit(lines)
         if count < len(lines):
-            return News(line + count, f"{logs}\n", replay, truncated, more=True)
-        tail = Tail.after(found[-1].entry)
+            return FollowUpdate(line + count, f"{logs}\n", replay, truncated, more=True)
+        tail = LogEnd.after(segments[-1].entry)
         self._ends.remember(run, tail)
-        more = len(found) == _MOST_SEGMENTS
-        return News(line + count, f"{logs}\n" if count else "", replay, truncated, more, _reason(tail))
+        more = len(segments) == _MOST_SEGMENTS
+        return FollowUpdate(line + count, f"{logs}\n" if count else "", replay, truncated, more, _reason(tail))
 
     def _last_row(self, run: Run) -> SegmentEntry | None:
         try:
@@ -148,60 +148,60 @@ class Follower:
         except UnavailableError:
             return None
 
-    def _segments_from(self, run: Run, sequence: int) -> list[_Found]:
+    def _segments_from(self, run: Run, sequence: int) -> list[_ReadSegment]:
         """What is there from a number on: some, until they fill an answer or a seal comes. One GET each, and one that finds nothing."""
-        found: list[_Found] = []
+        segments: list[_ReadSegment] = []
         size = 0
-        while size < RAW_BYTES and len(found) < _MOST_SEGMENTS and (each := self._segment(run, sequence + len(found))):
-            found.append(each)
+        while size < RAW_BYTES and len(segments) < _MOST_SEGMENTS and (each := self._segment(run, sequence + len(segments))):
+            segments.append(each)
             size += len(each.body)
             if each.entry.kind == SEAL:
                 break
-        return found
+        return segments
 
-    def _segment(self, run: Run, sequence: int) -> _Found | None:
+    def _segment(self, run: Run, sequence: int) -> _ReadSegment | None:
         try:
-            got = self._store.get(self._layout.segment(run, sequence), 0, RAW_BYTES)
-            return _Found(self._tails.entry(sequence, got.info), got.body)
+            stored = self._store.get(self._layout.segment(run, sequence), 0, RAW_BYTES)
+            return _ReadSegment(self._tails.entry(sequence, stored.info), stored.body)
         except RangeNotSatisfiableError:  # a seal is empty
             return self._seal(run, sequence)
         except ObjectNotFoundError:
             return None
 
-    def _seal(self, run: Run, sequence: int) -> _Found | None:
+    def _seal(self, run: Run, sequence: int) -> _ReadSegment | None:
         try:
-            return _Found(self._tails.segment(run, sequence), b"")
+            return _ReadSegment(self._tails.segment(run, sequence), b"")
         except ObjectNotFoundError:  # retired between the two requests
             return None
 
-    def _given_up(self, request: FollowRequest, tail: Tail) -> End | None:
+    def _timeout_reason(self, request: FollowRequest, tail: LogEnd) -> FollowEnd | None:
         now_ms = self._clock.now_ms()
         if request.until_ms is not None and now_ms >= request.until_ms:
-            return End.MAX_DURATION
-        return End.IDLE_TIMEOUT if tail.appended_ms and now_ms - tail.appended_ms >= self._idle_ms else None
+            return FollowEnd.MAX_DURATION
+        return FollowEnd.IDLE_TIMEOUT if tail.appended_ms and now_ms - tail.appended_ms >= self._idle_ms else None
 
-    def _pause_s(self, tail: Tail) -> float:
+    def _pause_s(self, tail: LogEnd) -> float:
         if not tail.appended_ms:
             return UNKNOWN_PAUSE_S
         quiet_s = (self._clock.now_ms() - tail.appended_ms) / 1000
         return min(max(quiet_s / _PATIENCE, MIN_PAUSE_S), MAX_PAUSE_S)
 
 
-class _Ends:
+class _LogEndCache:
     """Ends of logs that this process saw a moment ago. Older than ``YOUNG_MS`` none counts: the segment of its number may have come, and
     been retired (decision 0001). Threads may share it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._lock = clock, Lock()
-        self._known: OrderedDict[Run, tuple[Tail, int]] = OrderedDict()
+        self._known: OrderedDict[Run, tuple[LogEnd, int]] = OrderedDict()
 
-    def recall(self, run: Run, line: int) -> Tail | None:
+    def recall(self, run: Run, line: int) -> LogEnd | None:
         with self._lock:
             tail, seen_ms = self._known.get(run, (None, 0))
         is_young = 0 <= self._clock.now_ms() - seen_ms < YOUNG_MS
         return tail if tail and tail.line == line and is_young and tail.seal != ABANDONED else None
 
-    def remember(self, run: Run, tail: Tail) -> None:
+    def remember(self, run: Run, tail: LogEnd) -> None:
         with self._lock:
             self._known.pop(run, None)
             self._known[run] = (tail, self._clock.now_ms())
@@ -213,16 +213,16 @@ def _page_of(request: FollowRequest) -> PageRequest:
     return PageRequest(request.after, REPLAY_LINES if request.tail is None else max(request.tail, 1), request.tail)
 
 
-def _end_at(last: SegmentEntry | None, request: FollowRequest) -> Tail | None:
+def _end_at(last: SegmentEntry | None, request: FollowRequest) -> LogEnd | None:
     """The end that the catalog's last row tells, if the viewer stands there. An abandoned run may have been reopened since."""
     is_there = last and request.tail is None and last.end_line == request.after and last.reason != ABANDONED
-    return Tail.after(last) if last and is_there else None
+    return LogEnd.after(last) if last and is_there else None
 
 
-def _with_time(tail: Tail, last: SegmentEntry | None) -> Tail:
+def _with_time(tail: LogEnd, last: SegmentEntry | None) -> LogEnd:
     """The end with the time of the last line, which an artifact does not tell."""
-    return Tail.after(last) if last and last.sequence + 1 == tail.sequence and not tail.appended_ms and not tail.seal else tail
+    return LogEnd.after(last) if last and last.sequence + 1 == tail.sequence and not tail.appended_ms and not tail.seal else tail
 
 
-def _reason(tail: Tail) -> End | None:
-    return End.RUN_FINISHED if tail.seal else None
+def _reason(tail: LogEnd) -> FollowEnd | None:
+    return FollowEnd.RUN_FINISHED if tail.seal else None

@@ -34,7 +34,7 @@ _LONGEST_BYTES = 64 * 1024 * 1024
 class GrepRequest:
     """``wanted``: a text, or where ``is_pattern`` says so a pattern. ``after``: the line to begin with."""
 
-    wanted: str
+    query: str
     is_pattern: bool = False
     ignore_case: bool = False
     after: int = 0
@@ -51,7 +51,7 @@ class Match:
 
 
 @dataclass(slots=True)
-class Found:
+class GrepResult:
     """``line``: the first that was not looked at; it is ``total`` at the log's end."""
 
     line: int
@@ -72,16 +72,16 @@ class Found:
         """Whether no match more fits."""
         return len(self.matches) >= self.limit or self._answer_bytes >= PAGE_BYTES
 
-    def pass_by(self, block: bytes, start: int, end: int) -> None:
+    def advance(self, block: bytes, start: int, end: int) -> None:
         """Lines that were looked at, from one place of a block to another."""
         lines = block.count(b"\n", start, end)
         self.line += lines
         self.scanned_lines += lines
         self.scanned_bytes += end - start
 
-    def add(self, matcher: Matcher, line: bytes) -> None:
+    def add_match(self, matcher: Matcher, line: bytes) -> None:
         """The line that was reached has it."""
-        text, spans = _shown(matcher, line.decode(errors="replace"))
+        text, spans = _excerpt(matcher, line.decode(errors="replace"))
         self.matches.append(Match(self.line, text, spans))
         self._answer_bytes += document_bytes([self.line, text, spans]) + _FRAME_BYTES
 
@@ -92,50 +92,50 @@ class Grep:
     def __init__(self, reader: Reader, clock: Clock) -> None:
         self._reader, self._clock = reader, clock
 
-    def find(self, run: Run, request: GrepRequest) -> Found:
+    def find(self, run: Run, request: GrepRequest) -> GrepResult:
         """What is found within ``SCAN_S`` and ``SCAN_BYTES``. Finds the first line by one query; then a GET for 5 MiB of an artifact, and
         for each segment. Raises InvalidInputError (a pattern that is none, or too slow), UnavailableError."""
-        matcher = matcher_of(request.wanted, is_pattern=request.is_pattern, ignore_case=request.ignore_case)
-        deadline, found = Deadline(self._clock, SCAN_S), Found(request.after, request.limit)
+        matcher = matcher_of(request.query, is_pattern=request.is_pattern, ignore_case=request.ignore_case)
+        deadline, result = Deadline(self._clock, SCAN_S), GrepResult(request.after, request.limit)
 
-        def attempt() -> Found:
-            scan = self._reader.scan(run, found.line)
-            found.total = scan.end.line
-            self._look_through(scan, matcher, deadline, found)
-            return found
+        def attempt() -> GrepResult:
+            scan = self._reader.scan(run, result.line)
+            result.total = scan.end.line
+            self._look_through(scan, matcher, deadline, result)
+            return result
 
         return retry_on_change(attempt)
 
     @staticmethod
-    def _look_through(scan: Scan, matcher: Matcher, deadline: Deadline, found: Found) -> None:
-        for block in whole_lines(scan):
-            is_late = deadline.remaining_s() <= 0 or found.scanned_bytes >= SCAN_BYTES
-            if (found.scanned_lines and is_late) or not _look_at(block, matcher, deadline, found):
+    def _look_through(scan: Scan, matcher: Matcher, deadline: Deadline, result: GrepResult) -> None:
+        for block in line_blocks(scan):
+            is_late = deadline.remaining_s() <= 0 or result.scanned_bytes >= SCAN_BYTES
+            if (result.scanned_lines and is_late) or not _look_at(block, matcher, deadline, result):
                 return
 
 
-def _look_at(block: bytes, matcher: Matcher, deadline: Deadline, found: Found) -> bool:
+def _look_at(block: bytes, matcher: Matcher, deadline: Deadline, result: GrepResult) -> bool:
     """Whether the next block is wanted too."""
     at = 0
     try:
         for start, end in matcher.lines(block, deadline):
-            found.pass_by(block, at, start)
-            found.add(matcher, block[start:end])
+            result.advance(block, at, start)
+            result.add_match(matcher, block[start:end])
             at = start
-            if found.is_full:
-                found.pass_by(block, start, end + 1)
+            if result.is_full:
+                result.advance(block, start, end + 1)
                 return False
     except TimeUpError as up:
-        found.pass_by(block, at, up.at)
+        result.advance(block, at, up.at)
         return False
     except SlowPatternError as slow:
-        line = found.line + block.count(b"\n", at, slow.at)
+        line = result.line + block.count(b"\n", at, slow.at)
         raise InvalidInputError(f"the pattern takes too long: make it simpler line={line}") from slow
-    found.pass_by(block, at, len(block))
+    result.advance(block, at, len(block))
     return True
 
 
-def whole_lines(scan: Scan) -> Iterator[bytes]:
+def line_blocks(scan: Scan) -> Iterator[bytes]:
     """The log from a scan's line on, in blocks that end where lines do."""
     rest, skip = b"", scan.skip
     for chunk in scan.chunks:
@@ -152,7 +152,7 @@ def whole_lines(scan: Scan) -> Iterator[bytes]:
             yield block
 
 
-def _shown(matcher: Matcher, line: str) -> tuple[str, list[tuple[int, int]]]:
+def _excerpt(matcher: Matcher, line: str) -> tuple[str, list[tuple[int, int]]]:
     """A line, or of a long one what is around the first place, and the places in it."""
     first = next(matcher.spans(line), (0, 0))[0] if len(line) > TEXT_CHARS else 0
     start = max(0, min(first - _BEFORE_CHARS, len(line) - TEXT_CHARS))

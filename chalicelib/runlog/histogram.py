@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from chalicelib.ports import ARRIVAL, LINES, Run, SegmentEntry, SegmentIndex
-from chalicelib.runlog.delays import Delays
+from chalicelib.runlog.delays import ArrivalDelays
 from chalicelib.runlog.segment import DATA
 
 MAX_ROWS = 10_000
@@ -71,8 +71,8 @@ def histogram(index: SegmentIndex, run: Run, buckets: int) -> Histogram:
 
 
 def _believed(rows: Sequence[SegmentEntry]) -> list[SegmentEntry]:
-    delays = Delays.of(rows)
-    return [row if delays.has(row) else replace(row, first_ms=None, last_ms=None) for row in rows]
+    delays = ArrivalDelays.of(rows)
+    return [row if delays.trusts(row) else replace(row, first_ms=None, last_ms=None) for row in rows]
 
 
 def _clock_of(rows: Sequence[SegmentEntry]) -> str:

@@ -68,12 +68,12 @@ def encode_name(name: str) -> str:
     return "%2E" + encoded[1:] if encoded.startswith(".") else encoded
 
 
-def any_spelling(fqn: str) -> str:
+def shared_legacy_name(fqn: str) -> str:
     """A name that stands for all FQNs that OpenMetadata spells like this one: a pattern that matches it matches each of them."""
     return _OPENMETADATA_UNSAFE.sub("_", fqn).replace("_", _ANY_LETTER)
 
 
-def is_spelling(fqn: str) -> bool:
+def may_share_legacy_name(fqn: str) -> bool:
     """Whether OpenMetadata leaves this FQN as it is: then it may have stored logs of others under it."""
     return not _OPENMETADATA_UNSAFE.search(fqn)
 
@@ -170,7 +170,7 @@ class Layout:
         """A key to start a listing after, so that the companion with this number comes first."""
         return self.companion(run, sequence - 1) if sequence > 0 else self.events(run)
 
-    def behind_companions(self, run: Run) -> str:
+    def after_companions(self, run: Run) -> str:
         """A key that all companions sort before."""
         return f"{self.events(run)}:"
 
@@ -261,11 +261,11 @@ class Layout:
         if _RETIRED_SUFFIX.fullmatch("/".join(elements[2:])):
             return self._parsed(elements[:2], "retired")
         if elements[2:3] == [_EVENTS]:
-            return self._parsed_beside(elements)
+            return self._parsed_event_key(elements)
         segment = _SEGMENT_SUFFIX.fullmatch("/".join(elements[2:]))
         return self._parsed(elements[:2], "segment", int(segment[1])) if segment else None
 
-    def _parsed_beside(self, elements: list[str]) -> ParsedKey | None:
+    def _parsed_event_key(self, elements: list[str]) -> ParsedKey | None:
         """What lies beside the text."""
         name, parsed = "/".join(elements[2:]), self._parsed(elements[:2], "companion")
         if parsed is None:

@@ -14,11 +14,11 @@ from contextvars import ContextVar
 
 from chalicelib.errors import ForbiddenError
 from chalicelib.ports import ObjectStore, Run
-from chalicelib.runlog.artifact import Artifact, final, find_artifact
-from chalicelib.runlog.layout import Layout, any_spelling, is_spelling
+from chalicelib.runlog.artifact import Artifact, closed_if_legacy, find_artifact
+from chalicelib.runlog.layout import Layout, may_share_legacy_name, shared_legacy_name
 
 Covers = Callable[[str], bool]
-"""Whether a permission covers all names that are like this one: ``any_spelling`` of an FQN."""
+"""Whether a permission covers all names that are like this one: ``shared_legacy_name`` of an FQN."""
 
 _covers: ContextVar[Covers | None] = ContextVar("covers", default=None)
 
@@ -46,17 +46,17 @@ def without_caller() -> Iterator[None]:
 def find_shared(store: ObjectStore, layout: Layout, run: Run) -> Artifact | None:
     """What a shared folder holds of a run that has nothing of its own, if the caller may see it. Requests as of ``find_legacy``."""
     covers = _covers.get()
-    if covers is None or not covers(any_spelling(run.fqn)):
+    if covers is None or not covers(shared_legacy_name(run.fqn)):
         return None
     return find_legacy(store, layout, run)
 
 
-def check_own(run: Run, artifact: Artifact | None) -> None:
+def check_shared_access(run: Run, artifact: Artifact | None) -> None:
     """An FQN that OpenMetadata would have left as it is has its folder in common with others. Raises ForbiddenError where the object is
     OpenMetadata's and the caller may not see all of them. Without a caller, as in schedules and jobs, nothing is asked."""
     covers = _covers.get()
-    is_shared = artifact is not None and artifact.is_legacy and is_spelling(run.fqn)
-    if covers and is_shared and not covers(any_spelling(run.fqn)):
+    is_shared = artifact is not None and artifact.is_legacy and may_share_legacy_name(run.fqn)
+    if covers and is_shared and not covers(shared_legacy_name(run.fqn)):
         raise ForbiddenError(
             "openmetadata stored this log under a name that several pipelines share: ask for a permission that covers all of them, "
             f"or for a copy under the pipeline's own name fqn={run.fqn!r}"
@@ -74,5 +74,5 @@ def find_legacy(store: ObjectStore, layout: Layout, run: Run) -> Artifact | None
         find_artifact(store, key) if key in listed else None for key in (layout.legacy_logs(run), layout.legacy_partial(run))
     )
     if logs and logs.is_legacy:
-        return final(logs)
+        return closed_if_legacy(logs)
     return partial if partial and partial.is_legacy else None

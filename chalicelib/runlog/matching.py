@@ -54,16 +54,16 @@ class Matcher(Protocol):
         """Where it is in a line, in letters, from left to right."""
 
 
-def matcher_of(wanted: str, *, is_pattern: bool, ignore_case: bool) -> Matcher:
+def matcher_of(query: str, *, is_pattern: bool, ignore_case: bool) -> Matcher:
     """Raises InvalidInputError: nothing, too much, what no line can have, or no pattern."""
-    if not wanted or len(wanted) > MAX_PATTERN_CHARS:
-        raise InvalidInputError(f"what is looked for is a text of 1 to {MAX_PATTERN_CHARS} letters length={len(wanted)}")
+    if not query or len(query) > MAX_PATTERN_CHARS:
+        raise InvalidInputError(f"what is looked for is a text of 1 to {MAX_PATTERN_CHARS} letters length={len(query)}")
     if is_pattern:
-        return PatternMatcher(wanted, ignore_case=ignore_case)
-    if "\n" in wanted:
+        return PatternMatcher(query, ignore_case=ignore_case)
+    if "\n" in query:
         raise InvalidInputError("what is looked for is within a line: it has no newline")
     try:
-        return TextMatcher(wanted, ignore_case=ignore_case)
+        return TextMatcher(query, ignore_case=ignore_case)
     except UnicodeEncodeError as error:
         raise InvalidInputError("what is looked for is not valid unicode") from error
 
@@ -71,11 +71,11 @@ def matcher_of(wanted: str, *, is_pattern: bool, ignore_case: bool) -> Matcher:
 class TextMatcher:
     """Looks for a text. Of letters beyond ASCII whose case does not matter, line by line."""
 
-    def __init__(self, wanted: str, *, ignore_case: bool) -> None:
-        needle = wanted.encode()
-        self._lowers, self._by_line = ignore_case, ignore_case and not wanted.isascii()
+    def __init__(self, query: str, *, ignore_case: bool) -> None:
+        needle = query.encode()
+        self._lowers, self._by_line = ignore_case, ignore_case and not query.isascii()
         self._needle = needle.lower() if ignore_case else needle
-        self._pattern = re.compile(re.escape(wanted), re.IGNORECASE if ignore_case else 0)
+        self._pattern = re.compile(re.escape(query), re.IGNORECASE if ignore_case else 0)
 
     def lines(self, block: bytes, deadline: Deadline) -> Iterator[tuple[int, int]]:
         """See ``Matcher``."""

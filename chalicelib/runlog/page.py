@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chalicelib.response_size import CONTENT_BYTES, fits_content, text_bytes
-from chalicelib.runlog.landing import MAX_BEFORE_BYTES, Landing
+from chalicelib.runlog.line_index import MAX_BEFORE_BYTES, LineOffset
 
 RAW_BYTES = 3 * 1024 * 1024
 """What is read for a page: leaves room for what is escaped twice."""
@@ -21,14 +21,14 @@ class TakenLines:
     skipped_bytes: int
     cut: bool = False
 
-    def landing_behind(self, start: Landing, line: int, count: int) -> Landing:
+    def offset_after(self, start: LineOffset, line: int, count: int) -> LineOffset:
         """The place behind the first ``count`` lines of a page that began at ``line``, read from ``start``."""
         size = sum(map(len, self.lines[:count])) + count
         per_line = size / count if count else start.bytes_per_line
         if not self.lines:
             return start
         before = b"".join(taken + b"\n" for taken in self.lines[max(0, count - MAX_BEFORE_BYTES) : count])
-        return Landing(line + count, start.byte + self.skipped_bytes + size, per_line, before[-MAX_BEFORE_BYTES:])
+        return LineOffset(line + count, start.byte + self.skipped_bytes + size, per_line, before[-MAX_BEFORE_BYTES:])
 
 
 def take_lines(chunks: Iterator[bytes], skip: int, limit: int) -> TakenLines:

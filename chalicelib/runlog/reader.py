@@ -16,12 +16,12 @@ from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.conflicts import retry_on_change
-from chalicelib.runlog.landing import Landing, Landings, landing_on
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.line_index import LineOffset, LineOffsetCache, nearest_offset
+from chalicelib.runlog.log_end import LogEnd, LogEndFinder
+from chalicelib.runlog.log_snapshot import LogSnapshot, SnapshotReader
 from chalicelib.runlog.page import RAW_BYTES, fit, take_lines
-from chalicelib.runlog.since import SinceSearch
-from chalicelib.runlog.tail import Tail, TailFinder
-from chalicelib.runlog.view import View, Viewer
+from chalicelib.runlog.since_search import SinceSearch
 
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
@@ -63,13 +63,13 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageSnapshot:
     """A page and what was seen with it: its first line, how many lines it has, and the log's end."""
 
     page: Page
     line: int
     count: int
-    end: Tail
+    end: LogEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +79,19 @@ class Scan:
 
     chunks: Iterator[bytes]
     skip: int
-    end: Tail
+    end: LogEnd
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogRange:
     """Bytes of a log from a place on, as many as were asked for or up to its end, and its end as it was then."""
 
     body: bytes
-    end: Tail
+    end: LogEnd
 
 
 @dataclass(frozen=True, slots=True)
-class WholeLog:
+class LogDownload:
     """A log for download: ``body`` when it is small, else ``key`` of the object that holds all of it."""
 
     size_bytes: int
@@ -103,8 +103,8 @@ class WholeLog:
 class _Opened:
     """``chunks``: the bytes of ``view`` from ``start`` on."""
 
-    start: Landing
-    view: View
+    start: LineOffset
+    view: LogSnapshot
     chunks: Iterator[bytes]
 
 
@@ -113,22 +113,22 @@ class Reader:
 
     def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock, compactor: Compactor) -> None:
         self._store, self._index, self._layout, self._clock, self._compactor = store, index, layout, clock, compactor
-        self._tails = TailFinder(store, index, layout)
-        self._viewer = Viewer(store, layout, self._tails)
-        self._landings = Landings()
-        self._since = SinceSearch(index, lambda run, start, length: self.stretch(run, start, length).body)
+        self._tails = LogEndFinder(store, index, layout)
+        self._viewer = SnapshotReader(store, layout, self._tails)
+        self._offsets = LineOffsetCache()
+        self._since = SinceSearch(index, lambda run, start, length: self.read_range(run, start, length).body)
 
     def page(self, run: Run, request: PageRequest) -> Page:
         """One page. An unknown run is an empty page. A finished log costs at most one query and two GETs. Raises UnavailableError."""
-        look = self.look(run, request)
-        may_grow = not look.page.logs and look.page.after is None and not look.end.seal
-        if may_grow and self._more_came(run, look.end, min(request.wait_s, MAX_WAIT_S)):
-            return self.look(run, request).page
-        return look.page
+        snapshot = self.page_snapshot(run, request)
+        may_grow = not snapshot.page.logs and snapshot.page.after is None and not snapshot.end.seal
+        if may_grow and self._more_came(run, snapshot.end, min(request.wait_s, MAX_WAIT_S)):
+            return self.page_snapshot(run, request).page
+        return snapshot.page
 
-    def look(self, run: Run, request: PageRequest) -> Look:
+    def page_snapshot(self, run: Run, request: PageRequest) -> PageSnapshot:
         """A page as it is now, whatever ``wait_s`` says. Requests and errors as of ``page``."""
-        return retry_on_change(lambda: self._look(run, request))
+        return retry_on_change(lambda: self._page_snapshot(run, request))
 
     def scan(self, run: Run, line: int) -> Scan:
         """The log from a line on, in large pieces, read as they are asked for. The requests of an empty page; a GET for each 5 MiB of an
@@ -136,40 +136,40 @@ class Reader:
         opened = self._open(run, line, lambda _: SCAN_PIECE_BYTES)
         return Scan(opened.chunks, line - opened.start.line, self._viewer.tail(run, opened.view))
 
-    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+    def read_range(self, run: Run, start: int, length: int) -> LogRange:
         """Bytes [start, start + length) of the log, fewer at its end. The requests of an empty page, and a GET for each segment that
         the bytes are of; no query. Raises UnavailableError."""
 
-        def read() -> Stretch:
+        def read() -> LogRange:
             view = self._viewer.take(run, start, length)
             body = b"".join(self._viewer.read(view, start, min(start + length, view.end_byte)))
-            return Stretch(body, self._viewer.tail(run, view))
+            return LogRange(body, self._viewer.tail(run, view))
 
         return retry_on_change(read)
 
-    def whole(self, run: Run) -> WholeLog | None:
+    def download(self, run: Run) -> LogDownload | None:
         """The whole log as it is now, or None for a run that is unknown. A large open log is compacted first, so that one object has it."""
-        found = retry_on_change(lambda: self._whole_if_small(run))
+        found = retry_on_change(lambda: self._download_if_small(run))
         if found is None and self._is_started(run):
-            return WholeLog(0, b"", None)
+            return LogDownload(0, b"", None)
         if found is not None and found.body is None and found.key is None:
             self._compactor.compact(run, Deadline(self._clock))
-            found = retry_on_change(lambda: self._whole_if_small(run))
+            found = retry_on_change(lambda: self._download_if_small(run))
         return found
 
-    def _whole_if_small(self, run: Run) -> WholeLog | None:
+    def _download_if_small(self, run: Run) -> LogDownload | None:
         view = self._viewer.take(run, 0, INLINE_BYTES)
         if view.artifact is None and not view.segments:
             return None
         if view.end_byte <= INLINE_BYTES:
-            return WholeLog(view.end_byte, b"".join(self._viewer.read(view, 0, view.end_byte)), None)
+            return LogDownload(view.end_byte, b"".join(self._viewer.read(view, 0, view.end_byte)), None)
         # Lines that came since the compaction are left to the next download, rather than none being ever complete.
-        return WholeLog(view.extent.bytes, None, view.artifact.key if view.artifact else None)
+        return LogDownload(view.extent.bytes, None, view.artifact.key if view.artifact else None)
 
-    def _look(self, run: Run, request: PageRequest) -> Look:
+    def _page_snapshot(self, run: Run, request: PageRequest) -> PageSnapshot:
         line, clock = self._first_line(run, request)
 
-        def page_bytes(start: Landing) -> int:
+        def page_bytes(start: LineOffset) -> int:
             length = int((line - start.line + request.limit) * start.bytes_per_line * _GENEROUS)
             return min(max(length, _MIN_READ_BYTES), RAW_BYTES)
 
@@ -180,11 +180,11 @@ class Reader:
         logs, count, shortened = fit(taken.lines)
         truncated = shortened or taken.cut
         if not truncated:
-            behind = taken.landing_behind(start, line, count)
-            self._landings.remember(run, replace(behind, etag=view.object_before(behind.byte)[1]))
+            behind = taken.offset_after(start, line, count)
+            self._offsets.remember(run, replace(behind, etag=view.object_before(behind.byte)[1]))
         after = line + count if line + count < end.line else None
         streaming = not end.seal and (end.exists or self._is_started(run))
-        return Look(Page(logs, after, end.line, streaming, truncated, clock), line, count, end)
+        return PageSnapshot(Page(logs, after, end.line, streaming, truncated, clock), line, count, end)
 
     def _is_started(self, run: Run) -> bool:
         """Whether a run without a line was started. One GET."""
@@ -198,23 +198,23 @@ class Reader:
             return max(request.after, line), clock
         return request.after, None
 
-    def _open(self, run: Run, line: int, length: Callable[[Landing], int]) -> _Opened:
+    def _open(self, run: Run, line: int, length: Callable[[LineOffset], int]) -> _Opened:
         """The log from the nearest known place at or before a line. A place of an earlier log of the same name is passed over, which
         costs a second view. ``length``: how many bytes from a place on are wanted. Raises SnapshotChangedError."""
         for place in self._places(run, line):
             view = self._viewer.take(run, place.byte - len(place.before), length(place) + len(place.before))
             if chunks := self._chunks_from(view, place):
                 return _Opened(place, view, chunks)
-            self._landings.forget(run, place)
+            self._offsets.forget(run, place)
         raise AssertionError("every log has a beginning")
 
-    def _places(self, run: Run, line: int) -> Iterator[Landing]:
+    def _places(self, run: Run, line: int) -> Iterator[LineOffset]:
         """Where a page that was read here ended; what one query of the catalog tells; the log's beginning, which is always valid."""
-        if line > 0 and (known := self._landings.recall(run, line)):
+        if line > 0 and (known := self._offsets.recall(run, line)):
             yield known
         if line > 0 and (row := self._row_at(run, line)):
-            yield landing_on(row, line)
-        yield Landing()
+            yield nearest_offset(row, line)
+        yield LineOffset()
 
     def _row_at(self, run: Run, line: int) -> SegmentEntry | None:
         try:
@@ -222,7 +222,7 @@ class Reader:
         except UnavailableError:
             return None
 
-    def _chunks_from(self, view: View, place: Landing) -> Iterator[bytes] | None:
+    def _chunks_from(self, view: LogSnapshot, place: LineOffset) -> Iterator[bytes] | None:
         """The bytes from a place on, or None when something else stands before it. Never a request more: where a segment ends, its ETag
         is compared instead of bytes that nothing else is read of."""
         object_start, etag = view.object_before(place.byte)
@@ -235,7 +235,7 @@ class Reader:
             head += chunk
         return chain([head[len(before) :]], chunks) if head.startswith(before) else None
 
-    def _more_came(self, run: Run, end: Tail, wait_s: float) -> bool:
+    def _more_came(self, run: Run, end: LogEnd, wait_s: float) -> bool:
         """Look for the next number twice a second: a HEAD each."""
         deadline = Deadline(self._clock, wait_s)
         while deadline.remaining_s() > 0:

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError
 from chalicelib.ports import Clock, Condition, ListedObject, ObjectStore, PutOptions, Run
-from chalicelib.runlog.assembly import READERS
-from chalicelib.runlog.conflicts import put_settled
+from chalicelib.runlog.concatenation import READERS
+from chalicelib.runlog.conflicts import put_retrying_conflicts
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 
 DAY_MS = 86_400_000
 _TOGETHER = 100
@@ -51,7 +51,7 @@ class Renewal:
         """Write old objects again; how many. ``sign``: the one by which it is due. A LIST for each 1,000, a GET and a PUT for each that is
         old. Raises UnavailableError, DeadlineExceededError: the next pass goes on, for it is still due."""
         before_ms = self.clock.now_ms() - self._young_ms
-        old = [found for found in self._beside(run) if found.last_modified_ms <= before_ms and found.key != sign.key]
+        old = [found for found in self._renewable(run) if found.last_modified_ms <= before_ms and found.key != sign.key]
         with ThreadPoolExecutor(READERS) as workers:
             for start in range(0, len(old), _TOGETHER):
                 deadline.check()
@@ -67,12 +67,12 @@ class Renewal:
     def _is_older(self, oldest: ListedObject | None, age_ms: int) -> bool:
         return bool(self.expiration_ms) and oldest is not None and self.clock.now_ms() - oldest.last_modified_ms >= age_ms
 
-    def _beside(self, run: Run) -> Iterator[ListedObject]:
+    def _renewable(self, run: Run) -> Iterator[ListedObject]:
         for prefix in (self.layout.events(run), self.layout.all_retired(run)):
             yield from list_all(self.store, prefix)
 
-    def _renew(self, found: ListedObject) -> None:
+    def _renew(self, listed: ListedObject) -> None:
         with suppress(ObjectNotFoundError, PreconditionFailedError):  # changed or deleted meanwhile: nothing to renew
-            stored = self.store.get(found.key, if_match=found.etag)
+            stored = self.store.get(listed.key, if_match=listed.etag)
             options = PutOptions(stored.info.metadata, content_type=stored.info.content_type)
-            put_settled(self.store, found.key, stored.body, options, Condition(if_match=found.etag))
+            put_retrying_conflicts(self.store, listed.key, stored.body, options, Condition(if_match=listed.etag))

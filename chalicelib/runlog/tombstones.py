@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from chalicelib.errors import ObjectNotFoundError
 from chalicelib.ports import ObjectStore, PutOptions, Run
 from chalicelib.runlog.layout import Layout, is_key
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ def _settle(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -
         return  # another worker did it
     started_s = services.clock.monotonic_s()
     _record_pending(row.pending_bytes, row.pending_segments)
-    compaction, finalization = composition.leased_finalizer(services, lease).settle(row.run, deadline)
+    compaction, finalization = composition.leased_finalizer(services, lease).compact_and_finalize(row.run, deadline)
     record(FLUSH_MS, (services.clock.monotonic_s() - started_s) * 1000)
     record(FLUSH_UPLOADED_BYTES, compaction.uploaded_bytes + finalization.uploaded_bytes)
     record(FLUSH_COPIED_BYTES, compaction.copied_bytes + finalization.copied_bytes)

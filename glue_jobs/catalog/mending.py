@@ -21,7 +21,7 @@ from chalicelib.catalog.segments import entry_of_row, segment_rows
 from chalicelib.errors import RunlakeError, StoreUnavailableError
 from chalicelib.ingestion.run_objects import known_since_ms
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry
-from chalicelib.runlog.census import Census, Examiner, Held
+from chalicelib.runlog.census import RunInspection, RunInspector, StoredArtifact
 from chalicelib.runlog.compaction import RETIRABLE_MS
 from chalicelib.runlog.layout import Layout
 
@@ -83,7 +83,7 @@ class Mender:
     events: Callable[[Run], object] | None = None
 
     def mend(self, run: Run) -> Mended:
-        """A GetItem, a Query and what ``Examiner`` needs; writes for the rows that differ. Idempotent; an error is in the answer."""
+        """A GetItem, a Query and what ``RunInspector`` needs; writes for the rows that differ. Idempotent; an error is in the answer."""
         try:
             return self._mended(run)
         except Exception as error:  # however a run fails, it stops no other
@@ -91,17 +91,17 @@ class Mender:
             return Mended(run, FAILED, problems=[f"{run.fqn}/{run.run_id}: {told}"[:500]])
 
     def _mended(self, run: Run) -> Mended:
-        examiner, mended = Examiner(self.store, self.layout, run, self.threads), Mended(run)
+        inspector, mended = RunInspector(self.store, self.layout, run, self.threads), Mended(run)
         for _ in range(ATTEMPTS):
             seen, rows = self.items.run(run), self.items.segments(run)
-            census = examiner.examine()
+            census = inspector.inspect()
             mended.problems = [f"{run.fqn}/{run.run_id}: {problem}" for problem in census.problems]
             if not census.exists:
                 return self._gone(mended, seen, rows)
             mended.unknown = sum(map(len, census.unknown))
             mended.bytes = census.tail.end_byte if census.tail else 0
             if SEGMENTS in self.tables:
-                self._mend_segments(mended, examiner, census, rows)
+                self._mend_segments(mended, inspector, census, rows)
             if RUNS not in self.tables or self._mend_run(mended, census, seen):
                 self._index_events(run)
                 return mended
@@ -112,7 +112,7 @@ class Mender:
         if self.events and SEGMENTS in self.tables and not self.dry_run:
             self.events(run)
 
-    def _mend_run(self, mended: Mended, census: Census, seen: Item | None) -> bool:
+    def _mend_run(self, mended: Mended, census: RunInspection, seen: Item | None) -> bool:
         """False when S3 has to be looked at again."""
         item = run_item(mended.run, self._facts(census, seen), self.keep_s)
         if seen == item:
@@ -138,7 +138,7 @@ class Mender:
     def _is_written(self, run: Run, now: Item | None, merged: Item, names: Sequence[str]) -> bool:
         return self.items.replace_run(run, None, merged) if now is None else self.items.change_run(run, now, merged, names)
 
-    def _facts(self, census: Census, seen: Item | None) -> Facts:
+    def _facts(self, census: RunInspection, seen: Item | None) -> Facts:
         entries = [census.entries[number] for number in sorted(census.entries)]
         partial, logs = _reached(census.partial), _reached(census.logs)
         first = entries[0] if entries else None
@@ -151,7 +151,7 @@ class Mender:
             entries.append(_at_its_time(seal, seen or {}))
         return Facts(entries, partial, logs, self._is_settled(census), known, census.start, alive)
 
-    def _is_settled(self, census: Census) -> bool:
+    def _is_settled(self, census: RunInspection) -> bool:
         """Finalized, and nothing is left to delete: the schedules have let go of it, or will at their next look."""
         if census.expired_seal:
             return not census.partial and not census.live
@@ -160,8 +160,8 @@ class Mender:
             return False
         return logs.artifact.next_segment > tail.sequence and self.clock.now_ms() - tail.appended_ms >= RETIRABLE_MS
 
-    def _mend_segments(self, mended: Mended, examiner: Examiner, census: Census, rows: Sequence[Item]) -> None:
-        wanted = {item["at"]: item for item in self._wanted(mended.run, examiner, census, rows)}
+    def _mend_segments(self, mended: Mended, inspector: RunInspector, census: RunInspection, rows: Sequence[Item]) -> None:
+        wanted = {item["at"]: item for item in self._wanted(mended.run, inspector, census, rows)}
         there = {row["at"]: row for row in rows}
         put = [item for at, item in wanted.items() if there.get(at) != item]
         for item in put:
@@ -182,11 +182,11 @@ class Mender:
         elif batches:
             self.items.put_segments(rows)
 
-    def _wanted(self, run: Run, examiner: Examiner, census: Census, rows: Sequence[Item]) -> Iterator[Item]:
+    def _wanted(self, run: Run, inspector: RunInspector, census: RunInspection, rows: Sequence[Item]) -> Iterator[Item]:
         entries = list(census.entries.values())
         for numbers in census.unknown:
             known = _covering(census, numbers, rows)
-            mark = None if known else examiner.landmark(census, numbers)
+            mark = None if known else inspector.placeholder_entry(census, numbers)
             entries += known or ([mark] if mark else [])
         for entry in entries:
             yield from (item for item in segment_rows(run, entry, self.keep_s) if not self._has_expired(item))
@@ -213,7 +213,7 @@ class Mender:
         return mended
 
 
-def _reached(held: Held | None) -> Reached | None:
+def _reached(held: StoredArtifact | None) -> Reached | None:
     if held is None:
         return None
     artifact = held.artifact
@@ -229,7 +229,7 @@ def _at_its_time(seal: SegmentEntry, seen: Item) -> SegmentEntry:
     return replace(seal, appended_ms=written_ms)
 
 
-def _covering(census: Census, numbers: range, rows: Sequence[Item]) -> list[SegmentEntry]:
+def _covering(census: RunInspection, numbers: range, rows: Sequence[Item]) -> list[SegmentEntry]:
     """What the table still tells of segments that S3 does not, if it is all of them and fits what is before and behind; else nothing."""
     found: dict[int, SegmentEntry] = {}
     for row in rows:

@@ -9,7 +9,7 @@ from chalicelib.composition import Services
 from chalicelib.ports import Run
 from chalicelib.runlog.compaction import RETIRABLE_MS
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 from glue_jobs.datasource.clients import Bucket
 from glue_jobs.datasource.listing import Finder
 from glue_jobs.datasource.objects import RunObjects

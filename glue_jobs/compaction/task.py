@@ -23,8 +23,8 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import LeaseError, UnavailableError
 from chalicelib.ingestion.settled import tell
 from chalicelib.ports import Run
-from chalicelib.runlog.assembly import READERS
-from chalicelib.runlog.compaction import Compaction, RunState, retrying
+from chalicelib.runlog.compaction import Compaction, RunState, retry_on_condition
+from chalicelib.runlog.concatenation import READERS
 from chalicelib.runlog.finalization import Finalization, Finalizer
 from chalicelib.runlog.segment import SEAL
 
@@ -145,7 +145,7 @@ class Task:
     def _worked(self, planned: Planned) -> Result:
         run = planned.run
         try:
-            seen = self._services.compactor.look(run)
+            seen = self._services.compactor.read_state(run)
             if self._is_done(planned, seen):
                 return Result(run, UNCHANGED)
             held = self._coordinator.acquire(partition_key(run), self._may_take)
@@ -155,7 +155,7 @@ class Task:
 
     def _leased(self, planned: Planned, lease: Lease, seen: RunState) -> Result:
         try:
-            done = self._finalizer(planned, lease, seen).settle(planned.run, Deadline(self._services.clock), seen)
+            done = self._finalizer(planned, lease, seen).compact_and_finalize(planned.run, Deadline(self._services.clock), seen)
             lease.check()
             final_segments = planned.segments if planned.is_final else None
             tell(self._services.runs, planned.run, *done, final_segments, self._services.clock.now_ms())
@@ -175,7 +175,7 @@ class Task:
         """Runs are what goes on beside each other: readers of one run beside that, each a thread made anew, take half of a task's
         processor."""
         readers = READERS if len(seen.pending) >= MANY_SEGMENTS else 1
-        return leased_finalizer(self._services, lease, readers=readers, looks_for_markers=planned.has_markers)
+        return leased_finalizer(self._services, lease, readers=readers, removes_markers=planned.has_markers)
 
     def _forget(self, lease: Lease) -> None:
         try:
@@ -196,14 +196,14 @@ class Task:
 
     def _forecast(self, planned: Planned) -> Result:
         try:
-            return retrying(lambda: self._seen(planned))
+            return retry_on_condition(lambda: self._seen(planned))
         except Exception as error:
             return _failed(planned.run, error)
 
     def _seen(self, planned: Planned) -> Result:
         """What working it would do."""
         compactor, run = self._services.compactor, planned.run
-        seen = compactor.look(run)
+        seen = compactor.read_state(run)
         last = compactor.last_pending(run, seen)
         if last is None:
             return Result(run, RETIRED if planned.is_final else UNCHANGED)

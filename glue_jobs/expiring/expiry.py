@@ -22,8 +22,8 @@ from chalicelib.ports import Clock, ListedObject, ObjectStore, Run
 from chalicelib.runlog.artifact import Artifact, find_artifact
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.log_end import LogEnd, list_all
 from chalicelib.runlog.segment import ABANDONED, CLOSED
-from chalicelib.runlog.tail import Tail, list_all
 from chalicelib.runlog.tombstones import Tombstone, find_tombstone, put_tombstone
 from chalicelib.runlog.writer import Writer
 from glue_jobs.transforms.retention import UNFINISHED
@@ -137,14 +137,14 @@ class Expiry:
             if tail is None or (tail.seal, tail.sequence, tail.byte) != (CLOSED, logs.next_segment + 1, logs.bytes):
                 return Outcome.CHANGED  # appended to, or OpenMetadata's own log with segments of ours behind it
         elif logs.reason == ABANDONED:
-            end = Tail(logs.next_segment, logs.lines or 0, logs.bytes, logs.epoch, ABANDONED)
+            end = LogEnd(logs.next_segment, logs.lines or 0, logs.bytes, logs.epoch, ABANDONED)
             return Outcome.CLOSING if self._writer.seal(run, CLOSED, end) else Outcome.CHANGED
         is_settled = found.newest_ms <= self._clock.now_ms() - RETIRE_AFTER_MS
         return None if is_settled else Outcome.CLOSING
 
-    def _behind(self, run: Run, number: int) -> Tail | None:
+    def _behind(self, run: Run, number: int) -> LogEnd | None:
         try:
-            return Tail.after(self._writer.tails.segment(run, number))
+            return LogEnd.after(self._writer.tails.segment(run, number))
         except ObjectNotFoundError:
             return None
 

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from chalicelib.ports import ListedObject, ObjectStore, Run
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.tombstones import tombstones_of
 from glue_jobs.transforms.retention import FINALIZED, OPEN
 

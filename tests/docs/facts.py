@@ -71,7 +71,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "a LIST for each {} objects": S3,
         "leases end: {} after": "glue_jobs.compaction.task:LEASE_S",
         "and {} for clocks that differ": "chalicelib.coordination.lease:_MOST_MARGIN_S",
-        "Objects larger than {} are copied": "chalicelib.runlog.plan:MIN_PART_BYTES",
+        "Objects larger than {} are copied": "chalicelib.runlog.multipart_plan:MIN_PART_BYTES",
     },
     "docs/dataset.md": {
         "a query of one pipeline and {} reads": EXAMPLE,

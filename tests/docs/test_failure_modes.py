@@ -16,7 +16,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.triggers.ingest import ingest
 from tests.docs.pages import DOCS, rows, section
 from tests.faults.interception import Intercepted
-from tests.faults.test_overtaken import finish, stopped_before
+from tests.faults.test_concurrent_writers import finish, stopped_before
 from tests.ingesting import ingester_of, message, queued, s3_record
 from tests.world import RUN, World
 

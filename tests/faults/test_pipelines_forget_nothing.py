@@ -131,7 +131,7 @@ def test_process_killed_before_a_run_moved_forgets_none() -> None:
     finished_runs(world)
 
     class Unreadable:
-        def stretch(self, *_: Any) -> Any:
+        def read_range(self, *_: Any) -> Any:
             raise StoreUnavailableError("slow down")
 
     worker = worker_of(world, Gate(0), "w0", logs=Unreadable())

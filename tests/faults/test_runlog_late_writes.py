@@ -12,7 +12,7 @@ from chalicelib.errors import RunClosedError, UnavailableError
 from chalicelib.runlog.batch import Batch
 from tests.faults.interception import LATE, LATER, THROTTLED, Crash, Intercepted, StopAt
 from tests.faults.stepping import Actor
-from tests.faults.test_every_call import CASES, Operation, Scenario, compacted_once, with_a_large_log, with_old_segments
+from tests.faults.test_crash_points import CASES, Operation, Scenario, compacted_once, with_a_large_log, with_old_segments
 from tests.world import RUN, World
 
 pytestmark = pytest.mark.usefixtures("small_parts")

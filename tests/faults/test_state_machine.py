@@ -129,7 +129,7 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(["compactor-1", "compactor-2"]))
     def compact(self, name: str) -> None:
-        self._run(name, lambda wrap: self._parts(wrap).finalizer.settle(RUN, self.world.deadline()))
+        self._run(name, lambda wrap: self._parts(wrap).finalizer.compact_and_finalize(RUN, self.world.deadline()))
 
     @rule(name=st.sampled_from(["reader-1", "reader-2"]), share=st.floats(0, 1))
     def read(self, name: str, share: float) -> None:
@@ -173,9 +173,9 @@ class Interleavings(RuleBasedStateMachine):
     @precondition(lambda self: not self.actors and len(self.model) > 1)
     def a_long_pause(self, repeating: str | None) -> None:
         """Everything is compacted and retired; a writer whose answer was lost long ago comes back."""
-        self.world.parts().finalizer.settle(RUN, self.world.deadline())
+        self.world.parts().finalizer.compact_and_finalize(RUN, self.world.deadline())
         self.world.clock.advance(21 * 60)
-        self.world.parts().finalizer.settle(RUN, self.world.deadline())
+        self.world.parts().finalizer.compact_and_finalize(RUN, self.world.deadline())
         if repeating in self.pending:
             self.append(repeating, 1, 3)
             self.finish(repeating)
@@ -216,7 +216,7 @@ class Interleavings(RuleBasedStateMachine):
             except RunClosedError:
                 continue
         parts.finalizer.close(RUN, None)
-        parts.finalizer.settle(RUN, self.world.deadline())
+        parts.finalizer.compact_and_finalize(RUN, self.world.deadline())
         assert self.world.body("logs.txt") == b"".join(self.model)
         assert self.world.read_all(limit=7) == (self._lines() or [])
         assert max(Counter(self.model).values(), default=1) == 1

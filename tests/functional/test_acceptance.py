@@ -59,7 +59,7 @@ def read_lines(url: str = URL) -> list[str]:
 
 
 def settle(world: World, run: Run = RUN) -> None:
-    world.parts().finalizer.settle(run, world.deadline())
+    world.parts().finalizer.compact_and_finalize(run, world.deadline())
 
 
 def test_behaviour_01_five_lines_by_two(world: World) -> None:

@@ -17,7 +17,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.ports import Put, PutOptions, Run
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.layout import any_spelling
+from chalicelib.runlog.layout import shared_legacy_name
 from chalicelib.runlog.tombstones import find_tombstone
 from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call, get, installed, post
@@ -154,7 +154,7 @@ NAMES = st.text("ab._ /", min_size=1, max_size=8)
 @given(st.text("ab._*", max_size=6), NAMES, st.data())
 def test_pattern_of_any_spelling_matches_each(pattern: str, fqn: str, data: st.DataObject) -> None:
     twin = "".join(data.draw(st.sampled_from("._ /")) if letter in "._ /" else letter for letter in fqn)
-    if matches(pattern, any_spelling(fqn)):
+    if matches(pattern, shared_legacy_name(fqn)):
         assert matches(pattern, fqn) and matches(pattern, twin)
 
 

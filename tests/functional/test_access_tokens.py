@@ -22,7 +22,7 @@ from chalicelib.access import stale_if_error_cache
 from chalicelib.access.keys import ALGORITHMS, IssuerKeys
 from chalicelib.access.tokens import MAX_CACHED_TOKENS, MAX_TOKEN_CHARS, TokenVerifier
 from chalicelib.errors import IdentityUnavailableError, InvalidConfigurationError
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 from tests.functional.gateway import Answer, call, get, installed, post
 from tests.issuer import AUDIENCE, ISSUER, JWT, Issuer, basic, bearer
 from tests.sampling import examples

@@ -19,7 +19,7 @@ from chalicelib.events.weight import weight
 from chalicelib.ports import Run
 from chalicelib.routes.agent_requests import BATCH_SETTINGS
 from chalicelib.routes.budgets import BUDGETS
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 from tests.functional.gateway import Answer, call, installed
 from tests.world import START_MS, World
 

@@ -19,7 +19,7 @@ from chalicelib.masking.rules import SecretName
 from chalicelib.observability import LOGS_SENT, invocation, logger, note, record
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.identity import Identities
+from chalicelib.runlog.fingerprints import BatchFingerprints
 from tests.functional.gateway import Context, call, get, installed, post
 from tests.functional.test_no_secret_leaves import everything_said
 from tests.issuer import JWT, Issuer, bearer
@@ -173,10 +173,10 @@ def test_stored_digest_does_not_reveal_the_secret() -> None:
 
 def test_rotated_key_recognizes_fingerprints_of_the_old_key() -> None:
     batch = Batch.from_text("password=a").stored_as(b"password=***password***\n")
-    old, new, other = Identities(["old"]), Identities(["new", "old"]), Identities(["other"])
-    assert new.is_of(batch, old.digest(batch)) and new.digest(batch) != old.digest(batch)
-    assert not other.is_of(batch, old.digest(batch))
-    assert old.is_of(batch, batch.digest), "stored before there were rules"
+    old, new, other = BatchFingerprints(["old"]), BatchFingerprints(["new", "old"]), BatchFingerprints(["other"])
+    assert new.matches(batch, old.digest(batch)) and new.digest(batch) != old.digest(batch)
+    assert not other.matches(batch, old.digest(batch))
+    assert old.matches(batch, batch.digest), "stored before there were rules"
 
 
 def test_masking_adds_no_request() -> None:

@@ -39,7 +39,7 @@ from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Run
 from chalicelib.routes import event_paths, gate, operations, paths, secrets, viewer
 from chalicelib.routes.responses import MOVED_TO_SLASH
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 from tests.filing import record_of
 from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call, installed, post

@@ -421,7 +421,7 @@ def test_no_more_runs_at_once_than_allowed(world: Ticking, monkeypatch: pytest.M
     running: list[int] = []
     most, lock, all_there = 0, Lock(), Barrier(seen)
     with world.installed(max_concurrent_streams=allowed):
-        settle = Finalizer.settle
+        settle = Finalizer.compact_and_finalize
 
         def counted(*arguments: Any) -> Any:
             nonlocal most
@@ -433,7 +433,7 @@ def test_no_more_runs_at_once_than_allowed(world: Ticking, monkeypatch: pytest.M
                 running.pop()
             return settle(*arguments)
 
-        monkeypatch.setattr(Finalizer, "settle", counted)
+        monkeypatch.setattr(Finalizer, "compact_and_finalize", counted)
         assert compact()["done"] == len(runs)
     assert most == seen
 

@@ -175,8 +175,8 @@ from chalicelib.aws.clock import SystemClock
 from chalicelib.deadline import Deadline
 from chalicelib.errors import PreconditionFailedError
 from chalicelib.ports import Condition, PutOptions, Run
-from chalicelib.runlog.assembly import Assembler, plan
-from chalicelib.runlog.plan import Span
+from chalicelib.runlog.concatenation import Concatenator, parts_of
+from chalicelib.runlog.multipart_plan import SourceRange
 from glue_jobs.compaction.task import Attempt, Planned, Task
 from glue_jobs.shell.environment import use_stack
 
@@ -190,9 +190,9 @@ planned = [Planned(run, 4, is_listed=True, is_final=True), Planned(Run(run.fqn, 
 told = {result.run.run_id: result for result in Task(services, Attempt("later", 0, 0), 1).work(planned)}
 assert told[run.run_id].retired_segments and told["run-01"].outcome == "unchanged", told
 size = 9_000_000
-parts = plan([Span("", 0, size, size, literal=b"x" * size)])
+parts = parts_of([SourceRange("", 0, size, size, literal=b"x" * size)])
 with suppress(PreconditionFailedError):  # the last of its requests is refused, and it tidies up
-    Assembler(services.store).assemble(
+    Concatenator(services.store).concatenate(
         services.layout.logs(run), parts, PutOptions(), Condition(if_none_match=True), Deadline(services.clock)
     )
     sys.exit("there was no such log")

@@ -23,7 +23,7 @@ MUTANTS = (
             why="a run comes back into lists while what refuses its late appends stays",
         )
         for name in (
-            "chalicelib.runlog.census:Census.exists",
+            "chalicelib.runlog.census:RunInspection.exists",
             "chalicelib.ingestion.run_objects:RunObjects._artifact",
             "chalicelib.ingestion.run_files:RunFiles.describe",
         )
@@ -150,14 +150,14 @@ MUTANTS = (
         why="a heartbeat that came while S3 was looked at must not be set back",
     ),
     Mutant(
-        "chalicelib.runlog.census:Census.expired_seal",
+        "chalicelib.runlog.census:RunInspection.expired_seal",
         find="max([*self.entries, *self.live], default=-1) > number",
         replace="False",
         tests=f"{_MENDING}::test_reopened_run_whose_segments_expired_has_no_end",
         why="a reopened run has not ended with its first logs.txt",
     ),
     Mutant(
-        "chalicelib.runlog.census:Census.expired_seal",
+        "chalicelib.runlog.census:RunInspection.expired_seal",
         find="base.artifact.end",
         replace="None",
         tests=f"{_MENDING}::test_run_whose_seal_expired_before_its_log_keeps_its_outcome",

@@ -146,7 +146,7 @@ MUTANTS = (
         why="the stream escapes line separators once more",
     ),
     Mutant(
-        "chalicelib.runlog.grep:Found.add",
+        "chalicelib.runlog.grep:GrepResult.add_match",
         find="document_bytes([self.line, text, spans]) + _FRAME_BYTES",
         replace="document_bytes(text)",
         tests=f"{_RESPONSES}::test_matches_of_an_allowed_request_fit_with_their_places",

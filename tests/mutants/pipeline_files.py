@@ -233,7 +233,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.pipelines.files.deletion:Deletion.delete",
-        find="any_spelling(name)",
+        find="shared_legacy_name(name)",
         replace="name",
         tests=_SHARED,
         why="a permission of one name counts as one of all that are spelled like it",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _WRITER = "tests/unit/test_writer.py"
-_OVERTAKEN = "tests/faults/test_overtaken.py"
+_OVERTAKEN = "tests/faults/test_concurrent_writers.py"
 _COMPACTION = "tests/unit/test_compaction_and_finalization.py"
-_RETIREMENT = "tests/unit/test_retirement.py"
+_RETIREMENT = "tests/unit/test_segment_gc.py"
 _READER = "tests/unit/test_reader.py"
-_PLAN = "tests/unit/test_plan.py"
+_PLAN = "tests/unit/test_multipart_plan.py"
 _SHARED = "tests/functional/test_access_openmetadata.py"
 _RENEWAL = "tests/unit/test_renewal.py"
 _LARGE = "tests/unit/test_large_logs.py"
@@ -65,7 +65,7 @@ MUTANTS = (
     ),
     # the outcome of a run that reports none
     Mutant(
-        "chalicelib.runlog.end_finder:EndFinder.find_abandoned",
+        "chalicelib.runlog.run_end_finder:RunEndFinder.find_abandoned",
         find="not is_started and (entry.is_keyed or entry.events)",
         replace="entry.is_keyed or entry.events",
         tests="tests/functional/test_http_outcomes.py",
@@ -79,7 +79,7 @@ MUTANTS = (
         why="errors of a later step are printed as counts only",
     ),
     Mutant(
-        "chalicelib.runlog.end_finder:EndFinder._last_bytes",
+        "chalicelib.runlog.run_end_finder:RunEndFinder._last_bytes",
         find="size <= limit",
         replace="True",
         tests=_SUMMARY,
@@ -101,22 +101,22 @@ MUTANTS = (
         why="lines of a clock that is behind come before those before them",
     ),
     Mutant(
-        "chalicelib.runlog.since:SinceSearch.line",
+        "chalicelib.runlog.since_search:SinceSearch.line",
         find="last.end_line if clock == LINES else arrived",
         replace="last.end_line",
         tests="tests/unit/test_reader.py",
         why="lines of a clock that is behind are hidden from who reads the last minutes",
     ),
     Mutant(
-        "chalicelib.runlog.delays:Delays.has",
+        "chalicelib.runlog.delays:ArrivalDelays.trusts",
         find="self.least_ms <= least_ms and most_ms <= self.most_ms",
         replace="True",
         tests=_HISTOGRAM,
         why="one line that begins with another date puts all others into one bar",
     ),
     Mutant(
-        "chalicelib.runlog.since:SinceSearch.line",
-        find="row.line == line and delays.has(row) and row.time_range_ms[0] < since_ms",
+        "chalicelib.runlog.since_search:SinceSearch.line",
+        find="row.line == line and delays.trusts(row) and row.time_range_ms[0] < since_ms",
         replace="False",
         tests=_READER,
         why="a time inside of a segment leads to the segment's first line",
@@ -124,20 +124,20 @@ MUTANTS = (
     # appending
     Mutant(
         "chalicelib.runlog.writer:Writer._put",
-        find="put_settled(self._store, key, body, options, ABSENT)",
+        find="put_retrying_conflicts(self._store, key, body, options, ABSENT)",
         replace="self._store.put(key, body, options)",
         tests=_WRITER,
         why="two writers must not take one number",
     ),
     Mutant(
-        "chalicelib.runlog.writer:Author.wrote",
+        "chalicelib.runlog.writer:WriterIdentity.wrote",
         find="same and (self.base is None or entry.base == self.base)",
         replace="same",
         tests=_WRITER,
         why="equal text from another position is a batch of its own",
     ),
     Mutant(
-        "chalicelib.runlog.writer:Author.wrote",
+        "chalicelib.runlog.writer:WriterIdentity.wrote",
         find="entry.session != self.session or entry.kind != DATA",
         replace="entry.kind != DATA",
         tests=_WRITER,
@@ -166,14 +166,14 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.writer:Writer._look_once",
-        find="own or self._own_retired(run, author, lower, A)",
+        find="own or self._own_retired(run, identity, lower, A)",
         replace="own",
         tests=_WRITER,
         why="a repeat finds its own segment after it was retired",
     ),
     # a listing and a read of what it listed
     Mutant(
-        "chalicelib.runlog.tail:TailFinder.find",
+        "chalicelib.runlog.log_end:LogEndFinder.find",
         find="retry_on_change(A)",
         replace="self._find(run)",
         tests=_OVERTAKEN,
@@ -187,21 +187,21 @@ MUTANTS = (
         why="only a log whose listing does not change is damaged",
     ),
     Mutant(
-        "chalicelib.runlog.tail:TailFinder._without_segments",
+        "chalicelib.runlog.log_end:LogEndFinder._without_segments",
         find="max(artifact.epoch, A)",
         replace="FIRST_EPOCH",
         tests=_EXPIRED,
         why="a reopened run whose segments have expired keeps its writer epoch",
     ),
     Mutant(
-        "chalicelib.runlog.retirement:_fits",
+        "chalicelib.runlog.segment_gc:_fits",
         find="after is None or A",
         replace="True",
         tests=_RETIREMENT,
         why="a row that ends elsewhere than the next one begins is not that of the segment",
     ),
     Mutant(
-        "chalicelib.runlog.tail:TailFinder._find",
+        "chalicelib.runlog.log_end:LogEndFinder._find",
         find="self.list_segments(run, known.sequence)",
         replace="self.list_segments(run, known.sequence + 1)",
         tests="tests/unit/test_request_budgets.py",
@@ -386,14 +386,14 @@ MUTANTS = (
         why="an unconditional write puts an old partial.txt over a newer one",
     ),
     Mutant(
-        "chalicelib.runlog.compaction:Compactor.compact_seen",
+        "chalicelib.runlog.compaction:Compactor.compact_state",
         find="self.index_pending(run, state)",
         replace="None",
         tests=_COMPACTION,
         why="rows are there before their segments may go",
     ),
     Mutant(
-        "chalicelib.runlog.compaction:Compactor.compact_seen",
+        "chalicelib.runlog.compaction:Compactor.compact_state",
         find="self._drop_if_finalized(run, written.etag, last)",
         replace="None",
         tests=_OVERTAKEN,
@@ -422,22 +422,22 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.compaction:Compactor.retire",
-        find="self.layout.sequence_of(run, found.key) < below and found.last_modified_ms <= before_ms",
-        replace="self.layout.sequence_of(run, found.key) < below",
+        find="self.layout.sequence_of(run, segment.key) < below and segment.last_modified_ms <= before_ms",
+        replace="self.layout.sequence_of(run, segment.key) < below",
         tests=_COMPACTION,
         why="a segment is deleted twenty minutes after it was written at the earliest",
     ),
     Mutant(
-        "chalicelib.runlog.assembly:Assembler._read_span",
-        find="len(body) != span.size",
+        "chalicelib.runlog.concatenation:Concatenator._read_source",
+        find="len(body) != source.size",
         replace="False",
         tests=_COMPACTION,
         why="a short read is not written as if it were all",
     ),
     # uploads that go on in the next pass
     Mutant(
-        "chalicelib.runlog.assembly:Assembler._send_all",
-        find="keep and len(done) >= KEEP_PARTS",
+        "chalicelib.runlog.concatenation:Concatenator._send_all",
+        find="save_upload and len(done) >= MIN_RESUMABLE_PARTS",
         replace="False",
         tests=_LARGE,
         why="a log whose copy takes longer than a pass would never advance",
@@ -457,21 +457,21 @@ MUTANTS = (
         why="lines that come between passes must not make the upload begin anew",
     ),
     Mutant(
-        "chalicelib.runlog.unfinished:plan_id",
+        "chalicelib.runlog.unfinished_uploads:plan_id",
         find="s.etag",
         replace="''",
         tests=_LARGE,
         why="the plan is of one version of partial.txt",
     ),
     Mutant(
-        "chalicelib.runlog.unfinished:plan_id",
+        "chalicelib.runlog.unfinished_uploads:plan_id",
         find="s.start",
         replace="0",
         tests=_LARGE,
         why="parts that were cut elsewhere hold other bytes",
     ),
     Mutant(
-        "chalicelib.runlog.unfinished:plan_id",
+        "chalicelib.runlog.unfinished_uploads:plan_id",
         find="s.end",
         replace="0",
         tests=_LARGE,
@@ -479,14 +479,14 @@ MUTANTS = (
     ),
     # retirement
     Mutant(
-        "chalicelib.runlog.retirement:Retirement.retire",
-        find="self.keep(run, self._entries(run, going))",
+        "chalicelib.runlog.segment_gc:SegmentGc.retire",
+        find="self.write_entries(run, self._entries(run, going))",
         replace="None",
         tests=_RETIREMENT,
         why="entries are stored before their segments go",
     ),
     Mutant(
-        "chalicelib.runlog.retirement:_fits",
+        "chalicelib.runlog.segment_gc:_fits",
         find="row is None or row.bytes != size",
         replace="row is None",
         tests=_RETIREMENT,
@@ -509,7 +509,7 @@ MUTANTS = (
     ),
     # renewal
     Mutant(
-        "chalicelib.runlog.finalization:Finalizer.settle",
+        "chalicelib.runlog.finalization:Finalizer.compact_and_finalize",
         find="self._renewal.is_due(state.oldest)",
         replace="False",
         tests=_RENEWAL,
@@ -531,7 +531,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.renewal:Renewal._renew",
-        find="put_settled(self.store, A, B, C, Condition(if_match=found.etag))",
+        find="put_retrying_conflicts(self.store, A, B, C, Condition(if_match=listed.etag))",
         replace="self.store.put(A, B, C)",
         tests=_RENEWAL,
         why="an object that changed meanwhile is not set back",
@@ -551,7 +551,7 @@ MUTANTS = (
         why="the object by which it was due is the sign that work is left, so it goes last",
     ),
     Mutant(
-        "chalicelib.runlog.conflicts:put_settled",
+        "chalicelib.runlog.conflicts:put_retrying_conflicts",
         find="range(ATTEMPTS)",
         replace="range(1)",
         tests=_RENEWAL,
@@ -573,21 +573,21 @@ MUTANTS = (
         why="logs.txt of a reopened run is behind its partial.txt",
     ),
     Mutant(
-        "chalicelib.runlog.tail:TailFinder._own_artifact",
+        "chalicelib.runlog.log_end:LogEndFinder._own_artifact",
         find="furthest(A, partial)",
         replace="A or partial",
         tests=_EXPIRED,
         why="the next line goes behind the artifact that reaches furthest",
     ),
     Mutant(
-        "chalicelib.runlog.view:Viewer._after_abandoned",
+        "chalicelib.runlog.log_snapshot:SnapshotReader._after_abandoned",
         find="None if is_last else A",
         replace="A if listed[1:] else None",
         tests=_EXPIRED,
         why="without any segment partial.txt may hold more than logs.txt",
     ),
     Mutant(
-        "chalicelib.runlog.view:Viewer._following",
+        "chalicelib.runlog.log_snapshot:SnapshotReader._following",
         find="segments and self.layout.sequence_of(run, segments[0].key) != first",
         replace="False",
         tests=_OVERTAKEN,
@@ -611,7 +611,7 @@ MUTANTS = (
     # OpenMetadata's objects
     Mutant(
         "chalicelib.runlog.legacy:find_shared",
-        find="covers is None or not covers(any_spelling(run.fqn))",
+        find="covers is None or not covers(shared_legacy_name(run.fqn))",
         replace="False",
         tests=_SHARED,
         why="a shared folder is not for who may read one of its names",
@@ -631,21 +631,21 @@ MUTANTS = (
         why="the open log of another pipeline, spelled alike, would be shown",
     ),
     Mutant(
-        "chalicelib.runlog.legacy:check_own",
+        "chalicelib.runlog.legacy:check_shared_access",
         find="covers and is_shared and not covers(A)",
         replace="False",
         tests=_SHARED,
         why="an FQN that is a spelling leads to the same folder",
     ),
     Mutant(
-        "chalicelib.runlog.view:Viewer._legacy_beginning",
+        "chalicelib.runlog.log_snapshot:SnapshotReader._legacy_beginning",
         find="legacy and self.tails.listed_segment(run, 0).byte",
         replace="legacy",
         tests=_READER,
         why="a log that began at byte 0 has no other beginning",
     ),
     Mutant(
-        "chalicelib.runlog.compaction:Compactor._look",
+        "chalicelib.runlog.compaction:Compactor._read_state",
         find="last.end_byte != A",
         replace="True",
         tests=_READER,
@@ -660,22 +660,22 @@ MUTANTS = (
     ),
     # plans
     Mutant(
-        "chalicelib.runlog.plan:plan_parts",
-        find="len(parts := _planned(spans, scale)) > MAX_PARTS",
-        replace="not (parts := _planned(spans, scale)) and bool(spans)",
+        "chalicelib.runlog.multipart_plan:plan_parts",
+        find="len(parts := _planned(sources, scale)) > MAX_PARTS",
+        replace="not (parts := _planned(sources, scale)) and bool(sources)",
         tests=_PLAN,
         why="S3 takes 10,000 parts",
     ),
     Mutant(
-        "chalicelib.runlog.plan:_planned",
+        "chalicelib.runlog.multipart_plan:_planned",
         find="min(MAX_COPY_BYTES * scale, MAX_COPY_PART_BYTES)",
         replace="MAX_COPY_BYTES * scale",
         tests=_PLAN,
         why="S3 copies 5 GiB a part",
     ),
     Mutant(
-        "chalicelib.runlog.plan:_fill",
-        find="not gathered.spans or missing <= 0",
+        "chalicelib.runlog.multipart_plan:_fill",
+        find="not gathered.sources or missing <= 0",
         replace="True",
         tests=_PLAN,
         why="every part but the last has 5 MiB",

@@ -131,7 +131,7 @@ class Pipelines(World):
 
     def settle(self, run: Run) -> None:
         """Compact, finalize, retire: whatever is due."""
-        self.parts().finalizer.settle(run, self.deadline())
+        self.parts().finalizer.compact_and_finalize(run, self.deadline())
 
     def reading(self, **options: str) -> Reading:
         return Reading(self.store, **options)

@@ -282,7 +282,7 @@ def test_the_schedule_overtakes_between_the_look_and_the_lease(stage: Stage) -> 
         if operation == "get" and not overtaken["done"]:
             overtaken["done"] += 1
             for run in (SEALED, OPEN):
-                stage.parts.finalizer.settle(run, stage.world.deadline())
+                stage.parts.finalizer.compact_and_finalize(run, stage.world.deadline())
         return call()
 
     results = stage.task(gate=gate)
@@ -294,7 +294,7 @@ def test_the_schedule_overtakes_between_the_look_and_the_lease(stage: Stage) -> 
 
 def test_a_catalog_that_missed_the_end_is_told(stage: Stage) -> None:
     for run in (SEALED, OPEN):
-        stage.parts.finalizer.settle(run, stage.world.deadline())
+        stage.parts.finalizer.compact_and_finalize(run, stage.world.deadline())
     assert len(stage.due()) == 2
     assert outcomes(stage.task()) == {SEALED: "unchanged", OPEN: "unchanged"}
     assert stage.due() == []

@@ -193,7 +193,7 @@ def test_and_when_the_schedule_finalizes_it_in_between(world: Retained) -> None:
     world.later()
     planned = world.planned()
     world.expiry().expire(planned)
-    world.parts().finalizer.settle(RUN, world.deadline())
+    world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     world.clock.sleep(RETIRE_AFTER_MS / 1000 + 1)
     assert world.expiry().expire(planned) is Outcome.EXPIRED
     assert world.left() == []

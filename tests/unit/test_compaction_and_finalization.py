@@ -110,7 +110,7 @@ def test_a_six_gibibyte_log_is_finalized_without_its_bytes() -> None:
     before = world.store.uploaded_bytes
     done = world.parts().finalizer.close(RUN)
     assert not done.finalized, "a close does not wait for gigabytes"
-    _, done = world.parts().finalizer.settle(RUN, world.deadline())
+    _, done = world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     assert done.finalized and done.bytes == size + 8
     assert world.store.uploaded_bytes - before == 8 and done.copied_bytes == size
     assert world.store.calls["copy_part"] >= 2
@@ -189,7 +189,7 @@ def test_the_catalog_being_down_stops_compaction_not_closing() -> None:
         down.compactor.compact(RUN, world.deadline())
     closed = down.finalizer.close(RUN)
     assert (closed.sealed, closed.finalized) == ("closed", False)
-    world.parts().finalizer.settle(RUN, world.deadline())
+    world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     assert world.body("logs.txt") == b"a\n"
 
 

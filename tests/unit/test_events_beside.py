@@ -12,9 +12,9 @@ from chalicelib.events.step_updates import StepUpdate
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
-from chalicelib.runlog.census import Examiner
+from chalicelib.runlog.census import RunInspector
 from chalicelib.runlog.layout import Layout, ParsedKey
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 from glue_jobs.datasource.objects import Folder, Listed
 from glue_jobs.expiring.expiry import Condemned, Expiry, Outcome
 from glue_jobs.expiring.inventory import Inventory
@@ -54,7 +54,7 @@ def test_keys_come_back(fqn: str, run_id: str, name: str, number: int) -> None:
     assert layout.parse(layout.writer(run, name, "closed")) == ParsedKey(run, "writer", name=name)
     assert layout.parse(layout.step(run, name)) == ParsedKey(run, "step", name=name)
     assert layout.parse(layout.chosen(run)) == ParsedKey(run, "chosen")
-    assert layout.companion(run, number) < layout.behind_companions(run) < layout.chosen(run) < layout.logs(run)
+    assert layout.companion(run, number) < layout.after_companions(run) < layout.chosen(run) < layout.logs(run)
 
 
 def test_foreign_keys_are_not_recognized() -> None:
@@ -75,16 +75,16 @@ def test_foreign_keys_are_not_recognized() -> None:
 
 def test_census_reports_no_event_object() -> None:
     world = ended()
-    census = Examiner(world.store, world.layout, RUN).examine()
+    census = RunInspector(world.store, world.layout, RUN).inspect()
     assert (list(census.problems), sorted(census.entries)) == ([], [0, 1, 2, 3])
     assert [census.entries[number].events for number in range(4)] == [1, 1, 1, 0]
 
 
 def test_retirement_keeps_how_many_events_a_segment_had() -> None:
     world = ended()
-    world.parts().finalizer.settle(RUN, world.deadline())
+    world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     world.clock.advance(3600)
-    world.parts().finalizer.settle(RUN, world.deadline())
+    world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     assert [entry.events for entry in world.kept()] == [1, 1, 1]
     assert step_log(event_parts(world), "s") == "0\n1\n2\n"
 

@@ -53,7 +53,7 @@ def test_step_log_equals_the_overall_log_filtered(
             parts.writer.append(RUN, Batch.from_text(str(given_)))
             model.append((None, "plain"))
         elif kind == "compact":
-            parts.finalizer.settle(RUN, world.deadline())
+            parts.finalizer.compact_and_finalize(RUN, world.deadline())
         elif kind == "notify":
             _notify_some(world, parts, int(given_))  # type: ignore[call-overload]
         else:
@@ -155,7 +155,7 @@ def test_compaction_during_an_append_hides_nothing(closed: bool) -> None:
     world.store.put(key, body, PutOptions())
     assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
     world.clock.advance(22 * 60)
-    parts.finalizer.settle(RUN, world.deadline())
+    parts.finalizer.compact_and_finalize(RUN, world.deadline())
     assert parts.index.indexed(RUN, 0) == {0, 1, 2}
     world.clock.advance(22 * 60)
     assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
@@ -267,7 +267,7 @@ def test_many_sidecars_cost_compaction_one_more_listing() -> None:
     for number in range(1200):
         position = parts.log.append(RUN, [said(f"{number}", "s")], position=position).position
     world.store.calls.clear()
-    state = parts.compactor.look(RUN)
+    state = parts.compactor.read_state(RUN)
     assert (len(state.pending), state.has_events, world.store.calls["list"]) == (1200, True, 3)
     world.store.calls.clear()
     world.database.calls.clear()

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 from tests.world import RUN, World
 
 OLD = [f"old {number}" for number in range(3)]
@@ -38,7 +38,7 @@ def reopened_and_expired() -> World:
 def test_reopened_run_without_segments_is_read_from_partial() -> None:
     world = reopened_and_expired()
     assert world.read_all() == OLD + NEW
-    whole = world.parts().reader.whole(RUN)
+    whole = world.parts().reader.download(RUN)
     assert whole and whole.size_bytes == len(world.body("partial.txt"))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.response_size import CONTENT_BYTES
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.following import HOLD_S, MAX_PAUSE_S, MIN_PAUSE_S, End, Follower, FollowRequest, News
+from chalicelib.runlog.following import HOLD_S, MAX_PAUSE_S, MIN_PAUSE_S, FollowEnd, Follower, FollowRequest, FollowUpdate
 from chalicelib.runlog.page import RAW_BYTES
 from tests.faults.interception import Intercepted
 from tests.sampling import examples
@@ -56,7 +56,7 @@ class Scene:
 
     def index_all(self) -> None:
         compactor = self.world.parts().compactor
-        compactor.index_pending(RUN, compactor.look(RUN))
+        compactor.index_pending(RUN, compactor.read_state(RUN))
 
     def compact(self) -> None:
         self.world.parts().compactor.compact(RUN, self.world.deadline())
@@ -69,14 +69,14 @@ class Scene:
     def close(self) -> None:
         self.world.parts().finalizer.close(RUN)
 
-    def ask(self, after: int = 0, **options: Any) -> News:
+    def ask(self, after: int = 0, **options: Any) -> FollowUpdate:
         return self.follower.follow(RUN, FollowRequest(after, **options))
 
 
 def test_what_is_there_is_told_at_once() -> None:
     scene = Scene()
     scene.append("one\ntwo\n")
-    assert scene.ask() == News(2, "one\ntwo\n", replay=True)
+    assert scene.ask() == FollowUpdate(2, "one\ntwo\n", replay=True)
     assert scene.world.clock.monotonic_s() == 0
 
 
@@ -85,7 +85,7 @@ def test_what_comes_is_told_when_it_comes() -> None:
     scene.append("one\n")
     scene.ask()
     scene.in_s(0.6, lambda: scene.append("two\n"))
-    assert scene.ask(1) == News(2, "two\n")
+    assert scene.ask(1) == FollowUpdate(2, "two\n")
     assert scene.world.clock.monotonic_s() <= 0.6 + MIN_PAUSE_S
 
 
@@ -93,19 +93,19 @@ def test_nothing_is_told_after_the_hold() -> None:
     scene = Scene()
     scene.append("one\n")
     scene.ask()
-    assert scene.ask(1) == News(1)
+    assert scene.ask(1) == FollowUpdate(1)
     assert scene.world.clock.monotonic_s() == HOLD_S
-    assert scene.follower.follow(RUN, FollowRequest(1), 3) == News(1)
+    assert scene.follower.follow(RUN, FollowRequest(1), 3) == FollowUpdate(1)
     assert scene.world.clock.monotonic_s() == HOLD_S + 3
-    assert scene.follower.follow(RUN, FollowRequest(1), 0) == News(1), "no time is left: one look"
+    assert scene.follower.follow(RUN, FollowRequest(1), 0) == FollowUpdate(1), "no time is left: one look"
 
 
 def test_a_run_that_does_not_exist_yet_is_waited_for() -> None:
     scene = Scene()
-    assert scene.ask() == News(0)
+    assert scene.ask() == FollowUpdate(0)
     assert scene.world.clock.monotonic_s() == HOLD_S
     scene.in_s(4, lambda: scene.append("first\n"))
-    assert scene.ask() == News(1, "first\n")
+    assert scene.ask() == FollowUpdate(1, "first\n")
 
 
 @pytest.mark.parametrize("how", ["close", "abandon"])
@@ -117,10 +117,10 @@ def test_the_end_is_told_with_the_last_lines_and_again(how: str) -> None:
         scene.close if how == "close" else lambda: finalizer.abandon(RUN, scene.world.clock.now_ms() + 1, scene.world.deadline())
     )
     finish()
-    assert scene.ask() == News(1, "one\n", replay=True, end=End.RUN_FINISHED)
+    assert scene.ask() == FollowUpdate(1, "one\n", replay=True, end=FollowEnd.RUN_FINISHED)
     for follower in (scene.follower, scene.process()):
-        assert follower.follow(RUN, FollowRequest(1)) == News(1, end=End.RUN_FINISHED)
-    assert scene.ask(99) == News(99, end=End.RUN_FINISHED), "a place behind the end"
+        assert follower.follow(RUN, FollowRequest(1)) == FollowUpdate(1, end=FollowEnd.RUN_FINISHED)
+    assert scene.ask(99) == FollowUpdate(99, end=FollowEnd.RUN_FINISHED), "a place behind the end"
 
 
 def test_the_end_comes_while_it_is_waited_for() -> None:
@@ -128,12 +128,12 @@ def test_the_end_comes_while_it_is_waited_for() -> None:
     scene.append("one\n")
     scene.ask()
     scene.in_s(2, lambda: (scene.append("two\n"), scene.close()))
-    assert scene.ask(1) == News(2, "two\n", end=End.RUN_FINISHED)
+    assert scene.ask(1) == FollowUpdate(2, "two\n", end=FollowEnd.RUN_FINISHED)
     scene = Scene()
     scene.append("one\n")
     scene.ask()
     scene.in_s(2, scene.close)
-    assert scene.ask(1) == News(1, end=End.RUN_FINISHED)
+    assert scene.ask(1) == FollowUpdate(1, end=FollowEnd.RUN_FINISHED)
 
 
 def test_an_abandoned_run_that_was_reopened_goes_on() -> None:
@@ -143,16 +143,16 @@ def test_an_abandoned_run_that_was_reopened_goes_on() -> None:
     assert scene.ask().end
     scene.index_all()
     scene.append("two\n")
-    assert scene.ask(1) == News(2, "two\n", replay=True)
+    assert scene.ask(1) == FollowUpdate(2, "two\n", replay=True)
 
 
 def test_the_last_lines() -> None:
     scene = Scene()
     scene.append("".join(f"{n}\n" for n in range(50)))
-    assert scene.ask(tail=2) == News(50, "48\n49\n", replay=True)
-    assert scene.ask(tail=0) == News(50)
+    assert scene.ask(tail=2) == FollowUpdate(50, "48\n49\n", replay=True)
+    assert scene.ask(tail=0) == FollowUpdate(50)
     scene.in_s(1, lambda: scene.append("more\n"))
-    assert scene.ask(tail=0) == News(51, "more\n")
+    assert scene.ask(tail=0) == FollowUpdate(51, "more\n")
 
 
 def test_a_run_without_lines_for_long_is_not_waited_for() -> None:
@@ -160,10 +160,10 @@ def test_a_run_without_lines_for_long_is_not_waited_for() -> None:
     scene.append("one\n")
     scene.ask()
     scene.world.clock.advance(IDLE_MS / 1000 - 2)
-    assert scene.ask(1).end is End.IDLE_TIMEOUT
-    assert scene.ask(0) == News(1, "one\n", replay=True), "what is there is told first"
+    assert scene.ask(1).end is FollowEnd.IDLE_TIMEOUT
+    assert scene.ask(0) == FollowUpdate(1, "one\n", replay=True), "what is there is told first"
     scene.retire()
-    assert scene.ask(1).end is End.IDLE_TIMEOUT, "also where the last line stands in an artifact"
+    assert scene.ask(1).end is FollowEnd.IDLE_TIMEOUT, "also where the last line stands in an artifact"
 
 
 def test_a_viewer_may_say_until_when() -> None:
@@ -171,7 +171,7 @@ def test_a_viewer_may_say_until_when() -> None:
     scene.append("one\n")
     until_ms = scene.world.clock.now_ms() + 2000
     assert scene.ask(until_ms=until_ms).logs == "one\n"
-    assert scene.ask(1, until_ms=until_ms).end is End.MAX_DURATION
+    assert scene.ask(1, until_ms=until_ms).end is FollowEnd.MAX_DURATION
     assert 2 <= scene.world.clock.monotonic_s() <= 2.5
 
 
@@ -234,7 +234,7 @@ def test_the_catalog_may_be_away() -> None:
         raise StoreUnavailableError("the catalog is away")
 
     scene.index = Intercepted(scene.world.index, gate)
-    assert scene.process().follow(RUN, FollowRequest(1)) == News(1)
+    assert scene.process().follow(RUN, FollowRequest(1)) == FollowUpdate(1)
     assert scene.process().follow(RUN, FollowRequest(0)).logs == "one\n"
 
 
@@ -273,7 +273,7 @@ def test_every_line_once_and_in_order(steps: list[Any], meanwhile: list[Any], st
         else:
             assert news.after == after + news.logs.count("\n")
         told.extend(news.logs.split("\n")[:-1])
-        after, is_over = news.after, news.end is End.RUN_FINISHED
+        after, is_over = news.after, news.end is FollowEnd.RUN_FINISHED
 
     for step in steps:
         if step == "ask":

@@ -15,7 +15,7 @@ from chalicelib.errors import InvalidInputError, PreconditionFailedError, StoreU
 from chalicelib.response_size import PAGE_BYTES
 from chalicelib.runlog import grep as grep_module
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.grep import MAX_MATCHES, TEXT_CHARS, Found, Grep, GrepRequest
+from chalicelib.runlog.grep import MAX_MATCHES, TEXT_CHARS, Grep, GrepRequest, GrepResult
 from chalicelib.runlog.matching import MAX_PATTERN_CHARS, matcher_of
 from tests.faults.interception import Intercepted
 from tests.sampling import examples
@@ -25,7 +25,7 @@ from tests.world import RUN, World
 MIB = 1024 * 1024
 
 
-def find(world: World, wanted: str, **options: Any) -> Found:
+def find(world: World, wanted: str, **options: Any) -> GrepResult:
     return Grep(world.parts().reader, world.clock).find(RUN, GrepRequest(wanted, **options))
 
 
@@ -95,7 +95,7 @@ def test_where_it_goes_on() -> None:
     found = find(world, "a", after=3)
     assert ([each.line for each in found.matches], found.after, found.scanned_bytes) == ([4], None, 4)
     assert find(world, "a", after=99).after is None
-    assert find(World(), "a") == Found(0, 100)
+    assert find(World(), "a") == GrepResult(0, 100)
 
 
 def test_bytes_and_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_what_it_costs() -> None:
     for _ in range(30):
         append(world, ("x" * 99 + "\n") * 10_000)
     world.parts().finalizer.close(RUN)
-    world.parts().finalizer.settle(RUN, world.deadline())
+    world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     world.store.calls.clear()
     found = find(world, "needle")
     assert found.after is None and found.scanned_bytes == 30_000_000

@@ -11,12 +11,12 @@ import pytest
 
 from chalicelib.errors import DeadlineExceededError, ObjectNotFoundError, StoreUnavailableError, UnavailableError
 from chalicelib.ports import PutOptions
-from chalicelib.runlog import assembly
+from chalicelib.runlog import concatenation
 from chalicelib.runlog.artifact import artifact_metadata
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import ParsedKey
-from chalicelib.runlog.plan import Part, Span
-from chalicelib.runlog.unfinished import plan_id
+from chalicelib.runlog.multipart_plan import SourceRange, UploadPart
+from chalicelib.runlog.unfinished_uploads import plan_id
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.world import RUN, World
 
@@ -59,7 +59,7 @@ class Slow:
 
     def settle(self) -> Any:
         parts = self.world.parts(Intercepted(self.world.store, self))  # type: ignore[arg-type]
-        return parts.finalizer.settle(RUN, self.world.deadline(PASS_S))
+        return parts.finalizer.compact_and_finalize(RUN, self.world.deadline(PASS_S))
 
 
 def passes(work: Callable[[], Any], most: int = 100) -> int:
@@ -182,14 +182,16 @@ def test_record_that_makes_no_sense_is_passed_over(body: bytes) -> None:
 
 def test_plan_of_another_version_of_a_source_is_another_plan() -> None:
     """A run that was deleted and begun anew may have a partial.txt of the very same size."""
-    one, other = (plan_id("k", [Part((Span("p", 0, GIB, GIB, etag),), copied=True)]) for etag in ("a", "b"))
+    one, other = (plan_id("k", [UploadPart((SourceRange("p", 0, GIB, GIB, etag),), copied=True)]) for etag in ("a", "b"))
     assert one != other
 
 
 def test_plan_that_cuts_a_source_elsewhere_is_another_plan() -> None:
     """The parts that were sent hold other bytes: with the rest of this plan, some would be doubled or missing."""
     cuts = ((0, 2 * GIB, 3 * GIB), (0, GIB, 3 * GIB), (1, 2 * GIB, 3 * GIB), (0, 2 * GIB, 3 * GIB - 1))
-    plans = [[Part((Span("p", start, end, 3 * GIB, "a"),), copied=True) for start, end in pairwise(cut)] for cut in cuts]
+    plans = [
+        [UploadPart((SourceRange("p", start, end, 3 * GIB, "a"),), copied=True) for start, end in pairwise(cut)] for cut in cuts
+    ]
     assert len({plan_id("k", parts) for parts in plans}) == len(cuts)
 
 
@@ -204,8 +206,8 @@ def test_key_of_the_record_is_known() -> None:
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 def test_stopped_at_every_call_it_ends_the_same(monkeypatch: pytest.MonkeyPatch, moment: str, how: str) -> None:
     """Two passes, the first out of time, stopped at each call of either; then the schedule goes on."""
-    monkeypatch.setattr(assembly, "KEEP_PARTS", 2)
-    monkeypatch.setattr(assembly, "COPIERS", 2)
+    monkeypatch.setattr(concatenation, "MIN_RESUMABLE_PARTS", 2)
+    monkeypatch.setattr(concatenation, "COPIERS", 2)
     size, number = 3 * GIB, 0
     while True:
         world, stop = world_of(size), StopAt(number, moment, how)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chalicelib.access.patterns import Patterns
 from chalicelib.errors import InvalidCursorError
 from chalicelib.ports import ABSENT, PutOptions, Run
-from chalicelib.runlog.pipelines import MAX_LISTS, PipelineQuery, Pipelines
+from chalicelib.runlog.pipeline_listing import MAX_LISTS, PipelineListing, PipelineQuery
 from tests.sampling import examples
 from tests.world import World
 
@@ -25,7 +25,7 @@ def world_of(*names: str, runs: int = 1) -> World:
 
 
 def listed(world: World, query: PipelineQuery, limit: int) -> list[str]:
-    pipelines, names, after = Pipelines(world.store, world.layout), [], ""
+    pipelines, names, after = PipelineListing(world.store, world.layout), [], ""
     while after is not None:
         page = pipelines.page(query, limit, after)
         assert len(page.names) <= limit
@@ -59,7 +59,7 @@ def test_every_name_that_may_be_seen_once(names: set[str], prefix: str, contains
 def test_a_page_is_one_request_however_many_runs_there_are() -> None:
     world = world_of(*(f"svc.{number:03d}" for number in range(300)), runs=5)
     world.store.calls.clear()
-    page = Pipelines(world.store, world.layout).page(PipelineQuery(), 50)
+    page = PipelineListing(world.store, world.layout).page(PipelineQuery(), 50)
     assert page.names == [f"svc.{number:03d}" for number in range(50)] and page.after == "svc.049"
     assert dict(world.store.calls) == {"list": 1}
 
@@ -79,7 +79,7 @@ def test_what_may_not_be_seen_is_not_asked_for() -> None:
 )
 def test_a_page_among_names_that_are_passed_over_ends_before_it_is_full_and_goes_on(query: PipelineQuery) -> None:
     world = world_of(*(f"hr.{number:05d}" for number in range(1000 * MAX_LISTS)), "svc_hr")
-    pipelines = Pipelines(world.store, world.layout)
+    pipelines = PipelineListing(world.store, world.layout)
     page = pipelines.page(query, 50)
     assert (page.names, page.after) == ([], f"hr.{1000 * MAX_LISTS - 1:05d}")
     assert world.store.calls["list"] == MAX_LISTS
@@ -89,10 +89,10 @@ def test_a_page_among_names_that_are_passed_over_ends_before_it_is_full_and_goes
 @pytest.mark.parametrize("after", ["a b", "é", "a/b", "x" * 2000, "x" * 1020, "\x00"])
 def test_a_cursor_that_was_not_made_here(after: str) -> None:
     with pytest.raises(InvalidCursorError):
-        Pipelines(World().store, World().layout).page(PipelineQuery(), 5, after)
+        PipelineListing(World().store, World().layout).page(PipelineQuery(), 5, after)
 
 
 def test_prefix_longer_than_any_key_has_no_names_and_costs_nothing() -> None:
     world = World()
-    page = Pipelines(world.store, world.layout).page(PipelineQuery(prefix="x" * 2000), 5)
+    page = PipelineListing(world.store, world.layout).page(PipelineQuery(prefix="x" * 2000), 5)
     assert (page.names, page.after, world.store.calls["list"]) == ([], None, 0)

@@ -18,8 +18,8 @@ from chalicelib.pipelines.dead_letters import dead_key, dead_prefixes
 from chalicelib.pipelines.pipeline_state import DISABLED, FAILED, REPLAYING, HandlerState, PipelineStateStore
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
-from chalicelib.runlog.reader import Stretch
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
+from chalicelib.runlog.reader import LogRange
 from tests.piping import MODULES, RECORDS, START_MS, Piping, Remembering, line, pipeline
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r1")
@@ -105,10 +105,10 @@ class Damaged:
     def __init__(self, world: Piping, run: Run, byte: int = 0) -> None:
         self._logs, self._run, self._byte = world.parts().reader, run, byte
 
-    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+    def read_range(self, run: Run, start: int, length: int) -> LogRange:
         if run == self._run and start >= self._byte:
             raise DamagedLogError("damaged")
-        return self._logs.stretch(run, start, length)
+        return self._logs.read_range(run, start, length)
 
 
 def session(world: Piping, file: PipelineFile, logs: Damaged | None = None, **changes: Any) -> Worker:

@@ -17,8 +17,8 @@ from chalicelib.pipelines import run_event_reader as feeds
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import RunEventReader
 from chalicelib.ports import Run
-from chalicelib.runlog.reader import Stretch
-from chalicelib.runlog.tail import Tail
+from chalicelib.runlog.log_end import LogEnd
+from chalicelib.runlog.reader import LogRange
 from tests.piping import START_MS, Piping, line
 
 A = Run("svc.a", "r1")
@@ -39,10 +39,10 @@ class Text:
     def __init__(self, body: bytes, *, sealed: bool = True, appended_ms: int = START_MS) -> None:
         self.body, self.sealed, self.appended_ms, self.longest = body, sealed, appended_ms, 0
 
-    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+    def read_range(self, run: Run, start: int, length: int) -> LogRange:
         self.longest = max(self.longest, length)
-        end = Tail(1, self.body.count(b"\n"), len(self.body), seal="closed" if self.sealed else "", appended_ms=self.appended_ms)
-        return Stretch(self.body[start : start + length], end)
+        end = LogEnd(1, self.body.count(b"\n"), len(self.body), seal="closed" if self.sealed else "", appended_ms=self.appended_ms)
+        return LogRange(self.body[start : start + length], end)
 
 
 def feed(text: Text, place: EventPosition | None = None, fetch_bytes: int = 1024, now_ms: int = START_MS) -> RunEventReader:
@@ -135,12 +135,12 @@ class FailsOnce(Text):
         super().__init__(body)
         self.reads, self.number = 0, number
 
-    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+    def read_range(self, run: Run, start: int, length: int) -> LogRange:
         self.reads += 1
         assert self.reads < 1000, "it reads on without a pause"
         if self.reads == self.number:
             raise StoreUnavailableError("throttled")
-        return super().stretch(run, start, length)
+        return super().read_range(run, start, length)
 
 
 def read_with_retries(text: Text) -> list[tuple[int, int]]:

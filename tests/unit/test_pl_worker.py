@@ -17,7 +17,7 @@ from chalicelib.pipelines.pipeline_state import DISABLED, REPLAYING, HandlerStat
 from chalicelib.pipelines.rows import EventPosition, RunCheckpoint
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
-from chalicelib.runlog.reader import Reader, Stretch
+from chalicelib.runlog.reader import LogRange, Reader
 from tests.piping import START_MS, Piping, Remembering, line, pipeline
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r1")
@@ -101,11 +101,11 @@ class Counted:
     def __init__(self, logs: Reader) -> None:
         self._logs, self.pieces, self.damaged = logs, Counter[Run](), set[Run]()
 
-    def stretch(self, run: Run, start: int, length: int) -> Stretch:
+    def read_range(self, run: Run, start: int, length: int) -> LogRange:
         self.pieces[run] += 1
         if run in self.damaged:
             raise DamagedLogError("damaged")
-        return self._logs.stretch(run, start, length)
+        return self._logs.read_range(run, start, length)
 
 
 def test_event_that_may_go_on_is_not_read_again_and_again(world: Piping) -> None:

@@ -8,9 +8,9 @@ from chalicelib.errors import InvalidConfigurationError
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.log_end import LogEnd, list_all
 from chalicelib.runlog.position import Position, PositionSigner
 from chalicelib.runlog.segment import ABANDONED
-from chalicelib.runlog.tail import Tail, list_all
 from chalicelib.runlog.writer import Writer
 from tests.world import World
 
@@ -76,7 +76,7 @@ def test_writer_without_keys_seals_and_appends_nothing() -> None:
     with pytest.raises(InvalidConfigurationError, match="RUNLAKE_POSITION_KEYS"):
         writer.append(RUN, Batch.from_bytes(b"line\n"))
     assert list(list_all(world.store, "")) == []
-    assert writer.seal(RUN, ABANDONED, Tail())
+    assert writer.seal(RUN, ABANDONED, LogEnd())
 
 
 def test_token_of_the_previous_release_is_read() -> None:

@@ -14,8 +14,8 @@ from chalicelib.ports import PutOptions, Run
 from chalicelib.response_size import CONTENT_BYTES
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.legacy import on_behalf_of
+from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.reader import MAX_WAIT_S, Page, PageRequest, Reader
-from chalicelib.runlog.tail import list_all
 from tests.faults.interception import Intercepted
 from tests.sampling import examples
 from tests.world import RUN, START_MS, World
@@ -34,7 +34,7 @@ def page(world: World, **request: int | float | None) -> Page:
 
 def index_all(world: World) -> None:
     compactor = world.parts().compactor
-    compactor.index_pending(RUN, compactor.look(RUN))
+    compactor.index_pending(RUN, compactor.read_state(RUN))
 
 
 def leave_open(world: World) -> None: ...
@@ -283,7 +283,7 @@ def test_bytes_that_are_no_utf8_are_shown_as_replacements_and_kept_in_the_downlo
     world = World()
     world.parts().writer.append(RUN, Batch.from_bytes(b"\xff caf\xe9\n"))
     assert page(world).logs == "\ufffd caf\ufffd"
-    whole = world.parts().reader.whole(RUN)
+    whole = world.parts().reader.download(RUN)
     assert whole and whole.body == b"\xff caf\xe9\n"
 
 
@@ -293,7 +293,7 @@ def test_a_download_is_the_log(state: Callable[[World], None]) -> None:
     append(world, "a\nb\n")
     append(world, "c\n")
     state(world)
-    whole = world.parts().reader.whole(RUN)
+    whole = world.parts().reader.download(RUN)
     assert whole and (whole.body, whole.size_bytes) == (b"a\nb\nc\n", 6)
 
 
@@ -302,13 +302,13 @@ def test_a_large_download_is_one_object(state: Callable[[World], None]) -> None:
     world = World()
     append(world, ("x" * 1023 + "\n") * 5000)
     state(world)
-    whole = world.parts().reader.whole(RUN)
+    whole = world.parts().reader.download(RUN)
     assert whole and whole.body is None and whole.key
     assert world.store.get(whole.key).body == b"x" * 0 + (b"x" * 1023 + b"\n") * 5000
 
 
 def test_there_is_nothing_to_download_of_an_unknown_run() -> None:
-    assert World().parts().reader.whole(RUN) is None
+    assert World().parts().reader.download(RUN) is None
 
 
 @pytest.fixture
@@ -357,7 +357,7 @@ def test_openmetadatas_finished_log_is_read_and_takes_no_more() -> None:
     world.store.put(world.layout.legacy_logs(RUN), b"old 1\nold 2\n", LEGACY)
     got = page(world)
     assert (got.logs, got.total, got.streaming) == ("old 1\nold 2", 2, False)
-    whole = world.parts().reader.whole(RUN)
+    whole = world.parts().reader.download(RUN)
     assert whole and whole.body == b"old 1\nold 2\n"
 
 

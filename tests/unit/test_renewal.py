@@ -11,8 +11,8 @@ import pytest
 from chalicelib.errors import DeadlineExceededError, UnavailableError
 from chalicelib.ports import PutOptions
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.renewal import Renewal
-from chalicelib.runlog.tail import list_all
 from tests.faults.interception import BEFORE, Crash, Intercepted, StopAt
 from tests.world import RUN, World
 
@@ -39,7 +39,7 @@ def beside(world: World) -> set[str]:
 
 
 def pass_(world: World) -> None:
-    world.parts().finalizer.settle(RUN, world.deadline())
+    world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
 
 
 def work(world: World, number: int) -> None:
@@ -110,7 +110,7 @@ def test_close_leaves_renewing_to_the_schedule() -> None:
         work(world, number)
         world.clock.advance(DAY_S)
     assert not world.parts().finalizer.close(RUN).finalized
-    assert world.parts().finalizer.settle(RUN, world.deadline())[1].finalized
+    assert world.parts().finalizer.compact_and_finalize(RUN, world.deadline())[1].finalized
 
 
 def test_run_of_a_day_is_not_renewed() -> None:
@@ -133,7 +133,7 @@ def renewal(world: World, store: Any = None) -> Renewal:
 
 def renew(world: World, store: Any = None, deadline: Any = None) -> int:
     """By the oldest object that a look lists."""
-    oldest = world.parts().compactor.look(RUN).oldest
+    oldest = world.parts().compactor.read_state(RUN).oldest
     assert oldest
     return renewal(world, store).renew(RUN, oldest, deadline or world.deadline())
 
@@ -185,7 +185,7 @@ def test_renewal_that_breaks_off_is_due_again() -> None:
         try:
             renew(world, Intercepted(world.store, stop))
         except UnavailableError:
-            assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest)
+            assert renewal(world).is_due(world.parts().compactor.read_state(RUN).oldest)
         if not stop.fired:
             break
         number += 1
@@ -201,7 +201,7 @@ def test_renewal_that_breaks_off_among_thousands_is_due_again() -> None:
     stop = StopAt(2400, BEFORE, "crash")
     with pytest.raises(Crash):
         renew(world, Intercepted(world.store, stop))
-    assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest)
+    assert renewal(world).is_due(world.parts().compactor.read_state(RUN).oldest)
 
 
 def test_conflict_with_another_write_is_tried_again() -> None:
@@ -231,7 +231,7 @@ def test_renewal_that_fails_at_any_object_is_due_again(failing: int) -> None:
     world.store.conflict_next(1000, lambda each: each == key)
     with pytest.raises(UnavailableError):
         renew(world)
-    assert renewal(world).is_due(world.parts().compactor.look(RUN).oldest)
+    assert renewal(world).is_due(world.parts().compactor.read_state(RUN).oldest)
 
 
 @pytest.mark.slow
@@ -265,5 +265,5 @@ def test_without_expiration_nothing_is_renewed() -> None:
     world = world_of(0)
     world.store.put(world.layout.companion(RUN, 0), b"x", ABOUT)
     world.clock.advance(400 * DAY_S)
-    oldest = world.parts().compactor.look(RUN).oldest
+    oldest = world.parts().compactor.read_state(RUN).oldest
     assert oldest and not renewal(world).is_due(oldest) and not renewal(world).is_due_at_end(oldest)

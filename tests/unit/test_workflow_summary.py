@@ -13,8 +13,8 @@ from chalicelib.errors import StoreUnavailableError
 from chalicelib.lines.workflow_summary import may_state_end, stated_end
 from chalicelib.ports import Run, RunEnd
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.end_finder import MAX_BYTES, MAX_SEGMENTS, EndFinder
-from chalicelib.runlog.tail import Tail
+from chalicelib.runlog.log_end import LogEnd
+from chalicelib.runlog.run_end_finder import MAX_BYTES, MAX_SEGMENTS, RunEndFinder
 from tests.faults.interception import Intercepted
 from tests.world import RUN, World
 
@@ -120,7 +120,7 @@ def closed(
     world = World()
     for segment in segments:
         world.parts().writer.append(RUN, Batch.from_text(segment, "host-1"))
-    finder = EndFinder(Intercepted(world.store, gate), world.layout, lambda run: step)
+    finder = RunEndFinder(Intercepted(world.store, gate), world.layout, lambda run: step)
     world.parts().finalizer.close(RUN, find_end=finder.find)
     return world.parts().writer.tails.segment(RUN, len(segments)).end
 
@@ -176,8 +176,8 @@ def test_append_that_takes_the_number_of_the_seal_is_looked_at_too() -> None:
     appended = writer.append(RUN, Batch.from_text(FAILED, "host-1"))
     found: list[RunEnd | None] = []
 
-    def find(run: Run, tail: Tail) -> RunEnd | None:
-        found.append(EndFinder(world.store, world.layout, lambda run: "").find(run, tail))
+    def find(run: Run, tail: LogEnd) -> RunEnd | None:
+        found.append(RunEndFinder(world.store, world.layout, lambda run: "").find(run, tail))
         if len(found) == 1:
             writer.append(RUN, Batch.from_text("goes on\n", "host-2"))
         return found[-1]

@@ -20,7 +20,7 @@ from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets
 from chalicelib.pipelines.files.removal import FileRemoval
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.ports import Clock, Database, ObjectStore, Run
-from chalicelib.runlog.layout import any_spelling
+from chalicelib.runlog.layout import shared_legacy_name
 
 LATE_MS = 3_600_000
 """No process that was active before the end runs for longer."""
@@ -73,7 +73,7 @@ class Deletion:
         allowed = may or _every_pipeline
 
         def covers(name: str) -> bool:
-            return allowed(any_spelling(name))
+            return allowed(shared_legacy_name(name))
 
         if fqn is None and may is not None:
             listed = {*self._generations.alive(namespace), *(self._runs.fqns(namespace) if self._runs else ())}

@@ -31,7 +31,7 @@ from chalicelib.pipelines.files.rows import CLOSED, CONDEMNED, DamagedRow, FileC
 from chalicelib.pipelines.files.streams import events_of
 from chalicelib.pipelines.files.table import apply_write
 from chalicelib.ports import Clock, Condition, Database, Delete, ListedObject, ObjectStore, PutOptions
-from chalicelib.runlog.tail import list_all
+from chalicelib.runlog.log_end import list_all
 
 GRACE_MS = 3_600_000
 

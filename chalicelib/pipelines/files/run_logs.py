@@ -28,10 +28,10 @@ from chalicelib.ports import Clock, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.artifact import artifact_metadata, find_artifact
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.finalization import Finalizer
-from chalicelib.runlog.layout import Layout, checked_run, encode_name, is_spelling
+from chalicelib.runlog.layout import Layout, checked_run, encode_name, may_share_legacy_name
 from chalicelib.runlog.legacy import without_caller
+from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.segment import CLOSED, entry_of
-from chalicelib.runlog.tail import list_all
 from chalicelib.runlog.tombstones import Tombstone, put_tombstone
 
 _DELETE_MANY = 1000
@@ -87,7 +87,7 @@ class StoredRunLogs:
         """Whether OpenMetadata's objects may belong to another pipeline: this run has no segment that continues them. No request
         for names that are no spelling; else a HEAD for each artifact, and one for the first segment if OpenMetadata stored an
         artifact."""
-        if not is_spelling(run.fqn):
+        if not may_share_legacy_name(run.fqn):
             return False
         keys = {each.key for each in objects}
         listed = keys.intersection([self._layout.logs(run), self._layout.partial(run)])

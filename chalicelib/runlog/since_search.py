@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chalicelib.ports import ARRIVAL, LINES, Run, SegmentEntry, SegmentIndex
-from chalicelib.runlog.delays import Delays, sampled_delays
+from chalicelib.runlog.delays import ArrivalDelays, sampled_delays
 
 MAX_TIMED_BYTES = 8 * 1024 * 1024
 """In a larger segment no line is looked for by its time: a page since then begins with the segment."""
 _MAX_ROWS_BEFORE = 3  # a segment of a long stack trace alone does not know when it was
 
-BytesOf = Callable[[Run, int, int], bytes]
+ReadBytes = Callable[[Run, int, int], bytes]
 """Bytes of a run's log from a place on, so many of them."""
 
 
 class SinceSearch:
     """Searches the catalog by halves, one query a step; of a segment that the time is inside of, its lines are read."""
 
-    def __init__(self, index: SegmentIndex, bytes_of: BytesOf) -> None:
+    def __init__(self, index: SegmentIndex, bytes_of: ReadBytes) -> None:
         self._index, self._bytes_of = index, bytes_of
 
     def line(self, run: Run, since_ms: int, clock: str | None = None) -> tuple[int, str]:
@@ -31,7 +31,7 @@ class SinceSearch:
         last = self._index.last(run)
         if last is None:
             return 0, ARRIVAL
-        delays = sampled_delays(self._index, run, last) if clock != ARRIVAL else Delays.of(())
+        delays = sampled_delays(self._index, run, last) if clock != ARRIVAL else ArrivalDelays.of(())
         newest = self._believed(run, last, delays)
         arrived = 0 if newest and clock == LINES else self._arrived(run, last, since_ms)
         if newest is None:
@@ -43,7 +43,7 @@ class SinceSearch:
         )
         if clock is None and arrived <= line:
             return arrived, LINES
-        is_inside = row.line == line and delays.has(row) and row.time_range_ms[0] < since_ms
+        is_inside = row.line == line and delays.trusts(row) and row.time_range_ms[0] < since_ms
         line = self._line_inside(run, row, since_ms) if is_inside else line
         return (line if clock == LINES else min(line, arrived)), LINES
 
@@ -55,12 +55,12 @@ class SinceSearch:
     def _first(
         self,
         run: Run,
-        found: SegmentEntry,
+        first_late: SegmentEntry,
         as_known: Callable[[SegmentEntry], SegmentEntry],
         is_late: Callable[[SegmentEntry], bool],
     ) -> tuple[int, SegmentEntry]:
         """The line that the first late row begins with, and that row, which begins in [low, high]. ``found``: the last one, which is late."""
-        low, high = 0, found.line
+        low, high = 0, first_late.line
         while low < high:
             middle = (low + high) // 2
             row = self._index.at_line(run, middle)
@@ -68,16 +68,16 @@ class SinceSearch:
             if row is None or not is_late(row):
                 low = max(row.end_line if row else 0, middle + 1)
             else:
-                found, high = row, row.line
-        return min(low, high), found
+                first_late, high = row, row.line
+        return min(low, high), first_late
 
-    def _believed(self, run: Run, row: SegmentEntry, delays: Delays) -> SegmentEntry | None:
+    def _believed(self, run: Run, row: SegmentEntry, delays: ArrivalDelays) -> SegmentEntry | None:
         """The row, or the one nearest before it whose times are believed; None where none of them is."""
         for _ in range(_MAX_ROWS_BEFORE):
-            if delays.has(row) or not row.line or not (before := self._index.at_line(run, row.line - 1)):
+            if delays.trusts(row) or not row.line or not (before := self._index.at_line(run, row.line - 1)):
                 break
             row = before
-        return row if delays.has(row) else None
+        return row if delays.trusts(row) else None
 
     def _line_inside(self, run: Run, entry: SegmentEntry, since_ms: int) -> int:
         """The first line of a segment that states a time or a later one."""
@@ -89,6 +89,6 @@ class SinceSearch:
         return entry.line + first_line_at(self._bytes_of(run, entry.byte, entry.bytes), since_ms, entry.appended_ms)
 
 
-def _last_ms(row: SegmentEntry, delays: Delays) -> int:
+def _last_ms(row: SegmentEntry, delays: ArrivalDelays) -> int:
     """The time of a row's last line; where it is not believed that of arrival."""
-    return row.time_range_ms[1] if delays.has(row) else row.appended_ms
+    return row.time_range_ms[1] if delays.trusts(row) else row.appended_ms

@@ -41,7 +41,7 @@ class PipelinePage:
 
 
 @dataclass(frozen=True, slots=True)
-class Pipelines:
+class PipelineListing:
     """Lists the pipelines of a bucket."""
 
     store: ObjectStore

@@ -16,8 +16,8 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS, RETIRE_TOGETHER
 from chalicelib.runlog.layout import ParsedKey
 from chalicelib.runlog.legacy import find_legacy
-from chalicelib.runlog.retirement import Retirement, read_kept
-from chalicelib.runlog.tail import TailFinder, list_all
+from chalicelib.runlog.log_end import LogEndFinder, list_all
+from chalicelib.runlog.segment_gc import SegmentGc, read_retired_entries
 from tests.faults.interception import Intercepted
 from tests.ingesting import ingest_one, ingester_of, message, s3_record
 from tests.world import RUN, World
@@ -35,9 +35,9 @@ ENTRIES = st.builds(
 )  # fmt: skip
 
 
-def retirement(world: World, store: object = None) -> Retirement:
+def retirement(world: World, store: object = None) -> SegmentGc:
     port = store or world.store
-    return Retirement(port, world.index, world.layout, TailFinder(port, world.index, world.layout))  # type: ignore[arg-type]
+    return SegmentGc(port, world.index, world.layout, LogEndFinder(port, world.index, world.layout))  # type: ignore[arg-type]
 
 
 def written(world: World, count: int, key: str | None = None) -> list[ListedObject]:
@@ -61,16 +61,16 @@ def entries(world: World, listed: list[ListedObject]) -> list[SegmentEntry]:
 @given(st.lists(ENTRIES, min_size=1, max_size=5))
 def test_entries_are_read_back(kept: list[SegmentEntry]) -> None:
     world = World()
-    retirement(world).keep(RUN, kept)
+    retirement(world).write_entries(RUN, kept)
     (found,) = world.store.list(world.layout.all_retired(RUN)).objects
-    assert read_kept(world.store.get(found.key).body) == kept
+    assert read_retired_entries(world.store.get(found.key).body) == kept
     assert world.layout.parse(found.key) == ParsedKey(RUN, "retired")
 
 
 @pytest.mark.parametrize("body", [b"", b"x", b"\x1f\x8b\x08\x00", b"{}"])
 def test_what_is_no_entries_is_damage(body: bytes) -> None:
     with pytest.raises(DamagedLogError):
-        read_kept(body)
+        read_retired_entries(body)
 
 
 @pytest.mark.parametrize("key", [None, "key-"])

@@ -15,22 +15,22 @@ from dataclasses import dataclass
 from chalicelib.deadline import Deadline
 from chalicelib.errors import PreconditionFailedError, RunlakeError, UnavailableError
 from chalicelib.ports import Condition, ObjectStore, PutOptions
-from chalicelib.runlog.plan import Part, Span, plan_parts
-from chalicelib.runlog.unfinished import Unfinished
+from chalicelib.runlog.multipart_plan import SourceRange, UploadPart, plan_parts
+from chalicelib.runlog.unfinished_uploads import UnfinishedUpload
 
 WORKERS = 3
 COPIERS = 8
 """Copied parts at once: S3 does the work, none of it is in memory."""
 READERS = 8
-KEEP_PARTS = 32
+MIN_RESUMABLE_PARTS = 32
 """An upload that is stopped by time or by an outage is worth going on with once it has so many parts: 16 GiB of copies."""
 
-Keep = Callable[[str, Sequence[tuple[int, str]]], None]
+SaveUpload = Callable[[str, Sequence[tuple[int, str]]], None]
 """Makes a note of an upload and the parts that it has. Raises UnavailableError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
+class ConcatenationResult:
     """What was written: the new object's ETag, and what it cost in bytes. Copied bytes never pass through the function."""
 
     etag: str
@@ -38,23 +38,23 @@ class Assembled:
     copied_bytes: int
 
 
-class Assembler:
+class Concatenator:
     """Concatenates objects under a condition on the target. A crash leaves the old target, or the new one, and nothing between.
     ``readers``: small sources of a part that are read at once."""
 
     def __init__(self, store: ObjectStore, readers: int = READERS) -> None:
         self._store, self._readers = store, readers
 
-    def assemble(
+    def concatenate(
         self,
         key: str,
-        parts: Sequence[Part],
+        parts: Sequence[UploadPart],
         options: PutOptions,
         condition: Condition,
         deadline: Deadline,
-        begun: Unfinished | None = None,
-        keep: Keep | None = None,
-    ) -> Assembled:
+        resumed: UnfinishedUpload | None = None,
+        save_upload: SaveUpload | None = None,
+    ) -> ConcatenationResult:
         """Write ``key`` from planned parts; ``begun``: of an upload of the same parts, those that are there. Raises
         PreconditionFailedError (the target, or a source, is another than planned), ObjectNotFoundError (a source, or what was begun, is gone),
         WriteConflictError; in each case nothing is changed: look again and start over. Raises UnavailableError; what was sent by then is
@@ -62,15 +62,15 @@ class Assembler:
         copied = sum(part.size for part in parts if part.copied)
         uploaded = sum(part.size for part in parts if not part.copied)
         if not copied and len(parts) <= 1:
-            body = self._read(parts[0].spans) if parts else b""
+            body = self._read(parts[0].sources) if parts else b""
             deadline.check()
-            return Assembled(self._store.put(key, body, options, condition), uploaded, 0)
-        upload_id = begun.upload_id if begun else self._store.create_multipart(key, options)
-        done = list(begun.parts) if begun else []
+            return ConcatenationResult(self._store.put(key, body, options, condition), uploaded, 0)
+        upload_id = resumed.upload_id if resumed else self._store.create_multipart(key, options)
+        done = list(resumed.parts) if resumed else []
         try:
-            self._send_all(key, upload_id, parts, done, deadline, keep)
-            return Assembled(self._store.complete_multipart(key, upload_id, done, condition), uploaded, copied)
-        except _KeptError as kept:
+            self._send_all(key, upload_id, parts, done, deadline, save_upload)
+            return ConcatenationResult(self._store.complete_multipart(key, upload_id, done, condition), uploaded, copied)
+        except _SavedUploadError as kept:
             raise kept.why from kept
         except RunlakeError:
             # The bucket's lifecycle aborts what even this call leaves behind.
@@ -79,7 +79,13 @@ class Assembler:
             raise
 
     def _send_all(
-        self, key: str, upload_id: str, parts: Sequence[Part], done: list[tuple[int, str]], deadline: Deadline, keep: Keep | None
+        self,
+        key: str,
+        upload_id: str,
+        parts: Sequence[UploadPart],
+        done: list[tuple[int, str]],
+        deadline: Deadline,
+        save_upload: SaveUpload | None,
     ) -> None:
         """Parts in groups, so that no more than ``WORKERS`` are in memory; those that were sent are added to ``done``."""
 
@@ -94,34 +100,34 @@ class Assembler:
                         done.append(sent)
             deadline.check()
         except UnavailableError as error:
-            if keep and len(done) >= KEEP_PARTS:
-                keep(upload_id, done)
-                raise _KeptError(error) from error
+            if save_upload and len(done) >= MIN_RESUMABLE_PARTS:
+                save_upload(upload_id, done)
+                raise _SavedUploadError(error) from error
             raise
 
-    def _send(self, key: str, upload_id: str, number: int, part: Part) -> str:
+    def _send(self, key: str, upload_id: str, number: int, part: UploadPart) -> str:
         if not part.copied:
-            return self._store.upload_part(key, upload_id, number, self._read(part.spans))
-        span = part.spans[0]
-        return self._store.copy_part(key, upload_id, number, span.key, span.start, span.end, if_match=span.etag)
+            return self._store.upload_part(key, upload_id, number, self._read(part.sources))
+        source = part.sources[0]
+        return self._store.copy_part(key, upload_id, number, source.key, source.start, source.end, if_match=source.etag)
 
-    def _read(self, spans: Sequence[Span]) -> bytes:
+    def _read(self, sources: Sequence[SourceRange]) -> bytes:
         """The bytes of spans, small ones read beside each other."""
         if self._readers == 1:
-            return b"".join(map(self._read_span, spans))
-        with ThreadPoolExecutor(min(self._readers, len(spans))) as readers:
-            return b"".join(readers.map(self._read_span, spans))
+            return b"".join(map(self._read_source, sources))
+        with ThreadPoolExecutor(min(self._readers, len(sources))) as readers:
+            return b"".join(readers.map(self._read_source, sources))
 
-    def _read_span(self, span: Span) -> bytes:
-        if span.literal:
-            return span.literal
-        body = self._store.get(span.key, span.start, span.end, if_match=span.etag or None).body
-        if len(body) != span.size:
-            raise PreconditionFailedError(f"object is shorter than it was key={span.key} read={len(body)} planned={span.size}")
+    def _read_source(self, source: SourceRange) -> bytes:
+        if source.literal:
+            return source.literal
+        body = self._store.get(source.key, source.start, source.end, if_match=source.etag or None).body
+        if len(body) != source.size:
+            raise PreconditionFailedError(f"object is shorter than it was key={source.key} read={len(body)} planned={source.size}")
         return body
 
 
-class _KeptError(Exception):
+class _SavedUploadError(Exception):
     """The upload goes on in another pass: it is not aborted."""
 
     def __init__(self, why: UnavailableError) -> None:
@@ -129,7 +135,7 @@ class _KeptError(Exception):
         self.why = why
 
 
-def _groups(parts: Sequence[Part], done: int) -> Iterator[Sequence[int]]:
+def _groups(parts: Sequence[UploadPart], done: int) -> Iterator[Sequence[int]]:
     """Numbers of the parts that are not done, as they are sent beside each other."""
     first = done
     while first < len(parts):
@@ -140,6 +146,6 @@ def _groups(parts: Sequence[Part], done: int) -> Iterator[Sequence[int]]:
         first = last
 
 
-def plan(spans: Sequence[Span]) -> list[Part]:
+def parts_of(sources: Sequence[SourceRange]) -> list[UploadPart]:
     """Parts for spans that are not empty."""
-    return plan_parts([span for span in spans if span.size])
+    return plan_parts([source for source in sources if source.size])

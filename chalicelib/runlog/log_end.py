@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from chalicelib.errors import MissingSegmentError, ObjectNotFoundError, UnavailableError
 from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex, after_folder
-from chalicelib.runlog.artifact import Artifact, artifact_of, extent_of, final, furthest
+from chalicelib.runlog.artifact import Artifact, artifact_of, closed_if_legacy, extent_of, furthest
 from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.legacy import check_own, find_shared
+from chalicelib.runlog.legacy import check_shared_access, find_shared
 from chalicelib.runlog.position import Position
 from chalicelib.runlog.segment import SEAL, entry_of
 
@@ -22,7 +22,7 @@ FIRST_EPOCH = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class LogEnd:
     """Where the next segment goes. ``seal``: the reason of the seal that stands right before it, else empty.
 
     ``appended_ms`` is when the last segment was written, by its writer's clock; 0 when there is none.
@@ -41,19 +41,19 @@ class Tail:
         return self.sequence > 0 or self.byte > 0 or bool(self.seal)
 
     @classmethod
-    def after(cls, entry: SegmentEntry) -> Tail:
+    def after(cls, entry: SegmentEntry) -> LogEnd:
         """The tail behind a segment."""
         seal = entry.reason if entry.kind == SEAL else ""
         return cls(entry.sequence + 1, entry.end_line, entry.end_byte, entry.epoch, seal, entry.appended_ms)
 
     @classmethod
-    def at(cls, position: Position) -> Tail:
+    def at(cls, position: Position) -> LogEnd:
         """The tail as a position saw it."""
         return cls(position.sequence, position.line, position.byte, position.epoch)
 
 
 @dataclass(frozen=True, slots=True)
-class TailFinder:
+class LogEndFinder:
     """Looks tails up. ``index`` may be down: then the listing begins at the run's first segment."""
 
     store: ObjectStore
@@ -80,22 +80,22 @@ class TailFinder:
         except ObjectNotFoundError as error:
             raise MissingSegmentError(f"a listed segment is gone run={run.fqn}/{run.run_id} sequence={sequence}") from error
 
-    def find(self, run: Run) -> Tail:
+    def find(self, run: Run) -> LogEnd:
         """The tail of a run that nothing is known of: one query, one LIST, and one HEAD (or, of a new run, another LIST). All of them
         again when a concurrent compaction retires the segment between the two. Raises UnavailableError, DamagedLogError."""
         return retry_on_change(lambda: self._find(run))
 
-    def _find(self, run: Run) -> Tail:
+    def _find(self, run: Run) -> LogEnd:
         known = self._last_indexed(run)
         # The highest-numbered segment is never retired: a listing that begins at a known one finds it, or one above it.
         listed = list(self.list_segments(run, known.sequence)) if known else []
         return self.after_listing(run, listed, known) if listed else self._find_in(run, list_log(self.store, self.layout, run))
 
-    def after_listing(self, run: Run, listed: Sequence[ListedObject], known: SegmentEntry | None = None) -> Tail:
+    def after_listing(self, run: Run, listed: Sequence[ListedObject], known: SegmentEntry | None = None) -> LogEnd:
         """The tail behind listed segments (at least one); ``known`` saves the HEAD when it is the last of them. Raises MissingSegmentError:
         list them again, for others may follow the one that is gone."""
         last = self.layout.sequence_of(run, listed[-1].key)
-        return Tail.after(known if known and known.sequence == last else self.listed_segment(run, last))
+        return LogEnd.after(known if known and known.sequence == last else self.listed_segment(run, last))
 
     def _last_indexed(self, run: Run) -> SegmentEntry | None:
         try:
@@ -103,19 +103,19 @@ class TailFinder:
         except UnavailableError:
             return None
 
-    def _find_in(self, run: Run, objects: Iterable[ListedObject]) -> Tail:
+    def _find_in(self, run: Run, objects: Iterable[ListedObject]) -> LogEnd:
         listed = list(objects)
         segments = [found for found in listed if found.key.startswith(self.layout.segments(run))]
         return self.after_listing(run, segments) if segments else self._without_segments(run, {found.key for found in listed})
 
-    def _without_segments(self, run: Run, keys: Set[str]) -> Tail:
+    def _without_segments(self, run: Run, keys: Set[str]) -> LogEnd:
         """A new run, one of OpenMetadata's, or one whose segments have expired before its artifact."""
         artifact = self._own_artifact(run, keys) or self._legacy(run)
         if artifact is None:
-            return Tail()
+            return LogEnd()
         extent = extent_of(self.store, artifact)
         epoch = max(artifact.epoch, FIRST_EPOCH)
-        return Tail(artifact.next_segment, extent.lines, extent.bytes, epoch, artifact.reason)
+        return LogEnd(artifact.next_segment, extent.lines, extent.bytes, epoch, artifact.reason)
 
     def _own_artifact(self, run: Run, keys: Set[str]) -> Artifact | None:
         """One HEAD for each artifact that was listed. Raises ForbiddenError."""
@@ -123,8 +123,8 @@ class TailFinder:
             artifact_of(self.store.head(key)) if key in keys else None for key in (self.layout.logs(run), self.layout.partial(run))
         )
         for artifact in (logs, partial):
-            check_own(run, artifact)
-        return furthest(final(logs) if logs else None, partial)
+            check_shared_access(run, artifact)
+        return furthest(closed_if_legacy(logs) if logs else None, partial)
 
     def _legacy(self, run: Run) -> Artifact | None:
         shared = self.layout.legacy_run_prefix(run) == self.layout.run_prefix(run)

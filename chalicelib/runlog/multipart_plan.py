@@ -19,7 +19,7 @@ MAX_PARTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SourceRange:
     """Bytes [start, end) of an object, or a literal. ``source_bytes``: the whole object's size; ``etag`` where a version is meant."""
 
     key: str
@@ -34,46 +34,46 @@ class Span:
         """Bytes of this span."""
         return self.end - self.start
 
-    def cut(self, size: int) -> tuple[Span, Span]:
+    def cut(self, size: int) -> tuple[SourceRange, SourceRange]:
         """The first ``size`` bytes, and the rest."""
         middle = self.start + size
         return (
-            Span(self.key, self.start, middle, self.source_bytes, self.etag, self.literal[:size]),
-            Span(self.key, middle, self.end, self.source_bytes, self.etag, self.literal[size:]),
+            SourceRange(self.key, self.start, middle, self.source_bytes, self.etag, self.literal[:size]),
+            SourceRange(self.key, middle, self.end, self.source_bytes, self.etag, self.literal[size:]),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UploadPart:
     """One part: ``copied`` server-side from its one span, or uploaded from one or many."""
 
-    spans: tuple[Span, ...]
+    sources: tuple[SourceRange, ...]
     copied: bool
 
     @property
     def size(self) -> int:
         """Bytes of this part."""
-        return sum(span.size for span in self.spans)
+        return sum(source.size for source in self.sources)
 
 
-def plan_parts(spans: Sequence[Span]) -> list[Part]:
+def plan_parts(sources: Sequence[SourceRange]) -> list[UploadPart]:
     """Parts whose concatenation is the concatenation of the spans. One part that is not copied: a plain PUT will do.
 
     A gathered part that stands before a copied one is filled up to 5 MiB from the head of what would be copied. Where that gives more
     parts than S3 takes, all sizes double until they fit: beyond 80 GB of small spans, 10,000 spans worth a copy, or 5 TB to copy.
     """
     scale = 1
-    while len(parts := _planned(spans, scale)) > MAX_PARTS:
+    while len(parts := _planned(sources, scale)) > MAX_PARTS:
         scale *= 2
     return parts
 
 
-def _planned(spans: Sequence[Span], scale: int) -> list[Part]:
+def _planned(sources: Sequence[SourceRange], scale: int) -> list[UploadPart]:
     gather_bytes, copy_above = GATHER_BYTES * scale, MIN_PART_BYTES * scale
-    parts: list[Part] = []
+    parts: list[UploadPart] = []
     gathered = _Gathered()
-    for span in spans:
-        rest = span
+    for source in sources:
+        rest = source
         if _is_copyable(rest, copy_above):
             rest = _fill(gathered, rest)
             if _is_copyable(rest, copy_above):
@@ -92,48 +92,48 @@ def _planned(spans: Sequence[Span], scale: int) -> list[Part]:
 class _Gathered:
     """The part that is being gathered. Its size is kept: a part may have 100,000 spans, and each asks for it."""
 
-    spans: list[Span] = field(default_factory=list)
+    sources: list[SourceRange] = field(default_factory=list)
     size: int = 0
 
-    def add(self, span: Span) -> None:
-        self.spans.append(span)
-        self.size += span.size
+    def add(self, source: SourceRange) -> None:
+        self.sources.append(source)
+        self.size += source.size
 
-    def taken(self) -> list[Part]:
+    def taken(self) -> list[UploadPart]:
         """The part, if there is one; another one begins."""
-        parts = [Part(tuple(self.spans), copied=False)] if self.spans else []
-        self.spans, self.size = [], 0
+        parts = [UploadPart(tuple(self.sources), copied=False)] if self.sources else []
+        self.sources, self.size = [], 0
         return parts
 
 
-def _is_copyable(span: Span, above: int) -> bool:
-    return not span.literal and span.size > above
+def _is_copyable(source: SourceRange, above: int) -> bool:
+    return not source.literal and source.size > above
 
 
-def _fill(gathered: _Gathered, span: Span) -> Span:
+def _fill(gathered: _Gathered, source: SourceRange) -> SourceRange:
     """Move as many bytes of a span to what is gathered as make it a whole part; the rest of the span."""
     missing = MIN_PART_BYTES - gathered.size
-    if not gathered.spans or missing <= 0:
-        return span
-    head, rest = span.cut(min(missing, span.size))
+    if not gathered.sources or missing <= 0:
+        return source
+    head, rest = source.cut(min(missing, source.size))
     gathered.add(head)
     return rest
 
 
-def _pieces(gathered: _Gathered, span: Span, gather_bytes: int) -> Iterator[Span]:
+def _pieces(gathered: _Gathered, source: SourceRange, gather_bytes: int) -> Iterator[SourceRange]:
     """A span in pieces that end where gathered parts end."""
     room = gather_bytes - gathered.size
-    while span.size > room:
-        piece, span = span.cut(room)
+    while source.size > room:
+        piece, source = source.cut(room)
         yield piece
         room = gather_bytes
-    if span.size:
-        yield span
+    if source.size:
+        yield source
 
 
-def _copies(span: Span, most: int) -> Iterator[Part]:
-    while span.size > most:
+def _copies(source: SourceRange, most: int) -> Iterator[UploadPart]:
+    while source.size > most:
         # What remains after this part must itself be large enough to be a part.
-        head, span = span.cut(most if span.size - most > MIN_PART_BYTES else most // 2)
-        yield Part((head,), copied=True)
-    yield Part((span,), copied=True)
+        head, source = source.cut(most if source.size - most > MIN_PART_BYTES else most // 2)
+        yield UploadPart((head,), copied=True)
+    yield UploadPart((source,), copied=True)

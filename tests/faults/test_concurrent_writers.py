@@ -10,7 +10,7 @@ import pytest
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.conflicts import ATTEMPTS
-from chalicelib.runlog.gaps import lost_lines
+from chalicelib.runlog.missing_segments import lost_lines
 from chalicelib.runlog.reader import PageRequest
 from tests.faults.interception import Intercepted
 from tests.faults.stepping import Actor
@@ -106,7 +106,7 @@ def test_a_finalizer_that_is_overtaken_by_a_whole_second_end_does_not_put_the_ol
     append(world, "2\n")
     world.parts().finalizer.close(RUN)
     world.clock.advance(21 * 60)
-    world.parts().finalizer.settle(RUN, world.deadline())
+    world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     finish(actor)
     assert world.body("logs.txt") == b"1\n2\n"
     assert world.read_all() == ["1", "2"]
@@ -130,7 +130,7 @@ def test_a_reader_whose_log_is_finalized_under_it_looks_again() -> None:
     append(world, "5\n")
     world.parts().finalizer.close(RUN)
     world.clock.advance(21 * 60)
-    world.parts().finalizer.settle(RUN, world.deadline())
+    world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     page = finish(actor)
     assert (page.logs, page.total) == ("2\n3\n4\n5", 6)
 
@@ -172,7 +172,7 @@ LISTING_OPERATIONS: dict[str, Callable[[Parts], Any]] = {
     "page": lambda parts: parts.reader.page(RUN, PageRequest()),
     "last lines": lambda parts: parts.reader.page(RUN, PageRequest(tail=2)),
     "close": lambda parts: parts.finalizer.close(RUN),
-    "state of a run": lambda parts: parts.compactor.look(RUN),
+    "state of a run": lambda parts: parts.compactor.read_state(RUN),
     "lost lines": lambda parts: lost_lines(parts.compactor, parts.writer.tails, RUN),
 }
 

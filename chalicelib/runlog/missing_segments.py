@@ -8,18 +8,18 @@ from functools import partial
 from chalicelib.ports import Run
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.conflicts import retry_on_change
-from chalicelib.runlog.tail import TailFinder
+from chalicelib.runlog.log_end import LogEndFinder
 
 
-def lost_lines(compactor: Compactor, tails: TailFinder, run: Run) -> int:
-    """How many. The requests of a look (see ``Compactor.look``), and two HEADs for each gap; twice where there is one, for a compaction
+def lost_lines(compactor: Compactor, tails: LogEndFinder, run: Run) -> int:
+    """How many. The requests of a look (see ``Compactor.read_state``), and two HEADs for each gap; twice where there is one, for a compaction
     may have come between. Raises UnavailableError, DamagedLogError."""
     count = partial(_lost, compactor, tails, run)
     return retry_on_change(count) and retry_on_change(count)
 
 
-def _lost(compactor: Compactor, tails: TailFinder, run: Run) -> int:
-    state = compactor.look(run)
+def _lost(compactor: Compactor, tails: LogEndFinder, run: Run) -> int:
+    state = compactor.read_state(run)
     numbers = [compactor.layout.sequence_of(run, found.key) for found in state.pending]
     reached, lost = state.base.next_segment if state.base else 0, 0
     for position, number in enumerate(numbers):

@@ -10,7 +10,7 @@ from chalicelib.errors import DamagedLogError, ObjectNotFoundError, RangeNotSati
 from chalicelib.ports import FAILED, UNKNOWN, ObjectStore, Run, RunEnd
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.tail import Tail, TailFinder
+from chalicelib.runlog.log_end import LogEnd, LogEndFinder
 
 MAX_BYTES = 64 * 1024
 MAX_SEGMENTS = 4
@@ -18,7 +18,7 @@ MAX_SEGMENTS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class EndFinder:
+class RunEndFinder:
     """``failed_step``: the step of a run that is stated as failed, empty if there is none; one query. ``stated_by_event``: what an event of the
     segment with a number states; one GET. It may raise ObjectNotFoundError."""
 
@@ -27,7 +27,7 @@ class EndFinder:
     failed_step: Callable[[Run], str]
     stated_by_event: Callable[[Run, int], RunEnd | None] = lambda _, __: None
 
-    def find(self, run: Run, tail: Tail) -> RunEnd | None:
+    def find(self, run: Run, tail: LogEnd) -> RunEnd | None:
         """The end of a log whose next segment goes to ``tail``; None where nothing states it, or where a store is unavailable: the close is not
         to fail because of it. A query and a GET; where the last segment may be the end of a workflow's log, a GET for each of three segments more,
         and another one for each of the four that is larger than ``MAX_BYTES``; where it is made of events, a GET for each of four companions. It
@@ -39,15 +39,15 @@ class EndFinder:
             return self._stated_end(run, tail.sequence)
         return None
 
-    def find_abandoned(self, run: Run, tail: Tail) -> RunEnd | None:
+    def find_abandoned(self, run: Run, tail: LogEnd) -> RunEnd | None:
         """The same of a log that the sweep seals, but ``unknown`` where nobody was to close it: a client that sends events, or
         batches with idempotency keys, and registers no start, as log agents, never does. None: the run is lost. A GET and a HEAD more."""
-        if found := self.find(run, tail):
-            return found
+        if end := self.find(run, tail):
+            return end
         with suppress(UnavailableError, ObjectNotFoundError):
             is_started = read_start(self.store, self.layout, run) is not None
             last = self.store.head(self.layout.segment(run, tail.sequence - 1))
-            entry = TailFinder.entry(tail.sequence - 1, last)
+            entry = LogEndFinder.entry(tail.sequence - 1, last)
             if not is_started and (entry.is_keyed or entry.events):
                 return RunEnd(UNKNOWN)
         return None
@@ -83,9 +83,9 @@ class EndFinder:
         """Of a segment, and whether it is made of events. Empty where it is gone into an artifact, or is a seal."""
         key = self.layout.segment(run, number)
         try:
-            found = self.store.get(key, 0, limit)
-            size, has_events = found.info.size, "events" in found.info.metadata
-            return found.body if size <= limit else self.store.get(key, size - limit, size).body, has_events
+            stored = self.store.get(key, 0, limit)
+            size, has_events = stored.info.size, "events" in stored.info.metadata
+            return stored.body if size <= limit else self.store.get(key, size - limit, size).body, has_events
         except (ObjectNotFoundError, RangeNotSatisfiableError):
             return b"", False
 

@@ -20,7 +20,7 @@ _UNKNOWN_LINE_BYTES = 256.0
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class LineOffset:
     """A known place in a log, and how long its lines are hereabouts. ``before``: the last of the bytes before it, at least the newline;
     ``etag``: of the segment that ended there when the place was seen, else empty."""
 
@@ -31,7 +31,7 @@ class Landing:
     etag: str = ""
 
 
-def landing_on(row: SegmentEntry, line: int) -> Landing:
+def nearest_offset(row: SegmentEntry, line: int) -> LineOffset:
     """The last landmark of a row at or before a line; the row's end when the line is behind it."""
     bytes_per_line = row.bytes / row.lines if row.lines else _UNKNOWN_LINE_BYTES
     if line >= row.end_line:
@@ -40,30 +40,30 @@ def landing_on(row: SegmentEntry, line: int) -> Landing:
     return _line_start(row.line + at_line, row.byte + at_byte, bytes_per_line)
 
 
-def _line_start(line: int, byte: int, bytes_per_line: float) -> Landing:
-    return Landing(line, byte, bytes_per_line, b"\n" if byte else b"")
+def _line_start(line: int, byte: int, bytes_per_line: float) -> LineOffset:
+    return LineOffset(line, byte, bytes_per_line, b"\n" if byte else b"")
 
 
-class Landings:
+class LineOffsetCache:
     """The last few thousand places that this process came by. Threads may share it."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[Run, int], Landing] = OrderedDict()
+        self._known: OrderedDict[tuple[Run, int], LineOffset] = OrderedDict()
         self._lock = Lock()
 
-    def recall(self, run: Run, line: int) -> Landing | None:
+    def recall(self, run: Run, line: int) -> LineOffset | None:
         """The place of exactly this line, if it was met."""
         with self._lock:
             return self._known.get((run, line))
 
-    def remember(self, run: Run, landing: Landing) -> None:
+    def remember(self, run: Run, offset: LineOffset) -> None:
         """Keep a place; the oldest one goes."""
         with self._lock:
-            self._known[run, landing.line] = landing
+            self._known[run, offset.line] = offset
             if len(self._known) > MAX_REMEMBERED:
                 self._known.popitem(last=False)
 
-    def forget(self, run: Run, landing: Landing) -> None:
+    def forget(self, run: Run, offset: LineOffset) -> None:
         """Drop a place that belongs to an earlier log of the same name."""
         with self._lock:
-            self._known.pop((run, landing.line), None)
+            self._known.pop((run, offset.line), None)

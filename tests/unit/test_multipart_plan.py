@@ -4,20 +4,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chalicelib.runlog.plan import GATHER_BYTES, MAX_COPY_BYTES, MIN_PART_BYTES, Part, Span, plan_parts
+from chalicelib.runlog.multipart_plan import GATHER_BYTES, MAX_COPY_BYTES, MIN_PART_BYTES, SourceRange, UploadPart, plan_parts
 
 MIB = 1024 * 1024
 SIZES = st.one_of(st.integers(1, 200), st.integers(1, 12 * MIB), st.integers(4 * MIB, 6 * MIB), st.integers(1, 3 * 1024 * MIB))
 
 
-def spans_of(sizes: list[int]) -> list[Span]:
-    return [Span(f"key-{number}", 0, size, size, "etag") for number, size in enumerate(sizes)]
+def spans_of(sizes: list[int]) -> list[SourceRange]:
+    return [SourceRange(f"key-{number}", 0, size, size, "etag") for number, size in enumerate(sizes)]
 
 
-def runs(spans: list[Span]) -> list[tuple[str, int, int]]:
+def runs(sources: list[SourceRange]) -> list[tuple[str, int, int]]:
     """What is read in which order, neighbours joined: independent of how it is cut."""
     joined: list[tuple[str, int, int]] = []
-    for span in spans:
+    for span in sources:
         if joined and joined[-1][0] == span.key and joined[-1][2] == span.start:
             joined[-1] = (span.key, joined[-1][1], span.end)
         elif span.size:
@@ -25,17 +25,17 @@ def runs(spans: list[Span]) -> list[tuple[str, int, int]]:
     return joined
 
 
-def check(sizes: list[int]) -> list[Part]:
+def check(sizes: list[int]) -> list[UploadPart]:
     """The plan, by S3's rules: 10,000 parts of 5 MiB to 5 GiB, the last may be smaller, copies of more than 5 MiB."""
-    spans = spans_of(sizes)
-    parts = plan_parts(spans)
-    assert runs([span for part in parts for span in part.spans]) == [(span.key, 0, span.end) for span in spans]
+    sources = spans_of(sizes)
+    parts = plan_parts(sources)
+    assert runs([span for part in parts for span in part.sources]) == [(span.key, 0, span.end) for span in sources]
     assert len(parts) <= 10_000
     assert all(5 * MIB <= part.size for part in parts[:-1])
     for part in parts:
         assert part.size <= 5 * 1024 * MIB
         if part.copied:
-            assert len(part.spans) == 1 and part.spans[0].source_bytes > 5 * MIB
+            assert len(part.sources) == 1 and part.sources[0].source_bytes > 5 * MIB
     return parts
 
 
@@ -84,7 +84,7 @@ def test_what_is_uploaded_is_the_small_and_little_more(small: list[int], large: 
 
 
 def test_little_is_one_plain_put() -> None:
-    assert plan_parts(spans_of([3 * MIB, 2 * MIB])) == [Part(tuple(spans_of([3 * MIB, 2 * MIB])), copied=False)]
+    assert plan_parts(spans_of([3 * MIB, 2 * MIB])) == [UploadPart(tuple(spans_of([3 * MIB, 2 * MIB])), copied=False)]
     assert plan_parts([]) == []
 
 
@@ -95,13 +95,13 @@ def test_small_segments_fill_parts_of_eight_mebibytes() -> None:
 
 def test_each_of_many_small_segments_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part of 20,000 spans is not summed anew for each of them."""
-    spans, asked = spans_of([50] * 20_000), 0
+    sources, asked = spans_of([50] * 20_000), 0
 
-    def size(span: Span) -> int:
+    def size(span: SourceRange) -> int:
         nonlocal asked
         asked += 1
         return span.end - span.start
 
-    monkeypatch.setattr(Span, "size", property(size))
-    assert [len(part.spans) for part in plan_parts(spans)] == [20_000]
+    monkeypatch.setattr(SourceRange, "size", property(size))
+    assert [len(part.sources) for part in plan_parts(sources)] == [20_000]
     assert asked <= 10 * 20_000

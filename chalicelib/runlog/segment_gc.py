@@ -23,35 +23,35 @@ from hashlib import blake2b
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, PreconditionFailedError
 from chalicelib.ports import ABSENT, ListedObject, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
-from chalicelib.runlog.assembly import READERS
+from chalicelib.runlog.concatenation import READERS
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.log_end import LogEndFinder
 from chalicelib.runlog.segment import pack_landmarks, unpack_landmarks
-from chalicelib.runlog.tail import TailFinder
 
-TOGETHER = 1000
+MAX_BATCH = 1000
 """Segments that are deleted by one request, behind one object of entries."""
 _OPTIONAL = ("connector", "reason", "landmarks", "events")
 
 
 @dataclass(frozen=True, slots=True)
-class Retirement:
+class SegmentGc:
     """Keeps entries, and deletes segments. A crash leaves both, or the entries alone; a repeat does the same again."""
 
     store: ObjectStore
     index: SegmentIndex
     layout: Layout
-    tails: TailFinder
+    tails: LogEndFinder
 
     def retire(self, run: Run, segments: Sequence[ListedObject]) -> int:
         """Delete segments, listed in ascending order. For each 1,000 a HEAD, a query, a PUT and a DeleteObjects; a HEAD more for each
         whose row is missing or does not fit. Raises ObjectNotFoundError when another pass was faster: look again."""
-        for first in range(0, len(segments), TOGETHER):
-            going = segments[first : first + TOGETHER]
-            self.keep(run, self._entries(run, going))
+        for first in range(0, len(segments), MAX_BATCH):
+            going = segments[first : first + MAX_BATCH]
+            self.write_entries(run, self._entries(run, going))
             self.store.delete_many([found.key for found in going])
         return len(segments)
 
-    def keep(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
+    def write_entries(self, run: Run, entries: Sequence[SegmentEntry]) -> None:
         """Write entries, at most 1,000, in ascending order. One PUT."""
         if not entries:
             return
@@ -82,7 +82,7 @@ class Retirement:
             return None
 
 
-def read_kept(body: bytes) -> list[SegmentEntry]:
+def read_retired_entries(body: bytes) -> list[SegmentEntry]:
     """The entries of an object under ``retired/``. Raises DamagedLogError."""
     try:
         if not body:

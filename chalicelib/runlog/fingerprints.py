@@ -15,7 +15,7 @@ _KEYED = "m"
 _PERSON = b"runlake.masked"
 
 
-class Identities:
+class BatchFingerprints:
     """``keys``: secrets; the first makes, all recognise. ``may_vary``: whether other masking rules would have stored another body."""
 
     def __init__(self, keys: Sequence[str] = (), may_vary: Callable[[bytes], bool] = lambda _: False) -> None:
@@ -26,13 +26,13 @@ class Identities:
         """What is stored with a batch."""
         return batch.digest if batch.sent is None or not self._keys else _keyed(batch.sent, self._keys[0])
 
-    def is_of(self, batch: Batch, digest: str) -> bool:
+    def matches(self, batch: Batch, digest: str) -> bool:
         """Whether a stored digest is this batch's, masked then or not, whatever the rules are now."""
         if not digest.startswith(_KEYED):
             return digest == batch.digest
         return any(_keyed(_sent(batch), key) == digest for key in self._keys)
 
-    def may_have_another_size(self, batch: Batch) -> bool:
+    def may_differ_in_size(self, batch: Batch) -> bool:
         """Whether a try of this batch may have been stored with another size. Reads the batch: asked only where sizes differ."""
         return self._may_vary(_sent(batch))
 

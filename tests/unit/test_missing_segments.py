@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.gaps import lost_lines
+from chalicelib.runlog.missing_segments import lost_lines
 from tests.world import RUN, World
 
 

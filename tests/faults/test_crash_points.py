@@ -41,7 +41,7 @@ class Scenario:
         return answer
 
     def settle(self) -> None:
-        self.world.parts().finalizer.settle(RUN, self.world.deadline())
+        self.world.parts().finalizer.compact_and_finalize(RUN, self.world.deadline())
 
 
 Operation = Callable[[Scenario, Parts], object]
@@ -134,7 +134,7 @@ def compact(scenario: Scenario, parts: Parts) -> None:
 
 
 def settle(scenario: Scenario, parts: Parts) -> None:
-    parts.finalizer.settle(RUN, scenario.world.deadline())
+    parts.finalizer.compact_and_finalize(RUN, scenario.world.deadline())
 
 
 def close(scenario: Scenario, parts: Parts) -> None:

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, SnapshotChangedError, StoreConditionError
 from chalicelib.ports import ListedObject, ObjectStore, Run, StoredObject
-from chalicelib.runlog.artifact import Artifact, Extent, artifact_of, extent_of, final, find_artifact, read_chunks
-from chalicelib.runlog.assembly import READERS
+from chalicelib.runlog.artifact import Artifact, Extent, artifact_of, closed_if_legacy, extent_of, find_artifact, read_chunks
+from chalicelib.runlog.concatenation import READERS
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.legacy import check_own, find_legacy, find_shared
+from chalicelib.runlog.legacy import check_shared_access, find_legacy, find_shared
+from chalicelib.runlog.log_end import LogEnd, LogEndFinder
 from chalicelib.runlog.segment import CLOSED
-from chalicelib.runlog.tail import Tail, TailFinder
 
 _PIECE_BYTES = 5 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class LogSnapshot:
     """``artifact`` holds bytes [0, ``extent.bytes``), ``segments`` the rest.
 
     ``head`` is what was read of the artifact on the way to knowing it, from byte ``head_start`` on.
@@ -53,31 +53,31 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Viewer:
+class SnapshotReader:
     """Takes views."""
 
     store: ObjectStore
     layout: Layout
-    tails: TailFinder
+    tails: LogEndFinder
 
-    def take(self, run: Run, start: int = 0, length: int = 1) -> View:
+    def take(self, run: Run, start: int = 0, length: int = 1) -> LogSnapshot:
         """A view that has bytes [start, start + length) of its artifact with it. A finalized log: one GET; an open one: a GET that
         finds no logs.txt, a GET of partial.txt and a LIST. Raises SnapshotChangedError, ForbiddenError."""
         logs = self._read(self.layout.logs(run), start, length)
         if logs and (logs[0].reason == CLOSED or logs[0].is_legacy):
-            check_own(run, logs[0])
-            return View(final(logs[0]), extent_of(self.store, logs[0]), (), logs[1], start)
+            check_shared_access(run, logs[0])
+            return LogSnapshot(closed_if_legacy(logs[0]), extent_of(self.store, logs[0]), (), logs[1], start)
         if logs and logs[0].reason:
             return self._after_abandoned(run, logs, start, length)
         partial = logs or self._read(self.layout.partial(run), start, length)
         if partial is None:
             return self._without_artifact(run)
         artifact, body = partial
-        check_own(run, artifact)
+        check_shared_access(run, artifact)
         segments = self._following(run, artifact, self.tails.list_segments(run, artifact.next_segment))
-        return View(artifact, extent_of(self.store, artifact), segments, body, start)
+        return LogSnapshot(artifact, extent_of(self.store, artifact), segments, body, start)
 
-    def read(self, view: View, start: int, end: int) -> Iterator[bytes]:
+    def read(self, view: LogSnapshot, start: int, end: int) -> Iterator[bytes]:
         """Bytes [start, end) of the log in pieces of at most 8 MiB, in order. Raises SnapshotChangedError, as does every step."""
         try:
             yield from self._read_artifact(view, start, min(end, view.extent.bytes))
@@ -85,7 +85,7 @@ class Viewer:
         except StoreConditionError as error:
             raise SnapshotChangedError(str(error)) from error
 
-    def _read_artifact(self, view: View, start: int, end: int) -> Iterator[bytes]:
+    def _read_artifact(self, view: LogSnapshot, start: int, end: int) -> Iterator[bytes]:
         artifact = view.artifact
         if artifact is None or start >= end:
             return
@@ -98,7 +98,7 @@ class Viewer:
         if end > artifact.bytes:
             yield b"\n"  # OpenMetadata's objects may lack the last one
 
-    def _read_segments(self, view: View, start: int, end: int) -> Iterator[bytes]:
+    def _read_segments(self, view: LogSnapshot, start: int, end: int) -> Iterator[bytes]:
         """Segments beside each other: first one, then 2, 4, … so that a short page reads few and a long one does not wait for each."""
         wanted = list(_overlapping(view.segments, view.extent.bytes, start, end))
         width = 1
@@ -125,7 +125,7 @@ class Viewer:
             raise SnapshotChangedError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} expected={first} first={segments[0].key}")
         return segments
 
-    def _after_abandoned(self, run: Run, logs: tuple[Artifact, bytes], start: int, length: int) -> View:
+    def _after_abandoned(self, run: Run, logs: tuple[Artifact, bytes], start: int, length: int) -> LogSnapshot:
         """logs.txt of an abandoned run is the whole log while its seal is the last segment, which one LIST shows. Otherwise the run was
         reopened, or its segments have expired: partial.txt may hold more, and segments between the two may be gone."""
         seal = logs[0].next_segment - 1
@@ -135,30 +135,30 @@ class Viewer:
         reaches_further = partial is not None and partial[0].next_segment > logs[0].next_segment
         artifact, body = partial if partial and reaches_further else logs
         segments = self._following(run, artifact, listed)
-        return View(artifact, extent_of(self.store, artifact), segments, body, start)
+        return LogSnapshot(artifact, extent_of(self.store, artifact), segments, body, start)
 
-    def _without_artifact(self, run: Run) -> View:
+    def _without_artifact(self, run: Run) -> LogSnapshot:
         """Segments only, or OpenMetadata's own objects and what was appended to them, or nothing."""
         segments = list(self.tails.list_segments(run))
         first = self.layout.sequence_of(run, segments[0].key) if segments else 0
         if first:
             raise SnapshotChangedError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} first={first}")
         legacy = self._legacy_beginning(run) if segments else find_shared(self.store, self.layout, run)
-        return View(legacy, extent_of(self.store, legacy), segments)
+        return LogSnapshot(legacy, extent_of(self.store, legacy), segments)
 
     def _legacy_beginning(self, run: Run) -> Artifact | None:
         """OpenMetadata's object, if the run's first segment continues it. A HEAD more where there is one."""
         legacy = find_legacy(self.store, self.layout, run)
         return legacy if legacy and self.tails.listed_segment(run, 0).byte else None
 
-    def tail(self, run: Run, view: View) -> Tail:
+    def tail(self, run: Run, view: LogSnapshot) -> LogEnd:
         """The end of the viewed log, with its lines and whether a seal is on it. One HEAD where segments stand behind the artifact. Raises
         SnapshotChangedError."""
         if view.segments:
             return self.tails.after_listing(run, view.segments)
         artifact = view.artifact
         sequence, reason = (artifact.next_segment, artifact.reason) if artifact else (0, "")
-        return Tail(sequence, view.extent.lines, view.extent.bytes, seal=reason)
+        return LogEnd(sequence, view.extent.lines, view.extent.bytes, seal=reason)
 
 
 def _overlapping(segments: Sequence[ListedObject], at: int, start: int, end: int) -> Iterator[tuple[str, int, int]]:
