@@ -1,1 +1,1 @@
-"""The log of one run: numbered immutable segments, and the objects that hold their concatenation."""
+"""The log of one run: numbered, immutable segments, and the artifacts that concatenate them."""

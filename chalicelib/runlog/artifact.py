@@ -1,9 +1,9 @@
-"""The objects that hold a prefix of the log in one piece: ``partial.txt`` while the run is open, ``logs.txt`` once it is finalized.
+"""Artifacts: objects with a prefix of the log, ``partial.txt`` while the run is open, ``logs.txt`` once it is finalized.
 
-User metadata: ``last-flushed-line``, ``total-bytes``, ``writer-epoch``, ``writer-version`` as OpenMetadata has them, and ours:
-``next-segment`` (the first number that is not in it), ``reason`` (of the seal that it ends with), what that seal says of the end of the
-run (``outcome`` and others, see ``segment``) and ``deleted`` (the run was deleted: the object is empty, refuses appends, and is of no
-list). An object without ``next-segment`` is OpenMetadata's own: it reads normally, and its lines must be counted.
+User metadata: ``last-flushed-line``, ``total-bytes``, ``writer-epoch``, ``writer-version`` as in OpenMetadata, and Runlake's:
+``next-segment`` (the first number that is not in it), ``reason`` (of the seal that it ends with), the end of the run from that seal
+(``outcome`` and others, see ``segment``) and ``deleted`` (the run was deleted: the object is empty, rejects appends, and is in no
+list). An object without ``next-segment`` was written by OpenMetadata: it is readable, and its lines must be counted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _READ_BYTES = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """Bytes [0, ``bytes``) and lines [0, ``lines``) of a log in the object ``key``, as it was at ``etag``.
+    """Bytes [0, ``bytes``) and lines [0, ``lines``) of a log in the version ``etag`` of the object ``key``.
 
-    ``next_segment``: everything below is in it. ``reason``: "closed" or "abandoned" when it ends with that seal, else empty.
-    ``lines`` is None where only counting could tell (an object of OpenMetadata's own). ``modified_ms``: when S3 took it.
-    ``end``: what the seal that it ends with says; None: nothing, or a release before this one wrote it. ``is_deleted``: all that is left of a
-    deleted run, which catalogs leave out.
+    ``next_segment``: all segments below are in it. ``reason``: "closed" or "abandoned" if it ends with such a seal, else empty.
+    ``lines`` is None if the lines must be counted (an object of OpenMetadata). ``modified_ms``: last modified on S3.
+    ``end``: from the seal that it ends with; None: not stated, or written by an earlier release. ``is_deleted``: marker of a deleted run, which
+    catalogs omit.
     """
 
     key: str
@@ -42,7 +42,7 @@ class Artifact:
 
     @property
     def is_legacy(self) -> bool:
-        """Whether OpenMetadata wrote it: no segment of ours is in it."""
+        """Whether OpenMetadata wrote it: it contains none of Runlake's segments."""
         return self.lines is None
 
 
@@ -62,7 +62,7 @@ def artifact_metadata(
 
 
 def artifact_of(info: ObjectInfo) -> Artifact:
-    """What an object's metadata says of it. Raises DamagedLogError when it contradicts itself or the object's size."""
+    """The artifact in an object's metadata. Raises DamagedLogError if the metadata is invalid or contradicts the object's size."""
     metadata = info.metadata
     if "next-segment" not in metadata:
         return Artifact(info.key, info.etag, info.size, None, 0, 0, "", info.last_modified_ms)
@@ -95,18 +95,18 @@ def find_artifact(store: ObjectStore, key: str) -> Artifact | None:
 
 
 def closed_if_legacy(logs: Artifact) -> Artifact:
-    """``logs.txt`` as the end of its log: one of OpenMetadata's does not say so itself, and is a closed run."""
+    """``logs.txt`` with its reason: OpenMetadata stores none, and its runs with a ``logs.txt`` are closed."""
     return replace(logs, reason=CLOSED) if logs.is_legacy else logs
 
 
 def furthest(*artifacts: Artifact | None) -> Artifact | None:
-    """The artifact that holds most of the log; the first of two that hold the same. ``logs.txt`` of a run that was reopened is behind
-    its ``partial.txt``, and stays until the next end."""
+    """The artifact that contains most of the log; the first one if equal. ``logs.txt`` of a reopened run contains less than its
+    ``partial.txt``, and stays until the next end."""
     return max((artifact for artifact in artifacts if artifact), key=lambda artifact: artifact.next_segment, default=None)
 
 
 def read_chunks(store: ObjectStore, artifact: Artifact, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Bytes [start, end) of an artifact in pieces of 5 MiB, all of the version that was found (else PreconditionFailedError)."""
+    """Bytes [start, end) of an artifact in pieces of 5 MiB, all of the same version (else PreconditionFailedError)."""
     end = artifact.bytes if end is None else end
     for at in range(start, end, _READ_BYTES):
         yield store.get(artifact.key, at, min(at + _READ_BYTES, end), if_match=artifact.etag).body
@@ -114,7 +114,7 @@ def read_chunks(store: ObjectStore, artifact: Artifact, start: int = 0, end: int
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How far an artifact reaches: ``bytes`` includes the newline that a log of OpenMetadata's may lack at its end."""
+    """Lines and bytes of an artifact; ``bytes`` includes the final newline that a log of OpenMetadata may lack."""
 
     lines: int
     bytes: int
@@ -122,7 +122,7 @@ class Extent:
 
 
 def extent_of(store: ObjectStore, artifact: Artifact | None) -> Extent:
-    """Lines and bytes of an artifact: from its metadata, or by reading one of OpenMetadata's (5 MiB at a time)."""
+    """Lines and bytes of an artifact: from its metadata, or by reading an object of OpenMetadata (5 MiB at a time)."""
     if artifact is None:
         return Extent(0, 0)
     if artifact.lines is not None:

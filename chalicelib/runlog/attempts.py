@@ -1,19 +1,19 @@
-"""Attempts of a run: each has a log of its own, and its number is allocated by a conditional PUT (decision 0039).
+"""Attempts of a run: each has a separate log, and a conditional PUT allocates its number (decision 0039).
 
-An orchestrator retries under the same run id, while the log of the first attempt is closed. Attempt 1 of run ``R`` is stored as run ``R``,
-attempt 2 as run ``R~2``: to everything else they are runs of the same pipeline. ``{run}/events/start`` holds the start of an attempt::
+An orchestrator retries under the same run id, after the log of the first attempt was closed. Attempt 1 of run ``R`` is stored as run ``R``,
+attempt 2 as run ``R~2``: all other code sees two runs of one pipeline. ``{run}/events/start`` stores the start of an attempt::
 
     client A    PUT R/events/start    -> stored: attempt 1
     client B    PUT R/events/start    -> 412: A's     PUT R~2/events/start -> stored: attempt 2
     client C    PUT R/events/start    -> 412: A's     PUT R~2/events/start -> 412: B's     PUT R~3/events/start -> stored: attempt 3
 
-A supervisor of a command starts an attempt of its own. A library that only writes joins the newest attempt that is open (``is_joining``), and
-starts one if there is none.
+A supervisor of a command starts a new attempt. A library that only writes joins the newest open attempt (``is_joining``), and starts one if
+none is open.
 
-A run is an attempt of ``R`` by its stored start, never by its name: ``R~7`` may be a run of its own, and then only its number is taken.
+The stored start makes a run an attempt of ``R``, never the name: ``R~7`` may be an unrelated run, and then only its number is unavailable.
 
-A client presents an id of its own with each start. A repeated request finds the start with its id and gets the same attempt, so a lost
-response allocates no second one.
+Each start carries an id that the client generated. A repeated request finds the start with this id and returns the same attempt, so a lost
+response does not allocate a second one.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
     from chalicelib.runlog.writer import Writer
 
 MAX_ATTEMPTS = 1000
-"""Of one run id: one listing finds them all."""
+"""Per run id: one LIST returns them all."""
 _RECENT = 20
-"""The starts of so many attempts are read, of the highest numbers, to find the newest one and a start that is repeated."""
+"""Number of attempts, from the highest number down, whose starts are read to find the newest one and a repeated start."""
 _MAX_READ = 100
-"""The starts of so many runs are read for it, those among them that only look like attempts."""
+"""Upper bound of the starts read for it, including those of runs whose names only look like attempts."""
 _MAX_PAGES = 10
-"""So many pages of 1,000 run ids that begin like an attempt's are listed for it."""
+"""Upper bound of LIST pages, of 1,000 run ids that begin like an attempt's."""
 _JSON = PutOptions(content_type="application/json")
 
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """``start_id``: unique to the process that starts. ``number``: the attempt to start, None: the next free one. ``age_ms``: how long ago the
-    command began, by the client's own clock, so that a wrong clock does no harm. ``is_joining``: any open attempt will do. ``heartbeat_s``: see
-    ``RunStart``."""
+    """``start_id``: unique to the starting process. ``number``: the attempt to start; None: the next free one. ``age_ms``: time since the
+    command began, measured by the client, so that a wrong clock does no harm. ``is_joining``: any open attempt is accepted. ``heartbeat_s``:
+    see ``RunStart``."""
 
     start_id: str
     host: str = ""
@@ -60,7 +60,7 @@ class StartRequest:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A started attempt: the run that its log is stored as, and the position of its first batch. ``is_joined``: another start has it."""
+    """A started attempt: the run that stores its log, and the position of its first batch. ``is_joined``: another process started it."""
 
     run: Run
     start: RunStart
@@ -69,18 +69,18 @@ class Attempt:
 
 
 class Attempts:
-    """Starts attempts. Holds no state."""
+    """Starts attempts. Stateless."""
 
     def __init__(self, store: ObjectStore, layout: Layout, writer: Writer, clock: Clock) -> None:
         self._store, self._layout, self._writer, self._clock = store, layout, writer, clock
 
     def start(self, run: Run, request: StartRequest) -> Attempt:
-        """Start an attempt of a run: the run itself while it is open and has no other start, else the next attempt that is free.
+        """Start an attempt of a run: the run itself while it is open and has no other start, else the next free attempt.
 
-        A query, a LIST or two and a PUT for the first attempt. For a later one a LIST (up to 10 where thousands of run ids begin with this one
-        and ``~``), a GET for each of the newest 20 attempts and for other runs with such ids (at most 100 in all), and a PUT more.
-        Repeatable with the same ``start_id``. Raises AttemptTakenError (the number asked for is taken, or there are ``MAX_ATTEMPTS``),
-        InvalidNameError, UnavailableError (started or not: repeat it).
+        Requests: a query, one or two LISTs and a PUT for the first attempt. A later one adds a LIST (up to 10 if thousands of run ids begin
+        with this one and ``~``), a GET for each of the newest 20 attempts and for other runs with such ids (at most 100 in total), and a PUT.
+        Idempotent for the same ``start_id``. Raises AttemptTakenError (the requested number is taken, or there are ``MAX_ATTEMPTS``),
+        InvalidNameError, UnavailableError (outcome unknown: repeat it).
         """
         self._layout.check_new(run)
         if request.number is not None:
@@ -103,7 +103,7 @@ class Attempts:
         return self._take_next(first, request, newest, named)
 
     def _take_next(self, first: Run, request: StartRequest, newest: int, named: _NamedAlike) -> Attempt:
-        """The first number that is free after that of the newest attempt, else the lowest one."""
+        """Start the first free number after the newest attempt, else the lowest free one."""
         for number in (*range(newest + 1, MAX_ATTEMPTS + 1), *range(2, newest)):
             if number in named.numbers:
                 continue
@@ -122,11 +122,11 @@ class Attempts:
         self._layout.check_new(attempt_run)
         attempt = self._take(attempt_run, self._start_of(run, request, number), self._writer.tails.find(attempt_run))
         if attempt is None:
-            raise AttemptTakenError(f"the attempt is taken: leave the number out for the next free one attempt={number}")
+            raise AttemptTakenError(f"the attempt is taken: omit the number to start the next free one attempt={number}")
         return attempt
 
     def _take(self, run: Run, start: RunStart, tail: LogEnd) -> Attempt | None:
-        """The attempt, if no other process started it and its log is open; that of a later attempt has to be empty, else it is another run's."""
+        """The attempt, if no other process started it and its log is open. The log of a later attempt must be empty, else it is another run."""
         if not tail.seal and (start.attempt == 1 or not tail.exists):
             try:
                 key = self._layout.start(run)
@@ -137,7 +137,7 @@ class Attempts:
         return self._own(run, start, tail)
 
     def _join(self, first: Run, number: int, request: StartRequest) -> Attempt | None:
-        """The attempt, if it is one of this run and its log is open."""
+        """The attempt, if it belongs to this run and its log is open."""
         run = _attempt_run(first, number)
         stored = read_start(self._store, self._layout, run)
         if number > 1 and (stored is None or stored.first_run_id != first.run_id):
@@ -150,7 +150,7 @@ class Attempts:
         return Attempt(run, stored or self._start_of(run, request, 1), self._writer.position_at(run, tail), is_joined)
 
     def _own(self, run: Run, start: RunStart, tail: LogEnd) -> Attempt | None:
-        """The attempt, if this start has it."""
+        """The attempt, if this very start created it."""
         stored = read_start(self._store, self._layout, run)
         if stored is None or (stored.start_id, stored.first_run_id) != (start.start_id, start.first_run_id):
             return None
@@ -170,12 +170,12 @@ class Attempts:
         )
 
     def _first_attempt(self, run: Run) -> Run:
-        """The run of attempt 1, where ``run`` is a later one itself: by its start, never by its name."""
+        """The run of attempt 1, also if ``run`` is a later attempt: by its stored start, never by its name."""
         stored = read_start(self._store, self._layout, run)
         return replace(run, run_id=stored.first_run_id) if stored else run
 
     def _named_alike(self, first: Run) -> _NamedAlike:
-        """Numbers of the runs that are named as later attempts are, whose logs or starts exist."""
+        """Attempt numbers in the names of existing runs, whether or not these are attempts."""
         prefix, numbers, start_after = self._layout.later_attempts(first), set[int](), ""
         mark = prefix.rpartition("/")[2]
         for _ in range(_MAX_PAGES):
@@ -187,7 +187,7 @@ class Attempts:
         return _NamedAlike(numbers, are_all=False)
 
     def _starts(self, first: Run, named: _NamedAlike) -> list[RunStart]:
-        """Of the later attempts with the highest numbers, at most ``_RECENT`` of them."""
+        """Starts of the later attempts with the highest numbers, at most ``_RECENT``."""
         starts: list[RunStart] = []
         for number in sorted(named.numbers, reverse=True)[:_MAX_READ]:
             stored = read_start(self._store, self._layout, _attempt_run(first, number))
@@ -200,14 +200,14 @@ class Attempts:
 
 @dataclass(frozen=True, slots=True)
 class _NamedAlike:
-    """``are_all``: whether the listing came to its end."""
+    """``are_all``: the listing is complete."""
 
     numbers: AbstractSet[int]
     are_all: bool
 
 
 def read_start(store: ObjectStore, layout: Layout, run: Run) -> RunStart | None:
-    """The start of a run; None of a run without one, as all runs of earlier releases. One GET. Raises DamagedLogError."""
+    """The start of a run; None if it has none, like all runs of earlier releases. One GET. Raises DamagedLogError."""
     key = layout.start(run)
     try:
         document = json.loads(store.get(key).body)
@@ -241,11 +241,11 @@ def _document(start: RunStart) -> dict[str, Any]:
 
 
 def _attempt_run(first: Run, number: int) -> Run:
-    """The run that an attempt is stored as. Raises InvalidNameError."""
+    """The run that stores an attempt. Raises InvalidNameError."""
     return first if number == 1 else checked_run(first.fqn, f"{first.run_id}{ATTEMPT_MARK}{number}")
 
 
 def _number_of(digits: str) -> int:
-    """The attempt that follows the mark in a run id; 0 where no attempt is named so."""
+    """The attempt number after the mark in a run id; 0 if it is no valid number."""
     is_number = digits.isascii() and digits.isdecimal() and not digits.startswith("0") and len(digits) <= len(str(MAX_ATTEMPTS))
     return int(digits) if is_number and 1 < int(digits) <= MAX_ATTEMPTS else 0

@@ -1,4 +1,4 @@
-"""A batch: what one append brings, as the bytes that will stand in the log."""
+"""A batch: the lines of one append, as the bytes that the log stores."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 NEWLINE = b"\n"
-# Lone surrogates come as \ud800 escapes in JSON; UTF-8 has no form for them.
+# JSON can contain lone surrogates as \ud800 escapes; UTF-8 cannot encode them.
 _SURROGATES = dict.fromkeys(range(55296, 57344), "�")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Log lines ready to be stored. ``body`` ends in a newline, or is empty: an init or a keep-alive, which stores nothing.
+    """Log lines ready to be stored. ``body`` ends with a newline, or is empty: an init or a keep-alive, which stores nothing.
 
-    ``lines`` counts newlines: lines split on ``\\n`` only, and a batch without a final newline still ends its line. ``digest`` is
-    BLAKE2b-128 in hex of what was sent. ``connector`` is kept as metadata, never written into the lines. ``sent`` is what came, where
-    it was masked, and of events always, for there is more to them than text; None: ``body`` itself. ``events``: how many it is made of.
-    ``errors``: how many of these are errors by the levels that their senders state; None: the text says. ``times_ms``: of the first and
-    last event; None: the text says.
+    ``lines`` counts newlines: lines split on ``\\n`` only, and a missing final newline is added. ``digest``: BLAKE2b-128 in hex of the sent
+    bytes. ``connector`` is stored as metadata, never in the lines. ``sent``: the bytes as received, set if ``body`` is masked, and always for
+    events, which are more than their text; None: same as ``body``. ``events``: their number. ``errors``: number of events whose stated level
+    is an error; None: derived from the text. ``times_ms``: of the first and last event; None: derived from the text.
     """
 
     body: bytes
@@ -32,7 +31,7 @@ class Batch:
 
     @classmethod
     def from_text(cls, text: str, connector: str = "") -> Batch:
-        """Text as it came in JSON; lone surrogates become U+FFFD."""
+        """From text in JSON; lone surrogates become U+FFFD."""
         try:
             raw = text.encode()
         except UnicodeEncodeError:
@@ -41,10 +40,10 @@ class Batch:
 
     @classmethod
     def from_bytes(cls, raw: bytes, connector: str = "") -> Batch:
-        """Bytes as they came, UTF-8 or not: they are kept as they are."""
+        """From raw bytes, stored unchanged whether or not they are UTF-8."""
         body = raw if not raw or raw.endswith(NEWLINE) else raw + NEWLINE
         return cls(body, body.count(NEWLINE), blake2b(body, digest_size=16).hexdigest(), connector)
 
     def stored_as(self, body: bytes) -> Batch:
-        """The same batch, of which something was masked: as many lines."""
+        """The same batch with a masked body, which must have the same number of lines."""
         return replace(self, body=body, sent=self.body)

@@ -1,6 +1,6 @@
-"""Everything that S3 tells of a run: where each of its segments stands, also of those that were deleted, and what its artifacts hold.
+"""Inspects all objects of a run on S3: the entry of each segment, also of deleted ones, and the extent of each artifact.
 
-Damage does not end the look: it is told, and what is whole is told too.
+Damaged objects do not end the inspection: they are reported together with all intact ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class StoredArtifact:
-    """An artifact, and when S3 took it."""
+    """An artifact, and its last-modified time on S3."""
 
     artifact: Artifact
     modified_ms: int
@@ -37,8 +37,8 @@ class StoredArtifact:
 
 @dataclass(frozen=True, slots=True)
 class RunInspection:
-    """``entries`` by number; ``live``: numbers whose segments are there; ``unknown``: numbers that an artifact holds, and of which nothing
-    is left but that. ``problems`` in words."""
+    """``entries``: by sequence number; ``live``: numbers of existing segments; ``unknown``: numbers whose bytes are in an artifact, but whose
+    entries are lost. ``problems``: messages for operators."""
 
     entries: Mapping[int, SegmentEntry] = field(default_factory=dict)
     live: Sequence[int] = ()
@@ -50,13 +50,13 @@ class RunInspection:
 
     @property
     def exists(self) -> bool:
-        """Whether S3 has anything of the run's log, or its start; what stays of a deleted run for a while is nothing."""
+        """Whether S3 contains any part of the log, or the run's start; leftovers of a deleted run do not count."""
         is_deleted = self.logs is not None and self.logs.artifact.is_deleted
         return not is_deleted and bool(self.entries or self.live or self.partial or self.logs or self.start)
 
     @property
     def base(self) -> StoredArtifact | None:
-        """The artifact that reaches furthest."""
+        """The artifact that contains most of the log."""
         found = [stored for stored in (self.logs, self.partial) if stored]
         return max(found, key=lambda stored: stored.artifact.next_segment, default=None)
 
@@ -67,8 +67,8 @@ class RunInspection:
 
     @property
     def expired_seal(self) -> SegmentEntry | None:
-        """The seal that is gone while the ``logs.txt`` that ends with it stays, as that tells of it; its time is that of ``logs.txt``. None: the
-        seal is there, or the log has no end, or goes on behind it."""
+        """The entry of an expired seal, reconstructed from the ``logs.txt`` that ends with it, including its time. None: the seal exists, or the
+        log has no end, or continues after it."""
         base = self.base
         if base is None or base.artifact.lines is None or not base.artifact.reason:
             return None
@@ -93,7 +93,7 @@ class RunInspection:
 
 
 class RunInspector:
-    """Looks at one run, once or more: what never changes is read once. ``threads`` requests at a time."""
+    """Inspects one run, repeatedly if needed; immutable objects are read once. At most ``threads`` concurrent requests."""
 
     def __init__(self, store: ObjectStore, layout: Layout, run: Run, threads: int = THREADS) -> None:
         self._store, self._layout, self._run, self._threads = store, layout, run, threads
@@ -101,8 +101,8 @@ class RunInspector:
         self._retired: dict[str, list[SegmentEntry] | str] = {}
 
     def inspect(self) -> RunInspection:
-        """A LIST for each 1,000 objects, a HEAD for each segment and artifact, a GET for each object of entries and the start; a LIST more where
-        numbers are missing. Raises UnavailableError."""
+        """Inspect the run. A LIST per 1,000 objects, a HEAD per segment and artifact, a GET per object of entries and for the start; another LIST
+        if numbers are missing. Raises UnavailableError."""
         for _ in range(_LOOKS):
             listed = list(list_all(self._store, self._layout.run_prefix(self._run)))
             parsed = [(self._layout.parse(found.key), found) for found in listed]
@@ -110,15 +110,17 @@ class RunInspector:
             if self._read(ours):
                 break
         else:
-            raise StoreUnavailableError(f"others keep deleting segments run={self._run.fqn}/{self._run.run_id} looks={_LOOKS}")
-        # Entries are listed before segments: what was deleted in between is in one of them by now.
+            raise StoreUnavailableError(
+                f"segments keep disappearing during the inspection run={self._run.fqn}/{self._run.run_id} looks={_LOOKS}"
+            )
+        # ``retired/`` sorts before ``segments/``: a segment that was deleted in between has its entry in a newer object.
         if self._missing(ours):
             self._read_retired(found.key for found in list_all(self._store, self._layout.all_retired(self._run)))
         return self._inspection(ours, foreign=len(listed) - len(ours))
 
     def placeholder_entry(self, inspection: RunInspection, numbers: range) -> SegmentEntry | None:
-        """One entry that stands for segments of which only their bytes are known, with landmarks, so that a page in them reads little. A GET
-        for each 5 MiB. None: the artifact doesn't have them, or not whole."""
+        """One entry that replaces the lost entries of ``numbers``, with landmarks, so that a page in this range reads little. A GET per 5 MiB.
+        None: the artifact does not contain all of their bytes."""
         base, before, after = inspection.base, inspection.entries.get(numbers.start - 1), inspection.entries.get(numbers.stop)
         if base is None or base.artifact.lines is None or (before is None and numbers.start):
             return None
@@ -142,7 +144,7 @@ class RunInspector:
         )
 
     def _read(self, ours: Sequence[tuple[ParsedKey, ListedObject]]) -> bool:
-        """Read what was listed; False when some of it is gone by now: look again."""
+        """Read the listed objects; False if a segment was deleted meanwhile: list again."""
         self._read_retired(found.key for what, found in ours if what.kind == "retired")
         unread = [what.sequence for what, _ in ours if what.sequence is not None and what.sequence not in self._live]
         read = zip(unread, self._each(self._segment, unread), strict=True)
@@ -215,13 +217,13 @@ class RunInspector:
         partial_, logs = (self._artifact(keys[kind], problems) if kind in keys else None for kind in ("partial", "logs"))
         start = self._start(problems) if "start" in keys else None
         if foreign:
-            problems.append(f"objects that are not the run's count={foreign}")
+            problems.append(f"unknown objects under the run's prefix count={foreign}")
         inspection = RunInspection(entries, live, partial_, logs, (), problems, start)
         return _with_gaps(inspection, live)
 
 
 def _with_gaps(inspection: RunInspection, live: Sequence[int]) -> RunInspection:
-    """What is missing: known to be in an artifact, or lost."""
+    """Add the missing numbers: as ``unknown`` if an artifact contains them, else as problems."""
     base = inspection.base
     covered = base.artifact.next_segment if base else 0
     end = max([covered, *(number + 1 for number in inspection.entries), *(number + 1 for number in live)])
@@ -242,7 +244,7 @@ def _stretches(numbers: Sequence[int]) -> list[range]:
 
 
 def _landmarks(chunks: Iterable[bytes], size: int) -> tuple[tuple[int, int], ...]:
-    """As ``landmarks_of`` has them, of bytes that come one chunk after the other."""
+    """Like ``landmarks_of``, for a stream of chunks."""
     found: list[tuple[int, int]] = []
     line = byte = 0
     stride = max(256 * 1024, size // _MAX_LANDMARKS + 1)
@@ -257,5 +259,5 @@ def _landmarks(chunks: Iterable[bytes], size: int) -> tuple[tuple[int, int], ...
 
 
 def _last_start(chunk: bytes) -> tuple[int, int]:
-    """The last start of a line in a chunk; its beginning where there is none."""
+    """(line, byte) of the last line start in a chunk; (0, 0) if it contains no newline."""
     return chunk.count(b"\n"), chunk.rfind(b"\n") + 1

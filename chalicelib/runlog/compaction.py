@@ -1,7 +1,7 @@
-"""Compaction: what stands in segments goes into one object, ``partial.txt`` while the run is open, ``logs.txt`` at its end.
+"""Compaction: concatenates segments into one object, ``partial.txt`` while the run is open, ``logs.txt`` at its end.
 
-A pass reads the state anew, plans, writes once under a condition on the target's ETag, and only then removes anything. Two compactors
-cannot both win; the slower one looks again and finds nothing to do. A crash at any point leaves the old state or the new one.
+A pass reads the run's state, plans, writes once, conditional on the target's ETag, and only then deletes anything. Of two concurrent
+compactors only one succeeds; the other reads the state again and has nothing to do. A crash at any point leaves the old state or the new one.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from chalicelib.runlog.unfinished_uploads import UnfinishedUpload, UnfinishedUpl
 RETIRE_AFTER_MS = 20 * 60_000
 """A compacted segment is deleted no sooner than this after it was written (decision 0001: 60 s + 30 s + 15 min are less)."""
 RETIRABLE_MS = RETIRE_AFTER_MS + 60_000
-"""How long after a run's last line all its segments can be retired: S3's clock and the writer's may differ a little."""
+"""All segments of a run can be retired this long after its last line: S3's clock and the writer's may differ slightly."""
 RETIRE_TOGETHER = 100
-"""Segments of a running run: a few requests for all of them, and one object that keeps what they were."""
+"""Minimum number of segments of a running run to retire at once: a few requests for all of them, and one object of entries."""
 EVENTS_LOOK_BACK = 1000
-"""Segments before the artifact's end whose companions may have come after it was written: an append takes seconds."""
+"""Segments before the artifact's end whose companions may have been written after it: an append takes seconds."""
 _ATTEMPTS = 4
 _ROWS = 1000
 _PLACES = 10_000
-"""More than an answer of DynamoDB holds (1 MB of rows, about 4,000), so it is as few queries as can be."""
+"""More than a response of DynamoDB contains (1 MB of rows, about 4,000), so the number of queries is minimal."""
 
 IndexEvents = Callable[[Run, int], None]
-"""Makes the index know all companions of a run from a number on. Raises UnavailableError."""
+"""Indexes all companions of a run from a segment number on. Raises UnavailableError."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A run's objects as one look found them. ``base`` holds the log's beginning (None: nothing yet), ``pending`` what follows it, up to
-    ``last``. ``has_events``: something lies beside its text (decision 0022). ``oldest``: of the listed objects beside the log the
-    one that was written first; of events that is the first page. ``unfinished``: an upload that another pass began."""
+    """A run's objects at one moment. ``base``: the artifact with the log's beginning (None: no artifact); ``pending``: the segments after it, up
+    to ``last``. ``has_events``: ``events/`` contains more than the start (decision 0022). ``oldest``: the listed object under ``events/`` or
+    ``retired/`` that was written first; of events only the first page is listed. ``unfinished``: an upload that an earlier pass began."""
 
     partial: Artifact | None
     logs: Artifact | None
@@ -62,13 +62,13 @@ class RunState:
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of the log that stand in segments only."""
+        """Bytes of the log that only segments contain."""
         return sum(found.size for found in self.pending)
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What a pass did. ``lines`` and ``bytes``: how far the written object reaches; ``seal``: the reason of the seal at the log's end."""
+    """Result of a pass. ``lines`` and ``bytes``: extent of the written object; ``seal``: the reason of the seal at the log's end."""
 
     lines: int
     bytes: int
@@ -82,8 +82,8 @@ class Compaction:
 
 
 class Compactor:
-    """Compacts runs. ``now`` for retirement is the injected clock's; everything else is decided by what the store holds. ``readers``: see
-    ``Concatenator``. ``index_events`` is asked for runs that have any."""
+    """Compacts runs. Only retirement depends on the injected clock; the stored objects decide everything else. ``readers``: see
+    ``Concatenator``. ``index_events`` is called for runs with events."""
 
     def __init__(
         self,
@@ -103,9 +103,8 @@ class Compactor:
         self._unfinished = UnfinishedUploadStore(store, layout)
 
     def read_state(self, run: Run) -> RunState:
-        """A run's objects. A LIST (per 1,000), a HEAD for each artifact and for the last segment behind them; a LIST and a HEAD more where
-        OpenMetadata's objects may be meant. All of them again when a concurrent compaction retires that segment meanwhile. Raises
-        UnavailableError, DamagedLogError."""
+        """Read a run's objects: a LIST (per 1,000), a HEAD per artifact and for the last segment after them; another LIST and HEAD if the run may
+        have objects of OpenMetadata. Repeated if a concurrent compaction retires that segment. Raises UnavailableError, DamagedLogError."""
         return retry_on_change(lambda: self._read_state(run))
 
     def _read_state(self, run: Run) -> RunState:
@@ -123,23 +122,23 @@ class Compactor:
         elif base is None and last and last.end_byte != sum(found.size for found in pending):
             base = find_legacy(self._store, self.layout, run)  # the segments continue it
         has_events = any(key.startswith(self.layout.events(run)) and key != self.layout.start(run) for key in keys)
-        beside = (self.layout.events(run), self.layout.all_retired(run))
-        oldest = min((found for found in listed if found.key.startswith(beside)), key=_written_ms, default=None)
+        auxiliary = (self.layout.events(run), self.layout.all_retired(run))
+        oldest = min((found for found in listed if found.key.startswith(auxiliary)), key=_written_ms, default=None)
         unfinished = self._unfinished.find(run) if self.layout.unfinished(run) in keys else None
         extent = extent_of(self._store, base)
         return RunState(partial_, logs, base, extent, segments, pending, last, has_events, oldest, unfinished)
 
     def compact(self, run: Run, deadline: Deadline) -> Compaction:
-        """Bring ``partial.txt`` up to the log's end and retire old segments; a sealed log is left to the finalizer (see ``seal``).
+        """Extend ``partial.txt`` to the log's end and retire old segments; a sealed log is left to the finalizer (see ``Compaction.seal``).
 
-        Idempotent. Raises UnavailableError (nothing lost, repeat it), DeadlineExceededError, DamagedLogError.
+        Idempotent. Raises UnavailableError (no data is lost, repeat it), DeadlineExceededError, DamagedLogError.
         """
         return retry_on_condition(lambda: self.compact_state(run, self.read_state(run), deadline))
 
     def write(
         self, run: Run, state: RunState, last: SegmentEntry | None, options: PutOptions, deadline: Deadline
     ) -> ConcatenationResult:
-        """Write the log up to ``last`` into logs.txt (when its options say how it ends) or partial.txt, conditional on what was seen."""
+        """Write the log up to ``last`` into logs.txt (if the metadata contains a reason) or partial.txt, conditional on the ETag in ``state``."""
         final = "reason" in options.metadata
         key, seen = (self.layout.logs(run), state.logs) if final else (self.layout.partial(run), state.partial)
         condition = Condition(if_match=seen.etag) if seen else ABSENT
@@ -159,44 +158,48 @@ class Compactor:
             if begun is None:
                 raise
             self._unfinished.abort(run, begun)
-            raise StoreUnavailableError(f"an unfinished upload cannot go on, it begins anew key={key} reason={error}") from error
+            raise StoreUnavailableError(
+                f"cannot resume an unfinished upload, the next pass starts over key={key} reason={error}"
+            ) from error
         if begun:
             self._unfinished.forget(run)
         return written
 
     def parts(self, state: RunState) -> list[UploadPart]:
-        """The plan for writing all of a log that was looked at."""
+        """The multipart plan for the log of a run state."""
         return parts_of(list(_sources(state)))
 
     def last_pending(self, run: Run, state: RunState) -> SegmentEntry | None:
-        """The log's last segment, checked against everything before it: numbers without a gap, and bytes that add up."""
+        """The log's last segment, after a check that numbers have no gap and that sizes add up to its end."""
         last = state.last
         if last is None:
             return None
         numbers = [self.layout.sequence_of(run, found.key) for found in state.pending]
         first = state.base.next_segment if state.base else 0
         if numbers[0] != first or numbers[-1] - first + 1 != len(numbers):
-            # A pass that ran meanwhile may have moved the beginning: the caller looks again before it believes this.
+            # A concurrent pass may have extended the artifact: the caller reads the state again before it reports damage.
             raise MissingSegmentError(
-                f"segments do not follow each other run={run.fqn}/{run.run_id}"
+                f"segments are not consecutive run={run.fqn}/{run.run_id}"
                 f" expected={first} first={numbers[0]} last={numbers[-1]} count={len(numbers)}"
             )
         if last.end_byte != state.extent.bytes + state.pending_bytes:
-            raise DamagedLogError(f"segments do not add up run={run.fqn}/{run.run_id} sequence={last.sequence} end={last.end_byte}")
+            raise DamagedLogError(
+                f"segment sizes do not add up run={run.fqn}/{run.run_id} sequence={last.sequence} end={last.end_byte}"
+            )
         return last
 
     def index_pending(self, run: Run, state: RunState) -> None:
-        """Write the catalog rows that ingestion has not written yet: below partial.txt none may be missing."""
-        wanted = {self.layout.sequence_of(run, found.key) for found in state.pending}
-        missing = sorted(wanted - self._indexed(run, state))
+        """Write the catalog rows that ingestion has not written yet: all segments in partial.txt must have a row."""
+        pending = {self.layout.sequence_of(run, found.key) for found in state.pending}
+        missing = sorted(pending - self._indexed(run, state))
         with ThreadPoolExecutor(READERS) as readers:
             for first in range(0, len(missing), _ROWS):
                 self._index.put(run, list(readers.map(partial(self._tails.segment, run), missing[first : first + _ROWS])))
         self._bring_events_up_to_date(run, state)
 
     def retire(self, run: Run, segments: Sequence[ListedObject], below: int) -> int:
-        """Delete segments whose number is less than ``below`` and whose time has come, behind their entries; never the highest-numbered
-        one, and none before an earlier one. While younger ones remain it waits for ``RETIRE_TOGETHER`` of them."""
+        """Write the entries of segments that are numbered less than ``below`` and old enough, then delete them in order; never the
+        highest-numbered segment. Waits for ``RETIRE_TOGETHER`` of them while younger ones remain. Returns the number of deleted segments."""
         before_ms = self._clock.now_ms() - RETIRE_AFTER_MS
 
         def is_due(segment: ListedObject) -> bool:
@@ -207,7 +210,7 @@ class Compactor:
         return self._gc.retire(run, over) if is_worth_it else 0
 
     def compact_state(self, run: Run, state: RunState, deadline: Deadline) -> Compaction:
-        """``compact`` with a look that was taken. Raises StoreConditionError when things have changed since: look again."""
+        """``compact`` for a state that was read before. Raises StoreConditionError if the run has changed since: read it again."""
         last = self.last_pending(run, state)
         if last is None or last.kind == SEAL:
             return self._nothing_to_write(run, state, last)
@@ -230,8 +233,8 @@ class Compactor:
         )
 
     def _as_begun(self, run: Run, state: RunState, begun: UnfinishedUpload, last: SegmentEntry) -> tuple[RunState, SegmentEntry]:
-        """The state that an unfinished upload of partial.txt was planned for, and its last segment: what came since is left to the next
-        pass. The state as it is when that upload was for another."""
+        """The state that an unfinished upload of partial.txt was planned for, and its last segment; later segments are left to the next pass.
+        The unchanged state if that upload was planned for another one."""
         pending = [found for found in state.pending if self.layout.sequence_of(run, found.key) <= begun.through]
         then = replace(state, pending=pending)
         if not pending or plan_id(self.layout.partial(run), self.parts(then)) != begun.plan:
@@ -243,18 +246,18 @@ class Compactor:
         below = base.next_segment if base else 0
         epoch = base.epoch if base else 0
         reason = seal.reason if seal else (base.reason if base else "")
-        if len(state.segments) > 1:  # they are retired by one of the next passes: until then companions may come
+        if len(state.segments) > 1:  # one of the next passes retires them: until then companions may be written
             self._bring_events_up_to_date(run, state)
         retired = self.retire(run, state.segments, below)
         return Compaction(state.extent.lines, state.extent.bytes, below, epoch, reason, retired_segments=retired)
 
     def _bring_events_up_to_date(self, run: Run, state: RunState) -> None:
-        """Also of what the last pass compacted: a companion may have come after it."""
+        """Also for the segments of the last pass: a companion may have been written after it."""
         if state.has_events and self._index_events:
             self._index_events(run, max(0, (state.base.next_segment if state.base else 0) - EVENTS_LOOK_BACK))
 
     def _drop_if_finalized(self, run: Run, etag: str, last: SegmentEntry) -> None:
-        """The first partial.txt has no older version to be conditional on: one that a finalizer overtook is taken away again."""
+        """The first partial.txt has no older version for a condition: delete it if a finalizer was faster."""
         logs = find_artifact(self._store, self.layout.logs(run))
         if logs and logs.next_segment > last.sequence:
             self._store.delete(self.layout.partial(run), if_match=etag)
@@ -274,7 +277,7 @@ class Compactor:
 
 
 def retry_on_condition(attempt: Callable[[], Outcome]) -> Outcome:
-    """Repeat an attempt that looks anew each time while others change what it saw. Raises StoreUnavailableError, DamagedLogError."""
+    """Repeat an attempt, which must read the state again each time, while its conditions fail. Raises StoreUnavailableError, DamagedLogError."""
     return retry_on_change(attempt, changes=StoreConditionError, attempts=_ATTEMPTS)
 
 

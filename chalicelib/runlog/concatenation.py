@@ -1,8 +1,8 @@
-"""Writing one object as the concatenation of others: the only place where partial.txt and logs.txt are written.
+"""Writes one object as the concatenation of others: the only code that writes partial.txt and logs.txt.
 
-Memory: at most ``WORKERS`` gathered parts at once: 3 x 8 MiB, and what S3 sends of them; twice that for each doubling of a plan's part
-sizes (see ``plan_parts``), which only a backlog of more than 80 GB in segments causes. Requests: a GET for each
-small source, a PUT or UploadPart for each 8 MiB gathered, an UploadPartCopy for each 512 MiB copied, and two for the upload itself.
+Memory: at most ``WORKERS`` uploaded parts at once: 3 x 8 MiB, plus the responses of S3 for them; twice that for each doubling of a plan's
+part sizes (see ``plan_parts``), which only a backlog of more than 80 GB in segments causes. Requests: a GET per small source, a PUT or
+UploadPart per 8 MiB uploaded, an UploadPartCopy per 512 MiB copied, and two for the upload itself.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from chalicelib.runlog.unfinished_uploads import UnfinishedUpload
 
 WORKERS = 3
 COPIERS = 8
-"""Copied parts at once: S3 does the work, none of it is in memory."""
+"""Concurrent copies: S3 does the work, no byte is in memory."""
 READERS = 8
 MIN_RESUMABLE_PARTS = 32
-"""An upload that is stopped by time or by an outage is worth going on with once it has so many parts: 16 GiB of copies."""
+"""An upload stopped by a deadline or an outage is resumed later if it has at least this many parts: 16 GiB of copies."""
 
 SaveUpload = Callable[[str, Sequence[tuple[int, str]]], None]
-"""Makes a note of an upload and the parts that it has. Raises UnavailableError."""
+"""Stores a record of an upload and its parts. Raises UnavailableError."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConcatenationResult:
-    """What was written: the new object's ETag, and what it cost in bytes. Copied bytes never pass through the function."""
+    """The new object's ETag, and the bytes uploaded and copied. Copied bytes never pass through the function."""
 
     etag: str
     uploaded_bytes: int
@@ -39,8 +39,8 @@ class ConcatenationResult:
 
 
 class Concatenator:
-    """Concatenates objects under a condition on the target. A crash leaves the old target, or the new one, and nothing between.
-    ``readers``: small sources of a part that are read at once."""
+    """Concatenates objects, conditional on the target. A crash leaves the old target or the new one, nothing in between.
+    ``readers``: concurrent reads of a part's small sources."""
 
     def __init__(self, store: ObjectStore, readers: int = READERS) -> None:
         self._store, self._readers = store, readers
@@ -55,10 +55,10 @@ class Concatenator:
         resumed: UnfinishedUpload | None = None,
         save_upload: SaveUpload | None = None,
     ) -> ConcatenationResult:
-        """Write ``key`` from planned parts; ``begun``: of an upload of the same parts, those that are there. Raises
-        PreconditionFailedError (the target, or a source, is another than planned), ObjectNotFoundError (a source, or what was begun, is gone),
-        WriteConflictError; in each case nothing is changed: look again and start over. Raises UnavailableError; what was sent by then is
-        handed to ``keep`` where it is much, and is given up else."""
+        """Write ``key`` from planned parts; ``resumed``: an unfinished upload of the same parts. Raises PreconditionFailedError (the target or a
+        source differs from the plan), ObjectNotFoundError (a source or the unfinished upload is gone), WriteConflictError; then nothing has
+        changed: read the state again and start over. Raises UnavailableError; then the upload is passed to ``save_upload`` if it has
+        ``MIN_RESUMABLE_PARTS``, else it is aborted."""
         copied = sum(part.size for part in parts if part.copied)
         uploaded = sum(part.size for part in parts if not part.copied)
         if not copied and len(parts) <= 1:
@@ -70,10 +70,10 @@ class Concatenator:
         try:
             self._send_all(key, upload_id, parts, done, deadline, save_upload)
             return ConcatenationResult(self._store.complete_multipart(key, upload_id, done, condition), uploaded, copied)
-        except _SavedUploadError as kept:
-            raise kept.why from kept
+        except _SavedUploadError as saved:
+            raise saved.why from saved
         except RunlakeError:
-            # The bucket's lifecycle aborts what even this call leaves behind.
+            # The bucket's lifecycle aborts the upload if this call fails.
             with suppress(RunlakeError):
                 self._store.abort_multipart(key, upload_id)
             raise
@@ -87,7 +87,7 @@ class Concatenator:
         deadline: Deadline,
         save_upload: SaveUpload | None,
     ) -> None:
-        """Parts in groups, so that no more than ``WORKERS`` are in memory; those that were sent are added to ``done``."""
+        """Send parts in groups, so that at most ``WORKERS`` are in memory; appends the sent ones to ``done``."""
 
         def send(number: int) -> tuple[int, str]:
             return number, self._send(key, upload_id, number, parts[number - 1])
@@ -112,7 +112,7 @@ class Concatenator:
         return self._store.copy_part(key, upload_id, number, source.key, source.start, source.end, if_match=source.etag)
 
     def _read(self, sources: Sequence[SourceRange]) -> bytes:
-        """The bytes of spans, small ones read beside each other."""
+        """The bytes of the sources, read in parallel."""
         if self._readers == 1:
             return b"".join(map(self._read_source, sources))
         with ThreadPoolExecutor(min(self._readers, len(sources))) as readers:
@@ -128,7 +128,7 @@ class Concatenator:
 
 
 class _SavedUploadError(Exception):
-    """The upload goes on in another pass: it is not aborted."""
+    """The upload was saved for another pass: it is not aborted."""
 
     def __init__(self, why: UnavailableError) -> None:
         super().__init__(str(why))
@@ -136,7 +136,7 @@ class _SavedUploadError(Exception):
 
 
 def _groups(parts: Sequence[UploadPart], done: int) -> Iterator[Sequence[int]]:
-    """Numbers of the parts that are not done, as they are sent beside each other."""
+    """Numbers of the remaining parts, grouped by concurrent sends."""
     first = done
     while first < len(parts):
         copied, last = parts[first].copied, first + 1
@@ -147,5 +147,5 @@ def _groups(parts: Sequence[UploadPart], done: int) -> Iterator[Sequence[int]]:
 
 
 def parts_of(sources: Sequence[SourceRange]) -> list[UploadPart]:
-    """Parts for spans that are not empty."""
+    """The multipart plan for the non-empty sources."""
     return plan_parts([source for source in sources if source.size])

@@ -1,4 +1,4 @@
-"""Operations that race with other processes: conditional PUTs that S3 answers with 409, and reads of a run that changes meanwhile."""
+"""Retries for races with other processes: conditional PUTs that S3 rejects with 409, and reads of a run that changes meanwhile."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from chalicelib.errors import (
 from chalicelib.ports import Condition, ObjectStore, PutOptions
 
 ATTEMPTS = 5
-"""Of a PUT that S3 answers with 409, and of an operation whose run changes meanwhile."""
+"""For a PUT that S3 rejects with 409, and for an operation whose run changes meanwhile."""
 Outcome = TypeVar("Outcome")
 
 
 def put_retrying_conflicts(store: ObjectStore, key: str, body: bytes, options: PutOptions, condition: Condition) -> str:
-    """A conditional PUT, repeated while S3 answers 409; the ETag. Raises what ``put`` raises, and StoreUnavailableError when the conflict does
-    not end within ``ATTEMPTS``."""
+    """Conditional PUT, repeated while S3 responds 409; returns the ETag. Raises the errors of ``put``, and StoreUnavailableError after
+    ``ATTEMPTS`` conflicts."""
     for _ in range(ATTEMPTS):
         with suppress(WriteConflictError):
             return store.put(key, body, options, condition)
-    raise StoreUnavailableError(f"conflicting writes do not settle key={key} tries={ATTEMPTS}")
+    raise StoreUnavailableError(f"conditional write keeps conflicting key={key} tries={ATTEMPTS}")
 
 
 def retry_on_change(
     attempt: Callable[[], Outcome], *, changes: type[StoreConditionError] = SnapshotChangedError, attempts: int = ATTEMPTS
 ) -> Outcome:
-    """The outcome of an attempt that reads the run anew each time, repeated while it raises ``changes``.
+    """Repeat an attempt, which must read the run again each time, while it raises ``changes``; returns its result.
 
-    Raises DamagedLogError when two attempts in a row miss the same segment: listings are consistent and a number is never written twice,
-    so no other process moved it. Raises StoreUnavailableError when the run still changes at the last attempt.
+    Raises DamagedLogError if two attempts in a row miss the same segment: LIST is consistent and a number is never written twice, so no other
+    process moved it. Raises StoreUnavailableError if the run still changes at the last attempt.
     """
     last: StoreConditionError | None = None
     for _ in range(attempts):

@@ -1,6 +1,6 @@
-"""Which segments' own times are believed: those that arrived about as long after them as most segments of the run did.
+"""Plausibility of the timestamps that lines state: a segment's times count if its arrival delay is near that of most segments of the run.
 
-A line may begin with a date that it is about, and such a line at an end of a batch would be taken for its time (decision 0043).
+A line may begin with a date from its message; at the start or end of a batch, this date would pass for the time of the line (decision 0043).
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from dataclasses import dataclass
 from chalicelib.ports import LINES, Run, SegmentEntry, SegmentIndex
 
 MAX_AHEAD_MS = 10 * 60_000
-"""So much sooner than most a segment may arrive after its times, or before them: clocks differ."""
+"""Tolerance for a segment that arrives sooner after its times than most do, or before them: clocks differ."""
 MAX_LATER_MS = 24 * 3_600_000
-"""So much later than twice as late as most it may arrive: a log that is stored when all of it is written has its first lines last, and an
-outage makes a part of it late."""
+"""Tolerance beyond twice the usual delay: a log that is uploaded once it is complete has old first lines, and an outage delays a part of it."""
 _SAMPLES = 4
-"""So many rows besides the last one tell how long lines take to arrive."""
+"""Rows read besides the last one to estimate the delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalDelays:
-    """Least and most time from a line to its arrival, in ms; less than 0 where clocks are ahead, or are of a zone that the lines do not name."""
+    """Range of plausible times from a line to its arrival, in ms; negative if a clock is ahead, or its time zone is missing from the lines."""
 
     least_ms: int
     most_ms: int
 
     @classmethod
     def of(cls, rows: Iterable[SegmentEntry]) -> ArrivalDelays:
-        """By some rows of a run, of which most are to be believed; of one row, or two, by the one that arrived nearer to its time."""
+        """Estimate from some rows of a run, most of which must be right; from one or two rows, the one that arrived closer to its time counts."""
         known = [_of(row) for row in rows if row.clock == LINES]
         if not known:
             return cls(0, 0)
@@ -37,23 +36,23 @@ class ArrivalDelays:
         return cls(min(0, least[middle]) - MAX_AHEAD_MS, 2 * max(0, most[(len(known) - 1) // 2]) + MAX_LATER_MS)
 
     def trusts(self, row: SegmentEntry) -> bool:
-        """Whether a segment knows its times, and they are believed."""
+        """Whether the lines of a segment state times, and these are plausible."""
         if row.clock != LINES:
             return False
         least_ms, most_ms = _of(row)
         return self.least_ms <= least_ms and most_ms <= self.most_ms
 
     def allows(self, time_ms: int, appended_ms: int) -> bool:
-        """Whether a line that arrived then may be of this time."""
+        """Whether this time is plausible for a line that arrived at ``appended_ms``."""
         return self.least_ms <= appended_ms - time_ms <= self.most_ms
 
 
 DEFAULT_DELAYS = ArrivalDelays(-MAX_AHEAD_MS, MAX_LATER_MS)
-"""Delays that are believed in every run."""
+"""Delays that are plausible in every run."""
 
 
 def sampled_delays(index: SegmentIndex, run: Run, last: SegmentEntry) -> ArrivalDelays:
-    """Of a run by its last row and four others, a query for each of those. Raises UnavailableError."""
+    """Estimate for a run from its last row and up to four others, one query each. Raises UnavailableError."""
     lines = sorted({last.end_line * sample // _SAMPLES for sample in range(_SAMPLES)})
     return ArrivalDelays.of([*(row for line in lines if (row := index.at_line(run, line)) and row.sequence != last.sequence), last])
 

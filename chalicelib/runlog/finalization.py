@@ -1,8 +1,8 @@
-"""The end of a run's log: a seal, then ``logs.txt``.
+"""Ends a run's log: writes a seal, then ``logs.txt``.
 
-The seal takes a number like any segment, so closing is linear with appends: what came before is in, what comes after is refused
-(closed) or reopens the run with the next epoch (abandoned). Once the seal stands the run has ended, whatever happens to this process;
-writing ``logs.txt`` is work that anybody can repeat.
+The seal takes a sequence number like any segment, so close and append are linearizable: earlier appends are in the log, later ones are
+rejected (closed) or reopen the run with the next epoch (abandoned). The run has ended once the seal is stored, even if this process crashes;
+any process can repeat the write of ``logs.txt``.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from chalicelib.runlog.segment import ABANDONED, CLOSED, SEAL
 from chalicelib.runlog.writer import Writer
 
 INLINE_UPLOADED_BYTES = 16 * 1024 * 1024
-"""What a close uploads itself. More is left to the schedule, so that the answer comes in time whatever the log's size."""
+"""Upload limit of a close request. The schedule finalizes larger logs, so that the response is in time for any size."""
 INLINE_COPIED_BYTES = 256 * 1024 * 1024
-"""What a close copies itself, server-side."""
+"""Server-side copy limit of a close request."""
 INLINE_SEGMENTS = 1000
-"""How many segments a close reads itself."""
+"""Segment limit of a close request."""
 
 
 FindEnd = Callable[[Run, LogEnd], RunEnd | None]
-"""The end of the log whose next segment goes to a tail."""
+"""Finds the end of the run whose next segment goes to the given log end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finalization:
-    """How far ending a log has come. ``sealed``: it has an end, with this reason; ``finalized``: logs.txt holds all of it."""
+    """Progress of ending a log. ``sealed``: the reason of its seal, else empty; ``finalized``: logs.txt contains all of it."""
 
     sealed: str
     finalized: bool
@@ -49,9 +49,8 @@ class Finalization:
 
 
 class Finalizer:
-    """Ends logs: on request (close), for runs that nobody ends (abandon), and what either of them left half done (settle).
-    ``removes_markers``: a LIST for each run that it finalizes; who knows of all markers already can do without. ``expiration_ms``:
-    see ``Renewal``."""
+    """Ends logs: on request (close), for idle runs (abandon), and completes what either left unfinished (compact_and_finalize).
+    ``removes_markers``: costs a LIST per finalized run; False for callers that remove markers themselves. ``expiration_ms``: see ``Renewal``."""
 
     def __init__(
         self,
@@ -73,9 +72,9 @@ class Finalizer:
     def close(
         self, run: Run, position: str | None = None, end: RunEnd | None = None, find_end: FindEnd | None = None
     ) -> Finalization:
-        """End a log for good. Once it returns no line can follow; ``logs.txt`` is there too, or comes with the schedule when the log is too
-        large to wait for. Twice is harmless, as are concurrent closes: the ``end`` of the first one holds; ``find_end`` finds it where the client
-        reports none. Raises UnavailableError: repeat it."""
+        """End a log permanently. Once it returns, no line can follow; ``logs.txt`` exists too, unless the log is too large: then the schedule
+        writes it. Idempotent, also for concurrent closes: the ``end`` of the first one is stored. ``find_end`` is called if the client reports no
+        end. Raises UnavailableError: repeat it."""
         tail = self._writer.presented_tail(run, position)
         while tail.seal != CLOSED:
             found = end or (find_end(run, tail) if find_end else None)
@@ -83,14 +82,14 @@ class Finalizer:
         try:
             return self.finalize(run, Deadline(self._clock), inline=True)
         except UnavailableError:
-            return Finalization(CLOSED, finalized=False)  # the seal stands: the schedule does the rest
+            return Finalization(CLOSED, finalized=False)  # the seal is stored: the schedule does the rest
 
     def abandon(
         self, run: Run, idle_before_ms: int, deadline: Deadline, find_end: FindEnd | None = None, alive_ms: int = 0
     ) -> Finalization:
-        """End a log whose last line was written before a time, or that was started before it and has no line. An append that comes first
-        keeps the run open and is in it; one that comes after reopens the run. ``find_end`` as of ``close``; None of it: the run is
-        lost. ``alive_ms``: its last heartbeat."""
+        """End a log whose last line was written before ``idle_before_ms``, or which was started before then and has no line. An append that
+        wins the race keeps the run open and is in the log; a later one reopens the run. ``find_end``: see ``close``; if it returns None, the
+        outcome is lost. ``alive_ms``: the last heartbeat."""
         tail = self._writer.tails.find(run)
         last_ms = tail.appended_ms if tail.exists else self._registered_ms(run)
         if not tail.seal:
@@ -102,7 +101,7 @@ class Finalizer:
         return self.finalize(run, deadline)
 
     def compact_and_finalize(self, run: Run, deadline: Deadline, seen: RunState | None = None) -> tuple[Compaction, Finalization]:
-        """What the schedule does with a run: compact it, and finalize it when it has a seal. ``seen``: a look that was taken just now."""
+        """The schedule's work for a run: compact it, and finalize it if it is sealed. ``seen``: a run state that was read just now."""
         looks = iter([seen] if seen else [])
 
         def once() -> tuple[Compaction, Finalization]:
@@ -117,8 +116,8 @@ class Finalizer:
         return retry_on_condition(once)
 
     def finalize(self, run: Run, deadline: Deadline, *, inline: bool = False) -> Finalization:
-        """Write ``logs.txt`` of a sealed log and remove ``partial.txt`` and the markers. Idempotent. ``inline``: only if it is little
-        work. Raises UnavailableError, DeadlineExceededError, DamagedLogError; nothing is lost by any of them."""
+        """Write ``logs.txt`` of a sealed log and remove ``partial.txt`` and the markers. Idempotent. ``inline``: only within the limits of a
+        close request. Raises UnavailableError, DeadlineExceededError, DamagedLogError; no error loses data."""
         return retry_on_condition(lambda: self._finalize_seen(run, self._compactor.read_state(run), deadline, inline=inline))
 
     def _finalize_seen(self, run: Run, state: RunState, deadline: Deadline, *, inline: bool = False) -> Finalization:
@@ -152,7 +151,7 @@ class Finalizer:
         return start.registered_ms if start else 0
 
     def _behind(self, run: Run, tail: LogEnd) -> LogEnd:
-        """Another write took the number: the tail behind it."""
+        """The log end after the write that took the number."""
         try:
             return LogEnd.after(self._writer.tails.segment(run, tail.sequence))
         except ObjectNotFoundError:
@@ -171,7 +170,7 @@ class Finalizer:
         return uploaded <= INLINE_UPLOADED_BYTES and copied <= INLINE_COPIED_BYTES and len(state.pending) <= INLINE_SEGMENTS
 
     def _clean_up(self, run: Run, state: RunState, logs: Artifact | None) -> Finalization:
-        """Nothing is pending: the run is open, or it was finalized before and something may have been left behind."""
+        """Without pending segments the run is open, or already finalized; then remove a leftover ``partial.txt``."""
         if logs is None or state.base is not logs or not logs.reason:
             return Finalization("", finalized=False)
         if state.partial:
@@ -179,12 +178,12 @@ class Finalizer:
         return Finalization(logs.reason, True, logs.lines or 0, logs.bytes, logs.next_segment, logs.epoch)
 
     def _remove_partial(self, run: Run, seen: Artifact | None) -> None:
-        """Only the version that was read: a newer one means that somebody wrote meanwhile (PreconditionFailedError: look again)."""
+        """Delete only the version that was read. A newer one proves a concurrent write (PreconditionFailedError: read the state again)."""
         if seen:
             self._store.delete(self._layout.partial(run), if_match=seen.etag)
 
     def _remove_markers(self, run: Run) -> None:
-        """Markers are for diagnostics: failing to remove them fails nothing."""
+        """Markers are only for diagnostics, so errors are ignored."""
         with suppress(RunlakeError):
             markers = [found.key for found in self._store.list(self._layout.markers(run)).objects]
             if markers:

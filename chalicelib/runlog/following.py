@@ -1,8 +1,8 @@
-"""Following a run: what came behind a line, waited for a while, without a server that remembers anybody.
+"""Follows a run by long polling: lines after a given line, as soon as they are appended, without state on the server.
 
-A viewer brings the number of the line that it wants next, and gets what is there from it on, or what comes while it is held. Where the
-end of the log is known, the next segment is asked for by its number: one GET tells that it is not there yet, and brings it once it is.
-The end is known from the catalog's last row, from an answer that this process gave a moment ago, or by a look at the objects.
+The client sends the number of its next line, and receives the lines from there on, or those that arrive during the wait. If the end of the
+log is known, the next segment has a known key: one GET shows that it does not exist yet, or returns it. The end is known from the catalog's
+last row, from a recent response of this process, or from a read of the run's objects.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from chalicelib.runlog.reader import PageRequest, PageSnapshot, Reader
 from chalicelib.runlog.segment import ABANDONED, SEAL
 
 HOLD_S = 25.0
-"""How long a viewer is held at most: the gateway gives up after 29 s."""
+"""Longest wait of a request: the gateway times out after 29 s."""
 MIN_PAUSE_S, MAX_PAUSE_S = 0.25, 5.0
 UNKNOWN_PAUSE_S = 1.0
-"""Between two looks for a run that does not exist yet, or of which nobody knows when it last had a line."""
+"""Polling interval for a run that does not exist yet, or whose last append time is unknown."""
 _PATIENCE = 20
-"""A run that had no line for so many times the pause is looked at so often: the delay is a small part of what there was anyway."""
+"""The polling interval is the time since the last line divided by this number: polling adds only a small part to the delay."""
 REPLAY_LINES = 100_000
 _MOST_SEGMENTS = 32
-"""Read one after the other for an answer."""
+"""Segments read sequentially for one response."""
 MAX_REMEMBERED = 4096
 
 
 class FollowEnd(StrEnum):
-    """Why nothing more is to be expected."""
+    """Why no more lines are expected."""
 
     RUN_FINISHED = "runFinished"
     IDLE_TIMEOUT = "idleTimeout"
@@ -46,7 +46,7 @@ class FollowEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FollowRequest:
-    """From which line; ``tail``: instead, so many lines before the end. ``until_ms``: the viewer wants nothing after this time."""
+    """``after``: the first line; ``tail``: instead, this many lines before the end. ``until_ms``: the client stops following at this time."""
 
     after: int = 0
     tail: int | None = None
@@ -55,8 +55,8 @@ class FollowRequest:
 
 @dataclass(frozen=True, slots=True)
 class FollowUpdate:
-    """What a viewer is told. ``logs``: whole lines, each with its newline; ``after``: the next line to ask for. ``replay``: the lines
-    were there when it asked; ``truncated``: the only one was cut, for it is longer than an answer; ``more``: others are there already."""
+    """A response to a client. ``logs``: complete lines, each with its newline; ``after``: the next line to request. ``replay``: the lines existed
+    when the request arrived; ``truncated``: the only line was cut, because it exceeds a response; ``more``: further lines exist already."""
 
     after: int
     logs: str = ""
@@ -68,7 +68,7 @@ class FollowUpdate:
 
 @dataclass(frozen=True, slots=True)
 class _ReadSegment:
-    """A segment that was read; ``body`` is its beginning where it is large."""
+    """A segment; ``body`` is its beginning if it is large."""
 
     entry: SegmentEntry
     body: bytes
@@ -79,7 +79,7 @@ class _ReadSegment:
 
 
 class Follower:
-    """Answers viewers, any number of them at once. ``idle_ms``: a run without a line for so long is not waited for."""
+    """Serves any number of following clients. ``idle_ms``: a run without a line for this long ends the wait."""
 
     def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock, reader: Reader, idle_ms: int) -> None:
         self._store, self._index, self._layout, self._clock = store, index, layout, clock
@@ -88,11 +88,11 @@ class Follower:
         self._ends = _LogEndCache(clock)
 
     def follow(self, run: Run, request: FollowRequest, hold_s: float = HOLD_S) -> FollowUpdate:
-        """What is there from a line on; else what comes within ``hold_s``; else nothing, and why if nothing will. A run that does not
-        exist is waited for.
+        """Lines from a line on; else lines that arrive within ``hold_s``; else none, with the reason if none can follow. Also waits for a run
+        that does not exist yet.
 
-        Where the end is known: a query at most, and a GET for each segment that came and each time that none did; else a page's requests
-        too. Raises UnavailableError, DamagedLogError.
+        Requests: if the end is known at most a query, and a GET per new segment and per poll without one; else those of a page in addition.
+        Raises UnavailableError, DamagedLogError.
         """
         deadline = Deadline(self._clock, min(hold_s, HOLD_S))
         remembered = self._ends.recall(run, request.after) if request.tail is None else None
@@ -128,7 +128,7 @@ class Follower:
             has_waited = True
 
     def _update_from(self, run: Run, line: int, segments: Sequence[_ReadSegment], *, replay: bool) -> FollowUpdate:
-        """What segments behind the known end bring to a viewer at a line, which may lie behind them too."""
+        """The update from segments after the known end, for a client at ``line``, which may be after these segments."""
         if segments[0].entry.line > line or not all(each.is_complete for each in segments):
             snapshot = self._reader.page_snapshot(run, PageRequest(after=line, limit=REPLAY_LINES))
             logs = f"{snapshot.page.logs}\n" if snapshot.count else ""
@@ -149,7 +149,7 @@ class Follower:
             return None
 
     def _segments_from(self, run: Run, sequence: int) -> list[_ReadSegment]:
-        """What is there from a number on: some, until they fill an answer or a seal comes. One GET each, and one that finds nothing."""
+        """Existing segments from a number on, until they fill a response or end with a seal. One GET per segment, and one 404."""
         segments: list[_ReadSegment] = []
         size = 0
         while size < RAW_BYTES and len(segments) < _MOST_SEGMENTS and (each := self._segment(run, sequence + len(segments))):
@@ -188,8 +188,8 @@ class Follower:
 
 
 class _LogEndCache:
-    """Ends of logs that this process saw a moment ago. Older than ``YOUNG_MS`` none counts: the segment of its number may have come, and
-    been retired (decision 0001). Threads may share it."""
+    """Log ends that this process read recently. Entries expire after ``YOUNG_MS``: later, the segment of the number may have been written and
+    retired (decision 0001). Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._lock = clock, Lock()
@@ -214,13 +214,13 @@ def _page_of(request: FollowRequest) -> PageRequest:
 
 
 def _end_at(last: SegmentEntry | None, request: FollowRequest) -> LogEnd | None:
-    """The end that the catalog's last row tells, if the viewer stands there. An abandoned run may have been reopened since."""
+    """The log end after the catalog's last row, if the client is at that line. An abandoned run may have been reopened since."""
     is_there = last and request.tail is None and last.end_line == request.after and last.reason != ABANDONED
     return LogEnd.after(last) if last and is_there else None
 
 
 def _with_time(tail: LogEnd, last: SegmentEntry | None) -> LogEnd:
-    """The end with the time of the last line, which an artifact does not tell."""
+    """The log end with the time of the last line, which an artifact does not contain."""
     return LogEnd.after(last) if last and last.sequence + 1 == tail.sequence and not tail.appended_ms and not tail.seal else tail
 
 

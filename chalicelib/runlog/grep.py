@@ -1,6 +1,6 @@
-"""Looking for something in a run: forward from a line, in large pieces, as far as a request's time and bytes go.
+"""Searches the lines of a run: forward from a line, in large pieces, within the time and byte limits of a request.
 
-What is read is what is looked at, once: O(scanned), not O(log). The answer says where the next request goes on.
+Each scanned byte is read once: O(scanned), not O(log). The result contains the line where the next request continues.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from chalicelib.runlog.reader import Reader, Scan
 
 SCAN_S = 5.0
 SCAN_BYTES = 128 * 1024 * 1024
-"""A request looks at about so much, and at one line at least."""
+"""Approximate scan limit of a request, which scans at least one line."""
 MAX_MATCHES = 1000
 TEXT_CHARS = 2000
 MAX_SPANS = 100
 _BEFORE_CHARS = 500
 _FRAME_BYTES = 60
-"""Of a match in the answer: the names of its fields."""
+"""JSON field names of a match in the response."""
 _LONGEST_BYTES = 64 * 1024 * 1024
-"""Of a line: what is behind is not looked at. Appends have no longer ones."""
+"""Searched prefix of a line. An append cannot store a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrepRequest:
-    """``wanted``: a text, or where ``is_pattern`` says so a pattern. ``after``: the line to begin with."""
+    """``query``: a text, or a pattern if ``is_pattern``. ``after``: the first line to search."""
 
     query: str
     is_pattern: bool = False
@@ -43,7 +43,8 @@ class GrepRequest:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A line that has it. ``text``: around the first place where it does; ``spans``: these places, in the letters of ``text``."""
+    """A matching line. ``text``: the line, or an excerpt around its first match; ``spans``: (start, end) of the matches, in characters of
+    ``text``."""
 
     line: int
     text: str
@@ -52,7 +53,7 @@ class Match:
 
 @dataclass(slots=True)
 class GrepResult:
-    """``line``: the first that was not looked at; it is ``total`` at the log's end."""
+    """``line``: the first line that was not searched; equals ``total`` at the end of the log."""
 
     line: int
     limit: int
@@ -64,37 +65,37 @@ class GrepResult:
 
     @property
     def after(self) -> int | None:
-        """Where the next request goes on; None at the log's end."""
+        """The line where the next request continues; None at the end of the log."""
         return self.line if self.line < self.total else None
 
     @property
     def is_full(self) -> bool:
-        """Whether no match more fits."""
+        """Whether no further match fits."""
         return len(self.matches) >= self.limit or self._answer_bytes >= PAGE_BYTES
 
     def advance(self, block: bytes, start: int, end: int) -> None:
-        """Lines that were looked at, from one place of a block to another."""
+        """Count the lines of ``block[start:end]`` as searched."""
         lines = block.count(b"\n", start, end)
         self.line += lines
         self.scanned_lines += lines
         self.scanned_bytes += end - start
 
     def add_match(self, matcher: Matcher, line: bytes) -> None:
-        """The line that was reached has it."""
+        """Add the current line as a match."""
         text, spans = _excerpt(matcher, line.decode(errors="replace"))
         self.matches.append(Match(self.line, text, spans))
         self._answer_bytes += document_bytes([self.line, text, spans]) + _FRAME_BYTES
 
 
 class Grep:
-    """Looks through runs, open and finished."""
+    """Searches runs, open and finished."""
 
     def __init__(self, reader: Reader, clock: Clock) -> None:
         self._reader, self._clock = reader, clock
 
     def find(self, run: Run, request: GrepRequest) -> GrepResult:
-        """What is found within ``SCAN_S`` and ``SCAN_BYTES``. Finds the first line by one query; then a GET for 5 MiB of an artifact, and
-        for each segment. Raises InvalidInputError (a pattern that is none, or too slow), UnavailableError."""
+        """Matches within ``SCAN_S`` and ``SCAN_BYTES``. Requests: one query for the first line; then a GET per 5 MiB of an artifact, and per
+        segment. Raises InvalidInputError (an invalid pattern, or a slow one), UnavailableError."""
         matcher = matcher_of(request.query, is_pattern=request.is_pattern, ignore_case=request.ignore_case)
         deadline, result = Deadline(self._clock, SCAN_S), GrepResult(request.after, request.limit)
 
@@ -115,7 +116,7 @@ class Grep:
 
 
 def _look_at(block: bytes, matcher: Matcher, deadline: Deadline, result: GrepResult) -> bool:
-    """Whether the next block is wanted too."""
+    """Search a block; whether the search continues with the next one."""
     at = 0
     try:
         for start, end in matcher.lines(block, deadline):
@@ -136,7 +137,7 @@ def _look_at(block: bytes, matcher: Matcher, deadline: Deadline, result: GrepRes
 
 
 def line_blocks(scan: Scan) -> Iterator[bytes]:
-    """The log from a scan's line on, in blocks that end where lines do."""
+    """The log from a scan's line on, in blocks of complete lines."""
     rest, skip = b"", scan.skip
     for chunk in scan.chunks:
         data = rest + chunk
@@ -153,7 +154,7 @@ def line_blocks(scan: Scan) -> Iterator[bytes]:
 
 
 def _excerpt(matcher: Matcher, line: str) -> tuple[str, list[tuple[int, int]]]:
-    """A line, or of a long one what is around the first place, and the places in it."""
+    """A line, or the part of a long line around its first match, and the matches in it."""
     first = next(matcher.spans(line), (0, 0))[0] if len(line) > TEXT_CHARS else 0
     start = max(0, min(first - _BEFORE_CHARS, len(line) - TEXT_CHARS))
     text = line[start : start + TEXT_CHARS]

@@ -1,9 +1,9 @@
-"""A run's lines over time: counted in equal spans, from the catalog's rows of its segments. The log itself is not read.
+"""Histogram of a run's lines over time: counts in equal intervals, from the catalog's rows of its segments. The log itself is not read.
 
-Times are those of the lines, if most lines stand in segments that know them, else those of arrival, by the writers' clocks. Where a segment
-arrived much later after its times, or sooner, than most do, its times count as none (``delays``). Of a segment without times, time passed since
-the one before as it did on arrival. Where clocks differ, a line counts as no earlier than the lines before it. Lines of a segment are spread
-evenly between its first and its last time. Of a run with very many segments rows are sampled, and lines between two of them are spread evenly.
+Times are those in the lines, if most lines are in segments with times, else the arrival times by the writers' clocks. Times are ignored if
+the segment arrived much later or sooner after them than most do (``delays``). A segment without times has the time of the one before plus the
+time between their arrivals. If clocks differ, a line is not earlier than the lines before it. Lines are spread evenly between the first and
+the last time of their segment. Of a run with very many segments, rows are sampled, and lines are spread evenly between two of them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from chalicelib.runlog.delays import ArrivalDelays
 from chalicelib.runlog.segment import DATA
 
 MAX_ROWS = 10_000
-"""Of a run with more segments ``SAMPLES`` rows are read, each by a query; of others all, 1 MB a query."""
+"""Above this number of segments, ``SAMPLES`` rows are read with a query each; else all rows, 1 MB per query."""
 SAMPLES = 200
 _THREADS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Lines of [``from_ms``, ``to_ms``). ``line``: the first of them, or that would be. ``errors``: records that are errors; None where they
+    """Lines in [``from_ms``, ``to_ms``). ``line``: the first of them, also if there are none. ``errors``: number of error records; None if they
     were not counted."""
 
     from_ms: int
@@ -37,8 +37,8 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """``is_partial``: lines are missing (not catalogued yet, or OpenMetadata's own), or spread by samples. ``clock``: whose times these
-    are, ``LINES`` or ``ARRIVAL``."""
+    """``is_partial``: lines are missing (not catalogued yet, or stored by OpenMetadata), or estimated from samples. ``clock``: the source of the
+    times, ``LINES`` or ``ARRIVAL``."""
 
     buckets: Sequence[Bucket] = ()
     is_partial: bool = False
@@ -57,7 +57,7 @@ class _Span:
 
 
 def histogram(index: SegmentIndex, run: Run, buckets: int) -> Histogram:
-    """At most so many buckets, of the same length but for the last; none of a run that is not known. Raises UnavailableError."""
+    """At most ``buckets`` buckets, of equal length except the last; none for an unknown run. Raises UnavailableError."""
     last = index.last(run)
     if last is None or not last.end_line:
         return Histogram()
@@ -76,13 +76,13 @@ def _believed(rows: Sequence[SegmentEntry]) -> list[SegmentEntry]:
 
 
 def _clock_of(rows: Sequence[SegmentEntry]) -> str:
-    """Whose times most lines have."""
+    """The source of the times of most lines."""
     known = sum(row.lines for row in rows if row.clock == LINES)
     return LINES if 2 * known > sum(row.lines for row in rows) else ARRIVAL
 
 
 def _times_ms(rows: Sequence[SegmentEntry], clock: str) -> Iterator[tuple[int, int]]:
-    """The times of each row's first and last line, none before another."""
+    """The times of each row's first and last line, not decreasing."""
     first = next((row for row in rows if row.clock == clock), None)
     ahead_ms = first.time_range_ms[0] - first.appended_ms if first and clock == LINES else 0
     now_ms = 0
@@ -146,11 +146,11 @@ def _buckets(spans: Sequence[_Span], count: int) -> list[Bucket]:
 
 
 def _shares(each: _Span, total: int, from_ms: int, width: int) -> Iterator[tuple[int, int]]:
-    """How many of its lines, or errors, fall into which bucket: in proportion to the time, and in all ``total``."""
+    """(bucket, count) of its lines, or errors, in proportion to the time; the counts sum up to ``total``."""
     first, last = (each.from_ms - from_ms) // width, (each.to_ms - from_ms) // width
-    span_ms, given = each.to_ms - each.from_ms, 0
+    span_ms, assigned = each.to_ms - each.from_ms, 0
     for at in range(first, last):
         upto = total * (from_ms + (at + 1) * width - each.from_ms) // span_ms
-        yield at, upto - given
-        given = upto
-    yield last, total - given
+        yield at, upto - assigned
+        assigned = upto
+    yield last, total - assigned

@@ -1,4 +1,4 @@
-"""Where a run's objects stand in the bucket, and back from a key to what it is.
+"""Maps the objects of a run to S3 keys, and keys back to runs.
 
 ::
 
@@ -17,9 +17,9 @@
 
 The second attempt of run ``R`` is the run ``R~2`` (decision 0039).
 
-Names are percent-encoded as RFC 3986 wants (all but unreserved characters), so two names never share a key and ordinary names stay
-readable. A leading dot is encoded too: no name can pass for ``.active``, ``.`` or ``..``. OpenMetadata writes underscores instead,
-which maps many names to one key: ``legacy_*`` find its objects for reading.
+Names are percent-encoded as in RFC 3986 (all but unreserved characters), so two names never share a key and ordinary names stay
+readable. A leading dot is encoded too: no name can collide with ``.active``, ``.`` or ``..``. OpenMetadata replaces characters by underscores,
+which maps many names to one key: the methods ``legacy_*`` return the keys of its objects, for reading.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ MAX_SEQUENCE = 10**SEQUENCE_DIGITS - 1
 RESERVED_RUN_IDS = frozenset({"last", "close", "download"})  # words of the API's own paths
 
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
-"""C0 and C1 controls, bidirectional controls, line separators, byte order marks and tags: characters that act on a terminal, reorder the
-text around them, or show nothing. Refused in new names only: what is stored under such names stays readable."""
+"""C0 and C1 controls, bidirectional controls, line separators, byte order marks and tags: characters that control a terminal, reorder the
+text around them, or are invisible. Rejected in new names only: existing runs with such names stay readable."""
 UNFINISHED = "unfinished.json"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _OPENMETADATA_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]")
-_ANY_LETTER = "\0"  # no name has it, so no pattern names it
+_ANY_LETTER = "\0"  # no name contains it, so no pattern matches it literally
 _SEGMENT_SUFFIX = re.compile(r"segments/(\d{10})", re.ASCII)
-_RETIRED_SUFFIX = re.compile(r"retired/[A-Za-z0-9_-]{11}")  # no longer than a segment's, and behind partial.txt in a listing
+_RETIRED_SUFFIX = re.compile(r"retired/[A-Za-z0-9_-]{11}")  # not longer than a segment's, and after partial.txt in a LIST
 _LONGEST_SUFFIX = len("segments/") + SEQUENCE_DIGITS
 _LONGEST_NAMES = MAX_KEY_BYTES - _LONGEST_SUFFIX - len("p///")
-"""FQN and run id once encoded, below the shortest prefix: no layout has room for longer ones."""
+"""Limit of the encoded FQN and run id with the shortest prefix: no layout has room for longer ones."""
 _LONGEST_ENCODED = 12
-"""Bytes of one letter."""
+"""Longest encoding of one character, in bytes."""
 _MARKERS = ".active"
 _EVENTS = "events"
 _CHOSEN, _START = "chosen", "start"
 ATTEMPT_MARK = "~"
-"""Stands between a run's id and the number of an attempt after the first; unreserved in URLs and keys."""
+"""Separates a run's id and the number of an attempt after the first; unreserved in URLs and keys."""
 _COMPANION = re.compile(rf"{_EVENTS}/(\d{{10}})", re.ASCII)
 _WRITER = re.compile(rf"{_EVENTS}/writers/([^/]+)/(?:opened|closed)")
 _STEP = re.compile(rf"{_EVENTS}/steps/([^/]+)")
@@ -69,17 +69,17 @@ def encode_name(name: str) -> str:
 
 
 def shared_legacy_name(fqn: str) -> str:
-    """A name that stands for all FQNs that OpenMetadata spells like this one: a pattern that matches it matches each of them."""
+    """A name that represents all FQNs that OpenMetadata stores in the same folder: a permission pattern that matches it matches all of them."""
     return _OPENMETADATA_UNSAFE.sub("_", fqn).replace("_", _ANY_LETTER)
 
 
 def may_share_legacy_name(fqn: str) -> bool:
-    """Whether OpenMetadata leaves this FQN as it is: then it may have stored logs of others under it."""
+    """Whether OpenMetadata stores this FQN unchanged: then its folder may contain logs of other pipelines."""
     return not _OPENMETADATA_UNSAFE.search(fqn)
 
 
 def checked_run(fqn: str, run_id: str) -> Run:
-    """A run whose names can be stored. Raises InvalidNameError, which repeats no name: it may hold a secret."""
+    """A run with valid names. Raises InvalidNameError without the name, which may contain a secret."""
     for what, name in (("fqn", fqn), ("run id", run_id)):
         if not name:
             raise InvalidNameError(f"empty {what}")
@@ -99,8 +99,8 @@ def checked_run(fqn: str, run_id: str) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """What a key is. ``kind``: segment, partial, logs, unfinished, retired, companion, writer, step, chosen, start, marker or tombstone;
-    ``sequence`` of a segment, else None; ``companion``: the number of the segment that it belongs to; ``name``: the writer's, the step's."""
+    """``kind``: segment, partial, logs, unfinished, retired, companion, writer, step, chosen, start, marker or tombstone; ``sequence``: of a
+    segment, else None; ``companion``: the number of a companion's segment, else None; ``name``: of a writer or step."""
 
     run: Run
     kind: str
@@ -111,12 +111,12 @@ class ParsedKey:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Keys below one prefix of a bucket."""
+    """Keys under one prefix of a bucket."""
 
     prefix: str = "pipeline-logs"
 
     def run_prefix(self, run: Run) -> str:
-        """All keys of a run begin with this. Raises InvalidNameError when S3 has no room for them."""
+        """Prefix of all keys of a run. Raises InvalidNameError if they would exceed S3's limit."""
         prefix = f"{self.prefix}/{encode_name(run.fqn)}/{encode_name(run.run_id)}/"
         room = MAX_KEY_BYTES - _LONGEST_SUFFIX
         if len(prefix) > room:
@@ -124,14 +124,14 @@ class Layout:
         return prefix
 
     def check_new(self, run: Run) -> None:
-        """For names under which something is about to be stored for the first time. Raises InvalidNameError."""
+        """Check the names of a run before its first object is stored. Raises InvalidNameError."""
         for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
             if UNPRINTABLE.search(name):
                 raise InvalidNameError(f"control or invisible character in {what}")
-        _fitting(self.tombstone(run))  # longer than the keys of an open run: without room for it the run could not expire
+        _fitting(self.tombstone(run))  # longer than the keys of an open run: if it did not fit, the run could not expire
 
     def segments(self, run: Run) -> str:
-        """All segments of a run begin with this."""
+        """Prefix of all segments of a run."""
         return self.run_prefix(run) + "segments/"
 
     def segment(self, run: Run, sequence: int) -> str:
@@ -139,11 +139,11 @@ class Layout:
         return f"{self.run_prefix(run)}segments/{sequence:010d}"
 
     def before_segment(self, run: Run, sequence: int) -> str:
-        """A key to start a listing after, so that the segment with this number comes first."""
+        """The ``start_after`` of a LIST that begins with the segment with this number."""
         return self.segment(run, sequence - 1) if sequence > 0 else self.segments(run)
 
     def partial(self, run: Run) -> str:
-        """The readable view of an open run."""
+        """The artifact of an open run."""
         return self.run_prefix(run) + "partial.txt"
 
     def logs(self, run: Run) -> str:
@@ -151,47 +151,47 @@ class Layout:
         return self.run_prefix(run) + "logs.txt"
 
     def all_retired(self, run: Run) -> str:
-        """All objects that tell of a run's deleted segments begin with this."""
+        """Prefix of all objects with entries of deleted segments."""
         return self.run_prefix(run) + "retired/"
 
     def retired(self, run: Run, digest: str) -> str:
-        """Entries of segments that were deleted together."""
+        """Entries of a batch of deleted segments."""
         return self.all_retired(run) + digest
 
     def events(self, run: Run) -> str:
-        """What lies beside a run's text begins with this: it stands before all else in a listing."""
+        """Prefix of a run's event objects: first in a LIST of the run."""
         return f"{self.run_prefix(run)}{_EVENTS}/"
 
     def companion(self, run: Run, sequence: int) -> str:
-        """What is not text of the events of the segment with this number."""
+        """The companion of the segment with this number."""
         return f"{self.events(run)}{sequence:010d}"
 
     def before_companion(self, run: Run, sequence: int) -> str:
-        """A key to start a listing after, so that the companion with this number comes first."""
+        """The ``start_after`` of a LIST that begins with the companion with this number."""
         return self.companion(run, sequence - 1) if sequence > 0 else self.events(run)
 
     def after_companions(self, run: Run) -> str:
-        """A key that all companions sort before."""
+        """A key that sorts after all companions."""
         return f"{self.events(run)}:"
 
     def writers(self, run: Run) -> str:
-        """All that tells of a run's writers begins with this."""
+        """Prefix of all objects of a run's writers."""
         return f"{self.events(run)}writers/"
 
     def writer(self, run: Run, writer: str, what: str) -> str:
-        """That a writer was ``opened`` or ``closed``. Raises InvalidNameError."""
+        """The marker of a writer; ``what``: ``opened`` or ``closed``. Raises InvalidNameError."""
         return _fitting(f"{self.writers(run)}{encode_name(writer)}/{what}")
 
     def steps(self, run: Run) -> str:
-        """All that was told of a run's steps begins with this."""
+        """Prefix of all objects of a run's steps."""
         return f"{self.events(run)}steps/"
 
     def step(self, run: Run, step: str) -> str:
-        """What was told of a step. Raises InvalidNameError."""
+        """The updates of a step. Raises InvalidNameError."""
         return _fitting(self.steps(run) + encode_name(step))
 
     def chosen(self, run: Run) -> str:
-        """How a run's events are written and browsed."""
+        """The configuration for writing and browsing a run's events."""
         return self.events(run) + _CHOSEN
 
     def start(self, run: Run) -> str:
@@ -199,15 +199,15 @@ class Layout:
         return self.events(run) + _START
 
     def later_attempts(self, run: Run) -> str:
-        """The folders of all attempts of a run after the first begin with this."""
+        """Prefix of the folders of all attempts of a run after the first."""
         return self.run_prefix(run).removesuffix("/") + ATTEMPT_MARK
 
     def all_markers(self) -> str:
-        """All heartbeat markers of all runs begin with this."""
+        """Prefix of the heartbeat markers of all runs."""
         return f"{self.prefix}/{_MARKERS}/"
 
     def markers(self, run: Run) -> str:
-        """All heartbeat markers of a run begin with this."""
+        """Prefix of the heartbeat markers of a run."""
         return f"{self.prefix}/{_MARKERS}/{encode_name(run.fqn)}/{encode_name(run.run_id)}/"
 
     def marker(self, run: Run, writer_id: str) -> str:
@@ -215,31 +215,31 @@ class Layout:
         return self.markers(run) + encode_name(writer_id)
 
     def tombstones(self, fqn: str) -> str:
-        """All tombstones of a pipeline's runs begin with this."""
+        """Prefix of the tombstones of a pipeline's runs."""
         return f"{self.prefix}/{_TOMBSTONES}/{encode_name(fqn)}/"
 
     def tombstone(self, run: Run) -> str:
-        """What stays of a run that has expired."""
+        """The tombstone of an expired run."""
         return f"{self.tombstones(run.fqn)}{encode_name(run.run_id)}/{_TOMBSTONE}"
 
     def legacy_fqn_prefix(self, fqn: str) -> str:
-        """Where OpenMetadata itself keeps the runs of a pipeline: other names may share it."""
+        """Prefix of OpenMetadata's objects of a pipeline, which other FQNs may share."""
         return f"{self.prefix}/{_OPENMETADATA_UNSAFE.sub('_', fqn)}/"
 
     def legacy_run_prefix(self, run: Run) -> str:
-        """OpenMetadata's own objects of a run begin with this."""
+        """Prefix of OpenMetadata's objects of a run."""
         return f"{self.legacy_fqn_prefix(run.fqn)}{run.run_id}/"
 
     def legacy_partial(self, run: Run) -> str:
-        """OpenMetadata's own partial.txt of a run."""
+        """OpenMetadata's partial.txt of a run."""
         return self.legacy_run_prefix(run) + "partial.txt"
 
     def legacy_logs(self, run: Run) -> str:
-        """OpenMetadata's own logs.txt of a run."""
+        """OpenMetadata's logs.txt of a run."""
         return self.legacy_run_prefix(run) + "logs.txt"
 
     def unfinished(self, run: Run) -> str:
-        """What is known of an upload that a pass did not finish."""
+        """The record of a run's unfinished upload."""
         return self.run_prefix(run) + UNFINISHED
 
     def sequence_of(self, run: Run, key: str) -> int:
@@ -247,7 +247,7 @@ class Layout:
         return int(key[len(self.segments(run)) :])
 
     def parse(self, key: str) -> ParsedKey | None:
-        """What this key is, or None when it is none of ours."""
+        """The run and kind of a key; None if it is not a key of this layout."""
         if not key.startswith(self.prefix + "/"):
             return None
         elements = key[len(self.prefix) + 1 :].split("/")
@@ -266,7 +266,7 @@ class Layout:
         return self._parsed(elements[:2], "segment", int(segment[1])) if segment else None
 
     def _parsed_event_key(self, elements: list[str]) -> ParsedKey | None:
-        """What lies beside the text."""
+        """Parse a key under ``events/``."""
         name, parsed = "/".join(elements[2:]), self._parsed(elements[:2], "companion")
         if parsed is None:
             return None
@@ -296,7 +296,7 @@ def _named(parsed: ParsedKey, kind: str, name: str) -> ParsedKey | None:
 
 
 def is_key(text: str) -> bool:
-    """Whether S3 has room for a key."""
+    """Whether S3 accepts a key of this length."""
     return len(text) <= MAX_KEY_BYTES
 
 

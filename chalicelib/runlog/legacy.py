@@ -1,9 +1,8 @@
-"""OpenMetadata's own objects, and on whose behalf they may be read.
+"""Access to objects that OpenMetadata itself stored.
 
-OpenMetadata writes every character of an FQN but letters, digits, ``_`` and ``-`` as ``_``: ``team.hr_payroll`` and ``team_hr.payroll``
-share one folder, and nothing in it says whose it is. What such a folder holds is read for a caller whose permission covers **every** name
-that is spelled like that, and for nobody else (decision 0033). Once segments of a run continue an object of OpenMetadata's, it is the
-beginning of that run.
+OpenMetadata replaces every character of an FQN except letters, digits, ``_`` and ``-`` by ``_``: ``team.hr_payroll`` and ``team_hr.payroll``
+share one folder, and no object in it names its pipeline. Such a folder is read only for a caller whose permission covers **every** FQN that
+maps to it (decision 0033). Once segments of a run continue an object of OpenMetadata, the object is the beginning of that run.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from chalicelib.runlog.artifact import Artifact, closed_if_legacy, find_artifact
 from chalicelib.runlog.layout import Layout, may_share_legacy_name, shared_legacy_name
 
 Covers = Callable[[str], bool]
-"""Whether a permission covers all names that are like this one: ``shared_legacy_name`` of an FQN."""
+"""Whether a permission covers all FQNs that share a folder; the argument is ``shared_legacy_name`` of one of them."""
 
 _covers: ContextVar[Covers | None] = ContextVar("covers", default=None)
 
 
 @contextmanager
 def on_behalf_of(covers: Covers) -> Iterator[None]:
-    """Work for a caller with this permission. It holds for the thread alone: elsewhere shared folders are not looked into."""
+    """Run the block with the permission of a caller. It applies to this thread only: other threads do not read shared folders."""
     token = _covers.set(covers)
     try:
         yield
@@ -35,7 +34,7 @@ def on_behalf_of(covers: Covers) -> Iterator[None]:
 
 @contextmanager
 def without_caller() -> Iterator[None]:
-    """Work that is nobody's request, or that another has to be asked for: the same whether a request or a schedule does it."""
+    """Run the block without a caller, so that it behaves the same in a request and in a schedule."""
     token = _covers.set(None)
     try:
         yield
@@ -44,7 +43,7 @@ def without_caller() -> Iterator[None]:
 
 
 def find_shared(store: ObjectStore, layout: Layout, run: Run) -> Artifact | None:
-    """What a shared folder holds of a run that has nothing of its own, if the caller may see it. Requests as of ``find_legacy``."""
+    """OpenMetadata's artifact in the shared folder of a run without other objects, if the caller may read it. Requests: see ``find_legacy``."""
     covers = _covers.get()
     if covers is None or not covers(shared_legacy_name(run.fqn)):
         return None
@@ -52,8 +51,8 @@ def find_shared(store: ObjectStore, layout: Layout, run: Run) -> Artifact | None
 
 
 def check_shared_access(run: Run, artifact: Artifact | None) -> None:
-    """An FQN that OpenMetadata would have left as it is has its folder in common with others. Raises ForbiddenError where the object is
-    OpenMetadata's and the caller may not see all of them. Without a caller, as in schedules and jobs, nothing is asked."""
+    """Check access to an artifact whose FQN OpenMetadata stores unchanged, and whose folder other FQNs share. Raises ForbiddenError if
+    OpenMetadata wrote the artifact and the caller may not read all these pipelines. Schedules and jobs have no caller and are not checked."""
     covers = _covers.get()
     is_shared = artifact is not None and artifact.is_legacy and may_share_legacy_name(run.fqn)
     if covers and is_shared and not covers(shared_legacy_name(run.fqn)):
@@ -64,10 +63,10 @@ def check_shared_access(run: Run, artifact: Artifact | None) -> None:
 
 
 def find_legacy(store: ObjectStore, layout: Layout, run: Run) -> Artifact | None:
-    """What OpenMetadata itself stored under this run's spelling: its logs.txt (``reason`` closed), else its partial.txt. One LIST; a
-    HEAD for each. For what is known to be this run's; see ``find_shared``.
+    """The artifact that OpenMetadata stored under its encoding of this run's name: logs.txt (``reason`` closed), else partial.txt. One LIST,
+    and a HEAD per artifact. Only for objects known to belong to this run; else see ``find_shared``.
 
-    An object with our metadata under that name belongs to another pipeline, whose name OpenMetadata would have mapped there too.
+    An object with Runlake's metadata in that folder belongs to another pipeline whose FQN maps to the same folder.
     """
     listed = {found.key for found in store.list(layout.legacy_run_prefix(run), limit=2).objects}
     logs, partial = (

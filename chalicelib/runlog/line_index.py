@@ -1,8 +1,8 @@
-"""Where a line stands: the nearest known place at or before it, by line and byte.
+"""Maps a line number to a byte offset: the nearest known line start at or before the line.
 
-A log only grows at its end, so a place stays valid for as long as the log exists: a process remembers the ends of the pages that it
-served, and a viewer that reads on needs no query of the catalog. A run may be deleted and its id used again, so a place also says what
-stands right before it, and a reader checks that first (``Reader``).
+A log is append-only, so an offset stays valid while the log exists. Each process caches the offsets after the pages that it served, so the
+next page needs no query of the catalog. A run may be deleted and its id reused; therefore an offset also contains the bytes before it, which
+the reader compares first (``Reader``).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from chalicelib.ports import Run, SegmentEntry
 
 MAX_REMEMBERED = 4096
 MAX_BEFORE_BYTES = 256
-"""Enough to tell two logs apart; a process remembers 1 MiB of them at most."""
+"""Enough to distinguish two logs; the cache contains at most 1 MiB of these bytes."""
 _UNKNOWN_LINE_BYTES = 256.0
 
 
 @dataclass(frozen=True, slots=True)
 class LineOffset:
-    """A known place in a log, and how long its lines are hereabouts. ``before``: the last of the bytes before it, at least the newline;
-    ``etag``: of the segment that ended there when the place was seen, else empty."""
+    """A known line start in a log, and the average line length near it. ``before``: the last bytes before it, at least the newline; ``etag``:
+    the ETag of the segment that ended there when the offset was read, else empty."""
 
     line: int = 0
     byte: int = 0
@@ -32,7 +32,7 @@ class LineOffset:
 
 
 def nearest_offset(row: SegmentEntry, line: int) -> LineOffset:
-    """The last landmark of a row at or before a line; the row's end when the line is behind it."""
+    """The last landmark of a row at or before a line; the row's end if the line is after it."""
     bytes_per_line = row.bytes / row.lines if row.lines else _UNKNOWN_LINE_BYTES
     if line >= row.end_line:
         return _line_start(row.end_line, row.end_byte, bytes_per_line)
@@ -45,25 +45,25 @@ def _line_start(line: int, byte: int, bytes_per_line: float) -> LineOffset:
 
 
 class LineOffsetCache:
-    """The last few thousand places that this process came by. Threads may share it."""
+    """The ``MAX_REMEMBERED`` offsets that this process stored last. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[Run, int], LineOffset] = OrderedDict()
         self._lock = Lock()
 
     def recall(self, run: Run, line: int) -> LineOffset | None:
-        """The place of exactly this line, if it was met."""
+        """The cached offset of exactly this line."""
         with self._lock:
             return self._known.get((run, line))
 
     def remember(self, run: Run, offset: LineOffset) -> None:
-        """Keep a place; the oldest one goes."""
+        """Store an offset; evict the oldest one if the cache is full."""
         with self._lock:
             self._known[run, offset.line] = offset
             if len(self._known) > MAX_REMEMBERED:
                 self._known.popitem(last=False)
 
     def forget(self, run: Run, offset: LineOffset) -> None:
-        """Drop a place that belongs to an earlier log of the same name."""
+        """Remove an offset that belongs to an earlier log of the same name."""
         with self._lock:
             self._known.pop((run, offset.line), None)

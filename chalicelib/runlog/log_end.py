@@ -1,7 +1,7 @@
-"""The end of a run's log: which number comes next, where it stands, and whether a seal is on it.
+"""The end of a run's log: the next sequence number, its line and byte, and whether the log is sealed.
 
-The truth is the highest-numbered segment, which is never retired. Finding it takes one listing and at most one HEAD; the catalog only
-says where the listing may begin.
+The highest-numbered segment, which is never retired, is the source of truth. To find it takes one LIST and at most one HEAD; the catalog
+only supplies the key where the LIST starts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ FIRST_EPOCH = 1
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """Where the next segment goes. ``seal``: the reason of the seal that stands right before it, else empty.
+    """The number, line and byte of the next segment. ``seal``: the reason if the last segment is a seal, else empty.
 
-    ``appended_ms`` is when the last segment was written, by its writer's clock; 0 when there is none.
+    ``appended_ms``: when the last segment was written, by its writer's clock; 0 if there is none.
     """
 
     sequence: int = 0
@@ -37,24 +37,24 @@ class LogEnd:
 
     @property
     def exists(self) -> bool:
-        """Whether the run has anything at all."""
+        """Whether the run has a segment, a byte or a seal."""
         return self.sequence > 0 or self.byte > 0 or bool(self.seal)
 
     @classmethod
     def after(cls, entry: SegmentEntry) -> LogEnd:
-        """The tail behind a segment."""
+        """The log end after a segment."""
         seal = entry.reason if entry.kind == SEAL else ""
         return cls(entry.sequence + 1, entry.end_line, entry.end_byte, entry.epoch, seal, entry.appended_ms)
 
     @classmethod
     def at(cls, position: Position) -> LogEnd:
-        """The tail as a position saw it."""
+        """The log end that a position recorded."""
         return cls(position.sequence, position.line, position.byte, position.epoch)
 
 
 @dataclass(frozen=True, slots=True)
 class LogEndFinder:
-    """Looks tails up. ``index`` may be down: then the listing begins at the run's first segment."""
+    """Finds the end of a log. If ``index`` is unavailable, the LIST begins at the run's first segment."""
 
     store: ObjectStore
     index: SegmentIndex
@@ -66,34 +66,34 @@ class LogEndFinder:
 
     @staticmethod
     def entry(sequence: int, info: ObjectInfo) -> SegmentEntry:
-        """What a segment that was read says of itself. Raises DamagedLogError."""
+        """The entry in the metadata of a segment object. Raises DamagedLogError."""
         return entry_of(sequence, info.metadata, info.size)
 
     def list_segments(self, run: Run, first: int = 0) -> Iterator[ListedObject]:
-        """Segments from number ``first`` on, ascending. One request for each 1,000."""
+        """Segments from number ``first`` on, ascending. One LIST per 1,000."""
         return list_all(self.store, self.layout.segments(run), self.layout.before_segment(run, first))
 
     def listed_segment(self, run: Run, sequence: int) -> SegmentEntry:
-        """A segment that a listing showed. One HEAD. Raises MissingSegmentError."""
+        """The segment with a number that a LIST returned. One HEAD. Raises MissingSegmentError."""
         try:
             return self.segment(run, sequence)
         except ObjectNotFoundError as error:
             raise MissingSegmentError(f"a listed segment is gone run={run.fqn}/{run.run_id} sequence={sequence}") from error
 
     def find(self, run: Run) -> LogEnd:
-        """The tail of a run that nothing is known of: one query, one LIST, and one HEAD (or, of a new run, another LIST). All of them
-        again when a concurrent compaction retires the segment between the two. Raises UnavailableError, DamagedLogError."""
+        """The log end of any run: one query, one LIST, and one HEAD (for a new run, another LIST instead). Repeated if a concurrent compaction
+        retires the segment between LIST and HEAD. Raises UnavailableError, DamagedLogError."""
         return retry_on_change(lambda: self._find(run))
 
     def _find(self, run: Run) -> LogEnd:
         known = self._last_indexed(run)
-        # The highest-numbered segment is never retired: a listing that begins at a known one finds it, or one above it.
+        # The highest-numbered segment is never retired: a LIST that begins at a known one returns it, or a higher one.
         listed = list(self.list_segments(run, known.sequence)) if known else []
         return self.after_listing(run, listed, known) if listed else self._find_in(run, list_log(self.store, self.layout, run))
 
     def after_listing(self, run: Run, listed: Sequence[ListedObject], known: SegmentEntry | None = None) -> LogEnd:
-        """The tail behind listed segments (at least one); ``known`` saves the HEAD when it is the last of them. Raises MissingSegmentError:
-        list them again, for others may follow the one that is gone."""
+        """The log end after listed segments (at least one); ``known`` saves the HEAD if it is the last of them. Raises MissingSegmentError:
+        list again, because others may follow the missing one."""
         last = self.layout.sequence_of(run, listed[-1].key)
         return LogEnd.after(known if known and known.sequence == last else self.listed_segment(run, last))
 
@@ -109,7 +109,7 @@ class LogEndFinder:
         return self.after_listing(run, segments) if segments else self._without_segments(run, {found.key for found in listed})
 
     def _without_segments(self, run: Run, keys: Set[str]) -> LogEnd:
-        """A new run, one of OpenMetadata's, or one whose segments have expired before its artifact."""
+        """A new run, a run of OpenMetadata, or one whose segments expired before its artifact."""
         artifact = self._own_artifact(run, keys) or self._legacy(run)
         if artifact is None:
             return LogEnd()
@@ -118,7 +118,7 @@ class LogEndFinder:
         return LogEnd(artifact.next_segment, extent.lines, extent.bytes, epoch, artifact.reason)
 
     def _own_artifact(self, run: Run, keys: Set[str]) -> Artifact | None:
-        """One HEAD for each artifact that was listed. Raises ForbiddenError."""
+        """One HEAD per listed artifact. Raises ForbiddenError."""
         logs, partial = (
             artifact_of(self.store.head(key)) if key in keys else None for key in (self.layout.logs(run), self.layout.partial(run))
         )
@@ -132,8 +132,8 @@ class LogEndFinder:
 
 
 def list_log(store: ObjectStore, layout: Layout, run: Run) -> Iterator[ListedObject]:
-    """A run's keys, ascending; of what lies beside its text no more than the first page. One request for each 1,000."""
-    prefix, beside = layout.run_prefix(run), layout.events(run)
+    """A run's keys, ascending; skips the keys under ``events/`` after the first page. One LIST per 1,000."""
+    prefix, events = layout.run_prefix(run), layout.events(run)
     start_after = ""
     while True:
         page = store.list(prefix, start_after=start_after)
@@ -141,11 +141,11 @@ def list_log(store: ObjectStore, layout: Layout, run: Run) -> Iterator[ListedObj
         if not page.truncated:
             return
         last = page.objects[-1].key
-        start_after = after_folder(beside) if last.startswith(beside) else last
+        start_after = after_folder(events) if last.startswith(events) else last
 
 
 def list_all(store: ObjectStore, prefix: str, start_after: str = "") -> Iterator[ListedObject]:
-    """Every key under a prefix, ascending. One request for each 1,000."""
+    """Every key under a prefix, ascending. One LIST per 1,000."""
     while True:
         page = store.list(prefix, start_after=start_after)
         yield from page.objects

@@ -1,7 +1,7 @@
-"""A readable view of a run's log at one moment: which objects hold which bytes, and the bytes in order.
+"""A snapshot of a run's log: the objects that contain its bytes at one moment, and reads of these bytes in order.
 
-``logs.txt`` and ``partial.txt`` hold prefixes of the same byte stream, segments the rest; a byte offset is found in whatever holds it
-now. A view that was torn by a compaction between two of its requests is noticed (a number is missing) and taken again.
+``logs.txt`` and ``partial.txt`` contain prefixes of the same byte stream, segments the rest; a byte offset maps to the object that
+contains it now. If a compaction changes the objects between two requests of a snapshot, a missing number reveals it, and the caller retries.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _PIECE_BYTES = 5 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LogSnapshot:
-    """``artifact`` holds bytes [0, ``extent.bytes``), ``segments`` the rest.
+    """``artifact`` contains bytes [0, ``extent.bytes``), ``segments`` the rest.
 
-    ``head`` is what was read of the artifact on the way to knowing it, from byte ``head_start`` on.
+    ``head``: bytes of the artifact from ``head_start`` on, from the same GET as its metadata.
     """
 
     artifact: Artifact | None
@@ -37,11 +37,11 @@ class LogSnapshot:
 
     @property
     def end_byte(self) -> int:
-        """Bytes of the whole log as this view knows it."""
+        """Bytes of the log."""
         return self.extent.bytes + sum(found.size for found in self.segments)
 
     def object_before(self, byte: int) -> tuple[int, str]:
-        """Where the object begins that holds the byte before this one, and the ETag of a segment that ends exactly here, else empty."""
+        """Start of the object that contains the byte before this one, and its ETag if it is a segment that ends exactly here, else empty."""
         start, end = 0, self.extent.bytes
         for found in self.segments:
             if byte <= end:
@@ -54,15 +54,15 @@ class LogSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotReader:
-    """Takes views."""
+    """Takes snapshots, and reads their bytes."""
 
     store: ObjectStore
     layout: Layout
     tails: LogEndFinder
 
     def take(self, run: Run, start: int = 0, length: int = 1) -> LogSnapshot:
-        """A view that has bytes [start, start + length) of its artifact with it. A finalized log: one GET; an open one: a GET that
-        finds no logs.txt, a GET of partial.txt and a LIST. Raises SnapshotChangedError, ForbiddenError."""
+        """A snapshot whose ``head`` is bytes [start, start + length) of its artifact. Requests: one GET for a finalized log; for an open one a
+        GET of logs.txt (404), a GET of partial.txt and a LIST. Raises SnapshotChangedError, ForbiddenError."""
         logs = self._read(self.layout.logs(run), start, length)
         if logs and (logs[0].reason == CLOSED or logs[0].is_legacy):
             check_shared_access(run, logs[0])
@@ -77,40 +77,40 @@ class SnapshotReader:
         segments = self._following(run, artifact, self.tails.list_segments(run, artifact.next_segment))
         return LogSnapshot(artifact, extent_of(self.store, artifact), segments, body, start)
 
-    def read(self, view: LogSnapshot, start: int, end: int) -> Iterator[bytes]:
-        """Bytes [start, end) of the log in pieces of at most 8 MiB, in order. Raises SnapshotChangedError, as does every step."""
+    def read(self, snapshot: LogSnapshot, start: int, end: int) -> Iterator[bytes]:
+        """Bytes [start, end) of the log in pieces of at most 8 MiB, in order. Each iteration may raise SnapshotChangedError."""
         try:
-            yield from self._read_artifact(view, start, min(end, view.extent.bytes))
-            yield from self._read_segments(view, start, end)
+            yield from self._read_artifact(snapshot, start, min(end, snapshot.extent.bytes))
+            yield from self._read_segments(snapshot, start, end)
         except StoreConditionError as error:
             raise SnapshotChangedError(str(error)) from error
 
-    def _read_artifact(self, view: LogSnapshot, start: int, end: int) -> Iterator[bytes]:
-        artifact = view.artifact
+    def _read_artifact(self, snapshot: LogSnapshot, start: int, end: int) -> Iterator[bytes]:
+        artifact = snapshot.artifact
         if artifact is None or start >= end:
             return
-        kept_end = view.head_start + len(view.head)
-        if view.head_start <= start < kept_end:
-            yield view.head[start - view.head_start : end - view.head_start]
-            start = min(kept_end, end)
+        head_end = snapshot.head_start + len(snapshot.head)
+        if snapshot.head_start <= start < head_end:
+            yield snapshot.head[start - snapshot.head_start : end - snapshot.head_start]
+            start = min(head_end, end)
         stored_end = min(end, artifact.bytes)
         yield from read_chunks(self.store, artifact, start, stored_end)
         if end > artifact.bytes:
-            yield b"\n"  # OpenMetadata's objects may lack the last one
+            yield b"\n"  # OpenMetadata's objects may lack the final newline
 
-    def _read_segments(self, view: LogSnapshot, start: int, end: int) -> Iterator[bytes]:
-        """Segments beside each other: first one, then 2, 4, … so that a short page reads few and a long one does not wait for each."""
-        wanted = list(_overlapping(view.segments, view.extent.bytes, start, end))
+    def _read_segments(self, snapshot: LogSnapshot, start: int, end: int) -> Iterator[bytes]:
+        """Segments in parallel: first 1, then 2, 4, … so that a short page reads few and a long one does not wait for each."""
+        pending = list(_overlapping(snapshot.segments, snapshot.extent.bytes, start, end))
         width = 1
         with ThreadPoolExecutor(READERS) as readers:
-            while wanted:
-                yield from readers.map(lambda part: self.store.get(*part).body, wanted[:width])
-                wanted, width = wanted[width:], min(width * 2, READERS)
+            while pending:
+                yield from readers.map(lambda part: self.store.get(*part).body, pending[:width])
+                pending, width = pending[width:], min(width * 2, READERS)
 
     def _read(self, key: str, start: int, length: int) -> tuple[Artifact, bytes] | None:
         try:
-            found: StoredObject = self.store.get(key, start, start + length)
-            return artifact_of(found.info), found.body
+            stored: StoredObject = self.store.get(key, start, start + length)
+            return artifact_of(stored.info), stored.body
         except RangeNotSatisfiableError:
             artifact = find_artifact(self.store, key)
             return (artifact, b"") if artifact else None
@@ -118,16 +118,18 @@ class SnapshotReader:
             return None
 
     def _following(self, run: Run, artifact: Artifact, listed: Iterable[ListedObject]) -> list[ListedObject]:
-        """Of listed segments those that are not in the artifact. Raises SnapshotChangedError when the first of them is missing."""
+        """The listed segments that the artifact does not contain. Raises SnapshotChangedError if the first of them is missing."""
         first = artifact.next_segment
         segments = [found for found in listed if self.layout.sequence_of(run, found.key) >= first]
         if segments and self.layout.sequence_of(run, segments[0].key) != first:
-            raise SnapshotChangedError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} expected={first} first={segments[0].key}")
+            raise SnapshotChangedError(
+                f"a compaction ran meanwhile run={run.fqn}/{run.run_id} expected={first} first={segments[0].key}"
+            )
         return segments
 
     def _after_abandoned(self, run: Run, logs: tuple[Artifact, bytes], start: int, length: int) -> LogSnapshot:
-        """logs.txt of an abandoned run is the whole log while its seal is the last segment, which one LIST shows. Otherwise the run was
-        reopened, or its segments have expired: partial.txt may hold more, and segments between the two may be gone."""
+        """logs.txt of an abandoned run is complete while its seal is the last segment, which one LIST shows. Otherwise the run was reopened, or
+        its segments have expired: partial.txt may contain more, and the segments between the two may be deleted."""
         seal = logs[0].next_segment - 1
         listed = list(self.tails.list_segments(run, seal))
         is_last = [self.layout.sequence_of(run, found.key) for found in listed] == [seal]
@@ -138,32 +140,31 @@ class SnapshotReader:
         return LogSnapshot(artifact, extent_of(self.store, artifact), segments, body, start)
 
     def _without_artifact(self, run: Run) -> LogSnapshot:
-        """Segments only, or OpenMetadata's own objects and what was appended to them, or nothing."""
+        """Only segments, or an object of OpenMetadata and the segments appended to it, or nothing."""
         segments = list(self.tails.list_segments(run))
         first = self.layout.sequence_of(run, segments[0].key) if segments else 0
         if first:
-            raise SnapshotChangedError(f"a pass ran meanwhile run={run.fqn}/{run.run_id} first={first}")
+            raise SnapshotChangedError(f"a compaction ran meanwhile run={run.fqn}/{run.run_id} first={first}")
         legacy = self._legacy_beginning(run) if segments else find_shared(self.store, self.layout, run)
         return LogSnapshot(legacy, extent_of(self.store, legacy), segments)
 
     def _legacy_beginning(self, run: Run) -> Artifact | None:
-        """OpenMetadata's object, if the run's first segment continues it. A HEAD more where there is one."""
+        """OpenMetadata's object, if the run's first segment continues it. One more HEAD if there is one."""
         legacy = find_legacy(self.store, self.layout, run)
         return legacy if legacy and self.tails.listed_segment(run, 0).byte else None
 
-    def tail(self, run: Run, view: LogSnapshot) -> LogEnd:
-        """The end of the viewed log, with its lines and whether a seal is on it. One HEAD where segments stand behind the artifact. Raises
-        SnapshotChangedError."""
-        if view.segments:
-            return self.tails.after_listing(run, view.segments)
-        artifact = view.artifact
+    def tail(self, run: Run, snapshot: LogSnapshot) -> LogEnd:
+        """The end of the log, including its line and seal. One HEAD if segments follow the artifact. Raises SnapshotChangedError."""
+        if snapshot.segments:
+            return self.tails.after_listing(run, snapshot.segments)
+        artifact = snapshot.artifact
         sequence, reason = (artifact.next_segment, artifact.reason) if artifact else (0, "")
-        return LogEnd(sequence, view.extent.lines, view.extent.bytes, seal=reason)
+        return LogEnd(sequence, snapshot.extent.lines, snapshot.extent.bytes, seal=reason)
 
 
 def _overlapping(segments: Sequence[ListedObject], at: int, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    """(key, first, last) of each segment's bytes in [start, end) of a log whose segments begin at byte ``at``. Segments of 8 MiB and
-    more come in pieces."""
+    """(key, first, last) of each segment's bytes in [start, end) of a log whose segments begin at byte ``at``. Segments are split into
+    pieces of at most 5 MiB."""
     for found in segments:
         first, last = max(start - at, 0), min(end - at, found.size)
         at += found.size

@@ -1,8 +1,8 @@
-"""What is looked for in lines: a text, or a pattern; and in which lines of a block it is.
+"""Matchers for the lines of a block: a text or a regular expression.
 
-A text is looked for in the bytes, which takes a time linear in them. A pattern is run line by line by the library ``regex``, which gives
-up when it is told to: no pattern can hang a function. What it would expand to while it is compiled is counted beforehand, since
-``((a?){1000}b?){1000}`` is a gigabyte of it; so patterns are those of Python's own ``re``, which ``regex`` takes too.
+A text is searched in the bytes, in linear time. A pattern is matched line by line with the library ``regex``, which supports a timeout: no
+pattern can block a function. Its expanded size is computed before it is compiled, because ``((a?){1000}b?){1000}`` would take a gigabyte;
+therefore a pattern must be valid for Python's ``re``, whose syntax ``regex`` accepts too.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from chalicelib.errors import InvalidInputError
 MAX_PATTERN_CHARS = 500
 MAX_REPEATS = 1000
 MAX_EXPANDED = 5000
-"""What a pattern may expand to when repeats are written out, in letters."""
+"""Maximum length of a pattern with its repeats expanded, in characters."""
 LINE_S = 0.25
-"""For a pattern in one line. ``regex`` counts CPU time."""
+"""Timeout of a pattern per line. ``regex`` counts CPU time."""
 PATTERN_CHARS = 64 * 1024
-"""Of a line, for a pattern: what is behind is not looked at."""
+"""Prefix of a line in which a pattern is searched."""
 _REPEAT = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}")
 _FUZZY = re.compile(r"\{[0-9\s<=+,]*[idse][0-9\s<=+,:}idse]")
 _REFUSED = re.compile(r"\(\?(#|[a-zA-Z]*[xL])")
 
 
 class TimeUpError(Exception):
-    """The request's time is over. ``at``: where in the block the first line begins that was not looked at."""
+    """The request's time is over. ``at``: offset in the block of the first line that was not searched."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -37,7 +37,7 @@ class TimeUpError(Exception):
 
 
 class SlowPatternError(Exception):
-    """The pattern takes too long. ``at``: where in the block the line begins."""
+    """The pattern timed out. ``at``: offset in the block of the line."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)
@@ -45,31 +45,31 @@ class SlowPatternError(Exception):
 
 
 class Matcher(Protocol):
-    """What is looked for."""
+    """Finds matching lines in a block, and matches in a line."""
 
     def lines(self, block: bytes, deadline: Deadline) -> Iterator[tuple[int, int]]:
-        """(start, end) of each line of a block of whole lines that has it, ascending. Raises TimeUpError, SlowPatternError."""
+        """(start, end) of each matching line in a block of complete lines, ascending. Raises TimeUpError, SlowPatternError."""
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where it is in a line, in letters, from left to right."""
+        """(start, end) of each match in a line, in characters, from left to right."""
 
 
 def matcher_of(query: str, *, is_pattern: bool, ignore_case: bool) -> Matcher:
-    """Raises InvalidInputError: nothing, too much, what no line can have, or no pattern."""
+    """Raises InvalidInputError if the query is empty, too long, contains a newline, or is an invalid pattern."""
     if not query or len(query) > MAX_PATTERN_CHARS:
-        raise InvalidInputError(f"what is looked for is a text of 1 to {MAX_PATTERN_CHARS} letters length={len(query)}")
+        raise InvalidInputError(f"the search text must have 1 to {MAX_PATTERN_CHARS} characters length={len(query)}")
     if is_pattern:
         return PatternMatcher(query, ignore_case=ignore_case)
     if "\n" in query:
-        raise InvalidInputError("what is looked for is within a line: it has no newline")
+        raise InvalidInputError("the search text must not contain a newline")
     try:
         return TextMatcher(query, ignore_case=ignore_case)
     except UnicodeEncodeError as error:
-        raise InvalidInputError("what is looked for is not valid unicode") from error
+        raise InvalidInputError("the search text is not valid unicode") from error
 
 
 class TextMatcher:
-    """Looks for a text. Of letters beyond ASCII whose case does not matter, line by line."""
+    """Searches a text. If it ignores the case of non-ASCII characters, line by line."""
 
     def __init__(self, query: str, *, ignore_case: bool) -> None:
         needle = query.encode()
@@ -99,20 +99,20 @@ class TextMatcher:
 
 
 class PatternMatcher:
-    """Looks for a pattern, in the beginning of each line. Raises InvalidInputError of one that is none, or would be too large."""
+    """Searches a pattern in the first ``PATTERN_CHARS`` of each line. Raises InvalidInputError if it is invalid, or too large."""
 
     def __init__(self, pattern: str, *, ignore_case: bool) -> None:
         _check(pattern)
-        import regex  # seldom needed, and not quick to import
+        import regex  # rarely needed, and slow to import
 
         self._looks = False
         try:
             self._pattern: Any = regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
         except (regex.error, ValueError, OverflowError, RecursionError) as error:
-            raise InvalidInputError(f"not a pattern: {error}") from error
+            raise InvalidInputError(f"invalid pattern: {error}") from error
 
     def lines(self, block: bytes, deadline: Deadline) -> Iterator[tuple[int, int]]:
-        """See ``Matcher``. The first line of all is looked at however late it is."""
+        """See ``Matcher``. The very first line is searched even after the deadline."""
         for start, end in each_line(block):
             if self._looks and deadline.remaining_s() <= 0:
                 raise TimeUpError(start)
@@ -125,7 +125,7 @@ class PatternMatcher:
                 raise SlowPatternError(start) from error
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """See ``Matcher``. None more where that would take too long."""
+        """See ``Matcher``. Ends at a timeout."""
         try:
             for found in self._pattern.finditer(text[:PATTERN_CHARS], timeout=LINE_S):
                 yield found.span()
@@ -134,7 +134,7 @@ class PatternMatcher:
 
 
 def each_line(block: bytes) -> Iterator[tuple[int, int]]:
-    """(start, end) of each line of a block of whole lines."""
+    """(start, end) of each line in a block of complete lines."""
     start = 0
     while (end := block.find(b"\n", start)) >= 0:
         yield start, end
@@ -143,21 +143,23 @@ def each_line(block: bytes) -> Iterator[tuple[int, int]]:
 
 def _check(pattern: str) -> None:
     if _FUZZY.search(pattern) or _REFUSED.search(pattern):
-        raise InvalidInputError("patterns are those of Python's re, without comments, the flags L and x: write a brace as \\{")
+        raise InvalidInputError(
+            "patterns use the syntax of Python's re, without comments and the flags L and x: escape a literal brace as \\{"
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise InvalidInputError(f"not a pattern: {error}") from error
+        raise InvalidInputError(f"invalid pattern: {error}") from error
     if _expanded(pattern) > MAX_EXPANDED:
         raise InvalidInputError(
-            f"the pattern repeats too much: written out it is at most {MAX_EXPANDED} letters, a repeat at most {MAX_REPEATS}"
+            f"the pattern is too large: at most {MAX_EXPANDED} characters with repeats expanded, and {MAX_REPEATS} repetitions"
         )
 
 
 def _expanded(pattern: str) -> int:
-    """How long a pattern is with its repeats written out. It is one of ``re``, so brackets are closed."""
+    """Length of a pattern with its repeats expanded. ``re`` has compiled it, so brackets are balanced."""
     sums, last, at = [0], 0, 0
     while at < len(pattern):
         if repeat := _REPEAT.match(pattern, at):
@@ -182,13 +184,13 @@ def _times(repeat: re.Match[str]) -> int:
     least, comma, most = repeat.groups()
     counts = [int(each) for each in (least, most) if each]
     if not counts and not comma:
-        return 1  # an empty pair of braces is only itself
+        return 1  # an empty pair of braces is literal
     times = max([1, *counts])
     return times if times <= MAX_REPEATS else MAX_EXPANDED + 1
 
 
 def _behind_class(pattern: str, at: int) -> int:
-    """The place behind a class: a bracket right at its beginning is of it."""
+    """The index after a character class; a closing bracket right at its beginning belongs to it."""
     at += 2 if pattern[at + 1 : at + 2] == "^" else 1
     first = at
     while pattern[at] != "]" or at == first:

@@ -1,5 +1,7 @@
-"""Lines that are missing from a log: their segments are gone, and no artifact holds them. Only whoever deletes objects by hand, or a
-rule of the bucket that is not ours, does that; a log with such a gap is never finalized."""
+"""Counts the lines lost from a log: their segments are deleted, and no artifact contains them.
+
+Only a manual deletion, or a lifecycle rule that Runlake did not create, causes that. A log with such a gap is never finalized.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from chalicelib.runlog.log_end import LogEndFinder
 
 
 def lost_lines(compactor: Compactor, tails: LogEndFinder, run: Run) -> int:
-    """How many. The requests of a look (see ``Compactor.read_state``), and two HEADs for each gap; twice where there is one, for a compaction
-    may have come between. Raises UnavailableError, DamagedLogError."""
+    """Number of lost lines. Requests: those of ``Compactor.read_state``, and two HEADs per gap; a gap is counted twice, because a concurrent
+    compaction may have caused the first result. Raises UnavailableError, DamagedLogError."""
     count = partial(_lost, compactor, tails, run)
     return retry_on_change(count) and retry_on_change(count)
 

@@ -1,7 +1,7 @@
-"""How to make one object of many with as few bytes through the function as S3 allows: pure arithmetic, no requests.
+"""Plans the concatenation of objects by multipart upload with the fewest uploaded bytes that S3 allows: pure arithmetic, no requests.
 
-S3 copies server-side by parts of a multipart upload: every part but the last has 5 MiB to 5 GiB, there are at most 10,000, and the
-source of a copied part is larger than 5 MiB. What is smaller goes through the function: gathered into parts of 8 MiB.
+S3 copies parts server-side: every part but the last has 5 MiB to 5 GiB, there are at most 10,000 parts, and the source of a copied part is
+larger than 5 MiB. Smaller sources are downloaded and uploaded in parts of 8 MiB.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 
 MIN_PART_BYTES = 5 * 1024 * 1024
 MAX_COPY_BYTES = 512 * 1024 * 1024
-"""A copied part: far below S3's 5 GiB, so that parts are copied beside each other and a deadline is met between them."""
+"""Size of a copied part: far below S3's 5 GiB, so that parts are copied in parallel and a deadline is checked between them."""
 MAX_COPY_PART_BYTES = 5 * 1024 * 1024 * 1024
-"""S3's limit of a copied part, for logs that are too large for parts of 512 MiB."""
+"""S3's limit for a copied part; used for logs that are too large for parts of 512 MiB."""
 GATHER_BYTES = 8 * 1024 * 1024
 MAX_PARTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRange:
-    """Bytes [start, end) of an object, or a literal. ``source_bytes``: the whole object's size; ``etag`` where a version is meant."""
+    """Bytes [start, end) of an object, or a literal. ``source_bytes``: size of the object; ``etag``: of the required version, else empty."""
 
     key: str
     start: int
@@ -31,7 +31,7 @@ class SourceRange:
 
     @property
     def size(self) -> int:
-        """Bytes of this span."""
+        """Bytes of this range."""
         return self.end - self.start
 
     def cut(self, size: int) -> tuple[SourceRange, SourceRange]:
@@ -45,7 +45,7 @@ class SourceRange:
 
 @dataclass(frozen=True, slots=True)
 class UploadPart:
-    """One part: ``copied`` server-side from its one span, or uploaded from one or many."""
+    """One part: ``copied`` server-side from a single range, or uploaded from one or more."""
 
     sources: tuple[SourceRange, ...]
     copied: bool
@@ -57,10 +57,10 @@ class UploadPart:
 
 
 def plan_parts(sources: Sequence[SourceRange]) -> list[UploadPart]:
-    """Parts whose concatenation is the concatenation of the spans. One part that is not copied: a plain PUT will do.
+    """Parts whose concatenation equals that of the ranges. A single part that is not copied needs only a plain PUT.
 
-    A gathered part that stands before a copied one is filled up to 5 MiB from the head of what would be copied. Where that gives more
-    parts than S3 takes, all sizes double until they fit: beyond 80 GB of small spans, 10,000 spans worth a copy, or 5 TB to copy.
+    An uploaded part before a copied one is filled up to 5 MiB from the head of the copied range. If this makes more parts than S3 accepts, all
+    sizes double until they fit: beyond 80 GB of small ranges, 10,000 ranges large enough to copy, or 5 TB to copy.
     """
     scale = 1
     while len(parts := _planned(sources, scale)) > MAX_PARTS:
@@ -90,7 +90,7 @@ def _planned(sources: Sequence[SourceRange], scale: int) -> list[UploadPart]:
 
 @dataclass(slots=True)
 class _Gathered:
-    """The part that is being gathered. Its size is kept: a part may have 100,000 spans, and each asks for it."""
+    """The uploaded part under construction. Its size is stored, because a part may have 100,000 ranges and each needs the size."""
 
     sources: list[SourceRange] = field(default_factory=list)
     size: int = 0
@@ -100,7 +100,7 @@ class _Gathered:
         self.size += source.size
 
     def taken(self) -> list[UploadPart]:
-        """The part, if there is one; another one begins."""
+        """Finish the part, if it is not empty, and start the next one."""
         parts = [UploadPart(tuple(self.sources), copied=False)] if self.sources else []
         self.sources, self.size = [], 0
         return parts
@@ -111,7 +111,7 @@ def _is_copyable(source: SourceRange, above: int) -> bool:
 
 
 def _fill(gathered: _Gathered, source: SourceRange) -> SourceRange:
-    """Move as many bytes of a span to what is gathered as make it a whole part; the rest of the span."""
+    """Move bytes from the head of a range to the gathered part until it has S3's minimum size; returns the rest of the range."""
     missing = MIN_PART_BYTES - gathered.size
     if not gathered.sources or missing <= 0:
         return source
@@ -121,7 +121,7 @@ def _fill(gathered: _Gathered, source: SourceRange) -> SourceRange:
 
 
 def _pieces(gathered: _Gathered, source: SourceRange, gather_bytes: int) -> Iterator[SourceRange]:
-    """A span in pieces that end where gathered parts end."""
+    """Split a range where gathered parts end."""
     room = gather_bytes - gathered.size
     while source.size > room:
         piece, source = source.cut(room)
@@ -133,7 +133,7 @@ def _pieces(gathered: _Gathered, source: SourceRange, gather_bytes: int) -> Iter
 
 def _copies(source: SourceRange, most: int) -> Iterator[UploadPart]:
     while source.size > most:
-        # What remains after this part must itself be large enough to be a part.
+        # The rest after this part must be large enough for a part, too.
         head, source = source.cut(most if source.size - most > MIN_PART_BYTES else most // 2)
         yield UploadPart((head,), copied=True)
     yield UploadPart((source,), copied=True)

@@ -1,4 +1,4 @@
-"""Cutting a page of lines out of a stream of bytes, so that it fits an answer."""
+"""Takes a page of lines from a stream of bytes, so that it fits a response."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from chalicelib.response_size import CONTENT_BYTES, fits_content, text_bytes
 from chalicelib.runlog.line_index import MAX_BEFORE_BYTES, LineOffset
 
 RAW_BYTES = 3 * 1024 * 1024
-"""What is read for a page: leaves room for what is escaped twice."""
+"""Bytes read for a page: leaves room for double escaping."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenLines:
-    """Lines without their newlines; ``skipped_bytes`` stood before the first of them. ``cut``: the only one is the beginning of a line
-    that is longer than a page."""
+    """Lines without their newlines; ``skipped_bytes`` precede the first one. ``cut``: the only line is the beginning of a line that is longer
+    than a page."""
 
     lines: list[bytes]
     skipped_bytes: int
     cut: bool = False
 
     def offset_after(self, start: LineOffset, line: int, count: int) -> LineOffset:
-        """The place behind the first ``count`` lines of a page that began at ``line``, read from ``start``."""
+        """The offset after the first ``count`` lines of a page that began at ``line`` and was read from ``start``."""
         size = sum(map(len, self.lines[:count])) + count
         per_line = size / count if count else start.bytes_per_line
         if not self.lines:
@@ -32,7 +32,7 @@ class TakenLines:
 
 
 def take_lines(chunks: Iterator[bytes], skip: int, limit: int) -> TakenLines:
-    """Up to ``limit`` lines after ``skip`` of them; fewer when they fill a page. A line longer than a page comes alone, and cut."""
+    """Skip ``skip`` lines, then take up to ``limit``; fewer if they fill a page. A line longer than a page is returned alone, and cut."""
     lines: list[bytes] = []
     rest, skipped_bytes, taken_bytes = b"", 0, 0
     for chunk in chunks:
@@ -54,7 +54,7 @@ def take_lines(chunks: Iterator[bytes], skip: int, limit: int) -> TakenLines:
 
 
 def fit(lines: list[bytes]) -> tuple[str, int, bool]:
-    """As many lines as ``CONTENT_BYTES`` allow, how many, and whether the only one had to be cut."""
+    """The lines that fit ``CONTENT_BYTES``, joined; their count; whether the only one was cut."""
     taken, logs = len(lines), _joined(lines)
     while not fits_content(logs):
         excess = text_bytes(logs) / CONTENT_BYTES

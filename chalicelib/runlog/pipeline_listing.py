@@ -1,7 +1,7 @@
-"""Which pipelines there are: the folders right below the bucket's prefix, by one LIST for a thousand of them, however many runs they have.
+"""Lists pipelines: the folders directly below the bucket's prefix, one LIST per thousand, however many runs they have.
 
-Nothing is stored for it, and a pipeline whose runs have all expired is gone by itself. Names come in the order of their keys: by letters,
-but ``a.b`` before ``a``, and what is percent-encoded before all else.
+It needs no stored list, and a pipeline disappears once all its runs have expired. Names are in the order of their keys: alphabetical, but
+``a.b`` before ``a``, and percent-encoded characters first.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from chalicelib.ports import ObjectStore, after_folder
 from chalicelib.runlog.layout import Layout, checked_run, encode_name, is_key
 
 MAX_LISTS = 8
-"""For one page. Names that may not be seen or do not match are passed over at a thousand a request; a page that comes to its end before it
-is full says where to go on."""
+"""Per page. A request skips up to a thousand names that do not match or that the caller may not see; a page that stops at this limit contains
+a cursor."""
 _ENCODED = re.compile(r"[A-Za-z0-9._~%-]{1,1024}")
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineQuery:
-    """Names that begin with ``prefix``, contain ``contains`` in upper or lower case, and may be seen. ``beginnings``: each name that may be
-    seen begins with one of them at least."""
+    """Names that begin with ``prefix``, contain ``contains`` (case-insensitive), and are visible to the caller. ``beginnings``: every visible
+    name begins with at least one of these."""
 
     prefix: str = ""
     contains: str = ""
@@ -34,7 +34,7 @@ class PipelineQuery:
 
 @dataclass(frozen=True, slots=True)
 class PipelinePage:
-    """``after``: where the next page begins, None at the end. It may be the place of a name that was passed over."""
+    """``after``: the encoded name that the next page follows; None at the end. It may be a skipped name."""
 
     names: Sequence[str]
     after: str | None
@@ -48,7 +48,7 @@ class PipelineListing:
     layout: Layout
 
     def page(self, query: PipelineQuery, limit: int, after: str = "") -> PipelinePage:
-        """Up to ``limit`` names behind ``after``. At most ``MAX_LISTS`` requests. Raises InvalidCursorError, UnavailableError."""
+        """Up to ``limit`` names after ``after``. At most ``MAX_LISTS`` requests. Raises InvalidCursorError, UnavailableError."""
         if after and not (_ENCODED.fullmatch(after) and self._is_key(f"{after}/")):
             raise InvalidCursorError("the cursor was not made here: leave it out to begin anew")
         names: list[str] = []
@@ -65,11 +65,11 @@ class PipelineListing:
         return PipelinePage(names, None)
 
     def _is_key(self, rest: str) -> bool:
-        """Whether S3 could hold a key that begins so: it refuses to list any other."""
+        """Whether a key with this beginning is valid: S3 rejects a LIST of any other."""
         return is_key(f"{self.layout.prefix}/{rest}")
 
     def _listed(self, ranges: Sequence[str], after: str) -> Iterator[str | None]:
-        """Encoded names of all ranges, ascending; None where the requests are spent and more may follow."""
+        """Encoded names of all ranges, ascending; None if the request limit is reached and more may follow."""
         requests = 0
         for beginning in (each for each in ranges if f"{after}/" < each or f"{after}/".startswith(each)) if after else ranges:
             start_after: str | None = after_folder(f"{self.layout.prefix}/{after}/") if after else ""
@@ -83,7 +83,7 @@ class PipelineListing:
 
 
 def _ranges(query: PipelineQuery) -> list[str]:
-    """Beginnings of encoded names, ascending, none within another: only there is anything to be seen."""
+    """Key prefixes to list, encoded and ascending, none a prefix of another."""
     narrowed = {_narrower(query.prefix, beginning) for beginning in query.beginnings} - {None}
     ranges: list[str] = []
     for encoded in sorted(encode_name(each) for each in narrowed if each is not None):
@@ -93,13 +93,13 @@ def _ranges(query: PipelineQuery) -> list[str]:
 
 
 def _narrower(prefix: str, beginning: str) -> str | None:
-    """The longer of the two, if it begins with the other."""
+    """The longer of the two, if it begins with the shorter one."""
     short, long = sorted((prefix, beginning), key=len)
     return long if long.startswith(short) else None
 
 
 def _seen_name(encoded: str, query: PipelineQuery) -> str | None:
-    """The name of a folder, unless it is none of a pipeline (``.active``), may not be seen, or does not match."""
+    """The pipeline name of a folder; None if the folder is no pipeline (``.active``), is not visible, or does not match."""
     try:
         name = checked_run(unquote(encoded, errors="strict"), "any").fqn
     except (UnicodeDecodeError, InvalidNameError):

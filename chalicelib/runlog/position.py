@@ -1,7 +1,7 @@
-"""A position: where a writer's next batch goes, handed out with every answer and presented with the next append.
+"""A position: the log end for a writer's next batch, returned with every response and presented with the next append.
 
-It travels in the cookie that OpenMetadata's connectors echo. It is signed (itsdangerous), bound to one run and one session, and it
-is never more than a hint: a position that is forged, of another run, or unreadable is ignored, and an old one is only a lower bound.
+It is stored in the cookie that OpenMetadata's connectors send back. It is signed (itsdangerous), bound to one run and one session, and only a
+hint: a position that is forged, of another run, or unreadable is ignored, and an old one is only a lower bound.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chalicelib.errors import InvalidConfigurationError
 from chalicelib.ports import Run
 
 YOUNG_MS = 60_000
-"""Below this age a position is used without looking: the segment of its number cannot have been retired since (decision 0001)."""
+"""Below this age a position is used without a read: the segment of its number cannot have been retired since (decision 0001)."""
 
 _VERSION = "1"
 _FIELDS = 9
@@ -35,15 +35,15 @@ class Position:
     issued_ms: int
 
     def is_young(self, now_ms: int) -> bool:
-        """Whether its number can be taken without looking. A position from the future is not trusted with that."""
+        """Whether its number can be used without a read. A position from the future is not."""
         return 0 <= now_ms - self.issued_ms < YOUNG_MS
 
 
 class PositionSigner:
-    """Tokens of positions. The first key signs, every key verifies: rotation adds the new one in front.
+    """Signs and verifies position tokens. The first key signs, every key verifies: rotation prepends the new one.
 
-    Processes that only seal runs, such as schedules and jobs, have no key. There both methods raise InvalidConfigurationError: who cannot
-    sign cannot append, so a process without the API's secrets never stores a batch unmasked."""
+    Processes that only seal runs, such as schedules and jobs, have no key. There both methods raise InvalidConfigurationError: a process that
+    cannot sign cannot append, so a process without the API's secrets never stores an unmasked batch."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         self._has_keys = bool(keys)
@@ -51,7 +51,7 @@ class PositionSigner:
         self._signer = Signer(list(reversed(keys)), salt=b"runlake.position", digest_method=sha256)
 
     def dumps(self, run: Run, position: Position) -> str:
-        """A token of about 110 characters that are safe in a cookie."""
+        """A cookie-safe token of about 110 characters."""
         self._check()
         fields = (
             _VERSION,
@@ -67,7 +67,7 @@ class PositionSigner:
         return self._signer.sign("_".join(map(str, fields))).decode()
 
     def loads(self, run: Run, token: str | None) -> Position | None:
-        """The position in a token, or None when there is none that was made here for this run."""
+        """The position in a token, or None if the token is empty, invalid, or for another run."""
         self._check()
         if not token:
             return None
@@ -82,9 +82,7 @@ class PositionSigner:
 
     def _check(self) -> None:
         if not self._has_keys:
-            raise InvalidConfigurationError(
-                "this process cannot append: a key of positions is missing variable=RUNLAKE_POSITION_KEYS"
-            )
+            raise InvalidConfigurationError("this process cannot append: no key to sign positions variable=RUNLAKE_POSITION_KEYS")
 
 
 def _fingerprint(run: Run) -> str:

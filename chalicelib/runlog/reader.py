@@ -1,7 +1,7 @@
-"""Reading: pages by line, the last lines, lines since a time, the whole log.
+"""Reads a run's log: pages by line number, the last lines, lines since a time, the complete log.
 
-A line number leads to a byte by one query of the catalog: the last row that begins at or before it, and its nearest landmark. The page is
-then read forward from there. A catalog that lags or is lost makes a page read more, never wrong: without a row it reads from the start.
+One query of the catalog maps a line number to a byte: the last row that begins at or before it, and its nearest landmark. The page is read
+forward from there. A late or lost catalog makes a page slower, never wrong: without a row the read starts at byte 0.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ MAX_WAIT_S = 20.0
 POLL_S = 0.5
 
 INLINE_BYTES = 4 * 1024 * 1024
-"""A log up to this size is answered inline, a larger one by redirect (Lambda takes 6 MB, base64 makes 4.5 of it)."""
+"""A log up to this size is returned inline, a larger one by redirect (Lambda accepts 6 MB, base64 leaves 4.5 of them)."""
 SCAN_PIECE_BYTES = 5 * 1024 * 1024
 _MIN_READ_BYTES = 64 * 1024
-_GENEROUS = 1.2  # a page is read in one request when lines are up to this much longer than they were so far
+_GENEROUS = 1.2  # one request suffices for a page if its lines are at most this much longer than the average so far
 
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """Which lines: ``limit`` from line ``after`` on; or the last ``tail``; or those since ``since_ms``, by the times of ``clock`` (None: by their
-    own or those of arrival, see ``SinceSearch``). ``wait_s``: how long to hold when there are none yet."""
+    """The requested lines: ``limit`` from line ``after`` on; or the last ``tail``; or those since ``since_ms``, by the times of ``clock`` (None:
+    lines or arrival, see ``SinceSearch``). ``wait_s``: how long to wait if there are none yet."""
 
     after: int = 0
     limit: int = DEFAULT_LIMIT
@@ -50,9 +50,9 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``logs``: lines joined by newlines, none at the end. ``after``: the next line, None when there is no more now. ``total``: lines
-    of the whole log. ``streaming``: more may come. ``truncated``: a line longer than a page was cut. ``clock``: whose times ``since_ms``
-    was compared with, None without it."""
+    """``logs``: lines joined by newlines, without a final one. ``after``: the next line, None at the current end. ``total``: lines of the log.
+    ``streaming``: more lines may follow. ``truncated``: a line longer than a page was cut. ``clock``: the times that ``since_ms`` was compared
+    with, None without ``since_ms``."""
 
     logs: str
     after: int | None
@@ -64,7 +64,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PageSnapshot:
-    """A page and what was seen with it: its first line, how many lines it has, and the log's end."""
+    """A page with its first line, its number of lines, and the log's end at the same moment."""
 
     page: Page
     line: int
@@ -74,8 +74,8 @@ class PageSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The log's bytes from a place on that is ``skip`` lines before the one that is wanted, and its end. Reading may raise
-    SnapshotChangedError: begin again where one has come to."""
+    """The log's bytes from ``skip`` lines before the requested line on, and the log's end. Iteration may raise SnapshotChangedError: start
+    again at the line that was reached."""
 
     chunks: Iterator[bytes]
     skip: int
@@ -84,7 +84,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """Bytes of a log from a place on, as many as were asked for or up to its end, and its end as it was then."""
+    """Bytes of a log from an offset on, as many as requested or up to its end, and the log's end at the same moment."""
 
     body: bytes
     end: LogEnd
@@ -92,7 +92,7 @@ class LogRange:
 
 @dataclass(frozen=True, slots=True)
 class LogDownload:
-    """A log for download: ``body`` when it is small, else ``key`` of the object that holds all of it."""
+    """A complete log: ``body`` if it is small, else ``key`` of the object that contains it."""
 
     size_bytes: int
     body: bytes | None
@@ -101,25 +101,25 @@ class LogDownload:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """``chunks``: the bytes of ``view`` from ``start`` on."""
+    """``chunks``: the bytes of ``log`` from ``start`` on."""
 
     start: LineOffset
-    view: LogSnapshot
+    log: LogSnapshot
     chunks: Iterator[bytes]
 
 
 class Reader:
-    """Reads runs, open and finished, by anyone and any number at once."""
+    """Reads runs, open and finished. Thread-safe."""
 
     def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock, compactor: Compactor) -> None:
         self._store, self._index, self._layout, self._clock, self._compactor = store, index, layout, clock, compactor
         self._tails = LogEndFinder(store, index, layout)
-        self._viewer = SnapshotReader(store, layout, self._tails)
+        self._snapshots = SnapshotReader(store, layout, self._tails)
         self._offsets = LineOffsetCache()
         self._since = SinceSearch(index, lambda run, start, length: self.read_range(run, start, length).body)
 
     def page(self, run: Run, request: PageRequest) -> Page:
-        """One page. An unknown run is an empty page. A finished log costs at most one query and two GETs. Raises UnavailableError."""
+        """One page; empty for an unknown run. A finalized log costs at most one query and two GETs. Raises UnavailableError."""
         snapshot = self.page_snapshot(run, request)
         may_grow = not snapshot.page.logs and snapshot.page.after is None and not snapshot.end.seal
         if may_grow and self._more_came(run, snapshot.end, min(request.wait_s, MAX_WAIT_S)):
@@ -127,28 +127,28 @@ class Reader:
         return snapshot.page
 
     def page_snapshot(self, run: Run, request: PageRequest) -> PageSnapshot:
-        """A page as it is now, whatever ``wait_s`` says. Requests and errors as of ``page``."""
+        """The current page, without the wait of ``wait_s``. Requests and errors: see ``page``."""
         return retry_on_change(lambda: self._page_snapshot(run, request))
 
     def scan(self, run: Run, line: int) -> Scan:
-        """The log from a line on, in large pieces, read as they are asked for. The requests of an empty page; a GET for each 5 MiB of an
-        artifact, and for each segment. Raises SnapshotChangedError, UnavailableError."""
+        """The log from a line on, in large pieces, read lazily. Requests: those of an empty page; a GET per 5 MiB of an artifact, and per
+        segment. Raises SnapshotChangedError, UnavailableError."""
         opened = self._open(run, line, lambda _: SCAN_PIECE_BYTES)
-        return Scan(opened.chunks, line - opened.start.line, self._viewer.tail(run, opened.view))
+        return Scan(opened.chunks, line - opened.start.line, self._snapshots.tail(run, opened.log))
 
     def read_range(self, run: Run, start: int, length: int) -> LogRange:
-        """Bytes [start, start + length) of the log, fewer at its end. The requests of an empty page, and a GET for each segment that
-        the bytes are of; no query. Raises UnavailableError."""
+        """Bytes [start, start + length) of the log, fewer at its end. Requests: those of an empty page without the query, and a GET per segment
+        of the range. Raises UnavailableError."""
 
         def read() -> LogRange:
-            view = self._viewer.take(run, start, length)
-            body = b"".join(self._viewer.read(view, start, min(start + length, view.end_byte)))
-            return LogRange(body, self._viewer.tail(run, view))
+            log = self._snapshots.take(run, start, length)
+            body = b"".join(self._snapshots.read(log, start, min(start + length, log.end_byte)))
+            return LogRange(body, self._snapshots.tail(run, log))
 
         return retry_on_change(read)
 
     def download(self, run: Run) -> LogDownload | None:
-        """The whole log as it is now, or None for a run that is unknown. A large open log is compacted first, so that one object has it."""
+        """The current log, or None for an unknown run. A large open log is compacted first, so that one object contains it."""
         found = retry_on_change(lambda: self._download_if_small(run))
         if found is None and self._is_started(run):
             return LogDownload(0, b"", None)
@@ -158,13 +158,13 @@ class Reader:
         return found
 
     def _download_if_small(self, run: Run) -> LogDownload | None:
-        view = self._viewer.take(run, 0, INLINE_BYTES)
-        if view.artifact is None and not view.segments:
+        log = self._snapshots.take(run, 0, INLINE_BYTES)
+        if log.artifact is None and not log.segments:
             return None
-        if view.end_byte <= INLINE_BYTES:
-            return LogDownload(view.end_byte, b"".join(self._viewer.read(view, 0, view.end_byte)), None)
-        # Lines that came since the compaction are left to the next download, rather than none being ever complete.
-        return LogDownload(view.extent.bytes, None, view.artifact.key if view.artifact else None)
+        if log.end_byte <= INLINE_BYTES:
+            return LogDownload(log.end_byte, b"".join(self._snapshots.read(log, 0, log.end_byte)), None)
+        # Lines appended since the compaction are left to the next download; otherwise no download of a busy run would finish.
+        return LogDownload(log.extent.bytes, None, log.artifact.key if log.artifact else None)
 
     def _page_snapshot(self, run: Run, request: PageRequest) -> PageSnapshot:
         line, clock = self._first_line(run, request)
@@ -174,42 +174,42 @@ class Reader:
             return min(max(length, _MIN_READ_BYTES), RAW_BYTES)
 
         opened = self._open(run, line, page_bytes)
-        start, view = opened.start, opened.view
+        start, log = opened.start, opened.log
         taken = take_lines(opened.chunks, line - start.line, request.limit)
-        end = self._viewer.tail(run, view)
+        end = self._snapshots.tail(run, log)
         logs, count, shortened = fit(taken.lines)
         truncated = shortened or taken.cut
         if not truncated:
             behind = taken.offset_after(start, line, count)
-            self._offsets.remember(run, replace(behind, etag=view.object_before(behind.byte)[1]))
+            self._offsets.remember(run, replace(behind, etag=log.object_before(behind.byte)[1]))
         after = line + count if line + count < end.line else None
         streaming = not end.seal and (end.exists or self._is_started(run))
         return PageSnapshot(Page(logs, after, end.line, streaming, truncated, clock), line, count, end)
 
     def _is_started(self, run: Run) -> bool:
-        """Whether a run without a line was started. One GET."""
+        """Whether a start is stored for a run without lines. One GET."""
         return read_start(self._store, self._layout, run) is not None
 
     def _first_line(self, run: Run, request: PageRequest) -> tuple[int, str | None]:
         if request.tail is not None:
-            return max(0, self._viewer.tail(run, self._viewer.take(run)).line - request.tail), None
+            return max(0, self._snapshots.tail(run, self._snapshots.take(run)).line - request.tail), None
         if request.since_ms is not None:
             line, clock = self._since.line(run, request.since_ms, request.clock)
             return max(request.after, line), clock
         return request.after, None
 
     def _open(self, run: Run, line: int, length: Callable[[LineOffset], int]) -> _Opened:
-        """The log from the nearest known place at or before a line. A place of an earlier log of the same name is passed over, which
-        costs a second view. ``length``: how many bytes from a place on are wanted. Raises SnapshotChangedError."""
+        """The log from the nearest known offset at or before a line. An offset in an earlier log of the same name is skipped, which costs a
+        second snapshot. ``length``: number of bytes to read from an offset. Raises SnapshotChangedError."""
         for place in self._places(run, line):
-            view = self._viewer.take(run, place.byte - len(place.before), length(place) + len(place.before))
-            if chunks := self._chunks_from(view, place):
-                return _Opened(place, view, chunks)
+            log = self._snapshots.take(run, place.byte - len(place.before), length(place) + len(place.before))
+            if chunks := self._chunks_from(log, place):
+                return _Opened(place, log, chunks)
             self._offsets.forget(run, place)
         raise AssertionError("every log has a beginning")
 
     def _places(self, run: Run, line: int) -> Iterator[LineOffset]:
-        """Where a page that was read here ended; what one query of the catalog tells; the log's beginning, which is always valid."""
+        """Candidates: the cached end of an earlier page; the catalog's row (one query); the log's beginning, which is always valid."""
         if line > 0 and (known := self._offsets.recall(run, line)):
             yield known
         if line > 0 and (row := self._row_at(run, line)):
@@ -222,21 +222,21 @@ class Reader:
         except UnavailableError:
             return None
 
-    def _chunks_from(self, view: LogSnapshot, place: LineOffset) -> Iterator[bytes] | None:
-        """The bytes from a place on, or None when something else stands before it. Never a request more: where a segment ends, its ETag
-        is compared instead of bytes that nothing else is read of."""
-        object_start, etag = view.object_before(place.byte)
+    def _chunks_from(self, log: LogSnapshot, place: LineOffset) -> Iterator[bytes] | None:
+        """The bytes from an offset on, or None if the bytes before it differ from the expected ones. No additional request: at the end of a
+        segment its ETag is compared, because the bytes of that segment are not read otherwise."""
+        object_start, etag = log.object_before(place.byte)
         if etag:
             is_same = place.etag in ("", etag)
-            return self._viewer.read(view, place.byte, view.end_byte) if is_same else None
+            return self._snapshots.read(log, place.byte, log.end_byte) if is_same else None
         before = place.before[-(place.byte - object_start) :]
-        chunks, head = self._viewer.read(view, place.byte - len(before), view.end_byte), b""
+        chunks, head = self._snapshots.read(log, place.byte - len(before), log.end_byte), b""
         while len(head) < len(before) and (chunk := next(chunks, b"")):
             head += chunk
         return chain([head[len(before) :]], chunks) if head.startswith(before) else None
 
     def _more_came(self, run: Run, end: LogEnd, wait_s: float) -> bool:
-        """Look for the next number twice a second: a HEAD each."""
+        """Wait for the segment with the next number: a HEAD every ``POLL_S``."""
         deadline = Deadline(self._clock, wait_s)
         while deadline.remaining_s() > 0:
             self._clock.sleep(min(POLL_S, deadline.remaining_s()))

@@ -1,14 +1,14 @@
-"""Renewing what lies beside a long log, before the bucket's lifecycle removes it.
+"""Rewrites the auxiliary objects of a long-lived run before the bucket's lifecycle expires them.
 
-The lifecycle removes an object ``ExpirationDays`` after it was written. The log itself is written anew by each compaction, and as
-``logs.txt`` at its end; entries of deleted segments and what belongs to events are written once, and would go while the log stays. So
-old ones are written again, unchanged (decision 0036)::
+The lifecycle expires an object ``ExpirationDays`` after it was written. Each compaction rewrites the log, and its end writes ``logs.txt``; but
+entries of deleted segments and objects of events are written once, and would expire before the log. Therefore old ones are rewritten,
+unchanged (decision 0036)::
 
     run is open     in the schedule's pass, once an object is half the expiration old
     run ends        before logs.txt is written, once an object is a day old
 
-Either renews all that are older than a day (a quarter of the expiration, if that is less), and last the one by which it was due: a pass
-that breaks off anywhere, or fails at any object, leaves the sign that the next one looks for.
+Both renew all objects older than a day (or a quarter of the expiration, if that is less). The object that triggered the renewal is last: if a
+pass is interrupted or fails at any object, the trigger remains for the next one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TOGETHER = 100
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """``expiration_ms``: how long the lifecycle keeps an object; 0: for ever."""
+    """``expiration_ms``: the lifecycle's expiration; 0: none."""
 
     store: ObjectStore
     layout: Layout
@@ -40,16 +40,16 @@ class Renewal:
     expiration_ms: int
 
     def is_due(self, oldest: ListedObject | None) -> bool:
-        """Whether an open run's objects are to be renewed, by the oldest one that a look listed (None: there is none)."""
+        """Whether an open run's objects must be renewed. ``oldest``: the oldest listed one (None: there is none)."""
         return self._is_older(oldest, self.expiration_ms // 2)
 
     def is_due_at_end(self, oldest: ListedObject | None) -> bool:
-        """Whether they are to be renewed before the run's log is finished."""
+        """Whether they must be renewed before the log is finalized."""
         return self._is_older(oldest, self._young_ms)
 
     def renew(self, run: Run, sign: ListedObject, deadline: Deadline) -> int:
-        """Write old objects again; how many. ``sign``: the one by which it is due. A LIST for each 1,000, a GET and a PUT for each that is
-        old. Raises UnavailableError, DeadlineExceededError: the next pass goes on, for it is still due."""
+        """Rewrite old objects; returns their number. ``sign``: the object that triggered the renewal. A LIST per 1,000 objects, a GET and a PUT
+        per old one. Raises UnavailableError, DeadlineExceededError: the renewal is still due, and the next pass continues."""
         before_ms = self.clock.now_ms() - self._young_ms
         old = [found for found in self._renewable(run) if found.last_modified_ms <= before_ms and found.key != sign.key]
         with ThreadPoolExecutor(READERS) as workers:

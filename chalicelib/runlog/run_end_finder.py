@@ -1,4 +1,4 @@
-"""How a run ended whose client does not report it: what was stated of its steps, or what its log states at its end."""
+"""Finds out how a run ended if its client does not report it: from the states of its steps, or from the end of its log."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from chalicelib.runlog.log_end import LogEnd, LogEndFinder
 
 MAX_BYTES = 64 * 1024
 MAX_SEGMENTS = 4
-"""A workflow writes its summary at once, but its client may cut it anywhere, and sends its own counts separately."""
+"""A workflow writes its summary at once, but its client may split it anywhere, and sends its own counts separately."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEndFinder:
-    """``failed_step``: the step of a run that is stated as failed, empty if there is none; one query. ``stated_by_event``: what an event of the
-    segment with a number states; one GET. It may raise ObjectNotFoundError."""
+    """``failed_step``: the step of a run with status ``failed``, empty if there is none; one query. ``stated_by_event``: the end that an event
+    in the segment with a number states; one GET, may raise ObjectNotFoundError."""
 
     store: ObjectStore
     layout: Layout
@@ -28,10 +28,10 @@ class RunEndFinder:
     stated_by_event: Callable[[Run, int], RunEnd | None] = lambda _, __: None
 
     def find(self, run: Run, tail: LogEnd) -> RunEnd | None:
-        """The end of a log whose next segment goes to ``tail``; None where nothing states it, or where a store is unavailable: the close is not
-        to fail because of it. A query and a GET; where the last segment may be the end of a workflow's log, a GET for each of three segments more,
-        and another one for each of the four that is larger than ``MAX_BYTES``; where it is made of events, a GET for each of four companions. It
-        holds for the log up to ``tail`` only: if something else takes that number, find it again."""
+        """The end of a run whose next segment goes to ``tail``; None if nothing states it, or if a store is unavailable, so that the close does
+        not fail. Requests: a query and a GET; if the last segment may be the end of a workflow's log, a GET for each of three more segments, and
+        another one for each of the four that is larger than ``MAX_BYTES``; if it consists of events, a GET for each of four companions. The
+        result is valid for the log up to ``tail`` only: if another write takes that number, find it again."""
         with suppress(UnavailableError):
             if step := self.failed_step(run):
                 return RunEnd(FAILED, step=step)
@@ -40,8 +40,8 @@ class RunEndFinder:
         return None
 
     def find_abandoned(self, run: Run, tail: LogEnd) -> RunEnd | None:
-        """The same of a log that the sweep seals, but ``unknown`` where nobody was to close it: a client that sends events, or
-        batches with idempotency keys, and registers no start, as log agents, never does. None: the run is lost. A GET and a HEAD more."""
+        """Like ``find``, for a log that the sweep seals. The outcome is ``unknown`` if no client was expected to close the run: log agents send
+        events, or batches with idempotency keys, and register no start. None: the run is lost. A GET and a HEAD in addition."""
         if end := self.find(run, tail):
             return end
         with suppress(UnavailableError, ObjectNotFoundError):
@@ -53,7 +53,7 @@ class RunEndFinder:
         return None
 
     def _stated_end(self, run: Run, sequence: int) -> RunEnd | None:
-        # Here, for the other operations do without.
+        # Imported here: other operations do not need it.
         from chalicelib.lines.workflow_summary import may_state_end, stated_end
 
         if not sequence:
@@ -74,13 +74,13 @@ class RunEndFinder:
 
     def _end_of_events(self, run: Run, numbers: Iterable[int]) -> RunEnd | None:
         for number in numbers:
-            with suppress(ObjectNotFoundError, DamagedLogError):  # it is made of lines, or its companion is still to come
+            with suppress(ObjectNotFoundError, DamagedLogError):  # it consists of lines, or its companion is not written yet
                 if end := self.stated_by_event(run, number):
                     return end
         return None
 
     def _last_bytes(self, run: Run, number: int, limit: int) -> tuple[bytes, bool]:
-        """Of a segment, and whether it is made of events. Empty where it is gone into an artifact, or is a seal."""
+        """Last bytes of a segment, and whether it consists of events. Empty if it was retired, or is a seal."""
         key = self.layout.segment(run, number)
         try:
             stored = self.store.get(key, 0, limit)

@@ -1,9 +1,9 @@
-"""A segment's metadata: where it stands in the log, and who wrote it, as S3 user metadata and back.
+"""Encodes a segment's entry, with its offset in the log and its writer, as S3 user metadata, and decodes it.
 
-Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``, and where
-there is one ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``, ``first-ms`` and ``last-ms``; of
-a close that reports how the run ended ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (both percent-encoded),
-``lost-lines``, ``last-sign-ms``. The number is in the object's key, the bytes are its size. Metadata stays below S3's 2 KB whatever the batch.
+Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``; optionally
+``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``, ``first-ms`` and ``last-ms``; for a close that
+reports the end of the run ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (texts are percent-encoded), ``lost-lines``,
+``last-sign-ms``. The number is in the object's key, the bytes are its size. Metadata stays below S3's 2 KB for any batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ABANDONED = "abandoned"
 
 MAX_CONNECTOR_CHARS = 300
 MAX_END_CHARS = 300
-"""Of an exception, a step and a signal, each percent-encoded."""
+"""Limit for each of exception, step and signal, percent-encoded."""
 _LANDMARK_STRIDE_BYTES = 256 * 1024
 _MAX_LANDMARKS = 96
 
@@ -44,18 +44,18 @@ def landmarks_of(body: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def errors_of(body: bytes) -> int:
-    """How many of its records are errors, as ``lines.errors`` counts them."""
-    # Here, for formats of lines take time to compile: functions that only read segments do without.
+    """Number of error records, see ``lines.errors``."""
+    # Imported here: line formats take time to compile, and functions that only read segments do not need them.
     from chalicelib.lines.errors import count_errors
 
     return count_errors(body)
 
 
 def times_of(batch: Batch, appended_ms: int) -> tuple[int, int] | None:
-    """The times of its first and last line, or event, that state one; None where none states a plausible one."""
+    """The times of the first and last line, or event, with a time; None if there is no plausible one."""
     if batch.times_ms is not None:
         return batch.times_ms if all(is_plausible(each, appended_ms) for each in batch.times_ms) else None
-    from chalicelib.lines.time_search import first_and_last_ms  # here for the same reason
+    from chalicelib.lines.time_search import first_and_last_ms  # imported here for the same reason
 
     return first_and_last_ms(batch.body, appended_ms)
 
@@ -89,7 +89,7 @@ def metadata_of(entry: SegmentEntry) -> dict[str, str]:
 
 
 def metadata_of_end(end: RunEnd) -> dict[str, str]:
-    """User metadata of a seal, and of the ``logs.txt`` that ends with it."""
+    """User metadata for a seal, and for the ``logs.txt`` that ends with it."""
     metadata = {"outcome": end.outcome}
     if end.exit_code is not None:
         metadata["exit-code"] = str(end.exit_code)
@@ -100,7 +100,7 @@ def metadata_of_end(end: RunEnd) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    """Percent-encoded, as many of its first letters as fit. Spaces at the ends too: a header's value keeps none there."""
+    """Percent-encode a text, cut to ``MAX_END_CHARS``. Leading and trailing spaces are encoded too: HTTP strips them from header values."""
     encoded, fitting = "", ""
     begin, end = len(text) - len(text.lstrip(" ")), len(text.rstrip(" "))
     for at, letter in enumerate(text):
@@ -112,7 +112,7 @@ def _quoted(text: str) -> str:
 
 
 def end_of(metadata: Mapping[str, str]) -> RunEnd | None:
-    """The inverse of ``metadata_of_end``; None: nothing is reported. Raises ValueError."""
+    """The inverse of ``metadata_of_end``; None if the metadata contains no outcome. Raises ValueError."""
     if "outcome" not in metadata:
         return None
     return RunEnd(

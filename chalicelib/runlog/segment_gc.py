@@ -1,11 +1,11 @@
-"""Deleting segments that were compacted, behind their entries: what each of them was stays on S3, so that the catalog can be made anew.
+"""Deletes compacted segments after writing their entries (metadata) to S3, so that the catalog can be rebuilt.
 
 ::
 
-    {run}/retired/{digest}      gzip of a line of JSON for each segment that was deleted together, at most 1,000
+    {run}/retired/{digest}      gzip of JSON lines, one per segment of a batch that was deleted together, at most 1,000
 
-``digest`` is of the lines: the same entries are the same object, and none is ever written over. Of two passes that retire the same
-segments each writes what it deletes; what a pass does not find any more was kept by whoever deleted it. Decision 0016.
+``digest`` is the hash of the lines: equal entries make the same object, and no object is overwritten. Two concurrent passes each write the
+entries that they delete; if a pass misses a segment, the pass that deleted it has written its entry. Decision 0016.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from chalicelib.runlog.log_end import LogEndFinder
 from chalicelib.runlog.segment import pack_landmarks, unpack_landmarks
 
 MAX_BATCH = 1000
-"""Segments that are deleted by one request, behind one object of entries."""
+"""Segments per DeleteObjects request, and per object of entries."""
 _OPTIONAL = ("connector", "reason", "landmarks", "events")
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentGc:
-    """Keeps entries, and deletes segments. A crash leaves both, or the entries alone; a repeat does the same again."""
+    """Writes entries, then deletes the segments. A crash leaves both, or only the entries. Idempotent."""
 
     store: ObjectStore
     index: SegmentIndex
@@ -43,8 +43,8 @@ class SegmentGc:
     tails: LogEndFinder
 
     def retire(self, run: Run, segments: Sequence[ListedObject]) -> int:
-        """Delete segments, listed in ascending order. For each 1,000 a HEAD, a query, a PUT and a DeleteObjects; a HEAD more for each
-        whose row is missing or does not fit. Raises ObjectNotFoundError when another pass was faster: look again."""
+        """Delete segments, listed in ascending order. Per 1,000: a HEAD, a query, a PUT and a DeleteObjects; another HEAD for each segment
+        whose row is missing or inconsistent. Raises ObjectNotFoundError if another pass was faster: read the state again."""
         for first in range(0, len(segments), MAX_BATCH):
             going = segments[first : first + MAX_BATCH]
             self.write_entries(run, self._entries(run, going))
@@ -59,11 +59,11 @@ class SegmentGc:
         digest = urlsafe_b64encode(blake2b(lines, digest_size=8).digest()).decode().rstrip("=")
         about = {"first": str(entries[0].sequence), "last": str(entries[-1].sequence)}
         options = PutOptions(about, content_type="application/gzip")
-        with suppress(PreconditionFailedError):  # it is there, the very same
+        with suppress(PreconditionFailedError):  # the same object exists already
             self.store.put(self.layout.retired(run, digest), gzip.compress(lines, mtime=0), options, ABSENT)
 
     def _entries(self, run: Run, going: Sequence[ListedObject]) -> list[SegmentEntry]:
-        """From the index, as far as its rows fit what was listed and each other; else from the segments themselves."""
+        """Entries from index rows that match the listing and their neighbours; else from the metadata of the segments."""
         numbers = [self.layout.sequence_of(run, found.key) for found in going]
         first = self.tails.segment(run, numbers[0])
         rows = {row.sequence: row for row in self.index.rows_from(run, first.line, first.sequence, len(going))}
@@ -75,7 +75,7 @@ class SegmentGc:
         return [entry for number in numbers if (entry := read[number] if number in read else known[number])]
 
     def _head(self, run: Run, sequence: int) -> SegmentEntry | None:
-        """None: another pass has deleted it, and has kept its entry."""
+        """None: another pass deleted the segment, after writing its entry."""
         try:
             return self.tails.segment(run, sequence)
         except ObjectNotFoundError:
@@ -89,7 +89,7 @@ def read_retired_entries(body: bytes) -> list[SegmentEntry]:
             raise EOFError
         return [_entry(json.loads(line)) for line in gzip.decompress(body).splitlines()]
     except (OSError, EOFError, zlib.error, ValueError, TypeError, KeyError) as error:
-        raise DamagedLogError(f"not entries of segments bytes={len(body)} error={type(error).__name__}") from error
+        raise DamagedLogError(f"invalid segment entries bytes={len(body)} error={type(error).__name__}") from error
 
 
 def _lines(entries: Iterable[SegmentEntry]) -> bytes:
@@ -102,14 +102,14 @@ def _document(entry: SegmentEntry) -> dict[str, object]:
 
 
 def _entry(document: dict[str, object]) -> SegmentEntry:
-    """A later version may add fields: they are not ours to refuse."""
+    """Unknown fields, which a later version may add, are ignored."""
     known = {name: document[name] for name in SegmentEntry.__dataclass_fields__ if name in document}
     entry = SegmentEntry(**known)  # type: ignore[arg-type]
     return replace(entry, landmarks=unpack_landmarks(str(document.get("landmarks", ""))))
 
 
 def _fits(rows: dict[int, SegmentEntry], number: int, size: int) -> bool:
-    """Whether a segment's row has the size that was listed, and its neighbours begin and end where it does."""
+    """Whether a segment's row has the listed size, and adjoins the rows of its neighbours."""
     row, before, after = rows.get(number), rows.get(number - 1), rows.get(number + 1)
     if row is None or row.bytes != size:
         return False

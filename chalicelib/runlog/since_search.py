@@ -1,7 +1,7 @@
-"""The line that a page since a time begins with: by the times of lines, by those of arrival, or the earlier line of the two.
+"""Finds the first line since a time: by the times in the lines, by the arrival times, or the earlier of both results.
 
-Where nothing is asked for it is the earlier one: what arrived since is never left out, though its times are of another zone, or one of
-its lines begins with a date that it is about. "Go to time" asks by the lines alone, as the histogram shows them.
+The default is the earlier one: it never omits lines that arrived since, even if their times are in another zone, or a line begins with a
+date from its message. "Go to time" in the viewer uses only the times in the lines, as the histogram does.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from chalicelib.ports import ARRIVAL, LINES, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.delays import ArrivalDelays, sampled_delays
 
 MAX_TIMED_BYTES = 8 * 1024 * 1024
-"""In a larger segment no line is looked for by its time: a page since then begins with the segment."""
-_MAX_ROWS_BEFORE = 3  # a segment of a long stack trace alone does not know when it was
+"""A larger segment is not searched: the page begins with its first line."""
+_MAX_ROWS_BEFORE = 3  # a segment that only contains a part of a stack trace has no times
 
 ReadBytes = Callable[[Run, int, int], bytes]
-"""Bytes of a run's log from a place on, so many of them."""
+"""Reads bytes of a run's log: run, start offset, length."""
 
 
 class SinceSearch:
-    """Searches the catalog by halves, one query a step; of a segment that the time is inside of, its lines are read."""
+    """Binary search in the catalog, one query per step; then reads the lines of the segment that contains the time."""
 
     def __init__(self, index: SegmentIndex, bytes_of: ReadBytes) -> None:
         self._index, self._bytes_of = index, bytes_of
 
     def line(self, run: Run, since_ms: int, clock: str | None = None) -> tuple[int, str]:
-        """The first line of a time or later, and whose times were compared: ``ARRIVAL`` where those of the lines are not known. ``clock``:
-        whose are to be; None: both, and the line is the earlier one."""
+        """The first line at or after a time, and the compared times: ``ARRIVAL`` if the lines have none. ``clock``: the times to compare; None:
+        both, which returns the earlier line."""
         last = self._index.last(run)
         if last is None:
             return 0, ARRIVAL
@@ -59,7 +59,7 @@ class SinceSearch:
         as_known: Callable[[SegmentEntry], SegmentEntry],
         is_late: Callable[[SegmentEntry], bool],
     ) -> tuple[int, SegmentEntry]:
-        """The line that the first late row begins with, and that row, which begins in [low, high]. ``found``: the last one, which is late."""
+        """The first line of the first row for which ``is_late``, and that row. ``first_late``: the last row, for which it holds."""
         low, high = 0, first_late.line
         while low < high:
             middle = (low + high) // 2
@@ -72,7 +72,7 @@ class SinceSearch:
         return min(low, high), first_late
 
     def _believed(self, run: Run, row: SegmentEntry, delays: ArrivalDelays) -> SegmentEntry | None:
-        """The row, or the one nearest before it whose times are believed; None where none of them is."""
+        """The row, or the nearest one before it with plausible times; None if there is none among ``_MAX_ROWS_BEFORE``."""
         for _ in range(_MAX_ROWS_BEFORE):
             if delays.trusts(row) or not row.line or not (before := self._index.at_line(run, row.line - 1)):
                 break
@@ -80,15 +80,15 @@ class SinceSearch:
         return row if delays.trusts(row) else None
 
     def _line_inside(self, run: Run, entry: SegmentEntry, since_ms: int) -> int:
-        """The first line of a segment that states a time or a later one."""
+        """The first line of a segment with this time or a later one."""
         if entry.bytes > MAX_TIMED_BYTES:
             return entry.line
-        # Here, for formats of lines take time to compile: pages without a time do without.
+        # Imported here: line formats take time to compile, and pages without a time do not need them.
         from chalicelib.lines.time_search import first_line_at
 
         return entry.line + first_line_at(self._bytes_of(run, entry.byte, entry.bytes), since_ms, entry.appended_ms)
 
 
 def _last_ms(row: SegmentEntry, delays: ArrivalDelays) -> int:
-    """The time of a row's last line; where it is not believed that of arrival."""
+    """The time of a row's last line if it is plausible, else the arrival time."""
     return row.time_range_ms[1] if delays.trusts(row) else row.appended_ms

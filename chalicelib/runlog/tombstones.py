@@ -1,6 +1,7 @@
-"""What stays of a run that has expired: that it was there, and why it is gone.
+"""Tombstones: a record that an expired run existed, and why it was deleted.
 
-``{prefix}/.tombstones/{fqn}/{run_id}/expired.json``, written before anything of the run is deleted. It goes by the bucket's lifecycle, as logs do.
+``{prefix}/.tombstones/{fqn}/{run_id}/expired.json``, written before any object of the run is deleted. The bucket's lifecycle removes it, as it
+does logs.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from chalicelib.runlog.log_end import list_all
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """``reason`` and ``rule`` as the plan has them, ``plan`` its id. ``lines`` is -1 where only counting could tell.
+    """``plan``: id of the retention plan, ``reason`` and ``rule`` are from it. ``lines`` is -1 if only reading the log could count them.
 
-    ``tail`` and ``tail_ms``: the highest number of a segment and when it was written, -1 where there was none; ``logs_etag`` of logs.txt.
-    By them what is left of a run whose deletion broke off is known from another run of the same name.
+    ``tail`` and ``tail_ms``: the highest segment number and when it was written, -1 if there was no segment; ``logs_etag``: of logs.txt. They
+    distinguish the leftovers of an interrupted deletion from a new run of the same name.
     """
 
     fqn: str
@@ -39,7 +40,7 @@ class Tombstone:
 
 
 def put_tombstone(store: ObjectStore, layout: Layout, tombstone: Tombstone) -> None:
-    """Write it, over an older one. One PUT; none where names leave no room for the key, as only those of earlier releases do."""
+    """Write a tombstone, replacing an older one. One PUT; none if the key is too long, which only names of earlier releases can cause."""
     key = layout.tombstone(Run(tombstone.fqn, tombstone.run_id))
     if not is_key(key):
         return
@@ -47,7 +48,7 @@ def put_tombstone(store: ObjectStore, layout: Layout, tombstone: Tombstone) -> N
 
 
 def find_tombstone(store: ObjectStore, layout: Layout, run: Run) -> Tombstone | None:
-    """A run's tombstone. One GET; none where names leave no room for the key."""
+    """A run's tombstone. One GET; none if the key is too long."""
     key = layout.tombstone(run)
     if not is_key(key):
         return None
@@ -58,7 +59,7 @@ def find_tombstone(store: ObjectStore, layout: Layout, run: Run) -> Tombstone | 
 
 
 def tombstones_of(store: ObjectStore, layout: Layout, fqn: str) -> Iterator[tuple[str, int]]:
-    """(run id, when it was written) of a pipeline's tombstones. One LIST for each 1,000."""
+    """(run id, time of the write in ms) of a pipeline's tombstones. One LIST per 1,000."""
     for found in list_all(store, layout.tombstones(fqn)):
         parsed = layout.parse(found.key)
         if parsed is not None:

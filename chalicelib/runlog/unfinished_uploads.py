@@ -1,11 +1,11 @@
-"""Uploads in parts that a pass had no time to finish: what the next pass needs to go on (decision 0037).
+"""Records of unfinished multipart uploads, which the next pass resumes (decision 0037).
 
 ::
 
     {run}/unfinished.json    {"upload_id", "key", "plan", "through", "parts": [[number, etag], …]}
 
-``plan`` is a digest of everything that the upload is made of. Sources are immutable, or meant in one version, so the same plan makes the same
-bytes, whoever sends which part.
+``plan`` is a digest of all sources of the upload. Sources are immutable, or pinned to a version, so the same plan makes the same bytes, no
+matter which pass sends which part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _JSON = PutOptions(content_type="application/json")
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedUpload:
-    """``through``: the last segment in it. ``parts``: those that were sent, from 1 on without a gap."""
+    """``through``: number of the last segment in it. ``parts``: (number, ETag) of the uploaded parts, from 1 on without a gap."""
 
     upload_id: str
     key: str
@@ -37,13 +37,13 @@ class UnfinishedUpload:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedUploadStore:
-    """One for each run at most. Losing it loses work, nothing else."""
+    """At most one record per run. Its loss costs repeated work, no data."""
 
     store: ObjectStore
     layout: Layout
 
     def find(self, run: Run) -> UnfinishedUpload | None:
-        """One GET. None where there is none, or none that can be read."""
+        """The record of a run; None if there is none, or if it is invalid. One GET."""
         try:
             document = json.loads(self.store.get(self.layout.unfinished(run)).body)
             parts = tuple((int(number), str(etag)) for number, etag in document["parts"])
@@ -53,23 +53,23 @@ class UnfinishedUploadStore:
             return None
 
     def save(self, run: Run, upload: UnfinishedUpload) -> None:
-        """One PUT."""
+        """Write the record. One PUT."""
         self.store.put(self.layout.unfinished(run), json.dumps(asdict(upload)).encode(), _JSON)
 
     def abort(self, run: Run, upload: UnfinishedUpload) -> None:
-        """Give an upload up. What cannot be removed now is removed by the next pass, or by the bucket's lifecycle."""
+        """Abort the upload and delete the record. After an error the next pass, or the bucket's lifecycle, cleans up."""
         with suppress(RunlakeError):
             self.store.abort_multipart(upload.key, upload.upload_id)
         self.forget(run)
 
     def forget(self, run: Run) -> None:
-        """It was completed."""
+        """Delete the record of a completed upload."""
         with suppress(RunlakeError):
             self.store.delete(self.layout.unfinished(run))
 
 
 def plan_id(key: str, parts: Sequence[UploadPart]) -> str:
-    """Of the object that parts make: the same for the same bytes, cut the same way."""
+    """Digest of a key and its parts: equal for the same bytes, split the same way."""
     digest = blake2b(key.encode(), digest_size=16)
     for part in parts:
         digest.update(repr((part.copied, [(s.key, s.start, s.end, s.etag, s.literal) for s in part.sources])).encode())

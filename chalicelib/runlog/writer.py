@@ -1,13 +1,13 @@
-"""Appending: one conditional PUT of the next segment, exactly once whatever is lost, repeated or raced.
+"""Appends: one conditional PUT of the next segment, exactly once despite lost responses, retries and races.
 
-What makes it exact (decision 0001): **a batch whose writer presented number b is written at number n only after every number in
-[b, n) was seen to be held by something else.** A retry presents the same b, so it walks the same numbers and meets its own segment::
+The invariant (decision 0001): **a batch whose writer presented number b is written at number n only after every number in [b, n) was
+read and belongs to another batch or seal.** A retry presents the same b, so it visits the same numbers and finds its own segment::
 
-    writer A presents 7      PUT 7 -> taken by B     PUT 8 -> stored, the answer is lost
-    writer A presents 7      PUT 7 -> taken: B's     PUT 8 -> taken: session, base and digest are mine: answered as before
+    writer A presents 7      PUT 7 -> taken by B     PUT 8 -> stored, the response is lost
+    writer A presents 7      PUT 7 -> taken by B     PUT 8 -> taken, same session, base and digest: same response as before
 
-The requests: a warm append 1 PUT; its retry 1 PUT + 1 HEAD; a cold one a query, a LIST, a HEAD and the PUT. A session that met another
-writer looks (HEAD) before it leaps, so two writers on one run cost about two requests an append.
+Requests: a warm append 1 PUT; its retry 1 PUT + 1 HEAD; a cold append a query, a LIST, a HEAD and the PUT. A session whose last append met
+another writer sends a HEAD before the PUT, so two writers on one run cost about two requests per append.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from chalicelib.runlog.position import Position, PositionSigner
 from chalicelib.runlog.segment import ABANDONED, CLOSED, DATA, SEAL, errors_of, landmarks_of, metadata_of, times_of
 
 MAX_IDEMPOTENCY_KEY_CHARS = 255
-_STEPS_BEFORE_LISTING = 3  # numbers found taken, one by one, before a listing is cheaper
+_STEPS_BEFORE_LISTING = 3  # taken numbers, checked one by one, before a LIST is cheaper
 _MAX_STEPS = 200
 _ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The answer to an append. ``entry`` is None when there was nothing to store; ``repeated``: it had been stored before."""
+    """Result of an append. ``entry``: the stored segment, None for an empty batch; ``repeated``: the batch had been stored before."""
 
     entry: SegmentEntry | None
     position: str
@@ -51,8 +51,8 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class WriterIdentity:
-    """Whose batch it is, and since which number: what tells a retry from a new batch. ``base`` None: any number (an Idempotency-Key).
-    ``is_digest``: whether a stored digest is the batch's; None: ``digest`` alone is."""
+    """Identity of a batch: its session, and the number that its writer presented; distinguishes a retry from a new batch. ``base`` None: any
+    number (an Idempotency-Key). ``is_digest``: whether a stored digest belongs to the batch; None: only ``digest`` does."""
 
     session: str
     base: int | None
@@ -60,7 +60,7 @@ class WriterIdentity:
     is_digest: Callable[[str], bool] | None = None
 
     def wrote(self, entry: SegmentEntry) -> bool:
-        """Whether this segment is this very batch. Raises InvalidBatchError when a key is used for two different batches."""
+        """Whether a segment contains this batch. Raises InvalidBatchError if a key is used for two different batches."""
         if entry.session != self.session or entry.kind != DATA:
             return False
         same = entry.digest == self.digest or (self.is_digest is not None and self.is_digest(entry.digest))
@@ -71,7 +71,7 @@ class WriterIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AppendTarget:
-    """What is known before the first write: where to try, and the batch's own segment if it was met."""
+    """The number to write next, and the segment of the batch if an earlier attempt stored it."""
 
     tail: LogEnd
     stored: SegmentEntry | None = None
@@ -108,7 +108,7 @@ class Writer:
         return self._write(run, batch, identity, target.tail)
 
     def seal(self, run: Run, reason: str, tail: LogEnd, end: RunEnd | None = None) -> LogEnd | None:
-        """Take the number at ``tail`` for a seal; the tail behind it, or None when another write has taken the number."""
+        """Write a seal at ``tail``; returns the log end after it, or None if another write has taken the number."""
         entry = replace(self._entry(tail, SEAL, WriterIdentity(_new_session(), tail.sequence, ""), b"", reason=reason), end=end)
         try:
             self._put(run, entry, b"")
@@ -117,7 +117,7 @@ class Writer:
         return LogEnd.after(entry)
 
     def presented_tail(self, run: Run, position: str | None) -> LogEnd:
-        """Where a close may try first: the presented position while it is young, else the tail as it is."""
+        """The log end that a close tries first: the presented position while it is young, else the current log end."""
         presented = self._signer.loads(run, position)
         if presented and presented.is_young(self._clock.now_ms()):
             return LogEnd.at(presented)
@@ -125,11 +125,11 @@ class Writer:
 
     def position_at(self, run: Run, tail: LogEnd) -> str:
         """The position of a new session whose first batch goes to ``tail``. No request."""
-        # Behind a seal nobody writes without looking: such a position is old from the start.
+        # After a seal no batch may be written without a read: such a position is old from the start.
         return self._token(run, _new_session(), tail, 0 if tail.seal else self._clock.now_ms())
 
     def _open(self, run: Run, presented: Position | None, token: str | None) -> Appended:
-        """An init or a keep-alive. A session keeps its token as it is: only a look at the log may renew its time."""
+        """An init or a keep-alive. The token of a session is returned unchanged: only a read of the log may renew its time."""
         if presented and token:
             return Appended(None, token)
         tail = self.tails.find(run)
@@ -164,10 +164,10 @@ class Writer:
             if target.stored:
                 return self._answer(run, identity, target.stored, repeated=True)
             tail = target.tail
-        raise StoreUnavailableError(f"too many writers took the next number first run={run.fqn}/{run.run_id} steps={_MAX_STEPS}")
+        raise StoreUnavailableError(f"too many concurrent writers run={run.fqn}/{run.run_id} steps={_MAX_STEPS}")
 
     def _peek(self, run: Run, identity: WriterIdentity, tail: LogEnd) -> AppendTarget:
-        """Look at one number: free, mine, or somebody else's (then the one behind it is next)."""
+        """Check one number: free, this batch, or another write (then the next number is the target)."""
         try:
             taken = self.tails.segment(run, tail.sequence)
         except ObjectNotFoundError:
@@ -175,8 +175,8 @@ class Writer:
         return AppendTarget(tail, taken) if identity.wrote(taken) else AppendTarget(LogEnd.after(taken))
 
     def _look_from(self, run: Run, batch: Batch, identity: WriterIdentity, lower: LogEnd) -> AppendTarget:
-        """Everything from a lower bound on: one LIST, a HEAD of the last, a HEAD of each segment that has a size of the batch's. All of it
-        again when a concurrent compaction retires one of them meanwhile. Raises UnavailableError, DamagedLogError."""
+        """Check all numbers from a lower bound on: one LIST, a HEAD of the last segment, a HEAD of each segment with a possible size of the batch.
+        Repeated if a concurrent compaction retires one of them. Raises UnavailableError, DamagedLogError."""
         return retry_on_change(lambda: self._look_once(run, batch, identity, lower))
 
     def _look_once(self, run: Run, batch: Batch, identity: WriterIdentity, lower: LogEnd) -> AppendTarget:
@@ -184,7 +184,7 @@ class Writer:
         numbers = [self._layout.sequence_of(run, found.key) for found in listed]
         sizes = {n: found.size for n, found in zip(numbers, listed, strict=True) if n >= lower.sequence}
         same_size = self._of_a_size(batch, identity, sizes)
-        # What is retired is asked for after the listing: a row is always there before its segment goes.
+        # Retired segments are queried after the LIST: a row always exists before its segment is deleted.
         own = next((entry for entry in map(partial(self.tails.listed_segment, run), same_size) if identity.wrote(entry)), None)
         own = own or self._own_retired(run, identity, lower, numbers[0] if numbers else MAX_SEQUENCE)
         if own:
@@ -192,8 +192,8 @@ class Writer:
         return AppendTarget(self.tails.after_listing(run, listed) if listed else self.tails.find(run))
 
     def _of_a_size(self, batch: Batch, identity: WriterIdentity, sizes: Mapping[int, int]) -> list[int]:
-        """The numbers that an earlier try of the batch may have: of its size now, of its size as it came; or, where other rules of
-        masking would have made other sizes, all. A key may stand anywhere, so all would be too many: the catalog finds it by its key."""
+        """Numbers that an earlier attempt of the batch may have: those with its stored or its sent size; all, if other masking rules would have
+        made other sizes. A batch with an Idempotency-Key may have any number, which would be too many: the catalog finds it by its key."""
         own = {len(batch.body), len(batch.body if batch.sent is None else batch.sent)}
         same = [number for number, size in sizes.items() if size in own]
         if identity.base is None or len(same) == len(sizes) or not self._fingerprints.may_differ_in_size(batch):
@@ -201,7 +201,7 @@ class Writer:
         return list(sizes)
 
     def _own_retired(self, run: Run, identity: WriterIdentity, lower: LogEnd, end: int) -> SegmentEntry | None:
-        """Among retired numbers [lower, end): their rows stay in the catalog while the run is open. One query, if there are any."""
+        """The batch among retired numbers [lower, end): the catalog keeps their rows while the run is open. One query, if there are any."""
         if identity.base is None:
             row = self._index.keyed(run, identity.session)
             return row if row and identity.wrote(row) else None
@@ -219,14 +219,14 @@ class Writer:
         epoch = tail.epoch + 1 if tail.seal == ABANDONED else tail.epoch
         entry = self._entry(replace(tail, epoch=epoch), DATA, identity, batch.body)
         body = batch.body
-        told = replace(entry, lines=batch.lines, connector=batch.connector, events=batch.events)
+        entry = replace(entry, lines=batch.lines, connector=batch.connector, events=batch.events)
         errors = errors_of(body) if batch.errors is None else batch.errors
         first_ms, last_ms = times_of(batch, entry.appended_ms) or (None, None)
-        return replace(told, landmarks=landmarks_of(body), errors=errors, first_ms=first_ms, last_ms=last_ms)
+        return replace(entry, landmarks=landmarks_of(body), errors=errors, first_ms=first_ms, last_ms=last_ms)
 
     def _entry(self, tail: LogEnd, kind: str, identity: WriterIdentity, body: bytes, reason: str = "") -> SegmentEntry:
         if tail.sequence > MAX_SEQUENCE:
-            raise RunClosedError(f"the run has no numbers left sequence={tail.sequence}")
+            raise RunClosedError(f"the run has no segment numbers left sequence={tail.sequence}")
         return SegmentEntry(
             sequence=tail.sequence,
             kind=kind,
@@ -244,15 +244,15 @@ class Writer:
 
     def _put(self, run: Run, entry: SegmentEntry, body: bytes) -> None:
         if entry.sequence == 0:
-            self._layout.check_new(run)  # runs that began before this check go on
+            self._layout.check_new(run)  # not for existing runs, which may be older than this check
         key, options = self._layout.segment(run, entry.sequence), PutOptions(metadata_of(entry))
         put_retrying_conflicts(self._store, key, body, options, ABSENT)
 
     def _answer(self, run: Run, identity: WriterIdentity, entry: SegmentEntry, *, repeated: bool = False) -> Appended:
-        # A repeat's own segment may be long ago: its position is as old as the segment, so that it is not used without looking.
+        # The segment of a repeated batch may be old: its position is as old, so that it is not used without a read.
         issued_ms = entry.appended_ms if repeated else self._clock.now_ms()
-        contended = identity.base is not None and entry.sequence > identity.base  # it met another writer: it looks first next time
-        # A key's session is for this one batch: what follows in the same cookie jar is a session of its own.
+        contended = identity.base is not None and entry.sequence > identity.base  # it met another writer: HEAD before the next PUT
+        # The session of a key is for this batch only: the next batch with the same cookie gets a new session.
         session = _new_session() if identity.base is None else identity.session
         return Appended(entry, self._token(run, session, LogEnd.after(entry), issued_ms, contended=contended), repeated)
 
@@ -262,7 +262,7 @@ class Writer:
 
 
 def session_of_key(key: str) -> str:
-    """The session that an Idempotency-Key stands for. Raises InvalidBatchError."""
+    """The session of an Idempotency-Key. Raises InvalidBatchError."""
     if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not key.isprintable():
         raise InvalidBatchError(f"an idempotency key is 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable characters length={len(key)}")
     return KEYED_SESSION + blake2b(key.encode(errors="replace"), digest_size=16).hexdigest()

@@ -234,7 +234,7 @@ def test_a_damaged_run_is_said_and_put_off_and_stops_no_other(stage: Stage) -> N
     stage.world.store.delete(stage.world.layout.segment(OTHER, 1))
     results = stage.task()
     assert outcomes(results) == {SEALED: "finalized", OPEN: "compacted", OTHER: "failed"}
-    assert "svc.pipe/other: DamagedLogError: segments do not follow each other" in (results[OTHER].problem or "")
+    assert "svc.pipe/other: DamagedLogError: segments are not consecutive" in (results[OTHER].problem or "")
     assert (stage.partition(OTHER).status, stage.partition(OTHER).closed_count) == (Status.CLOSED, 1)
     assert outcomes(stage.task()) == {OTHER: "failed"}, "it is tried at once, whatever the schedule waits for"
     assert stage.partition(OTHER).closed_count == 2

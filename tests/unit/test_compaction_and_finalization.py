@@ -165,7 +165,7 @@ def test_a_gap_is_damage_and_nothing_is_written() -> None:
     for number in range(3):
         append(world, f"{number}\n")
     world.store.delete(world.layout.segment(RUN, 1))
-    with pytest.raises(DamagedLogError, match="do not follow"):
+    with pytest.raises(DamagedLogError, match="not consecutive"):
         compact(world)
     assert "partial.txt" not in world.names()
 

@@ -154,7 +154,7 @@ def test_upload_that_the_lifecycle_aborted_is_reported_and_begun_anew() -> None:
         slow.compact()
     (upload_id,) = world.store._uploads
     world.store.abort_multipart(world.layout.partial(RUN), upload_id)
-    with pytest.raises(StoreUnavailableError, match="cannot go on"):
+    with pytest.raises(StoreUnavailableError, match="cannot resume"):
         slow.compact()
     passes(slow.compact)
     partial_is(world, size, b"new\n")

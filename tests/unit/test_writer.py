@@ -209,7 +209,7 @@ def test_conflicting_writes_are_repeated() -> None:
     world.store.conflict_next(3)
     assert append(world, "through").entry
     world.store.conflict_next(50)
-    with pytest.raises(StoreUnavailableError, match="do not settle"):
+    with pytest.raises(StoreUnavailableError, match="keeps conflicting"):
         append(world, "never")
 
 
