@@ -64,8 +64,8 @@ class World:
         keys = [found.key for found in list_all(self.store, prefix)]
         return [key.removeprefix(prefix) for key in keys if not key.startswith(self.layout.all_retired(run))]
 
-    def kept(self, run: Run = RUN) -> list[SegmentEntry]:
-        """What the bucket tells of segments that were deleted, in their order."""
+    def retired_entries(self, run: Run = RUN) -> list[SegmentEntry]:
+        """The stored entries of deleted segments, by number."""
         objects = [found.key for found in list_all(self.store, self.layout.all_retired(run))]
         entries = [entry for key in objects for entry in read_retired_entries(self.store.get(key).body)]
         return sorted(entries, key=lambda entry: entry.sequence)

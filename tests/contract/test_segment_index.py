@@ -1,4 +1,4 @@
-"""The behaviour of ``ports.SegmentIndex``, whoever implements it, against a plain list."""
+"""The behaviour of each implementation of ``ports.SegmentIndex``, compared with a plain list."""
 
 from __future__ import annotations
 

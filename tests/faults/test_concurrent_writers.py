@@ -1,4 +1,4 @@
-"""Somebody stops right before a decisive call, others go on for more than 20 minutes and retire segments, and then the call is made."""
+"""An actor pauses right before a decisive call while others work for more than 20 minutes and retire segments; then it makes the call."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def append(world: World, text: str) -> None:
 
 
 def compact_and_retire(world: World) -> None:
-    """All that stands in segments goes into partial.txt, and all segments but the last one go."""
+    """Compact all segments into partial.txt, and retire all but the last one."""
     world.parts().compactor.compact(RUN, world.deadline())
     world.clock.advance(21 * 60)
     world.parts().compactor.compact(RUN, world.deadline())
 
 
 def stopped_before(world: World, call: str, operation: Callable[[Parts], Any]) -> Actor:
-    """An actor that stops before a call of the store; calls of the index, which have names in common with it, pass."""
+    """An actor that pauses before a call of the store; calls of the index with the same name pass."""
     actor = Actor("overtaken", lambda wrap: operation(world.parts(wrap(world.store))))
     while actor.waiting_for != call:
         assert not actor.done, f"it never came to {call}"
@@ -46,7 +46,7 @@ def finish(actor: Actor) -> Any:
     return actor.result
 
 
-def test_a_compactor_that_is_overtaken_does_not_put_the_old_text_back() -> None:
+def test_stale_compactor_does_not_restore_old_text() -> None:
     world = World()
     append(world, "1\n")
     world.parts().compactor.compact(RUN, world.deadline())
@@ -59,7 +59,7 @@ def test_a_compactor_that_is_overtaken_does_not_put_the_old_text_back() -> None:
     assert world.read_all() == ["1", "2", "3"]
 
 
-def test_an_upload_in_parts_that_is_overtaken_does_not_either() -> None:
+def test_stale_multipart_compactor_does_not_restore_old_text() -> None:
     world = World()
     append(world, ("x" * 1023 + "\n") * (6 * 1024))
     world.parts().compactor.compact(RUN, world.deadline())
@@ -72,7 +72,7 @@ def test_an_upload_in_parts_that_is_overtaken_does_not_either() -> None:
     assert world.store.open_uploads == 0
 
 
-def test_the_first_partial_txt_of_a_compactor_that_a_finalizer_overtook_is_taken_away_again() -> None:
+def test_first_partial_txt_after_a_finalizer_is_deleted() -> None:
     world = World()
     append(world, "1\n")
     actor = stopped_before(world, "put", lambda parts: parts.compactor.compact(RUN, world.deadline()))
@@ -82,7 +82,7 @@ def test_the_first_partial_txt_of_a_compactor_that_a_finalizer_overtook_is_taken
     assert world.read_all() == ["1"]
 
 
-def test_a_finalizer_that_is_overtaken_by_a_reopening_removes_no_partial_txt_but_its_own() -> None:
+def test_stale_finalizer_removes_only_the_partial_txt_it_read() -> None:
     world = World()
     append(world, "1\n")
     world.parts().compactor.compact(RUN, world.deadline())
@@ -96,7 +96,7 @@ def test_a_finalizer_that_is_overtaken_by_a_reopening_removes_no_partial_txt_but
     assert world.read_all() == ["1", "2", "3"]
 
 
-def test_a_finalizer_that_is_overtaken_by_a_whole_second_end_does_not_put_the_old_logs_txt_back() -> None:
+def test_stale_finalizer_does_not_restore_old_logs_txt() -> None:
     world = World()
     append(world, "1\n")
     before_ms = world.clock.now_ms() + 1
@@ -112,7 +112,7 @@ def test_a_finalizer_that_is_overtaken_by_a_whole_second_end_does_not_put_the_ol
     assert world.read_all() == ["1", "2"]
 
 
-def test_a_reader_whose_segments_are_compacted_and_retired_under_it_looks_again() -> None:
+def test_reader_retries_after_concurrent_retirement() -> None:
     world = World()
     for number in range(5):
         append(world, f"{number}\n")
@@ -121,7 +121,7 @@ def test_a_reader_whose_segments_are_compacted_and_retired_under_it_looks_again(
     assert finish(actor).logs == "0\n1\n2\n3\n4"
 
 
-def test_a_reader_whose_log_is_finalized_under_it_looks_again() -> None:
+def test_reader_retries_after_concurrent_finalization() -> None:
     world = World()
     for number in range(5):
         append(world, f"{number}\n")
@@ -135,8 +135,8 @@ def test_a_reader_whose_log_is_finalized_under_it_looks_again() -> None:
     assert (page.logs, page.total) == ("2\n3\n4\n5", 6)
 
 
-def test_a_writer_that_slept_does_not_take_a_number_again() -> None:
-    """The unsafe sequence 4 of decision 0001, from a position that was young when the request came in."""
+def test_paused_writer_does_not_reuse_a_number() -> None:
+    """The unsafe sequence 4 of decision 0001, from a position that was young when the request arrived."""
     world = World()
     position = world.parts().writer.append(RUN, Batch.from_text("1\n")).position
     append(world, "2\n")
@@ -151,7 +151,7 @@ def test_a_writer_that_slept_does_not_take_a_number_again() -> None:
 
 
 def test_stale_compaction_of_a_grown_partial_is_refused() -> None:
-    """Both found the same partial.txt, and the one that is slow by twenty minutes lists segments that are gone since."""
+    """Both read the same partial.txt; the one that is twenty minutes late has listed segments that are retired since."""
     world = World()
     for number in range(3):
         append(world, f"{number}\n")
@@ -185,7 +185,7 @@ def two_batches() -> World:
 
 
 def without(world: World, is_gone: Callable[[int], bool]) -> tuple[Parts, list[int]]:
-    """Parts for which segments are gone between a listing and a HEAD; the numbers that they ask for."""
+    """Parts whose segments disappear between a LIST and a HEAD; and the numbers that they request."""
     numbers: list[int] = []
     segments = world.layout.segments(RUN)
 
@@ -211,14 +211,14 @@ def test_listed_segment_that_is_retired_before_its_head_is_not_damage(name: str)
 
 
 @pytest.mark.parametrize("name", LISTING_OPERATIONS)
-def test_segment_that_every_listing_shows_and_no_head_finds_is_damage(name: str) -> None:
+def test_listed_segment_without_object_is_damage(name: str) -> None:
     parts, numbers = without(two_batches(), lambda _: True)
     with pytest.raises(DamagedLogError, match="sequence=1"):
         LISTING_OPERATIONS[name](parts)
     assert numbers == [1, 1]
 
 
-def test_listing_that_is_overtaken_at_each_attempt_ends_in_an_error_to_retry() -> None:
+def test_listing_that_changes_at_each_attempt_ends_in_a_retryable_error() -> None:
     world = two_batches()
 
     def is_gone(_: int) -> bool:

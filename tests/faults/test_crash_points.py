@@ -1,7 +1,7 @@
 """Every fault (see ``interception``) at every store call of appending, compacting, closing and reopening; recover; compare with the model.
 
-The model is a plain list of the batches in the order in which they were acknowledged (each retried until it was). Recovery is what
-really happens: the client repeats its request with the position that it has, and the schedule runs again.
+The model is a plain list of the batches in the order in which they were acknowledged (each retried until it was). Recovery is as in
+production: the client repeats its request with its last position, and the schedule runs again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("small_parts")
 
 @dataclass
 class Scenario:
-    """A world, the lines that were acknowledged, and the position that the client last got."""
+    """A world, the acknowledged lines, and the client's last position."""
 
     world: World = field(default_factory=World)
     model: list[bytes] = field(default_factory=list)
@@ -172,7 +172,7 @@ _POINTS: dict[str, int] = {}
 
 
 def _cold(scenario: Scenario) -> Scenario:
-    # A client without cookies cannot tell its repeat from a new batch; what it must not see is a loss, or a torn log.
+    # A client without cookies cannot mark its repeat, so duplicates are allowed; lost lines or a corrupt log are not.
     scenario.position = None
     return scenario
 
@@ -196,7 +196,7 @@ def test_the_crash_points_are_counted(record_property: Callable[[str, object], N
 
 
 def _stopped_at(name: str, prepare: Callable[[], Scenario], operation: Operation, moment: str, stop: StopAt) -> bool:
-    """One run of a scenario with one stop. False when the operation makes no such call any more."""
+    """Run a scenario with one stop. False if the operation makes fewer calls."""
     scenario = prepare()
     world, acknowledged = scenario.world, list(scenario.model)
     parts = world.parts(Intercepted(world.store, stop), Intercepted(world.index, stop))  # type: ignore[arg-type]
@@ -219,8 +219,8 @@ def _stopped_at(name: str, prepare: Callable[[], Scenario], operation: Operation
 
 
 def _go_on(scenario: Scenario, *, retire: bool) -> None:
-    """The run grows, is compacted, and 15 minutes pass, as long as S3 takes a request's signature. ``retire``: more of them, so that
-    segments go too. Only an append relies on the signature's age (decision 0001)."""
+    """The run grows, is compacted, and 15 minutes pass, the validity of a request's signature at S3. ``retire``: more time, so that
+    segments are retired too. Only an append relies on the signature's age (decision 0001)."""
     with suppress(RunClosedError):
         for text in ("after the stop\n", "and a segment that is never deleted\n") if scenario.position else ():
             scenario.append(text)
@@ -230,7 +230,7 @@ def _go_on(scenario: Scenario, *, retire: bool) -> None:
 
 
 def _check_readable(world: World, acknowledged: list[bytes], scenario: Scenario) -> None:
-    """Right after the stop: all that was acknowledged is there, in order, and at most the batch in question behind it."""
+    """Right after the stop: all acknowledged lines in order, followed at most by the interrupted batch."""
     read = "".join(f"{line}\n" for line in world.read_all())
     before = b"".join(acknowledged).decode()
     assert read.startswith(before)
@@ -238,16 +238,16 @@ def _check_readable(world: World, acknowledged: list[bytes], scenario: Scenario)
 
 
 def _check_entries(world: World) -> None:
-    """Of each number up to the last one, S3 has the segment, or the entry of one that was deleted."""
+    """For each number up to the last one, S3 contains the segment, or its entry."""
     live = [
         world.layout.sequence_of(RUN, world.layout.run_prefix(RUN) + key) for key in world.names() if key.startswith("segments/")
     ]
-    kept = {entry.sequence for entry in world.kept()}
+    kept = {entry.sequence for entry in world.retired_entries()}
     assert kept | set(live) == set(range(max(live, default=-1) + 1))
 
 
 def _check_log(world: World, scenario: Scenario, *, cold: bool, end: RunEnd) -> None:
-    """After recovery and in the end: exactly the model, in pages and in the bytes of logs.txt, and the end of the first close."""
+    """After recovery and at the end: exactly the model, in pages and in the bytes of logs.txt, and the end of the first close."""
     expected = b"".join(scenario.model)
     if cold and len(b"\n".join(scenario.model)) < sum(map(len, _segments(world))):
         expected += scenario.model[-1]

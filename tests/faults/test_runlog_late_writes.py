@@ -1,5 +1,5 @@
-"""Faults of a run's log besides a stop: a write that is applied late, right behind its successor or when everything else is over; a read
-that is throttled; and two compactors that work on one ``partial.txt`` call by call."""
+"""Faults of a run's log besides a stop: a write that is applied late, right after its successor or at the very end; a throttled read; and
+two compactors of one ``partial.txt``, interleaved call by call."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def stopped_at(scenario: Scenario, operation: Operation, stop: StopAt) -> bool:
 
 @pytest.mark.parametrize("prepare", [compacted_once, with_old_segments, with_a_large_log])
 def test_compactors_overtake_each_other_at_every_call(prepare: Callable[[], Scenario]) -> None:
-    """One stops at each of its calls. Meanwhile lines come, another compacts, and twenty minutes later what is compacted is deleted."""
+    """One pauses at each of its calls. Meanwhile lines arrive, another compacts, and twenty minutes later compacted segments are deleted."""
     numbers = itertools.count()
     while overtaken_at(prepare(), next(numbers)):
         pass
@@ -91,7 +91,7 @@ def overtaken_at(scenario: Scenario, number: int) -> bool:
 
 @pytest.mark.parametrize("moment", [LATE, LATER])
 def test_late_partial_of_a_killed_compactor_is_refused(moment: str) -> None:
-    """Its successor has compacted more, and segments are gone."""
+    """Its successor has compacted more, and segments are retired."""
     scenario = compacted_once()
     world = scenario.world
     actor = compactor(world)

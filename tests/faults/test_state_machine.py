@@ -1,8 +1,8 @@
 """Any interleaving of 3 writers, 2 compactors, a closer, a sweeper and 2 readers, call by call, against a plain list of lines.
 
-The model is appended to at the one moment that decides: when a segment's PUT takes effect in the bucket. Everything else is checked
-against it: an acknowledged batch is in it exactly once, a reader sees its lines and never skips, repeats or reorders one, nothing
-follows a close that returned, and in the end logs.txt is the model's bytes. On failure Hypothesis prints the steps and the seed.
+The model grows at the linearization point: when a segment's PUT takes effect in the bucket. Everything else is compared with it: an
+acknowledged batch is in it exactly once, a reader never skips, repeats or reorders a line, no line follows a close that returned, and
+finally logs.txt contains the model's bytes. On failure Hypothesis prints the steps and the seed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOTALS: Counter[str] = Counter()
 
 
 class Interleavings(RuleBasedStateMachine):
-    """Actors come and go; each rule is one decision of the scheduler."""
+    """Actors start and end; each rule is one decision of the scheduler."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ class Interleavings(RuleBasedStateMachine):
     @rule(repeating=st.sampled_from([*WRITERS, None]))
     @precondition(lambda self: not self.actors and len(self.model) > 1)
     def a_long_pause(self, repeating: str | None) -> None:
-        """Everything is compacted and retired; a writer whose answer was lost long ago comes back."""
+        """Everything is compacted and retired; a writer whose response was lost long ago retries."""
         self.world.parts().finalizer.compact_and_finalize(RUN, self.world.deadline())
         self.world.clock.advance(21 * 60)
         self.world.parts().finalizer.compact_and_finalize(RUN, self.world.deadline())

@@ -1,4 +1,4 @@
-"""Attempts of a run: which one a start gets, also when it is repeated, stopped at any call, or not alone."""
+"""Attempts of a run: the number that a start gets, also if it is repeated, interrupted at any call, or concurrent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def append(world: World, run: Run, line: str, position: str | None = None) -> No
     world.parts().writer.append(run, Batch.from_text(f"{line}\n"), position=position)
 
 
-def test_start_of_a_new_run_is_attempt_1_and_says_where_and_since_when() -> None:
+def test_start_of_new_run_stores_attempt_1_with_host_and_time() -> None:
     world = World()
     got = started(world, StartRequest("a", "host-1", "./load.sh", age_ms=1500))
     stored = read_start(world.store, world.layout, RUN)
@@ -58,7 +58,7 @@ def test_start_of_a_new_run_is_attempt_1_and_says_where_and_since_when() -> None
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_start_gets_the_run_while_it_is_open_and_nobody_elses(before: list[str], number: int) -> None:
+def test_start_takes_open_run_without_another_start(before: list[str], number: int) -> None:
     world = World()
     for step in before:
         match step:
@@ -96,7 +96,7 @@ def test_start_under_the_id_of_a_later_attempt_is_one_of_the_same_run() -> None:
     assert started(world, C, run=attempt(2)).run == attempt(3)
 
 
-def test_run_whose_id_only_looks_like_an_attempt_is_a_run_of_its_own() -> None:
+def test_run_named_like_an_attempt_is_independent() -> None:
     world = World()
     named_alike = attempt(2)
     append(world, named_alike, "of another run")
@@ -119,7 +119,7 @@ def test_run_whose_id_only_looks_like_an_attempt_is_a_run_of_its_own() -> None:
     ids=lambda value: f"{len(value)}-up-to-{value[-1]}" if isinstance(value, list) else None,
 )
 @pytest.mark.parametrize("are_started", [False, True])
-def test_runs_that_are_named_alike_occupy_their_number_only(others: list[int], number: int, are_started: bool) -> None:
+def test_runs_named_like_attempts_only_occupy_their_numbers(others: list[int], number: int, are_started: bool) -> None:
     world = World()
     append(world, RUN, "one")
     world.parts().finalizer.close(RUN)
@@ -139,7 +139,7 @@ def test_runs_that_are_named_alike_occupy_their_number_only(others: list[int], n
             started(world, StartRequest("l", number=others[0]))
 
 
-def test_run_that_is_named_alike_and_starts_later_is_not_the_newest_attempt() -> None:
+def test_newer_run_named_like_an_attempt_is_not_the_newest_attempt() -> None:
     world = World()
     assert [started(world, each).run for each in (A, B)] == [attempt(1), attempt(2)]
     world.parts().finalizer.close(RUN)
@@ -149,8 +149,8 @@ def test_run_that_is_named_alike_and_starts_later_is_not_the_newest_attempt() ->
     assert started(world, C).run == attempt(3)
 
 
-def test_thousands_of_runs_that_are_named_alike_leave_an_attempt_its_log() -> None:
-    """More than a start lists: then the number is looked at by itself."""
+def test_thousands_of_runs_named_like_attempts_keep_their_logs() -> None:
+    """More than a start lists: then each number is checked separately."""
     world = World()
     append(world, RUN, "one")
     world.parts().finalizer.close(RUN)
@@ -172,7 +172,7 @@ def test_run_whose_numbers_are_all_taken_by_others_gets_no_attempt() -> None:
     assert read_start(world.store, world.layout, attempt(MAX_ATTEMPTS)) is None
 
 
-def test_number_far_ahead_leaves_those_before_it() -> None:
+def test_numbers_below_a_high_attempt_stay_available() -> None:
     world = World()
     joining = StartRequest("j", is_joining=True)
     append(world, RUN, "one")
@@ -186,7 +186,7 @@ def test_number_far_ahead_leaves_those_before_it() -> None:
     assert [started(world, each).run for each in (joining, C)] == [attempt(3), attempt(4)]
 
 
-def test_attempt_that_is_asked_for_by_number_is_that_one_or_refused() -> None:
+def test_start_by_number_gets_this_attempt_or_is_rejected() -> None:
     world = World()
     third = StartRequest("a", number=3)
     assert started(world, third).run == started(world, third).run == attempt(3)
@@ -287,8 +287,8 @@ def test_start_that_is_stopped_at_any_call_and_repeated_gets_one_attempt(moment:
 
 
 @pytest.mark.parametrize("is_joining", [False, True])
-def test_starts_that_overtake_each_other_at_any_call_get_attempts_of_their_own(is_joining: bool) -> None:
-    """While A starts, B does, between any two calls of A's. Writers that join are in one attempt."""
+def test_concurrent_starts_get_different_attempts(is_joining: bool) -> None:
+    """B starts between any two calls of A. Joining writers share one attempt."""
     first, second = (StartRequest(each, is_joining=is_joining) for each in "ab")
     for number in count():
         world = World()

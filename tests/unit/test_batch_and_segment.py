@@ -1,4 +1,4 @@
-"""A batch's bytes and lines, and the metadata that travels on its segment."""
+"""A batch's bytes and lines, and the metadata of its segment."""
 
 import itertools
 from hashlib import blake2b

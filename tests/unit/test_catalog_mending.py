@@ -287,7 +287,7 @@ def finished(live: Live, lines: int = 30) -> Live:
     live.notify()
     live.world.clock.advance(1300)
     live.tick()
-    assert len(live.world.kept()) == lines + 1 and RUN not in live.active()
+    assert len(live.world.retired_entries()) == lines + 1 and RUN not in live.active()
     return live
 
 

@@ -1,4 +1,4 @@
-"""Compaction and finalization: what is written, what is removed and when, and what may interfere."""
+"""Compaction and finalization: written objects, deletions and their times, and interference of faults."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_idle_run_is_not_written_again() -> None:
     assert world.store.uploaded_bytes == before
 
 
-def test_segments_go_after_twenty_minutes_and_the_last_one_never() -> None:
+def test_segments_are_retired_after_twenty_minutes_except_the_last() -> None:
     world = World()
     for number in range(3):
         append(world, f"{number}\n")
@@ -60,12 +60,12 @@ def test_segments_go_after_twenty_minutes_and_the_last_one_never() -> None:
     world.clock.advance(2)
     assert compact(world).retired_segments == 2
     assert world.names() == ["partial.txt", "segments/0000000002"]
-    assert [entry.sequence for entry in world.kept()] == [0, 1]
+    assert [entry.sequence for entry in world.retired_entries()] == [0, 1]
     append(world, "3\n")
     assert world.read_all() == ["0", "1", "2", "3"]
 
 
-def test_the_rows_of_what_is_compacted_are_written_first() -> None:
+def test_rows_are_written_before_compaction() -> None:
     world = World()
     for number in range(3):
         append(world, f"{number}\n")
@@ -98,7 +98,7 @@ def test_two_hundred_mebibytes_compacted_a_hundred_times_are_uploaded_about_once
 
 
 def test_a_six_gibibyte_log_is_finalized_without_its_bytes() -> None:
-    """Acceptance behaviour 7: above S3's 5 GiB for one copy, and nothing of it passes through the function."""
+    """Acceptance behaviour 7: larger than S3's 5 GiB limit of a copy; no byte passes through the function."""
     world = World()
     size = 6 * GIB + 7
     line = b"z" * 63 + b"\n"
@@ -214,7 +214,7 @@ def test_logs_txt_says_how_the_run_ended() -> None:
     assert world.store.head(logs).metadata["outcome"] == "failed"
 
 
-def test_a_close_whose_seal_is_lost_is_told_and_repeated() -> None:
+def test_close_reports_lost_seal_response_and_can_be_repeated() -> None:
     world = World()
     append(world, "a\n")
     seal_put = 2  # after the query of the catalog (not the store's): the LIST, the HEAD, the PUT
@@ -243,7 +243,7 @@ def test_closing_a_run_that_never_wrote_seals_it() -> None:
 
 
 def test_short_read_of_a_segment_is_not_compacted() -> None:
-    """A store that answers with fewer bytes than it listed: nothing is written, and the next pass has it all."""
+    """The store returns fewer bytes than it listed: nothing is written, and the next pass compacts all bytes."""
     world = World()
     append(world, "0123456789\n")
 

@@ -85,7 +85,7 @@ def test_retirement_keeps_how_many_events_a_segment_had() -> None:
     world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     world.clock.advance(3600)
     world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
-    assert [entry.events for entry in world.kept()] == [1, 1, 1]
+    assert [entry.events for entry in world.retired_entries()] == [1, 1, 1]
     assert step_log(event_parts(world), "s") == "0\n1\n2\n"
 
 

@@ -1,4 +1,4 @@
-"""Runs whose segments the lifecycle removed before their artifacts: the artifact that reaches furthest is the log."""
+"""Runs whose segments the lifecycle expired before their artifacts: the artifact that contains most is the log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def append(world: World, lines: list[str]) -> None:
 
 
 def reopened_and_expired() -> World:
-    """Abandoned (logs.txt), reopened and compacted (partial.txt reaches further); then all segments and rows expire."""
+    """Abandoned (logs.txt), reopened and compacted (partial.txt contains more); then all segments and rows expire."""
     world = World()
     append(world, OLD)
     world.clock.advance(3600)

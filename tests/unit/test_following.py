@@ -1,4 +1,4 @@
-"""Following a run: every line once, in order, whatever happens to its objects; soon while lines come, and cheap while none do."""
+"""Following a run: each line once and in order during compaction and retirement; fast while lines arrive, cheap while none do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOUR_S = 3600.0
 
 
 class Scene:
-    """A world with viewers; requests to the store and the catalog are counted. ``later``: what happens once a viewer has waited so long."""
+    """A world with following clients; counts requests to the store and the catalog. ``later``: actions at times during a wait."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -33,7 +33,7 @@ class Scene:
         self.follower = self.process()
 
     def process(self) -> Follower:
-        """A function that remembers nothing yet."""
+        """A function instance with empty caches."""
         reader = self.world.parts(self.store, self.index).reader
         return Follower(self.store, self.index, self.world.layout, self.world.clock, reader, IDLE_MS)
 
@@ -73,14 +73,14 @@ class Scene:
         return self.follower.follow(RUN, FollowRequest(after, **options))
 
 
-def test_what_is_there_is_told_at_once() -> None:
+def test_existing_lines_are_returned_at_once() -> None:
     scene = Scene()
     scene.append("one\ntwo\n")
     assert scene.ask() == FollowUpdate(2, "one\ntwo\n", replay=True)
     assert scene.world.clock.monotonic_s() == 0
 
 
-def test_what_comes_is_told_when_it_comes() -> None:
+def test_new_lines_are_returned_when_they_arrive() -> None:
     scene = Scene()
     scene.append("one\n")
     scene.ask()
@@ -89,7 +89,7 @@ def test_what_comes_is_told_when_it_comes() -> None:
     assert scene.world.clock.monotonic_s() <= 0.6 + MIN_PAUSE_S
 
 
-def test_nothing_is_told_after_the_hold() -> None:
+def test_wait_ends_without_lines() -> None:
     scene = Scene()
     scene.append("one\n")
     scene.ask()
@@ -109,7 +109,7 @@ def test_a_run_that_does_not_exist_yet_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("how", ["close", "abandon"])
-def test_the_end_is_told_with_the_last_lines_and_again(how: str) -> None:
+def test_end_is_returned_with_the_last_lines_and_afterwards(how: str) -> None:
     scene = Scene()
     scene.append("one\n")
     finalizer = scene.world.parts().finalizer
@@ -123,7 +123,7 @@ def test_the_end_is_told_with_the_last_lines_and_again(how: str) -> None:
     assert scene.ask(99) == FollowUpdate(99, end=FollowEnd.RUN_FINISHED), "a place behind the end"
 
 
-def test_the_end_comes_while_it_is_waited_for() -> None:
+def test_end_arrives_during_the_wait() -> None:
     scene = Scene()
     scene.append("one\n")
     scene.ask()
@@ -136,7 +136,7 @@ def test_the_end_comes_while_it_is_waited_for() -> None:
     assert scene.ask(1) == FollowUpdate(1, end=FollowEnd.RUN_FINISHED)
 
 
-def test_an_abandoned_run_that_was_reopened_goes_on() -> None:
+def test_reopened_run_is_followed() -> None:
     scene = Scene()
     scene.append("one\n")
     scene.world.parts().finalizer.abandon(RUN, scene.world.clock.now_ms() + 1, scene.world.deadline())
@@ -155,7 +155,7 @@ def test_the_last_lines() -> None:
     assert scene.ask(tail=0) == FollowUpdate(51, "more\n")
 
 
-def test_a_run_without_lines_for_long_is_not_waited_for() -> None:
+def test_idle_run_ends_the_wait() -> None:
     scene = Scene()
     scene.append("one\n")
     scene.ask()
@@ -166,7 +166,7 @@ def test_a_run_without_lines_for_long_is_not_waited_for() -> None:
     assert scene.ask(1).end is FollowEnd.IDLE_TIMEOUT, "also where the last line stands in an artifact"
 
 
-def test_a_viewer_may_say_until_when() -> None:
+def test_client_limits_the_duration() -> None:
     scene = Scene()
     scene.append("one\n")
     until_ms = scene.world.clock.now_ms() + 2000
@@ -195,7 +195,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut_and_the_next_one_follows() 
     assert scene.ask(2).logs == "behind\n"
 
 
-def test_what_does_not_fit_an_answer_follows_in_the_next() -> None:
+def test_lines_beyond_a_response_follow_in_the_next() -> None:
     scene = Scene()
     lines = [f"{n} " + "\x01" * 1000 for n in range(4000)]
     scene.append("\n")
@@ -291,11 +291,11 @@ def test_every_line_once_and_in_order(steps: list[Any], meanwhile: list[Any], st
     assert told == lines[first:]
 
 
-# What it costs
+# Requests
 
 
 def quiet_hour(scene: Scene, after: int, *, processes: int = 1) -> dict[str, int]:
-    """What an hour of a viewer costs that nothing comes for, with a reconnect after each answer."""
+    """Requests of an hour in which no line arrives, with a reconnect after each response."""
     followers = [scene.process() for _ in range(processes)]
     scene.spent.clear()
     end_s, answers = scene.world.clock.monotonic_s() + HOUR_S, 0
@@ -320,7 +320,7 @@ def test_an_idle_viewer_costs_900_gets_an_hour(processes: int) -> None:
     assert spent["catalog"] <= 145
 
 
-def test_a_quiet_run_is_looked_at_less_and_less() -> None:
+def test_polling_interval_of_a_silent_run_grows() -> None:
     scene = Scene()
     scene.append("one\n")
     scene.ask()
@@ -334,7 +334,7 @@ def test_a_quiet_run_is_looked_at_less_and_less() -> None:
 
 
 @pytest.mark.parametrize("every_s", [0.5, 2.0, 5.0, 10.0, 30.0])
-def test_a_line_is_told_within_a_second_while_lines_come(every_s: float) -> None:
+def test_line_of_active_run_arrives_within_a_second(every_s: float) -> None:
     scene = Scene()
     scene.append("first\n")
     after, waited = scene.ask().after, []
@@ -349,7 +349,7 @@ def test_a_line_is_told_within_a_second_while_lines_come(every_s: float) -> None
     assert sorted(waited)[10] < 1.0 and max(waited) <= max(MIN_PAUSE_S, every_s / 20) + 0.5
 
 
-def test_a_segment_that_comes_costs_two_gets_and_nothing_else() -> None:
+def test_new_segment_costs_two_gets() -> None:
     scene = Scene()
     scene.append("one\n")
     scene.ask()
@@ -360,7 +360,7 @@ def test_a_segment_that_comes_costs_two_gets_and_nothing_else() -> None:
         assert scene.spent == {"s3": 2, "get": 2}
 
 
-def test_a_run_that_never_comes_costs_a_look_and_25_gets_an_answer() -> None:
+def test_missing_run_costs_a_snapshot_and_25_gets_per_request() -> None:
     scene = Scene()
     scene.ask()
     assert scene.spent["s3"] <= 35 and scene.spent["list"] <= 3

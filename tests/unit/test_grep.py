@@ -1,4 +1,4 @@
-"""Looking for something in a run: each line that has it, once, in order, at a bounded cost; and no pattern hangs anything."""
+"""Search in a run: each matching line once and in order, at a bounded cost; and no pattern blocks a request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def find(world: World, wanted: str, **options: Any) -> GrepResult:
 
 
 def find_all(world: World, wanted: str, **options: Any) -> list[tuple[int, str]]:
-    """Over all requests."""
+    """Matches of all requests."""
     matches, after = [], 0
     while after is not None:
         found = find(world, wanted, after=after, **options)
@@ -49,7 +49,7 @@ def find_all(world: World, wanted: str, **options: Any) -> list[tuple[int, str]]
     limit=st.integers(1, 4),
     is_pattern=st.booleans(),
 )
-def test_each_line_that_has_it_once_and_in_order(
+def test_each_matching_line_is_returned_once_and_in_order(
     batches: list[list[str]], state: Callable[[World], None], wanted: str, ignore_case: bool, limit: int, is_pattern: bool
 ) -> None:
     world = World()
@@ -69,7 +69,7 @@ def test_each_line_that_has_it_once_and_in_order(
     assert find_all(world, wanted, ignore_case=ignore_case, limit=limit, is_pattern=is_pattern) == fits
 
 
-def test_the_places_in_a_line() -> None:
+def test_spans_in_a_line() -> None:
     world = World()
     append(world, "no\nan error, an Error\né error\n")
     assert [(each.line, each.spans) for each in find(world, "error").matches] == [(1, [(3, 8)]), (2, [(2, 7)])]
@@ -78,7 +78,7 @@ def test_the_places_in_a_line() -> None:
     assert find(world, "x*", is_pattern=True).matches[0].spans == []
 
 
-def test_of_a_long_line_what_is_around_the_first_place() -> None:
+def test_excerpt_of_long_line_surrounds_first_match() -> None:
     world = World()
     append(world, "x" * 900_000 + "needle" + "y" * 100_000 + "\n" + "needle" + "z" * 5000 + "\n")
     far, near = find(world, "needle").matches
@@ -87,7 +87,7 @@ def test_of_a_long_line_what_is_around_the_first_place() -> None:
     assert far.text[start:end] == "needle" and near.spans == [(0, 6)]
 
 
-def test_where_it_goes_on() -> None:
+def test_next_request_continues_after_the_last_line() -> None:
     world = World()
     append(world, "a\nb\na\nb\na\n")
     found = find(world, "a", limit=2)
@@ -124,7 +124,7 @@ def test_matches_fit_an_answer() -> None:
     assert len(find_all(world, "a", limit=MAX_MATCHES)) == 3000
 
 
-def test_what_it_costs() -> None:
+def test_requests_of_a_search() -> None:
     world = World()
     for _ in range(30):
         append(world, ("x" * 99 + "\n") * 10_000)
@@ -139,7 +139,7 @@ def test_what_it_costs() -> None:
     assert world.store.calls["get"] <= 2, "and none for what is before"
 
 
-def test_it_goes_on_where_it_was_when_the_log_is_compacted_under_it() -> None:
+def test_search_continues_after_concurrent_compaction() -> None:
     world = World()
     for number in range(8):
         append(world, f"a {number}\n" * 100_000)
@@ -178,7 +178,7 @@ def test_what_cannot_be_looked_for(wanted: str) -> None:
         "a{1001}", "((a?){1000}b?){1000}", "(((a{9}){9}){9}){9}", "[]((](((x?){99}y?){99}z?){99}", "a{99999999999999999999}", "\\",
     ],
 )  # fmt: skip
-def test_what_is_no_pattern_or_too_large_a_one(pattern: str) -> None:
+def test_invalid_or_too_large_pattern(pattern: str) -> None:
     with pytest.raises(InvalidInputError):  # at once: compiling the largest of them would not end
         matcher_of(pattern, is_pattern=True, ignore_case=False)
 
@@ -194,20 +194,20 @@ def test_what_is_no_pattern_or_too_large_a_one(pattern: str) -> None:
         (r"(?i)straße", "STRAßE"),
     ],
 )
-def test_patterns_of_every_day(pattern: str, line: str) -> None:
+def test_common_patterns(pattern: str, line: str) -> None:
     world = World()
     append(world, f"other\n{line}\n")
     assert [each.line for each in find(world, pattern, is_pattern=True).matches] == [1]
 
 
-def test_a_pattern_that_takes_too_long_is_refused_with_the_line() -> None:
+def test_slow_pattern_is_rejected_with_its_line() -> None:
     world = World()
     append(world, "fine\n" + "a" * 40_000 + "b\n")
     with pytest.raises(InvalidInputError, match="line=1"):
         find(world, r"(a+)+$", is_pattern=True)
 
 
-def test_a_request_of_patterns_ends_in_time() -> None:
+def test_pattern_search_ends_in_time() -> None:
     world = World()
     append(world, "a\n" * 1000)
     grep = Grep(world.parts().reader, world.clock)

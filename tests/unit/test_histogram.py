@@ -26,7 +26,7 @@ START_MS = 1_000_000
 
 
 def rows(*each: tuple[int, int, int | None], first: int = 0) -> list[SegmentEntry]:
-    """(ms behind the start, lines, errors) of segments."""
+    """Segments from (ms after the start, lines, errors)."""
     made, line = [], first
     for number, (at_ms, lines, errors) in enumerate(each):
         made.append(SegmentEntry(number, DATA, 1, line, line, lines, lines, "s", 0, "d", START_MS + at_ms, errors=errors))
@@ -35,7 +35,7 @@ def rows(*each: tuple[int, int, int | None], first: int = 0) -> list[SegmentEntr
 
 
 def timed(*each: tuple[int, tuple[int, int] | None, int]) -> list[SegmentEntry]:
-    """(ms of arrival behind the start, own times the same way, lines) of segments."""
+    """Segments from (arrival in ms after the start, times of the lines likewise, lines)."""
     found = rows(*((at_ms, lines, 0) for at_ms, _, lines in each))
     own = [None if times is None else (START_MS + times[0], START_MS + times[1]) for _, times, _ in each]
     return [replace(row, first_ms=times and times[0], last_ms=times and times[1]) for row, times in zip(found, own, strict=True)]
@@ -97,9 +97,7 @@ def test_one_segment_whose_lines_state_another_date(own: tuple[int, int], at: in
         ([(0, (_DAY // 2, _DAY // 2), 1), (79, (_DAY // 2 + 79, _DAY // 2 + 79), 1)], [1, 0, 0, 1]),  # a zone that is not named
     ],
 )  # fmt: skip
-def test_times_that_are_late_or_ahead_for_a_reason(
-    segments: list[tuple[int, tuple[int, int] | None, int]], lines: list[int]
-) -> None:
+def test_plausible_late_and_early_times_count(segments: list[tuple[int, tuple[int, int] | None, int]], lines: list[int]) -> None:
     found = of(timed(*segments), 4)
     assert (found.clock, [each.lines for each in found.buckets]) == (LINES, lines)
 
@@ -109,12 +107,12 @@ def test_errors_are_spread_as_the_lines_are() -> None:
     assert [each.errors for each in of([replace(row, errors=8)], 4).buckets] == [2, 2, 2, 2]
 
 
-def test_one_moment_is_one_bucket_and_no_run_is_none() -> None:
+def test_single_moment_is_one_bucket_and_unknown_run_has_none() -> None:
     assert of(rows((0, 5, 0)), 60).buckets == [Bucket(START_MS, START_MS + 1, 0, 5, 0)]
     assert of([], 60) == Histogram()
 
 
-def test_a_seal_is_no_line_and_what_is_missing_is_told() -> None:
+def test_seal_is_no_line_and_missing_lines_are_reported() -> None:
     seal = SegmentEntry(1, SEAL, 1, 5, 5, 0, 0, "s", 0, "", START_MS + 10**9, reason="closed")
     assert of([*rows((0, 5, 0)), seal], 60) == Histogram([Bucket(START_MS, START_MS + 1, 0, 5, 0)])
     assert of(rows((0, 5, 0), first=7), 60).is_partial
@@ -184,7 +182,7 @@ def test_a_run_of_very_many_segments_is_sampled() -> None:
         ("", False),
     ],
 )
-def test_what_tells_of_an_error(line: str, is_error: bool) -> None:
+def test_definition_of_an_error(line: str, is_error: bool) -> None:
     assert errors_of(f"{line}\nbehind\n".encode()) == is_error
     assert errors_of(f"{line}\n{line}".encode()) == 2 * is_error
 
@@ -202,7 +200,7 @@ _STACK = "java.io.IOException: x\n\tat a.B.c(D.java:1)\nCaused by: a.b.E: y\n\ta
      ("03:12:45 ERROR a\n  more", 1)],
 )  # fmt: skip
 def test_errors_of_traces(before: str, errors: int, trace: str) -> None:
-    """One record each, whether the trace is it or belongs to it; a segment that begins with a trace cannot know, and counts it."""
+    """One record each, whether it is a trace or contains one; a segment that begins with a trace cannot decide, and counts it."""
     assert errors_of(f"{before}\n{trace}\n".encode()) == errors
     assert errors_of(f"{before}\n{trace}\n2026-11-21 03:12:46 INFO b\n{before}\n{trace}".encode()) == 2 * errors
     assert errors_of(f"{trace}\n".encode()) == 1
@@ -230,7 +228,7 @@ def test_errors_of_a_segment_are_those_of_its_events(lines: list[str]) -> None:
     assert errors_of(body) == sum(is_error(record.parsed.level) for record in records)
 
 
-def test_errors_are_kept_with_a_segment_wherever_it_is_told_of() -> None:
+def test_error_count_is_in_metadata_row_and_retired_entry() -> None:
     world = World()
     parts = world.parts()
     for _ in range(3):
@@ -244,10 +242,10 @@ def test_errors_are_kept_with_a_segment_wherever_it_is_told_of() -> None:
     parts.compactor.compact(RUN, world.deadline())
     world.clock.advance(21 * 60)
     parts.compactor.compact(RUN, world.deadline())
-    assert [entry.errors for entry in world.kept()] == [2, 2, 2]
+    assert [entry.errors for entry in world.retired_entries()] == [2, 2, 2]
 
 
-def test_segments_of_versions_before_have_none() -> None:
+def test_segments_of_earlier_versions_have_no_error_count() -> None:
     metadata = {
         "kind": DATA, "epoch": "1", "first-line": "0", "first-byte": "0", "lines": "1", "session": "s", "base": "0", "digest": "d",
         "appended-ms": "5",

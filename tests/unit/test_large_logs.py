@@ -1,4 +1,4 @@
-"""Logs whose copy takes longer than a function lives: a pass that is out of time leaves its upload to the next one."""
+"""Logs whose copy takes longer than a function's timeout: the next pass resumes the upload."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PASS_S = 400.0
 
 
 def world_of(size: int) -> World:
-    """An open log in partial.txt, as three segments that are gone made it."""
+    """An open log in partial.txt, from three segments that are retired."""
     world = World()
     world.store.put_repeated(world.layout.partial(RUN), LINE, size, artifact_metadata(size // 64, size, 3, 1))
     append(world, "new\n")
@@ -41,7 +41,7 @@ def append(world: World, text: str) -> None:
 
 
 class Slow:
-    """Copies take their time; counts them."""
+    """A store with slow copies, which it counts."""
 
     def __init__(self, world: World) -> None:
         self.world, self.copies, self._lock = world, 0, Lock()
@@ -63,7 +63,7 @@ class Slow:
 
 
 def passes(work: Callable[[], Any], most: int = 100) -> int:
-    """How many passes a piece of work takes."""
+    """Number of passes that a piece of work takes."""
     for number in range(1, most):
         try:
             work()
@@ -172,7 +172,7 @@ def test_upload_of_few_parts_is_not_kept() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b"[]", b'{"parts": 1}', b'{"upload_id": "x", "key": "y", "plan": "z", "through": 3, "parts": []}']
 )
-def test_record_that_makes_no_sense_is_passed_over(body: bytes) -> None:
+def test_invalid_record_is_ignored(body: bytes) -> None:
     size = 6 * GIB
     world = world_of(size)
     world.store.put(world.layout.unfinished(RUN), body, PutOptions())
@@ -181,13 +181,13 @@ def test_record_that_makes_no_sense_is_passed_over(body: bytes) -> None:
 
 
 def test_plan_of_another_version_of_a_source_is_another_plan() -> None:
-    """A run that was deleted and begun anew may have a partial.txt of the very same size."""
+    """A run that was deleted and recreated may have a partial.txt of the same size."""
     one, other = (plan_id("k", [UploadPart((SourceRange("p", 0, GIB, GIB, etag),), copied=True)]) for etag in ("a", "b"))
     assert one != other
 
 
 def test_plan_that_cuts_a_source_elsewhere_is_another_plan() -> None:
-    """The parts that were sent hold other bytes: with the rest of this plan, some would be doubled or missing."""
+    """The sent parts contain other bytes: with the rest of this plan, some would be duplicated or missing."""
     cuts = ((0, 2 * GIB, 3 * GIB), (0, GIB, 3 * GIB), (1, 2 * GIB, 3 * GIB), (0, 2 * GIB, 3 * GIB - 1))
     plans = [
         [UploadPart((SourceRange("p", start, end, 3 * GIB, "a"),), copied=True) for start, end in pairwise(cut)] for cut in cuts
@@ -205,7 +205,7 @@ def test_key_of_the_record_is_known() -> None:
 @pytest.mark.parametrize("how", ["error", "crash"])
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 def test_stopped_at_every_call_it_ends_the_same(monkeypatch: pytest.MonkeyPatch, moment: str, how: str) -> None:
-    """Two passes, the first out of time, stopped at each call of either; then the schedule goes on."""
+    """Two passes, the first out of time, interrupted at each call of either; then the schedule continues."""
     monkeypatch.setattr(concatenation, "MIN_RESUMABLE_PARTS", 2)
     monkeypatch.setattr(concatenation, "COPIERS", 2)
     size, number = 3 * GIB, 0
@@ -235,7 +235,7 @@ def test_stopped_at_every_call_it_ends_the_same(monkeypatch: pytest.MonkeyPatch,
 
 
 def with_suppressed(work: Callable[[], Any]) -> None:
-    """A pass of the schedule: one that fails is repeated."""
+    """A pass of the schedule; a failed one is repeated."""
     try:
         work()
     except (UnavailableError, ObjectNotFoundError):

@@ -1,4 +1,4 @@
-"""Keys: no two names share one, none escapes the prefix, and every key of ours is read back."""
+"""Keys: no two names share one, none escapes the prefix, and every key of the layout is parsed back."""
 
 import pytest
 from hypothesis import given
@@ -30,7 +30,7 @@ def test_two_names_never_share_a_key(one: str, other: str) -> None:
 @pytest.mark.parametrize(
     "name", ["..", ".", "../../etc", ".active", "a/../b", "%2e%2e", "a%2Fb", "a b", "naïve/ünï", "'\"", "a\\b", "*?"]
 )
-def test_no_name_escapes_its_place(name: str) -> None:
+def test_no_name_escapes_its_prefix(name: str) -> None:
     element = encode_name(name)
     assert "/" not in element and not element.startswith(".") and element.isascii()
     key = LAYOUT.segment(checked_run(name, "run-1"), 0)
@@ -90,5 +90,5 @@ def test_names_that_no_layout_has_room_for_are_refused_before_a_key_is_made() ->
         "pipeline-logs",
     ],
 )
-def test_foreign_keys_are_none_of_ours(key: str) -> None:
+def test_unknown_keys_are_not_parsed(key: str) -> None:
     assert LAYOUT.parse(key) is None

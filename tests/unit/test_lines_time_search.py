@@ -59,7 +59,7 @@ def test_times_of_the_first_and_the_last_line_that_state_one(lines: list[str], t
 
 @pytest.mark.parametrize("known", [1, 3])
 def test_a_time_leads_to_the_first_line_of_it_or_a_later_one(known: int) -> None:
-    """One of every ``known`` lines has a time; the lines after it continue its record."""
+    """One of every ``known`` lines has a time; the following lines continue its record."""
     moments = [A + timedelta(seconds=number) for number in range(300)]
     lines = [at(moment) if number % known == 0 else "  more" for number, moment in enumerate(moments)]
     body = "".join(f"{line}\n" for line in lines).encode()

@@ -1,4 +1,4 @@
-"""Lines that are missing, against what was appended."""
+"""Number of lost lines, compared with the appended ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.world import RUN, World
 
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=12), st.integers(0, 8), st.data())
 def test_lines_of_segments_that_were_deleted(sizes: list[int], compacted: int, data: st.DataObject) -> None:
-    """All but the last may go: the highest number is what tells how far the log goes. What is compacted is not lost by it."""
+    """All segments but the last, which shows the log's end, may be deleted. Compacted lines are not lost."""
     world = World()
     parts = world.parts()
     for number, lines in enumerate(sizes):
@@ -27,6 +27,6 @@ def test_lines_of_segments_that_were_deleted(sizes: list[int], compacted: int, d
     assert lost_lines(parts.compactor, parts.writer.tails, RUN) == expected
 
 
-def test_nothing_is_lost_of_what_never_was() -> None:
+def test_unknown_run_has_no_lost_lines() -> None:
     world = World()
     assert lost_lines(world.parts().compactor, world.parts().writer.tails, RUN) == 0

@@ -1,4 +1,4 @@
-"""Plans of parts: the same bytes in the same order, by S3's rules, with as little uploaded as they allow."""
+"""Multipart plans: the same bytes in the same order, within S3's limits, with the fewest uploaded bytes."""
 
 import pytest
 from hypothesis import example, given
@@ -15,7 +15,7 @@ def spans_of(sizes: list[int]) -> list[SourceRange]:
 
 
 def runs(sources: list[SourceRange]) -> list[tuple[str, int, int]]:
-    """What is read in which order, neighbours joined: independent of how it is cut."""
+    """The read ranges in order, adjacent ones merged: independent of the splits."""
     joined: list[tuple[str, int, int]] = []
     for span in sources:
         if joined and joined[-1][0] == span.key and joined[-1][2] == span.start:
@@ -26,7 +26,7 @@ def runs(sources: list[SourceRange]) -> list[tuple[str, int, int]]:
 
 
 def check(sizes: list[int]) -> list[UploadPart]:
-    """The plan, by S3's rules: 10,000 parts of 5 MiB to 5 GiB, the last may be smaller, copies of more than 5 MiB."""
+    """Check a plan against S3's limits: 10,000 parts of 5 MiB to 5 GiB, the last may be smaller, copies from more than 5 MiB."""
     sources = spans_of(sizes)
     parts = plan_parts(sources)
     assert runs([span for part in parts for span in part.sources]) == [(span.key, 0, span.end) for span in sources]
@@ -69,13 +69,13 @@ def test_plan_of_more_spans_than_parts_fits_ten_thousand(sizes: list[int]) -> No
 
 
 def test_large_base_leaves_gathered_parts_small() -> None:
-    """What a part gathers is in memory: it must not grow with what S3 copies."""
+    """Uploaded parts are in memory: their size must not grow with the copied bytes."""
     parts = check([4 * 1024 * 1024 * MIB] + [MIB] * 1000)
     assert max(part.size for part in parts if not part.copied) <= GATHER_BYTES
 
 
 @given(st.lists(st.integers(1, 20 * MIB), min_size=1, max_size=20), st.integers(6 * MIB, 6 * 1024 * MIB))
-def test_what_is_uploaded_is_the_small_and_little_more(small: list[int], large: int) -> None:
+def test_plan_uploads_little_more_than_small_sources(small: list[int], large: int) -> None:
     parts = plan_parts(spans_of([large, *small]))
     uploaded = sum(part.size for part in parts if not part.copied)
     assert uploaded <= sum(size for size in small if size <= 2 * MIN_PART_BYTES) + MIN_PART_BYTES * sum(
@@ -83,7 +83,7 @@ def test_what_is_uploaded_is_the_small_and_little_more(small: list[int], large: 
     )
 
 
-def test_little_is_one_plain_put() -> None:
+def test_small_log_is_one_put() -> None:
     assert plan_parts(spans_of([3 * MIB, 2 * MIB])) == [UploadPart(tuple(spans_of([3 * MIB, 2 * MIB])), copied=False)]
     assert plan_parts([]) == []
 
@@ -93,8 +93,8 @@ def test_small_segments_fill_parts_of_eight_mebibytes() -> None:
     assert [part.size for part in parts] == [GATHER_BYTES, GATHER_BYTES, 4 * MIB]
 
 
-def test_each_of_many_small_segments_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part of 20,000 spans is not summed anew for each of them."""
+def test_plan_of_many_small_segments_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The size of a part of 20,000 ranges is not recomputed for each of them."""
     sources, asked = spans_of([50] * 20_000), 0
 
     def size(span: SourceRange) -> int:

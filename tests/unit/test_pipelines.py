@@ -1,4 +1,4 @@
-"""Which pipelines there are: every one that may be seen, once, at a bounded cost, whatever their names are."""
+"""Listing of pipelines: each visible one once, at a bounded cost, with any names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def query_of(prefix: str, *patterns: str, contains: str = "") -> PipelineQuery:
     patterns=st.sets(st.text("ab.* é", min_size=1, max_size=4), max_size=3),
     limit=st.integers(1, 5),
 )
-def test_every_name_that_may_be_seen_once(names: set[str], prefix: str, contains: str, patterns: set[str], limit: int) -> None:
+def test_each_visible_name_is_listed_once(names: set[str], prefix: str, contains: str, patterns: set[str], limit: int) -> None:
     world = world_of(*names, runs=2)
     world.store.put(f"{world.layout.prefix}/.active/a/run/writer", b"", PutOptions())
     world.store.put(f"{world.layout.prefix}/.tombstones/a/run/expired.json", b"{}", PutOptions())
@@ -64,7 +64,7 @@ def test_a_page_is_one_request_however_many_runs_there_are() -> None:
     assert dict(world.store.calls) == {"list": 1}
 
 
-def test_what_may_not_be_seen_is_not_asked_for() -> None:
+def test_invisible_names_are_not_listed() -> None:
     world = world_of(*(f"hr.{number:04d}" for number in range(3000)), "sales.a", "sales.b", "zoo")
     world.store.calls.clear()
     assert listed(world, query_of("", "sales.*", "zoo"), 50) == ["sales.a", "sales.b", "zoo"]
@@ -77,7 +77,7 @@ def test_what_may_not_be_seen_is_not_asked_for() -> None:
 @pytest.mark.parametrize(
     "query", [query_of("", "*_hr"), query_of("", "*", contains="C_H")], ids=["hidden names", "names without the text"]
 )
-def test_a_page_among_names_that_are_passed_over_ends_before_it_is_full_and_goes_on(query: PipelineQuery) -> None:
+def test_page_with_many_skipped_names_has_a_cursor_before_it_is_full(query: PipelineQuery) -> None:
     world = world_of(*(f"hr.{number:05d}" for number in range(1000 * MAX_LISTS)), "svc_hr")
     pipelines = PipelineListing(world.store, world.layout)
     page = pipelines.page(query, 50)

@@ -1,4 +1,4 @@
-"""Positions: read back whole, and ignored when they are forged, of another run, or not made here."""
+"""Positions: decoded completely, and ignored if they are forged, of another run, or invalid."""
 
 import pytest
 from hypothesis import given
@@ -70,7 +70,7 @@ def test_young_is_less_than_a_minute_and_not_from_the_future() -> None:
 
 
 def test_writer_without_keys_seals_and_appends_nothing() -> None:
-    """As in schedules and jobs, which have none of the API's secrets: a batch would be stored unmasked."""
+    """Like schedules and jobs, which lack the API's secrets: a batch would be stored unmasked."""
     world = World()
     writer = Writer(world.store, world.index, Layout("logs"), PositionSigner(()), world.clock)
     with pytest.raises(InvalidConfigurationError, match="RUNLAKE_POSITION_KEYS"):
@@ -80,6 +80,6 @@ def test_writer_without_keys_seals_and_appends_nothing() -> None:
 
 
 def test_token_of_the_previous_release_is_read() -> None:
-    """Made by it, with this key: cookies outlive an upgrade."""
+    """A token of the previous release, signed with this key: cookies outlive an upgrade."""
     token = "1_2abe9b1e8e6bef85_00ff_1_7_70_7000_0_1700000000000.4IYiT9GNA1iZe0OSUfE2DLGU6NKWmGD18ruNBcrwRkc"
     assert SIGNER.loads(RUN, token) == POSITION

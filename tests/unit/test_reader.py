@@ -1,4 +1,4 @@
-"""Reading: every page of every state of a log, compared with the plain list of its lines."""
+"""Reads: every page of every state of a log, compared with a plain list of its lines."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ STATES = [leave_open, index_all, compact, compact_and_forget, close, abandon]
     limit=st.integers(1, 9),
     indexed=st.booleans(),
 )
-def test_every_page_is_the_lists(
+def test_pages_equal_the_list(
     batches: list[list[str]], cut: float, state: Callable[[World], None], after: int, limit: int, indexed: bool
 ) -> None:
     world = World()
@@ -177,7 +177,7 @@ def test_line_that_begins_with_another_date_hides_no_line(outlier: str, at: int,
 
 @pytest.mark.parametrize("off_s", [0, -3600, 3600, -90 * 86_400])
 def test_lines_since_a_time_of_their_own(off_s: int) -> None:
-    """Of a clock that is off too, and of lines that are stored long after they were written: by times of the lines alone."""
+    """Only by the times in the lines, also with a wrong clock, and for lines stored long after they were written."""
     world = World()
     moments = []
     for number in range(12):
@@ -313,7 +313,7 @@ def test_there_is_nothing_to_download_of_an_unknown_run() -> None:
 
 @pytest.fixture
 def trusted() -> Iterator[None]:
-    """A caller that may read whatever pipelines there are."""
+    """A caller that may read all pipelines."""
     with on_behalf_of(lambda _: True):
         yield
 
@@ -321,7 +321,7 @@ def trusted() -> Iterator[None]:
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("body", [b"old 1\nold 2\n", b"old 1\nold 2"])
 def test_openmetadatas_partial_is_read_appended_to_and_closed(body: bytes) -> None:
-    """Acceptance behaviour 9: under OpenMetadata's own name, with its metadata or without."""
+    """Acceptance behaviour 9: under OpenMetadata's key, with its metadata or without."""
     world = World()
     world.store.put(world.layout.legacy_partial(RUN), body, LEGACY)
     assert world.layout.legacy_partial(RUN) != world.layout.partial(RUN)
@@ -362,7 +362,7 @@ def test_openmetadatas_finished_log_is_read_and_takes_no_more() -> None:
 
 
 def test_openmetadatas_finished_log_under_the_runs_own_name_is_closed() -> None:
-    """As an operator copies it, so that it is one pipeline's for sure."""
+    """As copied by an operator, so that it belongs to exactly one pipeline."""
     world = World()
     world.store.put(world.layout.logs(RUN), b"old 1\nold 2", LEGACY)
     got = page(world)
@@ -381,8 +381,8 @@ def test_openmetadatas_partial_is_not_read_without_a_caller() -> None:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_log_that_began_beside_openmetadatas_object_does_not_continue_it() -> None:
-    """Begun by who may not see it, read by who may."""
+def test_new_log_next_to_openmetadatas_object_does_not_continue_it() -> None:
+    """Started by a caller that may not read the object, read by one that may."""
     world = World()
     world.store.put(world.layout.legacy_partial(RUN), b"old 1\n", LEGACY)
     with on_behalf_of(lambda _: False):
@@ -416,7 +416,7 @@ def test_a_log_of_another_pipeline_that_shares_openmetadatas_name_is_not_shown()
 
 
 def recreated(world: World, old: list[str], new: list[str], state: Callable[[World], None], *, stale_rows: bool) -> Reader:
-    """A reader that served pages of a log which was deleted, and whose run id was used again. ``stale_rows``: rows of the old log stay."""
+    """A reader that served pages of a log that was then deleted; its run id is reused. ``stale_rows``: rows of the old log stay."""
     for body in old:
         append(world, body)
     state(world)
@@ -448,7 +448,7 @@ def test_recreated_run_is_read_at_its_own_places(state: Callable[[World], None],
 
 @pytest.mark.parametrize("state", [leave_open, compact])
 def test_recreated_run_with_lines_at_old_places_is_read_by_its_own_numbers(state: Callable[[World], None]) -> None:
-    """The remembered byte begins a line of the new log too, but another one."""
+    """The cached byte is a line start in the new log, too, but of another line."""
     world = World()
     old = ["".join(f"old {number:03d}\n" for number in range(first, first + 25)) for first in (0, 25)]
     new = [f"{number:03d}" for number in range(100)]
@@ -459,7 +459,7 @@ def test_recreated_run_with_lines_at_old_places_is_read_by_its_own_numbers(state
 
 
 def test_recreated_run_with_segments_of_equal_sizes_is_read_by_its_own_numbers() -> None:
-    """A page ended where a segment did; in the new log another segment ends at the very same byte, behind other lines."""
+    """A page ended at the end of a segment; in the new log another segment ends at the same byte, after other lines."""
     world = World()
     reader = recreated(world, ["aa\nbb\n", "cc\ndd\n"], ["eeeee\n", "fffff\n", "ggggg\n"], leave_open, stale_rows=False)
     assert reader.page(RUN, PageRequest(after=2, limit=1)).logs == "ggggg"
@@ -475,7 +475,7 @@ def test_scan_of_recreated_run_starts_at_its_own_line() -> None:
 
 
 @pytest.mark.parametrize("state", [leave_open, compact, close])
-def test_reading_on_asks_the_catalog_nothing(state: Callable[[World], None]) -> None:
+def test_next_page_needs_no_query(state: Callable[[World], None]) -> None:
     world = World()
     for first in range(0, 60, 10):
         append(world, "".join(f"line {number}\n" for number in range(first, first + 10)))

@@ -1,4 +1,4 @@
-"""A run that is open for longer than the bucket keeps objects: whatever the lifecycle removes, nothing of its log goes."""
+"""A run that is open for longer than the bucket's expiration: the lifecycle removes no part of its log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def world_of(expiration_days: int = 30) -> World:
 
 
 def expire(world: World) -> None:
-    """What the bucket's lifecycle does."""
+    """Expire objects like the bucket's lifecycle."""
     for found in list(list_all(world.store, world.layout.run_prefix(RUN))):
         if world.clock.now_ms() - found.last_modified_ms >= world.expiration_ms:
             world.store.delete(found.key)
@@ -43,7 +43,7 @@ def pass_(world: World) -> None:
 
 
 def work(world: World, number: int) -> None:
-    """A batch with a companion, and the schedule's pass. The lifecycle waits for neither."""
+    """Append a batch with a companion, and run the schedule's pass, without a pause of the lifecycle."""
     expire(world)
     world.parts().writer.append(RUN, Batch.from_text(f"{number}\n"))
     world.store.put(world.layout.companion(RUN, number), b"of %d" % number, ABOUT)
@@ -52,7 +52,7 @@ def work(world: World, number: int) -> None:
 
 
 @pytest.mark.parametrize(("expiration_days", "step_s"), [(30, DAY_S), (7, DAY_S // 4), (1, 3600), (1, 7 * 3600)])
-def test_run_open_for_three_expirations_keeps_what_is_beside_it(expiration_days: int, step_s: int) -> None:
+def test_run_open_for_three_expirations_keeps_its_auxiliary_objects(expiration_days: int, step_s: int) -> None:
     world = world_of(expiration_days)
     world.store.put(world.layout.writer(RUN, "w", "opened"), b"{}", ABOUT)
     steps = 3 * expiration_days * DAY_S // step_s
@@ -63,7 +63,7 @@ def test_run_open_for_three_expirations_keeps_what_is_beside_it(expiration_days:
         world.layout.writer(RUN, "w", "opened"),
         *(world.layout.companion(RUN, number) for number in range(steps)),
     }
-    assert {entry.sequence for entry in world.kept()} | {
+    assert {entry.sequence for entry in world.retired_entries()} | {
         world.layout.sequence_of(RUN, found.key) for found in list_all(world.store, world.layout.segments(RUN))
     } == set(range(steps))
     assert world.read_all() == [str(number) for number in range(steps)]
@@ -71,7 +71,7 @@ def test_run_open_for_three_expirations_keeps_what_is_beside_it(expiration_days:
 
 @pytest.mark.slow
 def test_more_companions_than_a_listing_has_are_kept() -> None:
-    """The look shows the first thousand alone."""
+    """The run state only lists the first thousand."""
     world = world_of(8)
     chance = random.Random(11)
     print("seed 11")
@@ -86,7 +86,7 @@ def test_more_companions_than_a_listing_has_are_kept() -> None:
 
 
 @pytest.mark.parametrize("end", ["close", "abandon", "settle"])
-def test_finished_log_does_not_outlive_what_is_beside_it(end: str) -> None:
+def test_finished_log_does_not_outlive_its_auxiliary_objects(end: str) -> None:
     world = world_of(30)
     for number in range(10):
         work(world, number)
@@ -132,7 +132,7 @@ def renewal(world: World, store: Any = None) -> Renewal:
 
 
 def renew(world: World, store: Any = None, deadline: Any = None) -> int:
-    """By the oldest object that a look lists."""
+    """Renew, triggered by the oldest object in the run state."""
     oldest = world.parts().compactor.read_state(RUN).oldest
     assert oldest
     return renewal(world, store).renew(RUN, oldest, deadline or world.deadline())
@@ -172,7 +172,7 @@ def test_object_that_changes_meanwhile_is_left_as_it_is(call: str, change: str) 
 
 
 def test_renewal_that_breaks_off_is_due_again() -> None:
-    """At any call: the oldest object goes last, so a look shows that there is work left."""
+    """At any call: the oldest object is renewed last, so the run state shows the remaining work."""
     number = 0
     while True:
         world = world_of(8)
@@ -205,7 +205,7 @@ def test_renewal_that_breaks_off_among_thousands_is_due_again() -> None:
 
 
 def test_conflict_with_another_write_is_tried_again() -> None:
-    """409 says nothing of the object: it may be as old as before, and the lifecycle would remove it."""
+    """409 does not prove a write: the object may be as old as before, and the lifecycle would remove it."""
     world = world_of()
     keys = [world.layout.companion(RUN, companion) for companion in range(3)]
     for key in keys:
@@ -218,7 +218,7 @@ def test_conflict_with_another_write_is_tried_again() -> None:
 
 @pytest.mark.parametrize("failing", [0, 1, 999, 1000, 1050, 1099])
 def test_renewal_that_fails_at_any_object_is_due_again(failing: int) -> None:
-    """Also at one that a look does not list: the object by which it was due goes last."""
+    """Also at an object that the run state does not list: the trigger is renewed last."""
     world = world_of(8)
     for companion in range(1100):
         world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
@@ -237,7 +237,7 @@ def test_renewal_that_fails_at_any_object_is_due_again(failing: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("burst_day", [1, 14, 15, 16, 29])
 def test_writer_that_companions_push_out_of_the_listing_is_kept(burst_day: int) -> None:
-    """Of a run that had plain lines until then: entries of deleted segments are as old, and all of them are listed."""
+    """In a run that had only plain lines before: entries of deleted segments are as old, and all of them are listed."""
     world = world_of(30)
     opened = world.layout.writer(RUN, "w", "opened")
     world.store.put(opened, b"{}", ABOUT)

@@ -1,4 +1,4 @@
-"""What an operation costs, counted in calls of the store and the catalog: each budget of the design."""
+"""Request budgets: calls of the store and the catalog per operation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_retry_is_two_requests() -> None:
 
 def test_a_cold_append_is_at_most_four_requests_in_all() -> None:
     counted = Counted()
-    with on_behalf_of(lambda _: True):  # who may see the folder that other names share pays for a look into it
+    with on_behalf_of(lambda _: True):  # a caller that may read shared folders pays for the LIST
         assert counted.cost(lambda: counted.append("to a new run")) == (3, 1)
     counted = Counted()
     assert counted.cost(lambda: counted.append("to a new run")) == (2, 1)

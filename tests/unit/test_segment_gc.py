@@ -1,4 +1,4 @@
-"""Segments go behind their entries: whoever deletes, whatever the index says of them, whoever else is at it."""
+"""Deletion of segments after their entries are stored: with a wrong index, and concurrent passes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def retirement(world: World, store: object = None) -> SegmentGc:
 
 
 def written(world: World, count: int, key: str | None = None) -> list[ListedObject]:
-    """Segments of a run, with their rows; the last one is not to go."""
+    """Segments of a run, with their rows; the last one is not deleted."""
     for number in range(count + 1):
         entry = (
             world.parts()
@@ -68,7 +68,7 @@ def test_entries_are_read_back(kept: list[SegmentEntry]) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"x", b"\x1f\x8b\x08\x00", b"{}"])
-def test_what_is_no_entries_is_damage(body: bytes) -> None:
+def test_invalid_entries_are_damage(body: bytes) -> None:
     with pytest.raises(DamagedLogError):
         read_retired_entries(body)
 
@@ -95,7 +95,7 @@ def test_entries_are_those_of_the_segments_whatever_the_index_says(rows: str, ke
         case "twice":
             world.index.put(RUN, [replace(expected[4], line=expected[6].line)])
     assert retirement(world).retire(RUN, listed) == 12
-    assert world.kept() == expected
+    assert world.retired_entries() == expected
     assert world.names() == ["segments/0000000012"]
 
 
@@ -106,11 +106,11 @@ def test_more_than_a_thousand_go_in_several_objects() -> None:
     world.store.calls.clear()
     assert retirement(world).retire(RUN, listed) == 2300
     assert world.store.calls == {"head": 3, "put": 3, "delete_many": 3}
-    assert world.kept() == expected
+    assert world.retired_entries() == expected
 
 
-def test_a_slower_pass_that_listed_less_takes_nothing_away() -> None:
-    """Sequence 3 of decision 0016, and the other way round."""
+def test_slower_pass_with_shorter_list_removes_no_entries() -> None:
+    """Sequence 3 of decision 0016, in both orders."""
     for first, second in ((10, 20), (20, 10)):
         world = World()
         listed = written(world, 20)
@@ -122,19 +122,19 @@ def test_a_slower_pass_that_listed_less_takes_nothing_away() -> None:
             return call()
 
         retirement(world, Intercepted(world.store, faster)).retire(RUN, listed[:first])
-        assert {entry.sequence: entry for entry in world.kept()} == {entry.sequence: entry for entry in expected}
+        assert {entry.sequence: entry for entry in world.retired_entries()} == {entry.sequence: entry for entry in expected}
 
 
-def test_who_comes_too_late_deletes_nothing_and_looks_again() -> None:
+def test_late_pass_deletes_nothing_and_reads_again() -> None:
     world = World()
     listed = written(world, 5)
     retirement(world).retire(RUN, listed)
     with pytest.raises(ObjectNotFoundError):
         retirement(world).retire(RUN, listed)
-    assert [entry.sequence for entry in world.kept()] == list(range(5))
+    assert [entry.sequence for entry in world.retired_entries()] == list(range(5))
 
 
-def test_the_same_numbers_of_a_run_that_began_again_are_kept_beside_the_old_ones() -> None:
+def test_entries_of_recreated_run_do_not_replace_old_ones() -> None:
     world = World()
     listed = written(world, 3)
     old = entries(world, listed)
@@ -145,10 +145,10 @@ def test_the_same_numbers_of_a_run_that_began_again_are_kept_beside_the_old_ones
     listed = written(world, 3)
     new = entries(world, listed)
     retirement(world).retire(RUN, listed)
-    assert sorted(world.kept(), key=lambda entry: entry.appended_ms) == old + new
+    assert sorted(world.retired_entries(), key=lambda entry: entry.appended_ms) == old + new
 
 
-def test_a_run_that_goes_on_is_retired_by_hundreds() -> None:
+def test_running_run_is_retired_by_hundreds() -> None:
     world = World()
     written(world, RETIRE_TOGETHER - 2)
     world.clock.advance(RETIRE_AFTER_MS / 1000 + 1)
@@ -171,7 +171,7 @@ def test_notifications_of_kept_entries_cost_nothing_and_are_not_reported() -> No
 
 
 def test_objects_of_openmetadata_are_found_among_two_keys() -> None:
-    """``find_legacy`` asks for two keys: kept entries stand behind both artifacts."""
+    """``find_legacy`` lists two keys: objects of entries sort after both artifacts."""
     world = World()
     retirement(world).retire(RUN, written(world, 3))
     prefix = world.layout.run_prefix(RUN)
@@ -180,12 +180,12 @@ def test_objects_of_openmetadata_are_found_among_two_keys() -> None:
     assert find_legacy(world.store, world.layout, RUN) is None
 
 
-def test_row_of_another_size_at_the_right_place_is_read_anew() -> None:
-    """A row of an earlier log of the run that begins where the segment does: only the size differs, and no neighbour has a row."""
+def test_row_with_another_size_is_replaced_by_the_segments_metadata() -> None:
+    """A row of an earlier log of the run with the same start: only the size differs, and no neighbour has a row."""
     world = World()
     listed = written(world, 3)
     expected = entries(world, listed)
     world.index.clear()
     world.index.put(RUN, [replace(expected[2], bytes=expected[2].bytes + 7, lines=9)])
     retirement(world).retire(RUN, listed)
-    assert world.kept() == expected
+    assert world.retired_entries() == expected

@@ -25,7 +25,7 @@ def idle_a_day_and_sweep(world: World) -> None:
     world.parts().finalizer.abandon(RUN, world.clock.now_ms() - DAY_MS, world.deadline())
 
 
-def test_an_append_tells_where_its_lines_stand() -> None:
+def test_append_returns_the_offset_of_its_lines() -> None:
     world = World()
     first = append(world, "a\nb\n").entry
     second = append(world, "c").entry
@@ -71,7 +71,7 @@ def test_equal_lines_are_no_repeat() -> None:
     assert world.read_all() == ["same"] * 4
 
 
-def test_equal_lines_from_a_newer_position_are_no_repeat_even_where_the_older_batch_stands() -> None:
+def test_equal_lines_from_a_newer_position_are_no_repeat_of_the_older_batch() -> None:
     world = World()
     start = append(world, "first").position
     append(world, "of another")
@@ -96,7 +96,7 @@ def test_an_old_repeat_meets_a_segment_that_is_retired() -> None:
     assert world.read_all() == ["first", "mine", "of another", "new"]
 
 
-def test_a_position_that_a_late_repeat_got_is_not_used_without_looking() -> None:
+def test_position_of_a_late_repeat_is_not_used_without_a_read() -> None:
     world = World()
     start = append(world, "first").position
     append(world, "mine", start)
@@ -157,7 +157,7 @@ def test_a_position_of_another_run_is_ignored() -> None:
     assert world.read_all(other) == ["elsewhere"]
 
 
-def test_a_closed_run_refuses_whatever_the_client_knows() -> None:
+def test_closed_run_rejects_every_append() -> None:
     world = World()
     position = append(world, "first").position
     world.parts().finalizer.close(RUN)
@@ -185,8 +185,8 @@ def test_an_abandoned_run_reopens_with_the_next_epoch() -> None:
 
 
 @pytest.mark.parametrize("abandoned", [False, True])
-def test_a_position_from_behind_a_seal_is_not_used_without_looking(abandoned: bool) -> None:
-    """An init says nothing of the seal that stands before its number."""
+def test_position_after_a_seal_is_not_used_without_a_read(abandoned: bool) -> None:
+    """The position of an init does not contain the seal before its number."""
     world = World()
     parts = world.parts()
     parts.writer.append(RUN, Batch.from_text("a\n", "host-1"))
@@ -213,7 +213,7 @@ def test_conflicting_writes_are_repeated() -> None:
         append(world, "never")
 
 
-def test_a_lost_answer_is_told_as_unknown_and_the_repeat_is_stored_once() -> None:
+def test_lost_response_is_unavailable_and_the_repeat_is_stored_once() -> None:
     world = World()
     position = append(world, "").position
     stop = StopAt(0, AFTER, "error")
@@ -251,7 +251,7 @@ def test_threads_lose_nothing_and_repeat_nothing() -> None:
     assert all(first[:-2] == second[:-2] for first, second in zip(lines[::2], lines[1::2], strict=True))
 
 
-def test_a_name_that_has_no_room_stores_nothing() -> None:
+def test_append_with_too_long_name_stores_nothing() -> None:
     world = World()
     with pytest.raises(InvalidNameError):
         append(world, "lines", run=Run("語" * 256, "r"))
@@ -259,7 +259,7 @@ def test_a_name_that_has_no_room_stores_nothing() -> None:
 
 
 def test_equal_batch_from_another_position_is_a_batch_of_its_own() -> None:
-    """One session with two requests in flight and the same text in both: only the same presented number makes a repeat."""
+    """One session with two concurrent requests of the same text: only the same presented number makes a repeat."""
     world = World()
     writer = world.parts().writer
     start = writer.append(RUN, Batch.from_bytes(b"")).position
