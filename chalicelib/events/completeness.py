@@ -90,7 +90,7 @@ class CompletenessWatch:
             state = self.check(run)
         return state
 
-    def _state(self, name: str, facts: WriterRecord | None, visible: VisibleIds | None, tail: Tail) -> WriterState:
+    def _state(self, name: str, facts: WriterRecord | None, visible: VisibleIds | None, tail: LogEnd) -> WriterState:
         ranges = visible.ranges if visible else ()
         count = facts.count if facts else None
         known = count if count is not None else (ranges[-1][1] + 1 if ranges else 0)

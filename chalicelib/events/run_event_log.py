@@ -81,7 +81,7 @@ class RunEventLog:
     def _put_sidecar(self, run: Run, sidecar: Sidecar) -> None:
         key, body = self._layout.companion(run, sidecar.sequence), encode_sidecar(sidecar)
         with suppress(PreconditionFailedError):  # written by an earlier attempt
-            put_settled(self._store, key, body, _PACKED, ABSENT)
+            put_retrying_conflicts(self._store, key, body, _PACKED, ABSENT)
 
     def _stored(self, run: Run, entry: SegmentEntry) -> bytes:
         """The text that an earlier attempt stored, if other masking rules produced other bytes."""

@@ -45,7 +45,7 @@ class StepEvents:
             yield from self._some(run, step, after, loggable, view, segments[first : first + _TOGETHER])
 
     def _some(
-        self, run: Run, step: str, after: int, loggable: Loggable, view: View, segments: Sequence[StepSegment]
+        self, run: Run, step: str, after: int, loggable: Loggable, view: LogSnapshot, segments: Sequence[StepSegment]
     ) -> Iterator[EventView]:
         entries: list[tuple[Sidecar, SidecarEntry]] = []
         batch_bytes = 0
@@ -59,7 +59,9 @@ class StepEvents:
                     entries, batch_bytes = [], 0
         yield from self._views_of(entries, loggable, view)
 
-    def _views_of(self, entries: Sequence[tuple[Sidecar, SidecarEntry]], loggable: Loggable, view: View) -> Iterator[EventView]:
+    def _views_of(
+        self, entries: Sequence[tuple[Sidecar, SidecarEntry]], loggable: Loggable, view: LogSnapshot
+    ) -> Iterator[EventView]:
         ranges = plan_reads([ByteRange(entry.byte, entry.end_byte - entry.byte, entry.line, entry.lines) for _, entry in entries])
         bodies = self._views.bytes(view, ranges)
         at = 0

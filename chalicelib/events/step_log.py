@@ -73,12 +73,12 @@ class StepLogs:
         at_end = not reach.more and len(answer) == len(data) and not tail.has_pending
         return LogText(decode_text(answer), start + len(answer), at_end and self._views.is_ended(run, view))
 
-    def _first_view(self, run: Run, reach: _Reach) -> View:
+    def _first_view(self, run: Run, reach: _Reach) -> LogSnapshot:
         """A snapshot with the first bytes of the response, if they are known already."""
         ranges = plan_reads(reach.byte_ranges)
         return self._views.take(run, ranges[0][0], ranges[0][1] - ranges[0][0]) if ranges else self._views.take(run)
 
-    def _read(self, view: View, byte_ranges: Sequence[ByteRange]) -> bytes:
+    def _read(self, view: LogSnapshot, byte_ranges: Sequence[ByteRange]) -> bytes:
         ranges = plan_reads(byte_ranges)
         bodies = self._views.bytes(view, ranges)
         return b"".join(_sliced(byte_ranges, ranges, bodies))

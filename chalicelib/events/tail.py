@@ -54,7 +54,7 @@ class EventTails:
         self._counts: OrderedDict[tuple[Run, int, str], int] = OrderedDict()
         self._lock = Lock()
 
-    def read(self, run: Run, view: View) -> EventTail:
+    def read(self, run: Run, view: LogSnapshot) -> EventTail:
         """Two LISTs and a query; a GET for each unindexed sidecar, a HEAD for each recent segment without one. No request for a run
         that was finalized ``SETTLED_MS`` ago. Raises SnapshotChangedError."""
         if self._is_settled(view):
@@ -82,19 +82,19 @@ class EventTails:
         _, _, end = self._under_way(run, view)
         return None if end >= self._behind(run, view) else self._views.tails.segment(run, end).line
 
-    def _is_settled(self, view: View) -> bool:
+    def _is_settled(self, view: LogSnapshot) -> bool:
         """Whether the index is complete: segments are deleted only after they are indexed."""
         artifact = view.artifact
         if artifact is None or artifact.reason != CLOSED:
             return False
         return not view.segments and self._clock.now_ms() - artifact.modified_ms > SETTLED_MS
 
-    def _behind(self, run: Run, view: View) -> int:
+    def _behind(self, run: Run, view: LogSnapshot) -> int:
         """The sequence number after the last segment of a snapshot."""
         last = (self._views.layout.sequence_of(run, found.key) + 1 for found in view.segments)
         return max(last, default=first_uncompacted(view))
 
-    def _under_way(self, run: Run, view: View) -> tuple[int, Sequence[int], int]:
+    def _under_way(self, run: Run, view: LogSnapshot) -> tuple[int, Sequence[int], int]:
         """The first sequence number that was examined, the sidecars from there on, and the first number that must not be read
         yet."""
         first = max(0, first_uncompacted(view) - EVENTS_LOOK_BACK)

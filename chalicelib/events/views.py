@@ -19,11 +19,11 @@ class Views:
         self.tails = LogEndFinder(store, index, layout)
         self.viewer = SnapshotReader(store, layout, self.tails)
 
-    def take(self, run: Run, start: int = 0, length: int = 1) -> View:
+    def take(self, run: Run, start: int = 0, length: int = 1) -> LogSnapshot:
         """A snapshot with bytes of its artifact (see ``Viewer.take``)."""
         return self.viewer.take(run, start, max(length, 1))
 
-    def is_ended(self, run: Run, view: View) -> bool:
+    def is_ended(self, run: Run, view: LogSnapshot) -> bool:
         """Whether no line can follow those of a snapshot. A HEAD if segments follow the artifact."""
         return self.viewer.tail(run, view).seal == CLOSED
 
@@ -32,6 +32,6 @@ class Views:
         return [b"".join(self.viewer.read(view, start, end)) for start, end in ranges]
 
 
-def first_uncompacted(view: View) -> int:
+def first_uncompacted(view: LogSnapshot) -> int:
     """The first sequence number whose segment is not in the snapshot's artifact. All sidecars below it are indexed."""
     return view.artifact.next_segment if view.artifact else 0
