@@ -1,7 +1,7 @@
-"""``python -m docs.generate``: write the tables of the documents that the code knows better; ``--check`` (in ``make check``) compares them.
+"""``python -m docs.generate``: write the documents' tables that follow from the code; ``--check`` (in ``make check``) compares them.
 
-A table stands between ``<!-- generated: NAME -->`` and ``<!-- generated: end -->``. What the code cannot say (what a metric means) is here; a
-name that is missing here is an error, so nothing is added to the code without its words.
+A table is between ``<!-- generated: NAME -->`` and ``<!-- generated: end -->``. Descriptions that the code does not have, such as those of metrics,
+are in this module; a missing description is an error, so additions to the code need one.
 """
 
 from __future__ import annotations
@@ -43,35 +43,35 @@ _VALUE = re.compile(r"(<!-- value: ([a-z-]+) -->)([^<]*)(<!-- value: end -->)")
 _BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- generated: end -->)", re.DOTALL)
 
 STATUSES = {
-    400: ("the request can never work: no JSON, broken gzip, a name that cannot be stored, a cursor or a key that is none, no metadata of a file",
+    400: ("the request is invalid: no JSON, broken gzip, a name that cannot be stored, an invalid cursor, key or file metadata",
           "fix the request"),
-    401: ("there are no credentials, or they do not hold: expired, of another issuer or audience, signed with an unknown key", "get a token, send it as `Authorization: Bearer`"),
-    403: ("you were let in, and may not do this to that name; or a firewall refuses you", "ask the operator for the scope that `message` names"),
-    404: ("there is no such path, no such file, or no such partition of work; a download of a run that has nothing", "check the path"),
+    401: ("missing or invalid credentials: expired, of another issuer or audience, signed with an unknown key", "get a token, send it as `Authorization: Bearer`"),
+    403: ("the caller has no permission for this name, or a firewall rejects the request", "ask the operator for the scope that `message` names"),
+    404: ("there is no such path, file or partition of work; a download of a run without lines", "check the path"),
     405: ("there is no such method on this path", "see the header `Allow`"),
-    409: ("an append to a run that was closed, a change of a file that is a run's log; nothing was stored", "begin another run; leave the log to its run"),
-    410: ("a download of a run that has expired; the message has the reason", "look for a copy, or keep such runs longer: see the rules of retention"),
+    409: ("an append to a closed run, a change of a file that is a run's log; nothing was stored", "start another run; a run's log cannot be changed"),
+    410: ("a download of a run that has expired; the message has the reason", "use a copy; to keep such runs longer, see the rules of retention"),
     413: ("the body is too large, or expands too far; a file is too large for an upload", "send smaller batches, or push the file to S3"),
-    415: ("the body is of a type that is no log, or packed in a way that is not gzip", "send JSON, text or gzip"),
-    500: ("something that nobody expected, or a setting that cannot work; the function's log tells", "tell the operator"),
-    503: ("a store is away, throttles, or the issuer's keys cannot be read, or its answer was lost; a page or a download kept changing while it was read, a partition of work while it was written",
-          "repeat it after `Retry-After` seconds, with the same cookie or key"),
+    415: ("the body's type is not one of logs, or its encoding is not gzip", "send JSON, text or gzip"),
+    500: ("an unexpected error, or an invalid setting; the function's log has details", "ask the operator"),
+    503: ("a store is unavailable or throttles, its response was lost, or the issuer's keys cannot be read; a page or a download kept changing while it was read, a partition of work while it was written",
+          "repeat the request after `Retry-After` seconds, with the same cookie or key"),
 }  # fmt: skip
 ARCHIVE_CODES = {
-    "NoArgs": ("no parameter is given", "give `what`, and `work_id` or `start` and `end`"),
-    "NoWhat": ("`what` is missing", "give one, several with commas between, or a wildcard"),
-    "NoWorkInterval": ("neither `work_id` nor `start` nor `end` is given", "give `work_id`, or `start` and `end`, or all three"),
-    "InvalidWorkInterval": ("`start` without `end`, `end` without `start`, or `start` after `end`", "give both, in order"),
-    "InvalidTime": ("a time cannot be read, or is not in the years 1 to 9999", "give ISO 8601 or a number"),
-    "InvalidCursor": ("the cursor was not made here, or for another query", "leave it out to begin anew; follow `next` as it is"),
-    "TooManyNames": ("the names stand for too many sources", "ask for fewer at once"),
-    "InvalidOrder": ("`order` is neither `oldest` nor `newest`", "give one of them"),
+    "NoArgs": ("there are no parameters", "pass `what`, and `work_id` or `start` and `end`"),
+    "NoWhat": ("`what` is missing", "pass one, several separated by commas, or a wildcard"),
+    "NoWorkInterval": ("`work_id`, `start` and `end` are all missing", "pass `work_id`, or `start` and `end`, or all three"),
+    "InvalidWorkInterval": ("`start` without `end`, `end` without `start`, or `start` after `end`", "pass both, in order"),
+    "InvalidTime": ("a time has an unknown form, or is not in the years 1 to 9999", "pass ISO 8601 or a number"),
+    "InvalidCursor": ("the cursor is not one of this server, or is one of another query", "omit it to read from the start; use `next` unchanged"),
+    "TooManyNames": ("the names match too many sources", "request fewer at once"),
+    "InvalidOrder": ("`order` is neither `oldest` nor `newest`", "pass one of them"),
     "InvalidMetadata": ("a field is missing or wrong, the file spans too many days, or the document is too large", "see `message`, which names the field"),
-    "InvalidLookback": ("`lookback` is no whole number of days", "give one"),
-    "NoSuchFile": ("there is no such file, no latest file within `lookback`, or an upload that is not checked yet or was refused", "see `message`"),
-    "NotChangeable": ("the file is the log of a run", "leave it to its run: it expires with it"),
+    "InvalidLookback": ("`lookback` is not a whole number of days", "pass one"),
+    "NoSuchFile": ("there is no such file, no latest file within `lookback`, or an upload that is not checked yet or was rejected", "see `message`"),
+    "NotChangeable": ("the file is the log of a run", "none: the log expires with its run"),
     "TooLarge": ("the file is larger than an upload may be", "push it with the datalake client"),
-    "Unavailable": ("a store is away or throttles, or the file kept changing meanwhile", "repeat it after `Retry-After` seconds"),
+    "Unavailable": ("a store is unavailable or throttles, or the file kept changing", "repeat the request after `Retry-After` seconds"),
 }  # fmt: skip
 METRICS = {
     "LOG_SHIPMENT_MS": "time from receiving an append to answering it, if it stored something",
@@ -143,7 +143,7 @@ def template() -> dict[str, Any]:
 
 @cache
 def statuses() -> set[int]:
-    """Every status of an error that a client can meet: the table of answers, Chalice's errors that routes raise, the gateway's own."""
+    """Every error status that a client can receive: of the table of answers, of Chalice's errors that routes raise, and of the gateway."""
     found = {status for _, status in responses._STATUS} | {500, MethodNotAllowedError.STATUS_CODE}
     for module in pkgutil.iter_modules(routes.__path__, routes.__name__ + "."):
         for value in vars(importlib.import_module(module.name)).values():
@@ -154,7 +154,7 @@ def statuses() -> set[int]:
 
 
 def metric_names() -> dict[str, str]:
-    """Constants of observability.py that are names of metrics, by the constant's name."""
+    """Metric names in observability.py, by the name of their constant."""
     return {
         name: value
         for name, value in vars(observability).items()
@@ -399,17 +399,17 @@ VALUES: dict[str, Callable[[], str]] = {
     "five-failures": lambda: _minutes_until_failure(5),
     "ten-failures": lambda: _minutes_until_failure(10),
 }
-"""Numbers within a text, between ``<!-- value: NAME -->`` and ``<!-- value: end -->``."""
+"""Numbers in prose, between ``<!-- value: NAME -->`` and ``<!-- value: end -->``."""
 
 
 def regenerated(text: str) -> str:
-    """A document with its tables and values made anew."""
+    """The document with its tables and values generated again."""
     text = _VALUE.sub(lambda value: f"{value[1]}{VALUES[value[2]]()}{value[4]}", text)
     return _BLOCK.sub(lambda block: f"{block[1]}{TABLES[block[2]]()}\n{block[4]}", text)
 
 
 def main() -> int:
-    """Rewrite what has changed, or say what is to be; then exit code 1."""
+    """Rewrite the documents that differ; with ``--check`` print their names and return 1."""
     parser = argparse.ArgumentParser(prog="python -m docs.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if something would be written")
     is_check, changed = parser.parse_args().check, 0

@@ -10,7 +10,7 @@ from chalicelib.masking.shapes import NAMES, SHAPES, finders
 from tests.docs.pages import DOCS, blocks, rows, section
 
 PAGE = DOCS / "masking.md"
-ROWS = [[cell.strip("` ") for cell in row] for row in rows(section(PAGE, "What is known"))]
+ROWS = [[cell.strip("` ") for cell in row] for row in rows(section(PAGE, "Known shapes"))]
 
 
 def test_every_shape_is_listed_in_order() -> None:

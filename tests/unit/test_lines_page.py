@@ -34,7 +34,7 @@ def test_every_format_with_the_columns_of_its_example() -> None:
     clock = TimestampParser(reference_us=1_795_230_765_000_000)
     shown = {
         name: (example, level, logger, message)
-        for name, example, level, logger, message in rows("What is recognized", "Parse rates")
+        for name, example, level, logger, message in rows("Recognized formats", "Parse rates")
     }
     expected = {}
     for each in FORMATS:
