@@ -290,7 +290,7 @@ def test_functions_share_their_work_over_that_table(template: Template) -> None:
     store = settings.store.dynamodb
     assert store and (store.table_name, store.region, store.skip_table_creation) == ("the-table", "eu-central-1", True)
     assert (settings.partition_prefix, store.capacity, store.sts_role_arn) == ("stack", None, None)
-    assert (store.retention.ttl_s, store.retention.everything) == (7 * 86_400, False), "what waits never expires"
+    assert (store.item_ttl.ttl_s, store.item_ttl.everything) == (7 * 86_400, False), "what waits never expires"
     assert template["Parameters"]["SetAsideDays"]["Default"] == 7
 
 
