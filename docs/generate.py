@@ -28,7 +28,7 @@ import app
 from bench import figures
 from chalicelib import observability, response_size, routes
 from chalicelib.archive import contents, uploads
-from chalicelib.catalog import metadata, remembered, search
+from chalicelib.catalog import file_state, metadata, search
 from chalicelib.coordination import schema, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
@@ -312,7 +312,7 @@ def _limits() -> str:
         ("binary body types", ", ".join(f"`{each}`" for each in operations.BINARY_TYPES)),
         ("files of a page", search.MAX_PAGE),
         ("rows read for a page without a match", f"{search.MAX_ROWS:,}; then the page ends early, with `next`"),
-        ("sources (`what` and `where`) searched by one request of the archive", f"{search.MAX_LANES}, after wildcards are expanded"),
+        ("sources (`what` and `where`) searched by one request of the archive", f"{search.MAX_INDEXES}, after wildcards are expanded"),
         ("`lookback`", f"{archive_queries.DEFAULT_LOOKBACK_DAYS} days by default, {archive_queries.MAX_LOOKBACK_DAYS:,} at most"),
         ("calendar days that a file spans", metadata.MAX_DAYS),
         ("metadata document of a file", f"{metadata.MAX_DOCUMENT_BYTES:,} bytes of JSON (S3 allows 2 KB, names included); `what` and `where` 256 characters each"),
@@ -321,7 +321,7 @@ def _limits() -> str:
         ("upload without credentials", f"up to {_size(uploads.MAX_BYTES)}, in parts of {_size(uploads.PART_BYTES)} if it is larger than one; its links are valid for "
                                        f"{uploads.EXPIRES_S // 60} min"),
         ("run log hashed when it becomes a file", f"up to {_size(run_files.MAX_HASHED_BYTES)}"),
-        ("record of a deleted file", f"kept for {remembered.FileState.KEPT_GONE_S // 86_400} days"),
+        ("record of a deleted file", f"kept for {file_state.FileState.DELETED_TTL_S // 86_400} days"),
         ("path segments", f"{paths._DEPTH}, slashes of the FQN counted; API Gateway accepts more in the last one"),
     ]  # fmt: skip
     return _table(("limit", "value"), rows)

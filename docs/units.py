@@ -16,9 +16,9 @@ from chalicelib.catalog.files import FILES, FileRecord
 from chalicelib.catalog.latest import LatestFiles
 from chalicelib.catalog.listing import directory_keys, listing_rows
 from chalicelib.catalog.metadata import Metadata
-from chalicelib.catalog.moments import DAY_MS
-from chalicelib.catalog.registration import Description, Registration, Subject
+from chalicelib.catalog.registration import Description, FileCatalogWriter, ObjectRef
 from chalicelib.catalog.search import FileQuery, Search
+from chalicelib.catalog.timestamps import DAY_MS
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase, row_bytes
 from chalicelib.ports import Check, Key, Put, Row, Write
@@ -71,7 +71,7 @@ class Billed(InMemoryDatabase):
     def transact(self, writes: Sequence[Write]) -> None:
         """See the port."""
         for write in writes:
-            there: Row = self._found(write.key) or {}
+            there: Row = self._row(write.key) or {}
             new: Row = write.row if isinstance(write, Put) else {}
             units = ceil(max(row_bytes(there), row_bytes(new)) / WRITTEN_BYTES) or 1
             self.transacted += 2 * units
@@ -87,14 +87,14 @@ class _Catalog:
         self.database = Billed()
         self.search = Search(self.database)
         self.latest = LatestFiles(self.database, self.search)
-        self._registration = Registration(self.database, self.latest, ManualClock(_DAY + DAY_MS))
+        self._registration = FileCatalogWriter(self.database, self.latest, ManualClock(_DAY + DAY_MS))
 
     def bring(self, *records: FileRecord, gone: bool = False) -> list[int]:
         """Files that come, or that are gone: units of the directory, rows and units of transactions, units of the index, read."""
         self.database.reset()
-        found = {Subject("runlake-archive", f"{record.id}/data", record.id): record for record in records}
+        found = {ObjectRef("runlake-archive", f"{record.id}/data", record.id): record for record in records}
         described = {subject: Description() if gone else Description(record) for subject, record in found.items()}
-        outcomes = self._registration.bring_up_to_date(list(found), described.__getitem__)
+        outcomes = self._registration.update(list(found), described.__getitem__)
         assert not any(outcome.error for outcome in outcomes.values()), outcomes
         billed = self.database
         return [billed.batched, billed.changes, billed.transacted, billed.indexed, billed.read]

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from chalicelib import composition
-from chalicelib.archive.objects import archive_subject
-from chalicelib.catalog.registration import Describe, Outcome, Subject
-from chalicelib.catalog.remembered import checkpoint_key
+from chalicelib.archive.objects import object_ref
+from chalicelib.catalog.file_state import checkpoint_key
+from chalicelib.catalog.registration import Describe, ObjectRef, RegistrationResult
 from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.errors import UnavailableError
@@ -48,12 +48,12 @@ class Source:
     prefix: str
     is_run_logs: bool
 
-    def subjects(self, keys: Sequence[str]) -> list[Subject]:
+    def subjects(self, keys: Sequence[str]) -> list[ObjectRef]:
         """The objects among the keys that can be files."""
         if self.is_run_logs:
             files = composition.run_files(self.services)
-            return [files.subject(key) for key in keys if files.is_log(key)]
-        return [archive_subject(self.bucket, key) for key in keys]
+            return [files.ref(key) for key in keys if files.is_log(key)]
+        return [object_ref(self.bucket, key) for key in keys]
 
     def describe(self) -> Describe:
         """Looks at an object, without an end of time."""
@@ -74,7 +74,7 @@ class Tally:
     counts: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: RegistrationResult) -> None:
         """Count one."""
         found = outcome.description
         kind = "failed" if outcome.error else "files" if found.record else "refused" if found.problem else "gone"
@@ -103,15 +103,15 @@ def backfill(
             return
 
 
-def _looked_at(batch: Sequence[Subject], describe: Describe) -> Iterator[Outcome]:
-    yield from (Outcome(describe(subject)) for subject in batch)
+def _looked_at(batch: Sequence[ObjectRef], describe: Describe) -> Iterator[RegistrationResult]:
+    yield from (RegistrationResult(describe(subject)) for subject in batch)
 
 
-def worked(source: Source, batch: Sequence[Subject], describe: Describe, *, anew: bool) -> Iterator[Outcome]:
+def worked(source: Source, batch: Sequence[ObjectRef], describe: Describe, *, anew: bool) -> Iterator[RegistrationResult]:
     """Catalogue objects, again where there was trouble; what became of each."""
-    left: list[Subject] = list(batch)
+    left: list[ObjectRef] = list(batch)
     for attempt in range(ATTEMPTS):
-        outcomes = source.services.registration.bring_up_to_date(left, describe, anew=anew)
+        outcomes = source.services.registration.update(left, describe, rewrite=anew)
         last = attempt == ATTEMPTS - 1
         yield from (outcome for outcome in outcomes.values() if last or not outcome.error)
         left = [subject for subject, outcome in outcomes.items() if outcome.error]
@@ -130,7 +130,7 @@ def _note(source: Source, after: str) -> None:
     source.services.database.put_many([Put(source.checkpoint, {"key": source.checkpoint.partition, "after": after})])
 
 
-def batches(subjects: Sequence[Subject]) -> Iterator[list[Subject]]:
+def batches(subjects: Sequence[ObjectRef]) -> Iterator[list[ObjectRef]]:
     """Subjects in groups that are catalogued together."""
     remaining = iter(subjects)
     while batch := list(itertools.islice(remaining, BATCH)):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from chalicelib import composition
-from chalicelib.catalog.moments import moment_ms
+from chalicelib.catalog.timestamps import parse_time_ms
 from chalicelib.composition import Services
 from chalicelib.composition.pipelines import installed_pipelines
 from chalicelib.errors import InvalidConfigurationError, InvalidTimeError
@@ -120,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _moment(text: str) -> int:
     try:
-        return moment_ms(text, int(time.time() * 1000))
+        return parse_time_ms(text, int(time.time() * 1000))
     except InvalidTimeError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

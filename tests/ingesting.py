@@ -9,7 +9,7 @@ from urllib.parse import quote_plus
 
 from chalicelib.archive.objects import ArchiveObjects
 from chalicelib.catalog.latest import LatestFiles
-from chalicelib.catalog.registration import Registration
+from chalicelib.catalog.registration import FileCatalogWriter
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.search import Search
 from chalicelib.deadline import Deadline
@@ -32,15 +32,15 @@ def ingester_of(
     port: Callable[[Any], Any] = lambda inner: inner,
     watermark_bytes: int = 10**9,
     early_flush: Callable[[Run], None] = lambda run: None,
-    index_beside: Callable[[ParsedKey], None] = lambda parsed: None,
+    index_sidecar: Callable[[ParsedKey], None] = lambda parsed: None,
 ) -> Ingester:
     """``port`` wraps each port, the clock apart."""
     store, index, runs, database = port(world.store), port(world.index), port(runs), port(world.database)
     return Ingester(
-        run_objects=RunObjects(BUCKET, store, index, runs, world.layout, watermark_bytes, early_flush, index_beside),
+        run_objects=RunObjects(BUCKET, store, index, runs, world.layout, watermark_bytes, early_flush, index_sidecar),
         run_files=RunFiles(BUCKET, store, index, world.layout),
         archive=ArchiveObjects(port(world.archive_store), ARCHIVE),
-        registration=Registration(database, LatestFiles(database, Search(database)), world.clock),
+        registration=FileCatalogWriter(database, LatestFiles(database, Search(database)), world.clock),
         clock=world.clock,
         publisher=port(topic),
     )

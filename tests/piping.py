@@ -79,21 +79,21 @@ class Piping(World):
         text = "".join(f"{line}\n" for line in lines)
         entry = self.parts().writer.append(run, Batch.from_text(text)).entry
         assert entry
-        self.runs.segment_landed(run, entry)
+        self.runs.record_segment(run, entry)
 
     def end(self, run: Run) -> None:
         """Close and finalize a run."""
         self.parts().finalizer.close(run)
         last = self.index.last(run)
         if last is not None:
-            self.runs.segment_landed(run, last)
+            self.runs.record_segment(run, last)
 
     def leave_index(self, run: Run) -> None:
         """Finalize an ended run, and remove it from the activity index: only a listing of the catalog finds it."""
         row = self.runs.get(run)
         assert row is not None
-        self.runs.finalized(run, row.lines, row.bytes, row.segments, self.clock.now_ms())
-        self.runs.retired(run, row.segments)
+        self.runs.record_finalization(run, row.lines, row.bytes, row.segments, self.clock.now_ms())
+        self.runs.mark_retired(run, row.segments)
         assert run not in {each.run for each in self.runs.active(1 << 60)}
 
     def worker(self, file: PipelineFile, *, owner: str = "w1", **changes: Any) -> Worker:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.archive.contents import Contents, contents_of
-from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, archive_subject, metadata_of_object
-from chalicelib.catalog.metadata import NAME, Metadata, changed
-from chalicelib.catalog.registration import Description, Registration, data_key
+from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, metadata_of_object, object_ref
+from chalicelib.catalog.metadata import NAME, Metadata, with_changes
+from chalicelib.catalog.registration import Description, FileCatalogWriter, data_key
 from chalicelib.deadline import Deadline
 from chalicelib.errors import (
     InvalidMetadataError,
@@ -32,7 +32,7 @@ Permit = Callable[[str, Metadata], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ArchivedObject:
     """A file's object, and what it says of itself."""
 
     bucket: str
@@ -45,7 +45,7 @@ class Archive:
     """``stores`` by bucket: the archive's own, and that of the run logs, which are files too."""
 
     def __init__(
-        self, objects: ArchiveObjects, stores: Mapping[str, ObjectStore], registration: Registration, clock: Clock
+        self, objects: ArchiveObjects, stores: Mapping[str, ObjectStore], registration: FileCatalogWriter, clock: Clock
     ) -> None:
         self._objects, self._stores, self._registration, self._clock = objects, stores, registration, clock
 
@@ -56,62 +56,62 @@ class Archive:
 
     def contents(self, file_id: str, permit: Permit) -> Contents:
         """A file's bytes, or a link to them. Raises ObjectNotFoundError."""
-        found = self._find(file_id, permit)
-        return contents_of(found.store, found.info, found.metadata)
+        file = self._find(file_id, permit)
+        return contents_of(file.store, file.info, file.metadata)
 
     def change(self, file_id: str, changes: Mapping[str, Any], permit: Permit, permit_new: Callable[[Metadata], None]) -> Metadata:
         """Give a file other metadata: the object is rewritten, by a copy on the server where it is large, and catalogued at once.
         ``permit`` is asked of the file as it is, ``permit_new`` as it is to be.
         Raises InvalidMetadataError, ObjectNotFoundError, NotChangeableError, PreconditionFailedError (somebody else was faster)."""
-        found = self._changeable(file_id, permit)
+        file = self._changeable(file_id, permit)
         if fixed := [name for name in _FIXED if name in changes]:
             raise InvalidMetadataError(f"it says which file this is, and stays as it is field={fixed[0]}")
-        metadata = changed(found.metadata, changes, self._clock.now_ms())
+        metadata = with_changes(file.metadata, changes, self._clock.now_ms())
         permit_new(metadata)
-        kept = {name: value for name, value in found.info.metadata.items() if name != ANNOUNCED_BYTES}
-        options = PutOptions(kept | {NAME: metadata.text()}, content_type=found.info.content_type or "binary/octet-stream")
-        self._rewrite(found, options)
-        self._catalogue(found)
+        kept = {name: value for name, value in file.info.metadata.items() if name != ANNOUNCED_BYTES}
+        options = PutOptions(kept | {NAME: metadata.text()}, content_type=file.info.content_type or "binary/octet-stream")
+        self._rewrite(file, options)
+        self._catalogue(file)
         return metadata
 
     def delete(self, file_id: str, permit: Permit) -> None:
         """Remove a file for good, an upload that was refused too, and from the catalog at once. Raises ObjectNotFoundError,
         NotChangeableError, PreconditionFailedError (it is there again, or is another one by now)."""
-        found = self._changeable(file_id, permit, proved=False)
-        found.store.delete(found.info.key, if_match=found.info.etag)
-        if self._catalogue(found).record:
+        file = self._changeable(file_id, permit, verified=False)
+        file.store.delete(file.info.key, if_match=file.info.etag)
+        if self._catalogue(file).record:
             raise PreconditionFailedError(f"the object was written again while it was deleted id={file_id}")
 
-    def _changeable(self, file_id: str, permit: Permit, *, proved: bool = True) -> _Found:
-        found = self._find(file_id, permit, proved=proved)
-        if found.bucket != self._objects.bucket:
+    def _changeable(self, file_id: str, permit: Permit, *, verified: bool = True) -> _ArchivedObject:
+        file = self._find(file_id, permit, verified=verified)
+        if file.bucket != self._objects.bucket:
             raise NotChangeableError(f"a run's log follows its run, and expires with it id={file_id}")
-        return found
+        return file
 
-    def _find(self, file_id: str, permit: Permit, *, proved: bool = True) -> _Found:
-        found = self._looked_up(file_id, proved=proved)
-        permit(_url(found), found.metadata)
-        return found
+    def _find(self, file_id: str, permit: Permit, *, verified: bool = True) -> _ArchivedObject:
+        file = self._locate(file_id, verified=verified)
+        permit(_url(file), file.metadata)
+        return file
 
-    def _looked_up(self, file_id: str, *, proved: bool) -> _Found:
+    def _locate(self, file_id: str, *, verified: bool) -> _ArchivedObject:
         if not _ID.fullmatch(file_id):
             raise ObjectNotFoundError(f"no file with id {file_id[:100]!r} exists: an id has 32 hex digits")
         store = self._stores[self._objects.bucket]
         try:
             info = store.head(data_key(file_id))
         except ObjectNotFoundError:
-            return self._find_elsewhere(file_id)
-        if proved and ANNOUNCED_BYTES in info.metadata:
-            self._refuse_unproved(file_id)
-        return _Found(self._objects.bucket, store, info, self._said(info, file_id))
+            return self._find_in_catalog(file_id)
+        if verified and ANNOUNCED_BYTES in info.metadata:
+            self._require_verified(file_id)
+        return _ArchivedObject(self._objects.bucket, store, info, self._metadata_of(info, file_id))
 
-    def _said(self, info: ObjectInfo, file_id: str) -> Metadata:
+    def _metadata_of(self, info: ObjectInfo, file_id: str) -> Metadata:
         try:
             return metadata_of_object(self._objects.bucket, info)
         except InvalidMetadataError as error:
             raise ObjectNotFoundError(f"no file, its object is no file of the archive: {error} id={file_id}") from error
 
-    def _find_elsewhere(self, file_id: str) -> _Found:
+    def _find_in_catalog(self, file_id: str) -> _ArchivedObject:
         """By the catalog: an object under another key, or a run's log, whose metadata only the catalog has."""
         state = self._registration.find(file_id)
         if state is None or state.record is None:
@@ -119,17 +119,17 @@ class Archive:
         bucket, _, key = state.url.removeprefix("s3://").partition("/")
         if bucket not in self._stores:
             raise ObjectNotFoundError(f"no file with id {file_id} exists, the bucket is not ours bucket={bucket}")
-        return _Found(bucket, self._stores[bucket], self._stores[bucket].head(key), state.record.metadata)
+        return _ArchivedObject(bucket, self._stores[bucket], self._stores[bucket].head(key), state.record.metadata)
 
-    def _refuse_unproved(self, file_id: str) -> None:
+    def _require_verified(self, file_id: str) -> None:
         """An upload counts as a file once its hash is proved."""
         state = self._registration.find(file_id)
         if state is None or state.record is None:
             reason = state.problem if state and state.problem else "its upload is not checked yet"
             raise ObjectNotFoundError(f"no file with id {file_id} exists: {reason}")
 
-    def _rewrite(self, found: _Found, options: PutOptions) -> None:
-        store, info = found.store, found.info
+    def _rewrite(self, file: _ArchivedObject, options: PutOptions) -> None:
+        store, info = file.store, file.info
         same = Condition(if_match=info.etag)
         if info.size <= _REWRITTEN_BYTES:
             body = store.get(info.key, 0, info.size, if_match=info.etag).body if info.size else b""
@@ -148,16 +148,16 @@ class Archive:
             store.abort_multipart(info.key, upload_id)
             raise
 
-    def _catalogue(self, found: _Found) -> Description:
+    def _catalogue(self, file: _ArchivedObject) -> Description:
         """What the object is by now. At once, for whoever asks next; the notification would do it too."""
-        subject = archive_subject(found.bucket, found.info.key)
+        ref = object_ref(file.bucket, file.info.key)
         deadline = Deadline(self._clock)
 
-        outcome = self._registration.bring_up_to_date([subject], lambda each: self._objects.describe(each, deadline))[subject]
+        outcome = self._registration.update([ref], lambda each: self._objects.describe(each, deadline))[ref]
         if outcome.error:
             raise StoreUnavailableError(f"done, and catalogued in a while: {outcome.error}") from outcome.error
         return outcome.description
 
 
-def _url(found: _Found) -> str:
-    return f"s3://{found.bucket}/{found.info.key}"
+def _url(file: _ArchivedObject) -> str:
+    return f"s3://{file.bucket}/{file.info.key}"

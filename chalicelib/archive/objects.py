@@ -12,7 +12,7 @@ from hashlib import blake2b
 from chalicelib.archive.hashing import content_hash
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import NAME, Metadata, parse_metadata
-from chalicelib.catalog.registration import Description, Subject
+from chalicelib.catalog.registration import Description, ObjectRef
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidMetadataError, ObjectNotFoundError
 from chalicelib.ports import ObjectInfo, ObjectStore
@@ -23,16 +23,16 @@ ANNOUNCED_BYTES = "runlake-upload-bytes"
 _KEY = re.compile(r"([0-9a-f]{32})/data")
 
 
-def archive_subject(bucket: str, key: str) -> Subject:
+def object_ref(bucket: str, key: str) -> ObjectRef:
     """The object as something to catalogue."""
     custom = _KEY.fullmatch(key)
-    return Subject(bucket, key, custom[1] if custom else None)
+    return ObjectRef(bucket, key, custom[1] if custom else None)
 
 
 def metadata_of_object(bucket: str, info: ObjectInfo) -> Metadata:
     """The document that an object carries. Raises InvalidMetadataError."""
-    subject = archive_subject(bucket, info.key)
-    made = subject.id or blake2b(subject.url.encode(), digest_size=16).hexdigest()
+    ref = object_ref(bucket, info.key)
+    made = ref.id or blake2b(ref.url.encode(), digest_size=16).hexdigest()
     return parse_metadata(info.metadata.get(NAME), made)
 
 
@@ -42,20 +42,20 @@ class ArchiveObjects:
     def __init__(self, store: ObjectStore, bucket: str) -> None:
         self._store, self.bucket = store, bucket
 
-    def describe(self, subject: Subject, deadline: Deadline) -> Description:
+    def describe(self, ref: ObjectRef, deadline: Deadline) -> Description:
         """One HEAD; for an upload also its contents. Raises UnavailableError."""
         try:
-            info = self._store.head(subject.key)
+            info = self._store.head(ref.key)
             metadata = metadata_of_object(self.bucket, info)
             metadata.days()
             if problem := self._broken_promise(info, metadata, deadline):
-                return Description(problem=f"{problem} id={metadata.id}", refused_id=metadata.id)
+                return Description(problem=f"{problem} id={metadata.id}", rejected_id=metadata.id)
         except ObjectNotFoundError:
             return Description()
         except InvalidMetadataError as error:
-            return Description(problem=f"{error} url={subject.url}")
-        record = FileRecord(subject.url, info.size, info.last_modified_ms, metadata)
-        return Description(record, by_link=ANNOUNCED_BYTES in info.metadata)
+            return Description(problem=f"{error} url={ref.url}")
+        record = FileRecord(ref.url, info.size, info.last_modified_ms, metadata)
+        return Description(record, by_presigned_url=ANNOUNCED_BYTES in info.metadata)
 
     def _broken_promise(self, info: ObjectInfo, metadata: Metadata, deadline: Deadline) -> str:
         announced = info.metadata.get(ANNOUNCED_BYTES)

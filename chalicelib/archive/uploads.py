@@ -25,7 +25,7 @@ CONTENT_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PresignedPart:
     """One part of a large file: PUT exactly ``size`` bytes to ``url`` and keep the answer's ETag."""
 
     number: int
@@ -34,10 +34,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Multipart:
+class PresignedMultipart:
     """A large file: PUT the parts, then POST their numbers and ETags to ``complete_url`` (S3's CompleteMultipartUpload)."""
 
-    parts: Sequence[Part]
+    parts: Sequence[PresignedPart]
     complete_url: str
     abort_url: str
 
@@ -48,7 +48,7 @@ class Upload:
 
     metadata: Metadata
     key: str
-    request: SignedRequest | Multipart
+    request: SignedRequest | PresignedMultipart
     expires_ms: int
 
 
@@ -58,12 +58,12 @@ class Uploads:
     def __init__(self, store: ObjectStore, clock: Clock, new_id: Callable[[], str]) -> None:
         self._store, self._clock, self._new_id = store, clock, new_id
 
-    def begin(self, given: Mapping[str, Any], permit: Callable[[Metadata], None]) -> Upload:
+    def begin(self, fields: Mapping[str, Any], permit: Callable[[Metadata], None]) -> Upload:
         """Check what is announced: metadata without ``id``, and ``size`` in bytes. ``permit`` is asked, and raises what its caller likes,
         before anything is signed. No request; one for a file over 100 MiB.
         Raises InvalidMetadataError, UploadTooLargeError."""
         now_ms = self._clock.now_ms()
-        announced = dict(given)
+        announced = dict(fields)
         size = _size(announced.pop("size", None))
         if taken := {"id", ANNOUNCED_BYTES} & announced.keys():
             raise InvalidMetadataError(f"the archive makes this itself field={min(taken)}")
@@ -72,25 +72,25 @@ class Uploads:
         key = data_key(metadata.id)
         stored = {NAME: metadata.text(), ANNOUNCED_BYTES: str(size)}
         if size <= PART_BYTES:
-            request: SignedRequest | Multipart = self._store.presign_put(key, size, stored, expires_s=EXPIRES_S)
+            request: SignedRequest | PresignedMultipart = self._store.presign_put(key, size, stored, expires_s=EXPIRES_S)
         else:
             request = self._multipart(key, size, stored)
         return Upload(metadata, key, request, now_ms + EXPIRES_S * 1000)
 
-    def _multipart(self, key: str, size: int, stored: Mapping[str, str]) -> Multipart:
+    def _multipart(self, key: str, size: int, stored: Mapping[str, str]) -> PresignedMultipart:
         upload_id = self._store.create_multipart(key, PutOptions(stored, content_type=CONTENT_TYPE))
         sizes = [min(PART_BYTES, size - start) for start in range(0, size, PART_BYTES)]
         parts = [
-            Part(number, self._store.presign_part(key, upload_id, number, part, expires_s=EXPIRES_S), part)
+            PresignedPart(number, self._store.presign_part(key, upload_id, number, part, expires_s=EXPIRES_S), part)
             for number, part in enumerate(sizes, 1)
         ]
         complete = self._store.presign_complete(key, upload_id, expires_s=EXPIRES_S)
-        return Multipart(parts, complete, self._store.presign_abort(key, upload_id, expires_s=EXPIRES_S))
+        return PresignedMultipart(parts, complete, self._store.presign_abort(key, upload_id, expires_s=EXPIRES_S))
 
 
-def _size(given: Any) -> int:
-    if type(given) is not int or given < 0:
+def _size(value: Any) -> int:
+    if type(value) is not int or value < 0:
         raise InvalidMetadataError('"size": the number of bytes, a whole number from 0 on')
-    if given > MAX_BYTES:
-        raise UploadTooLargeError(f"an upload has at most 5 GiB, the datalake's client takes more bytes={given} limit={MAX_BYTES}")
-    return given
+    if value > MAX_BYTES:
+        raise UploadTooLargeError(f"an upload has at most 5 GiB, the datalake's client takes more bytes={value} limit={MAX_BYTES}")
+    return value

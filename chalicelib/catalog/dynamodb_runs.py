@@ -14,13 +14,13 @@ from chalicelib.catalog.runs import (
     END_ATTRIBUTES,
     MAX_MS,
     SHARDS,
-    Landed,
+    RunKeyPage,
     RunPage,
-    RunPlaces,
     RunRow,
+    SegmentUpdate,
+    activity_key_ms,
     end_attributes,
-    ms_of_place,
-    newest_of,
+    merge_newest,
     shard_of,
 )
 from chalicelib.errors import InvalidInputError
@@ -51,7 +51,7 @@ class DynamoDbRunCatalog:
     def __init__(self, table: Table, keep_s: int) -> None:
         self._table, self._keep_s = table, keep_s
 
-    def started(self, run: Run, start: RunStart) -> None:
+    def record_start(self, run: Run, start: RunStart) -> None:
         """See ``RunCatalog``."""
         names, values = {"#start": _START}, {":start": asdict(start), ":started": start.started_ms}
         is_new = self._table.update_if(
@@ -66,7 +66,7 @@ class DynamoDbRunCatalog:
             self._table.update(_key(run), "SET #start = :start", {":start": values[":start"]}, ExpressionAttributeNames=names)
             self._table.update_if(_key(run), "SET started_ms = :started", {":started": start.started_ms}, "started_ms > :started")
 
-    def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
+    def record_segment(self, run: Run, entry: SegmentEntry) -> SegmentUpdate:
         """See ``RunCatalog``."""
         values = {
             ":segments": entry.sequence + 1,
@@ -94,11 +94,11 @@ class DynamoDbRunCatalog:
         if old is None or old.get("started_ms", 0) > entry.appended_ms:
             self._table.update_if(_key(run), "SET started_ms = :ms", {":ms": entry.appended_ms}, "started_ms > :ms")
         if old is None:
-            return Landed(False, entry.appended_ms)
+            return SegmentUpdate(False, entry.appended_ms)
         is_first = _START in old and "segments" not in old
-        return Landed(True, None if is_first else old.get("last_append_ms"))
+        return SegmentUpdate(True, None if is_first else old.get("last_append_ms"))
 
-    def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
+    def record_compaction(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
         """See ``RunCatalog``."""
         self._table.update_if(
             _key(run),
@@ -108,7 +108,7 @@ class DynamoDbRunCatalog:
             _REACHES_FURTHER,
         )
 
-    def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
+    def record_finalization(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
         """See ``RunCatalog``. A second write where partial.txt reaches further than logs.txt, or it is known already."""
         expression = (
             "SET final_segments = :next, final_lines = :lines, final_bytes = :size, "
@@ -119,7 +119,7 @@ class DynamoDbRunCatalog:
         if self._table.update_if(_key(run), expression + _COMPACTED_TOO, values, f"({_IS_NEWS}) AND ({_REACHES_FURTHER})") is None:
             self._table.update_if(_key(run), expression, values, _IS_NEWS)
 
-    def legacy(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
+    def record_legacy_artifact(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
         """See ``RunCatalog``."""
         self._table.update_if(
             _key(run),
@@ -130,7 +130,7 @@ class DynamoDbRunCatalog:
             ExpressionAttributeNames={"#segments": "segments"},
         )
 
-    def alive(self, run: Run, at_ms: int) -> bool:
+    def record_heartbeat(self, run: Run, at_ms: int) -> bool:
         """See ``RunCatalog``. The indexes' keys stay, so it is a write unit of the table and one of each index."""
         return (
             self._table.update_if(
@@ -142,7 +142,7 @@ class DynamoDbRunCatalog:
             is not None
         )
 
-    def retired(self, run: Run, next_segment: int) -> None:
+    def mark_retired(self, run: Run, next_segment: int) -> None:
         """See ``RunCatalog``."""
         self._table.update_if(
             _key(run),
@@ -170,23 +170,23 @@ class DynamoDbRunCatalog:
         rows = map(row_of, self._table.get_all([_key(run) for run in runs]))
         return {row.run: row for row in rows}
 
-    def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunPlaces:
+    def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunKeyPage:
         """See ``RunCatalog``. One Query."""
         since = f"{since_ms:015d}"
         if before and before < since:
-            return RunPlaces([], True)
+            return RunKeyPage([], True)
         values = {":outcome": outcome, ":since": since, ":before": before or _NEWEST}
         rows, after = self._table.query(_ENDED, values, IndexName="by-outcome", ScanIndexForward=False, Limit=limit + 1)
-        places = [(row["ended_at"], Run(row["fqn"], row["run_id"])) for row in rows if row["ended_at"] != before]
-        return RunPlaces(places[:limit], after is None and len(places) <= limit)
+        keys = [(row["ended_at"], Run(row["fqn"], row["run_id"])) for row in rows if row["ended_at"] != before]
+        return RunKeyPage(keys[:limit], after is None and len(keys) <= limit)
 
-    def running(self, since_ms: int, before: str, limit: int) -> RunPlaces:
+    def running(self, since_ms: int, before: str, limit: int) -> RunKeyPage:
         """See ``RunCatalog``. A Query a shard, eight at a time; more where runs of one ms fill it."""
-        last_ms = ms_of_place(before) if before else MAX_MS
+        last_ms = activity_key_ms(before) if before else MAX_MS
         if last_ms < since_ms:
-            return RunPlaces([], True)
+            return RunKeyPage([], True)
 
-        def runs_of(shard: int) -> RunPlaces:
+        def runs_of(shard: int) -> RunKeyPage:
             values = {":shard": f"open#{shard}", ":since": since_ms, ":last": last_ms}
             rows: list[RunRow] = []
             more: dict[str, Any] = {"Limit": limit}
@@ -195,13 +195,13 @@ class DynamoDbRunCatalog:
                 rows += map(row_of, page)
                 # The index does not order runs of one ms, so those of the last one are left for the next page, unless they are all there.
                 complete = [row for row in rows if after is None or row.last_append_ms > rows[-1].last_append_ms]
-                found = [(row.place, row.run) for row in complete if not before or row.place < before]
+                found = [(row.activity_key, row.run) for row in complete if not before or row.activity_key < before]
                 if found or after is None:
-                    return RunPlaces.sorted(found, is_whole=after is None)
+                    return RunKeyPage.sorted(found, is_complete=after is None)
                 more = {"Limit": 2 * more["Limit"], "ExclusiveStartKey": after}
 
         with ThreadPoolExecutor(THREADS) as threads:
-            return newest_of(list(threads.map(runs_of, range(SHARDS))), before)
+            return merge_newest(list(threads.map(runs_of, range(SHARDS))), before)
 
     def forget(self, run: Run) -> None:
         """See ``RunCatalog``."""

@@ -52,14 +52,16 @@ class DynamoDbRunItems:
 
     def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
         """See ``RunItems``."""
-        condition, values, names = still(seen, item or {}, "fqn")
+        condition, values, names = unchanged_condition(seen, item or {}, "fqn")
         if item is None:
             return self._runs.delete_if(_key(run), condition, values, ExpressionAttributeNames=names) is None
         return self._runs.put_if(item, condition, values, ExpressionAttributeNames=names) is None
 
     def change_run(self, run: Run, seen: Item, item: Item, names: Sequence[str]) -> bool:
         """See ``RunItems``. One UpdateItem."""
-        condition, values, aliases = still({name: seen[name] for name in names if name in seen}, dict.fromkeys(names), "fqn")
+        condition, values, aliases = unchanged_condition(
+            {name: seen[name] for name in names if name in seen}, dict.fromkeys(names), "fqn"
+        )
         alias_of = {name: alias for alias, name in aliases.items()}
         set_ = [f"{alias_of[name]} = :w{number}" for number, name in enumerate(names) if name in item]
         gone = [alias_of[name] for name in names if name not in item]
@@ -77,12 +79,14 @@ class DynamoDbRunItems:
 
     def remove_segment(self, seen: Item) -> bool:
         """See ``RunItems``."""
-        condition, values, names = still(seen, {}, "run")
+        condition, values, names = unchanged_condition(seen, {}, "run")
         key = {name: seen[name] for name in ("run", "at")}
         return self._segments.delete_if(key, condition, values, ExpressionAttributeNames=names) is None
 
 
-def still(seen: Mapping[str, Any] | None, item: Mapping[str, Any], partition: str) -> tuple[str, dict[str, Any], dict[str, str]]:
+def unchanged_condition(
+    seen: Mapping[str, Any] | None, item: Mapping[str, Any], partition: str
+) -> tuple[str, dict[str, Any], dict[str, str]]:
     """The condition that a row is what was seen (None: not there), its values and names: each attribute is as it was, and none that is to
     be written has come."""
     if seen is None:

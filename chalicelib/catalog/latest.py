@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from chalicelib.catalog.file_state import file_key
 from chalicelib.catalog.files import FileRecord, latest_key
-from chalicelib.catalog.moments import DAY_MS
-from chalicelib.catalog.remembered import file_key
 from chalicelib.catalog.search import FileQuery, Search
+from chalicelib.catalog.timestamps import DAY_MS
 from chalicelib.errors import PreconditionFailedError, WriteConflictError
 from chalicelib.ports import Check, Clause, Database, Delete, Put, When, Write
 
@@ -23,7 +23,7 @@ AHEAD_MS = DAY_MS
 ATTEMPTS = 8
 Source = tuple[str, str]
 """What and where."""
-Seen = Callable[[dict[str, Any]], bool]
+DocumentFilter = Callable[[dict[str, Any]], bool]
 
 _START = ("metadata", "start")
 _ID = ("metadata", "id")
@@ -41,27 +41,27 @@ class LatestFiles:
     def __init__(self, database: Database, search: Search) -> None:
         self._database, self._search = database, search
 
-    def find(self, what: str, where: str, now_ms: int, is_seen: Seen = _any_file) -> FileRecord | None:
+    def find(self, what: str, where: str, now_ms: int, is_visible: DocumentFilter = _any_file) -> FileRecord | None:
         """The record with the latest start that is not more than a day ahead. One read; a query or two where it is ahead, or none.
         ``is_seen`` says of a document whether it counts: where the latest does not, of the hundred newest the first that does."""
-        record = self._kept([(what, where)]).get((what, where))
+        record = self._stored([(what, where)]).get((what, where))
         if record is None or record.metadata.start > now_ms + AHEAD_MS:
             record = self._search.newest(what, where, now_ms + AHEAD_MS)
-        return record if record is None or is_seen(record.document()) else self._newest_seen(what, where, now_ms, is_seen)
+        return record if record is None or is_visible(record.document()) else self._newest_visible(what, where, now_ms, is_visible)
 
-    def _newest_seen(self, what: str, where: str, now_ms: int, is_seen: Seen) -> FileRecord | None:
+    def _newest_visible(self, what: str, where: str, now_ms: int, is_visible: DocumentFilter) -> FileRecord | None:
         query = FileQuery((what,), where, end_ms=now_ms + AHEAD_MS, newest_first=True)
-        seen = [FileRecord.from_document(each) for each in self._search.page(query).documents if is_seen(each)]
+        seen = [FileRecord.from_document(each) for each in self._search.page(query).documents if is_visible(each)]
         return max(seen, key=_age, default=None)
 
     def writes(self, gained: Sequence[FileRecord], lost: Sequence[FileRecord]) -> list[Write]:
         """What belongs into the transaction in which records come (``gained``) and go or step back (``lost``). One read."""
         sources = {record.source for record in (*gained, *lost)}
-        kept = self._kept(sources)
+        stored = self._stored(sources)
         return [
             _write(
                 source,
-                kept.get(source),
+                stored.get(source),
                 max((record for record in gained if record.source == source), key=_age, default=None),
                 {record.id for record in gained if record.source == source},
                 {record.id for record in lost if record.source == source},
@@ -72,13 +72,13 @@ class LatestFiles:
     def settle(self, what: str, where: str) -> None:
         """Make the row the newest file that is listed. Raises WriteConflictError when others keep changing it."""
         for _ in range(ATTEMPTS):
-            kept, newest = self._kept([(what, where)]).get((what, where)), self._search.newest(what, where)
-            if newest is None or (kept and kept.age >= newest.age):
+            stored, newest = self._stored([(what, where)]).get((what, where)), self._search.newest(what, where)
+            if newest is None or (stored and stored.age >= newest.age):
                 return
             is_listed: When = ((Clause(("document",), "=", newest.text()),),)
             try:
                 self._database.transact([
-                    Put(latest_key(what, where), newest.latest_row(), _still(kept) if kept else _NONE),
+                    Put(latest_key(what, where), newest.latest_row(), _is_stored(stored) if stored else _NONE),
                     Check(file_key(newest.id), is_listed),
                 ])  # fmt: skip
                 return
@@ -86,29 +86,29 @@ class LatestFiles:
                 continue
         raise WriteConflictError(f"the latest file changes too fast to be settled what={what} where={where}")
 
-    def _kept(self, sources: Iterable[Source]) -> dict[Source, FileRecord]:
+    def _stored(self, sources: Iterable[Source]) -> dict[Source, FileRecord]:
         keys = {latest_key(*source): source for source in sources}
         rows = self._database.get_many(list(keys)) if keys else {}
         return {keys[key]: FileRecord.from_text(row["document"]) for key, row in rows.items()}
 
 
-def _write(source: Source, kept: FileRecord | None, best: FileRecord | None, gained: set[str], lost: set[str]) -> Write:
+def _write(source: Source, stored: FileRecord | None, best: FileRecord | None, gained: set[str], lost: set[str]) -> Write:
     key = latest_key(*source)
-    if kept is None:
+    if stored is None:
         return Put(key, best.latest_row(), _NONE) if best else Check(key, _NONE)
-    if kept.id in gained | lost:
-        return Put(key, best.latest_row(), _still(kept)) if best else Delete(key, _still(kept))
-    if best and best.age > kept.age:
-        return Put(key, best.latest_row(), _still(kept))
+    if stored.id in gained | lost:
+        return Put(key, best.latest_row(), _is_stored(stored)) if best else Delete(key, _is_stored(stored))
+    if best and best.age > stored.age:
+        return Put(key, best.latest_row(), _is_stored(stored))
     is_other = tuple(Clause(_ID, "!=", each) for each in sorted(lost))
     return Check(key, tuple((*newer, *is_other) for newer in _not_older(best)) if best else (is_other,))
 
 
-def _still(kept: FileRecord) -> When:
+def _is_stored(stored: FileRecord) -> When:
     clauses = (
-        Clause(_ID, "=", kept.id),
-        Clause(_START, "=", kept.metadata.start),
-        Clause(_CREATED, "=", kept.create_time),
+        Clause(_ID, "=", stored.id),
+        Clause(_START, "=", stored.metadata.start),
+        Clause(_CREATED, "=", stored.create_time),
     )
     return (clauses,)
 

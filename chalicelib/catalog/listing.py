@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.catalog.files import FileRecord
-from chalicelib.catalog.moments import DAY_MS
+from chalicelib.catalog.timestamps import DAY_MS
 from chalicelib.ports import Key
 
 LISTING = "listing"
@@ -53,7 +53,7 @@ _JOB = "j"
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class SortKeyIndex:
     """Files of one scope (``t#{what}``, ``w#{where}:{what}``, ``k#{work_id}:{what}``) that last at most ``longest_ms``, in order of start.
 
     ``period_ms`` 0: all of them in one partition. ``is_listed``: the directory has its class and its periods.
@@ -93,22 +93,22 @@ def duration_class(duration_ms: int) -> int:
     return next(number for number, longest_ms in enumerate(CLASSES_MS) if duration_ms <= longest_ms)
 
 
-def timed_lane(scope: str, class_: str) -> Lane:
+def duration_index(scope: str, class_: str) -> SortKeyIndex:
     """A lane of files by duration: ``3`` or, of files with a work id, ``3j``. A period is 32 times what its longest file lasts, and at
     least 32 days where files are sparse."""
     longest_ms = CLASSES_MS[int(class_.removesuffix(_JOB))]
     least_ms = SPARSE_PERIOD_MS if class_.endswith(_JOB) or not longest_ms else 0
-    return Lane(scope, class_, longest_ms, max(DURATIONS_PER_PERIOD * longest_ms, least_ms))
+    return SortKeyIndex(scope, class_, longest_ms, max(DURATIONS_PER_PERIOD * longest_ms, least_ms))
 
 
-def work_lane(work_id: str, what: str) -> Lane:
+def work_index(work_id: str, what: str) -> SortKeyIndex:
     """The lane of a work id's files of a what: few, of any duration, in one partition."""
-    return Lane(f"k#{work_id}:{what}", _NO_CLASS, CLASSES_MS[-1], 0, is_listed=False)
+    return SortKeyIndex(f"k#{work_id}:{what}", _NO_CLASS, CLASSES_MS[-1], 0, is_listed=False)
 
 
-def day_lane(what: str) -> Lane:
+def day_index(what: str) -> SortKeyIndex:
     """The lane of a what by days, of files of any duration."""
-    return Lane(f"d#{what}", _NO_CLASS, CLASSES_MS[-1], DAY_MS, is_listed=False)
+    return SortKeyIndex(f"d#{what}", _NO_CLASS, CLASSES_MS[-1], DAY_MS, is_listed=False)
 
 
 def whats_of_work(work_id: str) -> str:
@@ -126,7 +126,7 @@ def source_scope(what: str, where: str) -> str:
     return f"w#{where}:{what}"
 
 
-def position(start_ms: int, file_id: str = "") -> str:
+def sort_key(start_ms: int, file_id: str = "") -> str:
     """A place in a lane. Without an id: before every file that starts then."""
     return f"{start_ms + _SHIFT_MS:0{_START_DIGITS}d}#{file_id}"
 
@@ -141,21 +141,21 @@ def period_number(text: str) -> int:
     return int(text) - _PERIOD_SHIFT
 
 
-def lanes_of(record: FileRecord) -> Iterator[Lane]:
+def indexes_of(record: FileRecord) -> Iterator[SortKeyIndex]:
     """The lanes that a file stands in: three, and a fourth when it has a work id."""
     metadata = record.metadata
     class_ = str(duration_class(metadata.last_ms - metadata.start)) + (_JOB if metadata.work_id else "")
-    yield day_lane(metadata.what)
-    yield timed_lane(what_scope(metadata.what), class_)
-    yield timed_lane(source_scope(metadata.what, metadata.where), class_)
+    yield day_index(metadata.what)
+    yield duration_index(what_scope(metadata.what), class_)
+    yield duration_index(source_scope(metadata.what, metadata.where), class_)
     if metadata.work_id:
-        yield work_lane(metadata.work_id, metadata.what)
+        yield work_index(metadata.work_id, metadata.what)
 
 
 def listing_rows(record: FileRecord) -> dict[Key, dict[str, Any]]:
     """A file's rows, one for each lane and period."""
-    at, document = position(record.metadata.start, record.id), record.text()
-    partitions = [lane.partition(period) for lane in lanes_of(record) for period in lane.periods_of(record)]
+    at, document = sort_key(record.metadata.start, record.id), record.text()
+    partitions = [index.partition(period) for index in indexes_of(record) for period in index.periods_of(record)]
     return {Key(LISTING, name, at): {"partition": name, "at": at, "document": document} for name in partitions}
 
 
@@ -166,7 +166,7 @@ def directory_keys(record: FileRecord) -> Iterator[Key]:
     yield from (Key(LISTING, f"n#what@{where}", what), Key(LISTING, f"n#where@{what}", where))
     if record.metadata.work_id:
         yield Key(LISTING, whats_of_work(record.metadata.work_id), what)
-    for lane in lanes_of(record):
-        if lane.is_listed:
-            yield Key(LISTING, f"c#{lane.scope}", lane.class_)
-            yield from (Key(LISTING, lane.periods, period_text(period)) for period in lane.periods_of(record))
+    for index in indexes_of(record):
+        if index.is_listed:
+            yield Key(LISTING, f"c#{index.scope}", index.class_)
+            yield from (Key(LISTING, index.periods, period_text(period)) for period in index.periods_of(record))

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
 
-from chalicelib.catalog.moments import DAY_MS, in_range, moment_ms
+from chalicelib.catalog.timestamps import DAY_MS, in_range, parse_time_ms
 from chalicelib.errors import InvalidMetadataError, InvalidTimeError
 
 NAME = "datalake"
@@ -127,18 +127,18 @@ def parse_metadata(text: str | None, fallback_id: str) -> Metadata:
     return _checked({"id": fallback_id, "version": VERSION} | document | _in_ms(times, None))
 
 
-def metadata_of(given: Mapping[str, Any], now_ms: int) -> Metadata:
+def metadata_of(fields: Mapping[str, Any], now_ms: int) -> Metadata:
     """A document that somebody hands in: its times are any moments. Raises InvalidMetadataError, also for more than S3 stores."""
-    return _fitting({}, given, now_ms)
+    return _fitting({}, fields, now_ms)
 
 
-def changed(metadata: Metadata, changes: Mapping[str, Any], now_ms: int) -> Metadata:
+def with_changes(metadata: Metadata, changes: Mapping[str, Any], now_ms: int) -> Metadata:
     """A document with some of its keys changed, as somebody hands them in; the others stay as they are. Raises InvalidMetadataError."""
     return _fitting(metadata.document(), changes, now_ms)
 
 
-def _fitting(document: Mapping[str, Any], given: Mapping[str, Any], now_ms: int) -> Metadata:
-    handed = _loaded(_dumped(given))
+def _fitting(document: Mapping[str, Any], fields: Mapping[str, Any], now_ms: int) -> Metadata:
+    handed = _loaded(_dumped(fields))
     times = {name: handed[name] for name in ("start", "end") if handed.get(name) is not None}
     metadata = _checked({**document, **handed, **_in_ms(times, now_ms)})
     metadata.days()
@@ -147,10 +147,10 @@ def _fitting(document: Mapping[str, Any], given: Mapping[str, Any], now_ms: int)
     return metadata
 
 
-def _dumped(given: Mapping[str, Any]) -> str:
+def _dumped(fields: Mapping[str, Any]) -> str:
     """As it would be stored: what could not be read again is refused now."""
     try:
-        return json.dumps(given, allow_nan=False)
+        return json.dumps(fields, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidMetadataError(f"the metadata document is not valid json reason={str(error)[:200]!r}") from error
 
@@ -179,7 +179,7 @@ def _in_ms(times: Mapping[str, Any], now_ms: int | None) -> dict[str, int]:
     found = {}
     for name, value in times.items():
         try:
-            found[name] = moment_ms("" if value == "now" and now_ms is None else value, now_ms or 0)
+            found[name] = parse_time_ms("" if value == "now" and now_ms is None else value, now_ms or 0)
         except InvalidTimeError as error:
             raise InvalidMetadataError(f'"{name}": {error}') from error
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.catalog.runs import ENDED, RUNNING, SILENT, RunCatalog, RunPlaces, RunRow, ms_of_place, newest_of
+from chalicelib.catalog.runs import ENDED, RUNNING, SILENT, RunCatalog, RunKeyPage, RunRow, activity_key_ms, merge_newest
 from chalicelib.ports import Run
 
 OPEN = (RUNNING, SILENT)
@@ -48,29 +48,29 @@ class RecentRuns:
         """Up to ``limit`` runs, 100 at most, behind a place, with their outcomes at ``now_ms``. At most ``MAX_ROUNDS`` of queries, and one read of
         rows. Raises InvalidInputError for what is no place, UnavailableError."""
         if after:
-            ms_of_place(after)
-        found, next_place = self._find(query, limit, after)
+            activity_key_ms(after)
+        found, next_after = self._find(query, limit, after)
         rows = self.runs.get_many(found) if found else {}
         listed = [rows[run] for run in found if run in rows and rows[run].outcome_at(now_ms) in query.outcomes]
-        return RecentPage(listed, next_place)
+        return RecentPage(listed, next_after)
 
     def _find(self, query: RecentQuery, limit: int, after: str) -> tuple[list[Run], str | None]:
         """The runs that the indexes name, in order, and where the next page begins."""
         found: list[Run] = []
         for _ in range(MAX_ROUNDS):
             round_ = self._round(query, after)
-            for place, run in round_.places:
+            for key, run in round_.keys:
                 if query.may_see(run.fqn) and run not in found:
                     if len(found) == limit:
                         return found, after
                     found.append(run)
-                after = place
-            if round_.is_whole:
+                after = key
+            if round_.is_complete:
                 return found, None
         return found, after
 
-    def _round(self, query: RecentQuery, before: str) -> RunPlaces:
+    def _round(self, query: RecentQuery, before: str) -> RunKeyPage:
         parts = [self.runs.ended(each, query.since_ms, before, KEYS) for each in query.outcomes if each in ENDED]
         if set(OPEN) & set(query.outcomes):
             parts.append(self.runs.running(query.since_ms, before, KEYS_OF_A_SHARD))
-        return newest_of(parts, before)
+        return merge_newest(parts, before)

@@ -20,10 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from random import random
 
+from chalicelib.catalog.file_state import FileState, UrlState, file_key, file_state_of_row, url_key, url_state_of_row
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.latest import LatestFiles, Source
 from chalicelib.catalog.listing import directory_keys, listing_rows
-from chalicelib.catalog.remembered import FileState, Name, file_key, remembered_file, remembered_name, url_key
 from chalicelib.errors import PreconditionFailedError, StoreUnavailableError, UnavailableError, WriteConflictError
 from chalicelib.ports import ABSENT_ROW, MAX_TRANSACTION_WRITES, Clause, Clock, Database, Delete, Key, Put, Row, Write
 
@@ -34,7 +34,7 @@ _MAX_KNOWN = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ObjectRef:
     """An object whose file is to be brought up to date. ``id``: the file's, where the object's key tells it."""
 
     bucket: str
@@ -56,32 +56,32 @@ def data_key(file_id: str) -> str:
 class Description:
     """What an object is now: a file (``record``), nothing (neither), or something that is not listed, and why (``problem``).
 
-    ``refused_id``: with a problem, the file that is marked with it. ``by_link``: it came by a presigned upload, which makes an object once.
+    ``rejected_id``: with a problem, the file that is marked with it. ``by_presigned_url``: it came by a presigned upload, which makes an object once.
     """
 
     record: FileRecord | None = None
     problem: str = ""
-    refused_id: str | None = None
-    by_link: bool = False
+    rejected_id: str | None = None
+    by_presigned_url: bool = False
 
     @property
     def id(self) -> str | None:
         """The file that the object is."""
-        return self.record.id if self.record else self.refused_id
+        return self.record.id if self.record else self.rejected_id
 
 
-Describe = Callable[[Subject], Description]
+Describe = Callable[[ObjectRef], Description]
 """Looks at an object. It is called from several threads; an UnavailableError of it is the subject's alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RegistrationResult:
     """What became of a subject. ``error``: trouble of ours, to be tried again; the rows may have been written or not. ``left``: the files
-    that the object was before this look, or that it is refused as: another object may be one of them now."""
+    that the object was before this description, or that it is refused as: another object may be one of them now."""
 
     description: Description = Description()
     error: UnavailableError | None = None
-    left: frozenset[str] = frozenset()
+    former_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ class _Plan:
     gained: FileRecord | None = None
     lost: tuple[FileRecord, ...] = ()
     unsettled: frozenset[Source] = frozenset()
-    left: frozenset[str] = frozenset()
-    is_first_half: bool = False
+    former_ids: frozenset[str] = frozenset()
+    is_partial: bool = False
 
     @property
     def is_too_large(self) -> bool:
@@ -106,65 +106,67 @@ class _Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Memory:
+class _Stored:
     """What was read before objects were looked at: names, of those whose keys do not tell the file, and files."""
 
-    names: Mapping[Key, Name]
+    names: Mapping[Key, UrlState]
     files: Mapping[Key, FileState]
 
-    def name(self, subject: Subject) -> Name | None:
+    def name(self, ref: ObjectRef) -> UrlState | None:
         """What is remembered of the object, where its key does not tell the file."""
-        return self.names.get(url_key(subject.url))
+        return self.names.get(url_key(ref.url))
 
-    def of(self, subject: Subject) -> list[FileState]:
+    def of(self, ref: ObjectRef) -> list[FileState]:
         """The files that the object may have been: as its key tells, and as its name does."""
-        name = self.name(subject)
-        return [self.files[file_key(each)] for each in dict.fromkeys([subject.id, name.id if name else None]) if each]
+        name = self.name(ref)
+        return [self.files[file_key(each)] for each in dict.fromkeys([ref.id, name.id if name else None]) if each]
 
-    def owed(self, subject: Subject) -> frozenset[str]:
+    def pending_originals(self, ref: ObjectRef) -> frozenset[str]:
         """Files that an earlier look left, which may have stopped before it looked at their originals. Those that the object may still be
-        are looked at behind this look."""
-        name = self.name(subject)
-        return frozenset(name.left if name else ()) - {state.id for state in self.of(subject)} - {subject.id or ""}
+        are looked at behind this description."""
+        name = self.name(ref)
+        return frozenset(name.former_ids if name else ()) - {state.id for state in self.of(ref)} - {ref.id or ""}
 
 
-class Registration:
+class FileCatalogWriter:
     """Keeps all tables of files in step with each other and with the objects."""
 
     def __init__(self, database: Database, latest: LatestFiles, clock: Clock) -> None:
         self._database, self._latest, self._clock = database, latest, clock
         self._known: frozenset[Key] = frozenset()
 
-    def bring_up_to_date(self, subjects: Sequence[Subject], describe: Describe, *, anew: bool = False) -> dict[Subject, Outcome]:
+    def update(
+        self, refs: Sequence[ObjectRef], describe: Describe, *, rewrite: bool = False
+    ) -> dict[ObjectRef, RegistrationResult]:
         """Make the catalog say what the objects are. Ten new files: ten looks, two reads and a transaction, and a batch write when
         one of them is the first of its source or period that this process meets. Each subject is there once. ``anew``: write the rows
         of files too that are remembered as they are, for a table that was lost."""
         try:
-            memory = self._remembered(subjects)
+            memory = self._read(refs)
         except UnavailableError as error:
-            return {subject: Outcome(error=error) for subject in subjects}
-        outcomes: dict[Subject, Outcome] = {}
-        plans: dict[Subject, _Plan | None] = {}
-        for subject, look in _looks(subjects, describe):
-            if isinstance(look, UnavailableError):
-                outcomes[subject] = Outcome(error=look)
+            return {ref: RegistrationResult(error=error) for ref in refs}
+        outcomes: dict[ObjectRef, RegistrationResult] = {}
+        plans: dict[ObjectRef, _Plan | None] = {}
+        for ref, description in _descriptions(refs, describe):
+            if isinstance(description, UnavailableError):
+                outcomes[ref] = RegistrationResult(error=description)
             else:
-                plans[subject] = self._plan(subject, look, memory, anew=anew)
-        ready = {subject: plan for subject, plan in plans.items() if plan and not plan.is_first_half and not memory.owed(subject)}
+                plans[ref] = self._plan(ref, description, memory, rewrite=rewrite)
+        ready = {ref: plan for ref, plan in plans.items() if plan and not plan.is_partial and not memory.pending_originals(ref)}
         for group in _groups(ready):
-            if self._carried_out(list(group.values()), alone=False):
-                outcomes |= {subject: Outcome(plan.description, left=plan.left) for subject, plan in group.items()}
-        for subject in subjects:
-            outcome = outcomes.get(subject) or self._one(subject, describe, anew=anew)
-            behind = self._look_at_originals(subject, outcome.left, describe)
-            outcomes[subject] = replace(outcome, error=outcome.error or behind)
-        return {subject: outcomes[subject] for subject in subjects}
+            if self._apply(list(group.values()), alone=False):
+                outcomes |= {ref: RegistrationResult(plan.description, former_ids=plan.former_ids) for ref, plan in group.items()}
+        for ref in refs:
+            outcome = outcomes.get(ref) or self._update_one(ref, describe, rewrite=rewrite)
+            behind = self._update_originals(ref, outcome.former_ids, describe)
+            outcomes[ref] = replace(outcome, error=outcome.error or behind)
+        return {ref: outcomes[ref] for ref in refs}
 
-    def _look_at_originals(self, subject: Subject, ids: Iterable[str], describe: Describe) -> UnavailableError | None:
+    def _update_originals(self, ref: ObjectRef, ids: Iterable[str], describe: Describe) -> UnavailableError | None:
         """Where a copy under an odd key was its file's object, the object under the key that tells the file takes its place again."""
         for file_id in sorted(ids):
-            original = Subject(subject.bucket, data_key(file_id), file_id)
-            if error := self._one(original, describe, anew=False, is_original=True).error:
+            original = ObjectRef(ref.bucket, data_key(file_id), file_id)
+            if error := self._update_one(original, describe, rewrite=False, is_original=True).error:
                 return error
         return None
 
@@ -172,99 +174,105 @@ class Registration:
         """What is remembered of a file. One read."""
         key = file_key(file_id)
         row = self._database.get_many([key]).get(key)
-        return remembered_file(key, row) if row else None
+        return file_state_of_row(key, row) if row else None
 
-    def _one(self, subject: Subject, describe: Describe, *, anew: bool, is_original: bool = False) -> Outcome:
+    def _update_one(self, ref: ObjectRef, describe: Describe, *, rewrite: bool, is_original: bool = False) -> RegistrationResult:
         """One subject by itself, again as long as others change what was read. ``is_original``: it is looked at because of another
         subject, so originals that it owes itself wait for its own turn."""
         met: set[str] = set()
         try:
             for attempt in range(ATTEMPTS):
                 self._clock.sleep(_FIRST_PAUSE_S * 2**attempt * (0.5 + random()) if attempt > 1 else 0)
-                memory = self._remembered([subject], met)
-                owed = frozenset() if is_original else memory.owed(subject)
-                if owed:
-                    if error := self._look_at_originals(subject, owed, describe):
-                        return Outcome(error=error)
-                    before, memory = memory, self._remembered([subject], met)  # they may have changed what was read
-                    owed = owed if memory.name(subject) == before.name(subject) else frozenset()
-                look = describe(subject)
-                plan = self._plan(subject, look, memory, anew=anew, settled=owed)
-                if plan and self._carried_out([plan], alone=True) and not plan.is_first_half:
-                    return Outcome(plan.description, left=plan.left)
-                met |= {look.id} if look.id else set()
+                memory = self._read([ref], met)
+                pending_originals = frozenset() if is_original else memory.pending_originals(ref)
+                if pending_originals:
+                    if error := self._update_originals(ref, pending_originals, describe):
+                        return RegistrationResult(error=error)
+                    before, memory = memory, self._read([ref], met)  # they may have changed what was read
+                    pending_originals = pending_originals if memory.name(ref) == before.name(ref) else frozenset()
+                description = describe(ref)
+                plan = self._plan(ref, description, memory, rewrite=rewrite, settled=pending_originals)
+                if plan and self._apply([plan], alone=True) and not plan.is_partial:
+                    return RegistrationResult(plan.description, former_ids=plan.former_ids)
+                met |= {description.id} if description.id else set()
         except UnavailableError as error:
-            return Outcome(error=error)
-        return Outcome(error=StoreUnavailableError(f"the file changes faster than it is catalogued url={subject.url}"))
+            return RegistrationResult(error=error)
+        return RegistrationResult(error=StoreUnavailableError(f"the file changes faster than it is catalogued url={ref.url}"))
 
-    def _remembered(self, subjects: Sequence[Subject], ids: Iterable[str] = ()) -> _Memory:
+    def _read(self, refs: Sequence[ObjectRef], ids: Iterable[str] = ()) -> _Stored:
         """The files that the objects may be, by id and by name. One read, and one more where there are names."""
-        urls = [url_key(subject.url) for subject in subjects]
-        files = [file_key(each) for each in [*(subject.id for subject in subjects), *ids] if each]
+        urls = [url_key(ref.url) for ref in refs]
+        files = [file_key(each) for each in [*(ref.id for ref in refs), *ids] if each]
         rows = dict(self._database.get_many(urls + files))
-        names = {key: remembered_name(rows[key]) for key in urls if key in rows}
+        names = {key: url_state_of_row(rows[key]) for key in urls if key in rows}
         if further := [file_key(name.id) for name in names.values() if name.id and file_key(name.id) not in files]:
             rows |= self._database.get_many(further)
-        return _Memory(names, {key: remembered_file(key, rows.get(key)) for key in [*files, *further]})
+        return _Stored(names, {key: file_state_of_row(key, rows.get(key)) for key in [*files, *further]})
 
     def _plan(
-        self, subject: Subject, look: Description, memory: _Memory, *, anew: bool, settled: frozenset[str] = frozenset()
+        self, ref: ObjectRef, description: Description, memory: _Stored, *, rewrite: bool, settled: frozenset[str] = frozenset()
     ) -> _Plan | None:
-        """What to write; None when the file that the object turned out to be was not read before the look.
+        """What to write; None when the file that the object turned out to be was not read before the description.
 
         Every look is written down, in the file's row, or in the name's where the key does not tell the file, also one that finds
         nothing new: whoever looked before, and writes after it, must find the row changed. ``settled``: files that the object left
         earlier, whose originals were looked at since.
         """
-        if look.id and file_key(look.id) not in memory.files:
+        if description.id and file_key(description.id) not in memory.files:
             return None
-        look = _once(subject, look, memory)
-        name, was = memory.name(subject), memory.of(subject)
-        is_named = name is not None or subject.id is None or look.id not in (None, subject.id)
+        description = _without_late_upload(ref, description, memory)
+        name, was = memory.name(ref), memory.of(ref)
+        is_named = name is not None or ref.id is None or description.id not in (None, ref.id)
         removals = [
-            self._removal(subject, state)
+            self._removal(ref, state)
             for state in was
-            if state.id != look.id and (state.is_at(subject.url) or state.id == subject.id or not is_named)
+            if state.id != description.id and (state.is_at(ref.url) or state.id == ref.id or not is_named)
         ]
-        left = {state.id for state in was} - {look.record.id if look.record else None, subject.id}
-        plan = _Plan(look, unsettled=frozenset(source for state in was for source in state.unsettled), left=frozenset(left))
+        former_ids = {state.id for state in was} - {description.record.id if description.record else None, ref.id}
+        plan = _Plan(
+            description,
+            unsettled=frozenset(source for state in was for source in state.unsettled),
+            former_ids=frozenset(former_ids),
+        )
         if is_named:
-            remembered = sorted(left | (memory.owed(subject) - settled))
-            more: Row = ({} if look.id else {"expires_at": self._forgotten_at()}) | ({"left": remembered} if remembered else {})
-            plan = replace(plan, writes=(_naming(subject, look.id or (name.id if name else ""), name, more),))
+            remembered = sorted(former_ids | (memory.pending_originals(ref) - settled))
+            more: Row = ({} if description.id else {"expires_at": self._expires_at()}) | (
+                {"left": remembered} if remembered else {}
+            )
+            plan = replace(plan, writes=(_url_row(ref, description.id or (name.id if name else ""), name, more),))
         for removal in removals:
             plan = _joined(plan, removal)
-        if look.id:
+        if description.id:
             lost = [record.source for record in plan.lost]
-            plan = _joined(plan, _change(subject, look, memory.files[file_key(look.id)], lost, anew=anew))
+            plan = _joined(plan, _change(ref, description, memory.files[file_key(description.id)], lost, rewrite=rewrite))
         if plan.is_too_large:  # a file of a month moves: away first, and then there
-            halves = [*removals, *([self._gone(subject, memory.files[file_key(look.id)])] if look.id else [])]
+            halves = [*removals, *([self._gone(ref, memory.files[file_key(description.id)])] if description.id else [])]
             half = max(halves, key=lambda half: len(half.writes))
-            return replace(half, is_first_half=True, unsettled=plan.unsettled)
+            return replace(half, is_partial=True, unsettled=plan.unsettled)
         return plan
 
-    def _removal(self, subject: Subject, state: FileState) -> _Plan:
+    def _removal(self, ref: ObjectRef, state: FileState) -> _Plan:
         """The object is not this file, or not any more."""
-        if state.is_known and not state.is_at(subject.url):  # another object is
+        if state.is_known and not state.is_at(ref.url):  # another object is
             return _Plan(Description(), (Put(state.key, state.next_row(state.url, state.record, state.problem), state.unchanged),))
-        return self._gone(subject, state)
+        return self._gone(ref, state)
 
-    def _gone(self, subject: Subject, state: FileState) -> _Plan:
+    def _gone(self, ref: ObjectRef, state: FileState) -> _Plan:
         lost = (state.record,) if state.record else ()
-        row = state.next_row(subject.url, None, "", [record.source for record in lost]) | {"expires_at": self._forgotten_at()}
+        row = state.next_row(ref.url, None, "", [record.source for record in lost]) | {"expires_at": self._expires_at()}
         writes: tuple[Write, ...] = (Put(state.key, row, state.unchanged), *(Delete(key) for key in _rows(state.record)))
         return _Plan(Description(), writes, lost=lost)
 
-    def _forgotten_at(self) -> int:
-        return self._clock.now_ms() // 1000 + FileState.KEPT_GONE_S
+    def _expires_at(self) -> int:
+        return self._clock.now_ms() // 1000 + FileState.DELETED_TTL_S
 
-    def _carried_out(self, plans: Sequence[_Plan], *, alone: bool) -> bool:
+    def _apply(self, plans: Sequence[_Plan], *, alone: bool) -> bool:
         """Whether all of the plans were carried out. Raises UnavailableError, when the plan stands alone."""
         gained = [plan.gained for plan in plans if plan.gained]
         lost = [record for plan in plans for record in plan.lost]
         try:
             self._settle(source for plan in plans for source in plan.unsettled)
-            self._announce(gained)
+            self._put_directory_rows(gained)
             writes = [write for plan in plans for write in plan.writes] + self._latest.writes(gained, lost)
             if writes:
                 self._database.transact(writes)
@@ -281,7 +289,7 @@ class Registration:
         for source in sorted(set(sources)):
             self._latest.settle(*source)
 
-    def _announce(self, records: Iterable[FileRecord]) -> None:
+    def _put_directory_rows(self, records: Iterable[FileRecord]) -> None:
         """Names and periods, before the first file that needs them, so that whoever sees the file's rows finds them."""
         keys = {key for record in records for key in directory_keys(record)} - self._known
         if keys:
@@ -289,50 +297,50 @@ class Registration:
             self._known = frozenset(keys) | (self._known if len(self._known) < _MAX_KNOWN else frozenset())
 
 
-def _looks(subjects: Sequence[Subject], describe: Describe) -> Iterator[tuple[Subject, Description | UnavailableError]]:
-    def look(subject: Subject) -> Description | UnavailableError:
+def _descriptions(refs: Sequence[ObjectRef], describe: Describe) -> Iterator[tuple[ObjectRef, Description | UnavailableError]]:
+    def described(ref: ObjectRef) -> Description | UnavailableError:
         try:
-            return describe(subject)
+            return describe(ref)
         except UnavailableError as error:
             return error
 
-    if len(subjects) == 1:
-        yield subjects[0], look(subjects[0])
+    if len(refs) == 1:
+        yield refs[0], described(refs[0])
         return
     with ThreadPoolExecutor(THREADS) as threads:
-        yield from zip(subjects, threads.map(look, subjects), strict=True)
+        yield from zip(refs, threads.map(described, refs), strict=True)
 
 
-def _once(subject: Subject, look: Description, memory: _Memory) -> Description:
+def _without_late_upload(ref: ObjectRef, description: Description, memory: _Stored) -> Description:
     """A link makes an object once: what comes by it after the file was deleted is none. The row says so until it expires, and each look
     at the object puts that off."""
-    record = look.record
-    if record and look.by_link and memory.files[file_key(record.id)].is_made_again(subject.url, record.create_time):
+    record = description.record
+    if record and description.by_presigned_url and memory.files[file_key(record.id)].is_late_upload(ref.url, record.create_time):
         return Description(problem=f"the file was deleted, and a link for an upload does not bring it back id={record.id}")
-    return look
+    return description
 
 
-def _change(subject: Subject, look: Description, state: FileState, unsettled: Sequence[Source], *, anew: bool) -> _Plan:
+def _change(ref: ObjectRef, description: Description, state: FileState, unsettled: Sequence[Source], *, rewrite: bool) -> _Plan:
     """The object is this file now, or is refused as it. ``unsettled``: sources that lose a file in the same transaction."""
-    record, before = look.record, state.record
-    is_same = (state.url, before, state.problem) == (subject.url, record, look.problem)
-    if record is None and before and not state.is_at(subject.url):  # another object is that file, and a good one
+    record, before = description.record, state.record
+    is_same = (state.url, before, state.problem) == (ref.url, record, description.problem)
+    if record is None and before and not state.is_at(ref.url):  # another object is that file, and a good one
         is_same, record = True, before
-    if is_same and not anew:
+    if is_same and not rewrite:
         row = state.next_row(state.url, record, state.problem, unsettled)
-        return _Plan(look, (Put(state.key, row, state.unchanged),), unsettled=frozenset(state.unsettled))
+        return _Plan(description, (Put(state.key, row, state.unchanged),), unsettled=frozenset(state.unsettled))
     steps_back = before and not (record and record.source == before.source and record.age >= before.age)
     lost = (before,) if before and steps_back else ()
-    row = state.next_row(subject.url, record, look.problem, [*unsettled, *(each.source for each in lost)])
+    row = state.next_row(ref.url, record, description.problem, [*unsettled, *(each.source for each in lost)])
     rows = _rows(record)
     gone = (Delete(key) for key in _rows(before) if key not in rows)
     writes: tuple[Write, ...] = (Put(state.key, row, state.unchanged), *(Put(key, row) for key, row in rows.items()), *gone)
-    return _Plan(look, writes, record, lost, frozenset(state.unsettled))
+    return _Plan(description, writes, record, lost, frozenset(state.unsettled))
 
 
-def _naming(subject: Subject, file_id: str, name: Name | None, more: Row) -> Put:
+def _url_row(ref: ObjectRef, file_id: str, name: UrlState | None, more: Row) -> Put:
     """Which file an object under an odd key is, and that it was looked at once more."""
-    key = url_key(subject.url)
+    key = url_key(ref.url)
     row = {"key": key.partition, "id": file_id, "revision": name.revision + 1 if name else 1, **more}
     return Put(key, row, ((Clause(("revision",), "=", name.revision),),) if name else ABSENT_ROW)
 
@@ -351,17 +359,17 @@ def _rows(record: FileRecord | None) -> dict[Key, Row]:
     return {**record.file_rows(), **listing_rows(record)} if record else {}
 
 
-def _groups(plans: Mapping[Subject, _Plan]) -> Iterator[dict[Subject, _Plan]]:
+def _groups(plans: Mapping[ObjectRef, _Plan]) -> Iterator[dict[ObjectRef, _Plan]]:
     """Plans that fit into one transaction together, no two of the same file."""
-    group: dict[Subject, _Plan] = {}
+    group: dict[ObjectRef, _Plan] = {}
     keys: set[Key] = set()
     room = MAX_TRANSACTION_WRITES
-    for subject, plan in plans.items():
+    for ref, plan in plans.items():
         own = {write.key for write in plan.writes}
         needed = len(own) + 1 + len(plan.lost)  # and the latest of each source
         if group and (needed > room or own & keys):
             yield group
             group, keys, room = {}, set(), MAX_TRANSACTION_WRITES
-        group[subject], keys, room = plan, keys | own, room - needed
+        group[ref], keys, room = plan, keys | own, room - needed
     if group:
         yield group

@@ -65,14 +65,14 @@ class RunRow:
         return RUNNING if self.silent_since_ms(now_ms) is None else SILENT
 
     @property
-    def lacks_its_seal(self) -> bool:
+    def is_seal_unknown(self) -> bool:
         """Whether the log is finalized and the notification of its seal has not come yet, so the outcome is not known here."""
         return not self.seal and self.status == "finalized"
 
     @property
-    def place(self) -> str:
+    def activity_key(self) -> str:
         """Where it is among the runs of all pipelines, by last activity."""
-        return place_of(self.run, self.last_append_ms)
+        return activity_key(self.run, self.last_append_ms)
 
     @property
     def last_sign_ms(self) -> int:
@@ -85,13 +85,13 @@ class RunRow:
         return (self.end.last_sign_ms if self.end else 0) or self.last_append_ms
 
     @property
-    def promised_ms(self) -> int:
+    def heartbeat_limit_ms(self) -> int:
         """How long a sign of life may take of a client that promises heartbeats; 0: it promises none."""
         return MISSED_HEARTBEATS * self.start.heartbeat_s * 1000 if self.start else 0
 
     def silent_since_ms(self, now_ms: int) -> int | None:
         """The last sign of life of an open run that is overdue for the next one, else None."""
-        limit_ms = self.promised_ms or SILENT_AFTER_MS
+        limit_ms = self.heartbeat_limit_ms or SILENT_AFTER_MS
         is_overdue = 0 < self.last_sign_ms < now_ms - limit_ms
         return self.last_sign_ms if is_overdue and self.status == "open" and self._is_begun else None
 
@@ -132,20 +132,20 @@ class RunPage:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPlaces:
+class RunKeyPage:
     """Runs of one outcome with their places, the last to be active first. ``is_whole``: none is left behind them."""
 
-    places: Sequence[tuple[str, Run]]
-    is_whole: bool
+    keys: Sequence[tuple[str, Run]]
+    is_complete: bool
 
     @classmethod
-    def sorted(cls, places: Iterable[tuple[str, Run]], *, is_whole: bool) -> Self:
+    def sorted(cls, keys: Iterable[tuple[str, Run]], *, is_complete: bool) -> Self:
         """Of places in any order: no two runs have the same."""
-        return cls(sorted(places, key=lambda each: each[0], reverse=True), is_whole)
+        return cls(sorted(keys, key=lambda each: each[0], reverse=True), is_complete)
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class SegmentUpdate:
     """What a segment's row update found. ``advanced``: it was news; ``previous_append_ms``: of the segment before, None for the first."""
 
     advanced: bool
@@ -155,26 +155,26 @@ class Landed:
 class RunCatalog(Protocol):
     """Rows of runs. Every write can be repeated and reordered; errors are UnavailableError."""
 
-    def started(self, run: Run, start: RunStart) -> None:
+    def record_start(self, run: Run, start: RunStart) -> None:
         """The start of a run is stored. One write, two or three when segments or artifacts of the run are known already."""
 
-    def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
+    def record_segment(self, run: Run, entry: SegmentEntry) -> SegmentUpdate:
         """A segment exists. One write, two when it comes late and is the earliest so far."""
 
-    def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
+    def record_compaction(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
         """partial.txt holds this much."""
 
-    def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
+    def record_finalization(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
         """logs.txt holds this much. One write or two."""
 
-    def legacy(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
+    def record_legacy_artifact(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
         """An artifact of OpenMetadata's own, ``final``: logs.txt, was written last at a time. Nothing where there are segments."""
 
-    def alive(self, run: Run, at_ms: int) -> bool:
+    def record_heartbeat(self, run: Run, at_ms: int) -> bool:
         """A heartbeat of an open run at a time. False, and nothing is written: there is no row, the run has ended, or a later heartbeat is
         recorded. One write."""
 
-    def retired(self, run: Run, next_segment: int) -> None:
+    def mark_retired(self, run: Run, next_segment: int) -> None:
         """Nothing is left to do for a run, unless it has grown beyond ``next_segment``."""
 
     def get(self, run: Run) -> RunRow | None:
@@ -186,10 +186,10 @@ class RunCatalog(Protocol):
     def get_many(self, runs: Sequence[Run]) -> Mapping[Run, RunRow]:
         """Rows of up to 100 runs, those that there are. One request."""
 
-    def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunPlaces:
+    def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunKeyPage:
         """Up to ``limit`` runs that ended with an outcome at ``since_ms`` or later, of places before one (empty: the newest). One request."""
 
-    def running(self, since_ms: int, before: str, limit: int) -> RunPlaces:
+    def running(self, since_ms: int, before: str, limit: int) -> RunKeyPage:
         """The same of runs in the index ``activity``, sealed ones among them; ``limit`` counts for each shard. A request for each."""
 
     def forget(self, run: Run) -> None:
@@ -220,27 +220,27 @@ def end_attributes(run: Run, last: SegmentEntry) -> dict[str, Any]:
     """Which of ``END_ATTRIBUTES`` a run's item has by its last segment: none unless that is a seal."""
     if not last.reason:
         return {}
-    indexed = {"outcome": outcome_of_end(last.reason, last.end), "ended_at": place_of(run, last.appended_ms)}
+    indexed = {"outcome": outcome_of_end(last.reason, last.end), "ended_at": activity_key(run, last.appended_ms)}
     return indexed | ({"end": asdict(last.end)} if last.end else {})
 
 
-def place_of(run: Run, at_ms: int) -> str:
+def activity_key(run: Run, at_ms: int) -> str:
     """A text that orders runs by time, each at a place of its own: the time in ms, and a digest of the run's name."""
     return f"{at_ms:015d}.{blake2b(partition_key(run).encode(), digest_size=8).hexdigest()}"
 
 
-def ms_of_place(place: str) -> int:
+def activity_key_ms(key: str) -> int:
     """The time of a place. Raises InvalidInputError for what is none."""
-    if not re.fullmatch(r"[0-9]{15}\.[0-9a-f]{16}", place, re.ASCII):
+    if not re.fullmatch(r"[0-9]{15}\.[0-9a-f]{16}", key, re.ASCII):
         raise InvalidInputError("the cursor was not made here: leave it out to begin anew")
-    return int(place[:15])
+    return int(key[:15])
 
 
-def newest_of(parts: Sequence[RunPlaces], before: str) -> RunPlaces:
+def merge_newest(parts: Sequence[RunKeyPage], before: str) -> RunKeyPage:
     """Several lists as one, as far as all of them are known: a list that goes on may have more behind its last place."""
-    floor = max((part.places[-1][0] for part in parts if part.places and not part.is_whole), default="")
-    places = {each for part in parts for each in part.places if each[0] >= floor and (not before or each[0] < before)}
-    return RunPlaces.sorted(places, is_whole=all(part.is_whole for part in parts))
+    floor = max((part.keys[-1][0] for part in parts if part.keys and not part.is_complete), default="")
+    keys = {each for part in parts for each in part.keys if each[0] >= floor and (not before or each[0] < before)}
+    return RunKeyPage.sorted(keys, is_complete=all(part.is_complete for part in parts))
 
 
 def partition_key(run: Run) -> str:

@@ -20,18 +20,18 @@ from typing import Any
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.listing import (
     LISTING,
-    Lane,
-    day_lane,
+    SortKeyIndex,
+    day_index,
+    duration_index,
     period_number,
     period_text,
-    position,
+    sort_key,
     source_scope,
-    timed_lane,
     what_scope,
     whats_of_work,
-    work_lane,
+    work_index,
 )
-from chalicelib.catalog.moments import DAY_MS, FIRST_MS, LAST_MS
+from chalicelib.catalog.timestamps import DAY_MS, FIRST_MS, LAST_MS
 from chalicelib.errors import TooManyNamesError
 from chalicelib.ports import Database
 
@@ -41,7 +41,7 @@ MAX_DAYS = 8
 MAX_ROWS = 2000
 """After so many rows read in vain a page ends with what it has, if it has any and more would have to be asked for: what overlaps a moment
 is found among what began before it."""
-MAX_LANES = 200
+MAX_INDEXES = 200
 """What one request looks into at once."""
 THREADS = 8
 _SPARE_ROWS = 8
@@ -82,7 +82,7 @@ class FilePage:
     after: tuple[int, str] | None
 
 
-Names = Callable[[str], bool]
+NameFilter = Callable[[str], bool]
 
 
 def _any_name(_: str) -> bool:
@@ -95,7 +95,7 @@ class Search:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def page(self, query: FileQuery, limit: int = MAX_PAGE, whats: Names = _any_name) -> FilePage:
+    def page(self, query: FileQuery, limit: int = MAX_PAGE, whats: NameFilter = _any_name) -> FilePage:
         """Up to ``limit`` files, each once, by (start, id) or against it. Files of a ``what`` that ``whats`` says no to count as not
         there, and cost nothing. Raises TooManyNamesError."""
         budget = _Budget()
@@ -121,23 +121,23 @@ class Search:
             best = record if best is None or record.age > best.age else best
         return best
 
-    def _readers(self, query: FileQuery, wanted: int, budget: _Budget, whats: Names = _any_name) -> list[_LaneReader]:
-        lanes = self._lanes(query, whats)
-        piece = -(-wanted // max(1, len(lanes))) + (_SPARE_ROWS if len(lanes) > 1 else 0)
-        readers = [_LaneReader(self._database, lane, query, piece, budget) for lane in lanes]
+    def _readers(self, query: FileQuery, count: int, budget: _Budget, whats: NameFilter = _any_name) -> list[_IndexReader]:
+        indexes = self._indexes(query, whats)
+        piece = -(-count // max(1, len(indexes))) + (_SPARE_ROWS if len(indexes) > 1 else 0)
+        readers = [_IndexReader(self._database, index, query, piece, budget) for index in indexes]
         if len(readers) > 1:
             with ThreadPoolExecutor(THREADS) as threads:
-                list(threads.map(_LaneReader.read_ahead, readers))
+                list(threads.map(_IndexReader.read_ahead, readers))
         return readers
 
-    def _lanes(self, query: FileQuery, allowed: Names) -> list[Lane]:
+    def _indexes(self, query: FileQuery, allowed: NameFilter) -> list[SortKeyIndex]:
         if not all(map(_NAMES.fullmatch, (query.where or "*", query.work_id or "*"))):
             return []  # no file is named so
         patterns = filter(_NAMES.fullmatch, query.whats)
         whats = {name for pattern in patterns for name in self._whats(pattern, query) if allowed(name)}
         if query.work_id is not None:
             _check_count(whats)
-            return [work_lane(query.work_id, what) for what in sorted(whats)]
+            return [work_index(query.work_id, what) for what in sorted(whats)]
         if query.where is None:
             scopes = [what_scope(what) for what in whats]
         elif "*" in query.where:
@@ -146,8 +146,8 @@ class Search:
             scopes = [source_scope(what, query.where) for what in whats]
         _check_count(scopes)
         if query.where is None and query.is_of_days:
-            return [day_lane(what) for what in sorted(whats)]
-        return [timed_lane(scope, class_) for scope in sorted(scopes) for class_ in self._names(f"c#{scope}", "*")]
+            return [day_index(what) for what in sorted(whats)]
+        return [duration_index(scope, class_) for scope in sorted(scopes) for class_ in self._names(f"c#{scope}", "*")]
 
     def _whats(self, pattern: str, query: FileQuery) -> Iterator[str]:
         if "*" not in pattern:
@@ -169,8 +169,8 @@ class Search:
 
 
 def _check_count(sources: Sized) -> None:
-    if len(sources) > MAX_LANES:
-        raise TooManyNamesError(f"the names stand for too many sources: ask for fewer sources={len(sources)} most={MAX_LANES}")
+    if len(sources) > MAX_INDEXES:
+        raise TooManyNamesError(f"the names stand for too many sources: ask for fewer sources={len(sources)} most={MAX_INDEXES}")
 
 
 class _BudgetSpentError(Exception):
@@ -181,30 +181,30 @@ class _BudgetSpentError(Exception):
 class _Budget:
     """What the readers of a page read in vain. ``may_end``: the page has a file."""
 
-    rows_in_vain: int = 0
+    skipped_rows: int = 0
     may_end: bool = False
 
     def check(self) -> None:
         """Before a request."""
-        if self.may_end and self.rows_in_vain > MAX_ROWS:
+        if self.may_end and self.skipped_rows > MAX_ROWS:
             raise _BudgetSpentError
 
 
-class _LaneReader:
+class _IndexReader:
     """A lane's files in order, read piece by piece."""
 
-    def __init__(self, database: Database, lane: Lane, query: FileQuery, piece: int, budget: _Budget) -> None:
-        self._database, self._lane, self._query, self._piece, self._budget = database, lane, query, piece, budget
+    def __init__(self, database: Database, index: SortKeyIndex, query: FileQuery, piece: int, budget: _Budget) -> None:
+        self._database, self._index, self._query, self._piece, self._budget = database, index, query, piece, budget
         self._read: deque[dict[str, Any]] = deque()
         # What is ahead lies between these two periods; in the first of time stands also what began before it.
-        self._opening = lane.period_of(query.start_ms)
-        ahead = [self._opening, lane.period_of(query.end_ms)]
+        self._opening = index.period_of(query.start_ms)
+        ahead = [self._opening, index.period_of(query.end_ms)]
         if query.after:
-            ahead[query.newest_first] = max(lane.period_of(query.after[0]), self._opening)
+            ahead[query.newest_first] = max(index.period_of(query.after[0]), self._opening)
         self._period, self._end = reversed(ahead) if query.newest_first else ahead
         self._step = -1 if query.newest_first else 1
         self._listed: deque[int] | None = None
-        self._after = position(*query.after) if query.after else None
+        self._after = sort_key(*query.after) if query.after else None
         self._is_done = self._is_behind(self._period)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -220,7 +220,7 @@ class _LaneReader:
             self._budget.check()
             rows, more = self._database.query(
                 LISTING,
-                self._lane.partition(self._period),
+                self._index.partition(self._period),
                 *self._bounds(),
                 limit=self._piece,
                 newest_first=self._query.newest_first,
@@ -228,9 +228,9 @@ class _LaneReader:
             )
             documents = [json.loads(row["document"]) for row in rows]
             self._read.extend(filter(self._is_answer, documents))
-            self._budget.rows_in_vain += len(rows) - len(self._read)
+            self._budget.skipped_rows += len(rows) - len(self._read)
             if documents:
-                self._after = position(*_place(documents[-1]))
+                self._after = sort_key(*_place(documents[-1]))
             if not self._read:
                 self._piece = min(2 * self._piece, _MOST_ROWS)
             if not more:
@@ -238,14 +238,14 @@ class _LaneReader:
 
     def _bounds(self) -> tuple[str | None, str | None]:
         """What of this period is ahead: from where files overlap the interval, or from those that did not stand in the period before."""
-        query, lane = self._query, self._lane
+        query, index = self._query, self._index
         first = None
         if self._period != self._opening:
-            first = position(self._period * lane.period_ms)
-        elif not lane.is_by_day and query.start_ms - lane.longest_ms > FIRST_MS:
-            first = position(query.start_ms - lane.longest_ms)
-        is_cut = self._period == lane.period_of(query.end_ms) == lane.period_of(query.end_ms + 1)
-        last = position(query.end_ms, _LAST) if is_cut else None
+            first = sort_key(self._period * index.period_ms)
+        elif not index.is_by_day and query.start_ms - index.longest_ms > FIRST_MS:
+            first = sort_key(query.start_ms - index.longest_ms)
+        is_cut = self._period == index.period_of(query.end_ms) == index.period_of(query.end_ms + 1)
+        last = sort_key(query.end_ms, _LAST) if is_cut else None
         if self._after is None:
             return first, last
         if query.newest_first:
@@ -253,7 +253,7 @@ class _LaneReader:
         return max(first or _FIRST, self._after + _FIRST), last
 
     def _next_period(self, *, was_empty: bool) -> None:
-        if self._listed is None and not (was_empty and self._lane.is_listed):
+        if self._listed is None and not (was_empty and self._index.is_listed):
             self._period += self._step
         else:
             self._period = self._next_listed()
@@ -266,7 +266,7 @@ class _LaneReader:
             if self._is_behind(self._period + self._step):
                 return self._end + self._step
             rows, _ = self._database.query(
-                LISTING, self._lane.periods, first, last, limit=_PERIODS_ASKED, newest_first=self._query.newest_first
+                LISTING, self._index.periods, first, last, limit=_PERIODS_ASKED, newest_first=self._query.newest_first
             )
             self._listed = deque(period_number(row["at"]) for row in rows)
         return self._listed.popleft() if self._listed else self._end + self._step
@@ -282,7 +282,7 @@ class _LaneReader:
         return query.work_id is None or query.where is None or fnmatchcase(metadata["where"], query.where)
 
 
-def _merged(readers: Sequence[_LaneReader], query: FileQuery) -> Iterator[dict[str, Any]]:
+def _merged(readers: Sequence[_IndexReader], query: FileQuery) -> Iterator[dict[str, Any]]:
     return heapq.merge(*readers, key=_place, reverse=query.newest_first)
 
 

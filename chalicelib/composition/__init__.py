@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chalicelib.catalog.cursor import CursorSigner
     from chalicelib.catalog.latest import LatestFiles
     from chalicelib.catalog.recent import RecentRuns
-    from chalicelib.catalog.registration import Registration
+    from chalicelib.catalog.registration import FileCatalogWriter
     from chalicelib.catalog.runs import RunCatalog
     from chalicelib.catalog.search import Search
     from chalicelib.composition.events import EventServices
@@ -272,11 +272,11 @@ class Services:
         return LatestFiles(self.database, self.search)
 
     @cached_property
-    def registration(self) -> Registration:
+    def registration(self) -> FileCatalogWriter:
         """Writes the rows of files."""
-        from chalicelib.catalog.registration import Registration
+        from chalicelib.catalog.registration import FileCatalogWriter
 
-        return Registration(self.database, self.latest, self.clock)
+        return FileCatalogWriter(self.database, self.latest, self.clock)
 
     @cached_property
     def cursors(self) -> CursorSigner:

@@ -20,9 +20,9 @@ from chalicelib.aws.publisher import SnsPublisher
 from chalicelib.aws.secrets import read_secret
 from chalicelib.aws.workers import LambdaWorkers
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.catalog.file_state import OBJECTS
 from chalicelib.catalog.files import FILES, LATEST
 from chalicelib.catalog.listing import LISTING
-from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.composition import SECONDS_OF_A_DAY, Ports, WorkSources
 from chalicelib.coordination.settings import parse_settings

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from chalicelib.archive.objects import ArchiveObjects, archive_subject
-from chalicelib.catalog.registration import Description, Outcome, Registration, Subject
+from chalicelib.archive.objects import ArchiveObjects, object_ref
+from chalicelib.catalog.registration import Description, FileCatalogWriter, ObjectRef, RegistrationResult
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, InvalidInputError, ObjectNotFoundError, RewrittenError, UnavailableError
 from chalicelib.ingestion.notification import ObjectEvent, parse_notification
@@ -27,17 +27,17 @@ _LOOKS = 3
 
 
 @dataclass(slots=True)
-class _Working:
+class _MessageState:
     """One message on its way to its report. ``error``: it failed, and comes again."""
 
     records: list[Record] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    files: dict[Subject, bool] = field(default_factory=dict)  # and whether it was created, by any of the events
+    files: dict[ObjectRef, bool] = field(default_factory=dict)  # and whether it was created, by any of the events
     error: UnavailableError | None = None
 
-    def note(self, subject: Subject, *, created: bool) -> None:
+    def note(self, ref: ObjectRef, *, created: bool) -> None:
         """An event of a file's object."""
-        self.files[subject] = created or self.files.get(subject, False)
+        self.files[ref] = created or self.files.get(ref, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Ingester:
     run_objects: RunObjects
     run_files: RunFiles
     archive: ArchiveObjects
-    registration: Registration
+    registration: FileCatalogWriter
     clock: Clock
     publisher: Publisher | None
 
@@ -55,10 +55,10 @@ class Ingester:
         """Ingest messages and report each; an error in place of a report: nothing of that message may count as done."""
         start_ms, started_s = self.clock.now_ms(), self.clock.monotonic_s()
         due: list[Run] = []
-        messages = [self._understood(body, due) for body in bodies]
+        messages = [self._parse(body, due) for body in bodies]
         self._catalogue([message for message in messages if not message.error], deadline)
         duration_s = self.clock.monotonic_s() - started_s
-        results = self._reported(
+        results = self._publish_reports(
             [message.error or Report(start_ms, duration_s, message.records, message.problems) for message in messages]
         )
         for run in dict.fromkeys(due):
@@ -66,8 +66,8 @@ class Ingester:
                 self.run_objects.flush(run)
         return results
 
-    def _understood(self, body: str, due: list[Run]) -> _Working:
-        message = _Working()
+    def _parse(self, body: str, due: list[Run]) -> _MessageState:
+        message = _MessageState()
         try:
             notification = parse_notification(body)
         except InvalidInputError as error:
@@ -76,7 +76,7 @@ class Ingester:
         message.problems += notification.problems
         for event in notification.events:
             try:
-                self._sorted(event, message, due)
+                self._dispatch(event, message, due)
             except (InvalidInputError, DamagedLogError) as error:
                 message.problems.append(str(error))
             except ObjectNotFoundError:
@@ -87,51 +87,51 @@ class Ingester:
                 message.error = _unexpected(error)
         return message
 
-    def _sorted(self, event: ObjectEvent, message: _Working, due: list[Run]) -> None:
+    def _dispatch(self, event: ObjectEvent, message: _MessageState, due: list[Run]) -> None:
         if event.bucket == self.archive.bucket:
-            message.note(archive_subject(event.bucket, event.key), created=event.created)
+            message.note(object_ref(event.bucket, event.key), created=event.created)
             return
         if event.bucket != self.run_objects.bucket:
             raise InvalidInputError(f"not a bucket of ours bucket={event.bucket} key={event.key[:200]}")
         parsed = self.run_objects.parse(event)
-        record = self.run_objects.land(event, parsed, due)
+        record = self.run_objects.ingest_object(event, parsed, due)
         if parsed.kind == "logs":
-            message.note(self.run_files.subject(event.key), created=record is not None)
+            message.note(self.run_files.ref(event.key), created=record is not None)
         elif record:
             message.records.append(record)
 
-    def _catalogue(self, messages: Sequence[_Working], deadline: Deadline) -> None:
-        def describe(subject: Subject) -> Description:
-            looker = self.archive if subject.bucket == self.archive.bucket else self.run_files
+    def _catalogue(self, messages: Sequence[_MessageState], deadline: Deadline) -> None:
+        def describe(ref: ObjectRef) -> Description:
+            looker = self.archive if ref.bucket == self.archive.bucket else self.run_files
             try:
                 for _ in range(_LOOKS - 1):
                     with suppress(RewrittenError):
-                        return looker.describe(subject, deadline)
-                return looker.describe(subject, deadline)
+                        return looker.describe(ref, deadline)
+                return looker.describe(ref, deadline)
             except UnavailableError:
                 raise
             except Exception as error:
                 raise _unexpected(error) from error
 
-        subjects = dict.fromkeys(subject for message in messages for subject in message.files)
-        outcomes = self.registration.bring_up_to_date(list(subjects), describe) if subjects else {}
+        refs = dict.fromkeys(ref for message in messages for ref in message.files)
+        outcomes = self.registration.update(list(refs), describe) if refs else {}
         for message in messages:
-            for subject, created in message.files.items():
-                _tell(message, subject, outcomes[subject], created=created)
+            for ref, created in message.files.items():
+                _add_to_report(message, ref, outcomes[ref], created=created)
 
-    def _reported(self, results: Sequence[Result]) -> list[Result]:
+    def _publish_reports(self, results: Sequence[Result]) -> list[Result]:
         """Send the reports; one that could not be sent fails its message."""
-        told = [
+        outgoing = [
             (number, message)
             for number, result in enumerate(results)
             if isinstance(result, Report) and (result.records or result.problems)
             for message in result.messages()
         ]
-        errors = self._published([message for _, message in told])
-        failed = {number: error for (number, _), error in zip(told, errors, strict=True) if error}
+        errors = self._publish([message for _, message in outgoing])
+        failed = {number: error for (number, _), error in zip(outgoing, errors, strict=True) if error}
         return [failed.get(number, result) for number, result in enumerate(results)]
 
-    def _published(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
+    def _publish(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
         if not (self.publisher and messages):
             return [None] * len(messages)
         try:
@@ -146,7 +146,7 @@ def _unexpected(error: Exception) -> UnavailableError:
     return failure
 
 
-def _tell(message: _Working, subject: Subject, outcome: Outcome, *, created: bool) -> None:
+def _add_to_report(message: _MessageState, ref: ObjectRef, outcome: RegistrationResult, *, created: bool) -> None:
     """What a file's outcome means for its message's report. A removal is not reported, whatever stands there by now."""
     found = outcome.description
     if outcome.error:
@@ -157,4 +157,4 @@ def _tell(message: _Working, subject: Subject, outcome: Outcome, *, created: boo
         record = found.record
         message.records.append(Record(record.url, record.size, record.create_time, record.metadata.document()))
     else:
-        message.problems.append(found.problem or f"object is gone key={subject.key}")
+        message.problems.append(found.problem or f"object is gone key={ref.key}")

@@ -10,9 +10,9 @@ from typing import Any
 from chalicelib.archive.hashing import content_hash
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import MAX_DAYS, Metadata
-from chalicelib.catalog.moments import DAY_MS
-from chalicelib.catalog.registration import Description, Subject
+from chalicelib.catalog.registration import Description, ObjectRef
 from chalicelib.catalog.runs import outcome_of_end
+from chalicelib.catalog.timestamps import DAY_MS
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
 from chalicelib.ports import ObjectInfo, ObjectStore, Run, SegmentEntry, SegmentIndex
@@ -35,22 +35,22 @@ class RunFiles:
     index: SegmentIndex
     layout: Layout
 
-    def subject(self, key: str) -> Subject:
+    def ref(self, key: str) -> ObjectRef:
         """A finished log as something to catalogue."""
-        return Subject(self.bucket, key, object_id(key))
+        return ObjectRef(self.bucket, key, object_id(key))
 
     def is_log(self, key: str) -> bool:
         """Whether a key is of a finished log."""
         parsed = self.layout.parse(key)
         return parsed is not None and parsed.kind == "logs"
 
-    def describe(self, subject: Subject, deadline: Deadline) -> Description:
+    def describe(self, ref: ObjectRef, deadline: Deadline) -> Description:
         """One HEAD, two reads of the index, and the whole log once, for its hash. Rows of all that is in a log are written before the log
         is, so the same log is always the same file. The log of a deleted run is gone. Raises UnavailableError."""
-        parsed = self.layout.parse(subject.key)
-        assert parsed and parsed.kind == "logs", subject
+        parsed = self.layout.parse(ref.key)
+        assert parsed and parsed.kind == "logs", ref
         try:
-            info = self.store.head(subject.key)
+            info = self.store.head(ref.key)
             artifact = artifact_of(info)
             if artifact.is_deleted:
                 return Description()
@@ -59,7 +59,7 @@ class RunFiles:
             return Description()
         except DamagedLogError as error:
             return Description(problem=str(error))
-        return Description(FileRecord(subject.url, info.size, info.last_modified_ms, metadata))
+        return Description(FileRecord(ref.url, info.size, info.last_modified_ms, metadata))
 
     def _metadata(self, run: Run, info: ObjectInfo, artifact: Artifact, deadline: Deadline) -> Metadata:
         first = next(iter(self.index.rows_from(run, 0, 0, 1)), None)

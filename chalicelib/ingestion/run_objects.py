@@ -18,9 +18,9 @@ from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.segment import SEAL, entry_of
 
 _HEARTBEAT_MS = 60_000
-_SILENT = frozenset(["marker", "retired", "tombstone", "unfinished"])
+_UNREPORTED = frozenset(["marker", "retired", "tombstone", "unfinished"])
 """Of these nothing is reported, and no request is made."""
-_BESIDE = frozenset(["companion", "writer", "step", "chosen"])
+_SIDECARS = frozenset(["companion", "writer", "step", "chosen"])
 """What lies beside a run's text: indexed, not reported."""
 _FAILURES = frozenset([FAILED, LOST])
 
@@ -30,7 +30,7 @@ EARLY_FLUSH_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class RunObjects:
-    """``early_flush`` is called for a run whenever its log has grown by ``watermark_bytes``, ``index_beside`` for what lies beside it.
+    """``early_flush`` is called for a run whenever its log has grown by ``watermark_bytes``, ``index_sidecar`` for what lies beside it.
 
     A segment costs a HEAD, a row in each table and a report; once a minute and run a marker.
     """
@@ -42,7 +42,7 @@ class RunObjects:
     layout: Layout
     watermark_bytes: int
     early_flush: Callable[[Run], None]
-    index_beside: Callable[[ParsedKey], None] = lambda _: None
+    index_sidecar: Callable[[ParsedKey], None] = lambda _: None
 
     def parse(self, event: ObjectEvent) -> ParsedKey:
         """Which object of which run. Raises InvalidInputError."""
@@ -51,14 +51,14 @@ class RunObjects:
             raise InvalidInputError(f"not an object of a run bucket={event.bucket} key={event.key[:200]}")
         return parsed
 
-    def land(self, event: ObjectEvent, parsed: ParsedKey, due: list[Run]) -> Record | None:
+    def ingest_object(self, event: ObjectEvent, parsed: ParsedKey, due: list[Run]) -> Record | None:
         """The record of an object, or None for one that says nothing: a marker, entries of deleted segments, what is left of a deleted run,
         or one whose removal loses nothing. Runs that have outgrown the watermark are added to ``due``. Raises ObjectNotFoundError, DamagedLogError,
         UnavailableError."""
-        if parsed.kind in _SILENT or not event.created:
+        if parsed.kind in _UNREPORTED or not event.created:
             return None
-        if parsed.kind in _BESIDE:
-            self.index_beside(parsed)
+        if parsed.kind in _SIDECARS:
+            self.index_sidecar(parsed)
             return None
         if parsed.kind == "start":
             self._started(parsed.run)
@@ -85,12 +85,12 @@ class RunObjects:
         start = read_start(self.store, self.layout, run)
         if start is None:
             raise ObjectNotFoundError(f"the start of a run is gone run={run.fqn}/{run.run_id}")
-        self.runs.started(run, start)
+        self.runs.record_start(run, start)
 
     def _segment(self, parsed: ParsedKey, info: ObjectInfo, due: list[Run]) -> SegmentEntry:
         entry = entry_of(parsed.sequence or 0, info.metadata, info.size)
         self.index.put(parsed.run, [entry])
-        landed = self.runs.segment_landed(parsed.run, entry)
+        landed = self.runs.record_segment(parsed.run, entry)
         if landed.advanced:
             self._heartbeat(parsed.run, entry, landed.previous_append_ms)
         if entry.end_byte // self.watermark_bytes > entry.byte // self.watermark_bytes:
@@ -104,11 +104,13 @@ class RunObjects:
             return False
         is_final = parsed.kind == "logs"
         if artifact.lines is None:
-            self.runs.legacy(run, artifact.bytes, info.last_modified_ms, final=is_final)
+            self.runs.record_legacy_artifact(run, artifact.bytes, info.last_modified_ms, final=is_final)
         elif is_final:
-            self.runs.finalized(run, artifact.lines, artifact.bytes, artifact.next_segment, known_since_ms(info.last_modified_ms))
+            self.runs.record_finalization(
+                run, artifact.lines, artifact.bytes, artifact.next_segment, known_since_ms(info.last_modified_ms)
+            )
         else:
-            self.runs.compacted(run, artifact.bytes, artifact.next_segment, known_since_ms(info.last_modified_ms))
+            self.runs.record_compaction(run, artifact.bytes, artifact.next_segment, known_since_ms(info.last_modified_ms))
         return True
 
     def _heartbeat(self, run: Run, entry: SegmentEntry, previous_ms: int | None) -> None:

@@ -83,7 +83,7 @@ class InMemoryDatabase:
             self.calls["get_many"] += -(-len(keys) // 100)
             for key in keys:
                 _check_key(key)
-            found = {key: row for key in keys if (row := self._found(key)) is not None}
+            found = {key: row for key in keys if (row := self._row(key)) is not None}
             self._count_read(list(found.values()))
             return found
 
@@ -106,16 +106,16 @@ class InMemoryDatabase:
                 _check_key(Key(table, partition, bound))
             if limit < 1:
                 raise RequestRejectedError(f"a query asks for a row at least limit={limit}")
-            held = self._tables[table].get(partition)
-            keys = _between(held.sorted(), first, last) if held else []
+            stored = self._tables[table].get(partition)
+            keys = _between(stored.sorted(), first, last) if stored else []
             ordered = reversed(keys) if newest_first else iter(keys)
             rows: list[Row] = []
             size = 0
             for key in ordered:
-                if held is None or len(rows) == limit or size >= MAX_READ_BYTES:
+                if stored is None or len(rows) == limit or size >= MAX_READ_BYTES:
                     break
-                rows.append(held.rows[key])
-                size += row_bytes(held.rows[key])
+                rows.append(stored.rows[key])
+                size += row_bytes(stored.rows[key])
             self._count_read(rows)
             more = len(rows) < len(keys) or len(rows) == limit
             return [{only: row[only]} for row in rows] if only else rows, more
@@ -145,12 +145,12 @@ class InMemoryDatabase:
             if size > MAX_TRANSACTION_BYTES:
                 raise RequestRejectedError(f"a transaction has at most 4 MB size={size}")
             for write in writes:
-                if not holds(write.when, self._found(write.key)):
+                if not holds(write.when, self._row(write.key)):
                     raise PreconditionFailedError(f"a condition of a transaction is false key={write.key}")
             for write in writes:
                 self._apply(write)
 
-    def _found(self, key: Key) -> Row | None:
+    def _row(self, key: Key) -> Row | None:
         partition = self._tables[key.table].get(key.partition)
         return partition.rows.get(key.sort) if partition else None
 

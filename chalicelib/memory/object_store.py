@@ -83,7 +83,7 @@ class InMemoryObjectStore:
 
     def storage_class(self, key: str) -> str | None:
         """The class that an object was stored with."""
-        return self._found(key).options.storage_class
+        return self._object(key).options.storage_class
 
     @property
     def open_uploads(self) -> int:
@@ -109,15 +109,15 @@ class InMemoryObjectStore:
         with self._lock:
             self.calls["get"] += 1
             _check_key(key)
-            found = self._found(key)
-        if if_match is not None and found.info.etag != if_match:
+            stored = self._object(key)
+        if if_match is not None and stored.info.etag != if_match:
             raise PreconditionFailedError(f"another version key={key}")
-        first, last = start or 0, found.info.size if end is None else end
+        first, last = start or 0, stored.info.size if end is None else end
         if first < 0 or (end is not None and end <= first):
             raise ValueError(f"a range has a byte at least start={start} end={end}")
-        if first >= found.info.size and (start, end) != (None, None):
+        if first >= stored.info.size and (start, end) != (None, None):
             raise RangeNotSatisfiableError(f"range begins behind the end key={key} start={start}")
-        return StoredObject(found.info, found.rope.cut(first, last).materialize())
+        return StoredObject(stored.info, stored.rope.cut(first, last).materialize())
 
     @can_fail
     def head(self, key: str) -> ObjectInfo:
@@ -125,7 +125,7 @@ class InMemoryObjectStore:
         with self._lock:
             self.calls["head"] += 1
             _check_key(key)
-            return self._found(key).info
+            return self._object(key).info
 
     @can_fail
     def list(self, prefix: str, *, start_after: str = "", limit: int = MAX_LISTED) -> Listing:
@@ -146,8 +146,8 @@ class InMemoryObjectStore:
             self.calls["list"] += 1
             _check_page(prefix, start_after, limit)
             keys = [key for key in self._objects if key.startswith(prefix) and key.encode() > start_after.encode()]
-        found = sorted({_folder_of(key, prefix) for key in keys}, key=str.encode)
-        page, more = found[: min(limit, MAX_LISTED)], len(found) > min(limit, MAX_LISTED)
+        folders = sorted({_folder_of(key, prefix) for key in keys}, key=str.encode)
+        page, more = folders[: min(limit, MAX_LISTED)], len(folders) > min(limit, MAX_LISTED)
         last = page[-1] if page else ""
         base = prefix[: prefix.rfind("/") + 1]
         names = [each.removeprefix(base).removesuffix("/") for each in page if each.endswith("/")]
@@ -200,14 +200,14 @@ class InMemoryObjectStore:
         with self._lock:
             self.calls["copy_part"] += 1
             _check_key(source)
-            found = self._found(source)
-            if found.info.etag != if_match:
+            stored = self._object(source)
+            if stored.info.etag != if_match:
                 raise PreconditionFailedError(f"another version of the source key={source}")
-            if found.info.size <= MIN_PART_BYTES or not 0 <= start < end <= found.info.size:
+            if stored.info.size <= MIN_PART_BYTES or not 0 <= start < end <= stored.info.size:
                 raise RequestRejectedError(
-                    f"not a range that can be copied key={source} start={start} end={end} size={found.info.size}"
+                    f"not a range that can be copied key={source} start={start} end={end} size={stored.info.size}"
                 )
-            return self._add_part(key, upload_id, number, found.rope.cut(start, end))
+            return self._add_part(key, upload_id, number, stored.rope.cut(start, end))
 
     @can_fail
     def complete_multipart(self, key: str, upload_id: str, parts: Sequence[tuple[int, str]], condition: Condition = ANY) -> str:
@@ -251,7 +251,7 @@ class InMemoryObjectStore:
         """See the port."""
         return _link("abort", key, expires_s, upload=upload_id)
 
-    def _found(self, key: str) -> _Object:
+    def _object(self, key: str) -> _Object:
         try:
             return self._objects[key]
         except KeyError:
@@ -264,10 +264,10 @@ class InMemoryObjectStore:
         return upload
 
     def _check(self, key: str, condition: Condition) -> None:
-        found = self._objects.get(key)
-        if condition.if_none_match and found:
+        stored = self._objects.get(key)
+        if condition.if_none_match and stored:
             raise PreconditionFailedError(f"the key is taken key={key}")
-        if condition.if_match is not None and (found is None or found.info.etag != condition.if_match):
+        if condition.if_match is not None and (stored is None or stored.info.etag != condition.if_match):
             raise PreconditionFailedError(f"another version, or none key={key}")
 
     def _store(self, key: str, rope: Rope, options: PutOptions, etag: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Lock
 
 from chalicelib.catalog.dynamodb_runs import read_cursor, write_cursor
-from chalicelib.catalog.runs import Landed, RunPage, RunPlaces, RunRow, newest_of, outcome_of_end, shard_of
+from chalicelib.catalog.runs import RunKeyPage, RunPage, RunRow, SegmentUpdate, merge_newest, outcome_of_end, shard_of
 from chalicelib.memory.failures import Failures, can_fail
 from chalicelib.ports import Run, RunStart, SegmentEntry
 
@@ -22,7 +22,7 @@ class InMemoryRunCatalog:
         self._lock = Lock()
 
     @can_fail
-    def started(self, run: Run, start: RunStart) -> None:
+    def record_start(self, run: Run, start: RunStart) -> None:
         """See ``RunCatalog``."""
         with self._lock:
             old = self._rows.get(run)
@@ -33,7 +33,7 @@ class InMemoryRunCatalog:
                 self._rows[run] = replace(old, start=start, started_ms=min(old.started_ms or start.started_ms, start.started_ms))
 
     @can_fail
-    def segment_landed(self, run: Run, entry: SegmentEntry) -> Landed:
+    def record_segment(self, run: Run, entry: SegmentEntry) -> SegmentUpdate:
         """See ``RunCatalog``."""
         with self._lock:
             old = self._rows.get(run)
@@ -41,7 +41,7 @@ class InMemoryRunCatalog:
             row = replace(row, started_ms=min(row.started_ms or entry.appended_ms, entry.appended_ms))
             if row.segments > entry.sequence:
                 self._rows[run] = row
-                return Landed(False, entry.appended_ms)
+                return SegmentUpdate(False, entry.appended_ms)
             self._active.add(run)
             self._rows[run] = replace(
                 row,
@@ -54,10 +54,10 @@ class InMemoryRunCatalog:
                 end=entry.end,
             )
             is_first = old is None or (old.start is not None and not old.segments)
-            return Landed(True, None if is_first or old is None else old.last_append_ms or None)
+            return SegmentUpdate(True, None if is_first or old is None else old.last_append_ms or None)
 
     @can_fail
-    def compacted(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
+    def record_compaction(self, run: Run, size: int, next_segment: int, at_ms: int) -> None:
         """See ``RunCatalog``."""
 
         def change(row: RunRow) -> RunRow:
@@ -68,7 +68,7 @@ class InMemoryRunCatalog:
         self._change(run, at_ms, change)
 
     @can_fail
-    def finalized(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
+    def record_finalization(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
         """See ``RunCatalog``."""
 
         def change(row: RunRow) -> RunRow:
@@ -81,7 +81,7 @@ class InMemoryRunCatalog:
         self._change(run, at_ms, change)
 
     @can_fail
-    def legacy(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
+    def record_legacy_artifact(self, run: Run, size: int, at_ms: int, *, final: bool) -> None:
         """See ``RunCatalog``."""
         with self._lock:
             row = self._rows.get(run, RunRow(run))
@@ -89,7 +89,7 @@ class InMemoryRunCatalog:
                 self._rows[run] = replace(row, compacted_bytes=size, started_ms=at_ms, last_append_ms=at_ms)
 
     @can_fail
-    def alive(self, run: Run, at_ms: int) -> bool:
+    def record_heartbeat(self, run: Run, at_ms: int) -> bool:
         """See ``RunCatalog``."""
         with self._lock:
             row = self._rows.get(run)
@@ -99,7 +99,7 @@ class InMemoryRunCatalog:
             return True
 
     @can_fail
-    def retired(self, run: Run, next_segment: int) -> None:
+    def mark_retired(self, run: Run, next_segment: int) -> None:
         """See ``RunCatalog``."""
         with self._lock:
             if run in self._active and self._rows[run].segments <= next_segment:
@@ -130,20 +130,20 @@ class InMemoryRunCatalog:
             return {run: self._rows[run] for run in runs if run in self._rows}
 
     @can_fail
-    def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunPlaces:
+    def ended(self, outcome: str, since_ms: int, before: str, limit: int) -> RunKeyPage:
         """See ``RunCatalog``."""
         with self._lock:
             rows = [row for row in self._rows.values() if row.seal and outcome_of_end(row.seal, row.end) == outcome]
-        return _places(rows, since_ms, before, limit)
+        return _key_page(rows, since_ms, before, limit)
 
     @can_fail
-    def running(self, since_ms: int, before: str, limit: int) -> RunPlaces:
+    def running(self, since_ms: int, before: str, limit: int) -> RunKeyPage:
         """See ``RunCatalog``."""
         with self._lock:
             shards: dict[str, list[RunRow]] = {}
             for run in self._active:
                 shards.setdefault(shard_of(run), []).append(self._rows[run])
-        return newest_of([_places(rows, since_ms, before, limit) for rows in shards.values()], before)
+        return merge_newest([_key_page(rows, since_ms, before, limit) for rows in shards.values()], before)
 
     @can_fail
     def forget(self, run: Run) -> None:
@@ -170,7 +170,7 @@ def _newest_first(row: RunRow) -> tuple[int, str]:
     return row.started_ms, row.run.run_id
 
 
-def _places(rows: Sequence[RunRow], since_ms: int, before: str, limit: int) -> RunPlaces:
-    within = [row for row in rows if row.last_append_ms >= since_ms and (not before or row.place < before)]
-    found = RunPlaces.sorted(((row.place, row.run) for row in within), is_whole=len(within) <= limit)
-    return replace(found, places=found.places[:limit])
+def _key_page(rows: Sequence[RunRow], since_ms: int, before: str, limit: int) -> RunKeyPage:
+    within = [row for row in rows if row.last_append_ms >= since_ms and (not before or row.activity_key < before)]
+    found = RunKeyPage.sorted(((row.activity_key, row.run) for row in within), is_complete=len(within) <= limit)
+    return replace(found, keys=found.keys[:limit])

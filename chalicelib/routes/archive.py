@@ -12,10 +12,10 @@ from chalice.app import Request, Response
 from chalicelib import __version__, composition
 from chalicelib.access.grants import Scope
 from chalicelib.archive.contents import Contents
-from chalicelib.archive.uploads import Multipart, Upload
+from chalicelib.archive.uploads import PresignedMultipart, Upload
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import is_slug
-from chalicelib.catalog.moments import DAY_MS, iso
+from chalicelib.catalog.timestamps import DAY_MS, iso
 from chalicelib.composition import Services
 from chalicelib.errors import (
     InvalidCursorError,
@@ -223,7 +223,7 @@ def _upload(services: Services, upload: Upload, base: str) -> dict[str, Any]:
 
 def _how(upload: Upload) -> dict[str, Any]:
     request = upload.request
-    if not isinstance(request, Multipart):
+    if not isinstance(request, PresignedMultipart):
         return {"method": "PUT", "url": request.url, "headers": dict(request.headers)}
     parts = [{"number": part.number, "url": part.url, "size": part.size} for part in request.parts]
     urls = {"complete_url": request.complete_url, "abort_url": request.abort_url}

@@ -9,8 +9,8 @@ from enum import StrEnum
 from chalice.app import ChaliceViewError
 
 from chalicelib.catalog.cursor import CursorSigner
-from chalicelib.catalog.moments import FIRST_MS, LAST_MS, moment_ms
 from chalicelib.catalog.search import FileQuery
+from chalicelib.catalog.timestamps import FIRST_MS, LAST_MS, parse_time_ms
 from chalicelib.errors import InvalidCursorError, InvalidTimeError
 
 DEFAULT_LOOKBACK_DAYS = 14
@@ -92,7 +92,7 @@ def _interval(parameters: Mapping[str, str], now_ms: int) -> tuple[int, int]:
 
 def _moment(name: str, value: str, now_ms: int) -> int:
     try:
-        return moment_ms(value, now_ms)
+        return parse_time_ms(value, now_ms)
     except InvalidTimeError as error:
         raise ArchiveRequestError(
             ArchiveErrorCode.INVALID_TIME, f"{name} must be a time, such as milliseconds since the epoch: {error}"

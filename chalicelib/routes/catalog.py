@@ -131,7 +131,7 @@ def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
     row = services.runs.get(run) or _row_from_objects(services, run)
     if row is None:
         raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
-    if row.lacks_its_seal:
+    if row.is_seal_unknown:
         row = _with_seal(services, row)
     lost = 0 if row.status == "finalized" else lost_lines(services.compactor, services.writer.tails, run)
     return json_response(run_document(row, services.clock.now_ms()) | {"lost": lost})

@@ -14,8 +14,8 @@ from chalice.app import NotFoundError, Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
-from chalicelib.catalog.moments import FIRST_MS, LAST_MS, iso
 from chalicelib.catalog.runs import partition_key, run_of
+from chalicelib.catalog.timestamps import FIRST_MS, LAST_MS, iso
 from chalicelib.composition import SOURCES
 from chalicelib.coordination import Administration, Partition, Status
 from chalicelib.coordination.partition import parse_timestamp_ms

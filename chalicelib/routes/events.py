@@ -139,7 +139,7 @@ def _start(call: EventRequest) -> Response:
 
 def _heartbeat(call: EventRequest) -> Response:
     services = call.services
-    return json_response({"recorded": services.runs.alive(call.path.run, services.clock.now_ms())})
+    return json_response({"recorded": services.runs.record_heartbeat(call.path.run, services.clock.now_ms())})
 
 
 def _open(call: EventRequest) -> Response:

@@ -11,7 +11,7 @@ from chalice.app import Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
-from chalicelib.catalog.moments import moment_ms
+from chalicelib.catalog.timestamps import parse_time_ms
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import logger, note
@@ -109,7 +109,7 @@ def _time_ms(query: Mapping[str, str], name: str, default: int, most: int) -> in
     """ISO 8601, or milliseconds since the epoch. Raises InvalidInputError."""
     text = query.get(name) or str(default)
     try:
-        result = moment_ms(text, 0) if _DATE.match(text) else integer_parameter(query, name, default, 0, most)
+        result = parse_time_ms(text, 0) if _DATE.match(text) else integer_parameter(query, name, default, 0, most)
     except InvalidInputError:
         result = -1
     if not 0 <= result <= most:

@@ -12,7 +12,7 @@ from chalice.app import NotFoundError, Request, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
-from chalicelib.catalog.moments import iso, moment_ms
+from chalicelib.catalog.timestamps import iso, parse_time_ms
 from chalicelib.composition import Services
 from chalicelib.composition.pipelines import installed_pipelines
 from chalicelib.errors import InvalidCursorError, InvalidInputError
@@ -128,7 +128,7 @@ def _replayed(states: PipelineStateStore, file: PipelineFile, body: Mapping[str,
     _known(body, "from")
     if body.get("from") is None:
         raise InvalidInputError("replay takes the time from which on: from (ISO 8601, or ms since the epoch)")
-    states.replay(file.name, moment_ms(body["from"], now_ms), now_ms)
+    states.replay(file.name, parse_time_ms(body["from"], now_ms), now_ms)
 
 
 def _handler(file: PipelineFile, body: Mapping[str, Any]) -> str | None:

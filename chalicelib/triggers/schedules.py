@@ -18,7 +18,7 @@ from chalicelib.coordination import Lease
 from chalicelib.coordination.worker_pool import Backoff, Result, WorkerPool
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, UnavailableError
-from chalicelib.ingestion.settled import tell
+from chalicelib.ingestion.compaction_record import record_compaction
 from chalicelib.observability import (
     CONSECUTIVE_FLUSH_FAILURES,
     FLUSH_ALERTS,
@@ -128,7 +128,7 @@ def _to_sweep(services: Services) -> Sequence[RunRow]:
 
 def _is_idle(row: RunRow, now_ms: int, idle_ms: int) -> bool:
     """Whether a run is overdue. The interval of its heartbeats counts if it is longer than ``idle_ms``."""
-    return row.status != "finalized" and row.last_sign_ms < now_ms - max(idle_ms, row.promised_ms)
+    return row.status != "finalized" and row.last_sign_ms < now_ms - max(idle_ms, row.heartbeat_limit_ms)
 
 
 def _is_due(row: RunRow, now_ms: int) -> bool:
@@ -153,7 +153,7 @@ def _settle(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -
     record(FLUSH_COPIED_BYTES, compaction.copied_bytes + finalization.copied_bytes)
     lease.check()
     is_final = row.status == "finalized"
-    tell(services.runs, row.run, compaction, finalization, row.segments if is_final else None, services.clock.now_ms())
+    record_compaction(services.runs, row.run, compaction, finalization, row.segments if is_final else None, services.clock.now_ms())
     if finalization.finalized and not is_final:
         record(RUNS_FINALIZED, 1)
     _record_pending(0, 0)
@@ -168,7 +168,7 @@ def _abandon(services: Services, lease: Lease, row: RunRow, deadline: Deadline) 
     )
     lease.check()
     if end.finalized:
-        services.runs.finalized(row.run, end.lines, end.bytes, end.next_segment, services.clock.now_ms())
+        services.runs.record_finalization(row.run, end.lines, end.bytes, end.next_segment, services.clock.now_ms())
         record(RUNS_FINALIZED, 1)
 
 

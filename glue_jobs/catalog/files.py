@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from chalicelib.archive.objects import archive_subject
+from chalicelib.archive.objects import object_ref
 from chalicelib.aws.dynamodb import Item, Table
+from chalicelib.catalog.file_state import OBJECTS, FileState, file_key, file_state_of_row, url_state_of_row
 from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
-from chalicelib.catalog.items import still
+from chalicelib.catalog.items import unchanged_condition
 from chalicelib.catalog.listing import LISTING, directory_keys, listing_rows
-from chalicelib.catalog.registration import Describe, Description, Outcome, Subject
-from chalicelib.catalog.remembered import OBJECTS, FileState, file_key, remembered_file, remembered_name
+from chalicelib.catalog.registration import Describe, Description, ObjectRef, RegistrationResult
 from chalicelib.composition import Services, run_files
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, UnavailableError, WriteConflictError
 from chalicelib.ports import Check, Clause, Delete, Key, Run
@@ -37,7 +37,7 @@ def register_logs(services: Services, runs: Sequence[Run], *, dry_run: bool) -> 
     """Finished logs as files. Each is read whole, for its hash."""
     source = Source(services, services.store, services.settings.bucket_name, services.settings.prefix, is_run_logs=True)
     looker = run_files(services)
-    yield from _registered(source, [looker.subject(services.layout.logs(run)) for run in runs], dry_run=dry_run)
+    yield from _registered(source, [looker.ref(services.layout.logs(run)) for run in runs], dry_run=dry_run)
 
 
 def register_archive(services: Services, first: str, last: str, *, dry_run: bool) -> Iterator[Result]:
@@ -45,7 +45,7 @@ def register_archive(services: Services, first: str, last: str, *, dry_run: bool
     bucket = services.settings.archive_bucket_name
     source = Source(services, services.archive_store, bucket, "", is_run_logs=False)
     for keys in _pages(services, first, last):
-        yield from _registered(source, [archive_subject(bucket, key) for key in keys], dry_run=dry_run)
+        yield from _registered(source, [object_ref(bucket, key) for key in keys], dry_run=dry_run)
 
 
 def _pages(services: Services, first: str, last: str) -> Iterator[list[str]]:
@@ -61,7 +61,7 @@ def _pages(services: Services, first: str, last: str) -> Iterator[list[str]]:
         after = page.objects[-1].key
 
 
-def _registered(source: Source, subjects: Sequence[Subject], *, dry_run: bool) -> Iterator[Result]:
+def _registered(source: Source, subjects: Sequence[ObjectRef], *, dry_run: bool) -> Iterator[Result]:
     describe = _careful(source.describe())
     for batch in batches(subjects):
         try:
@@ -76,7 +76,7 @@ def _registered(source: Source, subjects: Sequence[Subject], *, dry_run: bool) -
 def _careful(describe: Describe) -> Describe:
     """An object that cannot be looked at is told of; trouble of ours is tried again."""
 
-    def look(subject: Subject) -> Description:
+    def look(subject: ObjectRef) -> Description:
         try:
             return describe(subject)
         except UnavailableError:
@@ -87,19 +87,19 @@ def _careful(describe: Describe) -> Describe:
     return look
 
 
-def _told(outcome: Outcome) -> Result:
+def _told(outcome: RegistrationResult) -> Result:
     found = outcome.description
     kind = "failed" if outcome.error else "files" if found.record else "refused" if found.problem else "gone"
     problem = str(outcome.error or found.problem)
     return _result({f"file_{kind}": 1}, [problem] if problem else [])
 
 
-def _compared(services: Services, subject: Subject, describe: Describe) -> Result:
+def _compared(services: Services, subject: ObjectRef, describe: Describe) -> Result:
     """What would be written of a file."""
     found = describe(subject)
     record = found.record
     if record is None:
-        return _told(Outcome(found))
+        return _told(RegistrationResult(found))
     rows = {**record.file_rows(), **listing_rows(record)}
     directory = {key: {"partition": key.partition, "at": key.sort} for key in directory_keys(record)}
     kept, source = file_key(record.id), latest_key(*record.source)
@@ -163,8 +163,8 @@ def _is_memory(row: Item) -> bool:
     if type(row.get("revision")) is not int:
         return False
     if kind == "url":
-        name = remembered_name(row)
-        return all(_ID.fullmatch(each) for each in [name.id, *name.left] if each)
+        name = url_state_of_row(row)
+        return all(_ID.fullmatch(each) for each in [name.id, *name.former_ids] if each)
     return _state(row) is not None
 
 
@@ -173,7 +173,7 @@ def _state(row: Any) -> FileState | None:
     if row is None:
         return None
     try:
-        state = remembered_file(Key(OBJECTS, row["key"]), row)
+        state = file_state_of_row(Key(OBJECTS, row["key"]), row)
     except Exception:  # whatever a damaged document raises
         return None
     return state if state.record is None or state.record.id == state.id else None
@@ -206,7 +206,7 @@ def _is_of(table: str, row: Item, kept: Any) -> bool:
 def _remove(services: Services, physical: Table, table: str, row: Item, *, is_last: bool) -> None:
     """If the row, and what the file's own row says, is still as it was; else whoever changed it knows better."""
     if table in (OBJECTS, LATEST) or not is_last:
-        condition, values, names = still(row, {}, _KEYS[table][0])
+        condition, values, names = unchanged_condition(row, {}, _KEYS[table][0])
         physical.delete_if({key: row[key] for key in _KEYS[table]}, condition, values, ExpressionAttributeNames=names)
         return
     file_id = _file_of(table, row)
@@ -244,7 +244,7 @@ def _gone(services: Services, rows: Iterable[Item], *, dry_run: bool) -> Iterato
         if dry_run:
             yield _result({"file_gone": 1}, [], [f"{OBJECTS} {EXTRA}: {state.key.partition}"])
             continue
-        outcomes = services.registration.bring_up_to_date(source.subjects([key]), source.describe())
+        outcomes = services.registration.update(source.subjects([key]), source.describe())
         yield from map(_told, outcomes.values())
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from random import random
 from typing import Any
 
-from chalicelib.catalog.derived import Facts, Reached, run_item
 from chalicelib.catalog.items import RunItems
 from chalicelib.catalog.merging import is_ahead, merge_forward, names_to_change
+from chalicelib.catalog.run_row_builder import ArtifactExtent, RunFacts, run_item
 from chalicelib.catalog.segments import entry_of_row, segment_rows
 from chalicelib.errors import RunlakeError, StoreUnavailableError
 from chalicelib.ingestion.run_objects import known_since_ms
@@ -138,7 +138,7 @@ class Mender:
     def _is_written(self, run: Run, now: Item | None, merged: Item, names: Sequence[str]) -> bool:
         return self.items.replace_run(run, None, merged) if now is None else self.items.change_run(run, now, merged, names)
 
-    def _facts(self, census: RunInspection, seen: Item | None) -> Facts:
+    def _facts(self, census: RunInspection, seen: Item | None) -> RunFacts:
         entries = [census.entries[number] for number in sorted(census.entries)]
         partial, logs = _reached(census.partial), _reached(census.logs)
         first = entries[0] if entries else None
@@ -149,7 +149,7 @@ class Mender:
         alive = alive_ms if type(alive_ms) is int else 0
         if seal := census.expired_seal:
             entries.append(_at_its_time(seal, seen or {}))
-        return Facts(entries, partial, logs, self._is_settled(census), known, census.start, alive)
+        return RunFacts(entries, partial, logs, self._is_settled(census), known, census.start, alive)
 
     def _is_settled(self, census: RunInspection) -> bool:
         """Finalized, and nothing is left to delete: the schedules have let go of it, or will at their next look."""
@@ -213,12 +213,12 @@ class Mender:
         return mended
 
 
-def _reached(held: StoredArtifact | None) -> Reached | None:
+def _reached(held: StoredArtifact | None) -> ArtifactExtent | None:
     if held is None:
         return None
     artifact = held.artifact
     written_ms = held.modified_ms if artifact.lines is None else known_since_ms(held.modified_ms)
-    return Reached(artifact.bytes, artifact.lines, artifact.next_segment, written_ms)
+    return ArtifactExtent(artifact.bytes, artifact.lines, artifact.next_segment, written_ms)
 
 
 def _at_its_time(seal: SegmentEntry, seen: Item) -> SegmentEntry:

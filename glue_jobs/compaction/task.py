@@ -21,7 +21,7 @@ from chalicelib.coordination import Lease, LeaseTerms, Partition, SourceCoordina
 from chalicelib.coordination.worker_pool import Backoff, close_after_failure
 from chalicelib.deadline import Deadline
 from chalicelib.errors import LeaseError, UnavailableError
-from chalicelib.ingestion.settled import tell
+from chalicelib.ingestion.compaction_record import record_compaction
 from chalicelib.ports import Run
 from chalicelib.runlog.compaction import Compaction, RunState, retry_on_condition
 from chalicelib.runlog.concatenation import READERS
@@ -158,7 +158,7 @@ class Task:
             done = self._finalizer(planned, lease, seen).compact_and_finalize(planned.run, Deadline(self._services.clock), seen)
             lease.check()
             final_segments = planned.segments if planned.is_final else None
-            tell(self._services.runs, planned.run, *done, final_segments, self._services.clock.now_ms())
+            record_compaction(self._services.runs, planned.run, *done, final_segments, self._services.clock.now_ms())
         except LeaseError as error:
             return Result(planned.run, BUSY, problem=_told(planned.run, error), is_again=True)
         except UnavailableError:

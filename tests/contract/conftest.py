@@ -19,9 +19,9 @@ from chalicelib.aws.database import DynamoDbDatabase, Schema
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.object_store import S3ObjectStore
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.catalog.file_state import OBJECTS
 from chalicelib.catalog.files import FILES, LATEST
 from chalicelib.catalog.listing import LISTING
-from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.memory.clock import ManualClock

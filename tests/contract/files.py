@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import Metadata
-from chalicelib.catalog.registration import Description, Subject
+from chalicelib.catalog.registration import Description, ObjectRef
 from chalicelib.catalog.search import FilePage, FileQuery, Search
 
 BUCKET = "archive"
@@ -34,9 +34,9 @@ def data_key(number: int) -> str:
     return f"{file_id(number)}/data"
 
 
-def subject(key: str) -> Subject:
-    """As ``archive_subject`` makes it."""
-    return Subject(BUCKET, key, key.removesuffix("/data") if key.endswith("/data") else None)
+def subject(key: str) -> ObjectRef:
+    """As ``object_ref`` makes it."""
+    return ObjectRef(BUCKET, key, key.removesuffix("/data") if key.endswith("/data") else None)
 
 
 def metadata(number: int, start_ms: int, duration_ms: int | None = None, **other: Any) -> Metadata:
@@ -72,14 +72,14 @@ class Bucket:
     objects: dict[str, Content] = field(default_factory=dict)
     looks: int = 0
 
-    def describe(self, of: Subject) -> Description:
+    def describe(self, of: ObjectRef) -> Description:
         """What an object is now."""
         self.looks += 1
         content = self.objects.get(of.key)
         if content is None:
             return Description()
         if content.refused:
-            return Description(problem="not what was announced", refused_id=content.metadata.id)
+            return Description(problem="not what was announced", rejected_id=content.metadata.id)
         return Description(self.record(of.key))
 
     def record(self, key: str) -> FileRecord:

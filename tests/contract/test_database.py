@@ -18,9 +18,9 @@ from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, Re
 
 from chalicelib.aws.database import DynamoDbDatabase, Schema
 from chalicelib.aws.dynamodb import BATCH_ROWS
+from chalicelib.catalog.file_state import OBJECTS
 from chalicelib.catalog.files import FILES, LATEST
 from chalicelib.catalog.listing import LISTING
-from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.errors import (
     OutcomeUnknownError,
     PreconditionFailedError,

@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 
 from chalicelib.aws.database import DynamoDbDatabase
+from chalicelib.catalog.file_state import OBJECTS, file_key, url_key
 from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
 from chalicelib.catalog.latest import LatestFiles
 from chalicelib.catalog.listing import CLASSES_MS, LISTING, directory_keys, listing_rows
-from chalicelib.catalog.moments import FIRST_MS, LAST_MS
-from chalicelib.catalog.registration import Description, Registration, Subject
-from chalicelib.catalog.remembered import OBJECTS, file_key, url_key
-from chalicelib.catalog.search import MAX_LANES, MAX_ROWS, FileQuery, Search
+from chalicelib.catalog.registration import Description, FileCatalogWriter, ObjectRef
+from chalicelib.catalog.search import MAX_INDEXES, MAX_ROWS, FileQuery, Search
+from chalicelib.catalog.timestamps import FIRST_MS, LAST_MS
 from chalicelib.errors import StoreUnavailableError, TooManyNamesError
 from chalicelib.memory.clock import ManualClock
 from chalicelib.memory.database import InMemoryDatabase
@@ -127,7 +127,7 @@ class World:
     def __post_init__(self) -> None:
         self.search = Search(self.database)
         self.latest = LatestFiles(self.database, self.search)
-        self.registration = Registration(self.database, self.latest, ManualClock(NOW_MS))
+        self.registration = FileCatalogWriter(self.database, self.latest, ManualClock(NOW_MS))
 
     def change(self, changes: Iterable[tuple[str, Content | None]]) -> None:
         """Objects change, and the catalog is told."""
@@ -141,7 +141,7 @@ class World:
     def look(self, keys: list[str]) -> None:
         """The catalog is told of objects, changed or not."""
         subjects = [subject(key) for key in keys]
-        outcomes = self.registration.bring_up_to_date(subjects, self.bucket.describe)
+        outcomes = self.registration.update(subjects, self.bucket.describe)
         assert list(outcomes) == subjects
         for each, outcome in outcomes.items():
             assert outcome.error is None, outcome.error
@@ -474,12 +474,12 @@ def test_original_is_looked_at_when_an_earlier_look_stopped_before_it(world: Wor
     world.change([("odd", content)])
     world.bucket.objects["odd"] = Content(metadata(2, NOW_MS, 5))
 
-    def dies_at_the_original(of: Subject) -> Description:
+    def dies_at_the_original(of: ObjectRef) -> Description:
         if of.key == data_key(1):
             raise StoreUnavailableError("the process dies")
         return world.bucket.describe(of)
 
-    world.registration.bring_up_to_date([subject("odd")], dies_at_the_original)
+    world.registration.update([subject("odd")], dies_at_the_original)
     assert odd_row(world)["left"] == [file_id(1)]
     world.change([("odd", Content(metadata(3, NOW_MS, 5)))])
     assert {document["metadata"]["id"] for document in world.search.page(FileQuery(("*",))).documents} == {file_id(1), file_id(3)}
@@ -608,7 +608,7 @@ def test_a_page_ends_when_it_reads_too_much_in_vain() -> None:
 
 def test_a_work_id_of_too_many_whats_is_refused() -> None:
     world = World(InMemoryDatabase())
-    for first in range(0, MAX_LANES + 10, 10):
+    for first in range(0, MAX_INDEXES + 10, 10):
         world.change([
             (data_key(number), Content(metadata(number, NOW_MS, what=f"what-{number}", work_id="job-1")))
             for number in range(first, first + 10)

@@ -17,8 +17,8 @@ from chalicelib.aws.errors import ERROR_BY_CODE
 from chalicelib.aws.object_store import S3ObjectStore
 from chalicelib.aws.publisher import SnsPublisher
 from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.catalog.file_state import OBJECTS
 from chalicelib.catalog.listing import LISTING
-from chalicelib.catalog.remembered import OBJECTS
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.errors import (
@@ -115,13 +115,13 @@ TWINS = {
         lambda client: DynamoDbRunCatalog(Table(client, "t", lambda _: None), 1),
         InMemoryRunCatalog,
         {
-            "started": lambda runs: runs.started(RUN, RunStart("s", RUN.run_id, 1, "", "", 1, 1)),
-            "segment_landed": lambda runs: runs.segment_landed(RUN, ENTRY),
-            "compacted": lambda runs: runs.compacted(RUN, 1, 1, 1),
-            "finalized": lambda runs: runs.finalized(RUN, 1, 1, 1, 1),
-            "legacy": lambda runs: runs.legacy(RUN, 1, 1, final=True),
-            "alive": lambda runs: runs.alive(RUN, 1),
-            "retired": lambda runs: runs.retired(RUN, 1),
+            "record_start": lambda runs: runs.record_start(RUN, RunStart("s", RUN.run_id, 1, "", "", 1, 1)),
+            "record_segment": lambda runs: runs.record_segment(RUN, ENTRY),
+            "record_compaction": lambda runs: runs.record_compaction(RUN, 1, 1, 1),
+            "record_finalization": lambda runs: runs.record_finalization(RUN, 1, 1, 1, 1),
+            "record_legacy_artifact": lambda runs: runs.record_legacy_artifact(RUN, 1, 1, final=True),
+            "record_heartbeat": lambda runs: runs.record_heartbeat(RUN, 1),
+            "mark_retired": lambda runs: runs.mark_retired(RUN, 1),
             "get": lambda runs: runs.get(RUN),
             "newest": lambda runs: runs.newest("svc.pipeline", 1, None),
             "get_many": lambda runs: runs.get_many([RUN]),
@@ -265,7 +265,7 @@ def test_all_error_classes_of_the_table_are_among_them() -> None:
         ("object store", "put", lambda store: store.head("k").size == 1),
         ("database", "put_many", lambda database: database.get_many([ROW.key]) == {ROW.key: ROW.row}),
         ("database", "transact", lambda database: database.get_many([ROW.key]) == {ROW.key: ROW.row}),
-        ("run catalog", "segment_landed", lambda runs: runs.get(RUN).segments == 1),
+        ("run catalog", "record_segment", lambda runs: runs.get(RUN).segments == 1),
         ("segment index", "put", lambda index: index.last(RUN) == ENTRY),
         ("publisher", "publish", lambda topic: topic.messages == [(MESSAGE.body, dict(MESSAGE.attributes))]),
     ],

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.catalog.runs import RunCatalog, RunPlaces, place_of, shard_of
+from chalicelib.catalog.runs import RunCatalog, RunKeyPage, activity_key, shard_of
 from chalicelib.errors import InvalidInputError
 from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
 
@@ -30,13 +30,13 @@ History = list[Callable[[RunCatalog], object]]
 
 def history() -> History:
     """A run that is written, compacted, abandoned, finalized, reopened, and compacted again."""
-    events: History = [lambda runs, n=n: runs.segment_landed(RUN, segment(n)) for n in range(4)]  # type: ignore[misc]
+    events: History = [lambda runs, n=n: runs.record_segment(RUN, segment(n)) for n in range(4)]  # type: ignore[misc]
     events += [
-        lambda runs: runs.compacted(RUN, 40, 2, START_MS + 5),
-        lambda runs: runs.segment_landed(RUN, replace(segment(4, "abandoned"), line=8, byte=80)),
-        lambda runs: runs.finalized(RUN, 8, 80, 5, START_MS + 7),
-        lambda runs: runs.segment_landed(RUN, replace(segment(5, epoch=2), line=8, byte=80)),
-        lambda runs: runs.compacted(RUN, 100, 6, START_MS + 9),
+        lambda runs: runs.record_compaction(RUN, 40, 2, START_MS + 5),
+        lambda runs: runs.record_segment(RUN, replace(segment(4, "abandoned"), line=8, byte=80)),
+        lambda runs: runs.record_finalization(RUN, 8, 80, 5, START_MS + 7),
+        lambda runs: runs.record_segment(RUN, replace(segment(5, epoch=2), line=8, byte=80)),
+        lambda runs: runs.record_compaction(RUN, 100, 6, START_MS + 9),
     ]
     return events
 
@@ -86,7 +86,7 @@ START = RunStart("s", "run-1", 1, "host", "./load.sh", START_MS - 1000, START_MS
 
 
 def test_started_run_is_listed_and_due_for_the_sweep_before_its_first_line(runs: RunCatalog) -> None:
-    runs.started(RUN, START)
+    runs.record_start(RUN, START)
     row = runs.get(RUN)
     assert row and (row.status, row.start, row.started_ms, row.last_append_ms) == ("open", START, START_MS - 1000, START_MS - 900)
     assert [each.run for each in runs.newest("svc.pipeline", 10, None).rows] == [RUN]
@@ -97,44 +97,44 @@ def test_started_run_is_listed_and_due_for_the_sweep_before_its_first_line(runs:
 @pytest.mark.parametrize("place", range(10))
 def test_start_that_is_notified_late_or_twice_ends_in_the_same_row(runs: RunCatalog, place: int) -> None:
     events = history()
-    events.insert(place, lambda runs: runs.started(RUN, START))
+    events.insert(place, lambda runs: runs.record_start(RUN, START))
     for event in [*events, events[place]]:
         event(runs)
     row = runs.get(RUN)
     assert row and (row.start, row.started_ms, row.last_append_ms) == (START, START_MS - 1000, START_MS + 50_000)
     assert (row.segments, row.compacted_segments, row.final_segments) == (6, 6, 5)
-    runs.retired(RUN, 6)
-    runs.started(RUN, START)
+    runs.mark_retired(RUN, 6)
+    runs.record_start(RUN, START)
     assert not list(runs.active(START_MS + 10**9)), "a late start does not wake a run that is done"
 
 
 def test_end_is_that_of_the_last_segment(runs: RunCatalog) -> None:
     end = RunEnd("failed", 3, "", "no disk", "load", 7)
-    runs.segment_landed(RUN, segment(0))
-    runs.segment_landed(RUN, replace(segment(1, "closed"), line=2, byte=20, end=end))
-    runs.segment_landed(RUN, segment(0))
+    runs.record_segment(RUN, segment(0))
+    runs.record_segment(RUN, replace(segment(1, "closed"), line=2, byte=20, end=end))
+    runs.record_segment(RUN, segment(0))
     row = runs.get(RUN)
     assert row and (row.end, row.outcome_at(START_MS)) == (end, "failed")
-    runs.segment_landed(RUN, replace(segment(2, "abandoned"), line=2, byte=20))
+    runs.record_segment(RUN, replace(segment(2, "abandoned"), line=2, byte=20))
     row = runs.get(RUN)
     assert row and (row.end, row.outcome_at(START_MS)) == (None, "lost")
 
 
 def test_heartbeat_is_recorded_of_an_open_run_and_moves_forward_only(runs: RunCatalog) -> None:
-    assert not runs.alive(RUN, START_MS) and runs.get(RUN) is None, "a heartbeat makes no row"
-    runs.started(RUN, START)
-    recorded = [runs.alive(RUN, START_MS + age) for age in (1000, 3000, 3000, 2000)]
+    assert not runs.record_heartbeat(RUN, START_MS) and runs.get(RUN) is None, "a heartbeat makes no row"
+    runs.record_start(RUN, START)
+    recorded = [runs.record_heartbeat(RUN, START_MS + age) for age in (1000, 3000, 3000, 2000)]
     assert recorded == [True, True, True, False]
-    runs.segment_landed(RUN, segment(0))
+    runs.record_segment(RUN, segment(0))
     row = runs.get(RUN)
     assert row and (row.alive_ms, row.last_append_ms, row.last_sign_ms) == (START_MS + 3000, START_MS, START_MS + 3000)
     assert [each.alive_ms for each in runs.active(START_MS + 1)] == [START_MS + 3000]
-    runs.segment_landed(RUN, replace(segment(1, "closed"), line=2, byte=20))
-    assert not runs.alive(RUN, START_MS + 4000)
-    runs.segment_landed(RUN, replace(segment(2), line=2, byte=20))
-    assert runs.alive(RUN, START_MS + 5000), "it is open again"
+    runs.record_segment(RUN, replace(segment(1, "closed"), line=2, byte=20))
+    assert not runs.record_heartbeat(RUN, START_MS + 4000)
+    runs.record_segment(RUN, replace(segment(2), line=2, byte=20))
+    assert runs.record_heartbeat(RUN, START_MS + 5000), "it is open again"
     runs.forget(RUN)
-    assert not runs.alive(RUN, START_MS + 6000) and runs.get(RUN) is None, "a late one brings no deleted run back"
+    assert not runs.record_heartbeat(RUN, START_MS + 6000) and runs.get(RUN) is None, "a late one brings no deleted run back"
 
 
 def test_runs_by_outcome_are_those_of_their_last_segments_newest_first(runs: RunCatalog) -> None:
@@ -149,18 +149,18 @@ def test_runs_by_outcome_are_those_of_their_last_segments_newest_first(runs: Run
     for name, (end, second) in ends.items():
         seal = replace(segment(1, "closed" if end else "abandoned"), end=end, appended_ms=START_MS + second * 1000)
         for entry in (segment(0), seal, segment(0)):
-            runs.segment_landed(Run(f"svc.{name}", "r"), entry)
-    runs.segment_landed(Run("svc.d", "r"), replace(segment(2), appended_ms=START_MS + 11_000))
-    runs.segment_landed(Run("svc.c", "r"), replace(segment(2, "closed"), end=failed, appended_ms=START_MS + 12_000))
+            runs.record_segment(Run(f"svc.{name}", "r"), entry)
+    runs.record_segment(Run("svc.d", "r"), replace(segment(2), appended_ms=START_MS + 11_000))
+    runs.record_segment(Run("svc.c", "r"), replace(segment(2, "closed"), end=failed, appended_ms=START_MS + 12_000))
     assert _names(runs.ended("failed", 0, "", 10)) == ["svc.c", *sorted(["svc.a", "svc.b"], key=_digest, reverse=True)]
     assert _names(runs.ended("lost", 0, "", 10)) == ["svc.e"]
     assert _names(runs.ended("failed", START_MS + 6000, "", 10)) == ["svc.c"]
     first = runs.ended("failed", 0, "", 2)
-    assert (len(first.places), first.is_whole) == (2, False)
-    rest = runs.ended("failed", 0, first.places[-1][0], 2)
-    assert ([*_names(first), *_names(rest)], rest.is_whole) == (_names(runs.ended("failed", 0, "", 10)), True)
-    assert not runs.ended("failed", START_MS + 50_000, first.places[-1][0], 2).places, "the page is older than what is asked for"
-    assert not runs.running(START_MS + 50_000, first.places[-1][0], 2).places, "and here"
+    assert (len(first.keys), first.is_complete) == (2, False)
+    rest = runs.ended("failed", 0, first.keys[-1][0], 2)
+    assert ([*_names(first), *_names(rest)], rest.is_complete) == (_names(runs.ended("failed", 0, "", 10)), True)
+    assert not runs.ended("failed", START_MS + 50_000, first.keys[-1][0], 2).keys, "the page is older than what is asked for"
+    assert not runs.running(START_MS + 50_000, first.keys[-1][0], 2).keys, "and here"
     assert "svc.d" in _names(runs.running(0, "", 10)), "which was reopened"
     wanted = [Run("svc.d", "r"), Run("svc.a", "r"), Run("svc.a", "none")]
     assert {run: row.outcome_at(START_MS) for run, row in runs.get_many(wanted).items()} == {
@@ -168,7 +168,7 @@ def test_runs_by_outcome_are_those_of_their_last_segments_newest_first(runs: Run
         wanted[1]: "failed",
     }
     runs.forget(Run("svc.e", "r"))
-    assert not runs.ended("lost", 0, "", 10).places
+    assert not runs.ended("lost", 0, "", 10).keys
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 20])
@@ -176,51 +176,51 @@ def test_runs_of_one_ms_and_one_shard_are_each_listed_once(runs: RunCatalog, lim
     """DynamoDB orders them as it likes, and a page may end among them."""
     alike = [run for number in range(2000) if shard_of(run := Run(f"svc.{number}", "r")) == "open#7"][:9]
     for number, run in enumerate(alike):
-        runs.segment_landed(run, replace(segment(0), appended_ms=START_MS + number // 4))
+        runs.record_segment(run, replace(segment(0), appended_ms=START_MS + number // 4))
     listed: list[Run] = []
     before = ""
     while True:
         page = runs.running(0, before, limit)
-        listed += [run for _, run in page.places]
-        assert [place for place, _ in page.places] == sorted((place for place, _ in page.places), reverse=True)
-        if page.is_whole:
+        listed += [run for _, run in page.keys]
+        assert [key for key, _ in page.keys] == sorted((key for key, _ in page.keys), reverse=True)
+        if page.is_complete:
             break
-        before = page.places[-1][0]
-    assert listed == sorted(alike, key=lambda run: place_of(run, START_MS + alike.index(run) // 4), reverse=True)
+        before = page.keys[-1][0]
+    assert listed == sorted(alike, key=lambda run: activity_key(run, START_MS + alike.index(run) // 4), reverse=True)
 
 
-def _names(found: RunPlaces) -> list[str]:
-    return [run.fqn for _, run in found.places]
+def _names(found: RunKeyPage) -> list[str]:
+    return [run.fqn for _, run in found.keys]
 
 
 def _digest(fqn: str) -> str:
-    return place_of(Run(fqn, "r"), 0)
+    return activity_key(Run(fqn, "r"), 0)
 
 
 def test_status_on_the_way(runs: RunCatalog) -> None:
     assert runs.get(RUN) is None
-    runs.segment_landed(RUN, segment(0))
+    runs.record_segment(RUN, segment(0))
     assert _status(runs) == ("open", 20, 1)
-    runs.segment_landed(RUN, replace(segment(1, "closed"), line=2, byte=20))
+    runs.record_segment(RUN, replace(segment(1, "closed"), line=2, byte=20))
     assert _status(runs) == ("sealed", 20, 2)
-    runs.compacted(RUN, 20, 1, START_MS)
+    runs.record_compaction(RUN, 20, 1, START_MS)
     assert _status(runs) == ("sealed", 0, 1)
-    runs.finalized(RUN, 2, 20, 2, START_MS)
+    runs.record_finalization(RUN, 2, 20, 2, START_MS)
     assert _status(runs) == ("finalized", 0, 0)
 
 
 def test_a_segment_tells_when_the_one_before_it_came(runs: RunCatalog) -> None:
-    assert runs.segment_landed(RUN, segment(0)).previous_append_ms is None
-    landed = runs.segment_landed(RUN, segment(1))
+    assert runs.record_segment(RUN, segment(0)).previous_append_ms is None
+    landed = runs.record_segment(RUN, segment(1))
     assert (landed.advanced, landed.previous_append_ms) == (True, START_MS)
-    assert not runs.segment_landed(RUN, segment(1)).advanced
-    assert not runs.segment_landed(RUN, segment(0)).advanced
+    assert not runs.record_segment(RUN, segment(1)).advanced
+    assert not runs.record_segment(RUN, segment(0)).advanced
 
 
 def test_runs_of_a_pipeline_newest_first_each_once(runs: RunCatalog) -> None:
     for number in (3, 0, 4, 1, 2):
-        runs.segment_landed(Run("svc.pipeline", f"run-{number}"), replace(segment(0), appended_ms=START_MS + number))
-    runs.segment_landed(Run("svc.other", "run-9"), segment(0))
+        runs.record_segment(Run("svc.pipeline", f"run-{number}"), replace(segment(0), appended_ms=START_MS + number))
+    runs.record_segment(Run("svc.other", "run-9"), segment(0))
     seen: list[str] = []
     cursor: str | None = None
     while True:
@@ -241,15 +241,15 @@ def test_a_cursor_that_was_not_made_here_is_refused(runs: RunCatalog, cursor: st
 
 def test_active_runs_by_age_until_they_are_retired(runs: RunCatalog) -> None:
     for number in range(20):
-        runs.segment_landed(Run("svc.pipeline", f"run-{number}"), replace(segment(0), appended_ms=START_MS + number))
+        runs.record_segment(Run("svc.pipeline", f"run-{number}"), replace(segment(0), appended_ms=START_MS + number))
     assert {row.run.run_id for row in runs.active(START_MS + 5)} == {f"run-{number}" for number in range(5)}
     first = Run("svc.pipeline", "run-0")
-    runs.segment_landed(first, replace(segment(1), appended_ms=START_MS + 100))
-    runs.retired(first, 1)
+    runs.record_segment(first, replace(segment(1), appended_ms=START_MS + 100))
+    runs.mark_retired(first, 1)
     assert first in {row.run for row in runs.active(START_MS + 1000)}, "it has grown since"
-    runs.retired(first, 2)
+    runs.mark_retired(first, 2)
     assert first not in {row.run for row in runs.active(START_MS + 1000)}
-    runs.segment_landed(first, segment(1))
+    runs.record_segment(first, segment(1))
     assert first not in {row.run for row in runs.active(START_MS + 10**6)}, "a late duplicate does not wake it"
 
 
@@ -258,9 +258,9 @@ def test_threads_do_not_lose_the_highest(runs: RunCatalog, kind: str) -> None:
     order = list(range(24))[::-1]
     if kind == "moto":
         for number in order:
-            runs.segment_landed(RUN, segment(number))
+            runs.record_segment(RUN, segment(number))
     else:
-        threads = [threading.Thread(target=runs.segment_landed, args=(RUN, segment(number))) for number in order]
+        threads = [threading.Thread(target=runs.record_segment, args=(RUN, segment(number))) for number in order]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -276,15 +276,15 @@ def _status(runs: RunCatalog) -> tuple[str, int, int]:
 
 
 def test_a_finished_log_is_a_compacted_one_unless_partial_txt_reaches_further(runs: RunCatalog) -> None:
-    runs.segment_landed(RUN, segment(4, "abandoned"))
-    runs.compacted(RUN, 20, 2, START_MS)
-    runs.finalized(RUN, 8, 80, 5, START_MS)
+    runs.record_segment(RUN, segment(4, "abandoned"))
+    runs.record_compaction(RUN, 20, 2, START_MS)
+    runs.record_finalization(RUN, 8, 80, 5, START_MS)
     assert _reach(runs) == (5, 80, 5)
-    runs.compacted(RUN, 100, 7, START_MS)
-    runs.finalized(RUN, 9, 90, 6, START_MS)
+    runs.record_compaction(RUN, 100, 7, START_MS)
+    runs.record_finalization(RUN, 9, 90, 6, START_MS)
     assert _reach(runs) == (7, 100, 6)
-    runs.finalized(RUN, 8, 80, 5, START_MS)
-    runs.compacted(RUN, 20, 2, START_MS)
+    runs.record_finalization(RUN, 8, 80, 5, START_MS)
+    runs.record_compaction(RUN, 20, 2, START_MS)
     assert _reach(runs) == (7, 100, 6), "late ones"
 
 
@@ -292,12 +292,12 @@ def test_a_finished_log_is_a_compacted_one_unless_partial_txt_reaches_further(ru
 def test_objects_of_openmetadata_are_as_they_were_written_last(runs: RunCatalog, order: int) -> None:
     versions = [(10, START_MS, False), (30, START_MS + 2000, False), (40, START_MS + 9000, True)]
     for size, at_ms, final in versions[::order]:
-        runs.legacy(RUN, size, at_ms, final=final)
+        runs.record_legacy_artifact(RUN, size, at_ms, final=final)
     row = runs.get(RUN)
     assert row and (row.segments, row.final_segments, row.compacted_segments, row.compacted_bytes) == (0, 0, 0, 40)
     assert (row.started_ms, row.last_append_ms) == (START_MS + 9000, START_MS + 9000)
-    runs.segment_landed(RUN, segment(0))
-    runs.legacy(RUN, 50, START_MS + 99_000, final=True)
+    runs.record_segment(RUN, segment(0))
+    runs.record_legacy_artifact(RUN, 50, START_MS + 99_000, final=True)
     row = runs.get(RUN)
     assert row and (row.segments, row.started_ms, row.compacted_bytes) == (1, START_MS, 40), "where segments are, they count"
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.catalog.moments import DAY_MS
-from chalicelib.catalog.remembered import file_key
+from chalicelib.catalog.file_state import file_key
+from chalicelib.catalog.timestamps import DAY_MS
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.ports import Message, Write
 from chalicelib.runlog.batch import Batch

@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 
-from chalicelib.catalog.moments import DAY_MS
+from chalicelib.catalog.timestamps import DAY_MS
 from tests.faults.files_model import HOUR_MS, NOON_MS, POOLS, Archived, InThread, canonical, document, key_of
 from tests.faults.interception import AFTER, BEFORE, Crash
 from tests.faults.stepping import Actor

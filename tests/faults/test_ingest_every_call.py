@@ -44,7 +44,7 @@ class Catalogued:
 
     def lists_of_outcomes(self) -> list[str]:
         """The lists of runs by outcome that have the run."""
-        return [outcome for outcome in ENDED for _, run in self.runs.ended(outcome, 0, "", 10).places if run == RUN]
+        return [outcome for outcome in ENDED for _, run in self.runs.ended(outcome, 0, "", 10).keys if run == RUN]
 
     def rows(self) -> tuple[RunRow | None, list[int]]:
         return self.runs.get(RUN), [row.sequence for row in self.index.rows_from(RUN, 0, 0, 100)]

@@ -79,8 +79,8 @@ def world_with_checkpoint(count: int) -> Piping:
         world.end(run)
         row = world.runs.get(run)
         assert row is not None
-        world.runs.finalized(run, row.lines, row.bytes, row.segments, START_MS)
-        world.runs.retired(run, row.segments)
+        world.runs.record_finalization(run, row.lines, row.bytes, row.segments, START_MS)
+        world.runs.mark_retired(run, row.segments)
     return world
 
 

@@ -64,7 +64,7 @@ class Stage(World):
         for text in texts:
             entry = self.parts().writer.append(run, Batch.from_text(text)).entry
             assert entry
-            self.runs.segment_landed(run, entry)
+            self.runs.record_segment(run, entry)
             self.index.put(run, [entry])
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.archive import uploads
-from chalicelib.catalog.remembered import FileState
+from chalicelib.catalog.file_state import FileState
 from chalicelib.errors import PreconditionFailedError
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import PutOptions, StoredObject
@@ -229,14 +229,14 @@ def test_upload_that_is_restored_after_its_link_expired_is_listed(site: Site) ->
     begun = begin(site)
     site.send(begun, BODY)
     assert site.ask("DELETE", f"{FILES}/{begun['id']}").status == 204
-    site.world.clock.advance(FileState.LINK_S + 1)
+    site.world.clock.advance(FileState.UPLOAD_WINDOW_S + 1)
     site.send(begun, BODY)
     site.notify(f"{begun['id']}/data")
     assert site.ids(what="upload") == [begun["id"]]
 
 
 def test_deleted_files_are_remembered_longer_than_their_links_work() -> None:
-    assert uploads.EXPIRES_S < FileState.LINK_S < FileState.KEPT_GONE_S
+    assert uploads.EXPIRES_S < FileState.UPLOAD_WINDOW_S < FileState.DELETED_TTL_S
 
 
 def test_deletion_does_not_take_away_a_newer_version(site: Site) -> None:

@@ -34,7 +34,7 @@ class Site:
     def index(self, run: Run) -> None:
         tails = self.world.parts().writer.tails
         for listed in tails.list_segments(run):
-            self.runs.segment_landed(run, tails.segment(run, self.world.layout.sequence_of(run, listed.key)))
+            self.runs.record_segment(run, tails.segment(run, self.world.layout.sequence_of(run, listed.key)))
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
     site.index(run)
     sealed = ask("/svc.a/runs/run-1").json
     assert (sealed["status"], sealed["end"], sealed["complete"]) == ("sealed", "closed", False)
-    site.runs.finalized(run, 3, 14, 3, START_MS + 3000)
+    site.runs.record_finalization(run, 3, 14, 3, START_MS + 3000)
     done = ask("/svc.a/runs/run-1").json
     assert (done["status"], done["complete"], done["pendingBytes"]) == ("finalized", True, 0)
 
@@ -239,7 +239,7 @@ def test_recent_runs_are_those_that_may_be_read() -> None:
         assert page["cursor"].startswith("~")
         for path, status in {f"?cursor={page['cursor']}": 200, f"?cursor={page['cursor']}&outcome=failed": 400}.items():
             assert call("GET", f"/v1/catalog{path}", None, bearer(reader)).status == status
-        assert call("GET", f"/v1/catalog?cursor={runs.get(Run('shop.a', 'r')).place}", None, bearer(reader)).status == 400  # type: ignore[union-attr]
+        assert call("GET", f"/v1/catalog?cursor={runs.get(Run('shop.a', 'r')).activity_key}", None, bearer(reader)).status == 400  # type: ignore[union-attr]
         assert call("GET", "/v1/catalog", None, bearer(ISSUER.granted("writer", logs_write=["*"]))).status == 403
 
 

@@ -292,7 +292,7 @@ def test_a_run_that_fails_is_seen_retried_and_done(world: Worked, monkeypatch: p
     """Through the schedule."""
     run, services = Run("svc.pipe", "run-1"), composition.services()
     world.parts().writer.append(run, Batch.from_text("line"))
-    services.runs.segment_landed(run, world.parts().writer.tails.segment(run, 0))
+    services.runs.record_segment(run, world.parts().writer.tails.segment(run, 0))
     with installed(world, runs=services.runs, set_aside_after_failures=2, pending_flush_alert_after_failures=1):
         with monkeypatch.context() as patched:
             patched.setattr(world.store, "put", lambda *_: 1 / 0)

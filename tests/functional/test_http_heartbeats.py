@@ -32,7 +32,7 @@ class Site(World):
         assert call("PUT", "/v1/events/svc.a/r1/starts/s", body, {"Content-Type": "application/json"}).status == 200
         start = read_start(self.store, self.layout, RUN)
         assert start and start.heartbeat_s == (heartbeat_s or 0)
-        self.runs.started(RUN, start)
+        self.runs.record_start(RUN, start)
 
     def after(self, seconds: int) -> tuple[str, int | None]:
         """At a time after the start: the outcome, and the seconds from the start to the last sign of life of a silent run."""
@@ -67,7 +67,7 @@ def test_heartbeat_of_a_run_that_is_not_there_or_has_ended_is_not_recorded(site:
     assert post("svc.a/r1", "one\n", {"Content-Type": "text/plain"}).status == 200
     assert post("svc.a/r1/close", "").status == 200
     for sequence in (0, 1):
-        site.runs.segment_landed(RUN, site.parts().writer.tails.segment(RUN, sequence))
+        site.runs.record_segment(RUN, site.parts().writer.tails.segment(RUN, sequence))
     assert call("PUT", HEARTBEAT).json == {"recorded": False}
     assert site.after(10**6) == ("unknown", None)
 
@@ -82,7 +82,7 @@ def test_heartbeat_makes_no_request_to_s3(site: Site) -> None:
 @pytest.mark.parametrize(("error", "applied"), [(StoreUnavailableError, False), (OutcomeUnknownError, True)])
 def test_heartbeat_that_fails_is_a_503_and_can_be_repeated(site: Site, error: type[Exception], applied: bool) -> None:
     site.start(60)
-    site.runs.failures.schedule("alive", error=error, applied=applied)
+    site.runs.failures.schedule("record_heartbeat", error=error, applied=applied)
     answer = call("PUT", HEARTBEAT)
     assert (answer.status, answer.json["code"]) == (503, 503)
     assert call("PUT", HEARTBEAT).json == {"recorded": True}

@@ -135,11 +135,11 @@ def test_finalized_run_has_its_outcome_before_its_seal_is_catalogued() -> None:
     world, runs, run = World(), InMemoryRunCatalog(), Run("svc.a", "r")
     with installed(world, runs=runs):
         post("svc.a/r", "one\n", TEXT)
-        runs.segment_landed(run, world.parts().writer.tails.segment(run, 0))
+        runs.record_segment(run, world.parts().writer.tails.segment(run, 0))
         world.clock.advance(7)
         post("svc.a/r/close", json.dumps({"outcome": "failed", "exitCode": 3}), JSON)
         world.clock.advance(1)
-        runs.finalized(run, 1, 4, 2, world.clock.now_ms())
+        runs.record_finalization(run, 1, 4, 2, world.clock.now_ms())
         assert outcome() == {**_NONE, "outcome": "failed", "exitCode": 3}
         assert call("GET", "/v1/catalog/pipelines/svc.a/runs/r").json["lastAppendMs"] == START_MS + 7000, "when it was closed"
         listed = call("GET", "/v1/catalog").json["runs"]
@@ -147,7 +147,7 @@ def test_finalized_run_has_its_outcome_before_its_seal_is_catalogued() -> None:
         seal = world.parts().writer.tails.segment(run, 1)
         world.store.delete(world.layout.segment(run, 1))  # it has expired
         assert outcome() == {**_NONE, "outcome": "failed", "exitCode": 3}
-        runs.segment_landed(run, seal)
+        runs.record_segment(run, seal)
         world.store.calls.clear()
         assert outcome() == {**_NONE, "outcome": "failed", "exitCode": 3}
         assert not world.store.calls, "the row has it"

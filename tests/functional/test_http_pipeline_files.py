@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from chalicelib import composition
-from chalicelib.catalog.moments import iso, moment_ms
+from chalicelib.catalog.timestamps import iso, parse_time_ms
 from chalicelib.deadline import Deadline
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.dead_letters import DeadLetters
@@ -208,7 +208,7 @@ def test_bad_queries_are_refused(world: World, query: str) -> None:
 def test_range_is_of_moments_as_people_write_them(world: World) -> None:
     write(world, 0, 1, 2)
     times = [event["time"] for event in asked()["events"]]
-    written = [iso(each if isinstance(each, int) else moment_ms(each, 0)) for each in times]
+    written = [iso(each if isinstance(each, int) else parse_time_ms(each, 0)) for each in times]
     assert [event["line"] for event in asked(**{"from": written[1], "to": written[2]})["events"]] == [1]
     assert asked(**{"from": written[0][:10]})["events"] == asked()["events"]
     told = call("GET", f"{PATH}?namespace=svc&app=flow&from=tomorrow").json["message"]

@@ -26,7 +26,7 @@ def runs() -> Iterator[InMemoryRunCatalog]:
         for fqn, run_id in [*((FQN, run_id) for run_id in IDS), ("other", "run-x")]:
             post(f"{quote(fqn, safe='')}/{run_id}", json.dumps(f"of {run_id}\nend"))
             run = Run(fqn, run_id)
-            runs.segment_landed(run, world.parts().writer.tails.segment(run, 0))
+            runs.record_segment(run, world.parts().writer.tails.segment(run, 0))
             world.clock.advance(60)
         yield runs
 

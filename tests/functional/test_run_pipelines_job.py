@@ -123,7 +123,7 @@ def test_task_reports_damaged_logs_and_processes_them_after_repair(world: Piping
     assert done.problem == "runs whose logs are damaged, 1 in all: svc.p0/r1"
     assert sorted(Remembering.messages()) == EXPECTED[3:]
     world.store.put(key, logs.body, PutOptions(logs.info.metadata))
-    world.runs.retired(RUNS[0], 99)
+    world.runs.mark_retired(RUNS[0], 99)
     worker = world.worker(FILE, discovery=Named([]))
     worker.start()
     world.work(worker)

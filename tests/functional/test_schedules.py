@@ -57,7 +57,7 @@ class Ticking(World):
         for run in runs:
             for found in self.parts().writer.tails.list_segments(run):
                 entry = self.parts().writer.tails.segment(run, self.layout.sequence_of(run, found.key))
-                self.runs.segment_landed(run, entry)
+                self.runs.record_segment(run, entry)
                 self.index.put(run, [entry])
 
     def active(self) -> set[Run]:
@@ -458,7 +458,7 @@ def test_run_with_heartbeats_is_not_swept_until_they_stop(world: Ticking) -> Non
     world.notify(ONE)
     world.clock.advance(25 * HOUR_S)
     heartbeat_ms = world.clock.now_ms() - HOUR_S * 1000
-    assert world.runs.alive(ONE, heartbeat_ms)
+    assert world.runs.record_heartbeat(ONE, heartbeat_ms)
     with world.installed():
         assert sweep() == did(), "it is not even shared out"
         world.clock.advance(24 * HOUR_S)
@@ -471,7 +471,7 @@ def test_run_whose_heartbeats_are_a_day_apart_is_not_swept_until_three_are_misse
     world.append(ONE, "old")
     world.notify(ONE)
     now_ms = world.clock.now_ms()
-    world.runs.started(ONE, RunStart("s", ONE.run_id, 1, "", "", now_ms, now_ms, heartbeat_s=86_400))
+    world.runs.record_start(ONE, RunStart("s", ONE.run_id, 1, "", "", now_ms, now_ms, heartbeat_s=86_400))
     with world.installed():
         world.clock.advance(71 * HOUR_S)
         assert sweep() == did()
@@ -486,7 +486,7 @@ def test_heartbeat_that_comes_after_the_run_was_shared_out_keeps_it_open(world: 
     get = world.runs.get
 
     def beating(run: Run) -> Any:
-        world.runs.alive(run, world.clock.now_ms())
+        world.runs.record_heartbeat(run, world.clock.now_ms())
         return get(run)
 
     with world.installed(), patch.object(world.runs, "get", beating):

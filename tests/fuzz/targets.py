@@ -21,8 +21,8 @@ from chalicelib.catalog import cursor as archive_cursor
 from chalicelib.catalog.cursor import CursorSigner
 from chalicelib.catalog.dynamodb_runs import read_cursor, write_cursor
 from chalicelib.catalog.metadata import parse_metadata
-from chalicelib.catalog.moments import iso, moment_ms
 from chalicelib.catalog.search import FileQuery
+from chalicelib.catalog.timestamps import iso, parse_time_ms
 from chalicelib.coordination import administration
 from chalicelib.errors import (
     BatchTooLargeError,
@@ -232,8 +232,8 @@ def parameters(raw: bytes) -> None:
     assert page.after >= 0 and 1 <= page.limit <= 10_000 and 0 <= page.wait_s <= 5
     assert 1 <= queries.runs_limit({"limit": text}) <= queries.MAX_RUNS
     with suppress(InvalidTimeError):
-        ms = moment_ms(text, NOW_MS)
-        assert moment_ms(iso(ms), NOW_MS) == ms
+        ms = parse_time_ms(text, NOW_MS)
+        assert parse_time_ms(iso(ms), NOW_MS) == ms
 
 
 def documents(raw: bytes) -> None:

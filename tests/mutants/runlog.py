@@ -258,7 +258,7 @@ MUTANTS = (
         why="a started run without a line is swept",
     ),
     Mutant(
-        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.started",
+        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.record_start",
         find="'attribute_not_exists(last_append_ms)'",
         replace="'attribute_exists(fqn) OR attribute_not_exists(fqn)'",
         tests="tests/contract/test_run_catalog.py",
@@ -322,7 +322,7 @@ MUTANTS = (
         why="the outcome is stored with the close",
     ),
     Mutant(
-        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.segment_landed",
+        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.record_segment",
         find="[f'#{name}' for name in END_ATTRIBUTES if name not in ending]",
         replace="[]",
         tests="tests/contract/test_run_catalog.py",
@@ -336,15 +336,15 @@ MUTANTS = (
         why="an index is behind its table",
     ),
     Mutant(
-        "chalicelib.catalog.runs:newest_of",
-        find="part.places and not part.is_whole",
+        "chalicelib.catalog.runs:merge_newest",
+        find="part.keys and not part.is_complete",
         replace="False",
         tests="tests/unit/test_recent_runs.py",
         why="what comes behind the last place that was read of one outcome would be listed before it",
     ),
     Mutant(
         "chalicelib.routes.catalog:_one",
-        find="row.lacks_its_seal",
+        find="row.is_seal_unknown",
         replace="False",
         tests="tests/functional/test_http_outcomes.py",
         why="whoever waits for the end sees it without its outcome, and asks no more",

@@ -73,7 +73,7 @@ class Stage:
             appended = self.parts.writer.append(run, Batch.from_text(text), position=position)
             position = appended.position
             assert appended.entry
-            self.runs.segment_landed(run, appended.entry)
+            self.runs.record_segment(run, appended.entry)
             self.world.index.put(run, [appended.entry])
             self.logs[run] = self.logs.get(run, b"") + text.encode()
         if close:
@@ -81,7 +81,7 @@ class Stage:
             seal = self.parts.writer.seal(run, "closed", tail)
             assert seal
             entry = self.parts.writer.tails.segment(run, tail.sequence)
-            self.runs.segment_landed(run, entry)
+            self.runs.record_segment(run, entry)
             self.world.index.put(run, [entry])
 
     def due(self) -> list[Planned]:

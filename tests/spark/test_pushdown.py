@@ -209,7 +209,7 @@ class Catalogued:
         name = Run(run.fqn, run.run_id)
         self.index.put(name, run.entries)
         for entry in run.entries:
-            self.runs.segment_landed(name, entry)
+            self.runs.record_segment(name, entry)
 
     def rows(self, *filters: Any, **options: str) -> list[dict[str, Any]]:
         """Rows of a read that asks the catalog too; ``calls`` counts what it asks of the store."""

@@ -53,7 +53,7 @@ class Retained(World):
             appended = parts.writer.append(run, Batch.from_text(f"line {number}\n", "host-1"))
             assert appended.entry
             self.index.put(run, [appended.entry])
-            self.runs.segment_landed(run, appended.entry)
+            self.runs.record_segment(run, appended.entry)
         parts.compactor.compact(run, self.deadline())
         self.clock.sleep(RETIRE_AFTER_MS / 1000 + 1)
         parts.compactor.compact(run, self.deadline())

@@ -29,7 +29,7 @@ def check(live: Live, items: Items) -> None:
     """The items say what the live system keeps."""
     assert {run: row_of(item) for run, item in items.runs.items()} == {run: row for run in live.runs if (row := live.row(run))}
     assert {run for run, item in items.runs.items() if "activity_shard" in item} == live.active()
-    ended = {run: (row.outcome_at(START_MS), row.place) for run in live.runs if (row := live.row(run)) and row.seal}
+    ended = {run: (row.outcome_at(START_MS), row.activity_key) for run in live.runs if (row := live.row(run)) and row.seal}
     assert {run: (item["outcome"], item["ended_at"]) for run, item in items.runs.items() if "ended_at" in item} == ended
     assert items.rows == live.rows()
 
@@ -362,7 +362,7 @@ def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
     live.mender(items).mend(RUN)
     item = items.runs[RUN]
     made = row_of(item)
-    assert (item["outcome"], item["ended_at"], made.outcome_at(0)) == (outcome, made.place, outcome)
+    assert (item["outcome"], item["ended_at"], made.outcome_at(0)) == (outcome, made.activity_key, outcome)
     if row == "right":
         assert made == right
     times = {"started_ms": made.started_ms, "last_append_ms": made.last_append_ms}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from chalicelib.catalog import dynamodb_runs
 from chalicelib.catalog.cursor import CursorSigner
-from chalicelib.catalog.moments import FIRST_MS, LAST_MS
 from chalicelib.catalog.search import FileQuery
+from chalicelib.catalog.timestamps import FIRST_MS, LAST_MS
 from chalicelib.coordination import administration
 from chalicelib.coordination.store import IndexPosition
 from chalicelib.errors import InvalidCursorError, InvalidInputError

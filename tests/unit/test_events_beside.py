@@ -115,7 +115,7 @@ def test_notifications_of_event_objects_are_indexed() -> None:
     world = ended()
     parts, topic = event_parts(world), InMemoryPublisher()
     world.database.__init__()  # type: ignore[misc]
-    ingester = ingester_of(world, InMemoryRunCatalog(), topic, index_beside=parts.indexing.index_object)
+    ingester = ingester_of(world, InMemoryRunCatalog(), topic, index_sidecar=parts.indexing.index_object)
     for found in list_all(world.store, world.layout.events(RUN)):
         report = ingest_one(ingester, message(s3_record(found.key)))
         assert (list(report.problems), list(report.records)) == ([], [])
@@ -131,7 +131,7 @@ def test_damaged_sidecar_stops_nothing() -> None:
     parts = event_parts(world)
     world.store.put(world.layout.companion(RUN, 1), b"no gzip", PutOptions())
     assert parts.indexing.rebuild(RUN) == 3
-    ingester = ingester_of(world, InMemoryRunCatalog(), InMemoryPublisher(), index_beside=parts.indexing.index_object)
+    ingester = ingester_of(world, InMemoryRunCatalog(), InMemoryPublisher(), index_sidecar=parts.indexing.index_object)
     assert "not a sidecar" in ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 1)))).problems[0]
 
 

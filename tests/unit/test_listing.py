@@ -12,17 +12,17 @@ from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.listing import (
     CLASSES_MS,
     LISTING,
-    Lane,
+    SortKeyIndex,
     directory_keys,
     duration_class,
-    lanes_of,
+    indexes_of,
     listing_rows,
     period_number,
     period_text,
-    position,
+    sort_key,
 )
 from chalicelib.catalog.metadata import Metadata
-from chalicelib.catalog.moments import DAY_MS, FIRST_MS, LAST_MS
+from chalicelib.catalog.timestamps import DAY_MS, FIRST_MS, LAST_MS
 
 MAX_DURATION_MS = 29 * DAY_MS
 INSTANTS = st.integers(FIRST_MS, LAST_MS)
@@ -65,13 +65,13 @@ RECORDS = st.builds(
 @example(-1, "0" * 32, 0, "0" * 32)
 @example(FIRST_MS, "0" * 32, LAST_MS, "0" * 32)
 def test_positions_sort_as_starts_and_ids_do(start: int, one: str, other_start: int, other: str) -> None:
-    assert (position(start, one) < position(other_start, other)) == ((start, one) < (other_start, other))
+    assert (sort_key(start, one) < sort_key(other_start, other)) == ((start, one) < (other_start, other))
 
 
 @given(INSTANTS, IDS)
 def test_a_position_without_an_id_is_before_all_that_start_then(start: int, file_id: str) -> None:
-    assert position(start) < position(start, file_id) < position(start, "~")
-    assert start == LAST_MS or position(start, "~") < position(start + 1)
+    assert sort_key(start) < sort_key(start, file_id) < sort_key(start, "~")
+    assert start == LAST_MS or sort_key(start, "~") < sort_key(start + 1)
 
 
 @given(PERIODS, PERIODS)
@@ -101,19 +101,19 @@ def test_classes(duration_ms: int, class_: int) -> None:
 @given(RECORDS)
 def test_a_file_is_in_each_of_its_lanes_in_every_period_that_it_overlaps(file: FileRecord) -> None:
     rows, metadata = listing_rows(file), file.metadata
-    for lane in lanes_of(file):
+    for lane in indexes_of(file):
         assert metadata.last_ms - metadata.start <= lane.longest_ms
         held = {key.partition for key in rows if key.partition in {lane.partition(period) for period in lane.periods_of(file)}}
         for moment in (metadata.start, (metadata.start + metadata.last_ms) // 2, metadata.last_ms):
             assert lane.partition(lane.period_of(moment)) in held
     assert all(FileRecord.from_text(row["document"]) == file for row in rows.values())
     assert all((row["partition"], row["at"]) == (key.partition, key.sort) and key.table == LISTING for key, row in rows.items())
-    assert {key.sort for key in rows} == {position(metadata.start, file.id)}
+    assert {key.sort for key in rows} == {sort_key(metadata.start, file.id)}
 
 
 @given(STARTS, STARTS)
 def test_periods_of_a_lane_follow_each_other(one: int, other: int) -> None:
-    for lane in lanes_of(record(0, 60_000, work_id="job-1")):
+    for lane in indexes_of(record(0, 60_000, work_id="job-1")):
         assert (lane.period_of(one) <= lane.period_of(other)) or one > other
         if lane.period_ms:
             assert lane.period_of(one) * lane.period_ms <= one < (lane.period_of(one) + 1) * lane.period_ms
@@ -123,7 +123,7 @@ def test_periods_of_a_lane_follow_each_other(one: int, other: int) -> None:
 def test_the_directory_leads_to_every_period_of_a_listed_lane(file: FileRecord) -> None:
     keys = {(key.partition, key.sort) for key in directory_keys(file)}
     assert {("n#what", "syslog"), ("n#where", "web-1"), ("n#what@web-1", "syslog"), ("n#where@syslog", "web-1")} <= keys
-    for lane in lanes_of(file):
+    for lane in indexes_of(file):
         if lane.is_listed:
             assert (f"c#{lane.scope}", lane.class_) in keys
             assert {(lane.periods, period_text(period)) for period in lane.periods_of(file)} <= keys
@@ -136,14 +136,17 @@ def test_no_two_lanes_of_different_names_share_a_partition(file: FileRecord, fie
         return
     other = FileRecord("s3://b/k", 1, 2, metadata.model_validate(metadata.document() | {field: name}))
 
-    def scoped(of: FileRecord) -> set[tuple[str, Lane]]:
+    def scoped(of: FileRecord) -> set[tuple[str, SortKeyIndex]]:
         return {
-            (key.partition, lane) for lane in lanes_of(of) for key in listing_rows(of) if key.partition.startswith(lane.scope + "#")
+            (key.partition, lane)
+            for lane in indexes_of(of)
+            for key in listing_rows(of)
+            if key.partition.startswith(lane.scope + "#")
         }
 
     shared = {partition for partition, _ in scoped(file)} & {partition for partition, _ in scoped(other)}
     lanes = {lane for partition, lane in scoped(file) | scoped(other) if partition in shared}
-    assert all(lane in set(lanes_of(file)) and lane in set(lanes_of(other)) for lane in lanes)
+    assert all(lane in set(indexes_of(file)) and lane in set(indexes_of(other)) for lane in lanes)
 
 
 def test_the_rows_of_the_longest_file_fit_into_a_transaction_with_those_of_its_days() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import MAX_DAYS, MAX_DOCUMENT_BYTES, Metadata, metadata_of, parse_metadata
-from chalicelib.catalog.moments import DAY_MS, FIRST_MS, LAST_MS
+from chalicelib.catalog.timestamps import DAY_MS, FIRST_MS, LAST_MS
 from chalicelib.errors import InvalidMetadataError
 
 NOW_MS = 1_790_000_000_000

@@ -50,7 +50,7 @@ def beside(world: Piping, parts: EventParts) -> Counted:
 def catalogued(world: Piping, run: Run = A) -> None:
     last = world.index.last(run)
     entry = last or world.parts().writer.tails.segment(run, 0)
-    world.runs.segment_landed(run, entry)
+    world.runs.record_segment(run, entry)
 
 
 def mixed(world: Piping, parts: EventParts) -> list[Told]:

@@ -128,7 +128,7 @@ def test_a_run_that_is_damaged_at_its_first_read_is_processed_once_it_is_mended(
         world.end(run)
     for _ in range(sessions):
         session(world, pipeline(), Damaged(world, B))
-        world.runs.retired(B, 99)  # not in the activity index any more
+        world.runs.mark_retired(B, 99)  # not in the activity index any more
     assert Remembering.messages() == ["a"]
     worker = session(world, pipeline())
     assert Remembering.messages() == ["a", "b"] and not worker.checkpoints.active()
@@ -140,7 +140,7 @@ def test_a_run_that_is_damaged_during_a_replay_is_replayed_once_it_is_mended(wor
     world.write(B, [line(START_MS, "b")])
     world.end(B)
     session(world, pipeline())
-    world.runs.retired(B, 99)
+    world.runs.mark_retired(B, 99)
     PipelineStateStore(world.database, world.clock).replay("test", START_MS, START_MS)
     session(world, pipeline(), Damaged(world, B))
     assert Remembering.messages() == ["b"]

@@ -17,8 +17,8 @@ import pytest
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.listing import CLASSES_MS, directory_keys, duration_class, listing_rows
 from chalicelib.catalog.metadata import Metadata
-from chalicelib.catalog.moments import DAY_MS, FIRST_MS, LAST_MS
 from chalicelib.catalog.search import MAX_PAGE, FilePage, FileQuery, Search
+from chalicelib.catalog.timestamps import DAY_MS, FIRST_MS, LAST_MS
 from chalicelib.memory.database import InMemoryDatabase, _Partition, row_bytes
 from chalicelib.ports import Key, Row
 from tests.sampling import pick

@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.catalog import recent
 from chalicelib.catalog.recent import MAX_ROUNDS, OUTCOMES, RecentQuery, RecentRuns
-from chalicelib.catalog.runs import SILENT_AFTER_MS, RunPlaces, RunRow, place_of
+from chalicelib.catalog.runs import SILENT_AFTER_MS, RunKeyPage, RunRow, activity_key
 from chalicelib.errors import InvalidInputError
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
@@ -31,7 +31,7 @@ def filled(chance: random.Random, count: int) -> tuple[InMemoryRunCatalog, list[
     for number in range(count):
         run, outcome = Run(f"svc.{chance.choice('abc')}", f"r{number}"), chance.choice(OUTCOMES)
         at_ms = START_MS + chance.randrange(count // 2 + 1)
-        runs.segment_landed(run, entry(0, at_ms))
+        runs.record_segment(run, entry(0, at_ms))
         if outcome in ("running", "silent"):
             outcome = "silent" if at_ms < SILENT_BEFORE_MS else "running"
         else:
@@ -39,8 +39,8 @@ def filled(chance: random.Random, count: int) -> tuple[InMemoryRunCatalog, list[
                 "abandoned" if outcome == "lost" else "closed",
                 RunEnd(outcome) if outcome not in ("lost", "unknown") else None,
             )
-            runs.segment_landed(run, entry(1, at_ms, reason, end))
-        known.append((place_of(run, at_ms), run, outcome, at_ms))
+            runs.record_segment(run, entry(1, at_ms, reason, end))
+        known.append((activity_key(run, at_ms), run, outcome, at_ms))
     return runs, known
 
 
@@ -81,13 +81,13 @@ def test_pages_are_together_what_a_sort_gives(seed: int, monkeypatch: pytest.Mon
 
 def test_run_whose_outcome_has_changed_since_the_index_was_read_is_left_out() -> None:
     runs, run = InMemoryRunCatalog(), Run("svc.a", "r")
-    runs.segment_landed(run, entry(0, START_MS, "abandoned"))
+    runs.record_segment(run, entry(0, START_MS, "abandoned"))
     stale = runs.ended("lost", 0, "", 10)
-    runs.segment_landed(run, entry(1, START_MS + 1))
+    runs.record_segment(run, entry(1, START_MS + 1))
     runs.ended = lambda *_: stale  # type: ignore[method-assign]
     assert RecentRuns(runs).page(RecentQuery(("lost",)), NOW_MS, 10).rows == []
-    runs.segment_landed(run, entry(2, START_MS + 2, "closed", RunEnd("failed")))
-    runs.ended = lambda outcome, *_: stale if outcome == "lost" else RunPlaces([(place_of(run, START_MS + 2), run)], True)  # type: ignore[method-assign]
+    runs.record_segment(run, entry(2, START_MS + 2, "closed", RunEnd("failed")))
+    runs.ended = lambda outcome, *_: stale if outcome == "lost" else RunKeyPage([(activity_key(run, START_MS + 2), run)], True)  # type: ignore[method-assign]
     rows = RecentRuns(runs).page(RecentQuery(("lost", "failed")), NOW_MS, 10).rows
     assert [row.outcome_at(NOW_MS) for row in rows] == ["failed"], "once"
 

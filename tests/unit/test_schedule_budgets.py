@@ -88,7 +88,7 @@ class Ticking:
             appended = self.parts.writer.append(run, Batch.from_text(text), position=position)
             position = appended.position
             assert appended.entry
-            self.runs.segment_landed(run, appended.entry)
+            self.runs.record_segment(run, appended.entry)
             if told:
                 self.world.index.put(run, [appended.entry])
 
@@ -98,7 +98,7 @@ class Ticking:
         self.world.parts().compactor.compact(run, self.world.deadline())
         row = self.runs.get(run)
         assert row
-        self.runs.compacted(run, row.bytes, row.segments, self.world.clock.now_ms())
+        self.runs.record_compaction(run, row.bytes, row.segments, self.world.clock.now_ms())
 
     def tick(self) -> Counter[str]:
         """The calls of one."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chalicelib.catalog.moments import DAY_MS, FIRST_MS, LAST_MS, MAX_SECONDS, in_range, iso, moment_ms
+from chalicelib.catalog.timestamps import DAY_MS, FIRST_MS, LAST_MS, MAX_SECONDS, in_range, iso, parse_time_ms
 from chalicelib.errors import InvalidTimeError
 
 NOW_MS = 1_790_000_000_123
@@ -21,7 +21,7 @@ OFFSETS = st.integers(-23 * 60 - 59, 23 * 60 + 59)
 
 
 def moment(value: Any) -> int:
-    return moment_ms(value, NOW_MS)
+    return parse_time_ms(value, NOW_MS)
 
 
 @pytest.mark.parametrize(

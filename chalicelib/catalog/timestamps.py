@@ -21,7 +21,7 @@ _MAX_CHARS = 100
 _MAX_DIGITS = 18
 
 
-def moment_ms(value: Any, now_ms: int) -> int:
+def parse_time_ms(value: Any, now_ms: int) -> int:
     """A datetime, an ISO 8601 text or one that people write, "now", or a number of seconds or milliseconds. Without a zone it is
     UTC. Raises InvalidTimeError."""
     if isinstance(value, datetime):

@@ -8,12 +8,14 @@ from chalicelib.runlog.compaction import Compaction
 from chalicelib.runlog.finalization import Finalization
 
 
-def tell(runs: RunCatalog, run: Run, compaction: Compaction, end: Finalization, final_segments: int | None, now_ms: int) -> None:
+def record_compaction(
+    runs: RunCatalog, run: Run, compaction: Compaction, end: Finalization, final_segments: int | None, now_ms: int
+) -> None:
     """Write one row, or none when nothing is new. ``final_segments``: how many a run has that the catalog holds to be finished already,
     so that only its old segments can have gone."""
     if end.finalized and final_segments is not None:
-        runs.retired(run, final_segments)
+        runs.mark_retired(run, final_segments)
     elif end.finalized:
-        runs.finalized(run, end.lines, end.bytes, end.next_segment, now_ms)
+        runs.record_finalization(run, end.lines, end.bytes, end.next_segment, now_ms)
     elif compaction.next_segment:
-        runs.compacted(run, compaction.bytes, compaction.next_segment, now_ms)
+        runs.record_compaction(run, compaction.bytes, compaction.next_segment, now_ms)

@@ -35,9 +35,9 @@ class FileState:
     file that is gone expires, in seconds since the epoch.
     """
 
-    KEPT_GONE_S: ClassVar[int] = 15 * 86_400
+    DELETED_TTL_S: ClassVar[int] = 15 * 86_400
     """How long a file that is gone is remembered: no message of the queue is older."""
-    LINK_S: ClassVar[int] = 2 * 3600
+    UPLOAD_WINDOW_S: ClassVar[int] = 2 * 3600
     """Twice as long as a link for an upload works, which is signed before the file is there: longer than an upload by it can last."""
 
     id: str
@@ -46,7 +46,7 @@ class FileState:
     record: FileRecord | None = None
     problem: str = ""
     unsettled: tuple[tuple[str, str], ...] = ()
-    forgotten_s: int = 0
+    expires_s: int = 0
 
     @property
     def key(self) -> Key:
@@ -62,10 +62,10 @@ class FileState:
         """Whether this object is the file, good or refused."""
         return self.is_known and self.url == url
 
-    def is_made_again(self, url: str, created_ms: int) -> bool:
+    def is_late_upload(self, url: str, created_ms: int) -> bool:
         """Whether an object is one that a link made a second time, after the first was deleted."""
-        gone_s = self.forgotten_s - self.KEPT_GONE_S
-        return bool(self.revision) and not self.is_known and self.url == url and created_ms < (gone_s + self.LINK_S) * 1000
+        gone_s = self.expires_s - self.DELETED_TTL_S
+        return bool(self.revision) and not self.is_known and self.url == url and created_ms < (gone_s + self.UPLOAD_WINDOW_S) * 1000
 
     @property
     def unchanged(self) -> When:
@@ -86,21 +86,21 @@ class FileState:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class UrlState:
     """Which file an object under an odd key is; empty: none that is known. ``left``: the files that it was before its last look, whose
     originals the next one has to look at."""
 
     id: str
     revision: int
-    left: tuple[str, ...] = ()
+    former_ids: tuple[str, ...] = ()
 
 
-def remembered_name(row: Row) -> Name:
+def url_state_of_row(row: Row) -> UrlState:
     """The name of a row."""
-    return Name(row["id"], row["revision"], tuple(row.get("left", ())))
+    return UrlState(row["id"], row["revision"], tuple(row.get("left", ())))
 
 
-def remembered_file(key: Key, row: Row | None) -> FileState:
+def file_state_of_row(key: Key, row: Row | None) -> FileState:
     """The file of a row, or of a key that has none."""
     file_id = key.partition.removeprefix("file#")
     if row is None:
@@ -112,5 +112,5 @@ def remembered_file(key: Key, row: Row | None) -> FileState:
         record=FileRecord.from_text(row["document"]) if "document" in row else None,
         problem=row.get("problem", ""),
         unsettled=tuple((what, where) for what, where in row.get("unsettled", ())),
-        forgotten_s=row.get("expires_at", 0),
+        expires_s=row.get("expires_at", 0),
     )

@@ -14,7 +14,7 @@ from chalicelib.ports import Run, RunStart, SegmentEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ArtifactExtent:
     """How far an artifact reaches. ``lines`` None: it is OpenMetadata's own. ``written_ms``: when S3 took it."""
 
     bytes: int
@@ -24,7 +24,7 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RunFacts:
     """What S3 tells. ``entries``: of all segments, ascending. ``is_settled``: nothing is left to do for the run.
 
     ``since_ms``: when it was first seen, if that is before all that S3 still tells; 0: it is not. ``start``: None of a run without one.
@@ -32,18 +32,18 @@ class Facts:
     """
 
     entries: Sequence[SegmentEntry]
-    partial: Reached | None = None
-    logs: Reached | None = None
+    partial: ArtifactExtent | None = None
+    logs: ArtifactExtent | None = None
     is_settled: bool = False
     since_ms: int = 0
     start: RunStart | None = None
     alive_ms: int = 0
 
 
-def run_item(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
+def run_item(run: Run, facts: RunFacts, keep_s: int) -> dict[str, Any]:
     """The item of table ``runs``; only its key when there is nothing."""
     item: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id} | ({"alive_ms": facts.alive_ms} if facts.alive_ms else {})
-    ours = [found for found in (facts.partial, facts.logs) if found and found.lines is not None]
+    ours = [extent for extent in (facts.partial, facts.logs) if extent and extent.lines is not None]
     if not facts.entries and not ours:
         item |= _of_openmetadata(facts, keep_s)
         return item | (_of_start(run, facts.start, keep_s) if facts.start and "started_ms" not in item else {})
@@ -68,7 +68,7 @@ def _of_start(run: Run, start: RunStart, keep_s: int) -> dict[str, Any]:
     }
 
 
-def _of_segments(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
+def _of_segments(run: Run, facts: RunFacts, keep_s: int) -> dict[str, Any]:
     last = facts.entries[-1]
     item: dict[str, Any] = {
         "segments": last.sequence + 1,
@@ -84,10 +84,10 @@ def _of_segments(run: Run, facts: Facts, keep_s: int) -> dict[str, Any]:
     return item if facts.is_settled else item | {"activity_shard": shard_of(run)}
 
 
-def _of_artifacts(ours: Sequence[Reached], logs: Reached | None, keep_s: int) -> dict[str, Any]:
+def _of_artifacts(ours: Sequence[ArtifactExtent], logs: ArtifactExtent | None, keep_s: int) -> dict[str, Any]:
     if not ours:
         return {}
-    furthest, first_ms = max(ours, key=lambda found: found.next_segment), min(found.written_ms for found in ours)
+    furthest, first_ms = max(ours, key=lambda extent: extent.next_segment), min(extent.written_ms for extent in ours)
     item = {
         "compacted_segments": furthest.next_segment,
         "compacted_bytes": furthest.bytes,
@@ -100,11 +100,11 @@ def _of_artifacts(ours: Sequence[Reached], logs: Reached | None, keep_s: int) ->
     return item
 
 
-def _of_openmetadata(facts: Facts, keep_s: int) -> dict[str, Any]:
-    found = [each for each in (facts.partial, facts.logs) if each]
-    if not found:
+def _of_openmetadata(facts: RunFacts, keep_s: int) -> dict[str, Any]:
+    extents = [each for each in (facts.partial, facts.logs) if each]
+    if not extents:
         return {}
-    newest = max(found, key=lambda each: each.written_ms)
+    newest = max(extents, key=lambda each: each.written_ms)
     times = {"started_ms": newest.written_ms, "last_append_ms": newest.written_ms, "expires_at": newest.written_ms // 1000 + keep_s}
     item = {"compacted_segments": 0, "compacted_bytes": newest.bytes, **times}
     return item | ({"final_segments": 0, "final_lines": 0, "final_bytes": facts.logs.bytes} if facts.logs else {})
