@@ -47,7 +47,7 @@ def ingester_of(
 
 
 def ingest_one(ingester: Ingester, body: str) -> Report:
-    """One message; raises what it failed by."""
+    """Ingest one message; raises its error."""
     (result,) = ingester.ingest([body], Deadline(ingester.clock))
     if isinstance(result, UnavailableError):
         raise result

@@ -1,4 +1,4 @@
-"""A live system in memory whose history is random, and the tables' items as whoever puts them right reads and writes them."""
+"""A live system in memory with a random history, and the tables' items as catalog repair reads and writes them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Items:
 
 
 class Live:
-    """Runlake over ports in memory, with its notifications and schedules; ``runs`` is what it has been asked to do something with."""
+    """Runlake over in-memory ports, with its notifications and schedules; ``runs`` are the runs of its requests."""
 
     def __init__(self) -> None:
         self.world, self.catalog = World(), InMemoryRunCatalog()
@@ -124,7 +124,7 @@ class Live:
         self.services.store.put(self.world.layout.run_prefix(run) + name, text.encode(), PutOptions())
 
     def notify(self, chance: random.Random | None = None) -> None:
-        """Everything that was created since the last time, some of it twice, in any order; what comes of that too."""
+        """Notifications of all objects since the last call, some twice, in any order, and of the objects that they cause."""
         ingester = composition.ingester(self.services)
         while self._created:
             keys, self._created[:] = list(self._created), []

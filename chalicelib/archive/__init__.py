@@ -1,1 +1,1 @@
-"""The files themselves: what an object of the archive is, its contents, uploads, changes."""
+"""Files of the archive: objects, contents, uploads, and changes of metadata."""

@@ -1,4 +1,4 @@
-"""Files by their id: found straight on S3 where the datalake's client puts them, before they are ingested too, else by the catalog."""
+"""Files by their id: read from S3 under the datalake's key ``{id}/data``, even before ingestion, else by the catalog."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from chalicelib.errors import (
 from chalicelib.ports import Clock, Condition, ObjectInfo, ObjectStore, PutOptions
 
 _REWRITTEN_BYTES = 5 * 1024**2
-"""Up to this an object is read and written, above it S3 copies it: it takes no smaller source of a part."""
+"""Objects up to this size are read and rewritten; S3 copies larger ones: it accepts no smaller source of a part."""
 _COPIED_BYTES = 1024**3
 _ID = re.compile(r"[0-9a-f]{32}")
 _FIXED = ("version", "id", "hash")
 
 Permit = Callable[[str, Metadata], None]
-"""Asked with a file's address on S3 and its metadata, before anything is answered or done. Raises what its caller likes."""
+"""Called with a file's S3 URL and metadata before any effect or response. Its exceptions propagate."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ArchivedObject:
-    """A file's object, and what it says of itself."""
+    """A file's object and metadata."""
 
     bucket: str
     store: ObjectStore
@@ -42,7 +42,7 @@ class _ArchivedObject:
 
 
 class Archive:
-    """``stores`` by bucket: the archive's own, and that of the run logs, which are files too."""
+    """``stores`` by bucket: that of the archive, and that of the run logs, which are files too."""
 
     def __init__(
         self, objects: ArchiveObjects, stores: Mapping[str, ObjectStore], registration: FileCatalogWriter, clock: Clock
@@ -50,22 +50,22 @@ class Archive:
         self._objects, self._stores, self._registration, self._clock = objects, stores, registration, clock
 
     def metadata(self, file_id: str, permit: Permit) -> Metadata:
-        """A file's metadata. One HEAD; a read of the catalog and another HEAD where the key is not the custom one.
-        Raises ObjectNotFoundError."""
+        """A file's metadata. One HEAD; a read of the catalog and a second HEAD if the key is not ``{id}/data``. Raises
+        ObjectNotFoundError."""
         return self._find(file_id, permit).metadata
 
     def contents(self, file_id: str, permit: Permit) -> Contents:
-        """A file's bytes, or a link to them. Raises ObjectNotFoundError."""
+        """A file's bytes, or a URL for them. Raises ObjectNotFoundError."""
         file = self._find(file_id, permit)
         return contents_of(file.store, file.info, file.metadata)
 
     def change(self, file_id: str, changes: Mapping[str, Any], permit: Permit, permit_new: Callable[[Metadata], None]) -> Metadata:
-        """Give a file other metadata: the object is rewritten, by a copy on the server where it is large, and catalogued at once.
-        ``permit`` is asked of the file as it is, ``permit_new`` as it is to be.
-        Raises InvalidMetadataError, ObjectNotFoundError, NotChangeableError, PreconditionFailedError (somebody else was faster)."""
+        """Change a file's metadata: rewrites the object, with a server-side copy if it is large, and catalogues it at once.
+        Calls ``permit`` with the current metadata and ``permit_new`` with the new. Raises InvalidMetadataError,
+        ObjectNotFoundError, NotChangeableError, PreconditionFailedError (a concurrent writer was faster)."""
         file = self._changeable(file_id, permit)
         if fixed := [name for name in _FIXED if name in changes]:
-            raise InvalidMetadataError(f"it says which file this is, and stays as it is field={fixed[0]}")
+            raise InvalidMetadataError(f"the field identifies the file and cannot be changed field={fixed[0]}")
         metadata = with_changes(file.metadata, changes, self._clock.now_ms())
         permit_new(metadata)
         kept = {name: value for name, value in file.info.metadata.items() if name != ANNOUNCED_BYTES}
@@ -75,8 +75,8 @@ class Archive:
         return metadata
 
     def delete(self, file_id: str, permit: Permit) -> None:
-        """Remove a file for good, an upload that was refused too, and from the catalog at once. Raises ObjectNotFoundError,
-        NotChangeableError, PreconditionFailedError (it is there again, or is another one by now)."""
+        """Delete a file for good, also a rejected upload, and its catalog rows at once. Raises ObjectNotFoundError,
+        NotChangeableError, PreconditionFailedError (the object was written again, or replaced)."""
         file = self._changeable(file_id, permit, verified=False)
         file.store.delete(file.info.key, if_match=file.info.etag)
         if self._catalogue(file).record:
@@ -109,20 +109,20 @@ class Archive:
         try:
             return metadata_of_object(self._objects.bucket, info)
         except InvalidMetadataError as error:
-            raise ObjectNotFoundError(f"no file, its object is no file of the archive: {error} id={file_id}") from error
+            raise ObjectNotFoundError(f"no file: its object has no valid metadata: {error} id={file_id}") from error
 
     def _find_in_catalog(self, file_id: str) -> _ArchivedObject:
-        """By the catalog: an object under another key, or a run's log, whose metadata only the catalog has."""
+        """Find the file by the catalog: an object under another key, or a run's log, whose metadata only the catalog has."""
         state = self._registration.find(file_id)
         if state is None or state.record is None:
             raise ObjectNotFoundError(f"no file with id {file_id} exists")
         bucket, _, key = state.url.removeprefix("s3://").partition("/")
         if bucket not in self._stores:
-            raise ObjectNotFoundError(f"no file with id {file_id} exists, the bucket is not ours bucket={bucket}")
+            raise ObjectNotFoundError(f"no file with id {file_id} exists, its bucket is not configured bucket={bucket}")
         return _ArchivedObject(bucket, self._stores[bucket], self._stores[bucket].head(key), state.record.metadata)
 
     def _require_verified(self, file_id: str) -> None:
-        """An upload counts as a file once its hash is proved."""
+        """An upload is a file only after its hash was verified. Raises ObjectNotFoundError."""
         state = self._registration.find(file_id)
         if state is None or state.record is None:
             reason = state.problem if state and state.problem else "its upload is not checked yet"
@@ -149,13 +149,13 @@ class Archive:
             raise
 
     def _catalogue(self, file: _ArchivedObject) -> Description:
-        """What the object is by now. At once, for whoever asks next; the notification would do it too."""
+        """The object's current state, catalogued at once for readers that follow; the notification would do it later."""
         ref = object_ref(file.bucket, file.info.key)
         deadline = Deadline(self._clock)
 
         outcome = self._registration.update([ref], lambda each: self._objects.describe(each, deadline))[ref]
         if outcome.error:
-            raise StoreUnavailableError(f"done, and catalogued in a while: {outcome.error}") from outcome.error
+            raise StoreUnavailableError(f"the object is changed, and catalogued later: {outcome.error}") from outcome.error
         return outcome.description
 
 

@@ -1,4 +1,4 @@
-"""How a file's contents are answered: of which type, packed or not, whole or as a link."""
+"""The response with a file's contents: its type, its encoding, and either the whole text or a presigned URL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chalicelib.ports import ObjectInfo, ObjectStore
 from chalicelib.response_size import envelope_bytes
 
 MAX_INLINE_BYTES = 5_000_000
-"""More than this is a link: Lambda answers 6 MB at most."""
+"""Larger contents are a presigned URL: a Lambda response has at most 6 MB."""
 DEFAULT_TYPE = "text/plain"
 GZIP = "gzip"
 _TYPES = MimeTypes()  # Python's own table, the same on every machine
@@ -19,12 +19,12 @@ _GZIP_MAGIC = b"\x1f\x8b\x08"
 _WITH_HASH = re.compile(r"(.+)-[0-9a-f]{32,40}", re.DOTALL)
 _LINK_AGE_S = 900
 LINKED_TYPES = frozenset({"application/octet-stream", "application/gzip", "application/x-gzip", "application/x-ndjson"})
-"""Types that the gateway takes for bytes: what has one of them is never answered as text."""
+"""Types that the gateway treats as binary: such contents are never returned as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Either ``text``, or ``link``: where anybody may GET the bytes for 15 minutes."""
+    """Either ``text``, or ``link``: a presigned URL of the bytes, valid for 15 minutes."""
 
     content_type: str
     content_encoding: str
@@ -33,8 +33,8 @@ class Contents:
 
 
 def contents_of(store: ObjectStore, info: ObjectInfo, metadata: Metadata) -> Contents:
-    """Small text as it is; everything else as a link, since a gateway hands on nothing but text unchanged. One GET, or none when empty.
-    Raises ObjectNotFoundError, PreconditionFailedError (it was rewritten meanwhile)."""
+    """Small text unchanged; everything else as a presigned URL, since the gateway passes only text unchanged. One GET, or none
+    if the file is empty. Raises ObjectNotFoundError, PreconditionFailedError (it was rewritten meanwhile)."""
     kind = content_type(metadata.path)
     if not info.size and kind not in LINKED_TYPES:
         return Contents(kind, "", "")
@@ -55,13 +55,13 @@ def _link(store: ObjectStore, info: ObjectInfo, kind: str, encoding: str) -> Con
 
 
 def content_type(path: str) -> str:
-    """Guessed from the name, without the hash that some put behind it."""
+    """Guessed from the file name, without a hash that some clients append."""
     hashed = _WITH_HASH.fullmatch(path)
     return _TYPES.guess_type(hashed[1] if hashed else path)[0] or DEFAULT_TYPE
 
 
 def _text(body: bytes) -> str | None:
-    """Bytes that arrive unchanged as text, and fit once they are escaped."""
+    """The bytes as text, if a text response preserves them and fits once it is escaped, else None."""
     try:
         text = body.decode()
     except UnicodeDecodeError:

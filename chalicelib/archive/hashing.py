@@ -15,14 +15,14 @@ from chalicelib.ports import ObjectInfo, ObjectStore
 
 PIECE_BYTES = 8 * 1024 * 1024
 READ_AHEAD = 4
-"""Pieces on their way while one is hashed: 40 MiB of memory, whatever the object's size."""
+"""Pieces that are fetched while one is hashed: 40 MiB of memory for an object of any size."""
 _one_large = Lock()
-"""Large objects are read one after the other: side by side none might be done in time, again and again."""
+"""Large objects are read one at a time: in parallel, each might exceed the deadline on every attempt."""
 
 
 def content_hash(store: ObjectStore, info: ObjectInfo, deadline: Deadline) -> str:
-    """The hash of an object as it was when ``info`` was taken. A GET for each 8 MiB. Raises ObjectNotFoundError, RewrittenError (the object
-    is another one meanwhile), UnavailableError, DeadlineExceededError."""
+    """The hash of the version of an object that ``info`` describes. A GET for each 8 MiB. Raises ObjectNotFoundError,
+    RewrittenError (the object was replaced meanwhile), UnavailableError, DeadlineExceededError."""
     hashed = blake2b(digest_size=16)
     try:
         for piece in _pieces(store, info, deadline):
@@ -53,7 +53,7 @@ def _pieces(store: ObjectStore, info: ObjectInfo, deadline: Deadline) -> Iterato
 @contextmanager
 def _alone(deadline: Deadline) -> Iterator[None]:
     if not _one_large.acquire(timeout=max(0.0, min(deadline.remaining_s(), TIMEOUT_MAX))):
-        raise DeadlineExceededError("no time left: another large object was read first")
+        raise DeadlineExceededError("no time left after waiting for another large object")
     try:
         yield
     finally:

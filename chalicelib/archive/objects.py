@@ -1,7 +1,7 @@
-"""What an object of the archive's bucket is: a file, or something that is not listed, and why.
+"""Describe an object of the archive's bucket: a file, or not to be listed, with the reason.
 
-Its metadata decides; the key is ``{id}/data`` by custom. An object that came by a presigned upload (``archive.uploads``) is listed only
-if its bytes are what was announced: nobody with credentials of AWS has vouched for them.
+Its metadata decides; the key is ``{id}/data`` by convention. An object of a presigned upload (``archive.uploads``) is listed only
+if its bytes match the announced size and hash, since no client with AWS credentials has vouched for them.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from chalicelib.errors import InvalidMetadataError, ObjectNotFoundError
 from chalicelib.ports import ObjectInfo, ObjectStore
 
 ANNOUNCED_BYTES = "runlake-upload-bytes"
-"""User metadata of an object that came by a presigned upload: how many bytes were announced."""
+"""User metadata of an object of a presigned upload: the announced size in bytes."""
 
 _KEY = re.compile(r"([0-9a-f]{32})/data")
 
 
 def object_ref(bucket: str, key: str) -> ObjectRef:
-    """The object as something to catalogue."""
+    """The reference of an object, with the file's id if the key is ``{id}/data``."""
     custom = _KEY.fullmatch(key)
     return ObjectRef(bucket, key, custom[1] if custom else None)
 
 
 def metadata_of_object(bucket: str, info: ObjectInfo) -> Metadata:
-    """The document that an object carries. Raises InvalidMetadataError."""
+    """The metadata document of an object. Raises InvalidMetadataError."""
     ref = object_ref(bucket, info.key)
     made = ref.id or blake2b(ref.url.encode(), digest_size=16).hexdigest()
     return parse_metadata(info.metadata.get(NAME), made)
 
 
 class ArchiveObjects:
-    """Looks at objects of the archive's bucket."""
+    """Reads objects of the archive's bucket."""
 
     def __init__(self, store: ObjectStore, bucket: str) -> None:
         self._store, self.bucket = store, bucket
@@ -62,10 +62,10 @@ class ArchiveObjects:
         if announced is None:
             return ""
         if announced != str(info.size):
-            return f"the upload has another size than was announced bytes={info.size} announced={announced}"
+            return f"the upload's size differs from the announced one bytes={info.size} announced={announced}"
         found = content_hash(self._store, info, deadline)
         return (
             ""
             if found == metadata.hash
-            else f"the upload has another hash than was announced hash={found} announced={metadata.hash}"
+            else f"the upload's hash differs from the announced one hash={found} announced={metadata.hash}"
         )

@@ -1,7 +1,7 @@
-"""Uploads by clients that have no credentials of AWS: the metadata is checked and signed here, the bytes go to S3 directly.
+"""Presigned uploads for clients without AWS credentials: metadata is checked and signed here, the bytes go directly to S3.
 
-The signature binds the key, the metadata and the size, and lets an object be made once. S3 knows no blake2b, so the hash is checked
-when the object is ingested; until then, and for ever if it is wrong, the file is not listed.
+The signature binds the key, the metadata and the size, and can create the object only once. S3 cannot compute blake2b, so ingestion
+checks the hash: before that, and for good if it is wrong, the file is not listed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from chalicelib.errors import InvalidMetadataError, UploadTooLargeError
 from chalicelib.ports import Clock, ObjectStore, PutOptions, SignedRequest
 
 MAX_BYTES = 5 * 1024**3
-"""What the ingestion can hash in its time."""
+"""The largest file that ingestion can hash within its time limit."""
 PART_BYTES = 100 * 1024**2
-"""A larger file goes in parts of this size, as the datalake's client sends it."""
+"""A larger file is sent in parts of this size, as by the datalake's client."""
 EXPIRES_S = 3600
 CONTENT_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class PresignedPart:
-    """One part of a large file: PUT exactly ``size`` bytes to ``url`` and keep the answer's ETag."""
+    """One part of a large file: PUT exactly ``size`` bytes to ``url`` and keep the ETag of the response."""
 
     number: int
     url: str
@@ -44,7 +44,7 @@ class PresignedMultipart:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Where a file is to be sent, until ``expires_ms``. Nothing of it is listed before its bytes are there."""
+    """The target of a file's upload, valid until ``expires_ms``. The file is not listed before its bytes are stored."""
 
     metadata: Metadata
     key: str
@@ -53,20 +53,19 @@ class Upload:
 
 
 class Uploads:
-    """``new_id`` makes an id of 32 hex digits."""
+    """``new_id`` generates an id of 32 hex digits."""
 
     def __init__(self, store: ObjectStore, clock: Clock, new_id: Callable[[], str]) -> None:
         self._store, self._clock, self._new_id = store, clock, new_id
 
     def begin(self, fields: Mapping[str, Any], permit: Callable[[Metadata], None]) -> Upload:
-        """Check what is announced: metadata without ``id``, and ``size`` in bytes. ``permit`` is asked, and raises what its caller likes,
-        before anything is signed. No request; one for a file over 100 MiB.
-        Raises InvalidMetadataError, UploadTooLargeError."""
+        """Check and sign an upload: metadata without ``id``, and ``size`` in bytes. Calls ``permit`` before it signs; its
+        exceptions propagate. No request; one for a file over 100 MiB. Raises InvalidMetadataError, UploadTooLargeError."""
         now_ms = self._clock.now_ms()
         announced = dict(fields)
         size = _size(announced.pop("size", None))
         if taken := {"id", ANNOUNCED_BYTES} & announced.keys():
-            raise InvalidMetadataError(f"the archive makes this itself field={min(taken)}")
+            raise InvalidMetadataError(f"the archive sets this field itself field={min(taken)}")
         metadata = metadata_of({"version": 0, **announced, "id": self._new_id()}, now_ms)
         permit(metadata)
         key = data_key(metadata.id)
@@ -92,5 +91,7 @@ def _size(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise InvalidMetadataError('"size": the number of bytes, a whole number from 0 on')
     if value > MAX_BYTES:
-        raise UploadTooLargeError(f"an upload has at most 5 GiB, the datalake's client takes more bytes={value} limit={MAX_BYTES}")
+        raise UploadTooLargeError(
+            f"an upload has at most 5 GiB; use the datalake's client for larger files bytes={value} limit={MAX_BYTES}"
+        )
     return value

@@ -1,1 +1,1 @@
-"""What exists, indexed in DynamoDB: runs and segments, files and the queries over them. S3 stays the truth."""
+"""DynamoDB indexes of runs, segments and files, and the queries over them. S3 is the source of truth."""

@@ -1,4 +1,4 @@
-"""Cursors of listings: signed, so that nobody can make one, and bound to their query, so that nobody can confuse two."""
+"""Cursors of file lists: signed, so that clients cannot forge them, and bound to their query by a fingerprint."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class CursorSigner:
         self._serializer = URLSafeSerializer(list(reversed(keys)), salt=_SALT)  # it signs with the last
 
     def write(self, query: FileQuery, after: tuple[int, str]) -> str:
-        """A text of URL-safe letters: go on with this query behind this place."""
+        """A URL-safe text from which this query continues after the file (start, id) ``after``."""
         return str(self._serializer.dumps([*after, _fingerprint(query)]))
 
     def read(self, text: str, query: FileQuery) -> FileQuery:
-        """The query, from where the cursor left off. Raises InvalidCursorError."""
+        """The query, continued after the cursor's file. Raises InvalidCursorError."""
         try:
             start_ms, file_id, fingerprint = self._serializer.loads(text)
         except (BadData, ValueError, TypeError) as error:

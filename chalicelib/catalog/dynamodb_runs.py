@@ -1,4 +1,4 @@
-"""``RunCatalog`` on DynamoDB: one conditional UpdateItem for each thing that becomes known."""
+"""``RunCatalog`` on DynamoDB: one conditional UpdateItem for each recorded fact."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NUMBERS = (
 )  # fmt: skip
 _START, _END = "start", "end"
 """Attributes of a run's start and of its end: maps of the fields of ``RunStart`` and ``RunEnd``."""
-_NAMES = {"#segments": "segments", "#lines": "lines", "#bytes": "bytes"}  # reserved words of DynamoDB, or too close to them
+_NAMES = {"#segments": "segments", "#lines": "lines", "#bytes": "bytes"}  # reserved words of DynamoDB, or similar
 _IS_NEWS = "attribute_not_exists(final_segments) OR final_segments < :next"
 _REACHES_FURTHER = "attribute_not_exists(compacted_segments) OR compacted_segments < :next"
 _COMPACTED_TOO = ", compacted_segments = :next, compacted_bytes = :size"
@@ -42,11 +42,11 @@ _ACTIVE = "activity_shard = :shard AND last_append_ms < :before"
 _RUNNING = "activity_shard = :shard AND last_append_ms BETWEEN :since AND :last"
 _ENDED = "outcome = :outcome AND ended_at BETWEEN :since AND :before"
 _NEWEST = f"{MAX_MS}~"
-"""Behind every place."""
+"""Sorts after every activity key."""
 
 
 class DynamoDbRunCatalog:
-    """``keep_s``: how long a row is kept after the run's last sign of life."""
+    """``keep_s``: seconds from a run's last sign of life to the expiry of its row."""
 
     def __init__(self, table: Table, keep_s: int) -> None:
         self._table, self._keep_s = table, keep_s
@@ -109,7 +109,7 @@ class DynamoDbRunCatalog:
         )
 
     def record_finalization(self, run: Run, lines: int, size: int, next_segment: int, at_ms: int) -> None:
-        """See ``RunCatalog``. A second write where partial.txt reaches further than logs.txt, or it is known already."""
+        """See ``RunCatalog``. A second write if partial.txt reaches further than logs.txt, or logs.txt is recorded already."""
         expression = (
             "SET final_segments = :next, final_lines = :lines, final_bytes = :size, "
             "expires_at = if_not_exists(expires_at, :expires), started_ms = if_not_exists(started_ms, :ms), "
@@ -131,7 +131,8 @@ class DynamoDbRunCatalog:
         )
 
     def record_heartbeat(self, run: Run, at_ms: int) -> bool:
-        """See ``RunCatalog``. The indexes' keys stay, so it is a write unit of the table and one of each index."""
+        """See ``RunCatalog``. No key of an index changes, so a heartbeat costs one write unit of the table and one of each
+        index."""
         return (
             self._table.update_if(
                 _key(run),
@@ -181,7 +182,7 @@ class DynamoDbRunCatalog:
         return RunKeyPage(keys[:limit], after is None and len(keys) <= limit)
 
     def running(self, since_ms: int, before: str, limit: int) -> RunKeyPage:
-        """See ``RunCatalog``. A Query a shard, eight at a time; more where runs of one ms fill it."""
+        """See ``RunCatalog``. One Query for each shard, eight in parallel; more if runs of the same ms fill a page."""
         last_ms = activity_key_ms(before) if before else MAX_MS
         if last_ms < since_ms:
             return RunKeyPage([], True)
@@ -193,7 +194,7 @@ class DynamoDbRunCatalog:
             while True:
                 page, after = self._table.query(_RUNNING, values, IndexName="activity", ScanIndexForward=False, **more)
                 rows += map(row_of, page)
-                # The index does not order runs of one ms, so those of the last one are left for the next page, unless they are all there.
+                # The index does not order runs of the same ms, so those of the last ms go to the next page, unless all of them were read.
                 complete = [row for row in rows if after is None or row.last_append_ms > rows[-1].last_append_ms]
                 found = [(row.activity_key, row.run) for row in complete if not before or row.activity_key < before]
                 if found or after is None:
@@ -208,7 +209,8 @@ class DynamoDbRunCatalog:
         self._table.delete(_key(run))
 
     def active(self, before_ms: int) -> Iterator[RunRow]:
-        """See ``RunCatalog``. One Query a shard, and one for each further MB; eight at a time. All of it is in memory: half a KB a run."""
+        """See ``RunCatalog``. One Query for each shard and each further MB, eight in parallel. Holds all rows in memory: 0.5 KB
+        for each run."""
 
         def rows_of(shard: int) -> list[RunRow]:
             values = {":shard": f"open#{shard}", ":before": before_ms}
@@ -223,7 +225,7 @@ class DynamoDbRunCatalog:
 
 
 def write_cursor(started_ms: int, run_id: str) -> str:
-    """Where the next page of a pipeline's runs begins, as an opaque text."""
+    """An opaque text for the start of the next page of a pipeline's runs."""
     return urlsafe_b64encode(json.dumps([started_ms, run_id]).encode()).decode().rstrip("=")
 
 
@@ -243,7 +245,7 @@ def _key(run: Run) -> dict[str, str]:
 
 
 def row_of(row: Mapping[str, Any]) -> RunRow:
-    """What an item of the table says."""
+    """The ``RunRow`` of an item of the table."""
     numbers = {name: row.get(name, 0) for name in _NUMBERS}
     start = RunStart(**row[_START]) if _START in row else None
     end = RunEnd(**row[_END]) if _END in row else None

@@ -1,4 +1,4 @@
-"""Table ``objects``: what the catalog remembers of each file, by its id, so that it can tell what has changed and what to remove."""
+"""Table ``objects``: the state of each file that its catalog rows were last written from, to detect changes and rows to delete."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ OBJECTS = "objects"
 
 
 def file_key(file_id: str) -> Key:
-    """The row of a file."""
+    """The key of a file's row."""
     return Key(OBJECTS, f"file#{file_id}")
 
 
 def url_key(url: str) -> Key:
-    """The row that tells which file an object is, where its key does not."""
+    """The key of the row that maps an object to a file, for objects whose S3 key does not contain the file's id."""
     return Key(OBJECTS, f"url#{url}")
 
 
 def checkpoint_key(name: str) -> Key:
-    """The row in which a job notes how far it has come."""
+    """The key of the row with a job's checkpoint."""
     return Key(OBJECTS, f"checkpoint#{name}")
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """A file as its rows were last written. Revision 0: never. Neither ``record`` nor ``problem``: it is gone.
+    """The state that a file's rows were last written from. Revision 0: no row. Neither ``record`` nor ``problem``: the file is
+    deleted.
 
-    ``unsettled``: sources (what, where) whose latest file may have to be found anew because of it. ``forgotten_s``: when the row of a
-    file that is gone expires, in seconds since the epoch.
+    ``unsettled``: sources (what, where) whose latest file may have to be determined again because of this file. ``expires_s``: when
+    the row of a deleted file expires, in seconds since the epoch.
     """
 
     DELETED_TTL_S: ClassVar[int] = 15 * 86_400
-    """How long a file that is gone is remembered: no message of the queue is older."""
+    """How long the row of a deleted file is kept: longer than the queue keeps a message."""
     UPLOAD_WINDOW_S: ClassVar[int] = 2 * 3600
-    """Twice as long as a link for an upload works, which is signed before the file is there: longer than an upload by it can last."""
+    """Twice the life of a presigned upload URL, which is signed before the upload: longer than an upload through it can take."""
 
     id: str
     revision: int = 0
@@ -50,32 +51,32 @@ class FileState:
 
     @property
     def key(self) -> Key:
-        """Its row."""
+        """The key of its row."""
         return file_key(self.id)
 
     @property
     def is_known(self) -> bool:
-        """Whether it is listed, or marked."""
+        """Whether the file is listed, or marked as rejected."""
         return bool(self.record or self.problem)
 
     def is_at(self, url: str) -> bool:
-        """Whether this object is the file, good or refused."""
+        """Whether the object at this URL is the file, valid or rejected."""
         return self.is_known and self.url == url
 
     def is_late_upload(self, url: str, created_ms: int) -> bool:
-        """Whether an object is one that a link made a second time, after the first was deleted."""
+        """Whether an object was created by a repeated upload through a presigned URL, after the file was deleted."""
         gone_s = self.expires_s - self.DELETED_TTL_S
         return bool(self.revision) and not self.is_known and self.url == url and created_ms < (gone_s + self.UPLOAD_WINDOW_S) * 1000
 
     @property
     def unchanged(self) -> When:
-        """The condition that the row is still of this revision."""
+        """The condition that the row still has this revision."""
         return ((Clause(("revision",), "=", self.revision),),) if self.revision else ABSENT_ROW
 
     def next_row(
         self, url: str, record: FileRecord | None, problem: str, unsettled: Iterable[tuple[str, str]] = ()
     ) -> dict[str, Any]:
-        """The row of the next revision. Sources that were unsettled before are settled by whoever writes it."""
+        """The row of the next revision. Its writer has settled the sources that were unsettled before."""
         optional = {
             "document": record.text() if record else "",
             "problem": problem,
@@ -87,8 +88,8 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class UrlState:
-    """Which file an object under an odd key is; empty: none that is known. ``left``: the files that it was before its last look, whose
-    originals the next one has to look at."""
+    """The file of an object whose key does not contain the file's id; ``id`` is empty if it is no known file. ``former_ids``:
+    files that the object was before its last update, whose originals (``{id}/data``) the next update must read."""
 
     id: str
     revision: int
@@ -96,12 +97,12 @@ class UrlState:
 
 
 def url_state_of_row(row: Row) -> UrlState:
-    """The name of a row."""
+    """The state in a row ``url#…``."""
     return UrlState(row["id"], row["revision"], tuple(row.get("left", ())))
 
 
 def file_state_of_row(key: Key, row: Row | None) -> FileState:
-    """The file of a row, or of a key that has none."""
+    """The state in a row ``file#…``; revision 0 if there is no row."""
     file_id = key.partition.removeprefix("file#")
     if row is None:
         return FileState(file_id)

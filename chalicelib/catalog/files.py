@@ -1,8 +1,8 @@
 """The record of a file, and its rows in the datalake's own tables.
 
-Table ``files``: hash ``time_index_key`` = ``{day}:{what}``, range ``range_key`` = ``{where}:{id}``, one row for each day that the file spans; index
-``work-id-index``. Table ``latest``: hash ``what_where_key``. Rows are what Planet's datalake writes, attribute by attribute, so that what reads
-its tables reads these. Queries of our own read table ``listing`` (``catalog.listing``).
+Table ``files``: hash ``time_index_key`` = ``{day}:{what}``, range ``range_key`` = ``{where}:{id}``, one row for each day that the
+file spans; index ``work-id-index``. Table ``latest``: hash ``what_where_key``. The rows have every attribute that Planet's datalake
+writes, so programs that read its tables can read these. Runlake's own queries read table ``listing`` (``catalog.listing``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_DEPTH = 16
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """One file: where it is (``s3://bucket/key``), its size in bytes, when its object was last written (ms), and what it is about."""
+    """A file: its URL (``s3://bucket/key``), size in bytes, last write of its object (ms), and metadata."""
 
     url: str
     size: int
@@ -42,15 +42,15 @@ class FileRecord:
 
     @property
     def age(self) -> tuple[int, int]:
-        """The latest file of a source is the one for which this is greatest."""
+        """Sort key of a source's files: the greatest is the latest file."""
         return self.metadata.start, self.create_time
 
     def document(self) -> dict[str, Any]:
-        """As reports and answers have it."""
+        """The document of reports and responses."""
         return {"url": self.url, "size": self.size, "create_time": self.create_time, "metadata": self.metadata.document()}
 
     def text(self) -> str:
-        """The document as rows keep it."""
+        """The document as stored in rows."""
         return json.dumps(self.document(), separators=(",", ":"))
 
     @classmethod
@@ -65,7 +65,7 @@ class FileRecord:
         return cls(document["url"], document["size"], document["create_time"], metadata)
 
     def file_rows(self) -> dict[Key, dict[str, Any]]:
-        """Rows of table ``files``, one for each day. Raises InvalidMetadataError for more than 30."""
+        """Rows of table ``files``, one for each day. Raises InvalidMetadataError for more than 30 days."""
         shared = self._shared_row()
         keys = {day: f"{day}:{self.metadata.what}" for day in self.metadata.days()}
         return {
@@ -74,7 +74,7 @@ class FileRecord:
         }
 
     def latest_row(self) -> dict[str, Any]:
-        """Row of table ``latest``; ``document`` is ours, for an answer without further ado."""
+        """The row of table ``latest``. Only Runlake writes ``document``, which responses return unchanged."""
         key = latest_key(*self.source)
         first_day = f"{self.metadata.days()[0]}:{self.metadata.what}"
         ours = {"what_where_key": key.partition, "document": self.text()}
@@ -93,12 +93,13 @@ class FileRecord:
 
 
 def latest_key(what: str, where: str) -> Key:
-    """Where the latest file of a source is kept."""
+    """The key of the row with the latest file of a source."""
     return Key(LATEST, f"{what}:{where}")
 
 
 def _native(value: Any, depth: int = 1) -> Any:
-    """A value of JSON as a table can hold it; what no table can hold (too deep, nameless, too many digits) as its text."""
+    """A JSON value as DynamoDB can store it; a value that it cannot store (nested too deeply, an empty name, too many digits) as
+    text."""
     if isinstance(value, float):
         value = Decimal(repr(value))
     if isinstance(value, Mapping) and depth < _MAX_DEPTH and all(value):
@@ -113,5 +114,5 @@ def _native(value: Any, depth: int = 1) -> Any:
 
 
 def _fits(number: Decimal) -> bool:
-    """A number of DynamoDB has up to 38 digits, between 1e-130 and 1e126."""
+    """Whether DynamoDB can store a number: up to 38 digits, between 1e-130 and 1e126."""
     return not number or (len(number.as_tuple().digits) <= 38 and -130 <= number.adjusted() <= 125)

@@ -1,4 +1,4 @@
-"""The items of runs as they are, for who puts the tables right: read whole, written only while they are still what was read."""
+"""Items of runs and segments for catalog repair: read complete, and written on condition that they are unchanged."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _NAMES = {"#run": "run"}
 
 
 class RunItems(Protocol):
-    """Items of the two tables. All reads see every write that was answered before them."""
+    """Items of tables ``runs`` and ``segments``. All reads are strongly consistent."""
 
     def run(self, run: Run) -> Item | None:
         """The row of a run. One request."""
 
     def segments(self, run: Run) -> list[Item]:
-        """All rows of a run's segments, those of keys too. A request for each MB, 2,500 rows or so."""
+        """All rows of a run's segments, including rows of idempotency keys. A request for each MB, about 2,500 rows."""
 
     def replace_run(self, run: Run, seen: Item | None, item: Item | None) -> bool:
-        """Write a run's row whole, or remove it, if it is still what was seen. One request."""
+        """Replace or delete (``item`` None) a run's row on condition that it equals ``seen``. One request."""
 
     def change_run(self, run: Run, seen: Item, item: Item, names: Sequence[str]) -> bool:
-        """Give these attributes of a row the values of ``item``, or remove those that it has not, if each is still what was seen. Whatever
-        else the row has stays, moved meanwhile or not. One request."""
+        """Set these attributes of a row to the values of ``item``, or remove those that it lacks, on condition that each equals
+        its value in ``seen``. Other attributes stay, even if they have changed. One request."""
 
     def put_segments(self, items: Sequence[Item]) -> None:
-        """Write rows of segments, which never change. A request for 25."""
+        """Write rows of segments, which are immutable. A request for 25 rows."""
 
     def remove_segment(self, seen: Item) -> bool:
-        """Remove a row of a segment, if it is still what was seen. One request."""
+        """Delete a segment's row on condition that it equals ``seen``. One request."""
 
 
 class DynamoDbRunItems:
@@ -46,7 +46,7 @@ class DynamoDbRunItems:
         return self._runs.get(_key(run))
 
     def segments(self, run: Run) -> list[Item]:
-        """See ``RunItems``. Rows of events, which stand beside them, are left out."""
+        """See ``RunItems``. Rows of events in the same partition are left out."""
         rows = self._segments.query_all("#run = :run", {":run": run_key(run)}, ExpressionAttributeNames=_NAMES)
         return [row for row in rows if not str(row["at"]).startswith(EVENT_ROWS)]
 
@@ -87,8 +87,8 @@ class DynamoDbRunItems:
 def unchanged_condition(
     seen: Mapping[str, Any] | None, item: Mapping[str, Any], partition: str
 ) -> tuple[str, dict[str, Any], dict[str, str]]:
-    """The condition that a row is what was seen (None: not there), its values and names: each attribute is as it was, and none that is to
-    be written has come."""
+    """The condition that a row equals ``seen`` (None: does not exist) and has no further attribute of ``item``, with its values
+    and names."""
     if seen is None:
         return "attribute_not_exists(#p)", {}, {"#p": partition}
     names = {f"#n{number}": name for number, name in enumerate([*seen, *(name for name in item if name not in seen)])}

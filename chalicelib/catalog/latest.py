@@ -1,9 +1,9 @@
-"""The latest file of each source, kept in a row of its own: one read, however long ago it was.
+"""The latest file of each source, in a row of its own: one read, however old the file.
 
-The row follows the files in their own transactions. Whoever brings a file writes it, if it is the latest, and else makes sure that it
-is not: either way the transaction holds only while the row is what it was taken for. Whoever takes the latest away puts nothing, or
-an older version of it, in its place, and settles it afterwards: the newest that is listed, if it is newer than what the row has by
-then. Decision 0008 has the unsafe sequences.
+The row changes in the same transactions as the files. A writer that adds a file puts the row if the file is the latest, else it
+checks that it is not: either way the transaction fails if the row has changed since it was read. A writer that removes the latest
+file deletes the row, or puts an older version of the file, and settles the row afterwards: it puts the newest listed file, if that
+is newer than the row's. Decision 0008 has the unsafe sequences.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chalicelib.errors import PreconditionFailedError, WriteConflictError
 from chalicelib.ports import Check, Clause, Database, Delete, Put, When, Write
 
 AHEAD_MS = DAY_MS
-"""A file that begins later than this from now is not yet the latest: clocks differ, and so do people."""
+"""A file that starts further ahead of now is not yet the latest: clocks are skewed, and start times come from clients."""
 ATTEMPTS = 8
 Source = tuple[str, str]
 """What and where."""
@@ -36,14 +36,15 @@ def _any_file(_: dict[str, Any]) -> bool:
 
 
 class LatestFiles:
-    """The table ``latest`` over a database; ``search`` finds the next latest where one is gone."""
+    """The table ``latest``; ``search`` finds the successor of a latest file that was removed."""
 
     def __init__(self, database: Database, search: Search) -> None:
         self._database, self._search = database, search
 
     def find(self, what: str, where: str, now_ms: int, is_visible: DocumentFilter = _any_file) -> FileRecord | None:
-        """The record with the latest start that is not more than a day ahead. One read; a query or two where it is ahead, or none.
-        ``is_seen`` says of a document whether it counts: where the latest does not, of the hundred newest the first that does."""
+        """The record with the latest start that is at most a day ahead of ``now_ms``. One read; a query or two if the stored one
+        is further ahead, or missing. ``is_visible`` accepts or rejects a document: if the latest is rejected, the first accepted
+        one of the hundred newest."""
         record = self._stored([(what, where)]).get((what, where))
         if record is None or record.metadata.start > now_ms + AHEAD_MS:
             record = self._search.newest(what, where, now_ms + AHEAD_MS)
@@ -55,7 +56,7 @@ class LatestFiles:
         return max(seen, key=_age, default=None)
 
     def writes(self, gained: Sequence[FileRecord], lost: Sequence[FileRecord]) -> list[Write]:
-        """What belongs into the transaction in which records come (``gained``) and go or step back (``lost``). One read."""
+        """Writes for the transaction that adds records (``gained``) and removes or backdates others (``lost``). One read."""
         sources = {record.source for record in (*gained, *lost)}
         stored = self._stored(sources)
         return [
@@ -70,7 +71,7 @@ class LatestFiles:
         ]
 
     def settle(self, what: str, where: str) -> None:
-        """Make the row the newest file that is listed. Raises WriteConflictError when others keep changing it."""
+        """Put the newest listed file in the row. Raises WriteConflictError if the row keeps changing."""
         for _ in range(ATTEMPTS):
             stored, newest = self._stored([(what, where)]).get((what, where)), self._search.newest(what, where)
             if newest is None or (stored and stored.age >= newest.age):
@@ -84,7 +85,7 @@ class LatestFiles:
                 return
             except (PreconditionFailedError, WriteConflictError):
                 continue
-        raise WriteConflictError(f"the latest file changes too fast to be settled what={what} where={where}")
+        raise WriteConflictError(f"the row of the latest file keeps changing what={what} where={where}")
 
     def _stored(self, sources: Iterable[Source]) -> dict[Source, FileRecord]:
         keys = {latest_key(*source): source for source in sources}
@@ -114,7 +115,7 @@ def _is_stored(stored: FileRecord) -> When:
 
 
 def _not_older(best: FileRecord) -> When:
-    """The row's file is at least as new as one that comes."""
+    """The row's file is at least as new as a record that is added."""
     same_start = Clause(_START, "=", best.metadata.start)
     return (
         (Clause(_START, ">", best.metadata.start),),

@@ -1,8 +1,8 @@
-"""A run's row put right while ingestion and the schedules move it.
+"""Merge a rebuilt row of a run with the current one, which ingestion and the schedules may update at the same time.
 
-Each of them moves one group of attributes, and moves it forward only. So what moved since the row was read is right, as far as it goes;
-what did not move is what S3 says. Each group is compared and written by itself: a row whose segments move with every append can
-still have its other groups put right.
+Each of them updates one group of attributes, and only forward. So a group that has advanced since the row was read keeps its
+current values; any other takes the values from S3. Groups are compared and written independently: a row whose segments advance with
+every append can still have its other groups repaired.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ SEGMENTS = ("segments", "lines", "bytes", "epoch", "seal", *END_ATTRIBUTES, "las
 COMPACTED = ("compacted_segments", "compacted_bytes")
 FINAL = ("final_segments", "final_lines", "final_bytes")
 GROUPS = (SEGMENTS, COMPACTED, FINAL)
-"""Attributes that are written together. The first of each tells how far the group has come."""
+"""Attributes that are written together. The first of each group is its progress."""
 _ABSENT = object()
 
 
 def merge_forward(item: Item, seen: Item | None, now: Item | None) -> dict[str, Any]:
-    """What a row should be: ``item``, as S3 said after the row was ``seen``, and what has moved beyond that by ``now``."""
+    """The target row: ``item``, built from S3 after the row was read as ``seen``, with the groups that have advanced further in
+    ``now``."""
     seen, now, merged = seen or {}, now or {}, dict(item)
     for group in GROUPS:
         if _moved(group[0], seen, now) and _number(now, group[0]) > _number(item, group[0]):
             _take(group, now, merged)
     if _moved("activity_shard", seen, now) and _number(now, "segments") == _number(item, "segments"):
-        _take(("activity_shard",), now, merged)  # a schedule has let go of the run
+        _take(("activity_shard",), now, merged)  # a schedule has finished with the run
     if "start" not in item and _moved("start", seen, now):
         _take(("start",), now, merged)
     if _moved("alive_ms", seen, now):
@@ -40,7 +41,7 @@ def merge_forward(item: Item, seen: Item | None, now: Item | None) -> dict[str, 
 
 
 def names_to_change(now: Item, merged: Item) -> list[str]:
-    """The attributes that have to be written together so that the row becomes what it should be: of each group that differs, all."""
+    """The attributes to write together: all attributes of each group that differs."""
     different = {name for name in {*now, *merged} if now.get(name, _ABSENT) != merged.get(name, _ABSENT)}
     for group in GROUPS:
         if different & set(group):
@@ -49,7 +50,7 @@ def names_to_change(now: Item, merged: Item) -> list[str]:
 
 
 def is_ahead(now: Item, merged: Item) -> bool:
-    """Whether a group has come further than it should have: every write of ingestion, or of a schedule, was refused until now."""
+    """Whether a group is further ahead than it should be, so that every write of ingestion or of a schedule was rejected."""
     return any(_number(now, group[0]) > _number(merged, group[0]) for group in GROUPS)
 
 
@@ -58,7 +59,7 @@ def _moved(name: str, seen: Item, now: Item) -> bool:
 
 
 def _number(item: Item, name: str) -> int:
-    """A damaged value counts as none."""
+    """An integer attribute; -1 if it is missing or damaged."""
     value = item.get(name)
     return value if type(value) is int else -1
 

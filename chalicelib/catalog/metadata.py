@@ -1,7 +1,7 @@
-"""The datalake's metadata document, version 0: what a file is about. It rides on the object as user metadata ``datalake``.
+"""The datalake's metadata document of a file, version 0. S3 stores it as user metadata ``datalake`` of the object.
 
-A document that was stored holds milliseconds; what people and programs hand in may hold any moment (``moments``). Keys that the
-version does not know are kept as they are.
+A stored document has times in milliseconds; input may have any format of ``timestamps``. Keys that the version does not define are
+preserved.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from chalicelib.catalog.timestamps import DAY_MS, in_range, parse_time_ms
 from chalicelib.errors import InvalidMetadataError, InvalidTimeError
 
 NAME = "datalake"
-"""The user metadata's name, on S3 ``x-amz-meta-datalake``."""
+"""The name of the user metadata: header ``x-amz-meta-datalake``."""
 VERSION = 0
 MAX_DAYS = 30
-"""Day buckets that a file may span."""
+"""The most day buckets that a file may span."""
 MAX_NAME_CHARS = 256
-"""Of what, where and work_id: names are parts of keys."""
+"""Of what, where and work_id, which are parts of keys."""
 MAX_DOCUMENT_BYTES = 1900
-"""S3 takes 2 KB of user metadata, names included."""
+"""S3 accepts 2 KB of user metadata, including names."""
 
 _SLUG = re.compile(r"[a-z0-9_-]+")
 _HEX = re.compile(r"[0-9a-f]{32}")
@@ -34,7 +34,7 @@ _KEYS = ("version", "start", "end", "path", "work_id", "where", "what", "id", "h
 
 
 def is_slug(text: str) -> bool:
-    """Whether it can be a what or a where."""
+    """Whether a text is a valid what or where."""
     return len(text) <= MAX_NAME_CHARS and _SLUG.fullmatch(text) is not None
 
 
@@ -76,7 +76,7 @@ def _version(value: int) -> int:
 
 
 class Metadata(BaseModel):
-    """A document that holds. ``start`` and ``end`` in ms since the epoch; ``end`` None: an instant."""
+    """A valid document. ``start`` and ``end`` in ms since the epoch; ``end`` None: an instant."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -98,28 +98,28 @@ class Metadata(BaseModel):
 
     @property
     def last_ms(self) -> int:
-        """When the file ends; an instant ends when it starts."""
+        """The end of the file; its start if it is an instant."""
         return self.start if self.end is None else self.end
 
     def document(self) -> dict[str, Any]:
-        """As it is stored and answered: the version's keys, then all others."""
+        """The document of storage and responses: the version's keys first, then all others."""
         return {key: getattr(self, key) for key in _KEYS} | (self.model_extra or {})
 
     def text(self) -> str:
-        """The document as it rides on the object: JSON, ASCII."""
+        """The document as stored in the object's user metadata: JSON, ASCII."""
         return json.dumps(self.document())
 
     def days(self) -> range:
         """The day buckets from start to end. Raises InvalidMetadataError for more than 30."""
         days = range(self.start // DAY_MS, self.last_ms // DAY_MS + 1)
         if len(days) > MAX_DAYS:
-            raise InvalidMetadataError(f"a file spans at most {MAX_DAYS} days of the calendar days={len(days)} id={self.id}")
+            raise InvalidMetadataError(f"a file spans at most {MAX_DAYS} days days={len(days)} id={self.id}")
         return days
 
 
 def parse_metadata(text: str | None, fallback_id: str) -> Metadata:
-    """A stored document. A whole number in it is milliseconds already, whatever its size: taken for seconds it would be wrong for
-    everything before 1973. ``id`` and ``version`` are made when missing. Raises InvalidMetadataError."""
+    """A stored document. An integer time is always milliseconds: read as seconds, times before 1973 would be wrong. ``id`` and
+    ``version`` get defaults if missing. Raises InvalidMetadataError."""
     if text is None:
         raise InvalidMetadataError(f"the object has no metadata document name={NAME}")
     document = _loaded(text)
@@ -128,12 +128,12 @@ def parse_metadata(text: str | None, fallback_id: str) -> Metadata:
 
 
 def metadata_of(fields: Mapping[str, Any], now_ms: int) -> Metadata:
-    """A document that somebody hands in: its times are any moments. Raises InvalidMetadataError, also for more than S3 stores."""
+    """A document from a client, with times of any format. Raises InvalidMetadataError, also if S3 cannot store it."""
     return _fitting({}, fields, now_ms)
 
 
 def with_changes(metadata: Metadata, changes: Mapping[str, Any], now_ms: int) -> Metadata:
-    """A document with some of its keys changed, as somebody hands them in; the others stay as they are. Raises InvalidMetadataError."""
+    """A document with some keys replaced by a client's values. Raises InvalidMetadataError."""
     return _fitting(metadata.document(), changes, now_ms)
 
 
@@ -148,7 +148,7 @@ def _fitting(document: Mapping[str, Any], fields: Mapping[str, Any], now_ms: int
 
 
 def _dumped(fields: Mapping[str, Any]) -> str:
-    """As it would be stored: what could not be read again is refused now."""
+    """The stored form. Rejects values that could not be read back."""
     try:
         return json.dumps(fields, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
@@ -167,7 +167,7 @@ def _loaded(text: str) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number of json")
+    raise ValueError(f"{constant} is not a json number")
 
 
 def _float(text: str) -> float:

@@ -1,7 +1,7 @@
-"""Runs of all pipelines by outcome, the last to be active first: what failed since yesterday, what runs now.
+"""Lists of runs across pipelines by outcome, by last activity: those that failed since yesterday, those that are running.
 
-Keys come from indexes and the rows themselves from the table, so a run whose outcome has changed since is left out. What may not be seen is
-passed over before anything is counted, and so is what the pattern does not stand for (decision 0041).
+Indexes give the keys, the table the rows, so a run whose outcome has changed since the index entry is left out. Pipelines that the
+caller may not see or that the pattern does not match are skipped before anything is counted (decision 0041).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from chalicelib.ports import Run
 OPEN = (RUNNING, SILENT)
 OUTCOMES = (*OPEN, *ENDED)
 MAX_ROUNDS = 4
-"""For one page. Each is a query for each outcome that has ended, and for runs that have not one of each shard of ``activity``."""
+"""For one page. A round is one query for each outcome of ended runs, and one of each shard of ``activity`` for runs that have not ended."""
 KEYS = 250
-"""In a round, of each outcome: 40 KB at most for usual names."""
+"""Read for each outcome in a round: at most 40 KB for usual names."""
 KEYS_OF_A_SHARD = 16
 
 
 @dataclass(frozen=True, slots=True)
 class RecentQuery:
-    """Runs with one of some ``outcomes`` whose last activity was at ``since_ms`` or later, of pipelines that may be seen."""
+    """Runs with one of ``outcomes`` whose last activity was at ``since_ms`` or later, of pipelines that ``may_see`` accepts."""
 
     outcomes: Sequence[str] = OUTCOMES
     since_ms: int = 0
@@ -32,7 +32,8 @@ class RecentQuery:
 
 @dataclass(frozen=True, slots=True)
 class RecentPage:
-    """``after``: the place behind which the next page begins, None at the end. Short pages happen: it alone tells."""
+    """``after``: the activity key after which the next page begins, None at the end. A page may be short: only None marks the
+    end."""
 
     rows: Sequence[RunRow]
     after: str | None
@@ -45,8 +46,8 @@ class RecentRuns:
     runs: RunCatalog
 
     def page(self, query: RecentQuery, now_ms: int, limit: int, after: str = "") -> RecentPage:
-        """Up to ``limit`` runs, 100 at most, behind a place, with their outcomes at ``now_ms``. At most ``MAX_ROUNDS`` of queries, and one read of
-        rows. Raises InvalidInputError for what is no place, UnavailableError."""
+        """Up to ``limit`` runs, 100 at most, after an activity key, with their outcomes at ``now_ms``. At most ``MAX_ROUNDS``
+        rounds of queries, and one read of rows. Raises InvalidInputError for an invalid key, UnavailableError."""
         if after:
             activity_key_ms(after)
         found, next_after = self._find(query, limit, after)
@@ -55,7 +56,7 @@ class RecentRuns:
         return RecentPage(listed, next_after)
 
     def _find(self, query: RecentQuery, limit: int, after: str) -> tuple[list[Run], str | None]:
-        """The runs that the indexes name, in order, and where the next page begins."""
+        """Runs from the indexes, in order, and the key after which the next page begins."""
         found: list[Run] = []
         for _ in range(MAX_ROUNDS):
             round_ = self._round(query, after)

@@ -1,14 +1,14 @@
-"""Bringing the catalog up to date with what objects are now, all rows of a file in one transaction.
+"""Update the catalog rows of files from the current state of their objects, all rows of a file in one transaction.
 
-Table ``objects`` remembers what a file's rows were made of, with a revision that grows with each change:
+Table ``objects`` has the state that a file's rows were written from, with a revision that each update increments:
 
     key            row
-    file#{id}      revision, url, document (absent: the file is gone, or was refused), problem, unsettled, expires_at
-    url#{url}      revision, id, expires_at     where the object's key does not tell the file's id
+    file#{id}      revision, url, document (absent: the file is deleted or rejected), problem, unsettled, expires_at
+    url#{url}      revision, id, expires_at     if the object's key does not contain the file's id
 
-An object is looked at **after** its row was read, and what was seen is written only while the row is still of that revision. Every look
-makes a new revision, whatever it finds. So the looks at an object follow each other as the revisions do, and a notification that
-comes late, twice or in the wrong order can only write what is true now. What is gone leaves a row that expires after 15 days.
+An object is read **after** its row was read, and the result is written on condition that the row still has that revision. Every
+update makes a new revision, even if nothing has changed. So updates of an object are ordered by revision, and a notification that
+is late, duplicated or out of order can only write the current state. The row of a deleted file expires after 15 days.
 
 Decision 0008 has the unsafe sequences.
 """
@@ -35,7 +35,7 @@ _MAX_KNOWN = 50_000
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """An object whose file is to be brought up to date. ``id``: the file's, where the object's key tells it."""
+    """An object whose file is to be updated. ``id``: the file's, if the object's key contains it."""
 
     bucket: str
     key: str
@@ -43,20 +43,21 @@ class ObjectRef:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The object's URL."""
         return f"s3://{self.bucket}/{self.key}"
 
 
 def data_key(file_id: str) -> str:
-    """The key that tells which file its object is: where the datalake's client puts it."""
+    """The key under which the datalake's client stores a file's object."""
     return f"{file_id}/data"
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What an object is now: a file (``record``), nothing (neither), or something that is not listed, and why (``problem``).
+    """The current state of an object: a file (``record``), deleted (neither), or not to be listed, with the reason (``problem``).
 
-    ``rejected_id``: with a problem, the file that is marked with it. ``by_presigned_url``: it came by a presigned upload, which makes an object once.
+    ``rejected_id``: with a problem, the file that is marked with it. ``by_presigned_url``: the object was uploaded through a
+    presigned URL, which creates an object at most once.
     """
 
     record: FileRecord | None = None
@@ -66,18 +67,18 @@ class Description:
 
     @property
     def id(self) -> str | None:
-        """The file that the object is."""
+        """The id of the object's file."""
         return self.record.id if self.record else self.rejected_id
 
 
 Describe = Callable[[ObjectRef], Description]
-"""Looks at an object. It is called from several threads; an UnavailableError of it is the subject's alone."""
+"""Reads an object. Called from several threads; an UnavailableError fails this object only."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegistrationResult:
-    """What became of a subject. ``error``: trouble of ours, to be tried again; the rows may have been written or not. ``left``: the files
-    that the object was before this description, or that it is refused as: another object may be one of them now."""
+    """The result for an object. ``error``: retryable; the rows may have been written or not. ``former_ids``: files that the
+    object was before this update, or is rejected as: another object may now be one of them."""
 
     description: Description = Description()
     error: UnavailableError | None = None
@@ -86,9 +87,11 @@ class RegistrationResult:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to write for one object, and whose latest file that concerns: of the record that comes, of those that go or step back.
+    """The writes for one object, with the record that it adds (``gained``) and those that it removes or backdates (``lost``), for
+    the latest files.
 
-    ``unsettled``: sources that an earlier look may not have settled. The writes remove them from the rows, so they are settled before.
+    ``unsettled``: sources that an earlier update may not have settled. The writes clear them in the rows, so they are settled
+    before.
     """
 
     description: Description
@@ -101,35 +104,35 @@ class _Plan:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether it would not fit into a transaction, beside what belongs to the latest files."""
+        """Whether it exceeds a transaction, together with the writes for the latest files."""
         return len(self.writes) + 1 + len(self.lost) > MAX_TRANSACTION_WRITES
 
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """What was read before objects were looked at: names, of those whose keys do not tell the file, and files."""
+    """The rows that were read before the objects: of URLs, for objects whose keys do not contain the file's id, and of files."""
 
     names: Mapping[Key, UrlState]
     files: Mapping[Key, FileState]
 
     def name(self, ref: ObjectRef) -> UrlState | None:
-        """What is remembered of the object, where its key does not tell the file."""
+        """The stored state of the object's URL, if it has any."""
         return self.names.get(url_key(ref.url))
 
     def of(self, ref: ObjectRef) -> list[FileState]:
-        """The files that the object may have been: as its key tells, and as its name does."""
+        """The files that the object may have been: by its key, and by its URL's row."""
         name = self.name(ref)
         return [self.files[file_key(each)] for each in dict.fromkeys([ref.id, name.id if name else None]) if each]
 
     def pending_originals(self, ref: ObjectRef) -> frozenset[str]:
-        """Files that an earlier look left, which may have stopped before it looked at their originals. Those that the object may still be
-        are looked at behind this description."""
+        """Former files of the object whose originals an interrupted update may not have read. Files that the object may still be
+        are left out: they are updated after it."""
         name = self.name(ref)
         return frozenset(name.former_ids if name else ()) - {state.id for state in self.of(ref)} - {ref.id or ""}
 
 
 class FileCatalogWriter:
-    """Keeps all tables of files in step with each other and with the objects."""
+    """Keeps all tables of files consistent with each other and with the objects."""
 
     def __init__(self, database: Database, latest: LatestFiles, clock: Clock) -> None:
         self._database, self._latest, self._clock = database, latest, clock
@@ -138,9 +141,9 @@ class FileCatalogWriter:
     def update(
         self, refs: Sequence[ObjectRef], describe: Describe, *, rewrite: bool = False
     ) -> dict[ObjectRef, RegistrationResult]:
-        """Make the catalog say what the objects are. Ten new files: ten looks, two reads and a transaction, and a batch write when
-        one of them is the first of its source or period that this process meets. Each subject is there once. ``anew``: write the rows
-        of files too that are remembered as they are, for a table that was lost."""
+        """Write the current state of distinct objects to the catalog. Ten new files cost ten reads of objects, two reads of rows
+        and a transaction, and a batch write if one is the first of its source or period in this process. ``rewrite``: also write
+        the rows of unchanged files, to rebuild a lost table."""
         try:
             memory = self._read(refs)
         except UnavailableError as error:
@@ -163,7 +166,7 @@ class FileCatalogWriter:
         return {ref: outcomes[ref] for ref in refs}
 
     def _update_originals(self, ref: ObjectRef, ids: Iterable[str], describe: Describe) -> UnavailableError | None:
-        """Where a copy under an odd key was its file's object, the object under the key that tells the file takes its place again."""
+        """If a copy under another key was its file's object, the object under ``{id}/data`` becomes the file's object again."""
         for file_id in sorted(ids):
             original = ObjectRef(ref.bucket, data_key(file_id), file_id)
             if error := self._update_one(original, describe, rewrite=False, is_original=True).error:
@@ -171,14 +174,14 @@ class FileCatalogWriter:
         return None
 
     def find(self, file_id: str) -> FileState | None:
-        """What is remembered of a file. One read."""
+        """The stored state of a file. One read."""
         key = file_key(file_id)
         row = self._database.get_many([key]).get(key)
         return file_state_of_row(key, row) if row else None
 
     def _update_one(self, ref: ObjectRef, describe: Describe, *, rewrite: bool, is_original: bool = False) -> RegistrationResult:
-        """One subject by itself, again as long as others change what was read. ``is_original``: it is looked at because of another
-        subject, so originals that it owes itself wait for its own turn."""
+        """Update one object, and retry while concurrent writers change its rows. ``is_original``: the update follows from that
+        of another object, so it leaves its own pending originals to a later update."""
         met: set[str] = set()
         try:
             for attempt in range(ATTEMPTS):
@@ -188,7 +191,7 @@ class FileCatalogWriter:
                 if pending_originals:
                     if error := self._update_originals(ref, pending_originals, describe):
                         return RegistrationResult(error=error)
-                    before, memory = memory, self._read([ref], met)  # they may have changed what was read
+                    before, memory = memory, self._read([ref], met)  # their updates may have changed these rows
                     pending_originals = pending_originals if memory.name(ref) == before.name(ref) else frozenset()
                 description = describe(ref)
                 plan = self._plan(ref, description, memory, rewrite=rewrite, settled=pending_originals)
@@ -197,10 +200,10 @@ class FileCatalogWriter:
                 met |= {description.id} if description.id else set()
         except UnavailableError as error:
             return RegistrationResult(error=error)
-        return RegistrationResult(error=StoreUnavailableError(f"the file changes faster than it is catalogued url={ref.url}"))
+        return RegistrationResult(error=StoreUnavailableError(f"the file keeps changing while it is catalogued url={ref.url}"))
 
     def _read(self, refs: Sequence[ObjectRef], ids: Iterable[str] = ()) -> _Stored:
-        """The files that the objects may be, by id and by name. One read, and one more where there are names."""
+        """The stored files that the objects may be, by id and by URL. One read, and a second one if there are rows of URLs."""
         urls = [url_key(ref.url) for ref in refs]
         files = [file_key(each) for each in [*(ref.id for ref in refs), *ids] if each]
         rows = dict(self._database.get_many(urls + files))
@@ -212,11 +215,11 @@ class FileCatalogWriter:
     def _plan(
         self, ref: ObjectRef, description: Description, memory: _Stored, *, rewrite: bool, settled: frozenset[str] = frozenset()
     ) -> _Plan | None:
-        """What to write; None when the file that the object turned out to be was not read before the description.
+        """The writes; None if the row of the file that the object turned out to be was not read before the object.
 
-        Every look is written down, in the file's row, or in the name's where the key does not tell the file, also one that finds
-        nothing new: whoever looked before, and writes after it, must find the row changed. ``settled``: files that the object left
-        earlier, whose originals were looked at since.
+        Every update is recorded in the file's row, or in the URL's row if the key does not contain the id, even if nothing has
+        changed: the condition of a concurrent update that read the object earlier must fail. ``settled``: former files of the
+        object whose originals have been updated since.
         """
         if description.id and file_key(description.id) not in memory.files:
             return None
@@ -245,15 +248,15 @@ class FileCatalogWriter:
         if description.id:
             lost = [record.source for record in plan.lost]
             plan = _joined(plan, _change(ref, description, memory.files[file_key(description.id)], lost, rewrite=rewrite))
-        if plan.is_too_large:  # a file of a month moves: away first, and then there
+        if plan.is_too_large:  # a file of a month moves: delete the old rows first, then write the new ones
             halves = [*removals, *([self._gone(ref, memory.files[file_key(description.id)])] if description.id else [])]
             half = max(halves, key=lambda half: len(half.writes))
             return replace(half, is_partial=True, unsettled=plan.unsettled)
         return plan
 
     def _removal(self, ref: ObjectRef, state: FileState) -> _Plan:
-        """The object is not this file, or not any more."""
-        if state.is_known and not state.is_at(ref.url):  # another object is
+        """The object is not, or is no longer, this file."""
+        if state.is_known and not state.is_at(ref.url):  # another object is this file
             return _Plan(Description(), (Put(state.key, state.next_row(state.url, state.record, state.problem), state.unchanged),))
         return self._gone(ref, state)
 
@@ -267,7 +270,7 @@ class FileCatalogWriter:
         return self._clock.now_ms() // 1000 + FileState.DELETED_TTL_S
 
     def _apply(self, plans: Sequence[_Plan], *, alone: bool) -> bool:
-        """Whether all of the plans were carried out. Raises UnavailableError, when the plan stands alone."""
+        """Execute the plans; False if any condition failed. Raises UnavailableError only if ``alone``, else returns False."""
         gained = [plan.gained for plan in plans if plan.gained]
         lost = [record for plan in plans for record in plan.lost]
         try:
@@ -290,7 +293,7 @@ class FileCatalogWriter:
             self._latest.settle(*source)
 
     def _put_directory_rows(self, records: Iterable[FileRecord]) -> None:
-        """Names and periods, before the first file that needs them, so that whoever sees the file's rows finds them."""
+        """Write directory rows before the first file that needs them, so that queries find every listed file."""
         keys = {key for record in records for key in directory_keys(record)} - self._known
         if keys:
             self._database.put_many([Put(key, {"partition": key.partition, "at": key.sort}) for key in keys])
@@ -312,19 +315,19 @@ def _descriptions(refs: Sequence[ObjectRef], describe: Describe) -> Iterator[tup
 
 
 def _without_late_upload(ref: ObjectRef, description: Description, memory: _Stored) -> Description:
-    """A link makes an object once: what comes by it after the file was deleted is none. The row says so until it expires, and each look
-    at the object puts that off."""
+    """A presigned URL creates an object at most once: an upload through it after the file was deleted is ignored. The row keeps
+    that fact until it expires, and each update of the object extends it."""
     record = description.record
     if record and description.by_presigned_url and memory.files[file_key(record.id)].is_late_upload(ref.url, record.create_time):
-        return Description(problem=f"the file was deleted, and a link for an upload does not bring it back id={record.id}")
+        return Description(problem=f"the file was deleted, and a presigned upload cannot restore it id={record.id}")
     return description
 
 
 def _change(ref: ObjectRef, description: Description, state: FileState, unsettled: Sequence[Source], *, rewrite: bool) -> _Plan:
-    """The object is this file now, or is refused as it. ``unsettled``: sources that lose a file in the same transaction."""
+    """The object is, or is rejected as, this file. ``unsettled``: sources that lose a file in the same transaction."""
     record, before = description.record, state.record
     is_same = (state.url, before, state.problem) == (ref.url, record, description.problem)
-    if record is None and before and not state.is_at(ref.url):  # another object is that file, and a good one
+    if record is None and before and not state.is_at(ref.url):  # another, valid object is that file
         is_same, record = True, before
     if is_same and not rewrite:
         row = state.next_row(state.url, record, state.problem, unsettled)
@@ -339,7 +342,7 @@ def _change(ref: ObjectRef, description: Description, state: FileState, unsettle
 
 
 def _url_row(ref: ObjectRef, file_id: str, name: UrlState | None, more: Row) -> Put:
-    """Which file an object under an odd key is, and that it was looked at once more."""
+    """The next revision of a URL's row: which file the object is."""
     key = url_key(ref.url)
     row = {"key": key.partition, "id": file_id, "revision": name.revision + 1 if name else 1, **more}
     return Put(key, row, ((Clause(("revision",), "=", name.revision),),) if name else ABSENT_ROW)
@@ -366,7 +369,7 @@ def _groups(plans: Mapping[ObjectRef, _Plan]) -> Iterator[dict[ObjectRef, _Plan]
     room = MAX_TRANSACTION_WRITES
     for ref, plan in plans.items():
         own = {write.key for write in plan.writes}
-        needed = len(own) + 1 + len(plan.lost)  # and the latest of each source
+        needed = len(own) + 1 + len(plan.lost)  # and the latest file of each source
         if group and (needed > room or own & keys):
             yield group
             group, keys, room = {}, set(), MAX_TRANSACTION_WRITES

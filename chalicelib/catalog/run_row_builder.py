@@ -1,6 +1,6 @@
-"""A run's row as it follows from what S3 holds: what ingestion and the schedules make of it once they have come to all of it.
+"""Build a run's row from its objects on S3: the row that ingestion and the schedules write once they have processed all of them.
 
-Decision 0016 tells for each attribute what it is made of.
+Decision 0016 lists the S3 source of each attribute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chalicelib.ports import Run, RunStart, SegmentEntry
 
 @dataclass(frozen=True, slots=True)
 class ArtifactExtent:
-    """How far an artifact reaches. ``lines`` None: it is OpenMetadata's own. ``written_ms``: when S3 took it."""
+    """The extent of an artifact. ``lines`` None: OpenMetadata wrote it, not Runlake. ``written_ms``: S3's modification time."""
 
     bytes: int
     lines: int | None
@@ -25,10 +25,10 @@ class ArtifactExtent:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What S3 tells. ``entries``: of all segments, ascending. ``is_settled``: nothing is left to do for the run.
+    """The state of a run on S3. ``entries``: of all segments, ascending. ``is_settled``: the run needs no more background work.
 
-    ``since_ms``: when it was first seen, if that is before all that S3 still tells; 0: it is not. ``start``: None of a run without one.
-    ``alive_ms``: the last heartbeat that its row has, which is on no object; 0: none.
+    ``since_ms``: the start time known from the row, if it is earlier than every time on S3, else 0. ``start``: None of a run
+    without a start object. ``alive_ms``: the last heartbeat in its row (S3 has none), 0 for none.
     """
 
     entries: Sequence[SegmentEntry]
@@ -41,7 +41,7 @@ class RunFacts:
 
 
 def run_item(run: Run, facts: RunFacts, keep_s: int) -> dict[str, Any]:
-    """The item of table ``runs``; only its key when there is nothing."""
+    """The item of table ``runs``; only its key (and heartbeat) if there is neither an entry nor an artifact."""
     item: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id} | ({"alive_ms": facts.alive_ms} if facts.alive_ms else {})
     ours = [extent for extent in (facts.partial, facts.logs) if extent and extent.lines is not None]
     if not facts.entries and not ours:

@@ -1,8 +1,8 @@
-"""Queries over files: by what, where, work id and time, in the order of their start, a page at a time.
+"""Queries for files by what, where, work id and time, in order of their start, a page at a time.
 
-A query stands for lanes (``catalog.listing``), and a page is their merge. A lane is read in pieces no larger than its share of the page,
-period after period; where one turns out empty the directory is asked for the next that is not. So a page costs about one query a lane
-and full period, reads about the rows that it answers, and passes ten empty years at the cost of one query.
+A query reads several sort key indexes (``catalog.listing``) and merges them. It reads an index period by period, in pieces of its
+share of the page; after an empty period it asks the directory for the next one with files. So a page costs about one query for each
+index and non-empty period, reads few rows more than it returns, and skips ten empty years with one query.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from chalicelib.ports import Database
 
 MAX_PAGE = 100
 MAX_DAYS = 8
-"""Up to so many days a query that begins at midnight is answered day by day."""
+"""A query that begins at midnight and spans at most so many days reads the index by day."""
 MAX_ROWS = 2000
-"""After so many rows read in vain a page ends with what it has, if it has any and more would have to be asked for: what overlaps a moment
-is found among what began before it."""
+"""A page with at least one file ends before the next request once it has read so many rows without returning them: the files that overlap
+a moment are among all those that began before it."""
 MAX_INDEXES = 200
-"""What one request looks into at once."""
+"""The most indexes that one request reads."""
 THREADS = 8
 _SPARE_ROWS = 8
 _MOST_ROWS = 2000
@@ -50,14 +50,15 @@ _PERIODS_ASKED = 100
 _NAMES_ASKED = 1000
 _NAMES = re.compile(r"[a-z0-9_*-]{1,256}")
 _FIRST, _LAST = " ", "~"
-"""Before and behind every key."""
+"""Below and above every key."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileQuery:
-    """Which files, in which order, and after which place (start, id). Names may hold ``*``; None: any. Times in ms, both inclusive.
+    """Filter, order and start of a page: files after ``after`` (start, id). Names may contain ``*``; None: any. Times in ms, both
+    inclusive.
 
-    A file is in the interval when it overlaps it; an instant, when it lies in it.
+    A file matches an interval that it overlaps, an instant one that contains it.
     """
 
     whats: tuple[str, ...]
@@ -70,13 +71,13 @@ class FileQuery:
 
     @property
     def is_of_days(self) -> bool:
-        """Whether it begins with a day, and looks at few."""
+        """Whether it begins at midnight and spans at most ``MAX_DAYS`` days."""
         return self.start_ms % DAY_MS == 0 and self.end_ms - self.start_ms < MAX_DAYS * DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
 class FilePage:
-    """Documents of records, and the place (start, id) of the last when there are more behind it."""
+    """Documents of records, and the (start, id) of the last one if more follow."""
 
     documents: Sequence[dict[str, Any]]
     after: tuple[int, str] | None
@@ -90,14 +91,14 @@ def _any_name(_: str) -> bool:
 
 
 class Search:
-    """Reads the table ``listing``."""
+    """Queries of the table ``listing``."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def page(self, query: FileQuery, limit: int = MAX_PAGE, whats: NameFilter = _any_name) -> FilePage:
-        """Up to ``limit`` files, each once, by (start, id) or against it. Files of a ``what`` that ``whats`` says no to count as not
-        there, and cost nothing. Raises TooManyNamesError."""
+        """Up to ``limit`` distinct files, ordered by (start, id), ascending or descending. Files of a ``what`` that the filter
+        ``whats`` rejects are left out at no cost. Raises TooManyNamesError."""
         budget = _Budget()
         found: list[dict[str, Any]] = []
         try:
@@ -132,7 +133,7 @@ class Search:
 
     def _indexes(self, query: FileQuery, allowed: NameFilter) -> list[SortKeyIndex]:
         if not all(map(_NAMES.fullmatch, (query.where or "*", query.work_id or "*"))):
-            return []  # no file is named so
+            return []  # no file has such a name
         patterns = filter(_NAMES.fullmatch, query.whats)
         whats = {name for pattern in patterns for name in self._whats(pattern, query) if allowed(name)}
         if query.work_id is not None:
@@ -159,7 +160,7 @@ class Search:
         return self._names(f"n#what@{query.where}", pattern)
 
     def _names(self, directory: str, pattern: str) -> Iterator[str]:
-        """Names that a pattern stands for. One query for a thousand that begin as it does."""
+        """Names that match a pattern. One query for each thousand names with the pattern's literal prefix."""
         start = pattern.partition("*")[0]
         first, more = start or _FIRST, True
         while more:
@@ -174,29 +175,29 @@ def _check_count(sources: Sized) -> None:
 
 
 class _BudgetSpentError(Exception):
-    """The page ends with what it has."""
+    """The page ends early."""
 
 
 @dataclass(slots=True)
 class _Budget:
-    """What the readers of a page read in vain. ``may_end``: the page has a file."""
+    """Rows that a page's readers have read and not returned. ``may_end``: the page has a file."""
 
     skipped_rows: int = 0
     may_end: bool = False
 
     def check(self) -> None:
-        """Before a request."""
+        """Called before each request. Raises _BudgetSpentError."""
         if self.may_end and self.skipped_rows > MAX_ROWS:
             raise _BudgetSpentError
 
 
 class _IndexReader:
-    """A lane's files in order, read piece by piece."""
+    """An index's files in order, read in pieces."""
 
     def __init__(self, database: Database, index: SortKeyIndex, query: FileQuery, piece: int, budget: _Budget) -> None:
         self._database, self._index, self._query, self._piece, self._budget = database, index, query, piece, budget
         self._read: deque[dict[str, Any]] = deque()
-        # What is ahead lies between these two periods; in the first of time stands also what began before it.
+        # The unread periods are between these two; the earliest one also has files that began before it.
         self._opening = index.period_of(query.start_ms)
         ahead = [self._opening, index.period_of(query.end_ms)]
         if query.after:
@@ -215,7 +216,7 @@ class _IndexReader:
                 yield self._read.popleft()
 
     def read_ahead(self) -> None:
-        """One query, and where it finds nothing, those to the next period that holds files."""
+        """One query, and if it returns nothing, further ones up to the next period with files."""
         while not self._read and not self._is_done:
             self._budget.check()
             rows, more = self._database.query(
@@ -237,7 +238,8 @@ class _IndexReader:
                 self._next_period(was_empty=not rows)
 
     def _bounds(self) -> tuple[str | None, str | None]:
-        """What of this period is ahead: from where files overlap the interval, or from those that did not stand in the period before."""
+        """The unread range of sort keys in this period: from the first start that can overlap the interval, or without files
+        that a row of the period before has returned."""
         query, index = self._query, self._index
         first = None
         if self._period != self._opening:
@@ -260,7 +262,7 @@ class _IndexReader:
         self._is_done = self._is_behind(self._period)
 
     def _next_listed(self) -> int:
-        """The next period that holds files, as the directory has it."""
+        """The next period with files, by the directory."""
         if not self._listed:
             first, last = sorted((period_text(self._period + self._step), period_text(self._end)))
             if self._is_behind(self._period + self._step):
@@ -287,7 +289,7 @@ def _merged(readers: Sequence[_IndexReader], query: FileQuery) -> Iterator[dict[
 
 
 def _just_before(at: str) -> str:
-    """A key behind every shorter-sorting one and before ``at``."""
+    """A key below ``at`` and above every other key below it."""
     return at[:-1] + chr(ord(at[-1]) - 1) + _LAST
 
 

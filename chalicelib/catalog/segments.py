@@ -1,7 +1,8 @@
-"""The index of segments: where a line stands, and who wrote which batch.
+"""The index of segments on DynamoDB: finds the segment of a line, and the batch of an idempotency key.
 
-Table ``segments``: hash ``run`` (``fqn/run_id``, percent-encoded), range ``at``. A row ``{line:016d}#{sequence:010d}`` for each segment, in log
-order; one more row ``key#{session}`` for a batch that was sent with an Idempotency-Key. ``expires_at`` is the table's TTL.
+Table ``segments``: hash ``run`` (``fqn/run_id``, percent-encoded), range ``at``. A row ``{line:016d}#{sequence:010d}`` for each
+segment, in log order; a second row ``key#{session}`` for a batch that was sent with an Idempotency-Key. ``expires_at`` is the
+table's TTL.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _FIRST, _LAST = "0", "9" * 16 + "#" + "9" * 10
 
 
 class DynamoDbSegmentIndex:
-    """``ports.SegmentIndex`` on a table. ``keep_s``: how long a row is kept after its segment was written."""
+    """``ports.SegmentIndex`` on a table. ``keep_s``: seconds from a segment's append to the expiry of its row."""
 
     def __init__(self, table: Table, keep_s: int) -> None:
         self._table, self._keep_s = table, keep_s
@@ -63,13 +64,13 @@ class DynamoDbSegmentIndex:
 
 
 def segment_rows(run: Run, entry: SegmentEntry, keep_s: int) -> list[dict[str, Any]]:
-    """A segment's items: one, or two of a batch that was sent with an Idempotency-Key."""
+    """A segment's items: one, or two if its batch was sent with an Idempotency-Key."""
     ats = [_at(entry.line, entry.sequence)] + ([_KEYED + entry.session] if entry.is_keyed else [])
     return [_row(run, entry, at, keep_s) for at in ats]
 
 
 def run_key(run: Run) -> str:
-    """One text for a run that two runs never share."""
+    """An unambiguous text for a run."""
     return f"{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
 
 
@@ -111,7 +112,7 @@ def _row(run: Run, entry: SegmentEntry, at: str, keep_s: int) -> dict[str, Any]:
 
 
 def entry_of_row(row: Mapping[str, Any]) -> SegmentEntry:
-    """What an item says. Raises KeyError, TypeError or ValueError of one that is damaged."""
+    """The entry of an item. Raises KeyError, TypeError or ValueError if it is damaged."""
     return SegmentEntry(
         sequence=row["sequence"],
         kind=row["kind"],

@@ -1,4 +1,4 @@
-"""Moments in time as people and programs write them, as milliseconds since the epoch (UTC)."""
+"""Parse and format times: any common text or number to and from milliseconds since the epoch (UTC)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from chalicelib.errors import InvalidTimeError
 
 MAX_SECONDS = 100_000_000_000
-"""A number beyond it is milliseconds (after 1973-03-03, before 1966-10-31), any other seconds (up to the year 5138)."""
+"""A number beyond it is in milliseconds (after 1973-03-03, before 1966-10-31), any other in seconds (up to the year 5138)."""
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 """The years 1 to 9999."""
 DAY_MS = 86_400_000
@@ -22,8 +22,8 @@ _MAX_DIGITS = 18
 
 
 def parse_time_ms(value: Any, now_ms: int) -> int:
-    """A datetime, an ISO 8601 text or one that people write, "now", or a number of seconds or milliseconds. Without a zone it is
-    UTC. Raises InvalidTimeError."""
+    """Parse a datetime, an ISO 8601 or free-form text, "now", or a number of seconds or milliseconds. UTC if there is no zone.
+    Raises InvalidTimeError."""
     if isinstance(value, datetime):
         return _of_datetime(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str) or len(_text_of(value)) > _MAX_CHARS:
@@ -35,7 +35,7 @@ def parse_time_ms(value: Any, now_ms: int) -> int:
 
 
 def _text_of(value: Any) -> str:
-    """A value as text, also a number of more digits than Python prints."""
+    """``str(value)``, also of an integer with more digits than Python prints."""
     try:
         return str(value)
     except ValueError:
@@ -45,7 +45,7 @@ def _text_of(value: Any) -> str:
 def in_range(ms: int) -> int:
     """``ms`` itself. Raises InvalidTimeError outside the years 1 to 9999."""
     if not FIRST_MS <= ms <= LAST_MS:
-        raise InvalidTimeError(f"a time is in the years 1 to 9999 ms={_text_of(ms)[:_MAX_CHARS]}")
+        raise InvalidTimeError(f"a time must be in the years 1 to 9999 ms={_text_of(ms)[:_MAX_CHARS]}")
     return ms
 
 
@@ -63,7 +63,7 @@ def _number(value: float | Decimal | str) -> Decimal | None:
 
 def _of_number(number: Decimal) -> int:
     if not number.is_finite() or number.adjusted() > _MAX_DIGITS:
-        raise InvalidTimeError(f"a time is in the years 1 to 9999 given={number}")
+        raise InvalidTimeError(f"a time must be in the years 1 to 9999 given={number}")
     return in_range(math.trunc(number if abs(number) > MAX_SECONDS else number * 1000))
 
 
@@ -76,13 +76,13 @@ def _of_text(text: str) -> int:
 
 def _as_people_write(text: str) -> datetime:
     """ "20 Mar 2015", the output of ``date -u``, and the like."""
-    from dateutil import parser  # Lambda's runtime has it beside botocore; most requests need none of it
+    from dateutil import parser  # part of Lambda's runtime, as botocore needs it; few requests use it
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # a zone that it does not know, and would take for UTC
+            warnings.simplefilter("error")  # an unknown zone, which it would read as UTC
             parsed: datetime = parser.parse(text, default=datetime(1970, 1, 1))
-    except Exception as error:  # whatever it stumbles over is no time
+    except Exception as error:  # its parser raises many classes
         raise InvalidTimeError(f"not a time: {text!r}") from error
     return parsed
 
@@ -90,5 +90,5 @@ def _as_people_write(text: str) -> datetime:
 def _of_datetime(moment: datetime) -> int:
     try:
         return in_range(((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND)
-    except (OverflowError, ValueError) as error:  # also a zone of a day or more
-        raise InvalidTimeError(f"a time is in the years 1 to 9999, its zone within a day: {error}") from error
+    except (OverflowError, ValueError) as error:  # also an offset of a day or more
+        raise InvalidTimeError(f"a time must be in the years 1 to 9999, with an offset below a day: {error}") from error

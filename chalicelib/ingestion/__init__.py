@@ -1,1 +1,1 @@
-"""From a notification of S3 to catalog rows and a report."""
+"""Ingestion: turns S3 notifications into catalog rows and reports."""

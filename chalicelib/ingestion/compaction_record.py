@@ -1,4 +1,4 @@
-"""What the catalog is told of a run that was compacted or finished: at once, since notifications may be late, or lost."""
+"""Record the result of a compaction or finalization in the catalog at once, since notifications may be late or lost."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from chalicelib.runlog.finalization import Finalization
 def record_compaction(
     runs: RunCatalog, run: Run, compaction: Compaction, end: Finalization, final_segments: int | None, now_ms: int
 ) -> None:
-    """Write one row, or none when nothing is new. ``final_segments``: how many a run has that the catalog holds to be finished already,
-    so that only its old segments can have gone."""
+    """Write one row, or none if nothing has changed. ``final_segments``: the segment count of a run that the catalog already has
+    as finalized, so that only its old segments can have been deleted."""
     if end.finalized and final_segments is not None:
         runs.mark_retired(run, final_segments)
     elif end.finalized:

@@ -1,7 +1,7 @@
-"""From notifications to catalog rows, markers and reports.
+"""Turn notifications into catalog rows, markers and reports.
 
-Everything is keyed by what it describes and becomes what is true now, so a notification may come twice, late, or out of order. Bad input
-is reported and done with; trouble of ours fails its message, and the queue brings it again.
+Every write is keyed by its object and writes the object's current state, so notifications may be duplicated, late or out of order.
+Invalid input is reported and acknowledged; an internal or AWS error fails its message, which the queue delivers again.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from chalicelib.ingestion.run_objects import EARLY_FLUSH_S, RunObjects
 from chalicelib.ports import Clock, Message, Publisher, Run
 
 Result = Report | UnavailableError
-"""What became of a message."""
+"""The result of a message."""
 _LOOKS = 3
-"""At an object that becomes another one meanwhile, before its message waits."""
+"""Attempts to read an object that is rewritten meanwhile; then its message is delivered again."""
 
 
 @dataclass(slots=True)
 class _MessageState:
-    """One message on its way to its report. ``error``: it failed, and comes again."""
+    """A message in progress. ``error``: it failed, and is delivered again."""
 
     records: list[Record] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    files: dict[ObjectRef, bool] = field(default_factory=dict)  # and whether it was created, by any of the events
+    files: dict[ObjectRef, bool] = field(default_factory=dict)  # value: whether any event is a creation
     error: UnavailableError | None = None
 
     def note(self, ref: ObjectRef, *, created: bool) -> None:
-        """An event of a file's object."""
+        """Add a file's object; ``created`` if any of its events is a creation."""
         self.files[ref] = created or self.files.get(ref, False)
 
 
 @dataclass(frozen=True, slots=True)
 class Ingester:
-    """Ingests the messages of a batch together: files of all of them are catalogued at once, and reports are sent ten at a time."""
+    """Ingests a batch of messages together: catalogues the files of all of them at once, and sends reports ten at a time."""
 
     run_objects: RunObjects
     run_files: RunFiles
@@ -52,7 +52,7 @@ class Ingester:
     publisher: Publisher | None
 
     def ingest(self, bodies: Sequence[str], deadline: Deadline) -> list[Result]:
-        """Ingest messages and report each; an error in place of a report: nothing of that message may count as done."""
+        """Ingest and report messages. An error in place of a report: that message must not be acknowledged."""
         start_ms, started_s = self.clock.now_ms(), self.clock.monotonic_s()
         due: list[Run] = []
         messages = [self._parse(body, due) for body in bodies]
@@ -62,7 +62,7 @@ class Ingester:
             [message.error or Report(start_ms, duration_s, message.records, message.problems) for message in messages]
         )
         for run in dict.fromkeys(due):
-            if deadline.remaining_s() > EARLY_FLUSH_S:  # else the schedule does it
+            if deadline.remaining_s() > EARLY_FLUSH_S:  # else the schedule compacts it
                 self.run_objects.flush(run)
         return results
 
@@ -83,7 +83,7 @@ class Ingester:
                 message.problems.append(f"object is gone key={event.key}")
             except UnavailableError as error:
                 message.error = error
-            except Exception as error:  # a fault of ours in one message is no reason to lose the others
+            except Exception as error:  # a bug that fails one message must not fail the whole batch
                 message.error = _unexpected(error)
         return message
 
@@ -92,7 +92,7 @@ class Ingester:
             message.note(object_ref(event.bucket, event.key), created=event.created)
             return
         if event.bucket != self.run_objects.bucket:
-            raise InvalidInputError(f"not a bucket of ours bucket={event.bucket} key={event.key[:200]}")
+            raise InvalidInputError(f"unknown bucket bucket={event.bucket} key={event.key[:200]}")
         parsed = self.run_objects.parse(event)
         record = self.run_objects.ingest_object(event, parsed, due)
         if parsed.kind == "logs":
@@ -120,7 +120,7 @@ class Ingester:
                 _add_to_report(message, ref, outcomes[ref], created=created)
 
     def _publish_reports(self, results: Sequence[Result]) -> list[Result]:
-        """Send the reports; one that could not be sent fails its message."""
+        """Send the reports; an unsent report fails its message."""
         outgoing = [
             (number, message)
             for number, result in enumerate(results)
@@ -147,7 +147,7 @@ def _unexpected(error: Exception) -> UnavailableError:
 
 
 def _add_to_report(message: _MessageState, ref: ObjectRef, outcome: RegistrationResult, *, created: bool) -> None:
-    """What a file's outcome means for its message's report. A removal is not reported, whatever stands there by now."""
+    """Add a file's result to its message's report. Removals are not reported, even if the key has an object again."""
     found = outcome.description
     if outcome.error:
         message.error = outcome.error

@@ -1,4 +1,4 @@
-"""S3's notifications as they come on the queue: directly, or wrapped by SNS; from AWS, and from emulators that differ in details."""
+"""Parse S3 event notifications from the queue: direct or wrapped by SNS, of AWS or of emulators that differ in details."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REMOVED = frozenset({"Delete", "DeleteMarkerCreated"})
 
 @dataclass(frozen=True, slots=True)
 class ObjectEvent:
-    """One thing that happened to one object. ``created`` is False when it was removed or expired."""
+    """An event of an object. ``created`` is False if it was deleted or expired."""
 
     bucket: str
     key: str
@@ -26,14 +26,15 @@ class ObjectEvent:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One message: its events, and what in it could not be understood, told one by one so that no neighbour is dropped."""
+    """A message: its events, and a problem for each record that could not be parsed, so that one bad record does not lose the
+    rest."""
 
     events: tuple[ObjectEvent, ...]
     problems: tuple[str, ...] = ()
 
 
 def parse_notification(body: str) -> Notification:
-    """A message's body. S3's test event has no events. Raises InvalidInputError when it is no notification at all."""
+    """Parse a message's body. S3's test event has no events. Raises InvalidInputError if the body is not a notification."""
     document = _document(body)
     if isinstance(document.get("Message"), str):
         document = _document(document["Message"])
@@ -41,7 +42,7 @@ def parse_notification(body: str) -> Notification:
         return Notification(())
     records = document.get("Records")
     if not isinstance(records, list):
-        raise InvalidInputError("a notification of s3 has Records")
+        raise InvalidInputError("an s3 notification must have Records")
     events: list[ObjectEvent] = []
     problems: list[str] = []
     for record in records:
@@ -56,9 +57,9 @@ def _document(body: str) -> Mapping[str, Any]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError("a notification is json") from error
+        raise InvalidInputError("a notification must be json") from error
     if not isinstance(document, dict):
-        raise InvalidInputError(f"a notification is a json object type={type(document).__name__}")
+        raise InvalidInputError(f"a notification must be a json object type={type(document).__name__}")
     return document
 
 
@@ -71,12 +72,12 @@ def _event(record: Any) -> ObjectEvent:
     if not version.startswith("2."):
         raise InvalidInputError(f"unsupported version of an event version={version}")
     if not isinstance(bucket, str) or not isinstance(key, str):
-        raise InvalidInputError("bucket and key of an event are texts")
+        raise InvalidInputError("bucket and key of an event must be strings")
     return ObjectEvent(bucket, _decoded(key), created=_is_creation(name))
 
 
 def _decoded(key: str) -> str:
-    """A key from its form-encoding. What S3 could not have as a key nobody is asked for."""
+    """The key of a form-encoded text. Raises InvalidInputError if S3 does not allow it, so no request is made for it."""
     decoded = unquote_plus(key)
     if not 0 < len(decoded.encode(errors="surrogatepass")) <= MAX_KEY_BYTES or any(
         "\ud800" <= letter <= "\udfff" for letter in decoded

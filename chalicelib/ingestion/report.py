@@ -25,7 +25,7 @@ MAX_BYTES = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One object of a report. ``failed``: the seal of a run that failed or was lost."""
+    """An object in a report. ``failed``: the seal of a run that failed or was lost."""
 
     url: str
     size: int
@@ -34,13 +34,13 @@ class Record:
     failed: bool = False
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The record in the report's JSON."""
         return {"url": self.url, "size": self.size, "create_time": self.create_time, "metadata": self.metadata}
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of one notification."""
+    """The result of one notification."""
 
     start_ms: int
     duration_s: float
@@ -49,13 +49,13 @@ class Report:
 
     @property
     def status(self) -> str:
-        """error when nothing was ingested, warning when something was not."""
+        """error if nothing was ingested, warning if there were problems."""
         if not self.problems:
             return SUCCESS
         return WARNING if self.records else ERROR
 
     def messages(self) -> list[Message]:
-        """The report as JSON: one message, or several where one would be larger than a message may be."""
+        """The report as JSON: one message, or several if it exceeds the size of a message."""
         text = json.dumps(self._document(self.records))
         if len(text) <= MAX_BYTES or len(self.records) <= 1:
             fitting = text if len(text) <= MAX_BYTES else json.dumps(self._document((), "report was too large"))
@@ -65,7 +65,7 @@ class Report:
         return [message for half in halves for message in Report(self.start_ms, self.duration_s, half, self.problems).messages()]
 
     def _attributes(self) -> dict[str, str]:
-        # SNS refuses an attribute without a value, and a filter of "true" matches no message without the attribute.
+        # SNS rejects an attribute without a value; a filter of "true" does not match a message without the attribute.
         return {"status": self.status} | ({"failed": "true"} if any(record.failed for record in self.records) else {})
 
     def _document(self, records: Sequence[Record], problem: str = "") -> dict[str, Any]:

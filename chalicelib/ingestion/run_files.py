@@ -1,4 +1,4 @@
-"""Finished logs as files of the archive, so that whoever searches the archive finds them: what, where and when a run was."""
+"""Finalized logs as files of the archive, so that archive queries return them: their what, where and time are those of the run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from chalicelib.runlog.layout import Layout
 
 UNKNOWN_HOST = "unknown"
 MAX_HASHED_BYTES = 4 * 1024**3
-"""What one ingestion reads of a log. The hash of a larger one is of its key, size and ETag instead, and ``hash_of`` says so."""
+"""The largest log that ingestion reads. The hash of a larger one is of its key, size and ETag, and its ``hash_of`` is ``identity``."""
 _SLUG_CHARS = 256
 _NOT_A_SLUG = re.compile(r"[^a-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """Looks at ``logs.txt`` of runs."""
+    """Describes ``logs.txt`` of runs."""
 
     bucket: str
     store: ObjectStore
@@ -36,17 +36,18 @@ class RunFiles:
     layout: Layout
 
     def ref(self, key: str) -> ObjectRef:
-        """A finished log as something to catalogue."""
+        """The reference of a finalized log."""
         return ObjectRef(self.bucket, key, object_id(key))
 
     def is_log(self, key: str) -> bool:
-        """Whether a key is of a finished log."""
+        """Whether a key is of a finalized log."""
         parsed = self.layout.parse(key)
         return parsed is not None and parsed.kind == "logs"
 
     def describe(self, ref: ObjectRef, deadline: Deadline) -> Description:
-        """One HEAD, two reads of the index, and the whole log once, for its hash. Rows of all that is in a log are written before the log
-        is, so the same log is always the same file. The log of a deleted run is gone. Raises UnavailableError."""
+        """One HEAD, two reads of the index, and one read of the whole log for its hash. The rows of a log's segments are written
+        before the log, so the same log always gives the same file. The log of a deleted run counts as deleted. Raises
+        UnavailableError."""
         parsed = self.layout.parse(ref.key)
         assert parsed and parsed.kind == "logs", ref
         try:
@@ -69,7 +70,7 @@ class RunFiles:
         is_hashed = info.size <= MAX_HASHED_BYTES
         identity = f"{info.key} {info.size} {info.etag}".encode()
         document = run_object_metadata(run, info, first) | {
-            "start": max(start, (end // DAY_MS - MAX_DAYS + 1) * DAY_MS),  # a run of more than 30 days is found by its last ones
+            "start": max(start, (end // DAY_MS - MAX_DAYS + 1) * DAY_MS),  # a run of more than 30 days is listed on its last 30
             "end": end,
             "hash": content_hash(self.store, info, deadline) if is_hashed else blake2b(identity, digest_size=16).hexdigest(),
         }
@@ -79,7 +80,7 @@ class RunFiles:
 
 
 def run_object_metadata(run: Run, info: ObjectInfo, entry: SegmentEntry | None) -> dict[str, Any]:
-    """The document of one of a run's objects; ``entry`` when it is a segment, or tells the connector."""
+    """The metadata document of a run's object; ``entry`` if it is a segment, or has the connector."""
     moment_ms = entry.appended_ms if entry else info.last_modified_ms
     return {
         "version": 0,
@@ -95,13 +96,13 @@ def run_object_metadata(run: Run, info: ObjectInfo, entry: SegmentEntry | None) 
 
 
 def _work_id(run_id: str) -> str:
-    """The text "null" would mean none."""
+    """The text "null" means no work id, so it gets a prefix."""
     name = slug(run_id)
     return name if name != "null" else "run-null"
 
 
 def object_id(key: str) -> str:
-    """The id of a run's object, always the same."""
+    """The id of a run's object, a function of its key."""
     return blake2b(key.encode(), digest_size=16).hexdigest()
 
 

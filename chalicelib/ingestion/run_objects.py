@@ -1,4 +1,4 @@
-"""Objects of runs as they land: rows of segments and runs, a heartbeat marker, and the record for the report."""
+"""Ingest objects of runs: writes rows of segments and runs, and a heartbeat marker, and returns the record for the report."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from chalicelib.runlog.segment import SEAL, entry_of
 
 _HEARTBEAT_MS = 60_000
 _UNREPORTED = frozenset(["marker", "retired", "tombstone", "unfinished"])
-"""Of these nothing is reported, and no request is made."""
+"""Kinds that are not reported and need no request."""
 _SIDECARS = frozenset(["companion", "writer", "step", "chosen"])
-"""What lies beside a run's text: indexed, not reported."""
+"""Sidecar objects, which describe events of the log: indexed, not reported."""
 _FAILURES = frozenset([FAILED, LOST])
 
 EARLY_FLUSH_S = 20.0
-"""How long a notification may hold its function to compact a run that has outgrown the watermark; the schedule does the rest."""
+"""Time limit of an early flush, skipped if the function has less time left; the schedule compacts what remains."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunObjects:
-    """``early_flush`` is called for a run whenever its log has grown by ``watermark_bytes``, ``index_sidecar`` for what lies beside it.
+    """Ingests a run's objects. ``early_flush`` is called for a run each time its log has grown by ``watermark_bytes``,
+    ``index_sidecar`` for each sidecar object, which describes events of the log.
 
-    A segment costs a HEAD, a row in each table and a report; once a minute and run a marker.
+    A segment costs a HEAD, a row in each table and a report; once a minute and run also a marker.
     """
 
     bucket: str
@@ -45,16 +46,16 @@ class RunObjects:
     index_sidecar: Callable[[ParsedKey], None] = lambda _: None
 
     def parse(self, event: ObjectEvent) -> ParsedKey:
-        """Which object of which run. Raises InvalidInputError."""
+        """The run and kind of an object. Raises InvalidInputError."""
         parsed = self.layout.parse(event.key)
         if parsed is None:
             raise InvalidInputError(f"not an object of a run bucket={event.bucket} key={event.key[:200]}")
         return parsed
 
     def ingest_object(self, event: ObjectEvent, parsed: ParsedKey, due: list[Run]) -> Record | None:
-        """The record of an object, or None for one that says nothing: a marker, entries of deleted segments, what is left of a deleted run,
-        or one whose removal loses nothing. Runs that have outgrown the watermark are added to ``due``. Raises ObjectNotFoundError, DamagedLogError,
-        UnavailableError."""
+        """The record of an object, or None if it is not reported: a marker, entries of deleted segments, an object that a
+        deleted run has left, or an object whose removal loses no data. Adds runs that have outgrown the watermark to ``due``.
+        Raises ObjectNotFoundError, DamagedLogError, UnavailableError."""
         if parsed.kind in _UNREPORTED or not event.created:
             return None
         if parsed.kind in _SIDECARS:
@@ -75,7 +76,8 @@ class RunObjects:
         return Record(f"s3://{self.bucket}/{info.key}", info.size, info.last_modified_ms, metadata, failed)
 
     def flush(self, run: Run) -> None:
-        """Out of turn, to keep what is pending small. Failing is no loss: the schedule comes anyway."""
+        """Compact a run ahead of the schedule, to keep its pending segments few. An error is ignored: the schedule compacts it
+        anyway."""
         try:
             self.early_flush(run)
         except (UnavailableError, DamagedLogError):
@@ -98,7 +100,7 @@ class RunObjects:
         return entry
 
     def _artifact(self, parsed: ParsedKey, info: ObjectInfo) -> bool:
-        """False for what is left of a deleted run: no row comes of it."""
+        """Record an artifact. False, without a write, if its run is deleted."""
         artifact, run = artifact_of(info), parsed.run
         if artifact.is_deleted:
             return False
@@ -114,7 +116,8 @@ class RunObjects:
         return True
 
     def _heartbeat(self, run: Run, entry: SegmentEntry, previous_ms: int | None) -> None:
-        """A marker that tells which connector was last seen, about once a minute. For diagnostics: failing to write it fails nothing."""
+        """Write a marker with the connector that was last seen, about once a minute. It serves diagnostics only, so an error is
+        ignored."""
         if previous_ms is not None and previous_ms // _HEARTBEAT_MS == entry.appended_ms // _HEARTBEAT_MS:
             return
         try:
@@ -124,7 +127,7 @@ class RunObjects:
 
 
 def _end_metadata(run: Run, entry: SegmentEntry | None) -> dict[str, Any]:
-    """How the run ended, of its seal; empty of any other object."""
+    """The end of the run, if the object is its seal, else empty."""
     if entry is None or entry.kind != SEAL:
         return {}
     metadata: dict[str, Any] = {"fqn": run.fqn, "run_id": run.run_id, "outcome": outcome_of_end(entry.reason, entry.end)}
@@ -136,6 +139,6 @@ def _end_metadata(run: Run, entry: SegmentEntry | None) -> dict[str, Any]:
 
 
 def known_since_ms(modified_ms: int) -> int:
-    """When an artifact was there: S3 tells whole seconds, and what it is made of was there before. A run that is known by it alone has
-    begun then, until its segments tell better."""
+    """The time of an artifact, rounded up to S3's whole seconds: its segments are older. It is the start of a run that is known
+    by the artifact alone, until its segments give a better one."""
     return modified_ms // 1000 * 1000 + 1000

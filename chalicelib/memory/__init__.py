@@ -1,1 +1,1 @@
-"""The ports in one process's memory, with the semantics of the real services: for tests and for runs without AWS."""
+"""In-memory adapters of the ports, with the semantics of the real services: for tests and for runs without AWS."""

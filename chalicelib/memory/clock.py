@@ -1,4 +1,4 @@
-"""A clock that its owner moves: nothing ever waits for it."""
+"""A clock that its owner advances: no call waits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from threading import Lock
 
 
 class ManualClock:
-    """``ports.Clock`` that stands still until it is told to advance; ``sleep`` advances it."""
+    """``ports.Clock`` that stands still until ``advance``; ``sleep`` advances it."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self._start_ms, self._elapsed_s = now_ms, 0.0
@@ -21,10 +21,10 @@ class ManualClock:
         return self._elapsed_s
 
     def sleep(self, seconds: float) -> None:
-        """See the port: time passes, nobody waits."""
+        """See the port: advances the time without waiting."""
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         with self._lock:
             self._elapsed_s += seconds

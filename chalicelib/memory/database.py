@@ -1,7 +1,7 @@
-"""``Database`` in memory: the same conditions and limits as DynamoDB's, for tests and for runs without AWS.
+"""``Database`` in memory: the conditions and limits of DynamoDB, for tests and for runs without AWS.
 
-Any call fails on demand as it could on DynamoDB (``failures``). A request that DynamoDB would reject raises ``RequestRejectedError``.
-It counts requests, and the bytes of the rows that it reads and writes as DynamoDB would, so that costs can be asserted exactly.
+Any call can be made to fail as on DynamoDB (``failures``). A request that DynamoDB would reject raises ``RequestRejectedError``. It
+counts requests, and the bytes of rows read and written as DynamoDB does, so that tests can assert exact costs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BATCH_ROWS = 25
 
 
 class _Partition:
-    """Rows by sort key. Keys are sorted when they are asked for, so that a million rows can be put in any order."""
+    """Rows by sort key. Keys are sorted lazily, so that a million rows can be put in any order."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
@@ -105,7 +105,7 @@ class InMemoryDatabase:
             for bound in (first or "", last or ""):
                 _check_key(Key(table, partition, bound))
             if limit < 1:
-                raise RequestRejectedError(f"a query asks for a row at least limit={limit}")
+                raise RequestRejectedError(f"a query's limit must be positive limit={limit}")
             stored = self._tables[table].get(partition)
             keys = _between(stored.sorted(), first, last) if stored else []
             ordered = reversed(keys) if newest_first else iter(keys)
@@ -138,7 +138,7 @@ class InMemoryDatabase:
     def transact(self, writes: Sequence[Write]) -> None:
         """See the port."""
         if not 0 < len(writes) <= MAX_TRANSACTION_WRITES or len({write.key for write in writes}) < len(writes):
-            raise RequestRejectedError(f"a transaction has 1 to 100 writes, each of another row count={len(writes)}")
+            raise RequestRejectedError(f"a transaction has 1 to 100 writes of distinct rows count={len(writes)}")
         with self._lock:
             self.calls["transact"] += 1
             size = sum(_check_write(write) for write in writes)
@@ -170,12 +170,12 @@ class InMemoryDatabase:
 
 
 def holds(when: When, row: Row | None) -> bool:
-    """Whether a condition holds of a row."""
+    """Whether a row satisfies a condition."""
     return not when or any(all(_is_true(clause, row) for clause in clauses) for clauses in when)
 
 
 def row_bytes(row: Row) -> int:
-    """What DynamoDB counts for a row: names and values."""
+    """The size of a row by DynamoDB's rules: names and values."""
     return sum(_text_bytes(name) + _value_bytes(value) for name, value in row.items())
 
 
@@ -186,7 +186,7 @@ def _check_key(key: Key) -> None:
 
 
 def _check_write(write: Write) -> int:
-    """The bytes of a write, which is one that DynamoDB takes."""
+    """The size of a write in bytes. Raises RequestRejectedError if DynamoDB would reject it."""
     _check_key(write.key)
     if not isinstance(write, Put):
         return 0
@@ -199,7 +199,7 @@ def _check_write(write: Write) -> int:
 
 def _check_value(value: Any, depth: int = 0) -> None:
     if isinstance(value, float):
-        raise TypeError("a number is whole or a decimal")  # as boto3
+        raise TypeError("a number must be an int or a Decimal")  # as boto3
     if depth > MAX_DEPTH:
         raise RequestRejectedError("a row is nested at most 32 levels deep")
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
@@ -215,7 +215,7 @@ def _check_value(value: Any, depth: int = 0) -> None:
 
 
 def _digits(number: int | Decimal) -> int:
-    """Significant ones: without leading and trailing zeros."""
+    """Significant digits: without leading and trailing zeros."""
     return len("".join(map(str, Decimal(number).as_tuple().digits)).strip("0"))
 
 
@@ -223,7 +223,7 @@ def _text_bytes(text: str) -> int:
     try:
         return len(text.encode())
     except UnicodeEncodeError as error:
-        raise RequestRejectedError(f"a text is of utf-8 text={text[:100]!r}") from error
+        raise RequestRejectedError(f"a text must be valid utf-8 text={text[:100]!r}") from error
 
 
 def _is_true(clause: Clause, row: Row | None) -> bool:

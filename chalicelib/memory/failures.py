@@ -1,4 +1,5 @@
-"""Errors that AWS can answer at any time and memory never would by itself: scheduled by a test for the next calls of an adapter."""
+"""Injected errors: failures that AWS can return at any time and an in-memory adapter never would; a test schedules them for its
+next calls."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ R = TypeVar("R")
 
 
 class RequestRejectedError(StoreUnavailableError, ValueError):
-    """A request over a limit of the service, which answers 400 to it: nothing is done, and a retry meets the same.
+    """A request that exceeds a limit of the service, which answers 400: nothing is written, and a retry fails alike.
 
-    Code under test sees the class that it sees on AWS, and a test may demand ``ValueError``.
+    Code under test gets the class that it gets on AWS, and a test may expect ``ValueError``.
     """
 
 
@@ -31,7 +32,7 @@ class _Failure:
 
 
 class Failures:
-    """What the next calls of one adapter raise instead of an answer."""
+    """Errors that the next calls of one adapter raise."""
 
     def __init__(self) -> None:
         self._scheduled: list[_Failure] = []
@@ -45,13 +46,13 @@ class Failures:
         applied: bool = False,
         matches: Callable[..., bool] = lambda *arguments: True,
     ) -> None:
-        """Let the next ``times`` calls of the operations raise ``error``, those whose arguments match. ``applied``: the call takes
-        effect first, as a write does whose answer is lost."""
+        """Let the next ``times`` calls of the operations whose arguments match raise ``error``. ``applied``: the call takes
+        effect first, like a write whose response is lost."""
         with self._lock:
             self._scheduled.append(_Failure(frozenset(operations), error, times, applied, matches))
 
     def take(self, operation: str, arguments: tuple[Any, ...]) -> _Failure | None:
-        """The failure that this call meets; it is used up."""
+        """The failure of this call, consumed."""
         with self._lock:
             for failure in self._scheduled:
                 if operation in failure.operations and failure.matches(*arguments):
@@ -63,7 +64,7 @@ class Failures:
 
 
 class Failing(Protocol):
-    """An adapter whose calls fail as scheduled."""
+    """An adapter with scheduled failures."""
 
     failures: Failures
 
@@ -72,7 +73,7 @@ A = TypeVar("A", bound=Failing)
 
 
 def can_fail(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[A, P], R]:
-    """A request of an adapter, which fails if a failure is scheduled for it."""
+    """Make an adapter's method raise the failures that are scheduled under its name."""
     operation = method.__name__
 
     @wraps(method)

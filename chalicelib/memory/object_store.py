@@ -1,7 +1,8 @@
-"""``ObjectStore`` in memory, with S3's semantics: conditions, multipart rules, order of listings, limits of keys, parts and metadata.
+"""``ObjectStore`` in memory, with S3's semantics: conditions, multipart rules, order of listings, limits of keys, parts and
+metadata.
 
-It counts its calls. Any of them fails on demand as it could on S3 (``failures``). A request that S3 would reject raises
-``RequestRejectedError``, so that no test passes on a request that S3 would not take.
+It counts its calls, and any call can be made to fail as on S3 (``failures``). A request that S3 would reject raises
+``RequestRejectedError``, so that no test passes with it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ MAX_PARTS = 10_000
 MAX_METADATA_BYTES = 2048
 MAX_KEY_BYTES = 1024
 MAX_OBJECT_BYTES = 5 * 1024 * 1024 * 1024
-"""Of one PUT."""
+"""The limit of one PUT."""
 MAX_LISTED = 1000
 
 
@@ -56,7 +57,7 @@ class _Upload:
 
 
 class InMemoryObjectStore:
-    """One bucket. ``calls`` counts requests by operation, ``uploaded_bytes`` what came through the caller's hands."""
+    """One bucket. ``calls`` counts requests by operation, ``uploaded_bytes`` the bytes in bodies of requests."""
 
     def __init__(self, clock: Clock) -> None:
         self.calls: Counter[str] = Counter()
@@ -69,7 +70,7 @@ class InMemoryObjectStore:
         self.failures = Failures()
 
     def conflict_next(self, times: int, matches: Callable[[str], bool] = lambda _: True) -> None:
-        """Answer 409 to the next conditional writes of keys that match."""
+        """Answer 409 to the next conditional writes of matching keys."""
 
         def is_conditional(key: str, *arguments: object) -> bool:
             return matches(key) and any(isinstance(each, Condition) and each != ANY for each in arguments)
@@ -77,17 +78,17 @@ class InMemoryObjectStore:
         self.failures.schedule("put", "complete_multipart", error=WriteConflictError, times=times, matches=is_conditional)
 
     def put_repeated(self, key: str, pattern: bytes, size: int, metadata: Mapping[str, str]) -> str:
-        """An object of any size that costs the memory of its pattern."""
+        """Put an object of any size that needs only the memory of its pattern."""
         with self._lock:
             return self._store(key, Rope.repeated(pattern, size), PutOptions(metadata), f"{next(self._ids):032x}")
 
     def storage_class(self, key: str) -> str | None:
-        """The class that an object was stored with."""
+        """The storage class of an object."""
         return self._object(key).options.storage_class
 
     @property
     def open_uploads(self) -> int:
-        """Uploads that were begun and neither completed nor aborted."""
+        """The number of multipart uploads that are neither completed nor aborted."""
         return len(self._uploads)
 
     @can_fail
@@ -111,12 +112,12 @@ class InMemoryObjectStore:
             _check_key(key)
             stored = self._object(key)
         if if_match is not None and stored.info.etag != if_match:
-            raise PreconditionFailedError(f"another version key={key}")
+            raise PreconditionFailedError(f"the object has another etag key={key}")
         first, last = start or 0, stored.info.size if end is None else end
         if first < 0 or (end is not None and end <= first):
             raise ValueError(f"a range has a byte at least start={start} end={end}")
         if first >= stored.info.size and (start, end) != (None, None):
-            raise RangeNotSatisfiableError(f"range begins behind the end key={key} start={start}")
+            raise RangeNotSatisfiableError(f"the range begins after the end key={key} start={start}")
         return StoredObject(stored.info, stored.rope.cut(first, last).materialize())
 
     @can_fail
@@ -202,7 +203,7 @@ class InMemoryObjectStore:
             _check_key(source)
             stored = self._object(source)
             if stored.info.etag != if_match:
-                raise PreconditionFailedError(f"another version of the source key={source}")
+                raise PreconditionFailedError(f"the source has another etag key={source}")
             if stored.info.size <= MIN_PART_BYTES or not 0 <= start < end <= stored.info.size:
                 raise RequestRejectedError(
                     f"not a range that can be copied key={source} start={start} end={end} size={stored.info.size}"
@@ -266,9 +267,9 @@ class InMemoryObjectStore:
     def _check(self, key: str, condition: Condition) -> None:
         stored = self._objects.get(key)
         if condition.if_none_match and stored:
-            raise PreconditionFailedError(f"the key is taken key={key}")
+            raise PreconditionFailedError(f"the object exists key={key}")
         if condition.if_match is not None and (stored is None or stored.info.etag != condition.if_match):
-            raise PreconditionFailedError(f"another version, or none key={key}")
+            raise PreconditionFailedError(f"the object has another etag, or does not exist key={key}")
 
     def _store(self, key: str, rope: Rope, options: PutOptions, etag: str) -> str:
         info = ObjectInfo(key, rope.size, etag, self._clock.now_ms(), dict(options.metadata), options.content_type)
@@ -278,14 +279,14 @@ class InMemoryObjectStore:
     def _add_part(self, key: str, upload_id: str, number: int, rope: Rope) -> str:
         upload = self._upload(key, upload_id)
         if not 1 <= number <= MAX_PARTS or rope.size > MAX_PART_BYTES:
-            raise RequestRejectedError(f"not a part number={number} size={rope.size}")
+            raise RequestRejectedError(f"invalid part number={number} size={rope.size}")
         etag = f"{next(self._ids):032x}"
         upload.parts[number] = (etag, rope)
         return etag
 
 
 def _folder_of(key: str, prefix: str) -> str:
-    """A key up to the next slash behind a prefix; all of it where there is none."""
+    """The key up to the first slash after the prefix; the whole key if there is none."""
     slash = key.find("/", len(prefix))
     return key if slash < 0 else key[: slash + 1]
 
@@ -299,7 +300,7 @@ def _checked_parts(upload: _Upload, parts: Sequence[tuple[int, str]]) -> list[Ro
     if not numbers or numbers != sorted(set(numbers)):
         raise RequestRejectedError(f"parts are named once each, in order numbers={numbers[:10]}")
     if any(upload.parts.get(number, ("",))[0] != etag for number, etag in parts):
-        raise RequestRejectedError(f"a part that was not uploaded key={upload.key}")
+        raise RequestRejectedError(f"a part was not uploaded key={upload.key}")
     ropes = [upload.parts[number][1] for number in numbers]
     if any(rope.size < MIN_PART_BYTES for rope in ropes[:-1]):
         raise RequestRejectedError(f"every part but the last has at least 5 MiB sizes={[rope.size for rope in ropes][:10]}")
@@ -313,21 +314,23 @@ def _check_key(key: str) -> None:
 
 def _check_page(prefix: str, start_after: str, limit: int) -> None:
     if limit < 1 or max(_size(prefix), _size(start_after)) > MAX_KEY_BYTES:
-        raise RequestRejectedError(f"not a page of keys limit={limit} prefix={prefix[:100]!r} start_after={start_after[:100]!r}")
+        raise RequestRejectedError(
+            f"invalid arguments of a listing limit={limit} prefix={prefix[:100]!r} start_after={start_after[:100]!r}"
+        )
 
 
 def _size(key: str) -> int:
     try:
         return len(key.encode())
     except UnicodeEncodeError as error:
-        raise RequestRejectedError(f"a key is a text of utf-8 key={key[:100]!r}") from error
+        raise RequestRejectedError(f"a key must be valid utf-8 key={key[:100]!r}") from error
 
 
 def _check_metadata(metadata: Mapping[str, str]) -> None:
     size = sum(len(name) + len(value) for name, value in metadata.items())
     if size > MAX_METADATA_BYTES or not all(f"{name}{value}".isascii() for name, value in metadata.items()):
-        raise RequestRejectedError(f"metadata is ascii and at most 2 KB size={size}")
+        raise RequestRejectedError(f"metadata must be ascii and at most 2 KB size={size}")
     if any(value != value.strip() for value in metadata.values()):
         raise RequestRejectedError("a header's value neither begins nor ends with a space")
     if any(name != name.lower() for name in metadata):
-        raise RequestRejectedError(f"a name of metadata is lowercase names={list(metadata)}")
+        raise RequestRejectedError(f"names of metadata must be lowercase names={list(metadata)}")

@@ -1,4 +1,4 @@
-"""``Publisher`` in memory: it keeps what was published."""
+"""``Publisher`` in memory, for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_MESSAGE_BYTES = 256 * 1024
 
 
 class InMemoryPublisher:
-    """``messages`` in the order in which they came, with their attributes. A call fails on demand as it could on SNS (``failures``)."""
+    """Stores ``messages`` with their attributes, in order of arrival. A call can be made to fail as on SNS (``failures``)."""
 
     def __init__(self) -> None:
         self.messages: list[tuple[str, dict[str, str]]] = []
@@ -27,7 +27,7 @@ class InMemoryPublisher:
 
     @can_fail
     def publish_batch(self, messages: Sequence[Message]) -> Sequence[UnavailableError | None]:
-        """The request behind ``publish``. A message over a limit of SNS is refused by itself."""
+        """The request of ``publish``. A message that exceeds a limit of SNS is rejected alone."""
         answers = [_refusal(message) for message in messages]
         sent = [message for message, refusal in zip(messages, answers, strict=True) if refusal is None]
         self.messages += [(message.body, dict(message.attributes)) for message in sent]

@@ -1,4 +1,4 @@
-"""Bytes that share their pieces: a log of gigabytes costs what its different pieces cost."""
+"""Byte strings that share their pieces: a log of gigabytes needs only the memory of its distinct pieces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """``pattern`` repeated without end, cut to [start, end)."""
+    """``pattern`` repeated infinitely, cut to [start, end)."""
 
     pattern: bytes
     start: int
@@ -16,11 +16,11 @@ class Piece:
 
     @property
     def size(self) -> int:
-        """Bytes of this piece."""
+        """Its size in bytes."""
         return self.end - self.start
 
     def materialize(self) -> bytes:
-        """The bytes themselves."""
+        """The bytes."""
         length = len(self.pattern)
         if self.end <= length:
             return self.pattern[self.start : self.end]
@@ -31,7 +31,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Rope:
-    """Pieces one behind the other."""
+    """A concatenation of pieces."""
 
     pieces: tuple[Piece, ...]
 
@@ -42,25 +42,25 @@ class Rope:
 
     @classmethod
     def repeated(cls, pattern: bytes, size: int) -> Rope:
-        """``pattern`` again and again, ``size`` bytes in all."""
+        """``pattern`` repeated, cut to ``size`` bytes."""
         return cls((Piece(pattern, 0, size),))
 
     @classmethod
     def joined(cls, ropes: list[Rope]) -> Rope:
-        """Ropes one behind the other; no byte is copied."""
+        """The concatenation of ropes, without copying bytes."""
         return cls(tuple(piece for rope in ropes for piece in rope.pieces))
 
     @property
     def size(self) -> int:
-        """Bytes of the rope."""
+        """Its size in bytes."""
         return sum(piece.size for piece in self.pieces)
 
     def cut(self, start: int, end: int) -> Rope:
-        """Bytes [start, end); no byte is copied."""
+        """Bytes [start, end), without copying."""
         return Rope(tuple(self._overlaps(start, end)))
 
     def materialize(self) -> bytes:
-        """The bytes themselves."""
+        """The bytes."""
         return b"".join(piece.materialize() for piece in self.pieces)
 
     def _overlaps(self, start: int, end: int) -> Iterator[Piece]:

@@ -1,4 +1,4 @@
-"""``RunCatalog`` in memory: the same rows, conditions and order as the table's, for tests and for runs without AWS."""
+"""``RunCatalog`` in memory: the rows, conditions and order of the DynamoDB table, for tests and for runs without AWS."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chalicelib.ports import Run, RunStart, SegmentEntry
 
 
 class InMemoryRunCatalog:
-    """Rows in a dictionary, one lock around them."""
+    """Rows in a dictionary under one lock."""
 
     def __init__(self) -> None:
         self.failures = Failures()

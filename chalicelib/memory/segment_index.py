@@ -1,4 +1,4 @@
-"""``SegmentIndex`` in memory: the same rows in the same order as the table's."""
+"""``SegmentIndex`` in memory: the rows and order of the DynamoDB table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LAST = 10**20
 
 
 class InMemorySegmentIndex:
-    """Rows by (line, number) for each run, and by session for batches with an Idempotency-Key."""
+    """Rows by (line, segment number) for each run, and by session for batches with an Idempotency-Key."""
 
     def __init__(self) -> None:
         self._order: dict[Run, list[tuple[int, int]]] = {}
@@ -24,7 +24,7 @@ class InMemorySegmentIndex:
         self._lock = Lock()
 
     def clear(self) -> None:
-        """As a table that was lost."""
+        """Delete all rows, as if the table was lost."""
         with self._lock:
             self._order.clear()
             self._rows.clear()

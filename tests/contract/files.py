@@ -21,7 +21,7 @@ NOW_MS = 1_790_000_000_000
 MINUTE_MS = 60_000
 DAY_MS = 86_400_000
 MAX_DURATION_MS = 29 * DAY_MS
-"""Whatever the hour it starts at, it is within 30 days of the calendar."""
+"""Within 30 calendar days for any start in a day."""
 
 
 def file_id(number: int) -> str:
@@ -30,7 +30,7 @@ def file_id(number: int) -> str:
 
 
 def data_key(number: int) -> str:
-    """The key that tells the id."""
+    """The key that contains the id."""
     return f"{file_id(number)}/data"
 
 
@@ -145,7 +145,7 @@ def _is_asked_for(of: Metadata, query: FileQuery) -> bool:
 
 
 def _is_named(name: str, pattern: str) -> bool:
-    """A star stands for any letters, everything else for itself."""
+    """A star matches any letters, all other characters match themselves."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name) is not None
 
 

@@ -93,7 +93,7 @@ CONTENTS = st.builds(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of an object: another content; None: it is deleted. ``own``: a content of the id that its key tells."""
+    """A change of an object: new content; None: deletion. ``own``: the content has the id in its key."""
 
     key: str
     content: Content | None
@@ -130,7 +130,7 @@ class World:
         self.registration = FileCatalogWriter(self.database, self.latest, ManualClock(NOW_MS))
 
     def change(self, changes: Iterable[tuple[str, Content | None]]) -> None:
-        """Objects change, and the catalog is told."""
+        """Change objects and notify the catalog."""
         for key, content in changes:
             if content is None:
                 self.bucket.objects.pop(key, None)
@@ -139,7 +139,7 @@ class World:
         self.look([key for key, _ in changes])
 
     def look(self, keys: list[str]) -> None:
-        """The catalog is told of objects, changed or not."""
+        """Notify the catalog of objects, changed or not."""
         subjects = [subject(key) for key in keys]
         outcomes = self.registration.update(subjects, self.bucket.describe)
         assert list(outcomes) == subjects
@@ -197,7 +197,7 @@ class World:
         self._check_remembered({row["key"]: row for row in rows[OBJECTS]}, records)
 
     def _check_remembered(self, rows: Mapping[str, Mapping[str, Any]], records: list[FileRecord]) -> None:
-        """What is remembered of a file that is listed stays, also the row without which its removal would not be understood."""
+        """The state of a listed file stays, with the row of its URL, which its removal needs."""
         for record in records:
             row = rows[file_key(record.id).partition]
             assert row["document"] == record.text() and "expires_at" not in row
@@ -262,7 +262,7 @@ NAMES = st.one_of(st.just("*"), st.sampled_from(WHATS), st.sampled_from(["sys*",
 
 @st.composite
 def queries(draw: st.DrawFn, model: Model) -> tuple[FileQuery, list[int]]:
-    """A query whose bounds are at, or beside, the times of files, and sizes of its pages."""
+    """A query with bounds at or next to the times of files, and page sizes."""
     edges = sorted({edge for record in model.records() for edge in (record.metadata.start, record.metadata.last_ms)} | {NOW_MS})
     moments = st.builds(int.__add__, st.sampled_from(edges), st.sampled_from([0, 0, -1, 1, DAY_MS, -400 * DAY_MS]))
     earliest, latest = sorted(min(max(draw(moments), FIRST_MS), LAST_MS) for _ in range(2))
@@ -283,7 +283,7 @@ def queries(draw: st.DrawFn, model: Model) -> tuple[FileQuery, list[int]]:
     return query, draw(st.lists(st.one_of(st.integers(1, 4), st.integers(1, 100)), min_size=1, max_size=3))
 
 
-def test_any_history_of_objects_is_what_the_catalog_says(kind: str, new_database: Callable[[], Database]) -> None:
+def test_catalog_equals_the_objects_after_any_history(kind: str, new_database: Callable[[], Database]) -> None:
     examples = EXAMPLES if kind == MEMORY else max(2, EXAMPLES // EMULATED_SHARE)
     print(f"\nseed: RUNLAKE_SEED={SEED} RUNLAKE_EXAMPLES={EXAMPLES} kind={kind} examples={examples}")
     TOTALS.clear()
@@ -310,7 +310,9 @@ def test_any_history_of_objects_is_what_the_catalog_says(kind: str, new_database
             asked = [data.draw(queries(world.model), label="query") for _ in range(6 if kind == MEMORY else 3)]
             world.check(asked)
             note(f"files={len(world.model.records())}")
-        world.look(list(KEYS))  # every object again: whatever was taken for another's is settled, and nothing else changes
+        world.look(
+            list(KEYS)
+        )  # update every object again: files that were taken for another object's are settled, and nothing else changes
         world.check([])
 
     history()
@@ -381,7 +383,7 @@ def test_thirty_days_that_all_become_others(world: World) -> None:
 
 
 def test_an_object_becomes_another_file_of_thirty_days_that_was_elsewhere(world: World) -> None:
-    """What goes and what comes may be more than one transaction holds: object 1 was file 1, and is now what object 2 was."""
+    """The deleted and added rows exceed one transaction: object 1 was file 1, and is now the file of object 2."""
     day = NOW_MS // DAY_MS * DAY_MS
     long = 30 * DAY_MS - 1
     world.change([

@@ -208,7 +208,7 @@ def cancelled(reason: str) -> AWSResponse:
 
 
 def raised_on_aws(twin: Twin, name: str) -> set[type[RunlakeError]]:
-    """Every class that a call raises, whatever is answered to it."""
+    """Every class that a call raises, for every possible response."""
     classes: set[type[RunlakeError]] = set()
     for failure in failures_on_aws(twin.service):
         with cut_off(twin.service, failure()) as (client, _):
@@ -250,7 +250,7 @@ def test_a_call_raises_in_memory_what_it_can_raise_on_aws(twin: str, name: str) 
 
 @pytest.mark.slow
 def test_all_error_classes_of_the_table_are_among_them() -> None:
-    """What a code stands for is raised by some call; a class that no call can raise is a row too many."""
+    """Some call raises the class of each code; a class that no call can raise is a row too many."""
     classes = {
         error
         for name in ("put", "get", "upload_part", "complete_multipart")

@@ -32,7 +32,7 @@ def put(store: ObjectStore, key: str, body: bytes = b"body") -> str:
     return store.put(key, body, PLAIN)
 
 
-def test_what_is_put_is_got(store: ObjectStore) -> None:
+def test_object_is_read_as_stored(store: ObjectStore) -> None:
     metadata = {"first-line": "0", "session": "00ff", "connector": "host%20name-1", "landmarks": "1f:2e,3:4"}
     etag = store.put("a/key", b"line 1\nline 2\n", PutOptions(metadata))
     found = store.get("a/key")
@@ -51,7 +51,7 @@ def test_keys_are_taken_as_they_are(store: ObjectStore, key: str) -> None:
     assert [found.key for found in store.list(key).objects] == [key]
 
 
-def test_what_is_not_there_is_an_error(store: ObjectStore) -> None:
+def test_missing_object_is_an_error(store: ObjectStore) -> None:
     for look in (store.get, store.head):
         with pytest.raises(ObjectNotFoundError):
             look("missing")

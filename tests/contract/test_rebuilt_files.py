@@ -1,4 +1,4 @@
-"""The tables of files made anew from the buckets, on real tables: lost, damaged at random, or with rows of nothing."""
+"""The tables of files rebuilt from the buckets, on real tables: lost, damaged at random, or with orphan rows."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Archive:
         return [each for part in range(2) for each in check_rows(self.services, self.client, table, part, 2, **options)]
 
     def rows(self) -> dict[str, Rows]:
-        """All that is told of files that are there."""
+        """All rows of existing files."""
         found: dict[str, Rows] = {}
         for table, name in self.tables.items():
             items = self.client.scan(TableName=name, ConsistentRead=True)["Items"]

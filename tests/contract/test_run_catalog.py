@@ -1,4 +1,4 @@
-"""The behaviour of ``RunCatalog``, whoever implements it: events in any order, any number of times, end in the same row."""
+"""The behaviour of every ``RunCatalog``: events in any order, any number of times, end in the same row."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def history() -> History:
     return events
 
 
-def test_a_row_says_what_the_highest_numbered_segment_says(runs: RunCatalog) -> None:
+def test_row_has_the_values_of_the_highest_numbered_segment(runs: RunCatalog) -> None:
     for event in history():
         event(runs)
     row = runs.get(RUN)
@@ -67,7 +67,7 @@ def test_events_twice_and_in_any_order_end_in_the_same_row(runs: RunCatalog, see
         event(_Renamed(runs, other))  # type: ignore[arg-type]
     found = runs.get(other)
     assert found and expected
-    # A row that an artifact's event made first has the artifact's time until a segment tells better: the model is told so.
+    # A row that an artifact's event created has the artifact's time until a segment gives a better one; so has the model.
     assert replace(found, run=RUN, started_ms=0) == replace(expected, started_ms=0)
     assert found.started_ms <= START_MS + 10
 

@@ -1,4 +1,4 @@
-"""``RunItems``: rows read whole, and written only while they are what was read; in memory as on the tables."""
+"""``RunItems``: rows read complete, and written only while unchanged; in memory and on the tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def items(endpoint_url: str | None) -> Iterator[RunItems]:
         yield DynamoDbRunItems(*(Table(client, create_table(client, name)) for name in ("RunsTable", "SegmentsTable")))
 
 
-def test_a_row_is_written_only_while_it_is_what_was_read(items: RunItems) -> None:
+def test_row_is_written_only_while_unchanged(items: RunItems) -> None:
     assert items.run(RUN) is None
     assert items.replace_run(RUN, None, ITEM)
     assert items.run(RUN) == ITEM
@@ -50,7 +50,7 @@ def test_an_attribute_that_came_meanwhile_is_not_written_over(items: RunItems) -
     assert not items.replace_run(RUN, ITEM, ITEM | {"activity_shard": "open#2"})
 
 
-def test_attributes_are_changed_only_while_they_are_what_was_read(items: RunItems) -> None:
+def test_attributes_are_changed_only_while_unchanged(items: RunItems) -> None:
     items.replace_run(RUN, None, ITEM)
     changed = ITEM | {"segments": 4, "activity_shard": "open#1"}
     assert items.change_run(RUN, ITEM, changed, ["activity_shard", "segments"])

@@ -71,7 +71,7 @@ def key_of(name: str) -> str:
 
 
 def document(name: str, what: str = "syslog", where: str = "web1", start: int = NOON_MS, **others: Any) -> Document:
-    """A metadata document that holds; ``name`` stands for the id."""
+    """A valid metadata document; ``name`` gives the id."""
     given = {"version": 0, "start": start, "end": None, "path": f"/var/log/{what}", "work_id": None, "where": where, "what": what}
     return given | {"id": id_of(name), "hash": "0" * 32} | others
 
@@ -112,12 +112,12 @@ class Archived:
         self.runs, self.topic = InMemoryRunCatalog(), InMemoryPublisher()
         self.watch = TableWatch(self.world)
 
-    # Objects: each change answers the message that tells of it.
+    # Objects: each change returns its notification.
 
     def put(
         self, key: str, metadata: Document | None, body: bytes = b"line\n", announced: int | None = None, *, seconds: float = 1
     ) -> str:
-        """Store an object, a second later than the one before: S3 tells times in whole seconds."""
+        """Store an object, a second later than the one before: S3's times are whole seconds."""
         self.world.clock.advance(seconds)
         named = {NAME: json.dumps(metadata)} if metadata is not None else {}
         promised = {ANNOUNCED_BYTES: str(announced)} if announced is not None else {}
@@ -165,14 +165,14 @@ class Archived:
         return self.ingest(self.ingester(lambda inner: Intercepted(inner, gate) if gate else inner), bodies)
 
     def done(self, *bodies: str) -> None:
-        """Ingested without trouble, one after the other."""
+        """Ingest messages without faults, one after the other."""
         for body in bodies:
             assert self.deliver([body]) == []
 
     # What there is.
 
     def catalog(self) -> dict[str, Any]:
-        """All tables. Not how often a file's rows were written, nor when exactly what is gone is forgotten, nor what a later look repeats."""
+        """All tables, without revisions, exact expiry times of deleted files, and state that a later update repeats."""
         rows = self.world.database.rows
         return {
             "objects": {row["key"]: _comparable(row) for row in rows(OBJECTS)},
@@ -241,8 +241,8 @@ class Archived:
         assert canonical(record) in self.watch.documents, f"reported before it is stored: {record}"
 
     def check(self, unsure: Set[str] = frozenset()) -> dict[str, Document]:
-        """The catalog is one with itself and says of every object what it is; of several objects that are the same file, of one.
-        ``unsure``: files that may be missing. The answer is what is listed."""
+        """The catalog is consistent and has the state of every object; of several objects of the same file, that of one.
+        ``unsure``: files that may be missing. Returns the listed files."""
         listed, objects = self.listed(), self.objects()
         for record in listed.values():
             assert objects.get(record["url"]) == record, f"listed, and not what the object is: {record}"

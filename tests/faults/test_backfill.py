@@ -35,7 +35,7 @@ class Silent:
 
 
 def filled(world: World, count: int) -> list[str]:
-    """Files in the archive's bucket that nobody was told of; their ids."""
+    """Files in the archive's bucket without notifications; their ids."""
     ids = [f"{number:032x}" for number in range(count)]
     for number, file_id in enumerate(ids):
         document = {

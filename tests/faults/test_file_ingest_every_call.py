@@ -1,7 +1,8 @@
-"""Every fault at every call of files' ingestion, of the stores, the database and the topic; and throttled for some calls, or for long.
+"""Every fault at every call of files' ingestion, of the stores, the database and the topic; and throttling for some calls, or for
+long.
 
-The queue brings again what was not acknowledged. Afterwards all tables are what they are without any trouble, every file is reported,
-at most once more for each stop, and none was reported before whoever asks for it found it.
+The queue redelivers unacknowledged messages. Afterwards all tables are as without faults, every file is reported, at most once more
+for each stop, and none was reported before a client could find it.
 """
 
 from __future__ import annotations
@@ -256,7 +257,7 @@ def check_as_undisturbed(files: Archived, expected: Archived, scenario: Scenario
 
 
 @scenarios
-def test_what_is_ingested_is_what_the_objects_are(scenario: Scenario) -> None:
+def test_catalog_equals_the_objects_after_any_interleaving(scenario: Scenario) -> None:
     files = undisturbed(scenario)
     if scenario not in (run_log, run_log_expires):
         files.check()
@@ -340,7 +341,7 @@ def test_an_outage_that_lasts_longer_than_the_queue_tries(scenario: Scenario, op
 
 
 def _needs_nothing(files: Archived, body: str, operations: tuple[str, ...]) -> bool:
-    """No report: a removal. No transaction: what is no file and was none, or not the object that the file is."""
+    """No report: a removal. No transaction: an object that is no file and was none, or is not the file's object."""
     if operations == SNS:
         return "ObjectRemoved" in body or "LifecycleExpiration" in body
     unlisted = {url for url, record in files.objects().items() if record is None} | {f"s3://archive/{key_of('a')}"}
@@ -378,7 +379,7 @@ class Contended:
 
 
 class Deaf:
-    """A topic that takes all messages but those that tell of one file."""
+    """A topic that rejects the messages about one file."""
 
     def __init__(self, inner: Any, name: str) -> None:
         self._inner, self._id = inner, id_of(name)

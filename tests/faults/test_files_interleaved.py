@@ -1,9 +1,10 @@
-"""Any interleaving of three ingesters and whoever puts, rewrites, copies and deletes a few objects, call by call, against the objects themselves.
+"""Any interleaving, call by call, of three ingesters with clients that put, rewrite, copy and delete a few objects, against the
+objects themselves.
 
-Messages come in any order, several at once, and again; processes wait at a call while others go on, fail at it, or die. At every moment
-a file's rows are there all together or not at all. Whenever no message is left the catalog says of each object what it is, though
-nobody comes to these files again, and each was reported. A failure prints its number and what happened; ``RUNLAKE_SEED`` and
-``RUNLAKE_FIRST`` bring it back.
+Messages come in any order, several at once, and again; processes wait at a call while others go on, fail at it, or die. At every
+moment a file's rows are complete or absent. Whenever no message is left the catalog has the state of each object, without any
+further request for these files, and each was reported. A failure prints its number and its history; ``RUNLAKE_SEED`` and
+``RUNLAKE_FIRST`` reproduce it.
 """
 
 from __future__ import annotations

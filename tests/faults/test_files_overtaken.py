@@ -62,7 +62,7 @@ def newer_ones(files: Archived) -> None:
     files.done(*(files.file(f"newest {what}", what, start=NOON_MS + 99 * HOUR_MS) for what in ("syslog", "nginx")))
 
 
-def test_who_looked_at_the_old_version_of_a_new_file_does_not_write_it_over_the_newer() -> None:
+def test_stale_read_of_new_file_does_not_overwrite_newer_version() -> None:
     files = Archived()
     slow = ready_to_write(files, files.file("a", where="web1"))
     files.done(files.file("a", where="web2", start=LATER))
@@ -70,7 +70,7 @@ def test_who_looked_at_the_old_version_of_a_new_file_does_not_write_it_over_the_
     assert files.check()[id_of("a")]["metadata"]["where"] == "web2"
 
 
-def test_who_looked_at_the_old_version_of_a_known_file_does_not_write_it_over_the_newer() -> None:
+def test_stale_read_of_listed_file_does_not_overwrite_newer_version() -> None:
     files = Archived()
     newer_ones(files)
     files.done(files.file("a", start=EARLIER), files.file("b", "nginx"))
@@ -80,7 +80,7 @@ def test_who_looked_at_the_old_version_of_a_known_file_does_not_write_it_over_th
     assert files.check()[id_of("a")]["metadata"]["what"] == "nginx"
 
 
-def test_who_looked_at_the_good_version_does_not_write_it_over_the_broken_one() -> None:
+def test_stale_read_of_valid_version_does_not_overwrite_rejected_one() -> None:
     files = Archived()
     newer_ones(files)
     files.done(files.file("a"))
@@ -93,7 +93,7 @@ def test_who_looked_at_the_good_version_does_not_write_it_over_the_broken_one() 
 # (b) A process that looked before a deletion writes after it.
 
 
-def test_who_looked_at_a_listed_file_before_its_deletion_does_not_bring_it_back() -> None:
+def test_stale_read_does_not_restore_deleted_file() -> None:
     files = Archived()
     newer_ones(files)
     files.done(files.file("a"))
@@ -103,8 +103,8 @@ def test_who_looked_at_a_listed_file_before_its_deletion_does_not_bring_it_back(
     assert id_of("a") not in files.check()
 
 
-def test_who_looked_at_a_new_file_before_its_deletion_does_not_list_it() -> None:
-    """The deletion's message finds a file that nobody has listed, and says so to whoever is about to."""
+def test_stale_create_does_not_list_deleted_file() -> None:
+    """The deletion's message finds a file that is not listed yet, and makes the slower writer's condition fail."""
     files = Archived()
     slow = ready_to_write(files, files.file("a"))
     files.done(files.remove(key_of("a")))
@@ -112,7 +112,7 @@ def test_who_looked_at_a_new_file_before_its_deletion_does_not_list_it() -> None
     assert files.check() == {}
 
 
-def test_who_looked_at_a_file_that_came_back_before_it_went_again_does_not_list_it() -> None:
+def test_stale_read_does_not_list_file_that_was_deleted_twice() -> None:
     files = Archived()
     files.done(files.file("a"))
     files.done(files.remove(key_of("a")))
@@ -122,7 +122,7 @@ def test_who_looked_at_a_file_that_came_back_before_it_went_again_does_not_list_
     assert files.check() == {}
 
 
-def test_who_looked_at_a_new_file_before_it_was_broken_does_not_list_it() -> None:
+def test_stale_read_does_not_list_file_that_became_invalid() -> None:
     files = Archived()
     slow = ready_to_write(files, files.file("a"))
     files.done(files.put(key_of("a"), None))
@@ -130,7 +130,7 @@ def test_who_looked_at_a_new_file_before_it_was_broken_does_not_list_it() -> Non
     assert files.check() == {}
 
 
-def test_who_looked_at_a_new_odd_key_before_its_deletion_does_not_list_it() -> None:
+def test_stale_read_does_not_list_deleted_object_of_odd_key() -> None:
     files = Archived()
     slow = ready_to_write(files, files.put(ODD, document("a")))
     files.done(files.remove(ODD))
@@ -138,7 +138,7 @@ def test_who_looked_at_a_new_odd_key_before_its_deletion_does_not_list_it() -> N
     assert files.check() == {}
 
 
-def test_who_saw_a_deletion_does_not_take_away_what_came_after_it() -> None:
+def test_stale_delete_keeps_newer_file() -> None:
     files = Archived()
     newer_ones(files)
     files.done(files.file("a"))
@@ -148,8 +148,8 @@ def test_who_saw_a_deletion_does_not_take_away_what_came_after_it() -> None:
     assert id_of("a") in files.check()
 
 
-def test_who_saw_a_deletion_does_not_take_away_what_came_back_within_the_same_second() -> None:
-    """S3 tells times in whole seconds: what came back is the same in every respect."""
+def test_stale_delete_keeps_recreated_file() -> None:
+    """S3's times are whole seconds: the recreated object equals the deleted one."""
     files = Archived()
     again = files.put(key_of("a"), document("a"), seconds=0)
     files.done(again)
@@ -204,7 +204,7 @@ def test_an_older_one_that_lands_in_the_empty_place_gives_way_to_the_successor()
     assert files.latest() == id_of("b")
 
 
-def test_who_found_its_file_to_be_older_than_the_latest_looks_again_when_that_is_gone() -> None:
+def test_writer_of_older_file_retries_when_the_latest_is_deleted() -> None:
     files = Archived()
     files.done(files.file("b", start=LATER))
     slow = ready_to_write(files, files.file("a"))
@@ -214,7 +214,7 @@ def test_who_found_its_file_to_be_older_than_the_latest_looks_again_when_that_is
     assert files.latest() == id_of("a")
 
 
-def test_who_found_its_file_to_be_the_latest_looks_again_when_a_newer_one_landed() -> None:
+def test_writer_of_latest_file_retries_when_a_newer_one_is_added() -> None:
     files = Archived()
     files.done(files.file("a", start=EARLIER))
     slow = ready_to_write(files, files.file("b"))
@@ -233,7 +233,7 @@ def test_the_first_two_of_a_source_do_not_both_take_the_empty_place() -> None:
     assert files.latest() == id_of("b")
 
 
-def test_who_removes_what_was_not_the_latest_looks_again_when_it_has_become_it() -> None:
+def test_removal_retries_when_its_file_has_become_the_latest() -> None:
     files = Archived()
     three(files)
     slow = ready_to_write(files, files.remove(key_of("b")))
@@ -243,7 +243,7 @@ def test_who_removes_what_was_not_the_latest_looks_again_when_it_has_become_it()
     assert files.latest() == id_of("a")
 
 
-def test_who_removes_the_only_file_that_no_latest_row_shows_looks_again_when_one_does() -> None:
+def test_removal_of_only_file_retries_when_a_latest_row_appears() -> None:
     files = Archived()
     files.done(files.file("a"), files.file("b", start=LATER))
     one = settling(files, files.remove(key_of("b")), "get_many")
@@ -329,7 +329,7 @@ def test_a_stop_before_the_latest_is_settled_is_made_good_when_the_message_comes
 
 
 @changes
-def test_what_an_older_file_made_of_a_place_that_was_never_settled_is_made_good_too(change: Change) -> None:
+def test_unsettled_row_that_an_older_file_replaced_is_settled_too(change: Change) -> None:
     files = Archived()
     three(files)
     process = settling(files, change(files), "get_many")
@@ -351,7 +351,7 @@ def test_an_odd_key_that_became_another_file_and_was_not_settled() -> None:
 
 
 def test_a_file_that_another_object_took_before_it_was_settled() -> None:
-    """The message that comes again finds the file with another object, and settles what it left nevertheless."""
+    """The redelivered message finds the file with another object, and settles the sources that it left unsettled."""
     files = Archived()
     files.done(files.file("a"), files.put(ODD, document("b", start=LATER)))
     process = settling(files, files.remove(ODD), "get_many")
@@ -368,7 +368,7 @@ def test_a_file_that_another_object_took_before_it_was_settled() -> None:
 # The files are of different sources: the row of the latest is no guard.
 
 
-def test_who_looked_at_the_first_file_of_an_odd_key_does_not_list_it_beside_the_second() -> None:
+def test_stale_read_of_odd_key_does_not_list_first_file_with_second() -> None:
     files = Archived()
     slow = ready_to_write(files, files.put(ODD, document("a")))
     files.done(files.put(ODD, document("b", "nginx")))
@@ -376,7 +376,7 @@ def test_who_looked_at_the_first_file_of_an_odd_key_does_not_list_it_beside_the_
     assert set(files.check()) == {id_of("b")}
 
 
-def test_who_looked_at_the_second_file_of_an_odd_key_does_not_list_it_beside_the_third() -> None:
+def test_stale_read_of_odd_key_does_not_list_second_file_with_third() -> None:
     files = Archived()
     files.done(files.put(ODD, document("a")))
     slow = ready_to_write(files, files.put(ODD, document("b", "nginx")))
@@ -385,7 +385,7 @@ def test_who_looked_at_the_second_file_of_an_odd_key_does_not_list_it_beside_the
     assert set(files.check()) == {id_of("c")}
 
 
-def test_who_looked_at_another_file_of_an_odd_key_does_not_list_it_when_the_first_is_back() -> None:
+def test_stale_read_of_odd_key_does_not_list_file_after_first_returns() -> None:
     """The name leads where it led, and yet the look is old: between them it led elsewhere, or nowhere."""
     files = Archived()
     files.done(files.put(ODD, document("a")))
@@ -435,7 +435,7 @@ def test_two_processes_at_one_new_object_write_it_once() -> None:
     assert len(files.reports()) == 2
 
 
-# And at every call, whatever the change is.
+# And at every call, for every change.
 
 
 def is_another(files: Archived, key: str) -> str:
@@ -453,9 +453,7 @@ def is_gone(files: Archived, key: str) -> str:
 @pytest.mark.parametrize("is_known", [False, True], ids=["new", "known"])
 @pytest.mark.parametrize("change", [is_another, is_newer, is_gone], ids=lambda change: change.__name__)
 @pytest.mark.parametrize("key", [ODD, key_of("a")], ids=["odd", "custom"])
-def test_who_is_overtaken_before_any_call_leaves_what_is_true(
-    key: str, change: Callable[[Archived, str], str], is_known: bool
-) -> None:
+def test_change_during_any_call_leaves_the_current_state(key: str, change: Callable[[Archived, str], str], is_known: bool) -> None:
     number, is_over = 0, False
     while not is_over:
         files = Archived()
@@ -475,7 +473,7 @@ def test_who_is_overtaken_before_any_call_leaves_what_is_true(
     assert number > 4
 
 
-def test_who_writes_a_newer_version_of_the_latest_looks_again_when_that_is_another_file() -> None:
+def test_writer_of_newer_version_retries_when_another_file_is_the_latest() -> None:
     files = Archived()
     three(files)
     slow = ready_to_write(files, files.file("c", start=NOON_MS + 3 * HOUR_MS))

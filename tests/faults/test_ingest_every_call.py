@@ -25,7 +25,7 @@ from tests.world import RUN, World
 
 
 class Catalogued:
-    """A run of three segments, compacted and closed, and a message for each object of it."""
+    """A run of three segments, compacted and closed, and a message for each of its objects."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -103,8 +103,8 @@ def test_stopped_heartbeat_changes_no_end(order: int, moment: str, how: str) -> 
         for body in queue[:position]:
             ingest_one(catalogued.ingester(), body)
         with suppress(UnavailableError, Crash):
-            Intercepted(catalogued.runs, stop).alive(RUN, now_ms)
-        Intercepted(catalogued.runs, stop.successor).alive(RUN, now_ms)
+            Intercepted(catalogued.runs, stop).record_heartbeat(RUN, now_ms)
+        Intercepted(catalogued.runs, stop.successor).record_heartbeat(RUN, now_ms)
         for body in queue[position:]:
             ingest_one(catalogued.ingester(), body)
         stop.land()

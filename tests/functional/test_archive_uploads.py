@@ -300,14 +300,14 @@ def test_a_wrong_hash_or_size_is_an_error_in_the_report_and_the_file_is_marked(
         report = site.report
         assert (
             report["status"] == "error"
-            and f"another {says} than was announced" in report["message"]
+            and f"{says} differs from the announced one" in report["message"]
             and begun["id"] in report["message"]
         )
     assert site.ids(what="upload") == [] and no_row_lists(site)
     assert site.latest("upload", "web-1").status == 404
     for path in ("data", "metadata"):
         answer = site.get(f"{FILES}/{begun['id']}/{path}")
-        assert is_refusal(answer, 404, "NoSuchFile") and f"another {says}" in answer.json["message"], "and tells why"
+        assert is_refusal(answer, 404, "NoSuchFile") and f"{says} differs" in answer.json["message"], "and tells why"
     (mark,) = (row for row in site.rows("objects") if row["key"] == f"file#{begun['id']}")
     assert says in mark["problem"] and "document" not in mark
 
@@ -329,7 +329,7 @@ def test_a_bad_upload_that_goes_away_is_forgotten(site: Site) -> None:
     site.notify(f"{begun['id']}/data")
     site.world.archive_store.delete(f"{begun['id']}/data")
     assert site.notify(f"{begun['id']}/data", name="LifecycleExpiration:Delete") == []
-    assert "another hash" not in site.follow(begun["http_url"]).body
+    assert "hash differs" not in site.follow(begun["http_url"]).body
 
 
 def test_a_bad_upload_can_be_deleted(site: Site) -> None:
@@ -377,7 +377,7 @@ def test_a_large_upload_with_a_wrong_byte_is_marked(site: Site) -> None:
     begun = begin(site, body)
     site.send(begun, body[:-1] + b"y")
     site.notify(f"{begun['id']}/data")
-    assert site.report["status"] == "error" and "another hash" in site.report["message"]
+    assert site.report["status"] == "error" and "hash differs" in site.report["message"]
     assert site.ids(what="upload") == []
 
 

@@ -109,15 +109,15 @@ def test_keys_are_decoded_once(function: Function, fqn: str) -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("no json", "is json"),
-        ("[]", "json object"),
-        ("{}", "has Records"),
+        ("no json", "must be json"),
+        ("[]", "must be a json object"),
+        ("{}", "must have Records"),
         ('{"Records": [5]}', "lacks a field"),
         ('{"Records": [{}]}', "lacks a field"),
         (message(s3_record("k", name="ObjectTagging:Put")), "unsupported event"),
         (message(s3_record("k", version="3.0")), "unsupported version"),
         (message(s3_record("elsewhere/k")), "not an object of a run"),
-        (message(s3_record("pipeline-logs/a/b/logs.txt", bucket="another")), "not a bucket of ours"),
+        (message(s3_record("pipeline-logs/a/b/logs.txt", bucket="another")), "unknown bucket"),
         (message(s3_record("pipeline-logs/a/b/segments/0000000000")), "is gone"),
     ],
 )

@@ -338,9 +338,9 @@ def test_a_wrong_hash_or_size_is_reported_marked_and_never_listed(archive: Archi
         archive.s3.put_object(Bucket=archive.stack["archive_bucket"], Key=f"{begun['id']}/data", Body=sent, Metadata=metadata)
     report = archive.reports.first(begun["id"])
     assert report["status"] == "error" and report["records"] == []
-    assert f"another {says} than was announced" in report["message"]
+    assert f"{says} differs from the announced one" in report["message"]
     answer = archive.ask("GET", begun["http_url"])
-    assert answer.status_code == 404 and f"another {says}" in answer.json()["message"]
+    assert answer.status_code == 404 and f"{says} differs" in answer.json()["message"]
     assert archive.records(what) == []
     assert archive.ask("GET", f"/v0/archive/latest/{what}/web-1").status_code == 404
 

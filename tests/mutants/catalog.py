@@ -20,7 +20,7 @@ MUTANTS = (
             find="artifact.is_deleted" if "census" not in name else "self.logs.artifact.is_deleted",
             replace="False",
             tests=f"{_MENDING}::test_deleted_run_is_listed_by_nothing_while_its_last_objects_stay",
-            why="a run comes back into lists while what refuses its late appends stays",
+            why="a deleted run returns to lists while the objects that reject its late appends remain",
         )
         for name in (
             "chalicelib.runlog.census:RunInspection.exists",
@@ -34,21 +34,21 @@ MUTANTS = (
         find="((Clause(('revision',), '=', self.revision),),) if self.revision else ABSENT_ROW",
         replace="() if self.revision else ABSENT_ROW",
         tests=_OVERTAKEN,
-        why="who looked before another look must not write after it",
+        why="a writer whose read was overtaken must not write",
     ),
     Mutant(
         "chalicelib.catalog.file_state:FileState.next_row",
         find="self.revision + 1",
         replace="max(self.revision, 1)",
         tests=_OVERTAKEN,
-        why="every look is a new revision, also one that finds nothing new",
+        why="every update makes a new revision, even without a change",
     ),
     Mutant(
         "chalicelib.catalog.registration:_url_row",
         find="((Clause(('revision',), '=', name.revision),),) if name else ABSENT_ROW",
         replace="()",
         tests=_OVERTAKEN,
-        why="looks at an odd key follow each other as its revisions do",
+        why="updates of an odd key are ordered by revision",
     ),
     Mutant(
         "chalicelib.catalog.registration:FileCatalogWriter._plan",
@@ -62,21 +62,21 @@ MUTANTS = (
         find="former_ids | (memory.pending_originals(ref) - settled)",
         replace="former_ids | memory.pending_originals(ref)",
         tests=f"{_FILES}::test_rewritten_odd_key_costs_the_same_each_time[memory]",
-        why="what was settled leaves the row, or it only grows",
+        why="settled sources leave the row, or it only grows",
     ),
     Mutant(
         "chalicelib.catalog.registration:FileCatalogWriter._update_one",
         find="frozenset() if is_original else memory.pending_originals(ref)",
         replace="frozenset()",
         tests=f"{_FILES}::test_rewritten_odd_key_costs_the_same_each_time[memory]",
-        why="originals that an earlier look left are looked at, and then forgotten",
+        why="originals of former files are read, and then removed from the row",
     ),
     Mutant(
         "chalicelib.catalog.registration:FileCatalogWriter._apply",
         find="self._settle(source for plan in plans for source in plan.unsettled)",
         replace="None",
         tests=_OVERTAKEN,
-        why="a latest file that a dead process left unsettled is settled by the next look",
+        why="a latest file that a dead process left unsettled is settled by the next update",
     ),
     Mutant(
         "chalicelib.catalog.registration:FileCatalogWriter._apply",
@@ -126,7 +126,7 @@ MUTANTS = (
         find="_number(now, group[0]) > _number(item, group[0])",
         replace="False",
         tests=_MERGING,
-        why="what landed while S3 was looked at must not be set back",
+        why="segments recorded while S3 was read must not be undone",
     ),
     Mutant(
         "chalicelib.catalog.merging:merge_forward",
@@ -147,7 +147,7 @@ MUTANTS = (
         find="_moved('alive_ms', seen, now)",
         replace="False",
         tests=_MERGING,
-        why="a heartbeat that came while S3 was looked at must not be set back",
+        why="a heartbeat recorded while S3 was read must not be undone",
     ),
     Mutant(
         "chalicelib.runlog.census:RunInspection.expired_seal",
@@ -181,7 +181,7 @@ MUTANTS = (
         "chalicelib.catalog.items:DynamoDbRunItems.change_run",
         find="f'attribute_exists(#p) AND {condition}'",
         replace="'attribute_exists(#p)'",
-        tests=f"{_ITEMS}::test_attributes_are_changed_only_while_they_are_what_was_read[moto]",
+        tests=f"{_ITEMS}::test_attributes_are_changed_only_while_unchanged[moto]",
         why="an attribute that moved since it was read is not written over",
     ),
     Mutant(
@@ -196,7 +196,7 @@ MUTANTS = (
         find="not is_ahead(now or {}, merged)",
         replace="True",
         tests=f"{_MENDING}::test_row_of_a_run_with_continuous_appends_is_put_right",
-        why="what landed while the row was ahead was refused, and nobody brings it again",
+        why="segments recorded while the row was ahead were rejected, and are not delivered again",
     ),
     Mutant(
         "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.record_segment",
@@ -225,14 +225,14 @@ MUTANTS = (
         find="file.store.delete(file.info.key, if_match=file.info.etag)",
         replace="file.store.delete(file.info.key)",
         tests=f"{_UPLOADS}::test_deletion_does_not_take_away_a_newer_version",
-        why="a deletion takes away what was looked at, and no other version",
+        why="a deletion removes the version that was read, and no other",
     ),
     Mutant(
         "chalicelib.archive.archive:Archive.delete",
         find="self._catalogue(file).record",
         replace="not self._catalogue(file)",
         tests=f"{_UPLOADS}::test_deletion_of_a_file_that_is_written_again_meanwhile_is_refused",
-        why="who deletes a file learns that it is there again",
+        why="a client that deletes a file learns that it was written again",
     ),
     Mutant(
         "chalicelib.archive.archive:Archive._locate",
@@ -254,7 +254,7 @@ MUTANTS = (
         find="failed.get(number, result)",
         replace="result",
         tests="tests/faults/test_ingest_every_call.py",
-        why="a message whose report was not sent comes again",
+        why="a message whose report was not sent is delivered again",
     ),
     Mutant(
         "chalicelib.ingestion.run_objects:RunObjects._segment",

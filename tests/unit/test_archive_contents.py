@@ -129,7 +129,7 @@ def test_the_limit_of_an_answer(letter: str, size: int, is_link: bool) -> None:
     assert world.archive_store.calls["get"] == 1
 
 
-def test_large_gzip_is_told_without_reading_it() -> None:
+def test_large_gzip_is_detected_without_a_full_read() -> None:
     world = World()
     world.archive_store.put_repeated("key", b"\x1f\x8b\x08" + bytes(5), 10 * MAX_INLINE_BYTES, {})
     info = world.archive_store.head("key")
@@ -144,7 +144,7 @@ def test_large_gzip_is_told_without_reading_it() -> None:
     assert read == [(0, 3)]
 
 
-def test_what_changes_meanwhile_is_not_mixed_up() -> None:
+def test_versions_of_a_changing_object_are_not_mixed() -> None:
     world = World()
     world.archive_store.put("key", b"one", PutOptions())
     info = world.archive_store.head("key")
@@ -171,7 +171,7 @@ def test_hash_of_any_size(size: int) -> None:
     assert world.archive_store.calls["get"] == -(-size // PIECE_BYTES)
 
 
-def test_a_hash_of_what_changes_meanwhile_is_tried_again_later() -> None:
+def test_hash_of_a_changing_object_is_retryable() -> None:
     world = World()
     world.archive_store.put("key", b"x" * (PIECE_BYTES + 1), PutOptions())
     info = world.archive_store.head("key")

@@ -1,4 +1,4 @@
-"""Rows of runs from S3 alone: as the live system keeps them, whatever was lost or damaged, whoever moves them meanwhile."""
+"""Rows of runs rebuilt from S3 alone equal those of the live system, after any loss or damage and with concurrent writers."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_damaged_rows_are_put_right_and_right_ones_are_left(seed: int) -> None:
 
 
 def damage(items: Items, chance: random.Random) -> None:
-    """One row is gone, or another: behind, ahead, of the wrong kind, or beside the point."""
+    """Delete or falsify a row: behind, ahead, of the wrong type, or of an unrelated run."""
     table: dict[Any, Any] = chance.choice([items.runs, items.rows])
     if not table:
         return
@@ -121,7 +121,7 @@ def test_a_row_that_is_moved_meanwhile_is_not_set_back() -> None:
 
 
 def expire(live: Live, left: str) -> None:
-    """All but ``logs.txt`` and what is ``left`` beside it."""
+    """Delete all objects except ``logs.txt`` and those of ``left``."""
     store, layout = live.world.store, live.world.layout
     for key in list(store._objects):
         if not key.endswith("/logs.txt") and not (left == "entries" and key.startswith(layout.all_retired(RUN))):
@@ -237,7 +237,7 @@ def test_row_that_was_deleted_meanwhile_does_not_come_back() -> None:
     assert RUN not in items.runs
 
 
-def test_who_keeps_moving_a_row_is_told_of() -> None:
+def test_row_that_keeps_changing_is_an_error() -> None:
     live, items = Live(), Items()
     live.append(RUN, "one\n")
 
@@ -292,7 +292,7 @@ def finished(live: Live, lines: int = 30) -> Live:
 
 
 def without_entries(live: Live) -> Live:
-    """As a version left it that kept no entries of what it deleted."""
+    """As written by a version that kept no entries of deleted segments."""
     for found in live.world.store.list(live.world.layout.all_retired(RUN)).objects:
         live.world.store.delete(found.key)
     return live
@@ -337,7 +337,7 @@ def test_what_an_earlier_version_deleted_and_the_table_lost_is_one_row_that_page
 def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
     end: RunEnd | None, outcome: str, seal: str, left: str, row: str
 ) -> None:
-    """``left``: what stays beside ``logs.txt``."""
+    """``left``: objects that remain with ``logs.txt``."""
     live, items = Live(), Items()
     for number in range(3):
         live.append(RUN, f"line {number}\n")

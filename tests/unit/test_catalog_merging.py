@@ -20,7 +20,7 @@ def without(item: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seen", [None, S3, S3 | {"segments": 10**9, "failures": 3}])
-def test_row_that_did_not_move_becomes_what_s3_says(seen: dict[str, Any] | None) -> None:
+def test_unchanged_row_takes_the_values_from_s3(seen: dict[str, Any] | None) -> None:
     assert merge_forward(S3, seen, seen) == S3
 
 
@@ -31,7 +31,7 @@ def test_segments_that_landed_meanwhile_stay() -> None:
     assert names_to_change(damaged | FURTHER, merged) == ["compacted_bytes", "compacted_segments"], "and are not written again"
 
 
-def test_row_that_moved_and_is_still_behind_becomes_what_s3_says() -> None:
+def test_row_that_advanced_and_is_still_behind_takes_the_values_from_s3() -> None:
     behind = S3 | {"segments": 2, "lines": 20}
     assert merge_forward(S3, behind, behind | {"segments": 3, "lines": 30}) == S3
 
@@ -86,6 +86,6 @@ def test_groups_are_written_together() -> None:
     assert names_to_change(S3, S3) == []
 
 
-def test_a_row_ahead_of_s3_is_told_apart() -> None:
+def test_row_ahead_of_s3_is_detected() -> None:
     assert is_ahead(S3 | {"segments": 6}, S3) and is_ahead(S3 | {"final_segments": 1}, S3)
     assert not is_ahead(S3 | {"segments": 4, "lines": 10**9}, S3)

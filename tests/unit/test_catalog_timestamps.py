@@ -1,4 +1,4 @@
-"""Moments: every way of writing one gives the same milliseconds, and what is none is InvalidTimeError and nothing else."""
+"""Times of the catalog: every notation gives the same milliseconds, and an invalid one raises InvalidTimeError only."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ NOT_MOMENTS: list[Any] = [
 
 
 @pytest.mark.parametrize("number", range(len(NOT_MOMENTS)))
-def test_what_is_no_moment(number: int) -> None:
+def test_invalid_time(number: int) -> None:
     with pytest.raises(InvalidTimeError) as caught:
         moment(NOT_MOMENTS[number])
     assert len(str(caught.value)) < 250, "a message repeats no book"
@@ -115,7 +115,7 @@ def test_a_number_of_more_digits_than_python_prints_is_no_moment() -> None:
 
 
 def test_a_long_text_is_not_read_in_part() -> None:
-    """What stands behind could say anything."""
+    """The remainder could change the time."""
     with pytest.raises(InvalidTimeError):
         moment("20 Mar 2015" + " " * 100 + "is when the other thing happened")
 

@@ -1,4 +1,4 @@
-"""Keys of the listing: texts that sort as what they stand for, and rows that a query for any moment of a file looks at."""
+"""Keys of the listing: texts sort like their values, and a query for any moment of a file reads its rows."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_every_duration_has_a_class(duration_ms: int) -> None:
     assert duration_ms <= CLASSES_MS[class_]
     assert class_ == 0 or duration_ms > CLASSES_MS[class_ - 1]
     assert duration_ms <= 60_000 or 2 * duration_ms > CLASSES_MS[class_], (
-        "a file lasts more than half of what the longest of its lane does"
+        "a file lasts more than half of what the longest of its index does"
     )
 
 
@@ -101,11 +101,11 @@ def test_classes(duration_ms: int, class_: int) -> None:
 @given(RECORDS)
 def test_a_file_is_in_each_of_its_lanes_in_every_period_that_it_overlaps(file: FileRecord) -> None:
     rows, metadata = listing_rows(file), file.metadata
-    for lane in indexes_of(file):
-        assert metadata.last_ms - metadata.start <= lane.longest_ms
-        held = {key.partition for key in rows if key.partition in {lane.partition(period) for period in lane.periods_of(file)}}
+    for index in indexes_of(file):
+        assert metadata.last_ms - metadata.start <= index.longest_ms
+        held = {key.partition for key in rows if key.partition in {index.partition(period) for period in index.periods_of(file)}}
         for moment in (metadata.start, (metadata.start + metadata.last_ms) // 2, metadata.last_ms):
-            assert lane.partition(lane.period_of(moment)) in held
+            assert index.partition(index.period_of(moment)) in held
     assert all(FileRecord.from_text(row["document"]) == file for row in rows.values())
     assert all((row["partition"], row["at"]) == (key.partition, key.sort) and key.table == LISTING for key, row in rows.items())
     assert {key.sort for key in rows} == {sort_key(metadata.start, file.id)}
@@ -113,20 +113,20 @@ def test_a_file_is_in_each_of_its_lanes_in_every_period_that_it_overlaps(file: F
 
 @given(STARTS, STARTS)
 def test_periods_of_a_lane_follow_each_other(one: int, other: int) -> None:
-    for lane in indexes_of(record(0, 60_000, work_id="job-1")):
-        assert (lane.period_of(one) <= lane.period_of(other)) or one > other
-        if lane.period_ms:
-            assert lane.period_of(one) * lane.period_ms <= one < (lane.period_of(one) + 1) * lane.period_ms
+    for index in indexes_of(record(0, 60_000, work_id="job-1")):
+        assert (index.period_of(one) <= index.period_of(other)) or one > other
+        if index.period_ms:
+            assert index.period_of(one) * index.period_ms <= one < (index.period_of(one) + 1) * index.period_ms
 
 
 @given(RECORDS)
-def test_the_directory_leads_to_every_period_of_a_listed_lane(file: FileRecord) -> None:
+def test_the_directory_leads_to_every_period_of_a_listed_index(file: FileRecord) -> None:
     keys = {(key.partition, key.sort) for key in directory_keys(file)}
     assert {("n#what", "syslog"), ("n#where", "web-1"), ("n#what@web-1", "syslog"), ("n#where@syslog", "web-1")} <= keys
-    for lane in indexes_of(file):
-        if lane.is_listed:
-            assert (f"c#{lane.scope}", lane.class_) in keys
-            assert {(lane.periods, period_text(period)) for period in lane.periods_of(file)} <= keys
+    for index in indexes_of(file):
+        if index.is_listed:
+            assert (f"c#{index.scope}", index.class_) in keys
+            assert {(index.periods, period_text(period)) for period in index.periods_of(file)} <= keys
 
 
 @given(RECORDS, st.sampled_from(["what", "where", "work_id"]), st.sampled_from(["a", "a-1", "web-1", "syslog", "j"]))
@@ -138,15 +138,15 @@ def test_no_two_lanes_of_different_names_share_a_partition(file: FileRecord, fie
 
     def scoped(of: FileRecord) -> set[tuple[str, SortKeyIndex]]:
         return {
-            (key.partition, lane)
-            for lane in indexes_of(of)
+            (key.partition, index)
+            for index in indexes_of(of)
             for key in listing_rows(of)
-            if key.partition.startswith(lane.scope + "#")
+            if key.partition.startswith(index.scope + "#")
         }
 
     shared = {partition for partition, _ in scoped(file)} & {partition for partition, _ in scoped(other)}
-    lanes = {lane for partition, lane in scoped(file) | scoped(other) if partition in shared}
-    assert all(lane in set(indexes_of(file)) and lane in set(indexes_of(other)) for lane in lanes)
+    indexes = {index for partition, index in scoped(file) | scoped(other) if partition in shared}
+    assert all(index in set(indexes_of(file)) and index in set(indexes_of(other)) for index in indexes)
 
 
 def test_the_rows_of_the_longest_file_fit_into_a_transaction_with_those_of_its_days() -> None:

@@ -1,4 +1,4 @@
-"""The metadata document: each rule of the contract, and nothing lost of what it does not speak of."""
+"""The metadata document: each rule of the contract, and unknown keys preserved."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("field", "value"), BAD)
-def test_what_a_field_may_not_be_is_told_by_its_name(field: str, value: Any) -> None:
+def test_error_of_an_invalid_value_names_the_field(field: str, value: Any) -> None:
     for how in HANDS:
         assert f'"{field}"' in refusal(VALID | {field: value}, how)
 
@@ -103,7 +103,7 @@ BAD_TIMES: list[Any] = ["", "x", "yesterday", [], {}, True, False, LAST_MS + 1, 
 
 @pytest.mark.parametrize("value", BAD_TIMES)
 @pytest.mark.parametrize("field", ["start", "end"])
-def test_what_is_no_time_is_told_by_its_field(field: str, value: Any) -> None:
+def test_error_of_an_invalid_time_names_the_field(field: str, value: Any) -> None:
     for how in HANDS:
         assert f'"{field}"' in refusal(VALID | {field: value}, how)
 
@@ -161,7 +161,7 @@ def test_an_end_before_the_start_is_refused(how: str) -> None:
     ],
 )
 def test_what_is_no_document(text: str) -> None:
-    """Also where the rest of it would hold."""
+    """Also if the remaining keys are valid."""
     texts = [text]
     if text.startswith('{"a": '):
         texts.append(json.dumps(VALID)[:-1] + ", " + text[1:])
@@ -203,7 +203,7 @@ def test_other_times_are_normalized(value: Any, stored: int, handed_in: int) -> 
     assert checked(VALID | {"start": value, "end": None}, "handed in").start == handed_in
 
 
-def test_now_is_a_time_for_who_hands_a_document_in_and_none_on_an_object() -> None:
+def test_now_is_valid_in_input_and_invalid_in_a_stored_document() -> None:
     document = VALID | {"start": NOW_MS - 5, "end": "now"}
     assert checked(document, "handed in").end == NOW_MS
     assert '"end"' in refusal(document, "stored")
@@ -228,7 +228,7 @@ def test_unknown_keys_are_kept_in_a_record() -> None:
 
 
 @pytest.mark.parametrize("extra", [float("nan"), float("inf"), [float("-inf")], "\ud800", {"\ud800": 1}])
-def test_what_could_not_be_read_again_is_not_taken(extra: Any) -> None:
+def test_value_that_could_not_be_read_back_is_rejected(extra: Any) -> None:
     """A document that somebody hands in rides on an object later, and is parsed then: it would never be listed."""
     assert "extra" not in VALID and refusal(VALID | {"extra": extra}, "handed in")
 

@@ -1,8 +1,8 @@
-"""What a query of the archive reads: about what it answers, in a day of 10 files as in a day of 1,000,000.
+"""A query of the archive reads little more than it returns, in a day of 10 files as in a day of 1,000,000.
 
-DynamoDB bills a strongly consistent Query one read unit for each 4 KB begun of the rows that it reads, and at least one. Each request
-is measured here by the in-memory database, which counts the bytes of rows as DynamoDB does. The table that ``make test-thorough`` prints is
-the one of decision 0008; ``make test`` has 100,000 files at most.
+DynamoDB bills a strongly consistent Query one read unit for each 4 KB begun of the rows that it reads, and at least one. Each
+request is measured here by the in-memory database, which counts the bytes of rows as DynamoDB does. The table that ``make
+test-thorough`` prints is the one of decision 0008; ``make test`` has 100,000 files at most.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ BEGIN_MS = 20_717 * DAY_MS
 NOON_MS = BEGIN_MS + DAY_MS // 2
 MINUTE_MS = 60_000
 HALF_HOUR_MS = 32 * MINUTE_MS
-"""The shortest period of a lane."""
+"""The shortest period of an index."""
 READ_UNIT_BYTES = 4096
 WHATS = ("syslog", "nginx-access", "auth")
-"""The first has the files; the others one for each hundred of it, so that their lanes are mixed with it."""
+"""The first has the files; the others one for each hundred of it, so that their indexes are merged with it."""
 WHERES = 200
 DURATIONS_MS = (0, 50_000, 300_000)
 """Instants, files of about a minute, and of five: nearly the shortest of their class, whose longest last sixteen."""
@@ -61,7 +61,7 @@ class Metered(InMemoryDatabase):
         newest_first: bool = False,
         only: str | None = None,
     ) -> tuple[Sequence[Row], bool]:
-        """Whole rows are billed, whatever is wanted of them."""
+        """Full rows are billed, even if the query returns only one attribute."""
         rows, more = super().query(table, partition, first, last, limit=limit, newest_first=newest_first)
         self.units.append(max(1, -(-sum(map(row_bytes, rows)) // READ_UNIT_BYTES)))
         return rows, more
@@ -96,7 +96,7 @@ _TEXT = (
 
 
 def records(count: int) -> Iterator[Cheap]:
-    """Files of the day, their starts spread over it, and as many of the other names as are asked for with them."""
+    """Files of the day with starts spread over it, and the files of the other names of the query."""
     shared: dict[str, Any] = {"version": 0, "path": "/var/log/syslog.1", "work_id": None, "hash": _HASH}
     for number in range(count):
         for what in WHATS if number % 100 == 0 else WHATS[:1]:
@@ -199,20 +199,20 @@ def costs(database: Metered) -> Iterator[tuple[Cost, FilePage]]:
 @pytest.mark.sampled(default=1)
 @pytest.mark.slow
 @pytest.mark.parametrize("count", SIZES)
-def test_a_page_reads_about_what_it_answers_however_many_files_the_day_has(count: int) -> None:
+def test_page_reads_little_more_than_it_returns_for_any_number_of_files(count: int) -> None:
     database = filled(count)
     gc.collect()
     found = list(costs(database))
     print("\n" + HEAD)
     for cost, _ in found:
         print(cost.line(count))
-    lanes = len(DURATIONS_MS) * len(WHATS)
+    indexes = len(DURATIONS_MS) * len(WHATS)
     for cost, page in found:
         assert len(page.documents) <= MAX_PAGE
-        # What is read ahead in each lane is less than another page, whatever is in the day; and of an interval's beginning what may
+        # The rows read ahead in each index are less than another page, for any day; and at an interval's beginning the rows that may
         # still have gone on then, and had not.
-        assert cost.rows <= 3 * MAX_PAGE + 10 * lanes + 60 + (ended_before(count) if "noon" in cost.name else 0), cost
-        assert cost.requests <= 8 * lanes, cost
+        assert cost.rows <= 3 * MAX_PAGE + 10 * indexes + 60 + (ended_before(count) if "noon" in cost.name else 0), cost
+        assert cost.requests <= 8 * indexes, cost
         assert cost.units <= cost.requests + cost.bytes // READ_UNIT_BYTES, cost
     del database
     gc.collect()

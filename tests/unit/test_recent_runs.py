@@ -26,7 +26,7 @@ def entry(number: int, at_ms: int, reason: str = "", end: RunEnd | None = None) 
 
 
 def filled(chance: random.Random, count: int) -> tuple[InMemoryRunCatalog, list[tuple[str, Run, str, int]]]:
-    """A catalog, and what is in it: place, run, outcome and time of each run."""
+    """A catalog, and the activity key, run, outcome and time of each of its runs."""
     runs, known = InMemoryRunCatalog(), []
     for number in range(count):
         run, outcome = Run(f"svc.{chance.choice('abc')}", f"r{number}"), chance.choice(OUTCOMES)

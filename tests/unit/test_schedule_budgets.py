@@ -146,7 +146,7 @@ def test_a_due_run_costs_the_same_whether_50_are_due_or_150() -> None:
         "work replace": 1,
         "work delete": 1,
         "runs get": 1,
-        "runs compacted": 1,
+        "runs record_compaction": 1,
         "segments positions_from": 1,
         "s3 head": 2,
         "s3 list": 1,
