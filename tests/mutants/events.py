@@ -114,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.events.run_event_log:RunEventLog._put_sidecar",
-        find="put_settled(self._store, key, body, _PACKED, ABSENT)",
+        find="put_retrying_conflicts(self._store, key, body, _PACKED, ABSENT)",
         replace="None",
         tests=_LOG,
         why="events lose all but their text",
