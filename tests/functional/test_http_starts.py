@@ -65,7 +65,7 @@ def test_attempt_that_is_taken_is_a_conflict_with_the_next_step(world: World) ->
     start("r1", "a", attempt=2)
     answer = call("PUT", "/v1/events/svc.a/r1/starts/b", json.dumps({"attempt": 2}), JSON)
     assert (answer.status, answer.json["code"]) == (409, 409)
-    assert "leave the number out" in answer.json["message"]
+    assert "omit the number" in answer.json["message"]
 
 
 @pytest.mark.parametrize(
