@@ -17,7 +17,7 @@ from bench.command import chosen, measure_all, parser_of
 from bench.measure import Measure, Measurement
 
 _SOURCE = ("glue_jobs/datasource", "chalicelib/lines")
-_JOBS = ("glue_jobs/shell", "glue_jobs/transforms")
+_JOBS = ("glue_jobs/job_runtime", "glue_jobs/transforms")
 _MIB = 1024**2
 
 
@@ -41,7 +41,7 @@ ALL = (
         few=5,
         rounds=1,
     ),
-    _measurement("spark_upkeep", (*_JOBS, "glue_jobs/catalog", "glue_jobs/expiring", "chalicelib/catalog"), runs=10, files=10),
+    _measurement("spark_upkeep", (*_JOBS, "glue_jobs/catalog", "glue_jobs/expiration", "chalicelib/catalog"), runs=10, files=10),
     _measurement("spark_pipelines", (*_JOBS, "glue_jobs/pipelines", "chalicelib/pipelines"), runs=2, lines=200, rounds=1),
 )
 

@@ -18,7 +18,7 @@ from bench.measure import Measure, reported
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
 from bench.spark_compaction_kill import dirty, kills
 from bench.spark_job import PROCESSES, job
-from glue_jobs.shell.prices import DPU_HOUR
+from glue_jobs.job_runtime.prices import DPU_HOUR
 from local.state import PROJECT
 
 RUNS, FEW, SEGMENTS, SEGMENT_BYTES = 2000, 200, 20, 16 * 1024

@@ -21,7 +21,7 @@ from bench.measure import Measure
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, body_of, various_runs
 from bench.spark_job import command, environment, job, summary_of
 from chalicelib.ports import Run
-from glue_jobs.compaction.task import BUSY, LEFT
+from glue_jobs.compaction.task import BUSY, UNDONE
 from local.state import PROJECT
 
 RUNS = 120
@@ -78,7 +78,7 @@ def _left_to_leases(printed: str) -> bool:
     if not printed:
         return False
     runs = summary_of(printed)["runs"]
-    return bool(runs[BUSY]) and not any(runs[name] for name in LEFT if name != BUSY)
+    return bool(runs[BUSY]) and not any(runs[name] for name in UNDONE if name != BUSY)
 
 
 def _killed(process: psutil.Process, victim: str, random: Random) -> bool:

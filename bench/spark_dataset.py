@@ -23,7 +23,7 @@ from bench.figures import printed
 from bench.measure import Measure, reported
 from bench.spark_dataset_logs import DAY, LogServer, write_day
 from glue_jobs.build_dataset import NAME, run
-from glue_jobs.dataset.building import Done, Wanted
+from glue_jobs.dataset.building import BuildResult, DatasetSpec
 from glue_jobs.dataset.destination import destination
 from glue_jobs.dataset.entries import APPEND, STAGING, Layout
 from glue_jobs.dataset.files import LocalFiles
@@ -31,10 +31,10 @@ from glue_jobs.dataset.publication import OUTPUT
 from glue_jobs.dataset.writing import SESSION, stage
 from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import parse_options
-from glue_jobs.shell.prices import DPU_HOUR, dollars
-from glue_jobs.shell.request_counts import counted, snapshot
-from glue_jobs.shell.session import spark_session
-from glue_jobs.transforms.dataset_files import gathered
+from glue_jobs.job_runtime.prices import DPU_HOUR, dollars
+from glue_jobs.job_runtime.request_counts import request_counter, snapshot
+from glue_jobs.job_runtime.session import spark_session
+from glue_jobs.transforms.dataset_files import cluster_rows
 from glue_jobs.transforms.events import ARRIVALS, dataset_rows
 
 MIB, GIB = 1024**2, 1024**3
@@ -63,11 +63,11 @@ class Bench:
     folder: Path
     size: int
 
-    def ours(self, name: str) -> tuple[float, Done]:
+    def ours(self, name: str) -> tuple[float, BuildResult]:
         """Seconds of a whole job."""
         options = parse_options(self.server.options)
-        wanted = Wanted(options, Layout(BUCKETS, "UTC", fingerprint(options)))
-        counted()
+        wanted = DatasetSpec(options, Layout(BUCKETS, "UTC", fingerprint(options)))
+        request_counter()
         before, started_s = snapshot(), time.perf_counter()
         done = run(self.session, wanted, destination(str(self.folder / name)))
         seconds = time.perf_counter() - started_s
@@ -78,7 +78,7 @@ class Bench:
         """Seconds of Spark's own text reader and one regular expression a line, with our way to write."""
         started_s = time.perf_counter()
         no_arrivals = self.session.createDataFrame([], ARRIVALS)
-        rows = gathered(dataset_rows(plain_events(self.session, self.logs), no_arrivals, BUCKETS))
+        rows = cluster_rows(dataset_rows(plain_events(self.session, self.logs), no_arrivals, BUCKETS))
         stage(rows, LocalFiles(self.folder / name), "plain")
         return time.perf_counter() - started_s
 

@@ -143,18 +143,18 @@ def _end(job: subprocess.Popen[bytes]) -> None:
 def work(given: str) -> None:
     """The job itself, without tables."""
     from glue_jobs.build_dataset import NAME, run
-    from glue_jobs.dataset.building import Wanted
+    from glue_jobs.dataset.building import DatasetSpec
     from glue_jobs.dataset.destination import destination
     from glue_jobs.dataset.entries import Layout
     from glue_jobs.dataset.small_files import Sizes
     from glue_jobs.dataset.writing import SESSION
     from glue_jobs.datasource.offsets import fingerprint
     from glue_jobs.datasource.options import parse_options
-    from glue_jobs.shell.session import spark_session
+    from glue_jobs.job_runtime.session import spark_session
 
     arguments = json.loads(given)
     options = parse_options(arguments["options"])
-    wanted = Wanted(options, Layout(BUCKETS, "UTC", fingerprint(options)), Sizes(most_files=3), arguments["live"])
+    wanted = DatasetSpec(options, Layout(BUCKETS, "UTC", fingerprint(options)), Sizes(most_files=3), arguments["live"])
     with spark_session(NAME, {**SESSION, "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"}) as session:
         run(session, wanted, destination(arguments["destination"]))
 

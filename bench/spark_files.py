@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from bench.spark_bucket import BucketServer, put_log
 from chalicelib.lines.format_detection import detect_format
-from glue_jobs.shell.session import spark_session
+from glue_jobs.job_runtime.session import spark_session
 
 _AT_MS = 1_795_230_000_000
 _SAMPLE_BYTES = 32 * 1024

@@ -32,7 +32,7 @@ from bench.spark_listing import listing_server
 from glue_jobs.datasource.options import parse_options
 from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.datasource.source import PushdownReader
-from glue_jobs.shell.session import spark_session
+from glue_jobs.job_runtime.session import spark_session
 
 SHAPES = ((10_000, 100), (100_000, 10), (1, 1_000_000))
 """(runs, segments of each)."""

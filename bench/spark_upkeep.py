@@ -21,10 +21,10 @@ from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive
 from bench.spark_job import job
 from chalicelib import composition
 from chalicelib.aws.clock import SystemClock
-from glue_jobs.expiring.expiry import Condemned, Outcome
+from glue_jobs.expiration.expiry import ExpiringRun, Outcome
+from glue_jobs.job_runtime.prices import DPU_HOUR, dollars
+from glue_jobs.job_runtime.request_counts import request_counter, snapshot
 from glue_jobs.retention import expiry_of
-from glue_jobs.shell.prices import DPU_HOUR, dollars
-from glue_jobs.shell.request_counts import counted, snapshot
 
 RUNS, FILES, FILE_BYTES = 400, 200, MIB
 _GB = 1e9
@@ -67,7 +67,7 @@ def _rebuilt(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
 
 def _expired(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
     composition.install(None)
-    counted()
+    request_counter()
     expiry = expiry_of(composition.services().with_ports(clock=_NextYear()), "bench")
     before = snapshot()
     outcomes = Counter(expiry.expire(_condemned(each)) for each in made)
@@ -77,9 +77,9 @@ def _expired(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
     return _costs(f"retention, {what}", requests, sum(len(each.log) for each in made), None)
 
 
-def _condemned(each: BenchRun) -> Condemned:
+def _condemned(each: BenchRun) -> ExpiringRun:
     last = each.entries[-1]
-    return Condemned(
+    return ExpiringRun(
         each.run.fqn,
         each.run.run_id,
         "keep_days",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from glue_jobs.shell.prices import S3_WRITES
+from glue_jobs.job_runtime.prices import S3_WRITES
 from local.prices import (
     CLOUDWATCH_COMPRESSED,
     CLOUDWATCH_INGESTION_GB,

@@ -23,12 +23,12 @@ from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.errors import UnavailableError
 from chalicelib.ports import Key, ObjectStore, Put
-from glue_jobs.shell.arguments import flag, job_parser, parsed
-from glue_jobs.shell.interruption import stoppable
-from glue_jobs.shell.prices import dollars
-from glue_jobs.shell.progress import Progress
-from glue_jobs.shell.request_counts import counted
-from glue_jobs.shell.summary import finish
+from glue_jobs.job_runtime.arguments import add_flag, job_parser, parse_arguments
+from glue_jobs.job_runtime.interruption import run_interruptible
+from glue_jobs.job_runtime.prices import dollars
+from glue_jobs.job_runtime.progress import Progress
+from glue_jobs.job_runtime.request_counts import request_counter
+from glue_jobs.job_runtime.summary import finish
 
 NAME = "backfill"
 PAGE_KEYS = 1000
@@ -76,11 +76,11 @@ class Tally:
 
     def add(self, outcome: RegistrationResult) -> None:
         """Count one."""
-        found = outcome.description
-        kind = "failed" if outcome.error else "files" if found.record else "refused" if found.problem else "gone"
+        description = outcome.description
+        kind = "failed" if outcome.error else "files" if description.record else "refused" if description.problem else "gone"
         self.counts[kind] += 1
         if kind in ("failed", "refused") and len(self.problems) < 20:
-            self.problems.append(str(outcome.error or found.problem))
+            self.problems.append(str(outcome.error or description.problem))
 
 
 def backfill(
@@ -91,9 +91,9 @@ def backfill(
     describe = source.describe()
     while True:
         page = source.store.list(source.prefix, start_after=after, limit=PAGE_KEYS)
-        keys = [found.key for found in page.objects]
+        keys = [listed.key for listed in page.objects]
         for batch in batches(source.subjects(keys)):
-            for outcome in _looked_at(batch, describe) if dry_run else worked(source, batch, describe, anew=anew):
+            for outcome in _looked_at(batch, describe) if dry_run else catalog_batch(source, batch, describe, anew=anew):
                 tally.add(outcome)
             progress.show(sum(tally.counts.values()), batch[-1].key)
         after = keys[-1] if keys else after
@@ -147,18 +147,18 @@ def _source(services: Services, arguments: argparse.Namespace) -> Source:
 
 def _parser() -> argparse.ArgumentParser:
     parser = job_parser(NAME, __doc__)
-    flag(parser, "--run-logs", "finalized logs of the logs' bucket, instead of the archive's files")
+    add_flag(parser, "--run-logs", "finalized logs of the logs' bucket, instead of the archive's files")
     parser.add_argument("--prefix", default="", help="only keys that begin with it (with --run-logs: behind the logs' own prefix)")
-    flag(parser, "--restart", "from the first key, whatever an earlier job has reached")
-    flag(parser, "--anew", "write all rows again, also of files that the catalog believes to have")
-    flag(parser, "--dry-run", "look at everything, write nothing")
+    add_flag(parser, "--restart", "from the first key, whatever an earlier job has reached")
+    add_flag(parser, "--anew", "write all rows again, also of files that the catalog believes to have")
+    add_flag(parser, "--dry-run", "look at everything, write nothing")
     return parser
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when objects could not be catalogued for trouble of ours, or the job could not go on."""
-    arguments = parsed(_parser(), given)
-    requests = counted()
+    arguments = parse_arguments(_parser(), argv)
+    requests = request_counter()
     source = _source(composition.services(), arguments)
     progress, tally, stopped = Progress("backfill"), Tally(), ""
     try:
@@ -181,4 +181,4 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(stoppable(NAME, main))
+    sys.exit(run_interruptible(NAME, main))

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.settings import Settings, load
-from glue_jobs.dataset.building import Builder, Done, Wanted
-from glue_jobs.dataset.committing import OvertakenError
+from glue_jobs.dataset.building import Builder, BuildResult, DatasetSpec
+from glue_jobs.dataset.committing import CommitConflictError
 from glue_jobs.dataset.destination import destination
 from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
 from glue_jobs.dataset.files import Files
@@ -27,13 +27,13 @@ from glue_jobs.dataset.small_files import MOST_FILES, Sizes
 from glue_jobs.dataset.writing import SESSION
 from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import Options, options_of, parse_options
-from glue_jobs.shell.arguments import WRONG_ARGUMENTS, flag, job_parser, parsed
-from glue_jobs.shell.interruption import stoppable
-from glue_jobs.shell.prices import dollars
-from glue_jobs.shell.progress import watched
-from glue_jobs.shell.request_counts import counted, snapshot
-from glue_jobs.shell.session import spark_session
-from glue_jobs.shell.summary import finish
+from glue_jobs.job_runtime.arguments import WRONG_ARGUMENTS, add_flag, job_parser, parse_arguments
+from glue_jobs.job_runtime.interruption import run_interruptible
+from glue_jobs.job_runtime.prices import dollars
+from glue_jobs.job_runtime.progress import task_progress
+from glue_jobs.job_runtime.request_counts import request_counter, snapshot
+from glue_jobs.job_runtime.session import spark_session
+from glue_jobs.job_runtime.summary import finish
 
 NAME = "build_dataset"
 BUCKETS = 16
@@ -43,23 +43,23 @@ _WRITES_A_FILE = 3
 """What Spark sends for each file that it stages on S3, about; boto3 does not see it."""
 
 
-def build(builder: Builder) -> Done:
+def build(builder: Builder) -> BuildResult:
     """Commit until nothing is new and nothing is to be put together. Raises OvertakenError."""
-    done = Done()
+    done = BuildResult()
     try:
         _repeat(builder.append, done)
         _repeat(builder.rewrite, done)
     finally:
-        builder.tell(done)
+        builder.add_counts(done)
     return done
 
 
-def _repeat(step: Callable[[], Entry | None], done: Done) -> None:
+def _repeat(step: Callable[[], Entry | None], done: BuildResult) -> None:
     overtaken = 0
     while True:
         try:
             entry = step()
-        except OvertakenError:
+        except CommitConflictError:
             overtaken += 1
             if overtaken == TRIES:
                 raise
@@ -69,22 +69,22 @@ def _repeat(step: Callable[[], Entry | None], done: Done) -> None:
         done.entries.append(entry)
 
 
-def wanted_of(settings: Settings, arguments: argparse.Namespace) -> Wanted:
+def dataset_spec(settings: Settings, arguments: argparse.Namespace) -> DatasetSpec:
     """What the settings of the stack and the arguments say. Raises InvalidConfigurationError."""
     options = read_options(settings, arguments)
     layout = Layout(arguments.buckets, options.zone, fingerprint(options))
-    return Wanted(options, layout, Sizes(most_files=arguments.rewrite_small), arguments.live)
+    return DatasetSpec(options, layout, Sizes(most_files=arguments.rewrite_small), arguments.live)
 
 
 def read_options(settings: Settings, arguments: argparse.Namespace) -> Options:
     """How the logs are read."""
-    given = {
+    named = {
         "segmentsTable": settings.segments_table,
         "zone": arguments.zone,
         "maxBytesPerBatch": arguments.batch_bytes,
         "fqn": arguments.fqn,
     }
-    return parse_options(options_of(settings) | {name: str(value) for name, value in given.items() if value is not None})
+    return parse_options(options_of(settings) | {name: str(value) for name, value in named.items() if value is not None})
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--dest", required=True, metavar="URI", help="where the dataset lies: s3://bucket/prefix, s3a://…, file:///folder"
     )
-    flag(parser, "--live", "open runs too, up to their last finished event")
+    add_flag(parser, "--live", "open runs too, up to their last finished event")
     parser.add_argument("--fqn", help="one pipeline, or a JSON list of them; with * for any letters")
     parser.add_argument("--zone", default="UTC", help="the zone of times in logs that name none, such as Europe/Berlin")
     parser.add_argument("--buckets", type=_count, default=BUCKETS, metavar="N", help=f"partitions of a day ({BUCKETS})")
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         "--rewrite-small", type=int, default=MOST_FILES, metavar="N",
         help=f"put small files together where a partition has N of them, or 128 MiB ({MOST_FILES}; 0: never)",
     )  # fmt: skip
-    flag(parser, "--dry-run", "tell what a batch would read, write nothing")
+    add_flag(parser, "--dry-run", "tell what a batch would read, write nothing")
     return parser
 
 
@@ -111,7 +111,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _summary(done: Done, files: Files, started_s: float, before: Counter[str]) -> dict[str, Any]:
+def _summary(done: BuildResult, files: Files, started_s: float, before: Counter[str]) -> dict[str, Any]:
     staged = done.total(APPEND, "files") + done.total(REWRITE, "files")
     by_spark = Counter({"s3:PutObject": _WRITES_A_FILE * staged} if files.uri.startswith("s3") else {})
     requests = snapshot() - before + done.requests + by_spark
@@ -130,39 +130,39 @@ def _summary(done: Done, files: Files, started_s: float, before: Counter[str]) -
     }
 
 
-def run(session: SparkSession, wanted: Wanted, files: Files) -> Done:
+def run(session: SparkSession, spec: DatasetSpec, files: Files) -> BuildResult:
     """Build with a session."""
-    with watched(session, NAME):
-        return build(Builder(session, files, wanted, time.time))
+    with task_progress(session, NAME):
+        return build(Builder(session, files, spec, time.time))
 
 
-def _previewed(session: SparkSession, wanted: Wanted, files: Files) -> dict[str, Any]:
-    work = Builder(session, files, wanted, time.time).preview()
+def _previewed(session: SparkSession, spec: DatasetSpec, files: Files) -> dict[str, Any]:
+    work = Builder(session, files, spec, time.time).preview()
     return {"runs": len(work.arrived_s), "bytes_in": work.bytes} if work else {"runs": 0, "bytes_in": 0}
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when other jobs were always faster; 2 for wrong arguments. What of the logs could not be read is in the summary."""
-    arguments = parsed(_parser(), given)
+    arguments = parse_arguments(_parser(), argv)
     started_s = time.monotonic()
-    counted()
+    request_counter()
     before = snapshot()
-    told: dict[str, Any] = {"dest": arguments.dest, "dry_run": arguments.dry_run, "live": arguments.live}
+    summary: dict[str, Any] = {"dest": arguments.dest, "dry_run": arguments.dry_run, "live": arguments.live}
     try:
-        wanted, files = wanted_of(load(), arguments), destination(arguments.dest)
+        spec, files = dataset_spec(load(), arguments), destination(arguments.dest)
         with spark_session(NAME, SESSION) as session:
             if arguments.dry_run:
-                told |= _previewed(session, wanted, files)
+                summary |= _previewed(session, spec, files)
             else:
-                told |= _summary(run(session, wanted, files), files, started_s, before)
+                summary |= _summary(run(session, spec, files), files, started_s, before)
     except InvalidConfigurationError as error:
         print(f"{NAME}: {error}", file=sys.stderr)
         return WRONG_ARGUMENTS
-    except OvertakenError as error:
-        told |= {"stopped": f"{error}, again and again: one job at a time is enough"}
-    finish(NAME, told, arguments.summary, dry_run=arguments.dry_run)
-    return 1 if told.get("stopped") else 0
+    except CommitConflictError as error:
+        summary |= {"stopped": f"{error}, again and again: one job at a time is enough"}
+    finish(NAME, summary, arguments.summary, dry_run=arguments.dry_run)
+    return 1 if summary.get("stopped") else 0
 
 
 if __name__ == "__main__":
-    sys.exit(stoppable(NAME, main))
+    sys.exit(run_interruptible(NAME, main))

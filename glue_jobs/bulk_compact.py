@@ -22,16 +22,16 @@ from uuid import uuid4
 from chalicelib import composition
 from chalicelib.ports import Run
 from glue_jobs.compaction.due_runs import DueRun, by_bucket, by_catalog
-from glue_jobs.compaction.quick_times import read_times_quickly
-from glue_jobs.compaction.task import LEASE_S, LEFT, OUTCOMES, Attempt, Planned, Result, Task
-from glue_jobs.shell.arguments import flag, job_parser, parsed
-from glue_jobs.shell.environment import handed_over, take_over
-from glue_jobs.shell.interruption import stoppable
-from glue_jobs.shell.prices import dollars
-from glue_jobs.shell.progress import watched
-from glue_jobs.shell.request_counts import counted, snapshot
-from glue_jobs.shell.session import spark_session
-from glue_jobs.shell.summary import finish
+from glue_jobs.compaction.fast_timestamps import use_fast_timestamp_parser
+from glue_jobs.compaction.task import LEASE_S, OUTCOMES, UNDONE, Attempt, PlannedRun, Result, Task
+from glue_jobs.job_runtime.arguments import add_flag, job_parser, parse_arguments
+from glue_jobs.job_runtime.environment import apply_environment, worker_environment
+from glue_jobs.job_runtime.interruption import run_interruptible
+from glue_jobs.job_runtime.prices import dollars
+from glue_jobs.job_runtime.progress import task_progress
+from glue_jobs.job_runtime.request_counts import request_counter, snapshot
+from glue_jobs.job_runtime.session import spark_session
+from glue_jobs.job_runtime.summary import finish
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -46,7 +46,7 @@ _GB = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class JobOptions:
     """How runs are worked. ``parallelism``: tasks at least (0: the session's cores); ``threads``: runs at once in each."""
 
     parallelism: int = 0
@@ -55,14 +55,16 @@ class Manner:
     dry_run: bool = False
 
 
-def compacted(plan: DataFrame, manner: Manner) -> DataFrame:
+def compacted(plan: DataFrame, options: JobOptions) -> DataFrame:
     """PLANNED to RESULTS, each row of which is worked when it is read. Read it once."""
     from glue_jobs.transforms.compaction import RESULTS
 
-    return plan.mapInArrow(worker(uuid4().hex[:12], handed_over(), manner), RESULTS)
+    return plan.mapInArrow(worker(uuid4().hex[:12], worker_environment(), options), RESULTS)
 
 
-def worker(job: str, environment: Mapping[str, str], manner: Manner) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
+def worker(
+    job: str, environment: Mapping[str, str], options: JobOptions
+) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
     """What runs in Spark's Python workers: a task's plan in, its results out."""
 
     def work(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
@@ -75,17 +77,17 @@ def worker(job: str, environment: Mapping[str, str], manner: Manner) -> Callable
         before = snapshot()
         context = TaskContext.get()
         attempt = Attempt(job, rows[0]["task"], context.attemptNumber() if context else 0)
-        task = Task(composition.services(), attempt, manner.threads, lease_s=manner.lease_s, dry_run=manner.dry_run)
-        results = [_told(result) for result in task.work([_planned(row) for row in rows])]
+        task = Task(composition.services(), attempt, options.threads, lease_s=options.lease_s, dry_run=options.dry_run)
+        results = [_result_row(result) for result in task.work([_planned(row) for row in rows])]
         yield _batch([*results, _NOTHING | {"requests": list((snapshot() - before).items())}])
 
     return work
 
 
 def _settle_in(environment: Mapping[str, str]) -> None:
-    take_over({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})  # the job tells its own, once
-    read_times_quickly()
-    counted()  # before there are clients: those that are there already are not counted
+    apply_environment({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})  # the job tells its own, once
+    use_fast_timestamp_parser()
+    request_counter()  # before there are clients: those that are there already are not counted
 
 
 def warm_up(session: SparkSession) -> None:
@@ -93,7 +95,7 @@ def warm_up(session: SparkSession) -> None:
     are still looked for."""
     from glue_jobs.transforms.compaction import RESULTS, RUNS, planned, summarized
 
-    environment, cores = handed_over(), session.sparkContext.defaultParallelism
+    environment, cores = worker_environment(), session.sparkContext.defaultParallelism
 
     def start(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         _settle_in(environment)
@@ -107,9 +109,9 @@ def warm_up(session: SparkSession) -> None:
     summarized(started, PROBLEMS).collect()
 
 
-def _planned(row: Mapping[str, Any]) -> Planned:
+def _planned(row: Mapping[str, Any]) -> PlannedRun:
     run = Run(row["fqn"], row["run_id"])
-    return Planned(run, row["segments"], row["is_listed"], row["is_final"], row["has_markers"])
+    return PlannedRun(run, row["segments"], row["is_listed"], row["is_final"], row["has_markers"])
 
 
 _NOTHING: dict[str, Any] = {
@@ -118,7 +120,7 @@ _NOTHING: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _told(result: Result) -> dict[str, Any]:
+def _result_row(result: Result) -> dict[str, Any]:
     return _NOTHING | {
         "fqn": result.run.fqn,
         "run_id": result.run.run_id,
@@ -140,32 +142,32 @@ def _batch(rows: list[dict[str, Any]]) -> RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=to_arrow_schema(RESULTS))
 
 
-def bulk_compact(session: SparkSession, rows: Sequence[DueRun], manner: Manner) -> list[Row]:
+def bulk_compact(session: SparkSession, rows: Sequence[DueRun], options: JobOptions) -> list[Row]:
     """Work the runs; what became of them, as ``transforms.compaction.SUMMARY`` has it."""
     from glue_jobs.transforms.compaction import RUNS, planned, summarized
 
-    tasks = min(len(rows), max(manner.parallelism or session.sparkContext.defaultParallelism, math.ceil(len(rows) / RUNS_A_TASK)))
+    tasks = min(len(rows), max(options.parallelism or session.sparkContext.defaultParallelism, math.ceil(len(rows) / RUNS_A_TASK)))
     runs = session.createDataFrame(rows, RUNS)
-    with watched(session, NAME):
-        return summarized(compacted(planned(runs, tasks), manner), PROBLEMS).collect()
+    with task_progress(session, NAME):
+        return summarized(compacted(planned(runs, tasks), options), PROBLEMS).collect()
 
 
 def summary_of(rows: Iterable[Row], sent_here: Counter[str], seconds: float, working_s: float) -> dict[str, Any]:
     """What is told at the end: runs by outcome, bytes and their prices. ``sent_here``: requests of the driver. ``working_s``: of
     ``seconds``, those in which tasks ran; MB/s are theirs."""
-    found = [row.asDict() for row in rows]
-    by_outcome = {row["outcome"]: row for row in found}
-    requests = sum((Counter(sent) for row in found for sent in row["requests"]), Counter(sent_here))
-    uploaded, copied = (sum(row[name] for row in found) for name in ("uploaded_bytes", "copied_bytes"))
+    totals = [row.asDict() for row in rows]
+    by_outcome = {row["outcome"]: row for row in totals}
+    requests = sum((Counter(sent) for row in totals for sent in row["requests"]), Counter(sent_here))
+    uploaded, copied = (sum(row[name] for row in totals) for name in ("uploaded_bytes", "copied_bytes"))
     cost, size = dollars(requests), uploaded + copied
     return {
         "runs": {name: by_outcome[name]["runs"] if name in by_outcome else 0 for name in OUTCOMES},
         "bytes": size,
         "uploaded_bytes": uploaded,
         "copied_bytes": copied,
-        "segments": sum(row["segments"] for row in found),
-        "retired_segments": sum(row["retired_segments"] for row in found),
-        "problems": [problem for name in LEFT if name in by_outcome for problem in by_outcome[name]["problems"]][:PROBLEMS],
+        "segments": sum(row["segments"] for row in totals),
+        "retired_segments": sum(row["retired_segments"] for row in totals),
+        "problems": [problem for name in UNDONE if name in by_outcome for problem in by_outcome[name]["problems"]][:PROBLEMS],
         "requests": dict(requests.most_common()),
         "dollars": round(cost, 6),
         "dollars_per_gb": round(cost / size * _GB, 6) if size else 0.0,
@@ -188,7 +190,7 @@ def _parser() -> argparse.ArgumentParser:
         default=round(LEASE_S),
         help=f"how long a killed job keeps what it had ({LEASE_S:.0f})",
     )
-    flag(parser, "--dry-run", "say what would be done: write nothing, take no lease")
+    add_flag(parser, "--dry-run", "say what would be done: write nothing, take no lease")
     return parser
 
 
@@ -204,33 +206,33 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
-def _worked(found: Iterator[DueRun], manner: Manner) -> tuple[int, list[Row], float]:
+def _worked(due_runs: Iterator[DueRun], options: JobOptions) -> tuple[int, list[Row], float]:
     """How many were found, what became of them, and for how many seconds tasks ran. Where nothing is due, Spark is not even started."""
-    first = next(found, None)
+    first = next(due_runs, None)
     if first is None:
         return 0, [], 0.0
-    with ThreadPoolExecutor(1) as beside:
-        others = beside.submit(list, found)
+    with ThreadPoolExecutor(1) as listing:
+        others = listing.submit(list, due_runs)
         with spark_session(NAME) as session:
             warm_up(session)
             rows = [first, *others.result()]
             started_s = time.monotonic()
-            return len(rows), bulk_compact(session, rows, manner), time.monotonic() - started_s
+            return len(rows), bulk_compact(session, rows, options), time.monotonic() - started_s
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when runs failed, are another's, or were set aside: the summary says which."""
-    arguments = parsed(_parser(), given)
-    manner = Manner(arguments.parallelism, arguments.threads, arguments.lease_seconds, arguments.dry_run)
-    requests = counted()
+    arguments = parse_arguments(_parser(), argv)
+    options = JobOptions(arguments.parallelism, arguments.threads, arguments.lease_seconds, arguments.dry_run)
+    requests = request_counter()
     services, started_s = composition.services(), time.monotonic()
     find = by_catalog if arguments.source == "catalog" else by_bucket
-    due, results, working_s = _worked(find(services, arguments.fqn, arguments.idle_minutes * 60_000), manner)
+    due, results, working_s = _worked(find(services, arguments.fqn, arguments.idle_minutes * 60_000), options)
     summary = summary_of(results, requests, time.monotonic() - started_s, working_s)
-    told = {"source": arguments.source, "fqn": arguments.fqn, "dry_run": arguments.dry_run, "due": due, **summary}
-    finish(NAME, told, arguments.summary, dry_run=arguments.dry_run)
-    return 1 if any(summary["runs"][name] for name in LEFT) else 0
+    report = {"source": arguments.source, "fqn": arguments.fqn, "dry_run": arguments.dry_run, "due": due, **summary}
+    finish(NAME, report, arguments.summary, dry_run=arguments.dry_run)
+    return 1 if any(summary["runs"][name] for name in UNDONE) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(stoppable(NAME, main))
+    sys.exit(run_interruptible(NAME, main))

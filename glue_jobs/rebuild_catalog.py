@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import composition
 from chalicelib.composition import Services
+from glue_jobs.catalog.catalog_repair import CORRECT, FAILED, GONE, REPAIRED, RUNS, SEGMENTS
 from glue_jobs.catalog.files import CHECKED_LAST, READ_FIRST
-from glue_jobs.catalog.mending import FAILED, GONE, MENDED, RIGHT, RUNS, SEGMENTS
 from glue_jobs.catalog.task import FILES, SHOWN, Task
 from glue_jobs.datasource.selection import Names, Pattern
-from glue_jobs.expiring.inventory import Inventory
-from glue_jobs.shell.arguments import flag, job_parser, parsed
-from glue_jobs.shell.environment import handed_over
-from glue_jobs.shell.interruption import stoppable
-from glue_jobs.shell.prices import dollars
-from glue_jobs.shell.progress import watched
-from glue_jobs.shell.request_counts import counted
-from glue_jobs.shell.session import spark_session
-from glue_jobs.shell.summary import finish
+from glue_jobs.expiration.inventory import BucketInventory
+from glue_jobs.job_runtime.arguments import add_flag, job_parser, parse_arguments
+from glue_jobs.job_runtime.environment import worker_environment
+from glue_jobs.job_runtime.interruption import run_interruptible
+from glue_jobs.job_runtime.prices import dollars
+from glue_jobs.job_runtime.progress import task_progress
+from glue_jobs.job_runtime.request_counts import request_counter
+from glue_jobs.job_runtime.session import spark_session
+from glue_jobs.job_runtime.summary import finish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 NAME = "rebuild_catalog"
 PARTS = (RUNS, SEGMENTS, FILES)
-OUTCOMES = (RIGHT, MENDED, GONE, FAILED)
+OUTCOMES = (CORRECT, REPAIRED, GONE, FAILED)
 OBJECTS_A_TASK = 20_000
 _GB = 1e9
 
@@ -51,12 +51,12 @@ def rebuild(session: SparkSession, services: Services, arguments: argparse.Names
     """Work all that was asked for; what became of it, as ``transforms.catalog.RESULTS`` has it, a row for each outcome."""
     from glue_jobs.transforms.catalog import RESULTS, summarized
 
-    task, parts = Task(work_of(arguments), handed_over()), []
+    task, parts = Task(work_of(arguments), worker_environment()), []
     is_with_archive = arguments.only in (None, FILES) and not arguments.fqn
     slices = session.sparkContext.defaultParallelism
     if is_with_archive:
         parts.append(_checked(session, task, READ_FIRST, slices, is_last=False).collect())
-    parts.append(_runs(session, services, task, arguments, slices).mapInArrow(task.mend, RESULTS).collect())
+    parts.append(_runs(session, services, task, arguments, slices).mapInArrow(task.repair, RESULTS).collect())
     if is_with_archive:
         ranges = session.createDataFrame(_ranges(), "first string, last string").repartition(slices)
         parts.append(ranges.mapInArrow(task.archive, RESULTS).collect())
@@ -80,9 +80,9 @@ def _runs(session: SparkSession, services: Services, task: Task, arguments: argp
     from glue_jobs.transforms.catalog import KNOWN, RUNS, joined, planned
 
     pattern = Pattern(arguments.fqn or "*")
-    wanted = Names((pattern,))
-    inventory = Inventory(services.store, services.layout)
-    folders = [(folder,) for folder in inventory.folders() if _fqn(services, folder) in wanted]
+    selected = Names((pattern,))
+    inventory = BucketInventory(services.store, services.layout)
+    folders = [(folder,) for folder in inventory.folders() if _fqn(services, folder) in selected]
     listed = session.createDataFrame(folders, "folder string").repartition(max(1, min(len(folders), slices)))
     runs = listed.mapInArrow(task.list_runs, RUNS)
     if arguments.prune:
@@ -94,13 +94,13 @@ def _runs(session: SparkSession, services: Services, task: Task, arguments: argp
     tasks = (last[0] if last and last[0] is not None else 0) + 1
     # The workers that list tell runs, not requests: a LIST for each 1,000 objects of a pipeline, and one for its tombstones.
     lists = plan.groupBy("fqn").agg((F.ceil(F.sum("objects") / 1000) + 1).alias("lists")).agg(F.sum("lists")).first()
-    counted()["s3:ListObjectsV2"] += int(lists[0]) if lists and lists[0] else 0
+    request_counter()["s3:ListObjectsV2"] += int(lists[0]) if lists and lists[0] else 0
     return plan.repartitionById(tasks, "task")
 
 
 def _fqn(services: Services, folder: str) -> str:
-    parsed_ = services.layout.parse(f"{folder}any/logs.txt")
-    return parsed_.run.fqn if parsed_ else ""
+    parsed = services.layout.parse(f"{folder}any/logs.txt")
+    return parsed.run.fqn if parsed else ""
 
 
 def _ranges() -> list[tuple[str, str]]:
@@ -111,19 +111,19 @@ def _ranges() -> list[tuple[str, str]]:
 
 def summary_of(rows: Iterable[Row], sent_here: Counter[str], seconds: float) -> dict[str, Any]:
     """What is told at the end. ``sent_here``: requests of the driver."""
-    found = [row.asDict() for row in rows]
-    counts: Counter[str] = sum((Counter(row["counts"]) for row in found), Counter())
+    totals = [row.asDict() for row in rows]
+    counts: Counter[str] = sum((Counter(row["counts"]) for row in totals), Counter())
     requests = Counter(sent_here) + Counter({name[9:]: count for name, count in counts.items() if name.startswith("requests.")})
     rows_ = {name: count for name, count in sorted(counts.items()) if "." in name and not name.startswith("requests.")}
-    runs = {name: sum(row["runs"] for row in found if row["outcome"] == name) for name in OUTCOMES}
+    runs = {name: sum(row["runs"] for row in totals if row["outcome"] == name) for name in OUTCOMES}
     cost, known, size = dollars(requests), sum(runs.values()), counts["bytes"]
     return {
         "runs": runs,
         "files": {name.removeprefix("file_"): counts[name] for name in ("file_files", "file_refused", "file_gone", "file_failed")},
         "rows": rows_,
         "segments_unknown": counts["segments_unknown"],
-        "differences": [text for row in found for text in row["differences"]][:SHOWN],
-        "problems": [text for row in found for text in row["problems"]][:SHOWN],
+        "differences": [text for row in totals for text in row["differences"]][:SHOWN],
+        "problems": [text for row in totals for text in row["problems"]][:SHOWN],
         "bytes": size,
         "requests": dict(requests.most_common()),
         "dollars": round(cost, 6),
@@ -141,31 +141,31 @@ def _parser() -> argparse.ArgumentParser:
         default="",
         help="only pipelines of this name, their finalized logs among the files; * stands for any letters, ? for one",
     )
-    flag(parser, "--prune", "remove the rows of runs and files that S3 has no more")
+    add_flag(parser, "--prune", "remove the rows of runs and files that S3 has no more")
     parser.add_argument("--grace-minutes", type=int, default=60, help="with --prune: leave runs whose last line is younger (60)")
     parser.add_argument("--objects-a-task", type=int, default=OBJECTS_A_TASK, help=f"how much a task is ({OBJECTS_A_TASK})")
-    flag(parser, "--dry-run", "count what is not right and show the first of it: write nothing")
+    add_flag(parser, "--dry-run", "count what is not right and show the first of it: write nothing")
     return parser
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when runs or files failed: the summary says which, and the job may be begun again."""
-    arguments = parsed(_parser(), given)
-    requests = counted()
+    arguments = parse_arguments(_parser(), argv)
+    requests = request_counter()
     services, started_s = composition.services(), time.monotonic()
-    with spark_session(NAME) as session, watched(session, NAME):
-        found = rebuild(session, services, arguments)
-    summary = summary_of(found, requests, time.monotonic() - started_s)
-    told = {
+    with spark_session(NAME) as session, task_progress(session, NAME):
+        results = rebuild(session, services, arguments)
+    summary = summary_of(results, requests, time.monotonic() - started_s)
+    report = {
         "only": arguments.only or "all",
         "fqn": arguments.fqn,
         "dry_run": arguments.dry_run,
         "prune": arguments.prune,
         **summary,
     }
-    finish(NAME, told, arguments.summary, dry_run=arguments.dry_run)
+    finish(NAME, report, arguments.summary, dry_run=arguments.dry_run)
     return 1 if summary["runs"][FAILED] or summary["files"]["failed"] else 0
 
 
 if __name__ == "__main__":
-    sys.exit(stoppable(NAME, main))
+    sys.exit(run_interruptible(NAME, main))

@@ -31,19 +31,19 @@ from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
 from chalicelib.composition import Services
 from chalicelib.errors import InvalidInputError, RunlakeError
-from glue_jobs.expiring.expiry import Condemned, Expiry, Outcome
-from glue_jobs.expiring.inventory import Inventory
-from glue_jobs.expiring.plan import Plan, read_plan
-from glue_jobs.expiring.rows import DynamoDbRows
-from glue_jobs.shell.addresses import read_text, write_text
-from glue_jobs.shell.arguments import WRONG_ARGUMENTS, job_parser, parsed
-from glue_jobs.shell.environment import handed_over, take_over
-from glue_jobs.shell.interruption import stoppable
-from glue_jobs.shell.prices import dollars
-from glue_jobs.shell.progress import watched
-from glue_jobs.shell.request_counts import counted, snapshot
-from glue_jobs.shell.session import spark_session
-from glue_jobs.shell.summary import finish
+from glue_jobs.expiration.expiry import ExpiringRun, Expiry, Outcome
+from glue_jobs.expiration.inventory import BucketInventory
+from glue_jobs.expiration.plan import Plan, read_plan
+from glue_jobs.expiration.rows import DynamoDbRows
+from glue_jobs.job_runtime.arguments import WRONG_ARGUMENTS, job_parser, parse_arguments
+from glue_jobs.job_runtime.environment import apply_environment, worker_environment
+from glue_jobs.job_runtime.interruption import run_interruptible
+from glue_jobs.job_runtime.prices import dollars
+from glue_jobs.job_runtime.progress import task_progress
+from glue_jobs.job_runtime.request_counts import request_counter, snapshot
+from glue_jobs.job_runtime.session import spark_session
+from glue_jobs.job_runtime.summary import finish
+from glue_jobs.job_runtime.uri_files import read_text, write_text
 from glue_jobs.transforms.retention import RUNS, expired
 from glue_jobs.transforms.retention_rules import Rules, read_rules
 
@@ -52,7 +52,7 @@ RUNS_A_TASK = 200
 _PROBLEMS = 20
 _FAILED = "failed"
 
-Result = tuple[str, Condemned, str]
+Result = tuple[str, ExpiringRun, str]
 """What became of a run: an outcome or failed, and why."""
 
 
@@ -81,15 +81,15 @@ def plan(session: SparkSession, services: Services, rules: Rules, requests: Accu
         "made_ms": now_ms,
         "rules": rules.model_dump(mode="json", exclude_none=True, exclude_defaults=True) | {"grace_days": rules.grace_days},
     }
-    found = Plan(header, [Condemned(**row.asDict()) for row in rows])
-    return Plan(header | {"counts": found.counts()}, found.runs), total
+    unsized = Plan(header, [ExpiringRun(**row.asDict()) for row in rows])
+    return Plan(header | {"counts": unsized.counts()}, unsized.runs), total
 
 
 def _runs(session: SparkSession, services: Services, requests: Accumulator[Counter[str]]) -> DataFrame:
     """All runs, schema ``transforms.retention.RUNS``."""
-    folders = list(Inventory(services.store, services.layout).folders())
+    folders = list(BucketInventory(services.store, services.layout).folders())
     slices = max(min(len(folders), 4 * session.sparkContext.defaultParallelism), 1)
-    listed = session.sparkContext.parallelize(folders, slices).mapPartitions(partial(_listed, handed_over(), requests))
+    listed = session.sparkContext.parallelize(folders, slices).mapPartitions(partial(_listed, worker_environment(), requests))
     return session.createDataFrame(listed, RUNS)
 
 
@@ -99,7 +99,7 @@ def _listed(
     """In a worker: rows of whole pipelines."""
     services = _worker(environment)
     before = snapshot()
-    inventory = Inventory(services.store, services.layout)
+    inventory = BucketInventory(services.store, services.layout)
     for folder in folders:
         for run, *row in inventory.runs(folder):
             yield run.fqn, run.run_id, *row
@@ -115,22 +115,22 @@ def apply(session: SparkSession, services: Services, made: Plan, requests: Accum
             f"the plan is of another bucket or prefix plan={there} here={(settings.bucket_name, settings.prefix)}"
         )
     slices = max(-(-len(made.runs) // RUNS_A_TASK), 1)
-    work = partial(_expired, handed_over(), made.id, requests)
+    work = partial(_expired, worker_environment(), made.id, requests)
     return list(session.sparkContext.parallelize(made.runs, slices).mapPartitions(work).collect())
 
 
 def _expired(
-    environment: Mapping[str, str], plan_id: str, requests: Accumulator[Counter[str]], runs: Iterable[Condemned]
+    environment: Mapping[str, str], plan_id: str, requests: Accumulator[Counter[str]], runs: Iterable[ExpiringRun]
 ) -> Iterator[Result]:
     """In a worker. A run that fails does not keep another."""
     services = _worker(environment)
     before = snapshot()
     expiry = expiry_of(services, plan_id)
-    for condemned in runs:
+    for expiring in runs:
         try:
-            yield expiry.expire(condemned).value, condemned, ""
+            yield expiry.expire(expiring).value, expiring, ""
         except RunlakeError as error:
-            yield _FAILED, condemned, f"{type(error).__name__}: {error}"
+            yield _FAILED, expiring, f"{type(error).__name__}: {error}"
     requests.add(snapshot() - before)
 
 
@@ -143,8 +143,8 @@ def expiry_of(services: Services, plan_id: str) -> Expiry:
 
 
 def _worker(environment: Mapping[str, str]) -> Services:
-    take_over(environment)
-    counted()
+    apply_environment(environment)
+    request_counter()
     return composition.services()
 
 
@@ -152,10 +152,10 @@ def _summary(made: Plan, requests: Mapping[str, int]) -> dict[str, Any]:
     return {"plan": made.id, **made.counts(), "requests": dict(sorted(requests.items())), "dollars": round(dollars(requests), 6)}
 
 
-def _told(results: Sequence[Result]) -> dict[str, Any]:
+def _outcomes(results: Sequence[Result]) -> dict[str, Any]:
     """What was done. ``problems``: the first few runs that failed."""
     counts = Counter(outcome for outcome, _, _ in results)
-    gone = [condemned for outcome, condemned, _ in results if outcome == Outcome.EXPIRED]
+    gone = [expiring for outcome, expiring, _ in results if outcome == Outcome.EXPIRED]
     return {
         "outcomes": {name: counts[name] for name in (*[each.value for each in Outcome], _FAILED)},
         "expired_objects": sum(run.objects for run in gone),
@@ -174,16 +174,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _rules(given: str | None) -> Rules:
-    if not given:
+def _rules(text: str | None) -> Rules:
+    if not text:
         return Rules()
-    return read_rules(given if given.lstrip().startswith("{") else read_text(given))
+    return read_rules(text if text.lstrip().startswith("{") else read_text(text))
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when runs failed, or are to go by the same plan again."""
     parser = _parser()
-    arguments = parsed(parser, given)
+    arguments = parse_arguments(parser, argv)
     if arguments.apply and (arguments.rules or arguments.plan):
         parser.error("--apply deletes by the plan's own rules: leave --rules and --plan out")
     try:
@@ -196,23 +196,23 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace, rules: Rules, made: Plan | None) -> int:
-    counted()
+    request_counter()
     services = composition.services()
-    with spark_session(NAME) as session, watched(session, NAME):
+    with spark_session(NAME) as session, task_progress(session, NAME):
         requests = session.sparkContext.accumulator(Counter[str](), _Counts())
         if made is None:
             made, total = plan(session, services, rules, requests)
-            told: dict[str, Any] = {"dry_run": True, "runs_in_all": total}
+            result: dict[str, Any] = {"dry_run": True, "runs_in_all": total}
         else:
-            told = _told(apply(session, services, made, requests))
+            result = _outcomes(apply(session, services, made, requests))
         spent = requests.value + snapshot()
     if arguments.plan:
-        told["plan_uri"] = arguments.plan + (f"{made.id}.jsonl" if arguments.plan.endswith("/") else "")
-        write_text(told["plan_uri"], made.text())
-    finish(NAME, _summary(made, spent) | told, arguments.summary, dry_run="dry_run" in told)
-    outcomes = told.get("outcomes", {})
+        result["plan_uri"] = arguments.plan + (f"{made.id}.jsonl" if arguments.plan.endswith("/") else "")
+        write_text(result["plan_uri"], made.text())
+    finish(NAME, _summary(made, spent) | result, arguments.summary, dry_run="dry_run" in result)
+    outcomes = result.get("outcomes", {})
     return 1 if outcomes.get(_FAILED) or outcomes.get(Outcome.CLOSING.value) else 0
 
 
 if __name__ == "__main__":
-    sys.exit(stoppable(NAME, main))
+    sys.exit(run_interruptible(NAME, main))

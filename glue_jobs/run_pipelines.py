@@ -25,14 +25,14 @@ from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.pipeline_state import PipelineStateStore
 from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.ports import Run
-from glue_jobs.pipelines.part import PATIENCE_S, due, taken_over
+from glue_jobs.job_runtime.arguments import WRONG_ARGUMENTS, add_flag, job_parser, parse_arguments
+from glue_jobs.job_runtime.environment import apply_environment, worker_environment
+from glue_jobs.job_runtime.interruption import run_interruptible
+from glue_jobs.job_runtime.progress import task_progress
+from glue_jobs.job_runtime.session import spark_session
+from glue_jobs.job_runtime.summary import finish
+from glue_jobs.pipelines.pipeline_lease import PATIENCE_S, due, hold_pipeline
 from glue_jobs.pipelines.task import work
-from glue_jobs.shell.arguments import WRONG_ARGUMENTS, flag, job_parser, parsed
-from glue_jobs.shell.environment import handed_over, take_over
-from glue_jobs.shell.interruption import stoppable
-from glue_jobs.shell.progress import watched
-from glue_jobs.shell.session import spark_session
-from glue_jobs.shell.summary import finish
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -59,12 +59,12 @@ def worker(
             by_task.setdefault(row["task"], []).append(_known(row))
         if not by_task:
             return
-        take_over({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})
+        apply_environment({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})
         services = composition.services()
         file = installed_pipelines(services, config).named(name)
         assert file is not None
         for task, runs in by_task.items():
-            done = work(services, file, JobPart(f"{job}.{task}", epoch), runs, BUFFER_BYTES, _tell)
+            done = work(services, file, JobPart(f"{job}.{task}", epoch), runs, BUFFER_BYTES, _warn)
             yield pa.RecordBatch.from_pylist([{"task": task, **asdict(done)}], schema=_schema())
 
     return run
@@ -95,17 +95,17 @@ def run_pipeline(
     session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[KnownRun], config: str | None
 ) -> list[dict[str, Any]] | None:
     """Work a pipeline's runs; a row for each task. None when another has the pipeline."""
-    with taken_over(services, file, PATIENCE_S) as epoch:
+    with hold_pipeline(services, file, PATIENCE_S) as epoch:
         if epoch is None:
             return None
         tasks = max(1, min(len(runs), session.sparkContext.defaultParallelism * TASKS_A_CORE))
         plan = session.createDataFrame(planned(runs, tasks), _PLAN).repartitionByRange(tasks, "task")
-        with watched(session, NAME):
-            made = plan.mapInArrow(worker(file.name, config, uuid4().hex[:12], epoch, handed_over()), _RESULT)
+        with task_progress(session, NAME):
+            made = plan.mapInArrow(worker(file.name, config, uuid4().hex[:12], epoch, worker_environment()), _RESULT)
             return [row.asDict() for row in made.collect()]
 
 
-def _tell(message: str, **facts: object) -> None:
+def _warn(message: str, **facts: object) -> None:
     print(f"{message}: {facts}", file=sys.stderr, flush=True)
 
 
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", help="s3://bucket/prefix of the pipelines' files; default: RUNLAKE_PIPELINES_CONFIG")
     parser.add_argument("--only", default="", metavar="NAMES", help="these pipelines, with commas between; default: all")
     parser.add_argument("--since", type=_moment, default=0, help="only runs that began then or later (ISO 8601)")
-    flag(parser, "--dry-run", "say which runs would be worked: take nothing over")
+    add_flag(parser, "--dry-run", "say which runs would be worked: take nothing over")
     return parser
 
 
@@ -125,28 +125,28 @@ def _moment(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when a pipeline was another's, or something of it was left undone: the summary says what; 2 where --only names one that
     there is not."""
-    arguments = parsed(_parser(), given)
+    arguments = parse_arguments(_parser(), argv)
     services, started_s = composition.services(), time.monotonic()
     only = [name for name in arguments.only.split(",") if name]
-    found = installed_pipelines(services, arguments.config)
+    installed = installed_pipelines(services, arguments.config)
     try:
-        files = found.chosen(only)
+        files = installed.chosen(only)
     except InvalidConfigurationError as error:
         print(f"{NAME}: {error}", file=sys.stderr)
         return WRONG_ARGUMENTS
     due_of = {file.name: list(due(services, file, arguments.since)) for file in files}
-    told: dict[str, Any] = {name: {"due": len(runs)} for name, runs in due_of.items()}
+    results: dict[str, Any] = {name: {"due": len(runs)} for name, runs in due_of.items()}
     waiting = [file for file in files if due_of[file.name] and not arguments.dry_run]
     if waiting:
         with spark_session(NAME) as session:  # one for all: on Glue there is no second one
             for file in waiting:
-                told[file.name] |= _worked(session, services, file, due_of.pop(file.name), arguments.config)
-    summary = {"dry_run": arguments.dry_run, "pipelines": told, "seconds": round(time.monotonic() - started_s, 3)}
+                results[file.name] |= _worked(session, services, file, due_of.pop(file.name), arguments.config)
+    summary = {"dry_run": arguments.dry_run, "pipelines": results, "seconds": round(time.monotonic() - started_s, 3)}
     finish(NAME, summary, arguments.summary, dry_run=arguments.dry_run)
-    return 1 if any(each.get("busy") or each.get("problems") for each in told.values()) else 0
+    return 1 if any(each.get("busy") or each.get("problems") for each in results.values()) else 0
 
 
 def _worked(
@@ -166,4 +166,4 @@ def _summed(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(stoppable(NAME, main))
+    sys.exit(run_interruptible(NAME, main))

@@ -48,7 +48,7 @@ import sys
 
 from glue_jobs.{name} import main
 
-os.environ["GLUE_JOB"] = "{name}"  # glue_jobs.shell.session asks where it is by names that begin so
+os.environ["GLUE_JOB"] = "{name}"  # glue_jobs.job_runtime.session asks where it is by names that begin so
 if code := main(sys.argv[1:]):
     sys.exit(f"{name} ended with exit code {{code}}")
 '''

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from glue_jobs.shell.prices import DYNAMODB_READS, DYNAMODB_WRITES, S3_READS, S3_WRITES
+from glue_jobs.job_runtime.prices import DYNAMODB_READS, DYNAMODB_WRITES, S3_READS, S3_WRITES
 
 API_REQUEST, LAMBDA_REQUEST, LAMBDA_GB_S, SNS_PUBLISH = 3.50, 0.20, 16.6667, 0.50
 CLOUDWATCH_INGESTION_GB = 0.50

@@ -27,7 +27,7 @@ from chalicelib.pipelines.context import validate_logging
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
 from chalicelib.pipelines.supervisor import PipelineOutcome, Supervisor
-from glue_jobs.shell.environment import use_stack
+from glue_jobs.job_runtime.environment import use_stack
 from local.jobs import described_stack, environment_of
 from local.state import LocalError
 from local.terminal import show

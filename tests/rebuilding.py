@@ -22,7 +22,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.census import RunInspector
 from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
-from glue_jobs.catalog.mending import Mender
+from glue_jobs.catalog.catalog_repair import RunRepairer
 from tests.faults.interception import Intercepted
 from tests.ingesting import BUCKET, message, s3_record
 from tests.world import World
@@ -153,8 +153,8 @@ class Live:
     def row(self, run: Run) -> RunRow | None:
         return self.catalog.get(run)
 
-    def mender(self, items: Items, port: Callable[[Any], Any] = lambda inner: inner, **options: Any) -> Mender:
-        return Mender(port(items), port(self.world.store), self.world.layout, self.world.clock, KEEP_S, **options)
+    def repairer(self, items: Items, port: Callable[[Any], Any] = lambda inner: inner, **options: Any) -> RunRepairer:
+        return RunRepairer(port(items), port(self.world.store), self.world.layout, self.world.clock, KEEP_S, **options)
 
     def examiner(self, run: Run) -> RunInspector:
         return RunInspector(self.world.store, self.world.layout, run)

@@ -20,9 +20,9 @@ from chalicelib.catalog.registration import Describe, Description, ObjectRef, Re
 from chalicelib.composition import Services, run_files
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, UnavailableError, WriteConflictError
 from chalicelib.ports import Check, Clause, Delete, Key, Run
-from glue_jobs.backfill import BATCH, Source, batches, worked
-from glue_jobs.catalog.mending import EXTRA, MENDED, MISSING, WRONG
-from glue_jobs.catalog.scan import scanned
+from glue_jobs.backfill import BATCH, Source, batches, catalog_batch
+from glue_jobs.catalog.catalog_repair import EXTRA, MISSING, REPAIRED, WRONG
+from glue_jobs.catalog.scan import scan_table
 
 READ_FIRST, CHECKED_LAST = (OBJECTS, LATEST, LISTING), (FILES, LISTING, LATEST)
 """Registration reads the first: what cannot be read goes before. What no file has goes afterwards."""
@@ -51,11 +51,11 @@ def register_archive(services: Services, first: str, last: str, *, dry_run: bool
 def _pages(services: Services, first: str, last: str) -> Iterator[list[str]]:
     after = ""
     if first:  # "after" excludes: a key that is the border itself is asked for by its own
-        yield [found.key for found in services.archive_store.list(first, limit=1).objects if found.key == first]
+        yield [listed.key for listed in services.archive_store.list(first, limit=1).objects if listed.key == first]
         after = first
     while True:
         page = services.archive_store.list("", start_after=after)
-        yield [found.key for found in page.objects if not last or found.key.encode() < last.encode()]
+        yield [listed.key for listed in page.objects if not last or listed.key.encode() < last.encode()]
         if not page.truncated or (last and page.objects[-1].key.encode() >= last.encode()):
             return
         after = page.objects[-1].key
@@ -68,7 +68,7 @@ def _registered(source: Source, subjects: Sequence[ObjectRef], *, dry_run: bool)
             if dry_run:
                 yield from [_compared(source.services, subject, describe) for subject in batch]
             else:
-                yield from [_told(outcome) for outcome in worked(source, batch, describe, anew=True)]
+                yield from [_outcome_result(outcome) for outcome in catalog_batch(source, batch, describe, anew=True)]
         except Exception as error:  # however some files fail, they stop no others
             yield _result({"file_failed": len(batch)}, [f"{type(error).__name__}: {error} first={batch[0].key}"])
 
@@ -96,18 +96,18 @@ def _told(outcome: RegistrationResult) -> Result:
 
 def _compared(services: Services, subject: ObjectRef, describe: Describe) -> Result:
     """What would be written of a file."""
-    found = describe(subject)
-    record = found.record
+    description = describe(subject)
+    record = description.record
     if record is None:
         return _told(RegistrationResult(found))
     rows = {**record.file_rows(), **listing_rows(record)}
     directory = {key: {"partition": key.partition, "at": key.sort} for key in directory_keys(record)}
-    kept, source = file_key(record.id), latest_key(*record.source)
-    there = services.database.get_many([*rows, *directory, kept, source])
+    object_key, source = file_key(record.id), latest_key(*record.source)
+    there = services.database.get_many([*rows, *directory, object_key, source])
     counts, differences = Counter({"file_files": 1}), []
     wrong = [key for key, row in (rows | directory).items() if there.get(key) != row]
-    state = _state(there.get(kept))
-    wrong += [kept] if state is None or state.record != record else []
+    state = _state(there.get(object_key))
+    wrong += [object_key] if state is None or state.record != record else []
     wrong += [source] if source not in there else []
     for key in wrong:
         kind = WRONG if key in there else MISSING
@@ -123,13 +123,13 @@ def check_rows(
     if there are any, write them again. With ``prune`` files go whose objects are gone."""
     name = {OBJECTS: "objects_table", LATEST: "latest_table", FILES: "files_table", LISTING: "listing_table"}[table]
     physical = Table(client, getattr(services.settings, name))
-    for rows in _batches(scanned(client, getattr(services.settings, name), segment, of)):
+    for rows in _batches(scan_table(client, getattr(services.settings, name), segment, of)):
         wrong = _unfounded(services, table, rows) if is_last else [row for row in rows if not _is_readable(table, row)]
         for row in wrong:
             if not dry_run:
                 _remove(services, physical, table, row, is_last=is_last)
-            told = f"{table} {EXTRA}: {' '.join(str(row[key]) for key in _KEYS[table])}"
-            yield _result({f"{table}.{EXTRA}": 1}, [], [told])
+            difference = f"{table} {EXTRA}: {' '.join(str(row[key]) for key in _KEYS[table])}"
+            yield _result({f"{table}.{EXTRA}": 1}, [], [difference])
         if table == LATEST and is_last and not dry_run:
             for row in rows:
                 _settle(services, row)
@@ -191,8 +191,8 @@ def _file_of(table: str, row: Item) -> str | None:
         return ""
 
 
-def _is_of(table: str, row: Item, kept: Any) -> bool:
-    state = _state(kept)
+def _is_of(table: str, row: Item, object_row: Any) -> bool:
+    state = _state(object_row)
     if state is None or state.record is None:
         return False
     record: FileRecord = state.record
@@ -210,14 +210,14 @@ def _remove(services: Services, physical: Table, table: str, row: Item, *, is_la
         physical.delete_if({key: row[key] for key in _KEYS[table]}, condition, values, ExpressionAttributeNames=names)
         return
     file_id = _file_of(table, row)
-    kept = file_key(file_id or "-")
-    found = services.database.get_many([kept]).get(kept)
-    if _is_of(table, row, found):
+    object_key = file_key(file_id or "-")
+    object_row = services.database.get_many([object_key]).get(object_key)
+    if _is_of(table, row, object_row):
         return
-    unchanged = ((Clause(("revision",), "=", found["revision"]),),) if found else ((Clause(("key",), "absent"),),)
+    unchanged = ((Clause(("revision",), "=", object_row["revision"]),),) if object_row else ((Clause(("key",), "absent"),),)
     partition, sort = _KEYS[table]
     try:
-        services.database.transact([Delete(Key(table, row[partition], row[sort])), Check(kept, unchanged)])
+        services.database.transact([Delete(Key(table, row[partition], row[sort])), Check(object_key, unchanged)])
     except (PreconditionFailedError, WriteConflictError):
         return
 
@@ -257,7 +257,7 @@ def _exists(source: Source, key: str) -> bool:
 
 
 def _result(counts: dict[str, int] | Counter[str], problems: list[str], differences: list[str] | None = None) -> Result:
-    return {"outcome": MENDED, "runs": 0, "counts": counts, "problems": problems, "differences": differences or []}
+    return {"outcome": REPAIRED, "runs": 0, "counts": counts, "problems": problems, "differences": differences or []}
 
 
 def _batches(rows: Iterator[Item]) -> Iterator[list[Item]]:

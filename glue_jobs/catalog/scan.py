@@ -12,7 +12,7 @@ from chalicelib.ports import Run
 from chalicelib.settings import Settings
 
 
-def scanned(client: Any, table: str, segment: int, of: int, attributes: tuple[str, ...] = ()) -> Iterator[Item]:
+def scan_table(client: Any, table: str, segment: int, of: int, attributes: tuple[str, ...] = ()) -> Iterator[Item]:
     """A part of a table, up to date. One Scan for each MB."""
     names = {f"#n{number}": name for number, name in enumerate(attributes)}
     projection = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names} if names else {}
@@ -29,10 +29,10 @@ def scanned(client: Any, table: str, segment: int, of: int, attributes: tuple[st
 
 def known_runs(client: Any, settings: Settings, segment: int, of: int) -> Iterator[Run]:
     """Runs that have rows in a part of the two tables; some of them twice."""
-    for row in scanned(client, settings.runs_table, segment, of, ("fqn", "run_id")):
+    for row in scan_table(client, settings.runs_table, segment, of, ("fqn", "run_id")):
         yield Run(row["fqn"], row["run_id"])
     last = ""
-    for row in scanned(client, settings.segments_table, segment, of, ("run",)):
+    for row in scan_table(client, settings.segments_table, segment, of, ("run",)):
         if row["run"] != last:
             last = row["run"]
             fqn, _, run_id = last.partition("/")

@@ -14,12 +14,12 @@ from chalicelib.aws.dynamodb import Table
 from chalicelib.catalog.items import DynamoDbRunItems
 from chalicelib.composition import Services
 from chalicelib.ports import Run
+from glue_jobs.catalog.catalog_repair import RUNS, SEGMENTS, RunRepair, RunRepairer
 from glue_jobs.catalog.files import check_rows, register_archive, register_logs
-from glue_jobs.catalog.mending import RUNS, SEGMENTS, Mended, Mender
 from glue_jobs.catalog.scan import known_runs
-from glue_jobs.expiring.inventory import Inventory
-from glue_jobs.shell.environment import take_over
-from glue_jobs.shell.request_counts import counted, snapshot
+from glue_jobs.expiration.inventory import BucketInventory
+from glue_jobs.job_runtime.environment import apply_environment
+from glue_jobs.job_runtime.request_counts import request_counter, snapshot
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -33,13 +33,13 @@ SHOWN = 20
 class Task:
     """What runs in Spark's Python workers. Each method takes batches of one DataFrame to those of another."""
 
-    def __init__(self, told: Mapping[str, Any], environment: Mapping[str, str]) -> None:
-        self._told, self._environment = dict(told), dict(environment)
+    def __init__(self, work: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+        self._work, self._environment = dict(work), dict(environment)
 
     def list_runs(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         """Folders of pipelines to runs (transforms.catalog.RUNS). A LIST for each 1,000 objects."""
         services = self._services()
-        inventory = Inventory(services.store, services.layout)
+        inventory = BucketInventory(services.store, services.layout)
         for folder in _rows(batches):
             rows = []
             for run, _, _, _, objects, log_bytes, *_ in inventory.runs(folder["folder"]):
@@ -54,20 +54,20 @@ class Task:
             runs = known_runs(client, services.settings, part["segment"], part["of"])
             yield _batch([{"fqn": run.fqn, "run_id": run.run_id} for run in runs], "KNOWN")
 
-    def mend(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+    def repair(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         """A task's runs (PLANNED) to what became of them (RESULTS)."""
         rows = list(_rows(batches))
         if not rows:
             return
         services, before = self._services(), snapshot()
         results: list[dict[str, Any]] = []
-        if set(self._told["only"]) & {RUNS, SEGMENTS}:
-            mender = self._mender(services)
+        if set(self._work["only"]) & {RUNS, SEGMENTS}:
+            repairer = self._repairer(services)
             with ThreadPoolExecutor(AT_ONCE) as threads:
-                results += map(_told, threads.map(mender.mend, (Run(row["fqn"], row["run_id"]) for row in rows)))
-        if FILES in self._told["only"]:
+                results += map(_work, threads.map(repairer.repair, (Run(row["fqn"], row["run_id"]) for row in rows)))
+        if FILES in self._work["only"]:
             runs = [Run(row["fqn"], row["run_id"]) for row in rows if row["has_log"]]
-            results += register_logs(services, runs, dry_run=self._told["dry_run"])
+            results += register_logs(services, runs, dry_run=self._work["dry_run"])
         yield _batch([*_summed(results), _requests(before)], "RESULTS")
 
     def archive(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
@@ -76,7 +76,7 @@ class Task:
         results = [
             result
             for each in _rows(batches)
-            for result in register_archive(services, each["first"], each["last"], dry_run=self._told["dry_run"])
+            for result in register_archive(services, each["first"], each["last"], dry_run=self._work["dry_run"])
         ]
         yield _batch([*_summed(results), _requests(before)], "RESULTS")
 
@@ -84,7 +84,7 @@ class Task:
         """Parts of the archive's tables to what became of rows that no file has (RESULTS)."""
         services, before = self._services(), snapshot()
         client = make_client("dynamodb", region=None)
-        check = partial(check_rows, services, client, prune=self._told["prune"], dry_run=self._told["dry_run"])
+        check = partial(check_rows, services, client, prune=self._work["prune"], dry_run=self._work["dry_run"])
         results = [
             result
             for each in _rows(batches)
@@ -93,31 +93,37 @@ class Task:
         yield _batch([*_summed(results), _requests(before)], "RESULTS")
 
     def _services(self) -> Services:
-        take_over(self._environment)
-        counted()
+        apply_environment(self._environment)
+        request_counter()
         return composition.services()
 
-    def _mender(self, services: Services) -> Mender:
+    def _repairer(self, services: Services) -> RunRepairer:
         settings, client = services.settings, make_client("dynamodb", region=None)
         items = DynamoDbRunItems(Table(client, settings.runs_table), Table(client, settings.segments_table))
-        return Mender(
+        return RunRepairer(
             items,
             services.store,
             services.layout,
             services.clock,
             settings.expiration_days * 86_400,
-            tables=frozenset(self._told["only"]),
+            tables=frozenset(self._work["only"]),
             threads=THREADS,
-            prune=self._told["prune"],
-            grace_ms=self._told["grace_ms"],
-            dry_run=self._told["dry_run"],
+            prune=self._work["prune"],
+            grace_ms=self._work["grace_ms"],
+            dry_run=self._work["dry_run"],
             events=services.events.indexing.rebuild,
         )
 
 
-def _told(mended: Mended) -> dict[str, Any]:
-    counts = mended.rows + Counter({"segments_unknown": mended.unknown, "bytes": mended.bytes})
-    return {"outcome": mended.outcome, "runs": 1, "counts": counts, "problems": mended.problems, "differences": mended.differences}
+def _work(repair_: RunRepair) -> dict[str, Any]:
+    counts = repair_.rows + Counter({"segments_unknown": repair_.unknown, "bytes": repair_.bytes})
+    return {
+        "outcome": repair_.outcome,
+        "runs": 1,
+        "counts": counts,
+        "problems": repair_.problems,
+        "differences": repair_.differences,
+    }
 
 
 def _summed(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from chalicelib.runlog.compaction import RETIRABLE_MS
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.log_end import list_all
 from glue_jobs.datasource.clients import Bucket
-from glue_jobs.datasource.listing import Finder
+from glue_jobs.datasource.listing import RunFinder
 from glue_jobs.datasource.objects import RunObjects
 from glue_jobs.datasource.options import options_of, parse_options
 from glue_jobs.datasource.selection import Names, Pattern, Selection
@@ -23,9 +23,9 @@ DueRun = tuple[str, str, int, int, int, bool, bool, bool]
 def by_catalog(services: Services, fqn: str, idle_ms: int) -> Iterator[DueRun]:
     """Runs that the index of activity shows and that have something to do, whose last line is older than ``idle_ms``. 64 queries, and
     one for each further MB; all of it is in memory: half a KB a run."""
-    wanted, now_ms, marked = _names(fqn), services.clock.now_ms(), _marked(services)
+    names, now_ms, marked = _names(fqn), services.clock.now_ms(), _marked(services)
     for row in services.runs.active(now_ms + 1 - idle_ms):
-        if row.run.fqn in wanted and _is_due(row, now_ms):
+        if row.run.fqn in names and _is_due(row, now_ms):
             yield _of_catalog(row, has_markers=row.run in marked)
 
 
@@ -33,15 +33,15 @@ def by_bucket(services: Services, fqn: str, idle_ms: int) -> Iterator[DueRun]:
     """Runs that have objects, whatever the catalog says. A LIST for each 1,000 objects; in memory, 12 bytes a segment."""
     settings, before_ms = services.settings, services.clock.now_ms() - idle_ms
     marked = _marked(services)
-    finder = Finder(Bucket(parse_options(options_of(settings))), Layout(settings.prefix))
-    for found in finder.find(Selection(fqns=_names(fqn))):
-        if found.base == services.layout.run_prefix(found.run) and found.last_written_s * 1000 <= before_ms:
-            yield _of_bucket(found, has_markers=found.run in marked)
+    finder = RunFinder(Bucket(parse_options(options_of(settings))), Layout(settings.prefix))
+    for objects in finder.find(Selection(fqns=_names(fqn))):
+        if objects.base == services.layout.run_prefix(objects.run) and objects.last_written_s * 1000 <= before_ms:
+            yield _of_bucket(objects, has_markers=objects.run in marked)
 
 
 def _marked(services: Services) -> set[Run]:
     """Runs with markers. A LIST for each 1,000 markers, where finalizing would send one for each run."""
-    keys = (found.key for found in list_all(services.store, services.layout.all_markers()))
+    keys = (listed.key for listed in list_all(services.store, services.layout.all_markers()))
     return {parsed.run for key in keys if (parsed := services.layout.parse(key))}
 
 
@@ -62,10 +62,10 @@ def _of_catalog(row: RunRow, *, has_markers: bool) -> DueRun:
     )
 
 
-def _of_bucket(found: RunObjects, *, has_markers: bool) -> DueRun:
+def _of_bucket(objects: RunObjects, *, has_markers: bool) -> DueRun:
     """What is in an artifact already is not told by a listing: as if all segments were to be read."""
-    sizes = [size for stretch in found.stretches for size in stretch.sizes]
-    return (found.run.fqn, found.run.run_id, sum(sizes), len(sizes), found.end, False, False, has_markers)
+    sizes = [size for segment_range in objects.segment_ranges for size in segment_range.sizes]
+    return (objects.run.fqn, objects.run.run_id, sum(sizes), len(sizes), objects.end, False, False, has_markers)
 
 
 def _names(pattern: str) -> Names:

@@ -38,10 +38,10 @@ _AHEAD = 4
 _OWNER = re.compile(r":bulk\.([^.:]+)\.(\d+)\.(\d+):")
 
 FINALIZED, COMPACTED, RETIRED, UNCHANGED = "finalized", "compacted", "retired", "unchanged"
-FAILED, BUSY, SET_ASIDE = "failed", "busy", "set_aside"
-OUTCOMES = (FINALIZED, COMPACTED, RETIRED, UNCHANGED, FAILED, BUSY, SET_ASIDE)
+FAILED, BUSY, QUARANTINED = "failed", "busy", "set_aside"
+OUTCOMES = (FINALIZED, COMPACTED, RETIRED, UNCHANGED, FAILED, BUSY, QUARANTINED)
 """What becomes of a run. The last three are left undone: damaged or refused, another's, given up on by the schedule."""
-LEFT = (FAILED, BUSY, SET_ASIDE)
+UNDONE = (FAILED, BUSY, QUARANTINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Attempt:
 
     def inherits(self, partition: Partition) -> bool:
         """Whether an earlier try of the same task has it: Spark begins another one when that is dead."""
-        found = _OWNER.search(partition.owner or "")
-        return found is not None and (found[1], int(found[2])) == (self.job, self.task) and int(found[3]) < self.number
+        owner = _OWNER.search(partition.owner or "")
+        return owner is not None and (owner[1], int(owner[2])) == (self.job, self.task) and int(owner[3]) < self.number
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedRun:
     """A run of the plan: see ``transforms.compaction.RUNS``."""
 
     run: Run
@@ -84,7 +84,7 @@ class Result:
     copied_bytes: int = 0
     retired_segments: int = 0
     problem: str | None = None
-    is_again: bool = False
+    is_retryable: bool = False
 
 
 class Task:
@@ -101,10 +101,10 @@ class Task:
         self._coordinator = SourceCoordinator(store, source, services.clock, _ignore, terms=terms, owner_factory=attempt.owner)
         self._backoff = Backoff(services.settings.set_aside_after_failures)
 
-    def work(self, planned: Sequence[Planned]) -> Iterator[Result]:
+    def work(self, planned: Sequence[PlannedRun]) -> Iterator[Result]:
         """A result for each run, as they come. Raises UnavailableError when coordination itself does not answer."""
         if self._dry_run:
-            yield from self._beside_each_other(self._forecast, planned)
+            yield from self._in_parallel(self._forecast, planned)
             return
         self._coordinator.initialize()
         try:
@@ -113,14 +113,14 @@ class Task:
         finally:
             self._coordinator.shutdown()
 
-    def _in_rounds(self, planned: Sequence[Planned]) -> Iterator[Result]:
+    def _in_rounds(self, planned: Sequence[PlannedRun]) -> Iterator[Result]:
         """Runs that another has, or for which the store does not answer, are tried again as long as the lease of a killed worker can last."""
         by_run = {each.run: each for each in planned}
         end: Deadline | None = None
         while planned:
             again = []
-            for result in self._beside_each_other(self._worked, planned):
-                if result.is_again and (end is None or end.remaining_s() > 0):
+            for result in self._in_parallel(self._worked, planned):
+                if result.is_retryable and (end is None or end.remaining_s() > 0):
                     again.append(by_run[result.run])
                 else:
                     yield result
@@ -129,7 +129,7 @@ class Task:
                 end = end or Deadline(self._services.clock, self._patience_s)
                 self._services.clock.sleep(PAUSE_S)
 
-    def _beside_each_other(self, work: Callable[[Planned], Result], planned: Iterable[Planned]) -> Iterator[Result]:
+    def _in_parallel(self, work: Callable[[PlannedRun], Result], planned: Iterable[PlannedRun]) -> Iterator[Result]:
         """In no order; a few are begun ahead of those that are asked for."""
         waiting = iter(planned)
         with ThreadPoolExecutor(self._threads) as threads:
@@ -142,25 +142,25 @@ class Task:
                 for each in done:
                     yield each.result()
 
-    def _worked(self, planned: Planned) -> Result:
+    def _worked(self, planned: PlannedRun) -> Result:
         run = planned.run
         try:
             seen = self._services.compactor.read_state(run)
             if self._is_done(planned, seen):
                 return Result(run, UNCHANGED)
-            held = self._coordinator.acquire(partition_key(run), self._may_take)
-            return self._leased(planned, held, seen) if isinstance(held, Lease) else _held_by_another(run, held)
+            acquired = self._coordinator.acquire(partition_key(run), self._may_take)
+            return self._leased(planned, acquired, seen) if isinstance(acquired, Lease) else _leased_by_another(run, acquired)
         except Exception as error:  # however it fails, it stops no other
             return _failed(run, error)
 
-    def _leased(self, planned: Planned, lease: Lease, seen: RunState) -> Result:
+    def _leased(self, planned: PlannedRun, lease: Lease, seen: RunState) -> Result:
         try:
             done = self._finalizer(planned, lease, seen).compact_and_finalize(planned.run, Deadline(self._services.clock), seen)
             lease.check()
             final_segments = planned.segments if planned.is_final else None
             record_compaction(self._services.runs, planned.run, *done, final_segments, self._services.clock.now_ms())
         except LeaseError as error:
-            return Result(planned.run, BUSY, problem=_told(planned.run, error), is_again=True)
+            return Result(planned.run, BUSY, problem=_problem_text(planned.run, error), is_retryable=True)
         except UnavailableError:
             self._coordinator.release(lease)
             raise
@@ -171,7 +171,7 @@ class Task:
         self._forget(lease)
         return _result(planned, seen, *done)
 
-    def _finalizer(self, planned: Planned, lease: Lease, seen: RunState) -> Finalizer:
+    def _finalizer(self, planned: PlannedRun, lease: Lease, seen: RunState) -> Finalizer:
         """Runs are what goes on beside each other: readers of one run beside that, each a thread made anew, take half of a task's
         processor."""
         readers = READERS if len(seen.pending) >= MANY_SEGMENTS else 1
@@ -187,20 +187,20 @@ class Task:
         """What failed lately is tried at once: somebody began this job."""
         return partition.status is Status.CLOSED or self._attempt.inherits(partition)
 
-    def _is_done(self, planned: Planned, seen: RunState) -> bool:
+    def _is_done(self, planned: PlannedRun, seen: RunState) -> bool:
         """Whether a run needs no lease: S3 has nothing left to do, and the catalog, where it was asked, knows that by now."""
         if seen.pending or planned.is_final or (seen.partial is not None and seen.base is seen.logs):
             return False
         row = self._services.runs.get(planned.run) if planned.is_listed else None
         return row is None or not row.is_due
 
-    def _forecast(self, planned: Planned) -> Result:
+    def _forecast(self, planned: PlannedRun) -> Result:
         try:
             return retry_on_condition(lambda: self._seen(planned))
         except Exception as error:
             return _failed(planned.run, error)
 
-    def _seen(self, planned: Planned) -> Result:
+    def _seen(self, planned: PlannedRun) -> Result:
         """What working it would do."""
         compactor, run = self._services.compactor, planned.run
         seen = compactor.read_state(run)
@@ -213,7 +213,7 @@ class Task:
         return Result(run, FINALIZED if last.kind == SEAL else COMPACTED, len(seen.pending), uploaded, copied)
 
 
-def _result(planned: Planned, seen: RunState, compaction: Compaction, end: Finalization) -> Result:
+def _result(planned: PlannedRun, seen: RunState, compaction: Compaction, end: Finalization) -> Result:
     uploaded, copied = compaction.uploaded_bytes + end.uploaded_bytes, compaction.copied_bytes + end.copied_bytes
     retired = compaction.retired_segments
     if compaction.compacted_segments or (end.finalized and seen.pending and (uploaded or copied or not end.bytes)):
@@ -222,19 +222,19 @@ def _result(planned: Planned, seen: RunState, compaction: Compaction, end: Final
     return Result(planned.run, RETIRED if retired else UNCHANGED, retired_segments=retired)
 
 
-def _held_by_another(run: Run, partition: Partition) -> Result:
+def _leased_by_another(run: Run, partition: Partition) -> Result:
     if partition.status is Status.COMPLETED:
         problem = f"set aside after it failed again and again: ask for another try run={run.fqn}/{run.run_id}"
-        return Result(run, SET_ASIDE, problem=problem)
+        return Result(run, QUARANTINED, problem=problem)
     problem = f"another has it run={run.fqn}/{run.run_id} owner={partition.owner}"
-    return Result(run, BUSY, problem=problem, is_again=True)
+    return Result(run, BUSY, problem=problem, is_retryable=True)
 
 
 def _failed(run: Run, error: Exception) -> Result:
-    return Result(run, FAILED, problem=_told(run, error), is_again=isinstance(error, UnavailableError))
+    return Result(run, FAILED, problem=_problem_text(run, error), is_retryable=isinstance(error, UnavailableError))
 
 
-def _told(run: Run, error: Exception) -> str:
+def _problem_text(run: Run, error: Exception) -> str:
     return f"{run.fqn}/{run.run_id}: {type(error).__name__}: {error}"[:500]
 
 

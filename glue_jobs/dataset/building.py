@@ -16,7 +16,7 @@ from glue_jobs.dataset.runs import NewRuns, Work
 from glue_jobs.dataset.small_files import Sizes, bins
 from glue_jobs.dataset.writing import rows_of_bins, stage
 from glue_jobs.datasource.options import Options
-from glue_jobs.transforms.dataset_files import gathered
+from glue_jobs.transforms.dataset_files import cluster_rows
 from glue_jobs.transforms.events import dataset_rows
 
 MAX_BINS = 64
@@ -24,7 +24,7 @@ MAX_BINS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DatasetSpec:
     """What a dataset is to have, and how. ``live``: open runs too."""
 
     options: Options
@@ -34,7 +34,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Done:
+class BuildResult:
     """What was committed. ``problems`` and ``requests``: what planning and Spark's workers have counted."""
 
     entries: list[Entry] = field(default_factory=list)
@@ -49,10 +49,10 @@ class Done:
 class Builder:
     """Builds one dataset. Raises DamagedLogError when the ledger and the files contradict each other."""
 
-    def __init__(self, session: SparkSession, files: Files, wanted: Wanted, now_s: Callable[[], float]) -> None:
-        self._session, self._files, self._wanted = session, files, wanted
-        self._committer = Committer(files, wanted.layout)
-        self._runs = NewRuns(wanted.options, now_s, live=wanted.live)
+    def __init__(self, session: SparkSession, files: Files, spec: DatasetSpec, now_s: Callable[[], float]) -> None:
+        self._session, self._files, self._spec = session, files, spec
+        self._committer = Committer(files, spec.layout)
+        self._runs = NewRuns(spec.options, now_s, live=spec.live)
         self._problems: Tally = tally(session.sparkContext)
         self._requests: Tally = tally(session.sparkContext)
 
@@ -60,7 +60,7 @@ class Builder:
         """What the next batch would read; None: nothing. Writes nothing."""
         ledger = self._committer.ledger
         state = ledger.head().state
-        self._wanted.layout.check(state.layout)
+        self._spec.layout.check(state.layout)
         offset = ledger.planned(state.number + 1) or self._runs.latest(state.offset)
         return self._runs.work(state.offset, offset) if offset else None
 
@@ -69,10 +69,10 @@ class Builder:
         state, ledger = self._committer.settled(), self._committer.ledger
         offset = ledger.planned(state.number + 1)
         if offset is None:
-            found = self._runs.latest(state.offset)
-            if found is None:
+            latest = self._runs.latest(state.offset)
+            if latest is None:
                 return None
-            offset = ledger.plan(state.number + 1, found)
+            offset = ledger.plan(state.number + 1, latest)
         work = self._runs.work(state.offset, offset)
         change = Change(APPEND, offset, counts={"runs": len(work.arrived_s), "bytes_in": work.bytes})
         rows = self._rows(work) if work.tasks else None
@@ -81,22 +81,22 @@ class Builder:
     def rewrite(self) -> Entry | None:
         """Put small files together; None: there is nothing to gain. Raises OvertakenError."""
         state = self._committer.settled()
-        found = bins(state.files.values(), self._wanted.sizes)[:MAX_BINS]
-        if not found:
+        packed = bins(state.files.values(), self._spec.sizes)[:MAX_BINS]
+        if not packed:
             return None
-        removed = [file for each in found for file in each]
+        removed = [file for each in packed for file in each]
         change = Change(REWRITE, removed=removed, counts={"replaced": len(removed)})
 
         def put_together(attempt: str) -> None:  # another job may have removed them: that is told apart here
-            stage(rows_of_bins(self._session, self._files, found), self._files, attempt)
+            stage(rows_of_bins(self._session, self._files, packed), self._files, attempt)
 
         return self._committer.commit(state, change, put_together)
 
-    def tell(self, done: Done) -> None:
+    def add_counts(self, done: BuildResult) -> None:
         """Add the counts."""
         done.problems.update(self._problems.value + self._runs.problems())
         done.requests.update(self._requests.value)
 
     def _rows(self, work: Work) -> DataFrame:
-        events = read_events(self._session, self._wanted.options, work.tasks, self._problems, self._requests)
-        return gathered(dataset_rows(events, arrivals(self._session, work.arrived_s), self._wanted.layout.buckets))
+        events = read_events(self._session, self._spec.options, work.tasks, self._problems, self._requests)
+        return cluster_rows(dataset_rows(events, arrivals(self._session, work.arrived_s), self._spec.layout.buckets))

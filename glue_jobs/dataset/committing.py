@@ -29,7 +29,7 @@ Stage = Callable[[str], None]
 """Writes the files of an attempt, which is named, into its folder."""
 
 
-class OvertakenError(Exception):
+class CommitConflictError(Exception):
     """Another job has committed what this one was at. Nothing is left behind; begin anew."""
 
 
@@ -67,7 +67,7 @@ class Committer:
         entry = Entry(number, attempt, change.kind, self._layout, change.offset, added, removed, counts)
         if not self.ledger.commit(entry):
             self._publisher.discard(attempt)
-            raise OvertakenError(f"another job has committed entry {number}")
+            raise CommitConflictError(f"another job has committed entry {number}")
         self._publisher.publish(entry)
         self.ledger.keep(state.after(entry))
         return entry
@@ -85,7 +85,7 @@ class Committer:
             is_overtaken = self.ledger.entry(number) is not None
             self._publisher.discard(attempt)
             if is_overtaken:
-                raise OvertakenError(f"another job has committed entry {number}") from error
+                raise CommitConflictError(f"another job has committed entry {number}") from error
             raise
 
 

@@ -90,15 +90,15 @@ class Entry:
     @classmethod
     def from_json(cls, body: bytes) -> Entry:
         """The inverse. Raises DamagedLogError."""
-        given = _loaded(body)
+        document = _loaded(body)
         try:
-            added = tuple(Added(DataFile(*each[:3]), each[3]) for each in given["added"])
+            added = tuple(Added(DataFile(*each[:3]), each[3]) for each in document["added"])
             names = ("number", "attempt", "kind", "offset", "counts")
             return cls(
-                **{name: given[name] for name in names},
-                layout=Layout(**given["layout"]),
+                **{name: document[name] for name in names},
+                layout=Layout(**document["layout"]),
                 added=added,
-                removed=tuple(given["removed"]),
+                removed=tuple(document["removed"]),
             )
         except (KeyError, TypeError, IndexError) as error:
             raise DamagedLogError(f"an entry of the ledger cannot be read error={error!r}") from error
@@ -130,11 +130,11 @@ class State:
     @classmethod
     def from_json(cls, body: bytes) -> State:
         """The inverse. Raises DamagedLogError."""
-        given = _loaded(body)
+        document = _loaded(body)
         try:
-            files = {each[0]: DataFile(*each) for each in given["files"]}
-            layout = Layout(**given["layout"]) if given["layout"] else None
-            return cls(given["number"], layout, given["offset"], files)
+            files = {each[0]: DataFile(*each) for each in document["files"]}
+            layout = Layout(**document["layout"]) if document["layout"] else None
+            return cls(document["number"], layout, document["offset"], files)
         except (KeyError, TypeError, IndexError) as error:
             raise DamagedLogError(f"a checkpoint of the ledger cannot be read error={error!r}") from error
 
@@ -145,9 +145,9 @@ def _dumped(value: Mapping[str, Any]) -> bytes:
 
 def _loaded(body: bytes) -> Any:
     try:
-        given = json.loads(body)
+        document = json.loads(body)
     except ValueError as error:
         raise DamagedLogError("a file of the ledger is no json") from error
-    if not isinstance(given, dict) or given.get("v") != VERSION:
+    if not isinstance(document, dict) or document.get("v") != VERSION:
         raise InvalidConfigurationError(f"the ledger is of another version expected={VERSION}")
-    return given
+    return document

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from chalicelib.errors import ObjectNotFoundError
 
 
-class Listed(NamedTuple):
+class ListedFile(NamedTuple):
     """A file of a listing."""
 
     name: str
@@ -29,7 +29,7 @@ class Files(Protocol):
     def uri(self) -> str:
         """Where it is, as Spark and SQL engines say it; without a slash at the end."""
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[ListedFile]:
         """Files whose names begin with ``prefix``, ascending. A folder's name ends with a slash."""
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
@@ -63,13 +63,13 @@ class LocalFiles:
         """See the port."""
         return f"file://{self._folder.absolute()}"  # as Hadoop has it: nothing escaped
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[ListedFile]:
         """See the port."""
         start = self._folder / prefix if prefix.endswith("/") or not prefix else (self._folder / prefix).parent
-        found = [Path(root) / name for root, _, names in os.walk(start) for name in names]
-        for name in sorted(path.relative_to(self._folder).as_posix() for path in found):
+        paths = [Path(root) / name for root, _, names in os.walk(start) for name in names]
+        for name in sorted(path.relative_to(self._folder).as_posix() for path in paths):
             if name.startswith(prefix) and (size := self._size(name)) is not None:
-                yield Listed(name, size)
+                yield ListedFile(name, size)
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         """See the port."""
@@ -116,9 +116,9 @@ class LocalFiles:
         """A file beside the one that is meant, that nobody looks for."""
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        beside.write_bytes(body)
-        return beside
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        temporary.write_bytes(body)
+        return temporary
 
     def _size(self, name: str) -> int | None:
         try:

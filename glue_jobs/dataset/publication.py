@@ -65,7 +65,7 @@ class Publisher:
         return head.state if self._are_there(head.entry.added) else head.before
 
     def _attempts(self) -> set[str]:
-        return {found.name.removeprefix(STAGING).partition("/")[0] for found in self._files.list(STAGING)}
+        return {listed.name.removeprefix(STAGING).partition("/")[0] for listed in self._files.list(STAGING)}
 
     def _publish(self, entry: Entry, added: Added) -> None:
         path = added.file.path
@@ -76,7 +76,7 @@ class Publisher:
                 raise DamagedLogError(f"a file of the dataset is lost entry={entry.number} file={path}") from None
 
     def _are_there(self, added: Iterable[Added]) -> bool:
-        return all(any(found.name == each.file.path for found in self._files.list(each.file.path)) for each in added)
+        return all(any(listed.name == each.file.path for listed in self._files.list(each.file.path)) for each in added)
 
 
 def number_of(attempt: str) -> int:

@@ -18,13 +18,13 @@ from chalicelib.ports import Run
 from glue_jobs.datasource.batches import batches_of
 from glue_jobs.datasource.clients import clients_of
 from glue_jobs.datasource.options import Options
-from glue_jobs.datasource.reading import Wanted
+from glue_jobs.datasource.reading import ReadSpec
 from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.datasource.selection import selection_of
 from glue_jobs.datasource.slices import Slice
 from glue_jobs.datasource.tasks import Task
-from glue_jobs.shell.environment import handed_over, take_over
-from glue_jobs.shell.request_counts import counted, snapshot
+from glue_jobs.job_runtime.environment import apply_environment, worker_environment
+from glue_jobs.job_runtime.request_counts import request_counter, snapshot
 from glue_jobs.transforms.events import ARRIVALS
 
 _COLUMNS = tuple(schema_of(EVENTS).names)
@@ -51,19 +51,19 @@ def read_events(
     """The events of slices, ``schema_of(EVENTS)``; a task of Spark for each of ``tasks``. Where they came from is told by the catalog or
     not at all: objects forget it. Counts problems by their kinds."""
     work = session.sparkContext.broadcast([tuple(each) for each in tasks])
-    environment = handed_over()
+    environment = worker_environment()
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        take_over(environment)
-        counted()
+        apply_environment(environment)
+        request_counter()
         before = snapshot()
         bucket, catalog = clients_of(options)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                wanted = Wanted(options, selection_of(options), catalog.segments, origins=False)
-                task = Task(bucket.store, wanted)
+                spec = ReadSpec(options, selection_of(options), catalog.segments, origins=False)
+                task = Task(bucket.store, spec)
                 yield from batches_of(task.rows(work.value[number]), _COLUMNS, EVENTS)
-                problems.add(Counter(problem.kind for problem in task.problems.found))
+                problems.add(Counter(problem.kind for problem in task.problems.reported))
         requests.add(snapshot() - before)
 
     numbers = session.range(0, len(tasks), 1, max(len(tasks), 1))

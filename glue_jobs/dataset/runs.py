@@ -34,11 +34,11 @@ class NewRuns:
         self._problems = Problems()
         self._follower = follower(self._options, self._problems, now_s)
 
-    def latest(self, given: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    def latest(self, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The offset behind all that is there now, or so much of it as a batch may have; None: nothing is new."""
-        previous = self._offset(given)
-        found = self._follower.latest(previous, previous, ended_only=not self._live)
-        return None if found == previous else found.to_json()
+        previous = self._offset(stored)
+        offset = self._follower.latest(previous, previous, ended_only=not self._live)
+        return None if offset == previous else offset.to_json()
 
     def work(self, start: Mapping[str, Any] | None, end: Mapping[str, Any]) -> Work:
         """What stands between two offsets. The rows are the same whenever it is asked for."""
@@ -48,9 +48,9 @@ class NewRuns:
 
     def problems(self) -> Counter[str]:
         """How many of each kind planning has met since the last call."""
-        kinds = Counter(problem.kind for problem in self._problems.found)
-        self._problems.found.clear()
+        kinds = Counter(problem.kind for problem in self._problems.reported)
+        self._problems.reported.clear()
         return kinds
 
-    def _offset(self, given: Mapping[str, Any] | None) -> Offset:
-        return Offset.initial(self._options) if given is None else Offset.from_json(given, self._options)
+    def _offset(self, stored: Mapping[str, Any] | None) -> Offset:
+        return Offset.initial(self._options) if stored is None else Offset.from_json(stored, self._options)

@@ -12,7 +12,7 @@ from botocore.config import Config
 
 from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import OutcomeUnknownError, PreconditionFailedError, StoreUnavailableError, WriteConflictError
-from glue_jobs.dataset.files import Listed
+from glue_jobs.dataset.files import ListedFile
 
 _ATTEMPTS, _CREATIONS = 10, 5
 _READ_TIMEOUT_S = 120
@@ -44,14 +44,14 @@ class S3Files:
         """See the port."""
         return f"{self._scheme}://{self._bucket}/{self._root}".rstrip("/")
 
-    def list(self, prefix: str) -> Iterator[Listed]:
+    def list(self, prefix: str) -> Iterator[ListedFile]:
         """See the port. A LIST for each 1,000."""
         after: dict[str, str] = {}
         while True:
             with translate_errors("list", prefix, write=False):
                 page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._root + prefix, **after)
             rows = page.get("Contents", ())
-            yield from (Listed(row["Key"].removeprefix(self._root), row["Size"]) for row in rows)
+            yield from (ListedFile(row["Key"].removeprefix(self._root), row["Size"]) for row in rows)
             if not page.get("IsTruncated"):
                 return
             after = {"StartAfter": rows[-1]["Key"]}
@@ -98,4 +98,4 @@ class S3Files:
 
     def clear(self, folder: str) -> None:
         """See the port."""
-        self.delete([found.name for found in self.list(folder)])
+        self.delete([listed.name for listed in self.list(folder)])

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from chalicelib.errors import DamagedLogError
 from glue_jobs.dataset.entries import DATA, STAGING, Added, DataFile
-from glue_jobs.dataset.files import Files, Listed
+from glue_jobs.dataset.files import Files, ListedFile
 from glue_jobs.dataset.publication import OUTPUT
 
 _SUFFIX = ".parquet"
@@ -21,23 +21,23 @@ _THREADS = 16
 def staged(files: Files, attempt: str, number: int) -> tuple[Added, ...]:
     """An attempt's files with the names that they are to have. A LIST, and a GET or two for each file."""
     folder = f"{STAGING}{attempt}/{OUTPUT}"
-    found = [each for each in files.list(folder) if _is_data(each.name.removeprefix(folder))]
+    listed = [each for each in files.list(folder) if _is_data(each.name.removeprefix(folder))]
     with ThreadPoolExecutor(_THREADS) as threads:
-        rows = list(threads.map(lambda each: rows_of(files, each), found))
-    return tuple(_added(each, folder, number, index, count) for index, (each, count) in enumerate(zip(found, rows, strict=True)))
+        rows = list(threads.map(lambda each: rows_of(files, each), listed))
+    return tuple(_added(each, folder, number, index, count) for index, (each, count) in enumerate(zip(listed, rows, strict=True)))
 
 
-def rows_of(files: Files, found: Listed) -> int:
+def rows_of(files: Files, listed: ListedFile) -> int:
     """How many rows a file of Parquet has. Raises DamagedLogError when it is none."""
-    start = max(found.bytes - _TAIL_BYTES, 0)
-    tail = files.read(found.name, start, found.bytes)
+    start = max(listed.bytes - _TAIL_BYTES, 0)
+    tail = files.read(listed.name, start, listed.bytes)
     needed = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little") + _TRAILER_BYTES
-    if len(tail) < needed <= found.bytes:
-        tail = files.read(found.name, found.bytes - needed, found.bytes)
+    if len(tail) < needed <= listed.bytes:
+        tail = files.read(listed.name, listed.bytes - needed, listed.bytes)
     try:
         return int(pq.read_metadata(pa.BufferReader(tail)).num_rows)
     except pa.ArrowInvalid as error:
-        raise DamagedLogError(f"a staged file cannot be read name={found.name}") from error
+        raise DamagedLogError(f"a staged file cannot be read name={listed.name}") from error
 
 
 def _is_data(name: str) -> bool:
@@ -45,10 +45,10 @@ def _is_data(name: str) -> bool:
     return name.endswith(_SUFFIX) and not any(part.startswith(("_", ".")) for part in name.split("/"))
 
 
-def _added(found: Listed, folder: str, number: int, index: int, rows: int) -> Added:
-    name = found.name.removeprefix(folder)
+def _added(listed: ListedFile, folder: str, number: int, index: int, rows: int) -> Added:
+    name = listed.name.removeprefix(folder)
     path = f"{DATA}{_folders(name)}{number:010d}-{index:05d}.zstd{_SUFFIX}"
-    return Added(DataFile(path, found.bytes, rows), name)
+    return Added(DataFile(path, listed.bytes, rows), name)
 
 
 def _folders(name: str) -> str:

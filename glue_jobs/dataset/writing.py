@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from glue_jobs.dataset.entries import DATA, STAGING, DataFile
 from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.publication import OUTPUT
-from glue_jobs.transforms.dataset_files import put_together
+from glue_jobs.transforms.dataset_files import merge_bins
 from glue_jobs.transforms.events import DATASET, PARTITIONS
 
 SESSION: Mapping[str, str] = {
@@ -46,4 +46,4 @@ def rows_of_bins(session: SparkSession, files: Files, bins: Sequence[Sequence[Da
     read = session.read.schema(DATASET).option("basePath", f"{files.uri}/{DATA}").parquet(*uris)
     numbers = [(file.path.rpartition("/")[2], number) for number, each in enumerate(bins) for file in each]
     table = session.createDataFrame(numbers, "file string, bin int")
-    return put_together(read.withColumn("file", F.col("_metadata.file_name")), table, len(bins))
+    return merge_bins(read.withColumn("file", F.col("_metadata.file_name")), table, len(bins))

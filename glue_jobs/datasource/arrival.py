@@ -18,7 +18,7 @@ from chalicelib.lines.format_detection import detect_format
 from chalicelib.lines.timestamps import TimestampParser
 from chalicelib.ports import Run, SegmentIndex
 from glue_jobs.datasource.clients import THREADS
-from glue_jobs.datasource.log import Chain, Log, Piece, Whole
+from glue_jobs.datasource.log import ArtifactPiece, Log, Piece, SegmentChain
 from glue_jobs.datasource.objects import RunObjects
 from glue_jobs.datasource.options import Options
 from glue_jobs.datasource.problems import LOG
@@ -32,14 +32,14 @@ Read = Callable[[RunObjects, bool], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ArrivalWindow:
     """Times of arrival that matter, in seconds. None: no bound."""
 
     from_s: float | None
     to_s: float | None
 
     @classmethod
-    def of(cls, selection: Selection, options: Options) -> Window | None:
+    def of(cls, selection: Selection, options: Options) -> ArrivalWindow | None:
         """None: nothing can be left out."""
         if options.time_slack_s is None or not selection.bounds_time:
             return None
@@ -56,14 +56,14 @@ class Window:
         return self.to_s is not None and first_s > self.to_s
 
 
-class Arrivals:
+class ArrivalFilter:
     """Leaves out runs, and parts of them. ``started_s`` of runs, where the catalog knows it."""
 
-    def __init__(self, window: Window, options: Options, started_s: Mapping[Run, float], read: Read) -> None:
+    def __init__(self, window: ArrivalWindow, options: Options, started_s: Mapping[Run, float], read: Read) -> None:
         self._window, self._options, self._started_s, self._read = window, options, started_s, read
         self._distrusted: frozenset[str] = frozenset()
 
-    def kept(self, runs: Sequence[RunObjects]) -> list[RunObjects]:
+    def select(self, runs: Sequence[RunObjects]) -> list[RunObjects]:
         """The runs of which something may have arrived in time. Two small reads for each pipeline of which something is left out."""
         by_fqn: defaultdict[str, list[RunObjects]] = defaultdict(list)
         for run in runs:
@@ -84,9 +84,9 @@ class Arrivals:
         first: Edge | None = None
         end: Edge | None = None
         for piece in log.pieces:
-            if isinstance(piece, Chain):
+            if isinstance(piece, SegmentChain):
                 first, end = self._of_chain(piece, objects, first, end)
-            elif isinstance(piece, Whole) and index is not None:
+            elif isinstance(piece, ArtifactPiece) and index is not None:
                 first, end = self._of_rows(piece, log.run, index)
         return first, end
 
@@ -95,20 +95,20 @@ class Arrivals:
         return self._window.is_before(run.last_written_s) or (started_s is not None and self._window.is_behind(started_s))
 
     def _start(self, run: RunObjects) -> float | None:
-        if run.stretches and run.stretches[0].first == 0:
-            return run.stretches[0].written_s[0]
+        if run.segment_ranges and run.segment_ranges[0].first == 0:
+            return run.segment_ranges[0].written_s[0]
         return self._started_s.get(run.run)
 
     def _is_trusted(self, runs: Sequence[RunObjects]) -> bool:
         if not any(self._is_out(run) or self._is_partly_out(run) for run in runs):
             return True
-        kept = [run for run in runs if not self._is_out(run)] or runs
+        remaining = [run for run in runs if not self._is_out(run)] or runs
         slack_s = self._options.time_slack_s or 0
-        newest = max(kept, key=lambda run: run.last_written_s)
+        newest = max(remaining, key=lambda run: run.last_written_s)
         stamps = self._stamps(newest, at_end=True)
         if stamps and max(stamps) > newest.last_written_s + 1 + slack_s:
             return False
-        started = {self._start(run): run for run in kept if self._start(run) is not None}
+        started = {self._start(run): run for run in remaining if self._start(run) is not None}
         if not started:
             return True
         first_s = min(each for each in started if each is not None)
@@ -116,7 +116,7 @@ class Arrivals:
         return not stamps or min(stamps) >= first_s - slack_s
 
     def _is_partly_out(self, run: RunObjects) -> bool:
-        written = [stretch.written_s for stretch in run.stretches]
+        written = [segment_range.written_s for segment_range in run.segment_ranges]
         return any(self._window.is_before(each[0]) or self._window.is_behind(each[-1]) for each in written)
 
     def _stamps(self, run: RunObjects, *, at_end: bool) -> list[float]:
@@ -126,12 +126,14 @@ class Arrivals:
             return []
         lines = body.split(b"\n")
         clock = TimestampParser(self._options.tz, run.last_written_s * _US)
-        found = events(enumerate(lines), self._options.format or detect_format(lines), clock)
-        return [event.parsed.timestamp / _US for event in found if event.parsed.timestamp is not None]
+        parsed_events = events(enumerate(lines), self._options.format or detect_format(lines), clock)
+        return [event.parsed.timestamp / _US for event in parsed_events if event.parsed.timestamp is not None]
 
-    def _of_chain(self, chain: Chain, objects: RunObjects, first: Edge | None, end: Edge | None) -> tuple[Edge | None, Edge | None]:
-        stretch = next(each for each in objects.stretches if each.first <= chain.first < each.end)
-        written_s = stretch.written_s[chain.first - stretch.first :]
+    def _of_chain(
+        self, chain: SegmentChain, objects: RunObjects, first: Edge | None, end: Edge | None
+    ) -> tuple[Edge | None, Edge | None]:
+        segment_range = next(each for each in objects.segment_ranges if each.first <= chain.first < each.end)
+        written_s = segment_range.written_s[chain.first - segment_range.first :]
         for start, size, at_s in zip(chain.starts, chain.sizes, written_s, strict=True):
             if self._window.is_before(at_s):
                 first, end = Edge(start + size, None, CUT), None
@@ -139,7 +141,7 @@ class Arrivals:
                 end = Edge(start, None, CUT)
         return first, end
 
-    def _of_rows(self, piece: Whole, run: Run, index: SegmentIndex) -> tuple[Edge | None, Edge | None]:
+    def _of_rows(self, piece: ArtifactPiece, run: Run, index: SegmentIndex) -> tuple[Edge | None, Edge | None]:
         """By the rows of what is in an artifact: a search by halves, a query a step."""
         last = index.last(run)
         if last is None or last.end_byte < piece.end:
@@ -167,7 +169,7 @@ class Arrivals:
         return edge or Edge(0)
 
 
-def look(read: Callable[[int, int], bytes], log: Log, *, at_end: bool) -> bytes:
+def read_sample(read: Callable[[int, int], bytes], log: Log, *, at_end: bool) -> bytes:
     """Lines of a log's first or last 8 KiB; the last of the first ones may be cut. Four objects at most: segments may be small."""
     size = min(_LOOK_BYTES, sum(islice(_sizes(log.pieces, at_end=at_end), _LOOK_OBJECTS)))
     if not at_end:
@@ -180,5 +182,5 @@ def look(read: Callable[[int, int], bytes], log: Log, *, at_end: bool) -> bytes:
 def _sizes(pieces: Sequence[Piece], *, at_end: bool) -> Iterator[int]:
     """Of the objects that have bytes, in order, or from the last one on."""
     for piece in reversed(pieces) if at_end else pieces:
-        sizes: Sequence[int] = piece.sizes if isinstance(piece, Chain) else (piece.end - piece.start,)
+        sizes: Sequence[int] = piece.sizes if isinstance(piece, SegmentChain) else (piece.end - piece.start,)
         yield from filter(None, reversed(sizes) if at_end else sizes)

@@ -21,7 +21,7 @@ from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.ports import ObjectStore, SegmentIndex
 from glue_jobs.datasource.objects import Listed
 from glue_jobs.datasource.options import Options
-from glue_jobs.shell.request_counts import note
+from glue_jobs.job_runtime.request_counts import count_request
 
 THREADS = 16
 _CONNECT_TIMEOUT_S, _READ_TIMEOUT_S, _ATTEMPTS = 5, 60, 10
@@ -58,7 +58,7 @@ def make_client(service: str, options: Options) -> Any:
     )
     session = boto3.session.Session(region_name=options.region, **options.credentials())
     client = session.client(service, endpoint_url=options.endpoint, config=config)
-    client.meta.events.register("before-send", note)
+    client.meta.events.register("before-send", count_request)
     if service == "s3":
         client.meta.events.register("before-parse.s3.ListObjectsV2", _read_listing)
         if _ERRORS_IN_200:
@@ -76,22 +76,22 @@ class Bucket:
     def page(self, prefix: str, after: str, limit: int = 1000) -> tuple[Sequence[Listed], bool]:
         """Up to 1,000 objects behind a key, ascending, and whether there are more. One LIST."""
         answer = self._list(prefix, after, MaxKeys=limit)
-        found = [
+        objects = [
             Listed(row["Key"], row["Size"], row["ETag"].strip('"'), _milliseconds(row["LastModified"]))
             for row in answer.get("Contents", ())
         ]
-        return found, bool(answer.get("IsTruncated"))
+        return objects, bool(answer.get("IsTruncated"))
 
     def folders(self, prefix: str, after: str = "") -> list[str]:
         """What keys begin with up to the next slash behind ``prefix``, ascending. One LIST for 1,000."""
-        found: list[str] = []
+        prefixes: list[str] = []
         while True:
             answer = self._list(prefix, after, Delimiter="/")
-            found += [row["Prefix"] for row in answer.get("CommonPrefixes", ())]
+            prefixes += [row["Prefix"] for row in answer.get("CommonPrefixes", ())]
             if not answer.get("IsTruncated"):
-                return found
+                return prefixes
             # Behind all that the last one has: "0" is the letter behind the slash.
-            last = max(found[-1:] + [row["Key"] for row in answer.get("Contents", ())[-1:]])
+            last = max(prefixes[-1:] + [row["Key"] for row in answer.get("Contents", ())[-1:]])
             after = last[:-1] + "0" if last.endswith("/") else last
 
     def _list(self, prefix: str, after: str, **arguments: Any) -> dict[str, Any]:

@@ -25,11 +25,11 @@ from chalicelib.ports import UNKNOWN, ObjectStore, Run, StoredObject
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import SEAL, end_of, entry_of
 from glue_jobs.datasource.clients import THREADS
-from glue_jobs.datasource.companions import Companions
 from glue_jobs.datasource.listing import objects_of
-from glue_jobs.datasource.log import Chain, Hole, Literal, Piece, Resolver, Whole
+from glue_jobs.datasource.log import ArtifactPiece, Literal, MissingSegments, Piece, Resolver, SegmentChain
 from glue_jobs.datasource.options import MIB
 from glue_jobs.datasource.problems import GONE, METADATA, MISSING, Problems
+from glue_jobs.datasource.sidecars import Sidecars
 
 CHUNK_BYTES = 8 * MIB
 FIRST_BYTES = 32 * 1024
@@ -84,13 +84,13 @@ class Content:
         base: str,
         pieces: Sequence[Piece],
         problems: Problems,
-        companions: Sequence[range] = (),
+        sidecars: Sequence[range] = (),
     ) -> None:
         self.run, self.problems = run, problems
         self._store, self._layout, self._base = store, layout, base
-        self.companions = Companions(store, run, base, companions, pieces, problems)
+        self.sidecars = Sidecars(store, run, base, sidecars, pieces, problems)
         self._pieces = pieces
-        self._kept: Sequence[Chunk] = ()
+        self._prefetched: Sequence[Chunk] = ()
         self._outcome = ""
 
     def outcome(self, seal: int | None) -> str:
@@ -104,11 +104,11 @@ class Content:
             return UNKNOWN
         return outcome_of_end(entry.reason, entry.end) if entry.kind == SEAL else RUNNING
 
-    def requests(self, start: int, end: int, *, growing: bool = False) -> Iterator[Request | Literal | Hole]:
+    def requests(self, start: int, end: int, *, growing: bool = False) -> Iterator[Request | Literal | MissingSegments]:
         """What to ask for, to have bytes [start, end), as far as the pieces hold them without a gap."""
         at, size = start, FIRST_BYTES if growing else CHUNK_BYTES
         for piece in self._from(start):
-            if isinstance(piece, Hole):
+            if isinstance(piece, MissingSegments):
                 if piece.start <= at and (start < piece.start or start == 0):
                     yield piece
                 continue
@@ -116,7 +116,7 @@ class Content:
                 return
             if isinstance(piece, Literal):
                 yield piece
-            elif isinstance(piece, Whole):
+            elif isinstance(piece, ArtifactPiece):
                 for first in _steps(at, min(end, piece.end), size, growing=growing):
                     last = min(end, piece.end, first + size)
                     yield Request(piece.key, piece.etag, first - piece.start, last - piece.start, first, None)
@@ -125,9 +125,9 @@ class Content:
                 yield from _of_chain(piece, at, end)
             at = min(piece.end, end)
 
-    def keep(self, chunks: Sequence[Chunk]) -> None:
+    def use_prefetched(self, chunks: Sequence[Chunk]) -> None:
         """Chunks that follow each other: what they hold is not asked for again."""
-        self._kept = chunks
+        self._prefetched = chunks
 
     def read(self, start: int, end: int) -> bytes:
         """Bytes [start, end); less where the log has no more."""
@@ -136,9 +136,9 @@ class Content:
     def chunks(self, start: int, end: int, *, growing: bool = False) -> Generator[Chunk, None, None]:
         """Bytes [start, end) in order. ``growing``: begin with little, for reading may soon end."""
         at, tries = start, 0
-        if self._kept and self._kept[0].start <= start < self._kept[-1].end:
-            yield from _cut_chunks(self._kept, start, end)
-            at = min(end, self._kept[-1].end)
+        if self._prefetched and self._prefetched[0].start <= start < self._prefetched[-1].end:
+            yield from _cut_chunks(self._prefetched, start, end)
+            at = min(end, self._prefetched[-1].end)
         while at < end:
             try:
                 for chunk in self._fetched(self.requests(at, end, growing=growing), 1 if growing else AHEAD_REQUESTS):
@@ -154,44 +154,44 @@ class Content:
                 self.problems.report(self.run, GONE, self._base, f"bytes that were planned are in no object first={at} end={end}")
                 return
 
-    def fetch(self, request: Request | Literal | Hole) -> Chunk | None:
+    def fetch(self, request: Request | Literal | MissingSegments) -> Chunk | None:
         """One of the requests; None where nothing is to be had."""
         if isinstance(request, Literal):
             return Chunk(request.start, request.body, Origin(None, None, None))
-        if isinstance(request, Hole):
+        if isinstance(request, MissingSegments):
             numbers = f"first={request.first} last={request.until - 1}"
             self.problems.report(self.run, MISSING, f"{self._base}segments/{request.first:010d}", f"segments are missing {numbers}")
             return None
-        found = self._store.get(request.key, request.first, request.last, if_match=request.etag)
-        if len(found.body) != request.last - request.first:
+        answer = self._store.get(request.key, request.first, request.last, if_match=request.etag)
+        if len(answer.body) != request.last - request.first:
             raise RangeNotSatisfiableError(f"the object is shorter than it was key={request.key}")
-        return self._of_artifact(request, found) if request.segment is None else self._of_segment(request, found)
+        return self._of_artifact(request, answer) if request.segment is None else self._of_segment(request, answer)
 
-    def _of_artifact(self, request: Request, found: StoredObject) -> Chunk:
-        metadata = found.info.metadata
+    def _of_artifact(self, request: Request, answer: StoredObject) -> Chunk:
+        metadata = answer.info.metadata
         said = metadata.get("total-bytes")
-        if request.first == 0 and said is not None and said != str(found.info.size):
+        if request.first == 0 and said is not None and said != str(answer.info.size):
             self.problems.report(
-                self.run, METADATA, request.key, f"the object differs from its metadata size={found.info.size} said={said}"
+                self.run, METADATA, request.key, f"the object differs from its metadata size={answer.info.size} said={said}"
             )
         if metadata.get("reason"):
             with suppress(ValueError):
                 self._outcome = outcome_of_end(metadata["reason"], end_of(metadata))
         # The epoch of an artifact is that of its last line: the first epoch can only be that of all.
         epoch = _FIRST_EPOCH if metadata.get("writer-epoch") == str(_FIRST_EPOCH) else None
-        return Chunk(request.start, found.body, Origin(None, None, epoch))
+        return Chunk(request.start, answer.body, Origin(None, None, epoch))
 
-    def _of_segment(self, request: Request, found: StoredObject) -> Chunk:
+    def _of_segment(self, request: Request, answer: StoredObject) -> Chunk:
         assert request.segment is not None
         try:
-            entry = entry_of(request.segment, found.info.metadata, found.info.size)
+            entry = entry_of(request.segment, answer.info.metadata, answer.info.size)
         except DamagedLogError as error:
             self.problems.report(self.run, METADATA, request.key, str(error))
-            return Chunk(request.start, found.body, Origin(request.segment, None, None))
+            return Chunk(request.start, answer.body, Origin(request.segment, None, None))
         origin = Origin(request.segment, entry.connector or None, entry.epoch)
-        return Chunk(request.start, found.body, origin, (entry.line, entry.byte) if request.first == 0 else None)
+        return Chunk(request.start, answer.body, origin, (entry.line, entry.byte) if request.first == 0 else None)
 
-    def _fetched(self, requests: Iterable[Request | Literal | Hole], width: int) -> Iterator[Chunk]:
+    def _fetched(self, requests: Iterable[Request | Literal | MissingSegments], width: int) -> Iterator[Chunk]:
         """In order, some ahead of who reads."""
         waiting = iter(requests)
         first = list(islice(waiting, min(width, 2)))
@@ -211,9 +211,9 @@ class Content:
                         running.append((threads.submit(self.fetch, request), size))
                     if not running:
                         return
-                    found = running.popleft()[0].result()
-                    if found is not None:
-                        yield found
+                    chunk = running.popleft()[0].result()
+                    if chunk is not None:
+                        yield chunk
             finally:
                 for future, _ in running:
                     future.cancel()
@@ -230,12 +230,12 @@ class Content:
     def _from(self, start: int) -> Sequence[Piece]:
         """The pieces from the one that holds a byte on."""
         for index, piece in enumerate(self._pieces):
-            if piece.start <= start < piece.end or (start == 0 and isinstance(piece, Hole)):
+            if piece.start <= start < piece.end or (start == 0 and isinstance(piece, MissingSegments)):
                 return self._pieces[index:]
         return ()
 
 
-def _of_chain(piece: Chain, start: int, end: int) -> Iterator[Request]:
+def _of_chain(piece: SegmentChain, start: int, end: int) -> Iterator[Request]:
     for index in range(*piece.holding(start, end)):
         first, size = piece.starts[index], piece.sizes[index]
         key = f"{piece.base}segments/{piece.first + index:010d}"

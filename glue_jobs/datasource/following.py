@@ -20,17 +20,17 @@ from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import CLOSED as CLOSED_REASON
 from chalicelib.runlog.segment import SEAL, entry_of
 from glue_jobs.datasource.clients import THREADS
-from glue_jobs.datasource.companions import Companions
 from glue_jobs.datasource.content import Content
 from glue_jobs.datasource.listing import objects_of
 from glue_jobs.datasource.log import Log
 from glue_jobs.datasource.objects import RunObjects
 from glue_jobs.datasource.offsets import ABANDONED, CLOSED, OPEN, START, Offset, Position, name_of
 from glue_jobs.datasource.options import Options
-from glue_jobs.datasource.planner import Look
-from glue_jobs.datasource.planning import Cutter
+from glue_jobs.datasource.planner import RunLocator
+from glue_jobs.datasource.planning import LogSlicer
 from glue_jobs.datasource.problems import GONE, METADATA, Problems
 from glue_jobs.datasource.selection import selection_of
+from glue_jobs.datasource.sidecars import Sidecars
 from glue_jobs.datasource.slices import SAMPLE_BYTES, Slice, sampled
 
 MARGIN_S = 5 * 60
@@ -61,17 +61,17 @@ class Follower:
 
     def __init__(
         self,
-        look: Look,
+        locator: RunLocator,
         store: ObjectStore,
         options: Options,
         problems: Problems,
         now_s: Callable[[], float],
         index: SegmentIndex | None = None,
     ) -> None:
-        self._look, self._store, self._options, self._problems, self._now_s = look, store, options, problems, now_s
+        self._locator, self._store, self._options, self._problems, self._now_s = locator, store, options, problems, now_s
         self._layout = Layout(options.prefix)
         self._selection = selection_of(options)
-        self._cutter = Cutter(store, index, options.bytes_per_partition)
+        self._cutter = LogSlicer(store, index, options.bytes_per_partition)
         self._seen: Mapping[str, RunObjects] = {}
 
     def latest(self, previous: Offset, settled: Offset, *, ended_only: bool = False) -> Offset:
@@ -80,14 +80,14 @@ class Follower:
 
         Requests: a LIST for each 1,000 objects; a HEAD for each run that grew, and to one that is new a few more.
         """
-        self._seen = {name_of(run.base): run for run in self._look.find(self._selection)}
+        self._seen = {name_of(run.base): run for run in self._locator.find(self._selection)}
         grown = {name: each for name, each in self._grown(previous).items() if each.run.seems_ended or not ended_only}
         grown = grown if previous.skips else self._within_budget(grown)
         with ThreadPoolExecutor(THREADS) as threads:
             skips = previous.skips
             positions = threads.map(lambda each: self._position(*each, skips=skips), grown.values())
             moved = {name: position for name, position in zip(grown, positions, strict=True) if position}
-        whole = {name: grown[name] for name, position in moved.items() if position.next >= grown[name].run.end}
+        to_the_end = {name: grown[name] for name, position in moved.items() if position.next >= grown[name].run.end}
         if ended_only:
             moved = {name: position for name, position in moved.items() if position.state != OPEN}
         idle = {} if ended_only else dict(self._idle(previous))
@@ -96,7 +96,7 @@ class Follower:
         if not news and not skips:
             return previous
         runs = {name: position for name, position in previous.runs.items() if name in self._seen} | news
-        through_s = self._through_s(previous, whole)
+        through_s = self._through_s(previous, to_the_end)
         done = [name for name in runs if name not in news and self._is_done(name, runs[name], settled, through_s)]
         return Offset(previous.of, through_s, {name: runs[name] for name in runs if name not in done})
 
@@ -106,14 +106,14 @@ class Follower:
             return []
         changed = [name for name, position in end.runs.items() if start.runs.get(name) != position]
         if any(name not in self._seen for name in changed):
-            self._seen = {name_of(run.base): run for run in self._look.find(self._selection)}
+            self._seen = {name_of(run.base): run for run in self._locator.find(self._selection)}
         present = sorted((self._seen[name].base, name) for name in changed if name in self._seen)
         if missing := len(changed) - len(present):
             run = next(iter(self._seen.values())).run if self._seen else None
             detail = f"runs of the checkpoint are no longer there count={missing}"
             if run:
                 self._problems.report(run, GONE, self._layout.prefix, detail)
-        logs = self._look.logs([self._seen[name] for _, name in present])
+        logs = self._locator.logs([self._seen[name] for _, name in present])
         return [
             part
             for (_, name), (_, log) in zip(present, logs, strict=True)
@@ -126,16 +126,16 @@ class Follower:
 
     def _grown(self, previous: Offset) -> dict[str, _Grown]:
         """Runs that have more than their position, in the order of their keys."""
-        found: dict[str, _Grown] = {}
+        grown: dict[str, _Grown] = {}
         for name, run in self._seen.items():
             before = previous.runs.get(name)
             if before is None:
                 is_done = run.seems_ended and _known_by_s(run) <= previous.through_s
                 if not is_done and not self._is_too_early(run):
-                    found[name] = _Grown(run, None)
+                    grown[name] = _Grown(run, None)
             elif run.end > before.next:
-                found[name] = _Grown(run, before)
-        return found
+                grown[name] = _Grown(run, before)
+        return grown
 
     def _is_too_early(self, run: RunObjects) -> bool:
         """Whether no line of it can be late enough, whatever its zone."""
@@ -202,14 +202,14 @@ class Follower:
     def _floor(self, run: RunObjects, before: Position | None, end: _End) -> int:
         """Where the last event ends that came as one: no line behind it belongs to it. A GET where its segment is not listed any more."""
         floor = before.floor if before else 0
-        number = run.last_companion(end.next)
+        number = run.last_sidecar(end.next)
         if number is None or (before is not None and number < before.next):
             return floor
-        last = run.stretches[-1] if run.stretches else None
+        last = run.segment_ranges[-1] if run.segment_ranges else None
         if last and last.first <= number + 1 and end.next <= last.end:
             return end.byte - sum(last.sizes[number + 1 - last.first : end.next - last.first])
-        companions = Companions(self._store, run.run, run.base, run.companions, (), self._problems)
-        return max(floor, min(companions.end_of(number), end.byte))
+        sidecars = Sidecars(self._store, run.run, run.base, run.sidecars, (), self._problems)
+        return max(floor, min(sidecars.end_of(number), end.byte))
 
     def _format(self, run: RunObjects, before: Position | None, end: _End) -> str:
         """Kept for as long as the run may grow: borders of events depend on it."""
@@ -217,15 +217,15 @@ class Follower:
             return self._options.log_format or (before.format if before else "")
         if before is None and end.state != OPEN:
             return ""
-        _, log = self._look.log(run)
+        _, log = self._locator.log(run)
         return sampled(self._content(run, log).read, min(SAMPLE_BYTES, end.byte)).name
 
     def _end(self, run: RunObjects, before: Position | None, *, skips: bool) -> _End | None:
-        if not run.stretches:
+        if not run.segment_ranges:
             return self._end_of_artifact(run)
         if before is None or _has_gap(run, before):
-            run, log = self._look.log(run)
-            if not run.stretches:
+            run, log = self._locator.log(run)
+            if not run.segment_ranges:
                 return self._end_of_artifact(run)
             byte = log.end
         else:
@@ -233,9 +233,9 @@ class Follower:
         entry = self._entry(run, run.end - 1)
         if entry is None:
             return self._counted(run, before)
-        if not skips and (held := self._under_way(run, before, entry)):
-            byte -= sum(run.stretches[-1].tail(held.sequence).sizes)
-            return _End(held.sequence, byte, held.line, OPEN) if byte > (before.byte if before else 0) else None
+        if not skips and (pending := self._under_way(run, before, entry)):
+            byte -= sum(run.segment_ranges[-1].tail(pending.sequence).sizes)
+            return _End(pending.sequence, byte, pending.line, OPEN) if byte > (before.byte if before else 0) else None
         state = OPEN if entry.kind != SEAL else CLOSED if entry.reason == CLOSED_REASON else ABANDONED
         reported = _reported(state, entry.reason, entry.end)
         return _End(run.end, byte, entry.end_line, state, reported)
@@ -252,13 +252,13 @@ class Follower:
     def _under_way(self, run: RunObjects, before: Position | None, last: SegmentEntry) -> SegmentEntry | None:
         """The first new segment of events whose companion is still to come: whether its lines are events is not known yet. A HEAD for each
         segment of the last minute without one; of a run without any companion, nothing but what the last segment says."""
-        if not run.companions and not last.events:
+        if not run.sidecars and not last.events:
             return None
         since_s = self._now_s() - APPEND_TIMEOUT_MS // 1000
-        stretch = run.stretches[-1]
-        first = max(stretch.first, before.next if before else 0)
+        segment_range = run.segment_ranges[-1]
+        first = max(segment_range.first, before.next if before else 0)
         for number in range(first, run.end):
-            if stretch.written_s[number - stretch.first] > since_s and not run.has_companion(number):
+            if segment_range.written_s[number - segment_range.first] > since_s and not run.has_sidecar(number):
                 entry = last if number == last.sequence else self._entry(run, number)
                 if entry and entry.events:
                     return entry
@@ -266,7 +266,7 @@ class Follower:
 
     def _counted(self, run: RunObjects, before: Position | None) -> _End:
         """Where the last segment doesn't tell: read what is new."""
-        _, log = self._look.log(run)
+        _, log = self._locator.log(run)
         start, line = (before.byte, before.line) if before else (0, 0)
         lines = sum(chunk.body.count(b"\n") for chunk in self._content(run, log).chunks(start, log.end))
         return _End(run.end, log.end, line + lines, OPEN)
@@ -294,7 +294,7 @@ class Follower:
 def _has_gap(run: RunObjects, before: Position) -> bool:
     """Whether not all numbers behind a position are listed: segments were compacted and retired, perhaps between two pages of the
     listing, or they are missing."""
-    behind = [stretch for stretch in run.stretches if stretch.end > before.next]
+    behind = [segment_range for segment_range in run.segment_ranges if segment_range.end > before.next]
     return len(behind) != 1 or behind[0].first > before.next
 
 
@@ -302,7 +302,7 @@ def _growth(run: RunObjects, before: Position | None) -> int | None:
     """Bytes in listed segments behind a position; None where not all of them are listed."""
     if before is None or _has_gap(run, before):
         return None
-    return sum(run.stretches[-1].tail(before.next).sizes)
+    return sum(run.segment_ranges[-1].tail(before.next).sizes)
 
 
 def _bytes_behind(run: RunObjects, before: Position | None) -> int:
@@ -310,17 +310,17 @@ def _bytes_behind(run: RunObjects, before: Position | None) -> int:
     growth = _growth(run, before)
     if growth is not None:
         return growth
-    artifact = max((found.size for found in (run.logs, run.partial) if found), default=0)
-    return max(artifact, sum(sum(stretch.sizes) for stretch in run.stretches)) - (before.byte if before else 0)
+    artifact = max((listed.size for listed in (run.logs, run.partial) if listed), default=0)
+    return max(artifact, sum(sum(segment_range.sizes) for segment_range in run.segment_ranges)) - (before.byte if before else 0)
 
 
 def _known_by_s(run: RunObjects) -> int:
     """When a listing has shown a run's end at the latest."""
-    return run.last_written_s + (0 if run.stretches else UPLOAD_S)
+    return run.last_written_s + (0 if run.segment_ranges else UPLOAD_S)
 
 
 def _newest_s(run: RunObjects) -> int:
-    artifacts = [found.modified_ms // 1000 for found in (run.logs, run.partial) if found]
+    artifacts = [listed.modified_ms // 1000 for listed in (run.logs, run.partial) if listed]
     return max([run.last_written_s, *artifacts])
 
 

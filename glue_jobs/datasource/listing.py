@@ -15,7 +15,7 @@ from typing import Protocol
 from chalicelib.ports import ListedObject, ObjectStore, Run
 from chalicelib.runlog.layout import MAX_SEQUENCE, Layout, encode_name
 from glue_jobs.datasource.clients import THREADS
-from glue_jobs.datasource.objects import Folder, Listed, RunObjects, merged
+from glue_jobs.datasource.objects import Listed, RunGrouper, RunObjects, merged
 from glue_jobs.datasource.selection import Selection
 
 PAGES = 4
@@ -28,7 +28,7 @@ _ABOVE = "0"  # the letter behind the slash: above all keys of a folder
 OnForeign = Callable[[Run, str], None]
 
 
-class Keys(Protocol):
+class KeyListing(Protocol):
     """Listings of a bucket."""
 
     def page(self, prefix: str, after: str, limit: int = 1000) -> tuple[Sequence[Listed], bool]:
@@ -39,7 +39,7 @@ class Keys(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class KeyRange:
     """Keys that begin with ``prefix``, behind ``after`` and below ``end`` (None: all). ``folders``: those in it, as far as they are known."""
 
     prefix: str
@@ -48,10 +48,10 @@ class Range:
     folders: tuple[str, ...] = ()
 
 
-class Finder:
+class RunFinder:
     """Finds runs below a prefix."""
 
-    def __init__(self, keys: Keys, layout: Layout, on_foreign: OnForeign | None = None) -> None:
+    def __init__(self, keys: KeyListing, layout: Layout, on_foreign: OnForeign | None = None) -> None:
         self._keys, self._layout, self._on_foreign = keys, layout, on_foreign
 
     def find(self, selection: Selection) -> list[RunObjects]:
@@ -61,82 +61,82 @@ class Finder:
         parts: list[tuple[str, list[RunObjects]]] = []
         with ThreadPoolExecutor(THREADS) as threads:
 
-            def start(wanted: Range) -> Future[tuple[Range, list[RunObjects], list[Range]]]:
-                return threads.submit(self._work, wanted, selection)
+            def start(keys: KeyRange) -> Future[tuple[KeyRange, list[RunObjects], list[KeyRange]]]:
+                return threads.submit(self._work, keys, selection)
 
-            running = {start(wanted) for wanted in self._ranges(selection)}
+            running = {start(keys) for keys in self._ranges(selection)}
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 for each in done:
-                    wanted, runs, rest = each.result()
-                    parts.append((max(wanted.after, wanted.prefix), runs))
+                    keys, runs, rest = each.result()
+                    parts.append((max(keys.after, keys.prefix), runs))
                     running |= {start(further) for further in rest}
         return merged(runs for _, runs in sorted(parts, key=lambda part: part[0]))
 
-    def _ranges(self, selection: Selection) -> Iterator[Range]:
+    def _ranges(self, selection: Selection) -> Iterator[KeyRange]:
         """Where to begin: whole folders of pipelines, or those of single runs."""
         root = self._layout.prefix + "/"
         runs = selection.run_ids.exact
         names = selection.fqns.exact
         if names is not None:
             folders = sorted(f"{root}{encode_name(name)}/" for name in names)
-            wanted = [(folder, True) for folder in folders]
+            selected = [(folder, True) for folder in folders]
         else:
-            found = self._keys.folders(root + (encode_name(selection.fqns.prefix) if selection.fqns.prefix else ""))
-            wanted = [(folder, self._is_wanted(folder, selection)) for folder in found]
+            listed = self._keys.folders(root + (encode_name(selection.fqns.prefix) if selection.fqns.prefix else ""))
+            selected = [(folder, self._is_selected(folder, selection)) for folder in listed]
         if runs is not None:
             ids = {
                 spelling for run in runs for spelling in (encode_name(run), run)
             }  # OpenMetadata's own keys have the run's id as it is
-            yield from (Range(f"{folder}{each}/") for folder, is_wanted in wanted if is_wanted for each in sorted(ids))
+            yield from (KeyRange(f"{folder}{each}/") for folder, is_selected in selected if is_selected for each in sorted(ids))
         elif names is not None:
-            yield from (Range(folder) for folder, _ in wanted)
+            yield from (KeyRange(folder) for folder, _ in selected)
         else:
-            for is_wanted, group in groupby(wanted, key=lambda each: each[1]):
-                if is_wanted:
+            for is_selected, group in groupby(selected, key=lambda each: each[1]):
+                if is_selected:
                     yield from _cut_folders(root, [folder for folder, _ in group], _FOLDERS)
 
-    def _is_wanted(self, folder: str, selection: Selection) -> bool:
+    def _is_selected(self, folder: str, selection: Selection) -> bool:
         parsed = self._layout.parse(folder + "any/logs.txt")
         return parsed is not None and parsed.run.fqn in selection.fqns
 
-    def _work(self, wanted: Range, selection: Selection) -> tuple[Range, list[RunObjects], list[Range]]:
-        folder = Folder(self._layout, selection.wants, self._on_foreign)
-        after = wanted.after
+    def _work(self, keys: KeyRange, selection: Selection) -> tuple[KeyRange, list[RunObjects], list[KeyRange]]:
+        folder = RunGrouper(self._layout, selection.wants, self._on_foreign)
+        after = keys.after
         for _ in range(PAGES):
-            objects, more = self._keys.page(wanted.prefix, after)
-            if wanted.end is not None and objects and objects[-1].key >= wanted.end:
-                objects, more = [found for found in objects if found.key < wanted.end], False
+            objects, more = self._keys.page(keys.prefix, after)
+            if keys.end is not None and objects and objects[-1].key >= keys.end:
+                objects, more = [listed for listed in objects if listed.key < keys.end], False
             folder.add(objects)
             if not more:
-                return wanted, folder.runs, []
+                return keys, folder.runs, []
             after = objects[-1].key
-        return wanted, folder.runs, list(self._rest(wanted, after))
+        return keys, folder.runs, list(self._rest(keys, after))
 
-    def _rest(self, wanted: Range, after: str) -> Iterator[Range]:
+    def _rest(self, keys: KeyRange, after: str) -> Iterator[KeyRange]:
         """What is behind a key, cut: the rest of the folder where it stands, and the folders behind that."""
-        name, slash, _ = after[len(wanted.prefix) :].partition("/")
-        here = wanted.prefix + name + slash
+        name, slash, _ = after[len(keys.prefix) :].partition("/")
+        here = keys.prefix + name + slash
         if not slash or here.endswith("/segments/"):
-            yield from self._cut_numbers(wanted, after)
+            yield from self._cut_numbers(keys, after)
             return
-        is_last = wanted.end is not None and wanted.end <= here[:-1] + _ABOVE
-        yield Range(here, after, wanted.end if is_last else None)
+        is_last = keys.end is not None and keys.end <= here[:-1] + _ABOVE
+        yield KeyRange(here, after, keys.end if is_last else None)
         if not is_last:
-            folders = wanted.folders or self._keys.folders(wanted.prefix, here[:-1] + _ABOVE)
-            behind = [folder for folder in folders if folder > here and (wanted.end is None or folder < wanted.end)]
-            yield from _cut_folders(wanted.prefix, behind, max(len(behind) // _PARTS, 1), wanted.end)
+            folders = keys.folders or self._keys.folders(keys.prefix, here[:-1] + _ABOVE)
+            behind = [folder for folder in folders if folder > here and (keys.end is None or folder < keys.end)]
+            yield from _cut_folders(keys.prefix, behind, max(len(behind) // _PARTS, 1), keys.end)
 
-    def _cut_numbers(self, wanted: Range, after: str) -> Iterator[Range]:
+    def _cut_numbers(self, keys: KeyRange, after: str) -> Iterator[KeyRange]:
         """Segments of one run: leap to find out how many there are."""
         head, _, digits = after.rpartition("/")
         if not head.endswith("segments") or not digits.isdigit():
-            yield Range(wanted.prefix, after, wanted.end)
+            yield KeyRange(keys.prefix, after, keys.end)
             return
         low, step = int(digits), _NUMBERS
-        while low + step < MAX_SEQUENCE and (found := self._keys.page(f"{head}/", f"{head}/{low + step:010d}", 1)[0]):
-            reached = found[0].key.rpartition("/")[2]
-            if (wanted.end is not None and found[0].key >= wanted.end) or not reached.isdigit():
+        while low + step < MAX_SEQUENCE and (page := self._keys.page(f"{head}/", f"{head}/{low + step:010d}", 1)[0]):
+            reached = page[0].key.rpartition("/")[2]
+            if (keys.end is not None and page[0].key >= keys.end) or not reached.isdigit():
                 break
             low, step = int(reached), step * 2
         first = int(digits)
@@ -144,28 +144,28 @@ class Finder:
         starts = [f"{head}/{number:010d}" for number in range(first, low + 1, stride)]
         # A range ends with the key at which the next one begins: "~" sorts behind it, and before the next number's.
         for start, end in zip(starts, [*starts[1:], None], strict=True):
-            yield Range(wanted.prefix, start, f"{end}~" if end else wanted.end)
+            yield KeyRange(keys.prefix, start, f"{end}~" if end else keys.end)
 
 
-def _cut_folders(prefix: str, folders: Sequence[str], count: int, end: str | None = None) -> Iterator[Range]:
+def _cut_folders(prefix: str, folders: Sequence[str], count: int, end: str | None = None) -> Iterator[KeyRange]:
     """Ranges of so many folders each."""
     for first in range(0, len(folders), count):
         part = folders[first : first + count]
         is_last = first + count >= len(folders)
-        yield Range(prefix, part[0], part[-1][:-1] + _ABOVE if not is_last or end is None else end, tuple(part))
+        yield KeyRange(prefix, part[0], part[-1][:-1] + _ABOVE if not is_last or end is None else end, tuple(part))
 
 
 def objects_of(store: ObjectStore, layout: Layout, run: Run, base: str) -> RunObjects:
     """One run's objects as they are now. One LIST for each 1,000."""
-    folder = Folder(layout, lambda _: True)
+    folder = RunGrouper(layout, lambda _: True)
     after, more = "", True
     while more:
         page = store.list(base, start_after=after)
         folder.add(map(_as_listed, page.objects))
         more = page.truncated
         after = page.objects[-1].key if page.objects else ""
-    return next((found for found in folder.runs if found.base == base), RunObjects(run, base))
+    return next((listed for listed in folder.runs if listed.base == base), RunObjects(run, base))
 
 
-def _as_listed(found: ListedObject) -> Listed:
-    return Listed(found.key, found.size, found.etag, found.last_modified_ms)
+def _as_listed(listed: ListedObject) -> Listed:
+    return Listed(listed.key, listed.size, listed.etag, listed.last_modified_ms)

@@ -19,13 +19,13 @@ from chalicelib.runlog.artifact import Artifact, artifact_of
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.legacy import find_legacy
 from chalicelib.runlog.segment import entry_of
-from glue_jobs.datasource.objects import Listed, RunObjects, Stretch
+from glue_jobs.datasource.objects import Listed, RunObjects, SegmentRange
 from glue_jobs.datasource.options import FINALIZED, OPEN, SEALED
 from glue_jobs.datasource.problems import METADATA, MISSING, Problems
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class ArtifactPiece:
     """An object that holds bytes [``start``, ``end``) of the log: partial.txt, logs.txt. ``offset``: where in it they begin."""
 
     key: str
@@ -35,7 +35,7 @@ class Whole:
     offset: int = 0
 
 
-class Chain:
+class SegmentChain:
     """Segments from number ``first`` on that hold bytes [``start``, ``end``) of the log, one after the other."""
 
     __slots__ = ("_starts", "base", "end", "first", "sizes", "start")
@@ -57,12 +57,12 @@ class Chain:
         first = max(bisect_right(self.starts, start) - 1, 0)
         return first, max(bisect_left(self.starts, end), first)
 
-    def part(self, first: int, last: int) -> Chain:
+    def part(self, first: int, last: int) -> SegmentChain:
         """The segments with index [first, last)."""
-        return Chain(self.base, self.first + first, self.starts[first], self.sizes[first:last])
+        return SegmentChain(self.base, self.first + first, self.starts[first], self.sizes[first:last])
 
-    def __reduce__(self) -> tuple[type[Chain], tuple[str, int, int, array[int]]]:
-        return Chain, (self.base, self.first, self.start, self.sizes)
+    def __reduce__(self) -> tuple[type[SegmentChain], tuple[str, int, int, array[int]]]:
+        return SegmentChain, (self.base, self.first, self.start, self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Hole:
+class MissingSegments:
     """Segments that are missing. Their bytes are no part of the positions here."""
 
     start: int
@@ -92,7 +92,7 @@ class Hole:
         return self.start
 
 
-Piece = Whole | Chain | Literal | Hole
+Piece = ArtifactPiece | SegmentChain | Literal | MissingSegments
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Log:
     status: str
     reference_s: int
     artifact: Artifact | None = None
-    companions: tuple[range, ...] = ()
+    sidecars: tuple[range, ...] = ()
     outcome: str = ""
     seal: int | None = None
 
@@ -127,11 +127,11 @@ def cut(pieces: Sequence[Piece], start: int, end: int) -> tuple[Piece, ...]:
 
 
 def _is_hole_in(piece: Piece, start: int) -> bool:
-    return isinstance(piece, Hole) and piece.start >= start
+    return isinstance(piece, MissingSegments) and piece.start >= start
 
 
 def _cut(piece: Piece, start: int, end: int) -> Piece:
-    if not isinstance(piece, Chain):
+    if not isinstance(piece, SegmentChain):
         return piece
     first, last = piece.holding(start, end)
     return piece if (first, last) == (0, len(piece.sizes)) else piece.part(first, last)
@@ -142,7 +142,7 @@ def objects_in(pieces: Iterable[Piece], start: int, end: int) -> int:
     count = 0
     for piece in pieces:
         if piece.start < end and piece.end > start:
-            first, last = piece.holding(start, end) if isinstance(piece, Chain) else (0, 1)
+            first, last = piece.holding(start, end) if isinstance(piece, SegmentChain) else (0, 1)
             count += last - first
     return count
 
@@ -162,23 +162,25 @@ class Resolver:
         """Whether the listing is not enough."""
         if objects.logs or objects.partial:
             return bool(objects.logs and objects.partial) or objects.has_bytes_in_segments
-        return bool(objects.stretches) and objects.stretches[0].first == 0 and self._legacy(objects.run)
+        return bool(objects.segment_ranges) and objects.segment_ranges[0].first == 0 and self._legacy(objects.run)
 
     def log_of(self, objects: RunObjects) -> Log:
         """Raises ObjectNotFoundError when an artifact went away meanwhile: list the run again."""
         base, artifact = self._beginning(objects)
         pieces = list(base)
         following = artifact.next_segment if artifact else objects.end if base else 0
-        stretches = [stretch.tail(following) for stretch in objects.stretches if stretch.end > following]
-        for stretch in stretches:
-            self._append(pieces, objects, stretch, following)
-            following = stretch.end
-        is_whole = objects.logs is not None and not stretches and (artifact is None or artifact.key == objects.logs.key)
+        segment_ranges = [
+            segment_range.tail(following) for segment_range in objects.segment_ranges if segment_range.end > following
+        ]
+        for segment_range in segment_ranges:
+            self._append(pieces, objects, segment_range, following)
+            following = segment_range.end
+        is_whole = objects.logs is not None and not segment_ranges and (artifact is None or artifact.key == objects.logs.key)
         status = FINALIZED if is_whole else SEALED if objects.seems_ended else OPEN
         outcome = RUNNING if status == OPEN else ""
-        seal = objects.end - 1 if status == SEALED and objects.stretches else None
-        companions = tuple(objects.companions)
-        return Log(objects.run, objects.base, tuple(pieces), status, objects.first_known_s, artifact, companions, outcome, seal)
+        seal = objects.end - 1 if status == SEALED and objects.segment_ranges else None
+        sidecars = tuple(objects.sidecars)
+        return Log(objects.run, objects.base, tuple(pieces), status, objects.first_known_s, artifact, sidecars, outcome, seal)
 
     def _beginning(self, objects: RunObjects) -> tuple[list[Piece], Artifact | None]:
         """The artifact as a piece, and what is known of it where that was needed."""
@@ -187,10 +189,10 @@ class Resolver:
         if not self.needs_requests(objects):
             listed = objects.logs or objects.partial
             assert listed
-            return [Whole(listed.key, listed.etag, 0, listed.size)], None
-        found = [self._artifact(objects, listed) for listed in (objects.logs, objects.partial) if listed]
-        artifact = max(found, key=lambda each: (each.next_segment, each.bytes))
-        return [Whole(artifact.key, artifact.etag, 0, artifact.bytes)], artifact
+            return [ArtifactPiece(listed.key, listed.etag, 0, listed.size)], None
+        artifacts = [self._artifact(objects, listed) for listed in (objects.logs, objects.partial) if listed]
+        artifact = max(artifacts, key=lambda each: (each.next_segment, each.bytes))
+        return [ArtifactPiece(artifact.key, artifact.etag, 0, artifact.bytes)], artifact
 
     def _artifact(self, objects: RunObjects, listed: Listed) -> Artifact:
         info = self._store.head(listed.key)
@@ -203,8 +205,8 @@ class Resolver:
 
     def _first_behind(self, objects: RunObjects, size: int) -> int:
         """The first segment that is not in an artifact of this size, where it doesn't tell itself. A HEAD for each segment."""
-        for stretch in objects.stretches:
-            for number in range(stretch.first, stretch.end):
+        for segment_range in objects.segment_ranges:
+            for number in range(segment_range.first, segment_range.end):
                 entry = self._entry(objects, number)
                 if entry and entry.byte >= size:
                     return number
@@ -222,16 +224,16 @@ class Resolver:
                 objects.run, MISSING, objects.segment_key(0), f"bytes before the first segment first_byte={entry.byte}"
             )
             return [], None
-        pieces: list[Piece] = [Whole(legacy.key, legacy.etag, 0, legacy.bytes)]
+        pieces: list[Piece] = [ArtifactPiece(legacy.key, legacy.etag, 0, legacy.bytes)]
         if entry.byte == legacy.bytes + 1:
             pieces.append(Literal(legacy.bytes, b"\n"))
         return pieces, legacy
 
-    def _append(self, pieces: list[Piece], objects: RunObjects, stretch: Stretch, expected: int) -> None:
+    def _append(self, pieces: list[Piece], objects: RunObjects, segment_range: SegmentRange, expected: int) -> None:
         at = pieces[-1].end if pieces else 0
-        if stretch.first > expected:
-            pieces.append(Hole(at, expected, stretch.first))
-        pieces.append(Chain(objects.base, stretch.first, at, stretch.sizes))
+        if segment_range.first > expected:
+            pieces.append(MissingSegments(at, expected, segment_range.first))
+        pieces.append(SegmentChain(objects.base, segment_range.first, at, segment_range.sizes))
 
     def _entry(self, objects: RunObjects, number: int) -> SegmentEntry | None:
         try:

@@ -25,7 +25,7 @@ class Listed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Stretch:
+class SegmentRange:
     """Segments whose numbers follow each other, from ``first`` on: their sizes, and when they were written (seconds)."""
 
     first: int
@@ -37,10 +37,10 @@ class Stretch:
         """The number behind the last."""
         return self.first + len(self.sizes)
 
-    def tail(self, first: int) -> Stretch:
+    def tail(self, first: int) -> SegmentRange:
         """Without the numbers below ``first``."""
         skipped = max(first - self.first, 0)
-        return Stretch(self.first + skipped, self.sizes[skipped:], self.written_s[skipped:]) if skipped else self
+        return SegmentRange(self.first + skipped, self.sizes[skipped:], self.written_s[skipped:]) if skipped else self
 
 
 @dataclass(slots=True)
@@ -52,41 +52,45 @@ class RunObjects:
     base: str
     logs: Listed | None = None
     partial: Listed | None = None
-    stretches: list[Stretch] = field(default_factory=list)
-    companions: list[range] = field(default_factory=list)
+    segment_ranges: list[SegmentRange] = field(default_factory=list)
+    sidecars: list[range] = field(default_factory=list)
 
     @property
     def end(self) -> int:
         """The number behind the highest listed segment; 0 where none is."""
-        return self.stretches[-1].end if self.stretches else 0
+        return self.segment_ranges[-1].end if self.segment_ranges else 0
 
     @property
     def artifact(self) -> Listed | None:
         """The artifact that reaches further: both begin where the log does, so it is the larger one."""
-        return max((found for found in (self.logs, self.partial) if found), key=lambda found: found.size, default=None)
+        return max((listed for listed in (self.logs, self.partial) if listed), key=lambda listed: listed.size, default=None)
 
     @property
     def seems_ended(self) -> bool:
         """Whether the last segment is empty, as a seal is; or there is logs.txt and no segment."""
-        return self.stretches[-1].sizes[-1] == 0 if self.stretches else self.artifact is not None and self.artifact is self.logs
+        return (
+            self.segment_ranges[-1].sizes[-1] == 0
+            if self.segment_ranges
+            else self.artifact is not None and self.artifact is self.logs
+        )
 
     @property
     def last_written_s(self) -> int:
         """When the last segment was written; where there is none, the artifact."""
-        if self.stretches:
-            return self.stretches[-1].written_s[-1]
+        if self.segment_ranges:
+            return self.segment_ranges[-1].written_s[-1]
         return self.artifact.modified_ms // 1000 if self.artifact else 0
 
     @property
     def first_known_s(self) -> int:
         """The earliest time that is known of it: its first segment's, while that is there."""
-        artifacts = [found.modified_ms // 1000 for found in (self.logs, self.partial) if found]
-        return min([stretch.written_s[0] for stretch in self.stretches[:1]] + artifacts, default=0)
+        artifacts = [listed.modified_ms // 1000 for listed in (self.logs, self.partial) if listed]
+        return min([segment_range.written_s[0] for segment_range in self.segment_ranges[:1]] + artifacts, default=0)
 
     @property
     def has_bytes_in_segments(self) -> bool:
         """Whether any listed segment has bytes."""
-        return any(any(stretch.sizes) for stretch in self.stretches)
+        return any(any(segment_range.sizes) for segment_range in self.segment_ranges)
 
     def segment_key(self, sequence: int) -> str:
         """The key of the segment with this number."""
@@ -94,38 +98,38 @@ class RunObjects:
 
     def add_segment(self, sequence: int, size: int, modified_ms: int) -> None:
         """In ascending order of their numbers."""
-        if not self.stretches or self.stretches[-1].end != sequence:
-            self.stretches.append(Stretch(sequence))
-        last = self.stretches[-1]
+        if not self.segment_ranges or self.segment_ranges[-1].end != sequence:
+            self.segment_ranges.append(SegmentRange(sequence))
+        last = self.segment_ranges[-1]
         last.sizes.append(size)
         last.written_s.append(min(max(modified_ms // 1000, 0), 2**32 - 1))
 
-    def add_companion(self, sequence: int) -> None:
+    def add_sidecar(self, sequence: int) -> None:
         """In ascending order of their numbers."""
-        first = self.companions.pop().start if self.companions and self.companions[-1].stop == sequence else sequence
-        self.companions.append(range(first, sequence + 1))
+        first = self.sidecars.pop().start if self.sidecars and self.sidecars[-1].stop == sequence else sequence
+        self.sidecars.append(range(first, sequence + 1))
 
-    def last_companion(self, end: int) -> int | None:
+    def last_sidecar(self, end: int) -> int | None:
         """The highest number of a companion below a number."""
-        return next((min(each.stop, end) - 1 for each in reversed(self.companions) if each.start < end), None)
+        return next((min(each.stop, end) - 1 for each in reversed(self.sidecars) if each.start < end), None)
 
-    def has_companion(self, sequence: int) -> bool:
+    def has_sidecar(self, sequence: int) -> bool:
         """Whether one was listed beside this segment."""
-        return any(sequence in each for each in self.companions)
+        return any(sequence in each for each in self.sidecars)
 
     def merge(self, later: RunObjects) -> None:
         """Take over what another part of the listing found, of keys behind these."""
         self.logs, self.partial = self.logs or later.logs, self.partial or later.partial
-        self.companions += later.companions
-        for stretch in later.stretches:
-            if self.stretches and self.stretches[-1].end == stretch.first:
-                self.stretches[-1].sizes.extend(stretch.sizes)
-                self.stretches[-1].written_s.extend(stretch.written_s)
+        self.sidecars += later.sidecars
+        for segment_range in later.segment_ranges:
+            if self.segment_ranges and self.segment_ranges[-1].end == segment_range.first:
+                self.segment_ranges[-1].sizes.extend(segment_range.sizes)
+                self.segment_ranges[-1].written_s.extend(segment_range.written_s)
             else:
-                self.stretches.append(stretch)
+                self.segment_ranges.append(segment_range)
 
 
-class Folder:
+class RunGrouper:
     """Folds listed keys, in their order, into runs. ``wants`` chooses them; ``on_foreign`` is told keys below a run that are not its."""
 
     def __init__(self, layout: Layout, wants: Callable[[Run], bool], on_foreign: Callable[[Run, str], None] | None = None) -> None:
@@ -136,11 +140,11 @@ class Folder:
 
     def add(self, objects: Iterable[Listed]) -> None:
         """A page of a listing."""
-        for found in objects:
-            if not self._base or not found.key.startswith(self._base):
-                self._begin(found.key)
+        for listed in objects:
+            if not self._base or not listed.key.startswith(self._base):
+                self._begin(listed.key)
             if self._current is not None:
-                self._put(self._current, found)
+                self._put(self._current, listed)
 
     def _begin(self, key: str) -> None:
         elements = key[len(self._layout.prefix) + 1 :].split("/", 2)
@@ -153,21 +157,21 @@ class Folder:
         if self._current:
             self.runs.append(self._current)
 
-    def _put(self, current: RunObjects, found: Listed) -> None:
-        name = found.key[len(self._base) :]
+    def _put(self, current: RunObjects, listed: Listed) -> None:
+        name = listed.key[len(self._base) :]
         if (number := _number(name, _SEGMENTS)) is not None:
-            current.add_segment(number, found.size, found.modified_ms)
+            current.add_segment(number, listed.size, listed.modified_ms)
         elif (number := _number(name, _EVENTS)) is not None:
-            current.add_companion(number)
+            current.add_sidecar(number)
         elif name == "logs.txt":
-            current.logs = found
+            current.logs = listed
         elif name == "partial.txt":
-            current.partial = found
+            current.partial = listed
         elif self._on_foreign and not name.startswith((_RETIRED, _EVENTS, UNFINISHED)):
-            self._on_foreign(current.run, found.key)
+            self._on_foreign(current.run, listed.key)
 
 
-def companion_key(base: str, sequence: int) -> str:
+def sidecar_key(base: str, sequence: int) -> str:
     """The key of the companion of the segment with this number."""
     return f"{base}{_EVENTS}{sequence:0{SEQUENCE_DIGITS}d}"
 
@@ -186,4 +190,4 @@ def merged(parts: Iterable[list[RunObjects]]) -> list[RunObjects]:
             runs[-1].merge(part[0])
             part = part[1:]
         runs += part
-    return [run for run in runs if run.logs or run.partial or run.stretches]
+    return [run for run in runs if run.logs or run.partial or run.segment_ranges]

@@ -110,17 +110,17 @@ class Offset:
         return {"v": VERSION, "of": self.of, "through": self.through_s, "runs": runs} | ({"skips": True} if self.skips else {})
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any], options: Options) -> Offset:
+    def from_json(cls, document: Mapping[str, Any], options: Options) -> Offset:
         """The inverse. Raises InvalidConfigurationError when it is of another selection, or version, or no offset at all."""
-        if given.get("v") != VERSION:
-            raise InvalidConfigurationError(f"the offset is of another version version={given.get('v')} expected={VERSION}")
-        if given.get("of") != fingerprint(options):
+        if document.get("v") != VERSION:
+            raise InvalidConfigurationError(f"the offset is of another version version={document.get('v')} expected={VERSION}")
+        if document.get("of") != fingerprint(options):
             raise InvalidConfigurationError(
                 "the offset is of a read of other runs (bucket, prefix, fqn, run, logFormat): begin anew, or read as before"
             )
         try:
-            runs = {run: Position.unpacked(text) for run, text in given["runs"].items()}
-            return cls(given["of"], int(given["through"]), runs, bool(given.get("skips")))
+            runs = {run: Position.unpacked(text) for run, text in document["runs"].items()}
+            return cls(document["of"], int(document["through"]), runs, bool(document.get("skips")))
         except (LookupError, ValueError, AttributeError, TypeError) as error:
             raise InvalidConfigurationError(f"the offset is damaged: {error!r}") from error
 
@@ -128,12 +128,12 @@ class Offset:
     def parsed(cls, text: str, options: Options) -> Offset:
         """The inverse of ``text``. Raises InvalidConfigurationError."""
         try:
-            given = json.loads(text)
+            document = json.loads(text)
         except ValueError as error:
             raise InvalidConfigurationError(f"an offset is no JSON: {error}") from error
-        if not isinstance(given, dict):
+        if not isinstance(document, dict):
             raise InvalidConfigurationError("an offset is a JSON object")
-        return cls.from_json(given, options)
+        return cls.from_json(document, options)
 
 
 def name_of(base: str) -> str:

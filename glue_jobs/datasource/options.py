@@ -87,8 +87,8 @@ class Options:
         """As boto3 wants them; nothing where its own chain is to find them."""
         if not self.access_key_id:
             return {}
-        given = {"aws_access_key_id": self.access_key_id, "aws_secret_access_key": self.secret_access_key or ""}
-        return given | ({"aws_session_token": self.session_token} if self.session_token else {})
+        keys = {"aws_access_key_id": self.access_key_id, "aws_secret_access_key": self.secret_access_key or ""}
+        return keys | ({"aws_session_token": self.session_token} if self.session_token else {})
 
 
 def zone_of(text: str) -> tzinfo:
@@ -146,8 +146,8 @@ def _format(text: str) -> str:
 
 
 def _size(text: str) -> int:
-    found = _SIZE.fullmatch(text.strip())
-    size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) * _UNITS[match[2].lower()] if match else 0
     if not size:
         raise ValueError("is no size such as 67108864 or 64m")
     return size
@@ -157,17 +157,17 @@ def _span(text: str) -> int | None:
     """Seconds; None for "none"."""
     if text.strip().lower() == "none":
         return None
-    found = _SPAN.fullmatch(text.strip())
-    if not found:
+    match = _SPAN.fullmatch(text.strip())
+    if not match:
         raise ValueError("is no span such as 90s, 15m, 2h or none")
-    return int(found[1]) * _SECONDS[found[2].lower()]
+    return int(match[1]) * _SECONDS[match[2].lower()]
 
 
 def _status(text: str) -> frozenset[str]:
-    given = frozenset(word.strip().lower() for word in text.split(","))
-    if unknown := given - {OPEN, SEALED, FINALIZED}:
+    names = frozenset(word.strip().lower() for word in text.split(","))
+    if unknown := names - {OPEN, SEALED, FINALIZED}:
         raise ValueError(f"knows open, sealed and finalized, not {', '.join(sorted(unknown)) or 'nothing'}")
-    return given
+    return names
 
 
 def level_named(name: str) -> str:
@@ -193,12 +193,12 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
 def _offsets(text: str) -> str:
     """A word, the offset itself, or where it stands."""
-    given = text.strip()
-    if given.lower() in (EARLIEST, LATEST):
-        return given.lower()
-    if not given.startswith(("{", "s3://", "file://")):
+    value = text.strip()
+    if value.lower() in (EARLIEST, LATEST):
+        return value.lower()
+    if not value.startswith(("{", "s3://", "file://")):
         raise ValueError("is neither earliest, latest, an offset as JSON, nor its s3:// or file:// address")
-    return given
+    return value
 
 
 def _flag(text: str) -> bool:
@@ -241,7 +241,7 @@ _FIELDS = {"from": "from_us", "to": "to_us", "timeSlack": "time_slack_s", "flush
 def options_of(settings: Settings) -> dict[str, str]:
     """How a job reads the logs of the stack whose settings it has: bucket, prefix, and the store's own credentials, if there are any."""
     secret, token = settings.aws_secret_access_key, settings.aws_session_token
-    given = {
+    options = {
         "bucket": settings.bucket_name,
         "prefix": settings.prefix,
         "region": settings.aws_region,
@@ -250,22 +250,22 @@ def options_of(settings: Settings) -> dict[str, str]:
         "secretAccessKey": secret.get_secret_value() if secret else None,
         "sessionToken": token.get_secret_value() if token else None,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def parse_options(given: Mapping[str, str]) -> Options:
+def parse_options(options: Mapping[str, str]) -> Options:
     """Raises InvalidConfigurationError, which names the option that is wrong and why."""
     by_lower = {name.lower(): name for name in PARSERS}
     values: dict[str, Any] = {}
-    for name, text in given.items():
+    for name, text in options.items():
         option = by_lower.get(name.lower())
         if option is None:
             raise InvalidConfigurationError(_unknown(name))
         try:
             values[_FIELDS.get(option) or _snake(option)] = PARSERS[option](str(text))
         except ValueError as error:
-            shown = "" if option in _SECRET else f" value={text!r}"
-            raise InvalidConfigurationError(f"an option cannot work: it {error} option={option}{shown}") from None
+            shown_value = "" if option in _SECRET else f" value={text!r}"
+            raise InvalidConfigurationError(f"an option cannot work: it {error} option={option}{shown_value}") from None
     _check_together(values)
     zone = zone_of(values.get("zone", "UTC"))
     for name in ("from", "to"):
@@ -307,4 +307,4 @@ def _unknown(name: str) -> str:
 
 
 def _snake(option: str) -> str:
-    return re.sub(r"([A-Z])", lambda found: "_" + found[1].lower(), option)
+    return re.sub(r"([A-Z])", lambda match: "_" + match[1].lower(), option)

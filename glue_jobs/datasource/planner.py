@@ -10,14 +10,14 @@ from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreConditi
 from chalicelib.ports import ObjectStore, Run, SegmentIndex
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import entry_of
-from glue_jobs.datasource.arrival import Arrivals, Window, look
+from glue_jobs.datasource.arrival import ArrivalFilter, ArrivalWindow, read_sample
 from glue_jobs.datasource.clients import THREADS
 from glue_jobs.datasource.content import Content
-from glue_jobs.datasource.listing import Finder, Keys, objects_of
-from glue_jobs.datasource.log import Chain, Hole, Log, Resolver
+from glue_jobs.datasource.listing import KeyListing, RunFinder, objects_of
+from glue_jobs.datasource.log import Log, MissingSegments, Resolver, SegmentChain
 from glue_jobs.datasource.objects import RunObjects
 from glue_jobs.datasource.options import Options
-from glue_jobs.datasource.planning import Cutter, packed, sample_of
+from glue_jobs.datasource.planning import LogSlicer, packed, sample_of
 from glue_jobs.datasource.problems import KEY, Problems
 from glue_jobs.datasource.selection import Selection
 from glue_jobs.datasource.slices import BACK, CUT, EXACT, Edge, Slice
@@ -27,10 +27,10 @@ _TRIES = 5
 _FEW_SEGMENTS = 16
 
 
-class Look:
+class RunLocator:
     """Runs as the bucket has them at one moment."""
 
-    def __init__(self, keys: Keys, store: ObjectStore, options: Options, problems: Problems) -> None:
+    def __init__(self, keys: KeyListing, store: ObjectStore, options: Options, problems: Problems) -> None:
         self._keys, self._store, self._problems = keys, store, problems
         self._layout = Layout(options.prefix)
         self._folders_of_openmetadata: set[str] = set()
@@ -38,12 +38,12 @@ class Look:
 
     def find(self, selection: Selection) -> list[RunObjects]:
         """The wanted runs. See ``Finder``; a LIST more for each pipeline some of whose runs have no artifact yet."""
-        finder = Finder(
+        finder = RunFinder(
             self._keys, self._layout, lambda run, key: self._problems.report(run, KEY, key, "not an object of a run's log")
         )
-        found = finder.find(selection)
-        self._folders_of_openmetadata |= self._find_openmetadatas(found)
-        return found
+        objects = finder.find(selection)
+        self._folders_of_openmetadata |= self._find_openmetadatas(objects)
+        return objects
 
     def logs(self, runs: Sequence[RunObjects]) -> Iterator[tuple[RunObjects, Log]]:
         """Where their bytes stand, in order. A HEAD or two for those of which the listing doesn't tell."""
@@ -59,7 +59,7 @@ class Look:
         for _ in range(_TRIES):
             try:
                 log = self._resolver.log_of(run)
-                if is_sure or not any(isinstance(piece, Hole) for piece in log.pieces):
+                if is_sure or not any(isinstance(piece, MissingSegments) for piece in log.pieces):
                     return run, log
                 is_sure = True
             except StoreConditionError:
@@ -68,14 +68,14 @@ class Look:
         raise StoreUnavailableError(f"the run keeps changing run={run.run.fqn}/{run.run.run_id}")
 
     def _is_asked(self, run: RunObjects) -> bool:
-        has_gap = len(run.stretches) > 1 or (not run.logs and not run.partial and run.stretches[0].first > 0)
+        has_gap = len(run.segment_ranges) > 1 or (not run.logs and not run.partial and run.segment_ranges[0].first > 0)
         return has_gap or self._resolver.needs_requests(run)
 
     def read(self, run: RunObjects, at_end: bool) -> bytes:
         """A run's first or last few KiB."""
         objects, log = self.log(run)
         content = Content(self._store, self._layout, objects.run, objects.base, log.pieces, self._problems)
-        return look(content.read, log, at_end=at_end)
+        return read_sample(content.read, log, at_end=at_end)
 
     def _may_be_openmetadatas(self, run: Run) -> bool:
         return self._layout.legacy_run_prefix(run) in self._folders_of_openmetadata
@@ -94,33 +94,33 @@ class Planner:
 
     def __init__(
         self,
-        look: Look,
+        locator: RunLocator,
         store: ObjectStore,
         options: Options,
         runs: RunCatalog | None = None,
         index: SegmentIndex | None = None,
     ) -> None:
-        self._look, self._store, self._options = look, store, options
+        self._locator, self._store, self._options = locator, store, options
         self._runs, self._index = runs, index
-        self._cutter = Cutter(store, index, options.bytes_per_partition)
+        self._cutter = LogSlicer(store, index, options.bytes_per_partition)
 
     def plan(self, selection: Selection) -> list[Slices]:
         """Tasks, in the order of pipelines and runs. Memory: about 12 bytes a segment, and 1 KB a run."""
-        found = self._look.find(selection)
-        window = Window.of(selection, self._options)
-        arrivals = Arrivals(window, self._options, self._started_s(found), self._look.read) if window else None
+        objects = self._locator.find(selection)
+        window = ArrivalWindow.of(selection, self._options)
+        arrivals = ArrivalFilter(window, self._options, self._started_s(objects), self._locator.read) if window else None
         if arrivals:
-            found = arrivals.kept(found)
-        slices = self._slices(found, selection, arrivals)
+            objects = arrivals.select(objects)
+        slices = self._slices(objects, selection, arrivals)
         return [Slices(tuple(each)) for each in packed(slices, self._options.bytes_per_partition)]
 
-    def _slices(self, found: Sequence[RunObjects], selection: Selection, arrivals: Arrivals | None) -> Iterator[Slice]:
-        for objects, log in self._look.logs(found):
+    def _slices(self, objects: Sequence[RunObjects], selection: Selection, arrivals: ArrivalFilter | None) -> Iterator[Slice]:
+        for run_objects, log in self._locator.logs(objects):
             if self._options.status and log.status not in self._options.status:
                 continue
             start, end = Edge(0), Edge(log.end, None, EXACT)
             firsts, ends = zip(
-                arrivals.edges(log, objects, self._index) if arrivals else (None, None),
+                arrivals.edges(log, run_objects, self._index) if arrivals else (None, None),
                 self._edges_of_lines(log, selection) if selection.bounds_lines else (None, None),
                 strict=True,
             )
@@ -129,32 +129,32 @@ class Planner:
             last = min((edge for edge in ends if edge), key=lambda edge: edge.byte, default=end)
             yield from self._cutter.slices(log, start, last, until=end, sample_bytes=sample_of(log))
 
-    def _started_s(self, found: Sequence[RunObjects]) -> Mapping[Run, float]:
+    def _started_s(self, objects: Sequence[RunObjects]) -> Mapping[Run, float]:
         """When runs began, as far as the catalog knows it. A query for each pipeline (and each MB of its rows)."""
         if self._runs is None:
             return {}
         runs = self._runs
-        wanted = {each.run for each in found}
+        selected = {each.run for each in objects}
 
         def rows(fqn: str) -> dict[Run, float]:
             started: dict[Run, float] = {}
             cursor: str | None = None
             while True:
                 page = runs.newest(fqn, 1000, cursor)
-                started |= {row.run: row.started_ms / 1000 for row in page.rows if row.run in wanted and row.started_ms}
+                started |= {row.run: row.started_ms / 1000 for row in page.rows if row.run in selected and row.started_ms}
                 cursor = page.cursor
                 if cursor is None:
                     return started
 
         with ThreadPoolExecutor(THREADS) as threads:
-            return {run: at for found_ in threads.map(rows, {run.fqn for run in wanted}) for run, at in found_.items()}
+            return {run: at for by_run in threads.map(rows, {run.fqn for run in selected}) for run, at in by_run.items()}
 
     def _edges_of_lines(self, log: Log, selection: Selection) -> tuple[Edge | None, Edge | None]:
         """Where wanted lines begin, and behind which byte none is."""
         if self._index is not None:
             return self._edges_of_rows(self._index, log, selection)
         chain = log.pieces[0] if len(log.pieces) == 1 else None
-        if not isinstance(chain, Chain) or len(chain.sizes) <= _FEW_SEGMENTS:
+        if not isinstance(chain, SegmentChain) or len(chain.sizes) <= _FEW_SEGMENTS:
             return None, None
         first = self._bisected(log, chain, selection.first_line)
         start = Edge(chain.starts[first], None, CUT) if first else None
@@ -169,7 +169,7 @@ class Planner:
         is_inside = last is not None and selection.end_line is not None and last.end_line > selection.end_line
         return start, Edge(last.end_byte, last.end_line, CUT) if last and is_inside and last.end_byte < log.end else None
 
-    def _bisected(self, log: Log, chain: Chain, line: int) -> int:
+    def _bisected(self, log: Log, chain: SegmentChain, line: int) -> int:
         """The index of the last segment that begins at or before a line. A HEAD a step."""
         low, high = 0, len(chain.sizes)
         while high - low > 1:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from chalicelib.errors import RangeNotSatisfiableError, StoreConditionError
 from chalicelib.ports import ObjectStore, Run, SegmentEntry, SegmentIndex
 from glue_jobs.datasource.clients import THREADS
-from glue_jobs.datasource.log import Chain, Log, Piece, Whole, cut, objects_in
+from glue_jobs.datasource.log import ArtifactPiece, Log, Piece, SegmentChain, cut, objects_in
 from glue_jobs.datasource.options import MIB
 from glue_jobs.datasource.slices import BACK, BACK_BYTES, CUT, SAMPLE_BYTES, TAIL, TAIL_BYTES, Edge, Slice
 
@@ -24,10 +24,10 @@ _SAMPLE_SEGMENTS = 16
 def sample_of(log: Log) -> int:
     """Bytes of a log's beginning that are not too many requests."""
     first = log.pieces[0] if log.pieces else None
-    return min(SAMPLE_BYTES, sum(first.sizes[:_SAMPLE_SEGMENTS])) if isinstance(first, Chain) else SAMPLE_BYTES
+    return min(SAMPLE_BYTES, sum(first.sizes[:_SAMPLE_SEGMENTS])) if isinstance(first, SegmentChain) else SAMPLE_BYTES
 
 
-class Cutter:
+class LogSlicer:
     """Cuts logs into slices of about ``bytes_per_task``."""
 
     def __init__(self, store: ObjectStore, index: SegmentIndex | None, bytes_per_task: int) -> None:
@@ -57,7 +57,7 @@ class Cutter:
             known = {id(piece) for piece in pieces}
             pieces = tuple(piece for piece in cut(log.pieces, 0, sample) if id(piece) not in known) + pieces
         return Slice(
-            log.run, log.base, start, end, until, pieces, log.reference_s, format, sample, log.companions, log.outcome, log.seal
+            log.run, log.base, start, end, until, pieces, log.reference_s, format, sample, log.sidecars, log.outcome, log.seal
         )
 
     def _cuts(self, log: Log, start: Edge, end: Edge) -> list[Edge]:
@@ -65,20 +65,20 @@ class Cutter:
         count = cost // self._bytes + (cost % self._bytes > self._bytes // 2)
         if count < 2:
             return []
-        found: list[Edge] = []
+        cuts: list[Edge] = []
         for piece in log.pieces:
             inside = (max(piece.start, start.byte), min(piece.end, end.byte))
             if inside[0] >= inside[1]:
                 continue
-            if found or piece.start > start.byte:
-                found += [Edge(piece.start, None, CUT)] if isinstance(piece, Chain) else []
-            if isinstance(piece, Chain):
-                found += self._cuts_of_chain(piece, *inside)
-            elif isinstance(piece, Whole):
-                found += self._cuts_of_artifact(log, piece, start, *inside)
-        return _thinned(log, found, start, end, self._bytes)
+            if cuts or piece.start > start.byte:
+                cuts += [Edge(piece.start, None, CUT)] if isinstance(piece, SegmentChain) else []
+            if isinstance(piece, SegmentChain):
+                cuts += self._cuts_of_chain(piece, *inside)
+            elif isinstance(piece, ArtifactPiece):
+                cuts += self._cuts_of_artifact(log, piece, start, *inside)
+        return _thinned(log, cuts, start, end, self._bytes)
 
-    def _cuts_of_chain(self, piece: Chain, start: int, end: int) -> Iterator[Edge]:
+    def _cuts_of_chain(self, piece: SegmentChain, start: int, end: int) -> Iterator[Edge]:
         """Behind every so many bytes, and at most so many objects."""
         gathered = 0
         for first, size in zip(piece.starts, piece.sizes, strict=True):
@@ -91,13 +91,13 @@ class Cutter:
                 gathered = 0
             gathered += size + OBJECT_BYTES
 
-    def _cuts_of_artifact(self, log: Log, piece: Whole, start: Edge, first: int, end: int) -> list[Edge]:
+    def _cuts_of_artifact(self, log: Log, piece: ArtifactPiece, start: Edge, first: int, end: int) -> list[Edge]:
         count = (end - first) // self._bytes + ((end - first) % self._bytes > self._bytes // 2)
-        wanted = [first + (end - first) * number // count for number in range(1, count)]
-        if not wanted:
+        targets = [first + (end - first) * number // count for number in range(1, count)]
+        if not targets:
             return []
-        if self._index is not None and (found := self._known_cuts(log, piece, wanted)):
-            return found
+        if self._index is not None and (cuts := self._known_cuts(log, piece, targets)):
+            return cuts
         if first == start.byte and start.line is not None and start.kind != CUT:
             lines = start.line
         elif first == 0:
@@ -105,24 +105,24 @@ class Cutter:
         else:
             return []
         try:
-            return self._counted(piece, first, lines, wanted)
+            return self._counted(piece, first, lines, targets)
         except (StoreConditionError, RangeNotSatisfiableError):
             return []  # it is another object by now: whose task it is will find the bytes, uncut
 
-    def _known_cuts(self, log: Log, piece: Whole, wanted: Sequence[int]) -> list[Edge]:
+    def _known_cuts(self, log: Log, piece: ArtifactPiece, targets: Sequence[int]) -> list[Edge]:
         """Segments' rows near the wanted bytes: guess the line, look, guess better. At most four queries for each."""
         assert self._index is not None
         last = self._index.last(log.run)
         if last is None or last.end_byte < piece.end:
             return []
-        found: list[Edge] = []
-        for byte in wanted:
+        cuts: list[Edge] = []
+        for byte in targets:
             row = self._row_near(log.run, byte, last)
             if row is None:
                 return []
-            if (found[-1].byte if found else 0) < row.byte < piece.end:
-                found.append(Edge(row.byte, row.line, CUT))
-        return found
+            if (cuts[-1].byte if cuts else 0) < row.byte < piece.end:
+                cuts.append(Edge(row.byte, row.line, CUT))
+        return cuts
 
     def _row_near(self, run: Run, byte: int, last: SegmentEntry) -> SegmentEntry | None:
         assert self._index is not None
@@ -136,22 +136,22 @@ class Cutter:
             low, high = ((row.end_line, row.end_byte), high) if row.byte < byte else (low, (row.line, row.byte))
         return row
 
-    def _counted(self, piece: Whole, first: int, lines: int, wanted: Sequence[int]) -> list[Edge]:
+    def _counted(self, piece: ArtifactPiece, first: int, lines: int, targets: Sequence[int]) -> list[Edge]:
         """Read it once, to know how many lines end before each cut. Memory: 8 MiB for each of 16 threads."""
-        bounds = sorted({*range(first, wanted[-1], _COUNT_BYTES), first, *wanted})
+        bounds = sorted({*range(first, targets[-1], _COUNT_BYTES), first, *targets})
 
         def count(part: tuple[int, int]) -> int:
             got = self._store.get(piece.key, part[0] - piece.start, part[1] - piece.start, if_match=piece.etag)
             return got.body.count(b"\n")
 
-        found: list[Edge] = []
+        cuts: list[Edge] = []
         with ThreadPoolExecutor(THREADS) as threads:
             parts = list(pairwise(bounds))
             for (_, end), ended in zip(parts, threads.map(count, parts), strict=True):
                 lines += ended
-                if end in wanted:
-                    found.append(Edge(end, lines, CUT))
-        return found
+                if end in targets:
+                    cuts.append(Edge(end, lines, CUT))
+        return cuts
 
 
 def cost_of(pieces: Iterable[Piece], start: int, end: int) -> int:
@@ -161,14 +161,14 @@ def cost_of(pieces: Iterable[Piece], start: int, end: int) -> int:
 
 def _thinned(log: Log, edges: Sequence[Edge], start: Edge, end: Edge, most: int) -> list[Edge]:
     """Without cuts that would make a slice and the one behind it small enough to be one."""
-    kept: list[Edge] = []
+    cuts: list[Edge] = []
     for edge, following in pairwise([*edges, end]):
-        before = kept[-1].byte if kept else start.byte
+        before = cuts[-1].byte if cuts else start.byte
         if edge.byte <= before or edge.byte >= end.byte:
             continue
         if cost_of(log.pieces, before, following.byte) > most:
-            kept.append(edge)
-    return kept
+            cuts.append(edge)
+    return cuts
 
 
 def packed(slices: Iterable[Slice], bytes_per_task: int) -> Iterator[list[Slice]]:

@@ -40,7 +40,7 @@ class Problems:
     """Takes problems, each once. ``strict``: the first is an error. Of one task at most 100 are logged, the others counted."""
 
     def __init__(self, strict: bool = False) -> None:
-        self.found: list[Problem] = []
+        self.reported: list[Problem] = []
         self._strict = strict
         self._known: set[Problem] = set()
         self._count = 0
@@ -55,7 +55,7 @@ class Problems:
         self._count += 1
         if len(self._known) < _MAX_KEPT:
             self._known.add(problem)
-            self.found.append(problem)
+            self.reported.append(problem)
         if self._count <= _MAX_LOGGED:
             LOG.warning("%s: %s key=%s run=%s/%s", kind, detail, key, run.fqn, run.run_id)
 

@@ -15,11 +15,11 @@ from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import LineCursor, decode_line
 from chalicelib.lines.timestamps import TimestampParser
 from chalicelib.ports import Run, SegmentEntry, SegmentIndex
-from glue_jobs.datasource.companions import Companions
 from glue_jobs.datasource.content import Chunk, Content, Origin
 from glue_jobs.datasource.options import MIB, Options
 from glue_jobs.datasource.problems import LINE, METADATA, MISSING
 from glue_jobs.datasource.selection import Selection
+from glue_jobs.datasource.sidecars import Sidecars
 from glue_jobs.datasource.slices import Borders, Slice, format_of
 
 MAX_LINE_BYTES = 128 * MIB
@@ -32,7 +32,7 @@ Row = tuple[str, str, int, int | None, str | None, str | None, str, bytes, int |
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReadSpec:
     """What is wanted of each slice. ``origins``: whether segment, connector and epoch may come from the objects themselves; else only
     from the catalog, which tells the same whenever it is asked. ``outcomes``: whether the outcome of runs is wanted."""
 
@@ -43,10 +43,10 @@ class Wanted:
     outcomes: bool = True
 
 
-def rows_of(content: Content, part: Slice, wanted: Wanted) -> Iterator[Row]:
+def rows_of(content: Content, part: Slice, spec: ReadSpec) -> Iterator[Row]:
     """A slice's events as rows, in order. Memory: some chunks of 8 MiB, and the longest line."""
-    options, selection = wanted.options, wanted.selection
-    format, companions = format_of(content, part, options.format), content.companions
+    options, selection = spec.options, spec.selection
+    format, sidecars = format_of(content, part, options.format), content.sidecars
     borders = Borders(content, part, format)
     (start, line), end = borders.first(), borders.end()
     if start >= end:
@@ -54,21 +54,21 @@ def rows_of(content: Content, part: Slice, wanted: Wanted) -> Iterator[Row]:
     slack_us = None if options.time_slack_s is None else options.time_slack_s * _US
     # A line is appended at most so long after its own time: behind a line that is twice as late, none is early enough.
     # That is checked for times in the text, not for those that senders of events state.
-    is_bounded = selection.to_us is not None and not companions
+    is_bounded = selection.to_us is not None and not sidecars
     stop_us = selection.to_us + 2 * slack_us if is_bounded and selection.to_us is not None and slack_us is not None else None
     numbered = _Numbered(content, line)
-    origins = _Origins(wanted, part.run, numbered)
+    origins = _Origins(spec, part.run, numbered)
     outcome: str | None = part.outcome
     growing = stop_us is not None or selection.end_line is not None
     with closing(content.chunks(start, end, growing=growing)) as chunks:
         clock, lines = TimestampParser(options.tz, part.reference_s * _US), numbered.lines(chunks)
-        found = _with_stated(lines, companions, (start, end), format, clock) if companions else events(lines, format, clock)
-        for event in found:
+        slice_events = _with_stated(lines, sidecars, (start, end), format, clock) if sidecars else events(lines, format, clock)
+        for event in slice_events:
             timestamp = event.parsed.timestamp
             if _is_behind(event.line, selection.end_line) or (timestamp is not None and _is_behind(timestamp, stop_us)):
                 return
             if event.line >= selection.first_line and _is_in_time(timestamp, selection) and _has_level(event, selection):
-                outcome = outcome or (content.outcome(part.seal) if wanted.outcomes else None)
+                outcome = outcome or (content.outcome(part.seal) if spec.outcomes else None)
                 yield _row(part.run, event, numbered.raw_of(event), origins.of(event.line), outcome)
 
 
@@ -76,31 +76,31 @@ def check(content: Content, part: Slice) -> None:
     """Read a slice for its problems only."""
     borders = Borders(content, part, format_of(content, part, None))
     start, line = (part.start.byte, part.start.line) if part.start.line is not None else borders.first()
-    for _ in content.companions.between(start, part.end.byte):
+    for _ in content.sidecars.between(start, part.end.byte):
         pass
     for _ in _Numbered(content, line or 0).lines(content.chunks(start, part.end.byte)):
         pass
 
 
 def _with_stated(
-    lines: Iterator[tuple[int, bytes]], companions: Companions, bytes_: tuple[int, int], format: LogFormat, clock: TimestampParser
+    lines: Iterator[tuple[int, bytes]], sidecars: Sidecars, bytes_: tuple[int, int], format: LogFormat, clock: TimestampParser
 ) -> Iterator[LineEvent]:
     """The events of lines of which some came as events: those are as they came, and text between them is joined for itself.
 
     One that is not whole here, or has another size than its companion says, is plain text.
     """
     ahead, state = LineCursor(lines), _stating(format, clock)
-    for placed in companions.between(*bytes_):
-        noted = placed.noted
-        if (number := ahead.number) is not None and number < noted.line:
-            yield from events(ahead.until(noted.line), format, clock)
-        if ahead.number != noted.line:
+    for placed in sidecars.between(*bytes_):
+        sidecar_entry = placed.sidecar_entry
+        if (number := ahead.number) is not None and number < sidecar_entry.line:
+            yield from events(ahead.until(sidecar_entry.line), format, clock)
+        if ahead.number != sidecar_entry.line:
             continue
-        raw = [line for _, line in ahead.until(noted.end_line)]
-        if len(raw) == noted.lines and sum(map(len, raw)) + len(raw) - 1 == noted.bytes:
-            yield state(noted, raw)
+        raw = [line for _, line in ahead.until(sidecar_entry.end_line)]
+        if len(raw) == sidecar_entry.lines and sum(map(len, raw)) + len(raw) - 1 == sidecar_entry.bytes:
+            yield state(sidecar_entry, raw)
         else:
-            yield from events(enumerate(raw, noted.line), format, clock)
+            yield from events(enumerate(raw, sidecar_entry.line), format, clock)
     yield from events(ahead.until(None), format, clock)
 
 
@@ -108,18 +108,18 @@ def _stating(format: LogFormat, clock: TimestampParser) -> Callable[[SidecarEntr
     """Makes events of those that came as such: what their text says, and over it what their sender states."""
     read = format.reader(clock)
 
-    def state(noted: SidecarEntry, raw: list[bytes]) -> LineEvent:
+    def state(sidecar_entry: SidecarEntry, raw: list[bytes]) -> LineEvent:
         first = decode_line(raw[0])
         parsed = read(first) or ParsedLine(None, None, None, first)
-        whole = b"\n".join(raw)
-        logger = noted.data.get("logger")
+        text = b"\n".join(raw)
+        logger = sidecar_entry.data.get("logger")
         stated = ParsedLine(
-            noted.timestamp * _US_OF_A_MS,
-            level_of_event(noted.level, whole),
+            sidecar_entry.timestamp * _US_OF_A_MS,
+            level_of_event(sidecar_entry.level, text),
             logger if isinstance(logger, str) and logger else parsed.logger,
             "\n".join((parsed.message, *map(decode_line, raw[1:]))),
         )
-        return LineEvent(noted.line, whole, noted.lines, stated)
+        return LineEvent(sidecar_entry.line, text, sidecar_entry.lines, stated)
 
     return state
 
@@ -158,18 +158,18 @@ class _Numbered:
 
     def lines(self, chunks: Iterable[Chunk]) -> Iterator[tuple[int, bytes]]:
         """(number, line without its newline)."""
-        rest, passed_over = b"", 0
+        rest, skipped = b"", 0
         for chunk in chunks:
             body = chunk.body
             if chunk.stored and not rest:
                 self._check(chunk, *chunk.stored)
-            if passed_over:
+            if skipped:
                 end = body.find(b"\n") + 1
-                passed_over += end or len(body)
+                skipped += end or len(body)
                 if not end:
                     continue
-                self._tell_passed_over(passed_over)
-                passed_over, body, self._line = 0, body[end:], self._line + 1
+                self._report_skipped_line(skipped)
+                skipped, body, self._line = 0, body[end:], self._line + 1
             if not self.marks or self.marks[-1][1] != chunk.origin:
                 self.marks.append((self._line + bool(rest), chunk.origin))
             lines = (rest + body).split(b"\n")
@@ -178,9 +178,9 @@ class _Numbered:
                 self._line += 1
                 yield self._line - 1, raw
             if len(rest) > MAX_LINE_BYTES:
-                rest, passed_over = b"", len(rest)
-        if passed_over:
-            self._tell_passed_over(passed_over)
+                rest, skipped = b"", len(rest)
+        if skipped:
+            self._report_skipped_line(skipped)
         if rest:
             self._unfinished = self._line
             yield self._line, rest
@@ -206,7 +206,7 @@ class _Numbered:
             self._content.problems.report(self._content.run, METADATA, key, detail)
         self._missing_bytes = known
 
-    def _tell_passed_over(self, size: int) -> None:
+    def _report_skipped_line(self, size: int) -> None:
         detail = f"a line is too long to be a row line={self._line} bytes={size}"
         self._content.problems.report(self._content.run, LINE, f"line {self._line}", detail)
 
@@ -214,8 +214,8 @@ class _Numbered:
 class _Origins:
     """Where lines came from, asked in ascending order."""
 
-    def __init__(self, wanted: Wanted, run: Run, numbered: _Numbered) -> None:
-        self._wanted, self._run, self._numbered = wanted, run, numbered
+    def __init__(self, spec: ReadSpec, run: Run, numbered: _Numbered) -> None:
+        self._spec, self._run, self._numbered = spec, run, numbered
         self._rows: deque[SegmentEntry] | None = None
 
     def of(self, line: int) -> Origin:
@@ -224,11 +224,11 @@ class _Origins:
         while len(marks) > 1 and marks[1][0] <= line:
             marks.popleft()
         origin = marks[0][1] if marks else _UNKNOWN
-        if self._wanted.index is None:
-            return origin if self._wanted.origins else _UNKNOWN
+        if self._spec.index is None:
+            return origin if self._spec.origins else _UNKNOWN
         if origin.segment is not None:
             return origin
-        return self._of_catalog(self._wanted.index, line) or (origin if self._wanted.origins else _UNKNOWN)
+        return self._of_catalog(self._spec.index, line) or (origin if self._spec.origins else _UNKNOWN)
 
     def _of_catalog(self, index: SegmentIndex, line: int) -> Origin | None:
         if self._rows is None:

@@ -47,20 +47,20 @@ def schema_of(rows: str) -> StructType:
     return StructType([StructField(name, kind, name not in _NEVER_NULL) for name, kind in _TYPES[rows].items()])
 
 
-def checked_columns(wanted: StructType, rows: str) -> tuple[str, ...]:
+def checked_columns(requested: StructType, rows: str) -> tuple[str, ...]:
     """The names of wanted columns: any of them, in any order. Raises InvalidConfigurationError for one that isn't there, or has
     another type."""
     types = _TYPES[rows]
-    for field in wanted.fields:
+    for field in requested.fields:
         if field.name not in types:
             raise InvalidConfigurationError(f"no such column: choose of {', '.join(types)} column={field.name}")
         if field.dataType != types[field.name]:
-            expected, given = types[field.name].simpleString(), field.dataType.simpleString()
-            raise InvalidConfigurationError(f"a column has another type column={field.name} expected={expected} given={given}")
-    return tuple(field.name for field in wanted.fields)
+            expected, actual = types[field.name].simpleString(), field.dataType.simpleString()
+            raise InvalidConfigurationError(f"a column has another type column={field.name} expected={expected} given={actual}")
+    return tuple(field.name for field in requested.fields)
 
 
 def arrow_schema(columns: Sequence[str], rows: str) -> pa.Schema:
     """How Arrow has these columns."""
-    whole = schema_of(rows)
-    return to_arrow_schema(StructType([whole[name] for name in columns]))
+    all_columns = schema_of(rows)
+    return to_arrow_schema(StructType([all_columns[name] for name in columns]))

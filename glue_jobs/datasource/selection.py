@@ -79,8 +79,8 @@ class Names:
         """The only names that can match, where they are known."""
         names = [pattern.name for pattern in self.patterns]
         known = None if not names or None in names else frozenset(name for name in names if name is not None)
-        found = self.among if known is None else known if self.among is None else self.among & known
-        return None if found is None else frozenset(name for name in found if name in self)
+        candidates = self.among if known is None else known if self.among is None else self.among & known
+        return None if candidates is None else frozenset(name for name in candidates if name in self)
 
     @cached_property
     def prefix(self) -> str:
@@ -96,8 +96,8 @@ class Names:
 
     def only(self, names: Iterable[str]) -> Names:
         """Narrowed to these names."""
-        given = frozenset(names)
-        return replace(self, among=given if self.among is None else self.among & given)
+        allowed = frozenset(names)
+        return replace(self, among=allowed if self.among is None else self.among & allowed)
 
     def starting(self, prefix: str) -> Names:
         """Narrowed to names that begin so."""
@@ -186,12 +186,12 @@ def narrowed(selection: Selection, filters: Iterable[Filter]) -> Selection:
     return selection
 
 
-def level_names(given: Filter) -> list[str] | None:
+def level_names(condition: Filter) -> list[str] | None:
     """The levels that a filter names, as it spells them; None: it is no such filter. The read itself applies it: a level has several names,
     and rows have one of them."""
-    if getattr(given, "attribute", ()) != ("level",) or not isinstance(given, EqualTo | EqualNullSafe | In):
+    if getattr(condition, "attribute", ()) != ("level",) or not isinstance(condition, EqualTo | EqualNullSafe | In):
         return None
-    values = given.value if isinstance(given, In) else (given.value,)
+    values = condition.value if isinstance(condition, In) else (condition.value,)
     names = [value for value in values if isinstance(value, str)]
     return names if len(names) == len(values) else None
 
@@ -204,44 +204,44 @@ def _level(name: str) -> str:
         raise InvalidConfigurationError(f"a filter cannot work: it {error}") from None
 
 
-def _narrowed_names(names: Names, given: Filter) -> Names:
-    if isinstance(given, EqualTo | EqualNullSafe) and isinstance(given.value, str):
-        return names.only([given.value])
-    if isinstance(given, In):
-        return names.only(value for value in given.value if isinstance(value, str))
-    if isinstance(given, StringStartsWith):
-        return names.starting(given.value)
+def _narrowed_names(names: Names, condition: Filter) -> Names:
+    if isinstance(condition, EqualTo | EqualNullSafe) and isinstance(condition.value, str):
+        return names.only([condition.value])
+    if isinstance(condition, In):
+        return names.only(value for value in condition.value if isinstance(value, str))
+    if isinstance(condition, StringStartsWith):
+        return names.starting(condition.value)
     return names
 
 
-def _narrowed_lines(selection: Selection, given: Filter) -> Selection:
-    bounds = _bounds(given, _whole)
+def _narrowed_lines(selection: Selection, condition: Filter) -> Selection:
+    bounds = _bounds(condition, _integer)
     return selection if bounds is None else selection.lines(*bounds)
 
 
-def _narrowed_times(selection: Selection, given: Filter) -> Selection:
-    bounds = _bounds(given, _microseconds)
+def _narrowed_times(selection: Selection, condition: Filter) -> Selection:
+    bounds = _bounds(condition, _microseconds)
     return selection if bounds is None else selection.times(*bounds)
 
 
-def _bounds(given: Filter, number: Any) -> tuple[int | None, int | None] | None:
+def _bounds(condition: Filter, number: Any) -> tuple[int | None, int | None] | None:
     """[first, end) of whole numbers that a comparison leaves."""
-    if isinstance(given, In):
-        values = [number(value) for value in given.value if value is not None]
+    if isinstance(condition, In):
+        values = [number(value) for value in condition.value if value is not None]
         return (min(values), max(values) + 1) if values and None not in values else None
-    value = number(getattr(given, "value", None))
+    value = number(getattr(condition, "value", None))
     if value is None:
         return None
-    if isinstance(given, EqualTo | EqualNullSafe):
+    if isinstance(condition, EqualTo | EqualNullSafe):
         return value, value + 1
-    if isinstance(given, GreaterThan | GreaterThanOrEqual):
-        return value + isinstance(given, GreaterThan), None
-    if isinstance(given, LessThan | LessThanOrEqual):
-        return None, value + isinstance(given, LessThanOrEqual)
+    if isinstance(condition, GreaterThan | GreaterThanOrEqual):
+        return value + isinstance(condition, GreaterThan), None
+    if isinstance(condition, LessThan | LessThanOrEqual):
+        return None, value + isinstance(condition, LessThanOrEqual)
     return None
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     return value if type(value) is int else None
 
 

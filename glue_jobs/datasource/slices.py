@@ -59,7 +59,7 @@ class Slice:
     reference_s: int = 0
     format: str = ""
     sample_bytes: int = SAMPLE_BYTES
-    companions: tuple[range, ...] = ()
+    sidecars: tuple[range, ...] = ()
     outcome: str = ""
     seal: int | None = None
 
@@ -100,11 +100,11 @@ class Borders:
             return self._last_event(edge)
         if edge.kind == BACK:
             byte, line = self._border_before(edge)
-            around, _ = self._content.companions.near(byte)
-            return (around.start, around.noted.line) if around and around.end > byte else (byte, line)
-        found = self._behind_carried(edge)
+            around, _ = self._content.sidecars.near(byte)
+            return (around.start, around.sidecar_entry.line) if around and around.end > byte else (byte, line)
+        border = self._behind_carried(edge)
         until = self._slice.until
-        return found if until.kind == EXACT else min(found, self._find(until))
+        return border if until.kind == EXACT else min(border, self._find(until))
 
     def _line(self, edge: Edge) -> int:
         if edge.line is not None:
@@ -117,9 +117,9 @@ class Borders:
 
     def _behind_carried(self, edge: Edge) -> tuple[int, int]:
         byte, line = self._aligned(edge)
-        before, behind = self._content.companions.near(byte)
+        before, behind = self._content.sidecars.near(byte)
         if before and before.end > byte:
-            return before.end, before.noted.end_line
+            return before.end, before.sidecar_entry.end_line
         until = min(behind.start, self._slice.until.byte) if behind else self._slice.until.byte
         sizes: list[int] = []
 
@@ -128,8 +128,8 @@ class Borders:
                 sizes.append(size)
                 yield raw
 
-        with closing(lines()) as given:
-            count = count_continuation_lines(given, self._format)
+        with closing(lines()) as remaining:
+            count = count_continuation_lines(remaining, self._format)
         return byte + sum(sizes[:count]), line + count
 
     def _aligned(self, edge: Edge) -> tuple[int, int]:
@@ -198,10 +198,10 @@ def _split(chunks: Generator[Chunk, None, None]) -> Generator[tuple[bytes, int],
             yield rest, len(rest)
 
 
-def format_of(content: Content, part: Slice, given: LogFormat | None) -> LogFormat:
+def format_of(content: Content, part: Slice, configured: LogFormat | None) -> LogFormat:
     """The format of a slice's run: as it was told, or chosen from the log's first bytes, which are the same for all its slices."""
-    if given:
-        return given
+    if configured:
+        return configured
     return format_named(part.format) if part.format else sampled(content.read, part.sample_bytes)
 
 

@@ -12,10 +12,10 @@ from chalicelib.errors import InvalidConfigurationError
 from glue_jobs.datasource.batches import batches_of
 from glue_jobs.datasource.clients import clients_of
 from glue_jobs.datasource.options import LATEST, Options, parse_options
-from glue_jobs.datasource.planner import Look, Planner
+from glue_jobs.datasource.planner import Planner, RunLocator
 from glue_jobs.datasource.planning import packed
 from glue_jobs.datasource.problems import Problems
-from glue_jobs.datasource.reading import Wanted
+from glue_jobs.datasource.reading import ReadSpec
 from glue_jobs.datasource.schema import ORIGIN, OUTCOME, PROBLEMS, checked_columns, schema_of
 from glue_jobs.datasource.selection import Selection, level_names, narrowed, selection_of
 from glue_jobs.datasource.steps import ending, follower, starting
@@ -67,8 +67,8 @@ class RunlakeReader(DataSourceReader):
         problems = Problems(self._options.is_strict)
         try:
             tasks = self._between(problems) if self._options.is_between_offsets else self._all(problems)
-            found = [Slices((), tuple(problems.found))] if problems.found else []
-            return found + tasks or [Slices(())]
+            planning_problems = [Slices((), tuple(problems.reported))] if problems.reported else []
+            return planning_problems + tasks or [Slices(())]
         finally:
             problems.end()
 
@@ -78,8 +78,8 @@ class RunlakeReader(DataSourceReader):
         bucket, catalog = clients_of(self._options)
         origins = not self._options.is_between_offsets
         index = catalog.segments if ORIGIN.intersection(self._columns) else None
-        wanted = Wanted(self._options, self._selection, index, origins, outcomes=OUTCOME in self._columns)
-        task = Task(bucket.store, wanted)
+        spec = ReadSpec(self._options, self._selection, index, origins, outcomes=OUTCOME in self._columns)
+        task = Task(bucket.store, spec)
         if self._options.rows == PROBLEMS:
             yield from batches_of([*work.problems, *task.check(work.slices)], self._columns, PROBLEMS)
         else:
@@ -87,16 +87,16 @@ class RunlakeReader(DataSourceReader):
 
     def _all(self, problems: Problems) -> list[Slices]:
         bucket, catalog = clients_of(self._options)
-        look = Look(bucket, bucket.store, self._options, problems)
-        planner = Planner(look, bucket.store, self._options, catalog.runs, catalog.segments)
+        locator = RunLocator(bucket, bucket.store, self._options, problems)
+        planner = Planner(locator, bucket.store, self._options, catalog.runs, catalog.segments)
         return planner.plan(self._selection)
 
     def _between(self, problems: Problems) -> list[Slices]:
         following = follower(self._options, problems)
         start = starting(self._options)
         slices = following.slices(start, ending(self._options, start, following))
-        wanted = (part for part in slices if self._selection.wants(part.run))
-        return [Slices(tuple(each)) for each in packed(wanted, self._options.bytes_per_partition)]
+        selected = (part for part in slices if self._selection.wants(part.run))
+        return [Slices(tuple(each)) for each in packed(selected, self._options.bytes_per_partition)]
 
 
 class PushdownReader(RunlakeReader):

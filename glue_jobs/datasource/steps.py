@@ -26,7 +26,7 @@ from glue_jobs.datasource.clients import clients_of, make_client
 from glue_jobs.datasource.following import Follower
 from glue_jobs.datasource.offsets import Offset
 from glue_jobs.datasource.options import EARLIEST, LATEST, Options, parse_options
-from glue_jobs.datasource.planner import Look
+from glue_jobs.datasource.planner import RunLocator
 from glue_jobs.datasource.problems import Problems
 
 
@@ -72,23 +72,23 @@ def latest(
 def follower(options: Options, problems: Problems, now_s: Callable[[], float] = time.time) -> Follower:
     """What follows the runs of a read."""
     bucket, catalog = clients_of(options)
-    look = Look(bucket, bucket.store, options, problems)
-    return Follower(look, bucket.store, options, problems, now_s, catalog.segments)
+    locator = RunLocator(bucket, bucket.store, options, problems)
+    return Follower(locator, bucket.store, options, problems, now_s, catalog.segments)
 
 
 def starting(options: Options) -> Offset:
     """Where ``startingOffsets`` is. ``latest`` stands for an offset that skips all that is there at the first look."""
     if options.starting_offsets == LATEST:
         return Offset.initial(options).skipping
-    return Offset.initial(options) if options.starting_offsets == EARLIEST else _given(options.starting_offsets, options)
+    return Offset.initial(options) if options.starting_offsets == EARLIEST else _offset_from(options.starting_offsets, options)
 
 
 def ending(options: Options, start: Offset, following: Follower) -> Offset:
     """Where ``endingOffsets`` is."""
-    return following.latest(start, start) if options.ending_offsets == LATEST else _given(options.ending_offsets, options)
+    return following.latest(start, start) if options.ending_offsets == LATEST else _offset_from(options.ending_offsets, options)
 
 
-def _given(text: str, options: Options) -> Offset:
+def _offset_from(text: str, options: Options) -> Offset:
     return Offset.parsed(text if text.startswith("{") else _fetched(text, options), options)
 
 

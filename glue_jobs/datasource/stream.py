@@ -15,7 +15,7 @@ from glue_jobs.datasource.offsets import Offset
 from glue_jobs.datasource.options import LATEST, Options
 from glue_jobs.datasource.planning import packed
 from glue_jobs.datasource.problems import Problems
-from glue_jobs.datasource.reading import Wanted
+from glue_jobs.datasource.reading import ReadSpec
 from glue_jobs.datasource.schema import EVENTS, ORIGIN, OUTCOME
 from glue_jobs.datasource.selection import selection_of
 from glue_jobs.datasource.steps import follower, starting
@@ -65,8 +65,8 @@ class RunlakeStreamReader(DataSourceStreamReader):
         work = cast(Slices, partition)
         bucket, catalog = clients_of(self._options)
         index = catalog.segments if ORIGIN.intersection(self._columns) else None
-        wanted = Wanted(self._options, selection_of(self._options), index, origins=False, outcomes=OUTCOME in self._columns)
-        yield from batches_of(Task(bucket.store, wanted).rows(work.slices), self._columns, EVENTS)
+        spec = ReadSpec(self._options, selection_of(self._options), index, origins=False, outcomes=OUTCOME in self._columns)
+        yield from batches_of(Task(bucket.store, spec).rows(work.slices), self._columns, EVENTS)
 
     def _first(self) -> Offset:
         if self._initial is None:

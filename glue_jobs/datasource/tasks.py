@@ -16,7 +16,7 @@ from chalicelib.runlog.layout import Layout
 from glue_jobs.datasource.clients import THREADS
 from glue_jobs.datasource.content import AHEAD_BYTES, AHEAD_REQUESTS, CHUNK_BYTES, FIRST_BYTES, Chunk, Content
 from glue_jobs.datasource.problems import Problem, Problems
-from glue_jobs.datasource.reading import Row, Wanted, check, rows_of
+from glue_jobs.datasource.reading import ReadSpec, Row, check, rows_of
 from glue_jobs.datasource.slices import Slice
 
 _Loading = tuple[Slice, Content, list[Future[Chunk | None]], int]
@@ -33,27 +33,27 @@ class Slices(InputPartition):
 class Task:
     """Reads slices. Memory: 32 MiB of objects ahead, one chunk of 8 MiB, and a batch."""
 
-    def __init__(self, store: ObjectStore, wanted: Wanted) -> None:
-        self.problems = Problems(wanted.options.is_strict)
-        self._store, self._wanted = store, wanted
-        self._layout = Layout(wanted.options.prefix)
+    def __init__(self, store: ObjectStore, spec: ReadSpec) -> None:
+        self.problems = Problems(spec.options.is_strict)
+        self._store, self._spec = store, spec
+        self._layout = Layout(spec.options.prefix)
 
     def rows(self, slices: Sequence[Slice]) -> Iterator[Row]:
         """Their events, slice by slice."""
         with ThreadPoolExecutor(THREADS) as threads, closing(self._loaded(slices, threads)) as loaded:
             for part, content in loaded:
-                yield from rows_of(content, part, self._wanted)
+                yield from rows_of(content, part, self._spec)
         self.problems.end()
 
     def check(self, slices: Sequence[Slice]) -> Iterator[Problem]:
         """Their problems."""
         for part in slices:
             check(self._content(part), part)
-            yield from self.problems.found
-            self.problems.found.clear()
+            yield from self.problems.reported
+            self.problems.reported.clear()
 
     def _content(self, part: Slice) -> Content:
-        return Content(self._store, self._layout, part.run, part.base, part.pieces, self.problems, part.companions)
+        return Content(self._store, self._layout, part.run, part.base, part.pieces, self.problems, part.sidecars)
 
     def _loaded(self, slices: Sequence[Slice], threads: ThreadPoolExecutor) -> Generator[tuple[Slice, Content], None, None]:
         """Slices with their content; of small ones it is there already."""
@@ -82,12 +82,12 @@ class Task:
     def _start(self, part: Slice, threads: ThreadPoolExecutor) -> _Loading:
         content = self._content(part)
         first, end = part.first_byte, part.end.byte
-        if self._wanted.selection.to_us is not None or self._wanted.selection.end_line is not None:
+        if self._spec.selection.to_us is not None or self._spec.selection.end_line is not None:
             end = min(end, first + FIRST_BYTES)  # reading may soon end
         elif part.bytes > CHUNK_BYTES:
             return part, content, [], 0
         futures = [threads.submit(content.fetch, request) for request in content.requests(first, end)]
-        futures += [threads.submit(content.companions.prefetch, number) for number in content.companions.likely(first, end)]
+        futures += [threads.submit(content.sidecars.prefetch, number) for number in content.sidecars.likely(first, end)]
         return part, content, futures, end - first
 
     @staticmethod
@@ -96,4 +96,4 @@ class Task:
             chunks = [future.result() for future in futures]
         except (StoreConditionError, RangeNotSatisfiableError):
             return  # an object is gone: the content looks for it itself
-        content.keep([chunk for chunk in chunks if chunk is not None])
+        content.use_prefetched([chunk for chunk in chunks if chunk is not None])

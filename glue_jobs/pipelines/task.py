@@ -20,7 +20,7 @@ from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, Pipeline
 from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.pipelines.supervisor import BLOCKED_AFTER_S, CallWatchdog
 from chalicelib.pipelines.worker import Warn, Worker, WorkerDependencies
-from glue_jobs.pipelines.part import Named
+from glue_jobs.pipelines.pipeline_lease import FixedRuns
 
 _TRIES = 20
 _PAUSE_S = 2.0
@@ -29,7 +29,7 @@ _MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class TaskResult:
     """What a task did. ``events``: given to handlers; ``problem``: what was left undone."""
 
     runs: int
@@ -39,7 +39,9 @@ class Done:
     problem: str | None = None
 
 
-def work(services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, tell: Warn) -> Done:
+def work(
+    services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, warn: Warn
+) -> TaskResult:
     """Work these runs to their ends. The same again, after a kill anywhere, goes on where it was committed. Raises what is no fault of a
     handler, of a store or of a lease: then Spark tries the task again."""
     switches = PipelineStateStore(services.database, services.clock)
@@ -50,11 +52,11 @@ def work(services: Services, file: PipelineFile, part: JobPart, runs: Sequence[K
             if not switches.read(file.name)[0].enabled:
                 problem = "the pipeline was disabled"
                 break
-            session = _Session(services, file, part, runs, buffer_bytes, tell)
+            session = _Session(services, file, part, runs, buffer_bytes, warn)
             workers.append(session.worker)
             if blocking := session.run(CallWatchdog(services.clock, BLOCKED_AFTER_S)):
                 reason = f"blocked: it did not come back for {BLOCKED_AFTER_S:.0f} s"
-                tell("a handler does not come back: it is disabled, and its thread is left", pipeline=file.name, handler=blocking)
+                warn("a handler does not come back: it is disabled, and its thread is left", pipeline=file.name, handler=blocking)
                 switches.set_handler(file.name, HandlerState(blocking, DISABLED, reason, services.clock.now_ms()))
             elif not session.worker.wants_restart:
                 problem = _undone(session.worker)
@@ -68,13 +70,13 @@ class _Session:
     """A worker from its start to its stop."""
 
     def __init__(
-        self, services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, tell: Warn
+        self, services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, warn: Warn
     ) -> None:
         parts: WorkerDependencies = replace(
-            worker_dependencies(services, file, buffer_bytes, tell), discovery=Named(runs), part=part
+            worker_dependencies(services, file, buffer_bytes, warn), discovery=FixedRuns(runs), part=part
         )
         self.worker = Worker(file, parts, self._fence, f"{part.name}:{uuid4().hex}")
-        self._clock, self._tell = services.clock, tell
+        self._clock, self._warn = services.clock, warn
         self._error: BaseException | None = None
 
     def run(self, watch: CallWatchdog) -> str:
@@ -114,7 +116,7 @@ class _Session:
             try:
                 busy = worker.step()
             except UnavailableError as error:
-                self._tell("a store is away: the task goes on when it is back", error=str(error))
+                self._warn("a store is away: the task goes on when it is back", error=str(error))
                 busy = False
             left = _TRIES if busy else left - 1
             if not busy and not worker.is_idle:
@@ -130,8 +132,8 @@ def _undone(worker: Worker) -> str | None:
     return f"handlers that get no events: {', '.join(without)}" if without else None
 
 
-def _done(workers: Sequence[Worker], runs: Sequence[KnownRun], problem: str | None) -> Done:
+def _done(workers: Sequence[Worker], runs: Sequence[KnownRun], problem: str | None) -> TaskResult:
     started = [worker.delivery for worker in workers if hasattr(worker, "delivery")]
     errors = sum(sum(each.budget.total.values()) for each in started)
     events = sum(worker.processed for worker in workers)
-    return Done(len(runs), events, sum(each.dead.count for each in started), errors, problem)
+    return TaskResult(len(runs), events, sum(each.dead.count for each in started), errors, problem)

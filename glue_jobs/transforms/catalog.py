@@ -45,14 +45,14 @@ def planned(runs: DataFrame, objects_a_task: int) -> DataFrame:
     return runs.select(task.alias("task"), *RUNS.fieldNames())
 
 
-def joined(found: DataFrame, known: DataFrame) -> DataFrame:
+def joined(listed: DataFrame, known: DataFrame) -> DataFrame:
     """RUNS of the bucket, and those that only the catalog knows (KNOWN), with 0 objects."""
-    unfounded = known.distinct().join(found, ["fqn", "run_id"], "left_anti")
+    unfounded = known.distinct().join(listed, ["fqn", "run_id"], "left_anti")
     only = unfounded.select("fqn", "run_id", F.lit(0).cast("long").alias("objects"), F.lit(False).alias("has_log"))
-    return found.select(*RUNS.fieldNames()).unionByName(only)
+    return listed.select(*RUNS.fieldNames()).unionByName(only)
 
 
-def summarized(results: DataFrame, shown: int) -> DataFrame:
+def summarized(results: DataFrame, limit: int) -> DataFrame:
     """RESULTS to RESULTS: a row for each outcome, counts added up, with the first ``shown`` problems and differences."""
     counts = (
         results.select("outcome", F.explode("counts").alias("name", "count"))
@@ -60,7 +60,7 @@ def summarized(results: DataFrame, shown: int) -> DataFrame:
         .agg(F.sum("count").alias("n"))
     )
     maps = counts.groupBy("outcome").agg(F.map_from_entries(F.collect_list(F.struct("name", "n"))).alias("counts"))
-    texts = [F.slice(F.array_sort(F.flatten(F.collect_list(name))), 1, shown).alias(name) for name in ("problems", "differences")]
+    texts = [F.slice(F.array_sort(F.flatten(F.collect_list(name))), 1, limit).alias(name) for name in ("problems", "differences")]
     rows = results.groupBy("outcome").agg(F.sum("runs").alias("runs"), *texts)
     empty = F.create_map().cast("map<string,bigint>")
     joined_ = rows.alias("r").join(maps.alias("m"), F.col("r.outcome").eqNullSafe(F.col("m.outcome")), "left")

@@ -89,8 +89,8 @@ def planned(runs: DataFrame, tasks: int) -> DataFrame:
 def summarized(results: DataFrame, problems: int) -> DataFrame:
     """RESULTS to SUMMARY, with the first ``problems`` of each outcome."""
     sums = [F.sum(name).alias(name) for name in ("segments", "uploaded_bytes", "copied_bytes", "retired_segments")]
-    found = F.slice(F.array_sort(F.collect_list("problem")), 1, problems)
+    texts = F.slice(F.array_sort(F.collect_list("problem")), 1, problems)
     grouped = results.groupBy("outcome").agg(
-        F.count("run_id").alias("runs"), *sums, found.alias("problems"), F.collect_list("requests").alias("requests")
+        F.count("run_id").alias("runs"), *sums, texts.alias("problems"), F.collect_list("requests").alias("requests")
     )
     return grouped.select(*SUMMARY.fieldNames())

@@ -8,12 +8,12 @@ from pyspark.sql import functions as F
 from glue_jobs.transforms.events import ORDER, PARTITIONS
 
 
-def gathered(rows: DataFrame) -> DataFrame:
+def cluster_rows(rows: DataFrame) -> DataFrame:
     """Rows of one partition of the dataset together, in as few tasks as their bytes allow, sorted."""
     return rows.hint("rebalance", *PARTITIONS).sortWithinPartitions(*PARTITIONS, *ORDER)
 
 
-def put_together(rows: DataFrame, bins: DataFrame, count: int) -> DataFrame:
+def merge_bins(rows: DataFrame, bins: DataFrame, count: int) -> DataFrame:
     """Rows of files, each bin of files in one task, sorted. ``rows`` has ``file``, ``bins`` has ``file`` and ``bin`` (0 to ``count`` - 1)."""
     with_bin = rows.join(F.broadcast(bins), "file")
     return with_bin.repartitionById(count, F.col("bin")).drop("file", "bin").sortWithinPartitions(*PARTITIONS, *ORDER)

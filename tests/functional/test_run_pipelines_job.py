@@ -17,7 +17,7 @@ from chalicelib.pipelines.pipeline_state import PipelineStateStore
 from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import PutOptions, Run
-from glue_jobs.pipelines.part import LEASE_S, PATIENCE_S, Named, due, taken_over
+from glue_jobs.pipelines.pipeline_lease import LEASE_S, PATIENCE_S, FixedRuns, due, hold_pipeline
 from glue_jobs.pipelines.task import work
 from glue_jobs.run_pipelines import main, planned
 from tests.functional.gateway import installed
@@ -55,7 +55,7 @@ def known(world: Piping) -> list[KnownRun]:
 def test_tasks_work_runs_of_their_own_and_the_schedule_goes_on_behind_them(world: Piping) -> None:
     services, runs = composition.services(), known(world)
     assert {each.run for each in runs} == set(RUNS)
-    with taken_over(services, FILE) as epoch:
+    with hold_pipeline(services, FILE) as epoch:
         assert epoch is not None
         assert work(services, FILE, JobPart("j.0", epoch), runs[:2], 1 << 20, silent).events == 6
         assert work(services, FILE, JobPart("j.1", epoch), runs[2:], 1 << 20, silent).problem is None
@@ -69,25 +69,25 @@ def test_tasks_work_runs_of_their_own_and_the_schedule_goes_on_behind_them(world
 
 def test_meanwhile_the_pipeline_is_the_jobs(world: Piping) -> None:
     services = composition.services()
-    with taken_over(services, FILE) as epoch, taken_over(services, FILE) as second:
+    with hold_pipeline(services, FILE) as epoch, hold_pipeline(services, FILE) as second:
         assert epoch is not None and second is None
-    with taken_over(services, FILE) as third:
+    with hold_pipeline(services, FILE) as third:
         assert third is not None and third > epoch
 
 
 def test_task_of_a_killed_job_commits_nothing_and_its_runs_are_taken_over(world: Piping) -> None:
     services, runs = composition.services(), known(world)
-    with taken_over(services, FILE) as epoch:
+    with hold_pipeline(services, FILE) as epoch:
         assert epoch is not None
         parts = worker_dependencies(services, FILE, 1 << 20, silent)
         from dataclasses import replace
 
-        killed = Worker(FILE, replace(parts, discovery=Named(runs[:2]), part=JobPart("j.0", epoch)), lambda: None, "task")
+        killed = Worker(FILE, replace(parts, discovery=FixedRuns(runs[:2]), part=JobPart("j.0", epoch)), lambda: None, "task")
         killed.start()
         killed.step()
         world.clock.advance(11)
         killed.step()  # committed
-        other = Worker(FILE, replace(parts, discovery=Named(runs[2:]), part=JobPart("j.1", epoch)), lambda: None, "task")
+        other = Worker(FILE, replace(parts, discovery=FixedRuns(runs[2:]), part=JobPart("j.1", epoch)), lambda: None, "task")
         other.start()
     assert len(Remembering.messages()) == 6
     done = work(services, FILE, JobPart("j.2", epoch), runs[2:], 1 << 20, silent)
@@ -103,7 +103,7 @@ def test_task_of_a_killed_job_commits_nothing_and_its_runs_are_taken_over(world:
 
 def test_a_task_that_is_begun_again_goes_on(world: Piping) -> None:
     services, runs = composition.services(), known(world)
-    with taken_over(services, FILE) as epoch:
+    with hold_pipeline(services, FILE) as epoch:
         assert epoch is not None
         first = Checkpoints(world.database, FILE.name, world.clock, 10, JobPart("j.0", epoch))
         first.take_over("first try")
@@ -117,7 +117,7 @@ def test_task_reports_damaged_logs_and_processes_them_after_repair(world: Piping
     key = world.layout.logs(RUNS[0])
     logs = world.store.get(key)
     world.store.put(key, b"shorter", PutOptions(logs.info.metadata))
-    with taken_over(services, FILE) as epoch:
+    with hold_pipeline(services, FILE) as epoch:
         assert epoch is not None
         done = work(services, FILE, JobPart("j.0", epoch), runs, 1 << 20, silent)
     assert done.problem == "runs whose logs are damaged, 1 in all: svc.p0/r1"
@@ -135,9 +135,9 @@ def test_a_job_that_is_begun_again_waits_for_the_lease_of_the_one_that_was_kille
     killed = SourceCoordinator(*services.work_sources("pipelines"), world.clock, lambda *_: None, terms=LeaseTerms(LEASE_S))
     killed.initialize()
     assert isinstance(killed.acquire(FILE.name), Lease)
-    with taken_over(services, FILE) as epoch:
+    with hold_pipeline(services, FILE) as epoch:
         assert epoch is None
-    with taken_over(services, FILE, PATIENCE_S) as epoch:
+    with hold_pipeline(services, FILE, PATIENCE_S) as epoch:
         assert epoch is not None
 
 
@@ -168,7 +168,7 @@ def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_with
 def test_an_operator_stops_it(world: Piping) -> None:
     services = composition.services()
     PipelineStateStore(world.database, world.clock).set_enabled(FILE.name, False)
-    with taken_over(services, FILE) as epoch:
+    with hold_pipeline(services, FILE) as epoch:
         assert epoch is not None
         assert work(services, FILE, JobPart("j.0", epoch), known(world), 1 << 20, silent).problem == "the pipeline was disabled"
     assert Remembering.messages() == []

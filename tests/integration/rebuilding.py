@@ -23,7 +23,7 @@ from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers import schedules
-from glue_jobs.shell.environment import use_stack
+from glue_jobs.job_runtime.environment import use_stack
 from local.emulator import CREDENTIALS
 from tests.integration.job_process import Ended, run_job
 from tests.integration.stacks import PATIENCE_S, Stack

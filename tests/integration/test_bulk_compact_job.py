@@ -178,7 +178,7 @@ from chalicelib.ports import Condition, PutOptions, Run
 from chalicelib.runlog.concatenation import Concatenator, parts_of
 from chalicelib.runlog.multipart_plan import SourceRange
 from glue_jobs.compaction.task import Attempt, Planned, Task
-from glue_jobs.shell.environment import use_stack
+from glue_jobs.job_runtime.environment import use_stack
 
 class Ahead(SystemClock):
     def now_ms(self):

@@ -13,7 +13,7 @@ from chalicelib import observability
 from chalicelib.runlog.layout import Layout
 from glue_jobs import retention
 from glue_jobs.build_dataset import BUCKETS
-from glue_jobs.shell import arguments
+from glue_jobs.job_runtime import arguments
 from glue_jobs.transforms.events import DATASET
 from local import glue, package
 from tests.integration.stacks import Stack
@@ -77,7 +77,7 @@ def test_its_parser_takes_what_glue_gives_it(template: Template, job: str, monke
     monkeypatch.setattr(arguments, "use_stack", stacks.append)
     parser = importlib.import_module(f"glue_jobs.{job}")._parser()
     words = BY_GLUE + given(properties(template, f"{LOGICAL[job]}Job")["DefaultArguments"])
-    taken = arguments.parsed(parser, words)
+    taken = arguments.parse_arguments(parser, words)
     assert stacks == [taken.stack_name] == ["stack"]
     assert taken.summary == f"s3://jobs/summaries/{job}.json"
 

@@ -26,10 +26,10 @@ AHEAD = """
 import json, sys
 from chalicelib import composition
 from chalicelib.aws.clock import SystemClock
-from glue_jobs.shell.environment import use_stack
+from glue_jobs.job_runtime.environment import use_stack
 from glue_jobs.retention import expiry_of
-from glue_jobs.expiring.plan import read_plan
-from glue_jobs.shell.addresses import read_text
+from glue_jobs.expiration.plan import read_plan
+from glue_jobs.job_runtime.uri_files import read_text
 
 class Ahead(SystemClock):
     def now_ms(self):
@@ -108,14 +108,14 @@ def assert_its_role_fits(stack: Stack, calls: Calls) -> None:
 
 def planned(stack: Stack, told: dict[str, Any], plan: Path, fqn: str, run: str) -> Path:
     """The job's plan with a run in it that is too young for it."""
-    from glue_jobs.expiring.expiry import Condemned
-    from glue_jobs.expiring.plan import Plan, read_plan
+    from glue_jobs.expiration.expiry import ExpiringRun
+    from glue_jobs.expiration.plan import Plan, read_plan
 
     empty = read_plan(plan.read_text())
     assert empty.id == told["plan"]
     size = len(f"a line of {run}\n")
     path = plan.with_name("made.jsonl")
-    path.write_text(Plan(empty.header, [Condemned(fqn, run, "count", -1, 0, size, 2, size, 1)]).text())
+    path.write_text(Plan(empty.header, [ExpiringRun(fqn, run, "count", -1, 0, size, 2, size, 1)]).text())
     return path
 
 

@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _OVERTAKEN = "tests/faults/test_files_overtaken.py"
 _FILES = "tests/contract/test_file_catalog.py"
-_MENDING = "tests/unit/test_catalog_mending.py"
+_MENDING = "tests/unit/test_catalog_repair.py"
 _MERGING = "tests/unit/test_catalog_merging.py"
 _ITEMS = "tests/contract/test_run_items.py"
 _UPLOADS = "tests/functional/test_archive_uploads.py"
@@ -192,7 +192,7 @@ MUTANTS = (
         why="changing a row that is gone makes none",
     ),
     Mutant(
-        "glue_jobs.catalog.mending:Mender._write_run",
+        "glue_jobs.catalog.catalog_repair:RunRepairer._write_run",
         find="not is_ahead(now or {}, merged)",
         replace="True",
         tests=f"{_MENDING}::test_row_of_a_run_with_continuous_appends_is_put_right",

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from chalicelib.errors import ObjectNotFoundError
 from glue_jobs.dataset.committing import Change, Committer
 from glue_jobs.dataset.entries import APPEND, DATA, REWRITE, STAGING, Entry, Layout
-from glue_jobs.dataset.files import Listed
+from glue_jobs.dataset.files import ListedFile
 from glue_jobs.dataset.publication import OUTPUT
 from glue_jobs.dataset.small_files import Sizes, bins
 
@@ -31,8 +31,8 @@ class MemoryFiles:
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
 
-    def list(self, prefix: str) -> Iterator[Listed]:
-        return iter([Listed(name, len(self.bodies[name])) for name in sorted(self.bodies) if name.startswith(prefix)])
+    def list(self, prefix: str) -> Iterator[ListedFile]:
+        return iter([ListedFile(name, len(self.bodies[name])) for name in sorted(self.bodies) if name.startswith(prefix)])
 
     def read(self, name: str, start: int = 0, end: int | None = None) -> bytes:
         if name not in self.bodies:

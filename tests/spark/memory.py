@@ -16,10 +16,10 @@ from glue_jobs.datasource.following import Follower
 from glue_jobs.datasource.objects import Listed
 from glue_jobs.datasource.offsets import Offset
 from glue_jobs.datasource.options import Options, parse_options
-from glue_jobs.datasource.planner import Look, Planner
+from glue_jobs.datasource.planner import Planner, RunLocator
 from glue_jobs.datasource.planning import packed
 from glue_jobs.datasource.problems import Problem, Problems
-from glue_jobs.datasource.reading import Row, Wanted
+from glue_jobs.datasource.reading import ReadSpec, Row
 from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.datasource.selection import narrowed, selection_of
 from glue_jobs.datasource.tasks import Slices, Task
@@ -55,7 +55,7 @@ class Reading:
     ) -> None:
         self.options: Options = parse_options({"bucket": "logs", **options})
         self.problems = Problems(self.options.is_strict)
-        self.look = Look(StoreKeys(store), store, self.options, self.problems)
+        self.look = RunLocator(StoreKeys(store), store, self.options, self.problems)
         self.selection = selection_of(self.options)
         self._store, self._index, self._runs = store, index, runs
 
@@ -78,7 +78,7 @@ class Reading:
 
     def found(self) -> list[Problem]:
         """Problems of planning, and of all that is there."""
-        return [*(found for part in self.tasks() for found in self._task(True).check(part.slices)), *self.problems.found]
+        return [*(found for part in self.tasks() for found in self._task(True).check(part.slices)), *self.problems.reported]
 
     def follower(self, now_s: Any) -> Follower:
         """One that begins anew, as after a restart."""
@@ -90,8 +90,8 @@ class Reading:
         return self.read([Slices(tuple(part)) for part in slices], origins=False)
 
     def _task(self, origins: bool) -> Task:
-        task = Task(self._store, Wanted(self.options, self.selection, self._index, origins))
-        task.problems.found = self.problems.found
+        task = Task(self._store, ReadSpec(self.options, self.selection, self._index, origins))
+        task.problems.reported = self.problems.reported
         return task
 
 

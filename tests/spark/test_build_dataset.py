@@ -15,7 +15,7 @@ from bench.stored_runs import START_MS, Bucket
 from chalicelib.ports import RunEnd
 from glue_jobs.build_dataset import build
 from glue_jobs.dataset import files
-from glue_jobs.dataset.building import Builder, Done, Wanted
+from glue_jobs.dataset.building import Builder, BuildResult, DatasetSpec
 from glue_jobs.dataset.entries import APPEND, REWRITE, Layout
 from glue_jobs.dataset.files import LocalFiles
 from glue_jobs.dataset.ledger import Ledger
@@ -25,7 +25,7 @@ from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import parse_options
 
 SEED = 20
-Job = Callable[..., Done]
+Job = Callable[..., BuildResult]
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def job(spark: SparkSession, bucket: Bucket, tmp_path: Path) -> Job:
     for name, value in SESSION.items():
         spark.conf.set(name, value)
 
-    def run(*, live: bool = False, most_files: int = 0, **options: str) -> Done:
+    def run(*, live: bool = False, most_files: int = 0, **options: str) -> BuildResult:
         parsed = parse_options({**bucket.options, **options})
-        wanted = Wanted(parsed, Layout(BUCKETS, "UTC", fingerprint(parsed)), Sizes(most_files=most_files), live)
+        wanted = DatasetSpec(parsed, Layout(BUCKETS, "UTC", fingerprint(parsed)), Sizes(most_files=most_files), live)
         return build(Builder(spark, LocalFiles(tmp_path), wanted, lambda: START_MS / 1000 + 3600))
 
     return run

@@ -22,7 +22,7 @@ from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
 from glue_jobs.compaction.due_runs import by_catalog
-from glue_jobs.compaction.task import LEASE_S, Attempt, Planned, Result, Task
+from glue_jobs.compaction.task import LEASE_S, Attempt, PlannedRun, Result, Task
 from tests.faults.interception import Intercepted
 from tests.world import World
 
@@ -84,8 +84,8 @@ class Stage:
             self.runs.record_segment(run, entry)
             self.world.index.put(run, [entry])
 
-    def due(self) -> list[Planned]:
-        return [Planned(Run(fqn, run_id), *rest) for fqn, run_id, _, _, *rest in by_catalog(self.services(), "", 0)]  # type: ignore[arg-type]
+    def due(self) -> list[PlannedRun]:
+        return [PlannedRun(Run(fqn, run_id), *rest) for fqn, run_id, _, _, *rest in by_catalog(self.services(), "", 0)]  # type: ignore[arg-type]
 
     def task(self, number: int = 0, *, job: str = "job", gate: Gate | None = None, dry_run: bool = False) -> dict[Run, Result]:
         """Work what is due; the result of each run."""

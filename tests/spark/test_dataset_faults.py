@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import InvalidConfigurationError, UnavailableError
-from glue_jobs.dataset.committing import Change, Committer, OvertakenError
+from glue_jobs.dataset.committing import Change, CommitConflictError, Committer
 from glue_jobs.dataset.contents import files as contents
 from glue_jobs.dataset.entries import APPEND, DATA, STAGING, Layout
 from glue_jobs.dataset.files import LocalFiles
@@ -113,7 +113,7 @@ def run_overtaken(slow_call: int) -> bool:
     is_overtaken = False
     try:
         Job(Intercepted(files, gate), source).run()
-    except OvertakenError:
+    except CommitConflictError:
         is_overtaken = True
     Job(files, source).run()
     assert by_glob(files) == by_ledger(files) == dict.fromkeys(source, 1), f"overtaken at call {slow_call}"

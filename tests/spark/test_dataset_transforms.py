@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from chalicelib.ingestion.run_files import slug
 from glue_jobs.datasource.schema import EVENTS, schema_of
-from glue_jobs.transforms.dataset_files import put_together
+from glue_jobs.transforms.dataset_files import merge_bins
 from glue_jobs.transforms.events import ARRIVALS, DATASET, bucket_of, dataset_rows, what_of
 
 ARRIVED = date(2026, 11, 21)
@@ -75,7 +75,7 @@ def test_files_of_a_bin_become_one_in_order(spark: SparkSession, count: int) -> 
     rows = [(*event(hour, times[hour]), "what", day, 0, f"file-{hour}") for hour in (3, 1, 5, 0, 4, 2)]
     bins = [(f"file-{hour}", hour % count) for hour in range(6)]
     schema = StructType([*DATASET.fields, StructField("file", StringType(), False)])
-    frame = put_together(spark.createDataFrame(rows, schema), spark.createDataFrame(bins, "file string, bin int"), count)
+    frame = merge_bins(spark.createDataFrame(rows, schema), spark.createDataFrame(bins, "file string, bin int"), count)
     tasks = [[row["line"] for row in task] for task in frame.rdd.glom().collect()]
     assert frame.columns == schema.names[:-1] and tasks == [
         [hour for hour in range(6) if hour % count == each] for each in range(count)

@@ -8,7 +8,7 @@ import pytest
 
 from bench.stored_runs import PREFIX, START_MS, Bucket, StoredRun, joined, numbers
 from chalicelib.runlog.layout import Layout
-from glue_jobs.datasource.listing import Finder
+from glue_jobs.datasource.listing import RunFinder
 from glue_jobs.datasource.objects import Listed
 from glue_jobs.datasource.selection import Names, Pattern, Selection
 from tests.spark.conftest import Read
@@ -180,15 +180,18 @@ class ManyKeys:
 @pytest.mark.parametrize(("runs", "segments"), [(2000, 20), (1, 40_000), (3, 9_001), (40_000, 1)])
 def test_a_listing_that_is_cut_finds_every_key_once(runs: int, segments: int) -> None:
     keys = ManyKeys(runs, segments)
-    found = Finder(keys, Layout(PREFIX)).find(Selection())
+    found = RunFinder(keys, Layout(PREFIX)).find(Selection())
     assert len(found) == runs
-    assert all([(stretch.first, len(stretch.sizes)) for stretch in run.stretches] == [(0, segments)] for run in found)
+    assert all(
+        [(segment_range.first, len(segment_range.sizes)) for segment_range in run.segment_ranges] == [(0, segments)]
+        for run in found
+    )
     assert keys.requests <= runs * segments / 1000 * 2 + 120
 
 
 def test_only_wanted_folders_are_listed() -> None:
     keys = ManyKeys(2000, 20)
-    found = Finder(keys, Layout(PREFIX)).find(Selection(Names((Pattern("svc.p1?"),)), Names((Pattern("run-0000*"),))))
+    found = RunFinder(keys, Layout(PREFIX)).find(Selection(Names((Pattern("svc.p1?"),)), Names((Pattern("run-0000*"),))))
     assert {run.run.fqn for run in found} == {f"svc.p1{digit}" for digit in range(10)}
     assert all(run.run.run_id.startswith("run-0000") for run in found)
     assert keys.requests <= 20

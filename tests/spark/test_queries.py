@@ -20,7 +20,7 @@ from bench.spark_bucket import BucketServer
 from bench.stored_runs import START_MS, Bucket
 from chalicelib.ports import RunEnd
 from glue_jobs.build_dataset import build
-from glue_jobs.dataset.building import Builder, Wanted
+from glue_jobs.dataset.building import Builder, DatasetSpec
 from glue_jobs.dataset.entries import Layout
 from glue_jobs.dataset.files import LocalFiles
 from glue_jobs.dataset.writing import SESSION
@@ -181,7 +181,7 @@ def dataset(spark: SparkSession, server: BucketServer, tmp_path_factory: pytest.
     for name, value in SESSION.items():
         spark.conf.set(name, value)
     options = parse_options(server.options)
-    wanted = Wanted(options, Layout(16, "UTC", fingerprint(options)))
+    wanted = DatasetSpec(options, Layout(16, "UTC", fingerprint(options)))
     build(Builder(spark, LocalFiles(folder), wanted, lambda: START_MS / 1000))
     return folder
 

@@ -15,9 +15,9 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.tombstones import find_tombstone
 from glue_jobs import retention
-from glue_jobs.expiring.expiry import Condemned, Expiry, Outcome
-from glue_jobs.expiring.inventory import Inventory
-from glue_jobs.expiring.plan import Plan, read_plan
+from glue_jobs.expiration.expiry import ExpiringRun, Expiry, Outcome
+from glue_jobs.expiration.inventory import BucketInventory
+from glue_jobs.expiration.plan import Plan, read_plan
 from glue_jobs.transforms.retention import RUNS
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.world import RUN, World
@@ -67,16 +67,16 @@ class Retained(World):
     def later(self, days: float = 2) -> None:
         self.clock.sleep(days * DAY_MS / 1000)
 
-    def planned(self, run: Run = RUN, reason: str = "age") -> Condemned:
+    def planned(self, run: Run = RUN, reason: str = "age") -> ExpiringRun:
         """The run as a plan would have it now."""
         names = RUNS.fieldNames()[2:]
         (row,) = [row for folder in self.inventory().folders() for row in self.inventory().runs(folder) if row[0] == run]
         seen = dict(zip(names, row[1:], strict=True))
         fields = ("ended_ms", "bytes", "objects", "log_bytes", "tail")
-        return Condemned(run.fqn, run.run_id, reason, 0, **{name: seen[name] for name in fields})
+        return ExpiringRun(run.fqn, run.run_id, reason, 0, **{name: seen[name] for name in fields})
 
-    def inventory(self) -> Inventory:
-        return Inventory(self.store, self.layout)
+    def inventory(self) -> BucketInventory:
+        return BucketInventory(self.store, self.layout)
 
     def expiry(self, gate: Any = None) -> Expiry:
         rows = MemoryRows(self, self.runs)
@@ -339,7 +339,7 @@ def test_folders_take_a_listing_for_each_long_pipeline_and_one_for_many_short_on
 
 
 def test_a_plan_reads_back_and_one_that_was_changed_does_not() -> None:
-    made = Plan({"bucket": "b", "prefix": "p"}, [Condemned("ä", "r\n", "age", 0, 1, 2, 3, 4, 5)])
+    made = Plan({"bucket": "b", "prefix": "p"}, [ExpiringRun("ä", "r\n", "age", 0, 1, 2, 3, 4, 5)])
     assert read_plan(made.text()) == made
     for damaged in (
         made.text().replace('"bytes": 2', '"bytes": 9'),

@@ -47,7 +47,7 @@ def _send(world: Pipelines, sent: Sent) -> None:
         world.send(RUN, sent)
 
 
-def _told(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def _stated_rows(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     return [(row["line"], row["raw"].decode().removesuffix("\n"), row["level"], row["logger"]) for row in rows]
 
 
@@ -73,8 +73,8 @@ def test_rows_are_as_their_senders_state_them(state: str, size: str) -> None:
         world.settle(RUN)
     reading = Reading(world.store, bytesPerPartition=size, logFormat="python")
     rows = reading.rows()
-    assert _told(rows) == _expected(20)
-    assert reading.problems.found == []
+    assert _stated_rows(rows) == _expected(20)
+    assert reading.problems.reported == []
     assert {row["timestamp"] for row in rows if row["logger"] == "agent"} == {START_MS * 1000}
     assert [row["message"] for row in rows if row["level"] == "DEBUG"] == 20 * ["begin\n" + HEAD]
 
@@ -89,7 +89,7 @@ def test_lines_of_an_event_are_found_by_their_number() -> None:
     world.settle(RUN)
     for row in _expected(40)[::13]:
         found = Reading(world.store, world.index, logFormat="python").where(EqualTo(("line",), row[0])).rows()
-        assert row in _told(found)
+        assert row in _stated_rows(found)
 
 
 def test_an_event_is_read_whole_or_not_where_times_leave_out_what_came_before() -> None:
@@ -100,7 +100,7 @@ def test_an_event_is_read_whole_or_not_where_times_leave_out_what_came_before() 
     late = HEAD.replace("03:00", "05:01")
     world.append(RUN, late.encode() + b"\n")
     reading = Reading(world.store, **{"from": "2026-11-21T05:00Z", "to": "2026-11-21T06:00Z", "logFormat": "python"})
-    assert _told(reading.rows()) == [(100, late, "INFO", "svc.load")]
+    assert _stated_rows(reading.rows()) == [(100, late, "INFO", "svc.load")]
 
 
 def test_a_segment_of_events_waits_for_what_is_beside_it() -> None:
@@ -115,11 +115,11 @@ def test_a_segment_of_events_waits_for_what_is_beside_it() -> None:
     follower = reading.follower(world.now_s)
     start = Offset.initial(reading.options)
     first = follower.latest(start, start)
-    assert _told(reading.between(follower, start, first)) == [(0, HEAD, "INFO", "svc.load"), (1, "event 0", "ERROR", None)]
+    assert _stated_rows(reading.between(follower, start, first)) == [(0, HEAD, "INFO", "svc.load"), (1, "event 0", "ERROR", None)]
     assert follower.latest(first, first) == first
     world.store.put(key, companion, PutOptions())
     second = follower.latest(first, first)
-    assert _told(reading.between(follower, first, second)) == [(2, "event 1", "ERROR", None)]
+    assert _stated_rows(reading.between(follower, first, second)) == [(2, "event 1", "ERROR", None)]
     # An append that has broken off is not waited for; what comes later moves no border.
     world.store.delete(key)
     world.clock.advance(61)
@@ -164,7 +164,7 @@ def test_what_is_damaged_or_gone_is_text() -> None:
     tasks = reading.tasks()
     world.store.delete(world.layout.companion(RUN, 1))
     assert [(row["line"], row["level"]) for row in reading.read(tasks)] == [(line, None) for line in range(6)]
-    assert sorted(problem.kind for problem in reading.problems.found) == ["gone", "metadata", "metadata"]
+    assert sorted(problem.kind for problem in reading.problems.reported) == ["gone", "metadata", "metadata"]
     with pytest.raises(DamagedLogError):
         Reading(world.store, mode="failfast").rows()
 

@@ -15,9 +15,9 @@ from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.census import RunInspector
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.log_end import list_all
-from glue_jobs.datasource.objects import Folder, Listed
-from glue_jobs.expiring.expiry import Condemned, Expiry, Outcome
-from glue_jobs.expiring.inventory import Inventory
+from glue_jobs.datasource.objects import Listed, RunGrouper
+from glue_jobs.expiration.expiry import ExpiringRun, Expiry, Outcome
+from glue_jobs.expiration.inventory import BucketInventory
 from tests.eventing import Author, event_parts, said, step_log
 from tests.ingesting import ingest_one, ingester_of, message, s3_record
 from tests.world import RUN, World
@@ -91,12 +91,12 @@ def test_retirement_keeps_how_many_events_a_segment_had() -> None:
 
 def test_inventory_and_expiry_include_event_objects() -> None:
     world = ended()
-    inventory = Inventory(world.store, world.layout)
+    inventory = BucketInventory(world.store, world.layout)
     (found,) = [row for folder in inventory.folders() for row in inventory.runs(folder)]
     run, status, ended_ms, size, objects, log_bytes, tail, _ = found
     assert (run, status, tail) == (RUN, "finalized", 3)
     world.clock.advance(3600)
-    condemned = Condemned(RUN.fqn, RUN.run_id, "age", 0, ended_ms, size, objects, log_bytes, tail)
+    condemned = ExpiringRun(RUN.fqn, RUN.run_id, "age", 0, ended_ms, size, objects, log_bytes, tail)
     expiry = Expiry(world.store, Rows(), world.parts().writer, world.layout, world.clock, "plan")
     assert expiry.expire(condemned) is Outcome.EXPIRED
     assert list(list_all(world.store, world.layout.run_prefix(RUN))) == []
@@ -104,7 +104,7 @@ def test_inventory_and_expiry_include_event_objects() -> None:
 
 def test_spark_data_source_ignores_event_objects() -> None:
     world, foreign = ended(), []
-    folder = Folder(world.layout, lambda run: True, lambda run, key: foreign.append(key))
+    folder = RunGrouper(world.layout, lambda run: True, lambda run, key: foreign.append(key))
     folder.add(Listed(found.key, found.size, found.etag, 0) for found in list_all(world.store, world.layout.prefix))
     assert foreign == []
     (objects,) = folder.runs

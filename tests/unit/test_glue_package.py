@@ -12,7 +12,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from glue_jobs.shell.session import is_on_glue
+from glue_jobs.job_runtime.session import is_on_glue
 from local import bundle, glue
 from local.state import PROJECT, LocalError
 
@@ -54,7 +54,7 @@ def test_each_job_has_a_script_that_ends_badly_only_when_the_job_does(folder: Pa
     for job in glue.jobs():
         monkeypatch.setattr(sys, "argv", [f"{job}.py"])
         for code in (0, 1):
-            monkeypatch.setattr(f"glue_jobs.{job}.main", lambda given, code=code: code)
+            monkeypatch.setattr(f"glue_jobs.{job}.main", lambda argv, code=code: code)
             if code:
                 with pytest.raises(SystemExit, match=f"{job} ended with exit code 1"):
                     runpy.run_path(str(folder / f"{job}.py"), run_name="__main__")

@@ -19,7 +19,7 @@ import pytest
 
 from bench import lines as bench_lines
 from bench import spark_files
-from glue_jobs.shell.interruption import stoppable
+from glue_jobs.job_runtime.interruption import run_interruptible
 from local import __main__ as local_commands
 from local import control, demo, forward, jobs, serve, state
 from local.terminal import show
@@ -159,8 +159,8 @@ def test_interrupted_job_says_that_it_can_be_run_again(capsys: pytest.CaptureFix
         return 0
 
     try:
-        assert stoppable("backfill", main) == 130
-        assert stoppable("backfill", lambda: 2) == 2
+        assert run_interruptible("backfill", main) == 130
+        assert run_interruptible("backfill", lambda: 2) == 2
     finally:
         root.removeHandler(handler)
         root.filters[:] = before
@@ -173,7 +173,7 @@ def test_interrupted_job_says_that_it_can_be_run_again(capsys: pytest.CaptureFix
     ids=lambda path: path.stem,
 )
 def test_each_job_can_be_interrupted(path: Path) -> None:
-    assert path.read_text().endswith('if __name__ == "__main__":\n    sys.exit(stoppable(NAME, main))\n')
+    assert path.read_text().endswith('if __name__ == "__main__":\n    sys.exit(run_interruptible(NAME, main))\n')
 
 
 # What cannot work

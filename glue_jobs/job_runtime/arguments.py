@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 
-from glue_jobs.shell.environment import use_stack
+from glue_jobs.job_runtime.environment import use_stack
 
 WRONG_ARGUMENTS = 2
 """Exit code, as argparse has it."""
@@ -32,14 +32,14 @@ def job_parser(name: str, description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def flag(parser: argparse.ArgumentParser, name: str, help: str) -> None:
+def add_flag(parser: argparse.ArgumentParser, name: str, help: str) -> None:
     """A flag that may have a value, true or false."""
     parser.add_argument(name, nargs="?", const=True, default=False, type=_truth, metavar="true|false", help=help)
 
 
-def parsed(parser: argparse.ArgumentParser, given: Sequence[str] | None = None) -> argparse.Namespace:
+def parse_arguments(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The job's own arguments; the stack's settings are in the environment then. Ends the process with 2 where they are wrong."""
-    arguments = parser.parse_args(list(_own(sys.argv[1:] if given is None else given)))
+    arguments = parser.parse_args(list(_own(sys.argv[1:] if argv is None else argv)))
     if arguments.stack_name:
         try:
             use_stack(arguments.stack_name)
@@ -48,10 +48,10 @@ def parsed(parser: argparse.ArgumentParser, given: Sequence[str] | None = None) 
     return arguments
 
 
-def _own(given: Sequence[str]) -> Iterator[str]:
+def _own(argv: Sequence[str]) -> Iterator[str]:
     """Without Glue's own, and the value behind each of them."""
     is_value_of_glue = False
-    for argument in given:
+    for argument in argv:
         is_name = argument.startswith("--")
         if is_name:
             is_value_of_glue = bool(_FROM_GLUE.fullmatch(argument.partition("=")[0]))

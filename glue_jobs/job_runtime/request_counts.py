@@ -14,16 +14,16 @@ _counts: Counter[str] = Counter()
 
 
 @cache
-def counted() -> Counter[str]:
+def request_counter() -> Counter[str]:
     """This process's counter. Clients that are made before the first call are not counted; take differences for a part of the work."""
     if boto3.DEFAULT_SESSION is None:
         boto3.setup_default_session()
     assert boto3.DEFAULT_SESSION
-    boto3.DEFAULT_SESSION.events.register("before-send", note)
+    boto3.DEFAULT_SESSION.events.register("before-send", count_request)
     return _counts
 
 
-def note(**event: Any) -> None:
+def count_request(**event: Any) -> None:
     """Count a request: what a client that is of another session calls "before-send"."""
     _, service, operation = event["event_name"].split(".", 2)
     with _lock:
@@ -33,4 +33,4 @@ def note(**event: Any) -> None:
 def snapshot() -> Counter[str]:
     """The counter as it is now."""
     with _lock:
-        return Counter(counted())
+        return Counter(request_counter())

@@ -10,7 +10,7 @@ INTERRUPTED = 130
 """Exit code, as shells have it."""
 
 
-def stoppable(name: str, main: Callable[[], int]) -> int:
+def run_interruptible(name: str, main: Callable[[], int]) -> int:
     """What ``main`` answers; where it is interrupted, 130 and a line that tells what to do."""
     logging.getLogger().addFilter(_is_no_interruption)
     try:

@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from glue_jobs.shell.addresses import write_text
+from glue_jobs.job_runtime.uri_files import write_text
 
 _METRICS_A_CALL = 1000
 

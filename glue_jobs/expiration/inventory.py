@@ -20,7 +20,7 @@ _BEHIND_A_FOLDER = "0"  # the letter behind the slash: above all keys of a folde
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
+class BucketInventory:
     """Reads the listing. ``folder`` is what the keys of a pipeline begin with, slash included."""
 
     store: ObjectStore
@@ -32,11 +32,11 @@ class Inventory:
         after = ""
         while True:
             page = self.store.list(root, start_after=after)
-            found = [root + name for name, _ in groupby(each.key[len(root) :].split("/", 1)[0] + "/" for each in page.objects)]
-            yield from (folder for folder in found if not folder.startswith(root + "."))
+            names = [root + name for name, _ in groupby(each.key[len(root) :].split("/", 1)[0] + "/" for each in page.objects)]
+            yield from (folder for folder in names if not folder.startswith(root + "."))
             if not page.truncated:
                 return
-            after = found[-1].removesuffix("/") + _BEHIND_A_FOLDER
+            after = names[-1].removesuffix("/") + _BEHIND_A_FOLDER
 
     def runs(self, folder: str) -> Iterator[tuple[Run, str, int, int, int, int, int, int | None]]:
         """A pipeline's runs as rows of ``transforms.retention.RUNS``, the run first. Keys that are of no run are left out."""
@@ -45,22 +45,22 @@ class Inventory:
             return
         tombstones = dict(tombstones_of(self.store, self.layout, parsed.run.fqn))
         below = (each for each in list_all(self.store, folder) if "/" in each.key[len(folder) :])
-        for run_folder, found in groupby(below, lambda each: _run_folder(each.key, folder)):
+        for run_folder, listed in groupby(below, lambda each: _run_folder(each.key, folder)):
             of = self.layout.parse(run_folder + "logs.txt")
             if of is not None and self.layout.run_prefix(of.run) == run_folder:
-                yield of.run, *_summed(self.layout, of.run, found), tombstones.get(of.run.run_id)
+                yield of.run, *_summed(self.layout, of.run, listed), tombstones.get(of.run.run_id)
 
 
 def _run_folder(key: str, folder: str) -> str:
     return folder + key[len(folder) :].split("/", 1)[0] + "/"
 
 
-def _summed(layout: Layout, run: Run, found: Iterator[ListedObject]) -> tuple[str, int, int, int, int, int]:
+def _summed(layout: Layout, run: Run, listed: Iterator[ListedObject]) -> tuple[str, int, int, int, int, int]:
     """(status, ended_ms, bytes, objects, log_bytes, tail). Finalized: there is logs.txt, no partial.txt, and no segment that is younger."""
     ended_ms = size = objects = 0
     log_bytes = tail = logs_ms = tail_ms = -1
     is_partial = False
-    for each in found:
+    for each in listed:
         size, objects = size + each.size, objects + 1
         parsed = layout.parse(each.key)
         kind = parsed.kind if parsed else ""

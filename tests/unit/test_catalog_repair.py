@@ -16,8 +16,8 @@ from chalicelib.deadline import Deadline
 from chalicelib.ports import PutOptions, Run, RunEnd, SegmentEntry
 from chalicelib.runlog.artifact import artifact_metadata
 from chalicelib.runlog.segment import metadata_of
+from glue_jobs.catalog.catalog_repair import CORRECT, FAILED, GONE, REPAIRED
 from glue_jobs.catalog.files import register_logs
-from glue_jobs.catalog.mending import FAILED, GONE, MENDED, RIGHT
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.rebuilding import KEEP_S, Items, Live, live_through
 from tests.world import RUN, START_MS
@@ -39,11 +39,11 @@ def check(live: Live, items: Items) -> None:
 def test_lost_tables_are_made_as_the_live_system_keeps_them(seed: int) -> None:
     print(f"seed: {seed}")
     live, items = live_through(seed), Items()
-    results = [live.mender(items).mend(run) for run in live.runs]
+    results = [live.repairer(items).repair(run) for run in live.runs]
     assert [(result.problems, result.unknown) for result in results] == [([], 0)] * len(results)
     check(live, items)
-    again = [live.mender(items).mend(run) for run in live.runs]
-    assert {result.outcome for result in again} <= {RIGHT}, again
+    again = [live.repairer(items).repair(run) for run in live.runs]
+    assert {result.outcome for result in again} <= {CORRECT}, again
 
 
 @pytest.mark.parametrize(("value", "kept"), [(START_MS + 9, START_MS + 9), ("x", 0), (True, 0)])
@@ -51,12 +51,12 @@ def test_heartbeat_of_a_row_is_kept_unless_it_is_damaged(value: object, kept: in
     live, items = Live(), Items()
     live.append(RUN, "one\n")
     live.notify()
-    live.mender(items).mend(RUN)
+    live.repairer(items).repair(RUN)
     items.runs[RUN] |= {"alive_ms": value, "lines": 7}
-    live.mender(items).mend(RUN)
+    live.repairer(items).repair(RUN)
     row = row_of(items.runs[RUN])
     assert (row.alive_ms, row.lines) == (kept, 1)
-    assert live.mender(items).mend(RUN).outcome == RIGHT
+    assert live.repairer(items).repair(RUN).outcome == CORRECT
 
 
 @pytest.mark.sampled(default=10)
@@ -65,16 +65,16 @@ def test_damaged_rows_are_put_right_and_right_ones_are_left(seed: int) -> None:
     print(f"seed: {seed}")
     live, items, chance = live_through(seed, steps=40), Items(), random.Random(seed)
     for run in live.runs:
-        live.mender(items).mend(run)
+        live.repairer(items).repair(run)
     right = items.snapshot()
     for _ in range(chance.randint(1, 12)):
         damage(items, chance)
     for run in live.runs:
-        live.mender(items, dry_run=True).mend(run)
+        live.repairer(items, dry_run=True).repair(run)
     damaged = items.snapshot()
-    results = [live.mender(items).mend(run) for run in live.runs]
+    results = [live.repairer(items).repair(run) for run in live.runs]
     assert items.snapshot() == right
-    assert any(result.outcome == MENDED for result in results) == (damaged != right)
+    assert any(result.outcome == REPAIRED for result in results) == (damaged != right)
 
 
 def damage(items: Items, chance: random.Random) -> None:
@@ -111,11 +111,11 @@ def test_a_row_that_is_moved_meanwhile_is_not_set_back() -> None:
             items.runs.pop(RUN, None)
             live.append(RUN, "more\n")
             live.notify()
-            assert live.mender(items).mend(RUN).outcome == MENDED  # as ingestion would move it
+            assert live.repairer(items).repair(RUN).outcome == REPAIRED  # as ingestion would move it
         return call()
 
-    result = live.mender(items, port=lambda inner: Intercepted(inner, gate)).mend(RUN)
-    assert result.outcome in (RIGHT, MENDED)
+    result = live.repairer(items, port=lambda inner: Intercepted(inner, gate)).repair(RUN)
+    assert result.outcome in (CORRECT, REPAIRED)
     check(live, items)
     assert items.runs[RUN]["segments"] == 2 and len(moved) == 1, "the second look found it right"
 
@@ -173,7 +173,7 @@ def test_row_of_a_run_with_continuous_appends_is_put_right(lost: str, backlog: i
         ingestion.append()
         live.world.clock.advance(1)
     live.tick()
-    assert live.mender(items).mend(RUN).outcome == MENDED
+    assert live.repairer(items).repair(RUN).outcome == REPAIRED
     ingestion.landed = 50 - backlog
     row = items.runs[RUN]
     match lost:
@@ -196,19 +196,19 @@ def test_row_of_a_run_with_continuous_appends_is_put_right(lost: str, backlog: i
             ingestion.land()
         return call()
 
-    result = live.mender(items, port=intercepted(gate), threads=1).mend(RUN)
-    assert result.outcome in (RIGHT, MENDED), result
+    result = live.repairer(items, port=intercepted(gate), threads=1).repair(RUN)
+    assert result.outcome in (CORRECT, REPAIRED), result
     while ingestion.landed < len(live.world.index.rows_from(RUN, 0, 0, 10_000)):
         ingestion.land()
     expected = live.row(RUN)
     assert expected and row_of(items.runs[RUN]) == expected
-    assert live.mender(items, dry_run=True).mend(RUN).rows["runs.wrong"] == 0
+    assert live.repairer(items, dry_run=True).repair(RUN).rows["runs.wrong"] == 0
 
 
 def test_run_that_is_let_go_of_meanwhile_stays_let_go_of() -> None:
     live = finished(Live())
     items, right = Items(), Items()
-    live.mender(right).mend(RUN)
+    live.repairer(right).repair(RUN)
     items.runs[RUN] = right.runs[RUN] | {"activity_shard": shard_of(RUN), "compacted_bytes": 1}
 
     def gate(operation: str, call: Callable[[], Any]) -> Any:
@@ -216,14 +216,14 @@ def test_run_that_is_let_go_of_meanwhile_stays_let_go_of() -> None:
             items.runs[RUN].pop("activity_shard", None)
         return call()
 
-    assert live.mender(items, port=intercepted(gate)).mend(RUN).outcome == MENDED
+    assert live.repairer(items, port=intercepted(gate)).repair(RUN).outcome == REPAIRED
     assert items.runs == right.runs
 
 
 def test_row_that_was_deleted_meanwhile_does_not_come_back() -> None:
     live, items = Live(), Items()
     live.append(RUN, "one\n")
-    live.mender(items).mend(RUN)
+    live.repairer(items).repair(RUN)
     items.runs[RUN]["lines"] = 5
 
     def gate(operation: str, call: Callable[[], Any]) -> Any:
@@ -233,7 +233,7 @@ def test_row_that_was_deleted_meanwhile_does_not_come_back() -> None:
                 live.world.store.delete(name)
         return call()
 
-    assert live.mender(items, port=intercepted(gate)).mend(RUN).outcome == GONE
+    assert live.repairer(items, port=intercepted(gate)).repair(RUN).outcome == GONE
     assert RUN not in items.runs
 
 
@@ -244,7 +244,7 @@ def test_row_that_keeps_changing_is_an_error() -> None:
     def gate(operation: str, call: Callable[[], Any]) -> Any:
         return False if operation == "replace_run" else call()
 
-    result = live.mender(items, port=lambda inner: Intercepted(inner, gate)).mend(RUN)
+    result = live.repairer(items, port=lambda inner: Intercepted(inner, gate)).repair(RUN)
     assert result.outcome == FAILED and "changes faster" in result.problems[0]
 
 
@@ -258,18 +258,18 @@ def test_stop_at_every_call(moment: str, how: str) -> None:
     number = 0
     live = finished(Live())
     expected = Items()
-    live.mender(expected).mend(RUN)
+    live.repairer(expected).repair(RUN)
     while True:
         items, stop = Items(), StopAt(number, moment, how)
         items.rows[run_key(RUN), "x"] = {"run": run_key(RUN), "at": "x"}
         try:
-            result = live.mender(items, port=intercepted(stop)).mend(RUN)
-            assert result.outcome == (FAILED if stop.fired else MENDED)
+            result = live.repairer(items, port=intercepted(stop)).repair(RUN)
+            assert result.outcome == (FAILED if stop.fired else REPAIRED)
         except Crash:
             pass
         if not stop.fired:
             break
-        assert live.mender(items).mend(RUN).outcome in (MENDED, RIGHT)
+        assert live.repairer(items).repair(RUN).outcome in (REPAIRED, CORRECT)
         assert items.snapshot() == expected.snapshot()
         number += 1
     assert number >= 10
@@ -300,11 +300,11 @@ def without_entries(live: Live) -> Live:
 
 def test_what_an_earlier_version_deleted_is_left_as_the_table_has_it() -> None:
     live, items = finished(Live()), Items()
-    live.mender(items).mend(RUN)
+    live.repairer(items).repair(RUN)
     right = items.snapshot()
     without_entries(live)
-    result = live.mender(items).mend(RUN)
-    assert (result.outcome, result.unknown, items.snapshot()) == (RIGHT, 31, right)
+    result = live.repairer(items).repair(RUN)
+    assert (result.outcome, result.unknown, items.snapshot()) == (CORRECT, 31, right)
 
 
 def test_what_an_earlier_version_deleted_and_the_table_lost_is_one_row_that_pages_are_read_by() -> None:
@@ -317,7 +317,7 @@ def test_what_an_earlier_version_deleted_and_the_table_lost_is_one_row_that_page
     live.tick()
     for found in live.world.store.list(live.world.layout.all_retired(OTHER)).objects:
         live.world.store.delete(found.key)
-    result = live.mender(items).mend(OTHER)
+    result = live.repairer(items).repair(OTHER)
     assert result.unknown == 40 and result.rows == {"segments.missing": 2, "runs.missing": 1}
     mark, seal = (entry_of_row(row) for row in items.segments(OTHER))
     log = b"".join(f"{number} {line} {'x' * 1000}\n".encode() for number in range(40) for line in range(100))
@@ -325,7 +325,7 @@ def test_what_an_earlier_version_deleted_and_the_table_lost_is_one_row_that_page
     assert 10 <= len(mark.landmarks) <= 96
     for line, byte in mark.landmarks:
         assert (log.count(b"\n", 0, byte), log[byte - 1 : byte]) == (line, b"\n")
-    assert live.mender(items).mend(OTHER).outcome == RIGHT
+    assert live.repairer(items).repair(OTHER).outcome == CORRECT
 
 
 @pytest.mark.parametrize("row", ["right", "lost", "without its seal"])
@@ -352,14 +352,14 @@ def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
     live.tick()
     right = live.row(RUN)
     assert right and (right.status, right.seal, right.outcome_at(0)) == ("finalized", seal, outcome)
-    live.mender(items).mend(RUN)
+    live.repairer(items).repair(RUN)
     expire(live, left)
     match row:
         case "lost":
             items.runs.clear()
         case "without its seal":  # as a release before made it
             items.runs[RUN] = {name: value for name, value in items.runs[RUN].items() if name not in _OF_SEAL}
-    live.mender(items).mend(RUN)
+    live.repairer(items).repair(RUN)
     item = items.runs[RUN]
     made = row_of(item)
     assert (item["outcome"], item["ended_at"], made.outcome_at(0)) == (outcome, made.activity_key, outcome)
@@ -368,7 +368,7 @@ def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
     times = {"started_ms": made.started_ms, "last_append_ms": made.last_append_ms}
     assert made == replace(right, **times) and 0 <= made.last_append_ms - right.last_append_ms <= 1000
     assert ("activity_shard" in item) == (left in ("a segment", "partial.txt")), "whether the schedule has something to remove"
-    assert live.mender(items).mend(RUN).outcome == RIGHT
+    assert live.repairer(items).repair(RUN).outcome == CORRECT
 
 
 @pytest.mark.parametrize("is_compacted", [False, True])
@@ -388,7 +388,7 @@ def test_reopened_run_whose_segments_expired_has_no_end(is_compacted: bool) -> N
         if is_compacted or found.key <= live.world.layout.segment(RUN, 1):
             live.world.store.delete(found.key)
     assert live.world.names()[:2] == (["logs.txt", "partial.txt"] if is_compacted else ["logs.txt", "segments/0000000002"])
-    live.mender(items).mend(RUN)
+    live.repairer(items).repair(RUN)
     row, now_ms = row_of(items.runs[RUN]), live.world.clock.now_ms()
     assert (row.seal, row.outcome_at(now_ms)) == ("", "unknown" if is_compacted else "running")
     assert "outcome" not in items.runs[RUN]
@@ -414,23 +414,23 @@ def test_dirty_objects_are_told_and_the_rest_is_made(damaged: str) -> None:
             store.delete(layout.segment(OTHER, 1))
         case "empty":
             store.put(layout.segment(OTHER, 1), b"", PutOptions())
-    result = live.mender(items).mend(OTHER)
-    assert result.outcome == MENDED and len(result.problems) in (1, 2), result
+    result = live.repairer(items).repair(OTHER)
+    assert result.outcome == REPAIRED and len(result.problems) in (1, 2), result
     assert items.runs[OTHER]["lines"] == 3
-    assert live.mender(items).mend(RUN).problems == []
+    assert live.repairer(items).repair(RUN).problems == []
 
 
 def test_rows_of_runs_that_are_gone_are_removed_when_asked_and_old() -> None:
     live, items = finished(Live()), Items()
-    live.mender(items).mend(RUN)
+    live.repairer(items).repair(RUN)
     for name in list(live.world.store._objects):
         live.world.store.delete(name)
     before = items.snapshot()
-    assert live.mender(items).mend(RUN).outcome == GONE and items.snapshot() == before
-    assert live.mender(items, prune=True).mend(RUN).outcome == GONE and items.snapshot() == before, "it is young"
+    assert live.repairer(items).repair(RUN).outcome == GONE and items.snapshot() == before
+    assert live.repairer(items, prune=True).repair(RUN).outcome == GONE and items.snapshot() == before, "it is young"
     live.world.clock.advance(3600)
-    assert live.mender(items, prune=True, dry_run=True).mend(RUN).rows["runs.extra"] == 1 and items.snapshot() == before
-    assert live.mender(items, prune=True).mend(RUN).rows["runs.extra"] == 1
+    assert live.repairer(items, prune=True, dry_run=True).repair(RUN).rows["runs.extra"] == 1 and items.snapshot() == before
+    assert live.repairer(items, prune=True).repair(RUN).rows["runs.extra"] == 1
     assert items.snapshot() == ({}, {})
 
 
@@ -443,7 +443,7 @@ def test_deleted_run_is_listed_by_nothing_while_its_last_objects_stay() -> None:
     live.notify()
     assert live.world.names(RUN), "nothing is left that a rebuild could find"
     assert live.row(RUN) is None
-    assert live.mender(items).mend(RUN).problems == []
+    assert live.repairer(items).repair(RUN).problems == []
     assert items.runs == {} and items.rows == {}
     assert [result["counts"]["file_gone"] for result in register_logs(live.services, [RUN], dry_run=False)] == [1]
 
@@ -455,7 +455,7 @@ def test_a_run_of_thousands_of_one_line_segments() -> None:
         entry = SegmentEntry(number, "data", 1, number, 2 * number, 1, 2, "s", number, "d", START_MS + number)
         live.world.store.put(live.world.layout.segment(RUN, number), b"x\n", PutOptions(metadata_of(entry)))
     live.world.store.calls.clear()
-    result = live.mender(items).mend(RUN)
+    result = live.repairer(items).repair(RUN)
     assert result.rows == {"runs.missing": 1, "segments.missing": count} and result.problems == []
     assert live.world.store.calls == {"list": count // 1000, "head": count}
     assert items.runs[RUN]["lines"] == count == len(items.rows)

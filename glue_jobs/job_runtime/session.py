@@ -50,7 +50,7 @@ def is_on_glue() -> bool:
 
 
 def _let_workers_find_the_project() -> None:
-    found = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(_PROJECT), *([found] if found else [])])
+    inherited = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(_PROJECT), *([inherited] if inherited else [])])
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

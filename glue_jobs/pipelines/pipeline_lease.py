@@ -29,7 +29,7 @@ _PAUSE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class FixedRuns:
     """A ``RunDiscovery`` of runs that somebody named."""
 
     runs: Sequence[KnownRun]
@@ -44,7 +44,7 @@ class Named:
 
 
 @contextmanager
-def taken_over(services: Services, file: PipelineFile, patience_s: float = 0.0) -> Iterator[int | None]:
+def hold_pipeline(services: Services, file: PipelineFile, patience_s: float = 0.0) -> Iterator[int | None]:
     """Hold a pipeline meanwhile; its epoch, or None when another has it, for longer than ``patience_s``. Every run's place is in a row of
     its own then. Raises UnavailableError, LeaseError."""
     terms = LeaseTerms(LEASE_S)
@@ -67,11 +67,11 @@ def taken_over(services: Services, file: PipelineFile, patience_s: float = 0.0) 
 
 def _acquired(services: Services, coordinator: SourceCoordinator, name: str, patience_s: float) -> Lease | None:
     end = Deadline(services.clock, patience_s)
-    while not isinstance(found := coordinator.acquire(name), Lease):
+    while not isinstance(acquired := coordinator.acquire(name), Lease):
         if end.remaining_s() <= 0:
             return None
         services.clock.sleep(_PAUSE_S)
-    return found
+    return acquired
 
 
 def due(services: Services, file: PipelineFile, since_ms: int) -> Iterator[KnownRun]:

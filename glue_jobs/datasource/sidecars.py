@@ -18,23 +18,23 @@ from typing import NamedTuple
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
 from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_sidecar
 from chalicelib.ports import ObjectStore, Run
-from glue_jobs.datasource.log import Chain, Piece
-from glue_jobs.datasource.objects import companion_key
+from glue_jobs.datasource.log import Piece, SegmentChain
+from glue_jobs.datasource.objects import sidecar_key
 from glue_jobs.datasource.problems import GONE, METADATA, Problems
 
 _AT_ONCE = 16
 _REMEMBERED = 32
 
 
-class Placed(NamedTuple):
+class PlacedEvent(NamedTuple):
     """An event, and which bytes [``start``, ``end``) its lines are, as a read counts them: what is missing of the log is not counted."""
 
     start: int
     end: int
-    noted: SidecarEntry
+    sidecar_entry: SidecarEntry
 
 
-class Companions:
+class Sidecars:
     """Those of one run, as far as they were listed. One that is damaged or gone is reported, and its lines are plain text."""
 
     def __init__(
@@ -42,8 +42,8 @@ class Companions:
     ) -> None:
         self._store, self._run, self._base, self._problems = store, run, base, problems
         self._numbers = array("q", chain.from_iterable(numbers))
-        self._chains = [piece for piece in pieces if isinstance(piece, Chain)]
-        self._companion = lru_cache(_REMEMBERED)(self._fetched)
+        self._chains = [piece for piece in pieces if isinstance(piece, SegmentChain)]
+        self._sidecar = lru_cache(_REMEMBERED)(self._fetched)
 
     def __bool__(self) -> bool:
         return bool(self._numbers)
@@ -57,18 +57,18 @@ class Companions:
 
     def prefetch(self, number: int) -> None:
         """Read one that will be needed."""
-        self._companion(number)
+        self._sidecar(number)
 
-    def near(self, byte: int) -> tuple[Placed | None, Placed | None]:
+    def near(self, byte: int) -> tuple[PlacedEvent | None, PlacedEvent | None]:
         """The last event that begins before a byte, and the first one that begins there or behind it."""
-        before: Placed | None = None
+        before: PlacedEvent | None = None
         for placed in self._from(byte):
             if placed.start >= byte:
                 return before, placed
             before = placed
         return before, None
 
-    def between(self, start: int, end: int) -> Iterator[Placed]:
+    def between(self, start: int, end: int) -> Iterator[PlacedEvent]:
         """Events that have any of the bytes [start, end), in order. Memory: 16 companions, one of them unpacked."""
         for placed in self._from(start, end):
             if placed.start >= end:
@@ -78,10 +78,10 @@ class Companions:
 
     def end_of(self, number: int) -> int:
         """The byte at which a companion's events end; 0 of one that cannot be read."""
-        companion = self._companion(number)
-        return companion.byte + companion.bytes if companion else 0
+        sidecar = self._sidecar(number)
+        return sidecar.byte + sidecar.bytes if sidecar else 0
 
-    def _from(self, byte: int, end: int | None = None) -> Iterator[Placed]:
+    def _from(self, byte: int, end: int | None = None) -> Iterator[PlacedEvent]:
         """Events from the companion on that begins last before a byte; of those known to begin at ``end`` or behind it none is needed."""
         index = max(bisect_left(range(len(self._numbers)), byte, key=self._start) - 1, 0) if byte else 0
         width = 1
@@ -89,15 +89,18 @@ class Companions:
             numbers = [each for each in batch if end is None or (self._known_start(each) or 0) < end]
             if not numbers:
                 return
-            for number, companion in zip(numbers, self._several(numbers), strict=True):
-                if companion is not None:
-                    yield from self._placed(number, companion)
+            for number, sidecar in zip(numbers, self._several(numbers), strict=True):
+                if sidecar is not None:
+                    yield from self._placed(number, sidecar)
             index, width = index + width, min(2 * width, _AT_ONCE)
 
-    def _placed(self, number: int, companion: Sidecar) -> Iterator[Placed]:
+    def _placed(self, number: int, sidecar: Sidecar) -> Iterator[PlacedEvent]:
         start = self._known_start(number)
-        missing = 0 if start is None else companion.byte - start
-        return (Placed(noted.byte - missing, noted.end_byte - missing, noted) for noted in companion.events)
+        missing = 0 if start is None else sidecar.byte - start
+        return (
+            PlacedEvent(sidecar_entry.byte - missing, sidecar_entry.end_byte - missing, sidecar_entry)
+            for sidecar_entry in sidecar.events
+        )
 
     def _start(self, index: int) -> int:
         """Where a companion's segment begins; of one that cannot be read, where the one before it does."""
@@ -106,8 +109,8 @@ class Companions:
             known = self._known_start(number)
             if known is not None:
                 return known
-            if (companion := self._companion(number)) is not None:
-                return companion.byte
+            if (sidecar := self._sidecar(number)) is not None:
+                return sidecar.byte
         return 0
 
     def _known_start(self, number: int) -> int | None:
@@ -115,22 +118,22 @@ class Companions:
 
     def _several(self, numbers: Sequence[int]) -> Iterator[Sidecar | None]:
         if len(numbers) == 1:
-            yield self._companion(numbers[0])
+            yield self._sidecar(numbers[0])
             return
         with ThreadPoolExecutor(_AT_ONCE) as threads:
-            yield from threads.map(self._companion, numbers)
+            yield from threads.map(self._sidecar, numbers)
 
     def _fetched(self, number: int) -> Sidecar | None:
-        key = companion_key(self._base, number)
+        key = sidecar_key(self._base, number)
         try:
-            found = decode_sidecar(self._store.get(key).body)
+            sidecar = decode_sidecar(self._store.get(key).body)
         except ObjectNotFoundError:
             self._problems.report(self._run, GONE, key, "what is known of a segment's events is gone")
             return None
         except DamagedLogError as error:
             self._problems.report(self._run, METADATA, key, str(error))
             return None
-        if found.sequence != number:
-            self._problems.report(self._run, METADATA, key, f"the companion is of another segment says={found.sequence}")
+        if sidecar.sequence != number:
+            self._problems.report(self._run, METADATA, key, f"the companion is of another segment says={sidecar.sequence}")
             return None
-        return found
+        return sidecar

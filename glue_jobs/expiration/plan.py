@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from chalicelib.errors import InvalidInputError
-from glue_jobs.expiring.expiry import Condemned
+from glue_jobs.expiration.expiry import ExpiringRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Plan:
     """``header`` is what the first line says beside the id."""
 
     header: Mapping[str, Any]
-    runs: Sequence[Condemned]
+    runs: Sequence[ExpiringRun]
 
     @property
     def id(self) -> str:
@@ -53,7 +53,7 @@ def read_plan(text: str) -> Plan:
     try:
         header, *lines = (json.loads(line) for line in text.splitlines())
         said = header.pop("plan")
-        plan = Plan(header, [Condemned(**line) for line in lines])
+        plan = Plan(header, [ExpiringRun(**line) for line in lines])
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInputError(f"not a plan of retention error={error}") from error
     if plan.id != said:

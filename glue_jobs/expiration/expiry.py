@@ -42,7 +42,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Condemned:
+class ExpiringRun:
     """A run of the plan, as the listing had it (see ``transforms.retention.RUNS``)."""
 
     fqn: str
@@ -69,7 +69,7 @@ class CatalogRows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RunState:
     """A run's objects, as they are now."""
 
     objects: Sequence[ListedObject]
@@ -88,58 +88,58 @@ class Expiry:
     def __init__(self, store: ObjectStore, rows: CatalogRows, writer: Writer, layout: Layout, clock: Clock, plan: str) -> None:
         self._store, self._rows, self._writer, self._layout, self._clock, self._plan = store, rows, writer, layout, clock, plan
 
-    def expire(self, condemned: Condemned) -> Outcome:
+    def expire(self, expiring: ExpiringRun) -> Outcome:
         """Delete a run, if it is still what the plan saw. At most nine requests for a run of fewer than 1,000 objects and 25 segments' rows.
 
         Raises UnavailableError (repeat it), DamagedLogError (the run is left)."""
-        run = condemned.run
-        found = self._look(run)
-        if not found.objects:
+        run = expiring.run
+        state = self._look(run)
+        if not state.objects:
             return Outcome.GONE
-        if not self._was_begun(run, found):
-            if not _is_as_planned(condemned, found):
+        if not self._was_begun(run, state):
+            if not _is_as_planned(expiring, state):
                 return Outcome.CHANGED
-            outcome = self._closed(run, found)
+            outcome = self._closed(run, state)
             if outcome is not None:
                 return outcome
-            self._write_down(condemned, found)
+            self._write_down(expiring, state)
         self._rows.forget(run)
-        self._delete(run, found)
+        self._delete(run, state)
         return Outcome.EXPIRED
 
-    def _look(self, run: Run) -> _Found:
+    def _look(self, run: Run) -> _RunState:
         objects = list(list_all(self._store, self._layout.run_prefix(run)))
         segments = [each for each in objects if each.key.startswith(self._layout.segments(run))]
         tail = segments[-1] if segments else None
         has_logs = any(each.key == self._layout.logs(run) for each in objects)
         logs = find_artifact(self._store, self._layout.logs(run)) if has_logs else None
-        return _Found(objects, logs, tail, self._layout.sequence_of(run, tail.key) if tail else -1)
+        return _RunState(objects, logs, tail, self._layout.sequence_of(run, tail.key) if tail else -1)
 
-    def _was_begun(self, run: Run, found: _Found) -> bool:
+    def _was_begun(self, run: Run, state: _RunState) -> bool:
         """Whether these are leftovers, which logs.txt or the tail are the last of."""
-        if found.logs and found.tail:
+        if state.logs and state.tail:
             return False  # nothing that counts is gone: as good as not begun
         tombstone = find_tombstone(self._store, self._layout, run)
         if tombstone is None:
             return False
-        if found.logs:
-            return tombstone.logs_etag == found.logs.etag
-        if found.tail:
-            return (tombstone.tail, tombstone.tail_ms) == (found.tail_number, found.tail.last_modified_ms)
-        return all(each.key != self._layout.partial(run) for each in found.objects)  # nothing of a log, of this run or another
+        if state.logs:
+            return tombstone.logs_etag == state.logs.etag
+        if state.tail:
+            return (tombstone.tail, tombstone.tail_ms) == (state.tail_number, state.tail.last_modified_ms)
+        return all(each.key != self._layout.partial(run) for each in state.objects)  # nothing of a log, of this run or another
 
-    def _closed(self, run: Run, found: _Found) -> Outcome | None:
+    def _closed(self, run: Run, state: _RunState) -> Outcome | None:
         """None when no append can follow any more, nor one that looked before still be under way."""
-        logs = found.logs
+        logs = state.logs
         assert logs
-        if found.tail_number >= logs.next_segment:
-            tail = self._behind(run, found.tail_number)
+        if state.tail_number >= logs.next_segment:
+            tail = self._behind(run, state.tail_number)
             if tail is None or (tail.seal, tail.sequence, tail.byte) != (CLOSED, logs.next_segment + 1, logs.bytes):
                 return Outcome.CHANGED  # appended to, or OpenMetadata's own log with segments of ours behind it
         elif logs.reason == ABANDONED:
             end = LogEnd(logs.next_segment, logs.lines or 0, logs.bytes, logs.epoch, ABANDONED)
             return Outcome.CLOSING if self._writer.seal(run, CLOSED, end) else Outcome.CHANGED
-        is_settled = found.newest_ms <= self._clock.now_ms() - RETIRE_AFTER_MS
+        is_settled = state.newest_ms <= self._clock.now_ms() - RETIRE_AFTER_MS
         return None if is_settled else Outcome.CLOSING
 
     def _behind(self, run: Run, number: int) -> LogEnd | None:
@@ -148,34 +148,34 @@ class Expiry:
         except ObjectNotFoundError:
             return None
 
-    def _write_down(self, condemned: Condemned, found: _Found) -> None:
+    def _write_down(self, expiring: ExpiringRun, state: _RunState) -> None:
         """The first reason stays."""
-        is_known = condemned.reason == UNFINISHED and find_tombstone(self._store, self._layout, condemned.run)
+        is_known = expiring.reason == UNFINISHED and find_tombstone(self._store, self._layout, expiring.run)
         if not is_known:
-            put_tombstone(self._store, self._layout, self._tombstone(condemned, found))
+            put_tombstone(self._store, self._layout, self._tombstone(expiring, state))
 
-    def _tombstone(self, condemned: Condemned, found: _Found) -> Tombstone:
-        logs = found.logs
+    def _tombstone(self, expiring: ExpiringRun, state: _RunState) -> Tombstone:
+        logs = state.logs
         assert logs
         return Tombstone(
-            fqn=condemned.fqn,
-            run_id=condemned.run_id,
-            reason=condemned.reason,
-            rule=condemned.rule,
+            fqn=expiring.fqn,
+            run_id=expiring.run_id,
+            reason=expiring.reason,
+            rule=expiring.rule,
             plan=self._plan,
             expired_ms=self._clock.now_ms(),
-            ended_ms=condemned.ended_ms,
+            ended_ms=expiring.ended_ms,
             lines=-1 if logs.lines is None else logs.lines,
             bytes=logs.bytes,
-            objects=len(found.objects),
-            tail=found.tail_number,
-            tail_ms=found.tail.last_modified_ms if found.tail else -1,
+            objects=len(state.objects),
+            tail=state.tail_number,
+            tail_ms=state.tail.last_modified_ms if state.tail else -1,
             logs_etag=logs.etag,
         )
 
-    def _delete(self, run: Run, found: _Found) -> None:
-        last = [each.key for each in (found.logs, found.tail) if each]
-        first = [each.key for each in found.objects if each.key not in last]
+    def _delete(self, run: Run, state: _RunState) -> None:
+        last = [each.key for each in (state.logs, state.tail) if each]
+        first = [each.key for each in state.objects if each.key not in last]
         first += [each.key for each in list_all(self._store, self._layout.markers(run))]
         for start in range(0, len(first), _DELETE_MANY):
             self._store.delete_many(first[start : start + _DELETE_MANY])
@@ -183,6 +183,6 @@ class Expiry:
             self._store.delete_many(last)
 
 
-def _is_as_planned(condemned: Condemned, found: _Found) -> bool:
+def _is_as_planned(expiring: ExpiringRun, state: _RunState) -> bool:
     """A log's bytes never change, so one of the same length is the same."""
-    return found.logs is not None and found.logs.bytes == condemned.log_bytes
+    return state.logs is not None and state.logs.bytes == expiring.log_bytes

@@ -54,7 +54,7 @@ class Progress:
 
 
 @contextmanager
-def watched(session: SparkSession, name: str) -> Iterator[None]:
+def task_progress(session: SparkSession, name: str) -> Iterator[None]:
     """Shows how many of Spark's tasks are done, while the block runs."""
     ended = Event()
     watcher = Thread(target=_watch, args=(session, name, ended), daemon=True)
@@ -79,7 +79,7 @@ def _watch(session: SparkSession, name: str, ended: Event) -> None:
 def _tasks(session: SparkSession) -> tuple[int, int]:
     """(done, known) of the stages that run now."""
     tracker = session.sparkContext.statusTracker()
-    stages = [found for number in tracker.getActiveStageIds() if (found := tracker.getStageInfo(number))]
+    stages = [info for number in tracker.getActiveStageIds() if (info := tracker.getStageInfo(number))]
     return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
 

@@ -13,14 +13,14 @@ from botocore.utils import parse_timestamp
 
 
 @cache
-def read_times_quickly() -> None:
+def use_fast_timestamp_parser() -> None:
     """For clients of boto3's default session that are made from now on, in this process. Once is enough."""
     session = botocore.session.get_session()
-    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=moment)
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_response_time)
     boto3.setup_default_session(botocore_session=session)
 
 
-def moment(value: Any) -> datetime:
+def parse_response_time(value: Any) -> datetime:
     """As S3's headers (RFC 9110) and listings (ISO 8601) have it; anything else is left to botocore."""
     return _moment(value) if isinstance(value, str) else _any(value)
 
@@ -34,5 +34,5 @@ def _moment(text: str) -> datetime:
 
 
 def _any(value: Any) -> datetime:
-    found: datetime = parse_timestamp(value)
-    return found
+    parsed: datetime = parse_timestamp(value)
+    return parsed

@@ -25,7 +25,7 @@ from chalicelib.runlog.census import RunInspection, RunInspector, StoredArtifact
 from chalicelib.runlog.compaction import RETIRABLE_MS
 from chalicelib.runlog.layout import Layout
 
-RIGHT, MENDED, GONE, FAILED = "right", "mended", "gone", "failed"
+CORRECT, REPAIRED, GONE, FAILED = "right", "mended", "gone", "failed"
 """What becomes of a run: all rows were right, or are by now; it is not on S3 and its rows were removed, or may be; trouble of ours."""
 MISSING, WRONG, EXTRA = "missing", "wrong", "extra"
 """What is wrong with rows."""
@@ -40,12 +40,12 @@ _ROWS_AT_ONCE = 250
 
 
 @dataclass(slots=True)
-class Mended:
+class RunRepair:
     """What was found of a run, and what became of it. ``rows``: how many, by ``table.kind``; ``unknown``: segments of which nothing but
     their bytes is left; ``differences``: the first rows that were not right."""
 
     run: Run
-    outcome: str = RIGHT
+    outcome: str = CORRECT
     rows: Counter[str] = field(default_factory=Counter)
     unknown: int = 0
     bytes: int = 0
@@ -55,7 +55,7 @@ class Mended:
 
     def note(self, table: str, kind: str, at: str = "", what: str = "") -> None:
         """A row that is not right, counted once however often it is looked at."""
-        self.outcome = MENDED
+        self.outcome = REPAIRED
         if (table, at) in self.noted:
             return
         self.noted.add((table, at))
@@ -65,7 +65,7 @@ class Mended:
 
 
 @dataclass(frozen=True, slots=True)
-class Mender:
+class RunRepairer:
     """``keep_s``: as the catalog has it. ``tables``: which of the two are put right. ``prune``: rows of runs of which S3 has nothing are
     removed, once their last sign of life is older than ``grace_ms``. ``threads``: requests at a time. ``events`` makes the index of a run's
     events anew, with its segments' rows."""
@@ -82,29 +82,29 @@ class Mender:
     dry_run: bool = False
     events: Callable[[Run], object] | None = None
 
-    def mend(self, run: Run) -> Mended:
+    def repair(self, run: Run) -> RunRepair:
         """A GetItem, a Query and what ``RunInspector`` needs; writes for the rows that differ. Idempotent; an error is in the answer."""
         try:
-            return self._mended(run)
+            return self._repaired(run)
         except Exception as error:  # however a run fails, it stops no other
-            told = str(error) if isinstance(error, RunlakeError) else f"{type(error).__name__}: {error}"
-            return Mended(run, FAILED, problems=[f"{run.fqn}/{run.run_id}: {told}"[:500]])
+            problem = str(error) if isinstance(error, RunlakeError) else f"{type(error).__name__}: {error}"
+            return RunRepair(run, FAILED, problems=[f"{run.fqn}/{run.run_id}: {problem}"[:500]])
 
-    def _mended(self, run: Run) -> Mended:
-        inspector, mended = RunInspector(self.store, self.layout, run, self.threads), Mended(run)
+    def _repaired(self, run: Run) -> RunRepair:
+        inspector, repair_ = RunInspector(self.store, self.layout, run, self.threads), RunRepair(run)
         for _ in range(ATTEMPTS):
             seen, rows = self.items.run(run), self.items.segments(run)
             census = inspector.inspect()
-            mended.problems = [f"{run.fqn}/{run.run_id}: {problem}" for problem in census.problems]
+            repair_.problems = [f"{run.fqn}/{run.run_id}: {problem}" for problem in census.problems]
             if not census.exists:
-                return self._gone(mended, seen, rows)
-            mended.unknown = sum(map(len, census.unknown))
-            mended.bytes = census.tail.end_byte if census.tail else 0
+                return self._gone(repair_, seen, rows)
+            repair_.unknown = sum(map(len, census.unknown))
+            repair_.bytes = census.tail.end_byte if census.tail else 0
             if SEGMENTS in self.tables:
-                self._mend_segments(mended, inspector, census, rows)
-            if RUNS not in self.tables or self._mend_run(mended, census, seen):
+                self._repair_segments(repair_, inspector, census, rows)
+            if RUNS not in self.tables or self._repair_run(repair_, census, seen):
                 self._index_events(run)
-                return mended
+                return repair_
         raise StoreUnavailableError(f"the run's row changes faster than it is put right tries={ATTEMPTS}")
 
     def _index_events(self, run: Run) -> None:
@@ -112,13 +112,13 @@ class Mender:
         if self.events and SEGMENTS in self.tables and not self.dry_run:
             self.events(run)
 
-    def _mend_run(self, mended: Mended, census: RunInspection, seen: Item | None) -> bool:
+    def _repair_run(self, repair_: RunRepair, census: RunInspection, seen: Item | None) -> bool:
         """False when S3 has to be looked at again."""
-        item = run_item(mended.run, self._facts(census, seen), self.keep_s)
+        item = run_item(repair_.run, self._facts(census, seen), self.keep_s)
         if seen == item:
             return True
-        mended.note(RUNS, WRONG if seen else MISSING, what=_told(seen, item))
-        return self.dry_run or self._write_run(mended.run, seen, item)
+        repair_.note(RUNS, WRONG if seen else MISSING, what=_difference_text(seen, item))
+        return self.dry_run or self._write_run(repair_.run, seen, item)
 
     def _write_run(self, run: Run, seen: Item | None, item: Item) -> bool:
         """False when S3 has to be looked at again: the row is gone, it keeps moving where it is wrong, or it was ahead of S3, so that what
@@ -160,15 +160,15 @@ class Mender:
             return False
         return logs.artifact.next_segment > tail.sequence and self.clock.now_ms() - tail.appended_ms >= RETIRABLE_MS
 
-    def _mend_segments(self, mended: Mended, inspector: RunInspector, census: RunInspection, rows: Sequence[Item]) -> None:
-        wanted = {item["at"]: item for item in self._wanted(mended.run, inspector, census, rows)}
+    def _repair_segments(self, repair_: RunRepair, inspector: RunInspector, census: RunInspection, rows: Sequence[Item]) -> None:
+        expected = {item["at"]: item for item in self._expected_rows(repair_.run, inspector, census, rows)}
         there = {row["at"]: row for row in rows}
-        put = [item for at, item in wanted.items() if there.get(at) != item]
+        put = [item for at, item in expected.items() if there.get(at) != item]
         for item in put:
-            mended.note(SEGMENTS, WRONG if item["at"] in there else MISSING, item["at"])
-        extra = [row for at, row in there.items() if at not in wanted and not self._has_expired(row)]
+            repair_.note(SEGMENTS, WRONG if item["at"] in there else MISSING, item["at"])
+        extra = [row for at, row in there.items() if at not in expected and not self._has_expired(row)]
         for row in extra:
-            mended.note(SEGMENTS, EXTRA, row["at"])
+            repair_.note(SEGMENTS, EXTRA, row["at"])
         if not self.dry_run:
             self._put(put)
             for row in extra:
@@ -182,7 +182,7 @@ class Mender:
         elif batches:
             self.items.put_segments(rows)
 
-    def _wanted(self, run: Run, inspector: RunInspector, census: RunInspection, rows: Sequence[Item]) -> Iterator[Item]:
+    def _expected_rows(self, run: Run, inspector: RunInspector, census: RunInspection, rows: Sequence[Item]) -> Iterator[Item]:
         entries = list(census.entries.values())
         for numbers in census.unknown:
             known = _covering(census, numbers, rows)
@@ -195,22 +195,22 @@ class Mender:
         expires_at = row.get("expires_at")
         return isinstance(expires_at, int) and expires_at <= self.clock.now_ms() // 1000
 
-    def _gone(self, mended: Mended, seen: Item | None, rows: Sequence[Item]) -> Mended:
+    def _gone(self, repair_: RunRepair, seen: Item | None, rows: Sequence[Item]) -> RunRepair:
         """S3 has nothing: rows go, if that is asked for, and nothing in them is young."""
         signs = [row.get(name, 0) for row in [seen or {}, *rows] for name in ("last_append_ms", "appended_ms")]
         newest_ms = max((sign for sign in signs if isinstance(sign, int)), default=0)
         if not self.prune or newest_ms > self.clock.now_ms() - self.grace_ms or not (seen or rows):
-            mended.outcome = RIGHT if not (seen or rows) else GONE
-            return mended
+            repair_.outcome = CORRECT if not (seen or rows) else GONE
+            return repair_
         for table, row in [*([(RUNS, seen)] if seen else []), *((SEGMENTS, row) for row in rows)]:
-            mended.note(table, EXTRA, row.get("at", ""))
-        mended.outcome = GONE
+            repair_.note(table, EXTRA, row.get("at", ""))
+        repair_.outcome = GONE
         if not self.dry_run:
             for row in rows:
                 self.items.remove_segment(row)
             if seen:
-                self.items.replace_run(mended.run, seen, None)
-        return mended
+                self.items.replace_run(repair_.run, seen, None)
+        return repair_
 
 
 def _reached(held: StoredArtifact | None) -> ArtifactExtent | None:
@@ -231,24 +231,24 @@ def _at_its_time(seal: SegmentEntry, seen: Item) -> SegmentEntry:
 
 def _covering(census: RunInspection, numbers: range, rows: Sequence[Item]) -> list[SegmentEntry]:
     """What the table still tells of segments that S3 does not, if it is all of them and fits what is before and behind; else nothing."""
-    found: dict[int, SegmentEntry] = {}
+    by_number: dict[int, SegmentEntry] = {}
     for row in rows:
         try:
             entry = entry_of_row(row)
         except (KeyError, TypeError, ValueError):
             continue
         if entry.sequence in numbers:
-            found[entry.sequence] = entry
+            by_number[entry.sequence] = entry
     before, after = census.entries.get(numbers.start - 1), census.entries.get(numbers.stop)
     at = (before.end_line, before.end_byte) if before else (0, 0)
-    for entry in (found[number] for number in sorted(found)):
+    for entry in (by_number[number] for number in sorted(by_number)):
         if (entry.line, entry.byte) != at:
             return []
         at = (entry.end_line, entry.end_byte)
-    return list(found.values()) if after is None or at == (after.line, after.byte) else []
+    return list(by_number.values()) if after is None or at == (after.line, after.byte) else []
 
 
-def _told(seen: Item | None, item: Item) -> str:
+def _difference_text(seen: Item | None, item: Item) -> str:
     if seen is None:
         return ""
     names = [name for name in {**item, **seen} if seen.get(name) != item.get(name)]

@@ -26,13 +26,13 @@ def use_stack(name: str) -> None:
     os.environ.update(configuration["Environment"]["Variables"] | {"POWERTOOLS_METRICS_DISABLED": "true"})
 
 
-def handed_over() -> dict[str, str]:
+def worker_environment() -> dict[str, str]:
     """What a worker needs to build the same services. Credentials are not in it, unless the environment is where they come from: a
     worker on Glue has its role's."""
     names = [name for name in os.environ if name.startswith(_HANDED_OVER) or name in _HERE_ONLY]
     return {name: os.environ[name] for name in names}
 
 
-def take_over(given: Mapping[str, str]) -> None:
+def apply_environment(variables: Mapping[str, str]) -> None:
     """In a worker, before its services are built."""
-    os.environ.update(given)
+    os.environ.update(variables)
