@@ -1,9 +1,9 @@
-"""Catalogue what already lies in a bucket: files of the archive, or finalized logs (``--run-logs``).
+"""Catalogue existing objects of a bucket: files of the archive, or finalized logs (``--run-logs``).
 
-For objects that came before the notifications were there, and for a catalog that was lost. Any number of objects, in order of their
-keys; a checkpoint after each page of a thousand, so that a job that was stopped goes on where it was. An object that is in the catalog
-already is left as it is, unless --anew is given: for when one of the tables was lost. Several jobs may work at once, each with a --prefix
-of its own. No reports are published.
+For objects that are older than the notifications, and for a catalog that was lost. Objects are processed in key order, with a
+checkpoint after each page of a thousand keys, from which a stopped job continues. Catalogued objects stay unchanged, unless
+--anew is given: use it if one of the tables was lost. Several jobs may run at the same time, each with its own --prefix. No
+reports are published.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ PAGE_KEYS = 1000
 BATCH = 50
 ATTEMPTS = 5
 KINDS = ("files", "refused", "gone", "failed")
-"""What becomes of objects: catalogued, not fit to be files, deleted meanwhile, not catalogued for trouble of ours."""
+"""Results for objects: catalogued, not valid as files, deleted meanwhile, failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is worked: keys of a store, and how an object of it is looked at."""
+    """The objects to process: a store, a key prefix, and how to describe an object."""
 
     services: Services
     store: ObjectStore
@@ -56,20 +56,20 @@ class Source:
         return [object_ref(self.bucket, key) for key in keys]
 
     def describe(self) -> Describe:
-        """Looks at an object, without an end of time."""
+        """Describes an object, without a deadline."""
         looker = composition.run_files(self.services) if self.is_run_logs else self.services.archive_objects
         deadline = Deadline(self.services.clock)
         return lambda subject: looker.describe(subject, deadline)
 
     @property
     def checkpoint(self) -> Key:
-        """Where it is kept how far a job has come."""
+        """The key of the job's checkpoint."""
         return checkpoint_key(f"backfill#{self.bucket}/{self.prefix}")
 
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the objects. ``problems``: the first few, in words."""
+    """Counts of results. ``problems``: the first ones, as text."""
 
     counts: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Tally:
 def backfill(
     source: Source, progress: Progress, tally: Tally, *, restart: bool = False, dry_run: bool = False, anew: bool = False
 ) -> None:
-    """Work through the bucket. Idempotent. Raises UnavailableError when the catalog stays away; begin again then."""
+    """Process the bucket. Idempotent. Raises UnavailableError if the catalog stays unavailable; start the job again then."""
     after = "" if restart else _reached(source)
     describe = source.describe()
     while True:
@@ -126,7 +126,7 @@ def _reached(source: Source) -> str:
 
 
 def _note(source: Source, after: str) -> None:
-    """An empty key: it is through, and a next job begins anew."""
+    """Store the checkpoint. An empty key means that the bucket is done, and the next job starts from the beginning."""
     source.services.database.put_many([Put(source.checkpoint, {"key": source.checkpoint.partition, "after": after})])
 
 
@@ -148,15 +148,15 @@ def _source(services: Services, arguments: argparse.Namespace) -> Source:
 def _parser() -> argparse.ArgumentParser:
     parser = job_parser(NAME, __doc__)
     add_flag(parser, "--run-logs", "finalized logs of the logs' bucket, instead of the archive's files")
-    parser.add_argument("--prefix", default="", help="only keys that begin with it (with --run-logs: behind the logs' own prefix)")
-    add_flag(parser, "--restart", "from the first key, whatever an earlier job has reached")
-    add_flag(parser, "--anew", "write all rows again, also of files that the catalog believes to have")
-    add_flag(parser, "--dry-run", "look at everything, write nothing")
+    parser.add_argument("--prefix", default="", help="only keys with this prefix (with --run-logs: after the logs' own prefix)")
+    add_flag(parser, "--restart", "start from the first key, not from the checkpoint")
+    add_flag(parser, "--anew", "write all rows again, also those of catalogued files")
+    add_flag(parser, "--dry-run", "check all objects, write nothing")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when objects could not be catalogued for trouble of ours, or the job could not go on."""
+    """Exit code 1 if objects failed or the job could not continue."""
     arguments = parse_arguments(_parser(), argv)
     requests = request_counter()
     source = _source(composition.services(), arguments)
@@ -164,7 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         backfill(source, progress, tally, restart=arguments.restart, dry_run=arguments.dry_run, anew=arguments.anew)
     except UnavailableError as error:
-        stopped = f"begin again, and it goes on from the last checkpoint: {error}"
+        stopped = f"run the job again to continue from the last checkpoint: {error}"
     finally:
         progress.end()
     summary = {

@@ -1,8 +1,7 @@
-"""Build the event dataset: what is new in the runs' logs, as Parquet, each line exactly once.
+"""Build the event dataset: new lines of the runs' logs, as Parquet, each line exactly once.
 
-Runs that have ended are read, with --live open ones too. Begin it as often as you like: each time it goes on where the last one has
-ended, whether that one was done or killed. Small files are put together at the end. The dataset's layout, how to query it, and what
-happens when something goes wrong: docs/dataset.md.
+Ended runs are read, with --live open ones too. The job can be started at any time: it continues where the last one ended or was
+killed. Small files are merged at the end. Layout, queries and recovery of the dataset: docs/dataset.md.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ from glue_jobs.job_runtime.summary import finish
 NAME = "build_dataset"
 BUCKETS = 16
 TRIES = 5
-"""How often the job begins anew when another one is faster."""
+"""Number of attempts when another job keeps committing first."""
 _WRITES_A_FILE = 3
-"""What Spark sends for each file that it stages on S3, about; boto3 does not see it."""
+"""Approximate number of requests with which Spark stages a file on S3; boto3 does not count them."""
 
 
 def build(builder: Builder) -> BuildResult:
-    """Commit until nothing is new and nothing is to be put together. Raises OvertakenError."""
+    """Commit until nothing is new and no files remain to merge. Raises CommitConflictError."""
     done = BuildResult()
     try:
         _repeat(builder.append, done)
@@ -70,14 +69,14 @@ def _repeat(step: Callable[[], Entry | None], done: BuildResult) -> None:
 
 
 def dataset_spec(settings: Settings, arguments: argparse.Namespace) -> DatasetSpec:
-    """What the settings of the stack and the arguments say. Raises InvalidConfigurationError."""
+    """The dataset for the stack's settings and the arguments. Raises InvalidConfigurationError."""
     options = read_options(settings, arguments)
     layout = Layout(arguments.buckets, options.zone, fingerprint(options))
     return DatasetSpec(options, layout, Sizes(most_files=arguments.rewrite_small), arguments.live)
 
 
 def read_options(settings: Settings, arguments: argparse.Namespace) -> Options:
-    """How the logs are read."""
+    """Options of the data source for reading the logs."""
     named = {
         "segmentsTable": settings.segments_table,
         "zone": arguments.zone,
@@ -90,18 +89,20 @@ def read_options(settings: Settings, arguments: argparse.Namespace) -> Options:
 def _parser() -> argparse.ArgumentParser:
     parser = job_parser(NAME, __doc__)
     parser.add_argument(
-        "--dest", required=True, metavar="URI", help="where the dataset lies: s3://bucket/prefix, s3a://…, file:///folder"
+        "--dest", required=True, metavar="URI", help="the dataset's destination: s3://bucket/prefix, s3a://…, file:///folder"
     )
-    add_flag(parser, "--live", "open runs too, up to their last finished event")
-    parser.add_argument("--fqn", help="one pipeline, or a JSON list of them; with * for any letters")
-    parser.add_argument("--zone", default="UTC", help="the zone of times in logs that name none, such as Europe/Berlin")
+    add_flag(parser, "--live", "include open runs, up to their last complete event")
+    parser.add_argument("--fqn", help="one pipeline, or a JSON list of them; * matches any characters")
+    parser.add_argument("--zone", default="UTC", help="the zone of timestamps without one, such as Europe/Berlin")
     parser.add_argument("--buckets", type=_count, default=BUCKETS, metavar="N", help=f"partitions of a day ({BUCKETS})")
-    parser.add_argument("--batch-bytes", default="100g", metavar="SIZE", help="text that one commit reads at most, about (100g)")
+    parser.add_argument(
+        "--batch-bytes", default="100g", metavar="SIZE", help="approximate maximum of text that one commit reads (100g)"
+    )
     parser.add_argument(
         "--rewrite-small", type=int, default=MOST_FILES, metavar="N",
-        help=f"put small files together where a partition has N of them, or 128 MiB ({MOST_FILES}; 0: never)",
+        help=f"merge small files of partitions that have N of them, or 128 MiB ({MOST_FILES}; 0: never)",
     )  # fmt: skip
-    add_flag(parser, "--dry-run", "tell what a batch would read, write nothing")
+    add_flag(parser, "--dry-run", "report the size of the next batch, write nothing")
     return parser
 
 
@@ -131,7 +132,7 @@ def _summary(done: BuildResult, files: Files, started_s: float, before: Counter[
 
 
 def run(session: SparkSession, spec: DatasetSpec, files: Files) -> BuildResult:
-    """Build with a session."""
+    """Build the dataset with a session."""
     with task_progress(session, NAME):
         return build(Builder(session, files, spec, time.time))
 
@@ -142,7 +143,8 @@ def _previewed(session: SparkSession, spec: DatasetSpec, files: Files) -> dict[s
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when other jobs were always faster; 2 for wrong arguments. What of the logs could not be read is in the summary."""
+    """Exit code 1 if other jobs always committed first; 2 for wrong arguments. Unreadable parts of the logs are counted in the
+    summary."""
     arguments = parse_arguments(_parser(), argv)
     started_s = time.monotonic()
     request_counter()
@@ -159,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{NAME}: {error}", file=sys.stderr)
         return WRONG_ARGUMENTS
     except CommitConflictError as error:
-        summary |= {"stopped": f"{error}, again and again: one job at a time is enough"}
+        summary |= {"stopped": f"{error}, repeatedly: run one job at a time"}
     finish(NAME, summary, arguments.summary, dry_run=arguments.dry_run)
     return 1 if summary.get("stopped") else 0
 

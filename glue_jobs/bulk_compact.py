@@ -1,9 +1,9 @@
-"""Compact and finalize any number of runs, beside each other: what the schedule does, in bulk.
+"""Compact and finalize any number of runs in parallel: the work of the schedule, in bulk.
 
-A run that is sealed gets its logs.txt, an open one its partial.txt brought up to date, old segments are removed. Each is worked under the
-lease that the schedule takes too, so both may be at work at once, and so may several of these jobs. It can be killed anywhere and
-begun again: what is done is not done twice. Which runs: those that the catalog holds to be due (``--source catalog``), which takes some 64
-queries; or all that a listing of the bucket finds, each looked at (``--source bucket``), for when the catalog was lost.
+A sealed run gets its logs.txt, an open one an updated partial.txt, and old segments are removed. Each run is worked under the
+lease that the schedule uses too, so the schedule and several of these jobs can run at the same time. The job can be killed at any
+point and started again: completed work is not repeated. Runs are those that are due by the catalog (``--source catalog``, about
+64 queries), or all runs of a bucket listing, each of them checked (``--source bucket``), for a catalog that was lost.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 NAME = "bulk_compact"
 THREADS = 8
 RUNS_A_TASK = 200
-"""Some seconds of work: what is lost when a task is killed, and how finely progress is shown."""
+"""Some seconds of work: the loss when a task is killed, and the resolution of the progress display."""
 PROBLEMS = 20
 _GB = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """How runs are worked. ``parallelism``: tasks at least (0: the session's cores); ``threads``: runs at once in each."""
+    """``parallelism``: minimum number of tasks (0: the session's cores); ``threads``: concurrent runs in each task."""
 
     parallelism: int = 0
     threads: int = THREADS
@@ -56,7 +56,7 @@ class JobOptions:
 
 
 def compacted(plan: DataFrame, options: JobOptions) -> DataFrame:
-    """PLANNED to RESULTS, each row of which is worked when it is read. Read it once."""
+    """PLANNED to RESULTS. Reading a row does its work, so read the result once."""
     from glue_jobs.transforms.compaction import RESULTS
 
     return plan.mapInArrow(worker(uuid4().hex[:12], worker_environment(), options), RESULTS)
@@ -65,7 +65,7 @@ def compacted(plan: DataFrame, options: JobOptions) -> DataFrame:
 def worker(
     job: str, environment: Mapping[str, str], options: JobOptions
 ) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
-    """What runs in Spark's Python workers: a task's plan in, its results out."""
+    """The function for Spark's Python workers: a task's plan in, its results out."""
 
     def work(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         from pyspark import TaskContext
@@ -85,14 +85,14 @@ def worker(
 
 
 def _settle_in(environment: Mapping[str, str]) -> None:
-    apply_environment({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})  # the job tells its own, once
+    apply_environment({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})  # the job publishes its own metrics, once
     use_fast_timestamp_parser()
-    request_counter()  # before there are clients: those that are there already are not counted
+    request_counter()  # before clients are created: existing ones are not counted
 
 
 def warm_up(session: SparkSession) -> None:
-    """Compile the plan, and start a Python worker on each core, with all that a task imports and its clients: seconds that pass while runs
-    are still looked for."""
+    """Compile the plan, and start a Python worker on each core with its imports and clients: this takes seconds, while due runs
+    are still being listed."""
     from glue_jobs.transforms.compaction import RESULTS, RUNS, planned, summarized
 
     environment, cores = worker_environment(), session.sparkContext.defaultParallelism
@@ -143,7 +143,7 @@ def _batch(rows: list[dict[str, Any]]) -> RecordBatch:
 
 
 def bulk_compact(session: SparkSession, rows: Sequence[DueRun], options: JobOptions) -> list[Row]:
-    """Work the runs; what became of them, as ``transforms.compaction.SUMMARY`` has it."""
+    """Work the runs. Returns ``transforms.compaction.SUMMARY``."""
     from glue_jobs.transforms.compaction import RUNS, planned, summarized
 
     tasks = min(len(rows), max(options.parallelism or session.sparkContext.defaultParallelism, math.ceil(len(rows) / RUNS_A_TASK)))
@@ -153,8 +153,8 @@ def bulk_compact(session: SparkSession, rows: Sequence[DueRun], options: JobOpti
 
 
 def summary_of(rows: Iterable[Row], sent_here: Counter[str], seconds: float, working_s: float) -> dict[str, Any]:
-    """What is told at the end: runs by outcome, bytes and their prices. ``sent_here``: requests of the driver. ``working_s``: of
-    ``seconds``, those in which tasks ran; MB/s are theirs."""
+    """The job's summary: runs by outcome, bytes and prices. ``sent_here``: requests of the driver. ``working_s``: the part of
+    ``seconds`` in which tasks ran; MB/s refer to it."""
     totals = [row.asDict() for row in rows]
     by_outcome = {row["outcome"]: row for row in totals}
     requests = sum((Counter(sent) for row in totals for sent in row["requests"]), Counter(sent_here))
@@ -179,18 +179,18 @@ def summary_of(rows: Iterable[Row], sent_here: Counter[str], seconds: float, wor
 
 def _parser() -> argparse.ArgumentParser:
     parser = job_parser(NAME, __doc__)
-    parser.add_argument("--fqn", default="", help="only pipelines of this name; * stands for any letters, ? for one")
-    parser.add_argument("--source", choices=("catalog", "bucket"), default="catalog", help="where runs are looked for (catalog)")
-    parser.add_argument("--idle-minutes", type=_count, default=0, help="only runs whose last line is at least so old")
-    parser.add_argument("--parallelism", type=_count, default=0, help="tasks at least; default: the session's cores")
-    parser.add_argument("--threads", type=_at_least_one, default=THREADS, help=f"runs at once in each task ({THREADS})")
+    parser.add_argument("--fqn", default="", help="only pipelines of this name; * matches any characters, ? one")
+    parser.add_argument("--source", choices=("catalog", "bucket"), default="catalog", help="source of the list of runs (catalog)")
+    parser.add_argument("--idle-minutes", type=_count, default=0, help="only runs whose last line is at least this old")
+    parser.add_argument("--parallelism", type=_count, default=0, help="minimum number of tasks; default: the session's cores")
+    parser.add_argument("--threads", type=_at_least_one, default=THREADS, help=f"concurrent runs in each task ({THREADS})")
     parser.add_argument(
         "--lease-seconds",
         type=_at_least_one,
         default=round(LEASE_S),
-        help=f"how long a killed job keeps what it had ({LEASE_S:.0f})",
+        help=f"how long a killed job keeps its runs ({LEASE_S:.0f})",
     )
-    add_flag(parser, "--dry-run", "say what would be done: write nothing, take no lease")
+    add_flag(parser, "--dry-run", "report the work without doing it: write nothing, acquire no lease")
     return parser
 
 
@@ -207,7 +207,7 @@ def _at_least_one(text: str) -> int:
 
 
 def _worked(due_runs: Iterator[DueRun], options: JobOptions) -> tuple[int, list[Row], float]:
-    """How many were found, what became of them, and for how many seconds tasks ran. Where nothing is due, Spark is not even started."""
+    """Number of due runs, results, and seconds in which tasks ran. Spark is not started if no run is due."""
     first = next(due_runs, None)
     if first is None:
         return 0, [], 0.0
@@ -221,7 +221,7 @@ def _worked(due_runs: Iterator[DueRun], options: JobOptions) -> tuple[int, list[
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when runs failed, are another's, or were set aside: the summary says which."""
+    """Exit code 1 if runs failed, are leased by another worker or quarantined: the summary says which."""
     arguments = parse_arguments(_parser(), argv)
     options = JobOptions(arguments.parallelism, arguments.threads, arguments.lease_seconds, arguments.dry_run)
     requests = request_counter()

@@ -1,8 +1,8 @@
-"""Make the catalog what S3 says: every table, whether its rows were lost, or some of them are wrong.
+"""Rebuild the catalog from S3: all tables, whether their rows were lost or some are wrong.
 
-Runs and segments are read from the logs' bucket, files from the archive's bucket and from finished logs. Appends, notifications and schedules
-go on meanwhile, and no row of theirs is set back. The job can be killed anywhere and begun again: what is right is left as it is. Rows
-of what S3 has no more are only removed with --prune, and never young ones.
+Runs and segments are read from the logs' bucket, files from the archive's bucket and from finalized logs. Appends, notifications
+and schedules continue meanwhile, and the job reverts none of their changes. It can be killed at any point and started again:
+correct rows stay unchanged. Rows of objects that S3 no longer has are only removed with --prune, and never recent ones.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _GB = 1e9
 
 
 def work_of(plan: argparse.Namespace) -> dict[str, Any]:
-    """What workers are told, beside their environment."""
+    """The job's settings for its workers."""
     only = {plan.only} if plan.only else set(PARTS)
     return {"only": sorted(only), "dry_run": plan.dry_run, "prune": plan.prune, "grace_ms": plan.grace_minutes * 60_000}
 
 
 def rebuild(session: SparkSession, services: Services, arguments: argparse.Namespace) -> list[Row]:
-    """Work all that was asked for; what became of it, as ``transforms.catalog.RESULTS`` has it, a row for each outcome."""
+    """Do all requested work. Returns ``transforms.catalog.RESULTS``, one row for each outcome."""
     from glue_jobs.transforms.catalog import RESULTS, summarized
 
     task, parts = Task(work_of(arguments), worker_environment()), []
@@ -74,7 +74,7 @@ def _checked(session: SparkSession, task: Task, tables: Sequence[str], slices: i
 
 
 def _runs(session: SparkSession, services: Services, task: Task, arguments: argparse.Namespace, slices: int) -> DataFrame:
-    """PLANNED, each task's in one partition."""
+    """PLANNED, with one partition for each task."""
     from pyspark.sql import functions as F
 
     from glue_jobs.transforms.catalog import KNOWN, RUNS, joined, planned
@@ -92,7 +92,7 @@ def _runs(session: SparkSession, services: Services, task: Task, arguments: argp
     plan = planned(runs, arguments.objects_a_task).persist()
     last = plan.agg(F.max("task")).first()
     tasks = (last[0] if last and last[0] is not None else 0) + 1
-    # The workers that list tell runs, not requests: a LIST for each 1,000 objects of a pipeline, and one for its tombstones.
+    # The listing workers do not report requests: a LIST for each 1,000 objects of a pipeline, and one for its tombstones.
     lists = plan.groupBy("fqn").agg((F.ceil(F.sum("objects") / 1000) + 1).alias("lists")).agg(F.sum("lists")).first()
     request_counter()["s3:ListObjectsV2"] += int(lists[0]) if lists and lists[0] else 0
     return plan.repartitionById(tasks, "task")
@@ -104,13 +104,13 @@ def _fqn(services: Services, folder: str) -> str:
 
 
 def _ranges() -> list[tuple[str, str]]:
-    """Of keys: what begins with each hex digit, where the archive's client puts files, and what lies between."""
+    """Key ranges of the archive: one for each first hex digit, which the archive's client uses, and those between."""
     borders = ["", *"0123456789", ":", *"abcdef", "g", ""]
     return list(pairwise(borders))
 
 
 def summary_of(rows: Iterable[Row], sent_here: Counter[str], seconds: float) -> dict[str, Any]:
-    """What is told at the end. ``sent_here``: requests of the driver."""
+    """The job's summary. ``sent_here``: requests of the driver."""
     totals = [row.asDict() for row in rows]
     counts: Counter[str] = sum((Counter(row["counts"]) for row in totals), Counter())
     requests = Counter(sent_here) + Counter({name[9:]: count for name, count in counts.items() if name.startswith("requests.")})
@@ -139,17 +139,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fqn",
         default="",
-        help="only pipelines of this name, their finalized logs among the files; * stands for any letters, ? for one",
+        help="only pipelines of this name, and their finalized logs as files; * matches any characters, ? one",
     )
-    add_flag(parser, "--prune", "remove the rows of runs and files that S3 has no more")
+    add_flag(parser, "--prune", "remove the rows of runs and files that S3 no longer has")
     parser.add_argument("--grace-minutes", type=int, default=60, help="with --prune: leave runs whose last line is younger (60)")
-    parser.add_argument("--objects-a-task", type=int, default=OBJECTS_A_TASK, help=f"how much a task is ({OBJECTS_A_TASK})")
-    add_flag(parser, "--dry-run", "count what is not right and show the first of it: write nothing")
+    parser.add_argument("--objects-a-task", type=int, default=OBJECTS_A_TASK, help=f"objects of a task ({OBJECTS_A_TASK})")
+    add_flag(parser, "--dry-run", "count the differences and show the first ones: write nothing")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when runs or files failed: the summary says which, and the job may be begun again."""
+    """Exit code 1 if runs or files failed: the summary names them, and the job can be started again."""
     arguments = parse_arguments(_parser(), argv)
     requests = request_counter()
     services, started_s = composition.services(), time.monotonic()

@@ -1,7 +1,8 @@
-"""Let old runs go: by age, number and size, by rules for pipelines. A dry run first: it writes a plan, and deletes nothing.
+"""Delete old runs by age, number and size, with rules for pipelines. A dry run writes a plan and deletes nothing; a second job
+applies it.
 
-    retention --rules rules.json --plan plan.jsonl      # look; the summary has the plan's id and counts
-    retention --apply plan.jsonl                        # delete what the plan names, if it is still as the plan saw it
+    retention --rules rules.json --plan plan.jsonl      # dry run; the summary has the plan's id and counts
+    retention --apply plan.jsonl                        # delete the runs of the plan that are still as planned
 
 Rules are JSON, as text or a file (a path, file://… or s3://…):
 
@@ -9,8 +10,8 @@ Rules are JSON, as text or a file (a path, file://… or s3://…):
                {"fqn": "*.nightly", "keep_days": 90, "keep_runs": 30, "keep_bytes": 10000000000}],
      "default": {"keep_days": 14}, "grace_days": 1}
 
-Stopped anywhere, apply the same plan again. A run that was abandoned is closed first, and goes when the plan is applied once more, 20
-minutes later (exit code 1 until then).
+If the job is interrupted, apply the same plan again. An abandoned run is closed first, and deleted when the plan is applied again
+20 minutes later (exit code 1 until then).
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ _PROBLEMS = 20
 _FAILED = "failed"
 
 Result = tuple[str, ExpiringRun, str]
-"""What became of a run: an outcome or failed, and why."""
+"""A run's result: an outcome or ``failed``, and the error."""
 
 
 class _Counts(AccumulatorParam[Counter[str]]):
-    """Requests of all workers, those of tasks that were begun anew too."""
+    """Requests of all workers, including those of repeated tasks."""
 
     def zero(self, value: Counter[str]) -> Counter[str]:
         return Counter()
@@ -68,7 +69,7 @@ class _Counts(AccumulatorParam[Counter[str]]):
 
 
 def plan(session: SparkSession, services: Services, rules: Rules, requests: Accumulator[Counter[str]]) -> tuple[Plan, int]:
-    """What is to go by the rules, and how many runs there are. Reads listings, nothing else."""
+    """The runs that the rules expire, and the number of all runs. Reads listings only."""
     now_ms = services.clock.now_ms()
     runs = _runs(session, services, requests).cache()
     rows = expired(runs, rules, now_ms).orderBy("fqn", "run_id").collect()
@@ -96,7 +97,7 @@ def _runs(session: SparkSession, services: Services, requests: Accumulator[Count
 def _listed(
     environment: Mapping[str, str], requests: Accumulator[Counter[str]], folders: Iterable[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """In a worker: rows of whole pipelines."""
+    """In a worker: the rows of whole pipelines."""
     services = _worker(environment)
     before = snapshot()
     inventory = BucketInventory(services.store, services.layout)
@@ -122,7 +123,7 @@ def apply(session: SparkSession, services: Services, made: Plan, requests: Accum
 def _expired(
     environment: Mapping[str, str], plan_id: str, requests: Accumulator[Counter[str]], runs: Iterable[ExpiringRun]
 ) -> Iterator[Result]:
-    """In a worker. A run that fails does not keep another."""
+    """In a worker. A failed run does not stop other runs."""
     services = _worker(environment)
     before = snapshot()
     expiry = expiry_of(services, plan_id)
@@ -135,7 +136,7 @@ def _expired(
 
 
 def expiry_of(services: Services, plan_id: str) -> Expiry:
-    """Over the services of this process."""
+    """An ``Expiry`` with the services of this process."""
     settings = services.settings
     client = make_client("dynamodb", region=None)
     rows = DynamoDbRows(Table(client, settings.runs_table), Table(client, settings.segments_table))
@@ -153,7 +154,7 @@ def _summary(made: Plan, requests: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _outcomes(results: Sequence[Result]) -> dict[str, Any]:
-    """What was done. ``problems``: the first few runs that failed."""
+    """Counts by outcome. ``problems``: the first failed runs."""
     counts = Counter(outcome for outcome, _, _ in results)
     gone = [expiring for outcome, expiring, _ in results if outcome == Outcome.EXPIRED]
     return {
@@ -166,11 +167,13 @@ def _outcomes(results: Sequence[Result]) -> dict[str, Any]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = job_parser(NAME, __doc__)
-    parser.add_argument("--rules", metavar="JSON|URI", help="what is kept; the default keeps everything")
+    parser.add_argument("--rules", metavar="JSON|URI", help="runs to keep; the default keeps everything")
     parser.add_argument(
-        "--plan", metavar="URI", help="write the plan there; into a folder, where it ends with a slash, under its id"
+        "--plan",
+        metavar="URI",
+        help="write the plan there; a URI that ends with a slash is a folder, and the file is named by the plan's id",
     )
-    parser.add_argument("--apply", metavar="URI", help="delete what this plan names; without it nothing is deleted")
+    parser.add_argument("--apply", metavar="URI", help="delete the runs of this plan; without it nothing is deleted")
     return parser
 
 
@@ -181,7 +184,7 @@ def _rules(text: str | None) -> Rules:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when runs failed, or are to go by the same plan again."""
+    """Exit code 1 if runs failed, or if the same plan must be applied again."""
     parser = _parser()
     arguments = parse_arguments(parser, argv)
     if arguments.apply and (arguments.rules or arguments.plan):

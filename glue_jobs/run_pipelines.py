@@ -1,8 +1,8 @@
-"""Work processing pipelines over months of runs that have ended: partitions by run, each Spark task works many.
+"""Run log pipelines over months of ended runs: partitioned by run, with many runs in each Spark task.
 
-Meanwhile the schedule leaves these pipelines alone; running runs wait until the job is done. It can be killed anywhere and begun
-again: what was committed is not processed again. A pipeline that another has is waited for, for less than a minute. --since: only runs
-that began then or later.
+The schedule does not process these pipelines meanwhile; running runs wait until the job is done. It can be killed at any point
+and started again: committed events are not processed again. If another worker has a pipeline, the job waits for less than a
+minute. --since: only runs that began then or later.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 NAME = "run_pipelines"
 BUFFER_BYTES = 64 * 1024 * 1024
-"""Of a task: several share a machine's memory."""
+"""For each task: several share a machine's memory."""
 TASKS_A_CORE = 4
 _RESULT = "task int, runs long, events long, dead long, errors long, problem string"
 _PLAN = "task int, fqn string, run_id string, bytes long, lines long, started_ms long"
@@ -49,7 +49,7 @@ _PLAN = "task int, fqn string, run_id string, bytes long, lines long, started_ms
 def worker(
     name: str, config: str | None, job: str, epoch: int, environment: Mapping[str, str]
 ) -> Callable[[Iterable[RecordBatch]], Iterator[RecordBatch]]:
-    """What runs in Spark's Python workers: runs in, a row for each task out."""
+    """The function for Spark's Python workers: runs in, one row for each task out."""
 
     def run(batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
         import pyarrow as pa
@@ -82,7 +82,7 @@ def _known(row: Mapping[str, Any]) -> KnownRun:
 
 
 def planned(runs: Sequence[KnownRun], tasks: int) -> list[tuple[int, str, str, int, int, int]]:
-    """Each run with its task: the largest one to each, the next ones in the opposite order, and so on."""
+    """Assigns runs to tasks: the largest run to each, the next ones in reverse order, and so on."""
     ordered = sorted(runs, key=lambda known: (-known.bytes, known.run.fqn, known.run.run_id))
     rounds = [(at // tasks % 2, at % tasks) for at in range(len(ordered))]
     return [
@@ -94,7 +94,7 @@ def planned(runs: Sequence[KnownRun], tasks: int) -> list[tuple[int, str, str, i
 def run_pipeline(
     session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[KnownRun], config: str | None
 ) -> list[dict[str, Any]] | None:
-    """Work a pipeline's runs; a row for each task. None when another has the pipeline."""
+    """Process a pipeline's runs; one row for each task. None if another worker has the pipeline."""
     with hold_pipeline(services, file, PATIENCE_S) as epoch:
         if epoch is None:
             return None
@@ -112,9 +112,9 @@ def _warn(message: str, **facts: object) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = job_parser(NAME, __doc__)
     parser.add_argument("--config", help="s3://bucket/prefix of the pipelines' files; default: RUNLAKE_PIPELINES_CONFIG")
-    parser.add_argument("--only", default="", metavar="NAMES", help="these pipelines, with commas between; default: all")
+    parser.add_argument("--only", default="", metavar="NAMES", help="these pipelines, separated by commas; default: all")
     parser.add_argument("--since", type=_moment, default=0, help="only runs that began then or later (ISO 8601)")
-    add_flag(parser, "--dry-run", "say which runs would be worked: take nothing over")
+    add_flag(parser, "--dry-run", "report the runs that would be processed: take no pipeline over")
     return parser
 
 
@@ -126,8 +126,8 @@ def _moment(text: str) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when a pipeline was another's, or something of it was left undone: the summary says what; 2 where --only names one that
-    there is not."""
+    """Exit code 1 if another worker has a pipeline or work was left undone: the summary says which; 2 if --only names an unknown
+    pipeline."""
     arguments = parse_arguments(_parser(), argv)
     services, started_s = composition.services(), time.monotonic()
     only = [name for name in arguments.only.split(",") if name]
@@ -141,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     results: dict[str, Any] = {name: {"due": len(runs)} for name, runs in due_of.items()}
     waiting = [file for file in files if due_of[file.name] and not arguments.dry_run]
     if waiting:
-        with spark_session(NAME) as session:  # one for all: on Glue there is no second one
+        with spark_session(NAME) as session:  # one for all: Glue allows no second session
             for file in waiting:
                 results[file.name] |= _worked(session, services, file, due_of.pop(file.name), arguments.config)
     summary = {"dry_run": arguments.dry_run, "pipelines": results, "seconds": round(time.monotonic() - started_s, 3)}
@@ -152,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _worked(
     session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[KnownRun], config: str | None
 ) -> dict[str, Any]:
-    """What is told of a pipeline in the summary."""
+    """A pipeline's part of the summary."""
     if not PipelineStateStore(services.database, services.clock).read(file.name)[0].enabled:
         return {"disabled": True}
     started_s = time.monotonic()

@@ -1,1 +1,1 @@
-"""What ``rebuild_catalog`` is made of: rows compared with S3, and put right."""
+"""Parts of the job ``rebuild_catalog``: compares rows with S3 and repairs them."""

@@ -1,8 +1,8 @@
-"""The rows of one run made what S3 says: read, compared, written where they differ, while appends go on.
+"""Repairs the catalog rows of one run from S3, while appends continue.
 
-Rows are read **before** S3 is looked at, and what is there and not on S3 then is wrong. When ingestion or a schedule moves a run's row
-meanwhile, what they wrote is merged with what S3 said (``catalog.merging``), and only what is still wrong is written, on the condition that
-this has not moved.
+Rows are read **before** S3, so a row that S3 then lacks is wrong. If ingestion or a schedule changes the run's row meanwhile, its
+change is merged with the state on S3 (``catalog.merging``). Only the remaining differences are written, on the condition that the
+row has not changed since.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from chalicelib.runlog.compaction import RETIRABLE_MS
 from chalicelib.runlog.layout import Layout
 
 CORRECT, REPAIRED, GONE, FAILED = "right", "mended", "gone", "failed"
-"""What becomes of a run: all rows were right, or are by now; it is not on S3 and its rows were removed, or may be; trouble of ours."""
+"""Results of a run: all rows were correct; rows were repaired; S3 has no objects of the run, and its rows were or may be removed;
+failed."""
 MISSING, WRONG, EXTRA = "missing", "wrong", "extra"
-"""What is wrong with rows."""
+"""Kinds of differences."""
 RUNS, SEGMENTS = "runs", "segments"
 ATTEMPTS = 8
 WRITES = 32
-"""Of a run's row, before S3 is looked at again."""
+"""Attempts to write a run's row before S3 is read again."""
 _PAUSE_S = 0.05
 SHOWN = 20
 Item = dict[str, Any]
@@ -41,8 +42,8 @@ _ROWS_AT_ONCE = 250
 
 @dataclass(slots=True)
 class RunRepair:
-    """What was found of a run, and what became of it. ``rows``: how many, by ``table.kind``; ``unknown``: segments of which nothing but
-    their bytes is left; ``differences``: the first rows that were not right."""
+    """The result for a run. ``rows``: number of differences by ``table.kind``; ``unknown``: segments of which only the bytes are
+    left; ``differences``: the first ones, as text."""
 
     run: Run
     outcome: str = CORRECT
@@ -54,7 +55,7 @@ class RunRepair:
     noted: set[tuple[str, str]] = field(default_factory=set)
 
     def note(self, table: str, kind: str, at: str = "", what: str = "") -> None:
-        """A row that is not right, counted once however often it is looked at."""
+        """Record a difference; each row is counted once."""
         self.outcome = REPAIRED
         if (table, at) in self.noted:
             return
@@ -66,9 +67,9 @@ class RunRepair:
 
 @dataclass(frozen=True, slots=True)
 class RunRepairer:
-    """``keep_s``: as the catalog has it. ``tables``: which of the two are put right. ``prune``: rows of runs of which S3 has nothing are
-    removed, once their last sign of life is older than ``grace_ms``. ``threads``: requests at a time. ``events`` makes the index of a run's
-    events anew, with its segments' rows."""
+    """``keep_s``: as in the catalog. ``tables``: the tables to repair. ``prune``: remove the rows of runs without objects on S3
+    whose last sign of life is older than ``grace_ms``. ``threads``: concurrent requests. ``events``: rebuilds the index of a
+    run's events, with its segment rows."""
 
     items: RunItems
     store: ObjectStore
@@ -83,10 +84,11 @@ class RunRepairer:
     events: Callable[[Run], object] | None = None
 
     def repair(self, run: Run) -> RunRepair:
-        """A GetItem, a Query and what ``RunInspector`` needs; writes for the rows that differ. Idempotent; an error is in the answer."""
+        """One GetItem, one Query and the requests of ``RunInspector``; writes for the rows that differ. Idempotent; an error is
+        part of the result."""
         try:
             return self._repaired(run)
-        except Exception as error:  # however a run fails, it stops no other
+        except Exception as error:  # a failed run does not stop other runs
             problem = str(error) if isinstance(error, RunlakeError) else f"{type(error).__name__}: {error}"
             return RunRepair(run, FAILED, problems=[f"{run.fqn}/{run.run_id}: {problem}"[:500]])
 
@@ -105,15 +107,15 @@ class RunRepairer:
             if RUNS not in self.tables or self._repair_run(repair_, census, seen):
                 self._index_events(run)
                 return repair_
-        raise StoreUnavailableError(f"the run's row changes faster than it is put right tries={ATTEMPTS}")
+        raise StoreUnavailableError(f"the run's row keeps changing tries={ATTEMPTS}")
 
     def _index_events(self, run: Run) -> None:
-        """Not before: the row of a busy run moves on while its events are read."""
+        """Called last: the row of a busy run changes while its events are read."""
         if self.events and SEGMENTS in self.tables and not self.dry_run:
             self.events(run)
 
     def _repair_run(self, repair_: RunRepair, census: RunInspection, seen: Item | None) -> bool:
-        """False when S3 has to be looked at again."""
+        """False if S3 must be read again."""
         item = run_item(repair_.run, self._facts(census, seen), self.keep_s)
         if seen == item:
             return True
@@ -121,8 +123,8 @@ class RunRepairer:
         return self.dry_run or self._write_run(repair_.run, seen, item)
 
     def _write_run(self, run: Run, seen: Item | None, item: Item) -> bool:
-        """False when S3 has to be looked at again: the row is gone, it keeps moving where it is wrong, or it was ahead of S3, so that what
-        came since was no news to it."""
+        """False if S3 must be read again: the row is gone, its wrong attributes keep changing, or it was ahead of S3 and may have
+        missed changes since."""
         now = seen
         for attempt in range(WRITES):
             merged = merge_forward(item, seen, now)
@@ -152,7 +154,7 @@ class RunRepairer:
         return RunFacts(entries, partial, logs, self._is_settled(census), known, census.start, alive)
 
     def _is_settled(self, census: RunInspection) -> bool:
-        """Finalized, and nothing is left to delete: the schedules have let go of it, or will at their next look."""
+        """Finalized with nothing left to delete: the schedules no longer process the run, or stop at their next check."""
         if census.expired_seal:
             return not census.partial and not census.live
         tail, logs = census.tail, census.logs
@@ -196,7 +198,7 @@ class RunRepairer:
         return isinstance(expires_at, int) and expires_at <= self.clock.now_ms() // 1000
 
     def _gone(self, repair_: RunRepair, seen: Item | None, rows: Sequence[Item]) -> RunRepair:
-        """S3 has nothing: rows go, if that is asked for, and nothing in them is young."""
+        """S3 has no objects: remove the rows, with ``prune`` and if none of them is recent."""
         signs = [row.get(name, 0) for row in [seen or {}, *rows] for name in ("last_append_ms", "appended_ms")]
         newest_ms = max((sign for sign in signs if isinstance(sign, int)), default=0)
         if not self.prune or newest_ms > self.clock.now_ms() - self.grace_ms or not (seen or rows):
@@ -222,7 +224,7 @@ def _reached(held: StoredArtifact | None) -> ArtifactExtent | None:
 
 
 def _at_its_time(seal: SegmentEntry, seen: Item) -> SegmentEntry:
-    """A seal that has expired, at the time that the row has of it; where that is lost, ``logs.txt`` was written soon after it."""
+    """An expired seal with the time from the row; if that is lost, with that of ``logs.txt``, which was written soon after it."""
     written_ms, time_ms = known_since_ms(seal.appended_ms), seen.get("last_append_ms")
     if seen.get("segments") == seal.sequence + 1 and isinstance(time_ms, int) and 0 < time_ms < written_ms:
         return replace(seal, appended_ms=time_ms)
@@ -230,7 +232,8 @@ def _at_its_time(seal: SegmentEntry, seen: Item) -> SegmentEntry:
 
 
 def _covering(census: RunInspection, numbers: range, rows: Sequence[Item]) -> list[SegmentEntry]:
-    """What the table still tells of segments that S3 does not, if it is all of them and fits what is before and behind; else nothing."""
+    """The table's entries for segments that S3 no longer has, if they are complete and fit the entries before and after;
+    otherwise none."""
     by_number: dict[int, SegmentEntry] = {}
     for row in rows:
         try:

@@ -1,6 +1,7 @@
-"""The tables of files made what the buckets say: rows that no file has removed, every object of the buckets catalogued again.
+"""Rebuild the tables of files from the buckets: remove rows without a file, and register every object again.
 
-All of it is the archive's own registration: whoever notices an object meanwhile is neither overtaken nor set back (decision 0008).
+Only the archive's own registration writes, so concurrent changes to an object's rows are neither lost nor reverted (decision
+0008).
 """
 
 from __future__ import annotations
@@ -25,23 +26,24 @@ from glue_jobs.catalog.catalog_repair import EXTRA, MISSING, REPAIRED, WRONG
 from glue_jobs.catalog.scan import scan_table
 
 READ_FIRST, CHECKED_LAST = (OBJECTS, LATEST, LISTING), (FILES, LISTING, LATEST)
-"""Registration reads the first: what cannot be read goes before. What no file has goes afterwards."""
+"""Registration reads the first tables, so unreadable rows are removed from them before; rows without a file are removed
+afterwards."""
 _KEYS = {OBJECTS: ("key",), LATEST: ("what_where_key",), FILES: ("time_index_key", "range_key"), LISTING: ("partition", "at")}
 _ID = re.compile(r"[0-9a-f]{32}")
 _DIRECTORY = ("n#", "c#", "p#")
 Result = dict[str, Any]
-"""As ``transforms.catalog.RESULTS`` has it."""
+"""A row of ``transforms.catalog.RESULTS``."""
 
 
 def register_logs(services: Services, runs: Sequence[Run], *, dry_run: bool) -> Iterator[Result]:
-    """Finished logs as files. Each is read whole, for its hash."""
+    """Register finalized logs as files. Reads each log completely, for its hash."""
     source = Source(services, services.store, services.settings.bucket_name, services.settings.prefix, is_run_logs=True)
     looker = run_files(services)
     yield from _registered(source, [looker.ref(services.layout.logs(run)) for run in runs], dry_run=dry_run)
 
 
 def register_archive(services: Services, first: str, last: str, *, dry_run: bool) -> Iterator[Result]:
-    """Objects of the archive whose keys are at least ``first`` and less than ``last`` (empty: no bound)."""
+    """Register objects of the archive with ``first`` <= key < ``last`` (empty: no bound)."""
     bucket = services.settings.archive_bucket_name
     source = Source(services, services.archive_store, bucket, "", is_run_logs=False)
     for keys in _pages(services, first, last):
@@ -50,7 +52,7 @@ def register_archive(services: Services, first: str, last: str, *, dry_run: bool
 
 def _pages(services: Services, first: str, last: str) -> Iterator[list[str]]:
     after = ""
-    if first:  # "after" excludes: a key that is the border itself is asked for by its own
+    if first:  # start_after is exclusive, so an object with the first key itself needs its own request
         yield [listed.key for listed in services.archive_store.list(first, limit=1).objects if listed.key == first]
         after = first
     while True:
@@ -69,12 +71,12 @@ def _registered(source: Source, subjects: Sequence[ObjectRef], *, dry_run: bool)
                 yield from [_compared(source.services, subject, describe) for subject in batch]
             else:
                 yield from [_outcome_result(outcome) for outcome in catalog_batch(source, batch, describe, anew=True)]
-        except Exception as error:  # however some files fail, they stop no others
+        except Exception as error:  # a failed batch does not stop other batches
             yield _result({"file_failed": len(batch)}, [f"{type(error).__name__}: {error} first={batch[0].key}"])
 
 
 def _careful(describe: Describe) -> Describe:
-    """An object that cannot be looked at is told of; trouble of ours is tried again."""
+    """Turns a failure to read an object into a problem; UnavailableError is raised, so that the object is tried again."""
 
     def look(subject: ObjectRef) -> Description:
         try:
@@ -119,8 +121,8 @@ def _compared(services: Services, subject: ObjectRef, describe: Describe) -> Res
 def check_rows(
     services: Services, client: Any, table: str, segment: int, of: int, *, is_last: bool, prune: bool, dry_run: bool
 ) -> Iterator[Result]:
-    """A part of a table: rows that cannot be read are removed, and ``is_last``: those that are not what the file's own row says; their files,
-    if there are any, write them again. With ``prune`` files go whose objects are gone."""
+    """Remove rows from a part of a table: unreadable ones, and with ``is_last`` those that differ from the file's own row; their
+    files, if any, write them again. ``prune`` removes files whose objects are gone."""
     name = {OBJECTS: "objects_table", LATEST: "latest_table", FILES: "files_table", LISTING: "listing_table"}[table]
     physical = Table(client, getattr(services.settings, name))
     for rows in _batches(scan_table(client, getattr(services.settings, name), segment, of)):
@@ -144,7 +146,7 @@ def _unfounded(services: Services, table: str, rows: Sequence[Item]) -> list[Ite
 
 
 def _is_readable(table: str, row: Item) -> bool:
-    """Whether registration and queries can go by it."""
+    """Whether registration and queries can use the row."""
     try:
         if table == OBJECTS:
             return _is_memory(row)
@@ -152,7 +154,7 @@ def _is_readable(table: str, row: Item) -> bool:
             return True
         record = FileRecord.from_text(row["document"])
         return table != LATEST or row == record.latest_row()
-    except Exception:  # whatever a damaged document raises
+    except Exception:  # a damaged document can raise any error
         return False
 
 
@@ -169,7 +171,7 @@ def _is_memory(row: Item) -> bool:
 
 
 def _state(row: Any) -> FileState | None:
-    """The file of a row; None of one that cannot be read, or whose document is another file's."""
+    """The file of a row; None if the row cannot be read or its document is of another file."""
     if row is None:
         return None
     try:
@@ -180,7 +182,7 @@ def _state(row: Any) -> FileState | None:
 
 
 def _file_of(table: str, row: Item) -> str | None:
-    """The id of the file that a row is of; None of a row that is of none. Empty: it should be, and cannot be read."""
+    """The id of a row's file; None for a row without a file; empty if the id cannot be read."""
     if table == LISTING:
         return None if str(row["partition"]).startswith(_DIRECTORY) else str(row["at"]).partition("#")[2]
     if table == FILES:
@@ -204,7 +206,7 @@ def _is_of(table: str, row: Item, object_row: Any) -> bool:
 
 
 def _remove(services: Services, physical: Table, table: str, row: Item, *, is_last: bool) -> None:
-    """If the row, and what the file's own row says, is still as it was; else whoever changed it knows better."""
+    """Remove a row if neither it nor its file's own row has changed; otherwise the concurrent writer's version stays."""
     if table in (OBJECTS, LATEST) or not is_last:
         condition, values, names = unchanged_condition(row, {}, _KEYS[table][0])
         physical.delete_if({key: row[key] for key in _KEYS[table]}, condition, values, ExpressionAttributeNames=names)
@@ -231,13 +233,13 @@ def _settle(services: Services, row: Item) -> None:
 
 
 def _gone(services: Services, rows: Iterable[Item], *, dry_run: bool) -> Iterator[Result]:
-    """Files that are remembered, and whose objects are gone."""
+    """Registered files whose objects are gone."""
     states = [state for row in rows if str(row["key"]).startswith("file#") and (state := _state(row)) and state.is_known]
     for state in states:
         bucket, _, key = state.url.removeprefix("s3://").partition("/")
         is_run_logs = bucket == services.settings.bucket_name
         if not key or (not is_run_logs and bucket != services.settings.archive_bucket_name):
-            continue  # no address of ours: its file is written again, if there is one
+            continue  # not in our buckets: its file is written again, if there is one
         source = Source(services, services.store if is_run_logs else services.archive_store, bucket, "", is_run_logs)
         if _exists(source, key):
             continue

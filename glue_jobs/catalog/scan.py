@@ -1,4 +1,4 @@
-"""Whole tables, read in parts beside each other: what is in them, whoever may know of it."""
+"""Parallel scans of complete tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chalicelib.settings import Settings
 
 
 def scan_table(client: Any, table: str, segment: int, of: int, attributes: tuple[str, ...] = ()) -> Iterator[Item]:
-    """A part of a table, up to date. One Scan for each MB."""
+    """One segment of a table, with consistent reads. One Scan for each MB."""
     names = {f"#n{number}": name for number, name in enumerate(attributes)}
     projection = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names} if names else {}
     start: Item | None = None
@@ -28,7 +28,7 @@ def scan_table(client: Any, table: str, segment: int, of: int, attributes: tuple
 
 
 def known_runs(client: Any, settings: Settings, segment: int, of: int) -> Iterator[Run]:
-    """Runs that have rows in a part of the two tables; some of them twice."""
+    """Runs that have rows in one segment of the two tables; duplicates are possible."""
     for row in scan_table(client, settings.runs_table, segment, of, ("fqn", "run_id")):
         yield Run(row["fqn"], row["run_id"])
     last = ""

@@ -1,4 +1,4 @@
-"""What workers do when the catalog is made anew: list, mend, register, check; DataFrames of Arrow in and out."""
+"""Tasks of the catalog rebuild in Spark's workers: list, repair, register, check; Arrow batches in and out."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 FILES = "files"
 AT_ONCE, THREADS = 4, 8
-"""Runs at once in a task, and requests at once for each: as many connections as a client has."""
+"""Concurrent runs in a task, and concurrent requests for each run: as many connections as a client has."""
 SHOWN = 20
 
 
 class Task:
-    """What runs in Spark's Python workers. Each method takes batches of one DataFrame to those of another."""
+    """Code that runs in Spark's Python workers. Each method maps batches of one DataFrame to batches of another."""
 
     def __init__(self, work: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         self._work, self._environment = dict(work), dict(environment)
@@ -47,7 +47,7 @@ class Task:
             yield _batch(rows, "RUNS")
 
     def scan_runs(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        """Parts of the tables to the runs that they have rows of."""
+        """Table segments to the runs that have rows in them."""
         services = self._services()
         client = make_client("dynamodb", region=None)
         for part in _rows(batches):
@@ -55,7 +55,7 @@ class Task:
             yield _batch([{"fqn": run.fqn, "run_id": run.run_id} for run in runs], "KNOWN")
 
     def repair(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        """A task's runs (PLANNED) to what became of them (RESULTS)."""
+        """A task's runs (PLANNED) to results (RESULTS)."""
         rows = list(_rows(batches))
         if not rows:
             return
@@ -71,7 +71,7 @@ class Task:
         yield _batch([*_summed(results), _requests(before)], "RESULTS")
 
     def archive(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        """Ranges of keys of the archive to what became of their files (RESULTS)."""
+        """Key ranges of the archive to the results of their files (RESULTS)."""
         services, before = self._services(), snapshot()
         results = [
             result
@@ -81,7 +81,7 @@ class Task:
         yield _batch([*_summed(results), _requests(before)], "RESULTS")
 
     def check(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-        """Parts of the archive's tables to what became of rows that no file has (RESULTS)."""
+        """Table segments of the archive to the results of rows without a file (RESULTS)."""
         services, before = self._services(), snapshot()
         client = make_client("dynamodb", region=None)
         check = partial(check_rows, services, client, prune=self._work["prune"], dry_run=self._work["dry_run"])
@@ -127,7 +127,7 @@ def _work(repair_: RunRepair) -> dict[str, Any]:
 
 
 def _summed(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each outcome, so that a task's answer is small."""
+    """One row for each outcome, so that a task's output is small."""
     summed: dict[str, dict[str, Any]] = {}
     for each in results:
         into = summed.setdefault(

@@ -1,1 +1,1 @@
-"""What ``bulk_compact`` is made of: which runs are due, and what a task does with its own."""
+"""Parts of the job ``bulk_compact``: the runs that are due, and the work of one task."""

@@ -1,4 +1,4 @@
-"""Which runs compaction in bulk looks at: those that the catalog holds to be due, or all that a listing of the bucket finds."""
+"""Runs that bulk compaction checks: those that are due by the catalog, or all runs of a bucket listing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from glue_jobs.datasource.options import options_of, parse_options
 from glue_jobs.datasource.selection import Names, Pattern, Selection
 
 DueRun = tuple[str, str, int, int, int, bool, bool, bool]
-"""As ``transforms.compaction.RUNS`` has it."""
+"""A row of ``transforms.compaction.RUNS``."""
 
 
 def by_catalog(services: Services, fqn: str, idle_ms: int) -> Iterator[DueRun]:
-    """Runs that the index of activity shows and that have something to do, whose last line is older than ``idle_ms``. 64 queries, and
-    one for each further MB; all of it is in memory: half a KB a run."""
+    """Runs in the activity index that have work and whose last line is older than ``idle_ms``. 64 queries, and one for each
+    further MB. Memory: 0.5 KB a run."""
     names, now_ms, marked = _names(fqn), services.clock.now_ms(), _marked(services)
     for row in services.runs.active(now_ms + 1 - idle_ms):
         if row.run.fqn in names and _is_due(row, now_ms):
@@ -30,7 +30,7 @@ def by_catalog(services: Services, fqn: str, idle_ms: int) -> Iterator[DueRun]:
 
 
 def by_bucket(services: Services, fqn: str, idle_ms: int) -> Iterator[DueRun]:
-    """Runs that have objects, whatever the catalog says. A LIST for each 1,000 objects; in memory, 12 bytes a segment."""
+    """All runs that have objects, independent of the catalog. A LIST for each 1,000 objects. Memory: 12 bytes a segment."""
     settings, before_ms = services.settings, services.clock.now_ms() - idle_ms
     marked = _marked(services)
     finder = RunFinder(Bucket(parse_options(options_of(settings))), Layout(settings.prefix))
@@ -40,7 +40,7 @@ def by_bucket(services: Services, fqn: str, idle_ms: int) -> Iterator[DueRun]:
 
 
 def _marked(services: Services) -> set[Run]:
-    """Runs with markers. A LIST for each 1,000 markers, where finalizing would send one for each run."""
+    """Runs with markers. A LIST for each 1,000 markers, instead of one for each run when it is finalized."""
     keys = (listed.key for listed in list_all(services.store, services.layout.all_markers()))
     return {parsed.run for key in keys if (parsed := services.layout.parse(key))}
 
@@ -63,7 +63,7 @@ def _of_catalog(row: RunRow, *, has_markers: bool) -> DueRun:
 
 
 def _of_bucket(objects: RunObjects, *, has_markers: bool) -> DueRun:
-    """What is in an artifact already is not told by a listing: as if all segments were to be read."""
+    """A listing does not show which segments an artifact already contains, so all of them count as unread."""
     sizes = [size for segment_range in objects.segment_ranges for size in segment_range.sizes]
     return (objects.run.fqn, objects.run.run_id, sum(sizes), len(sizes), objects.end, False, False, has_markers)
 

@@ -1,7 +1,7 @@
-"""What one task of compaction in bulk does with its runs: a few at once, each under a lease of its own.
+"""One task of bulk compaction: works several runs at once, each under its own lease.
 
-A run is looked at before its lease is asked for, so that one that is done costs a request or two and no write. One that another has is
-tried again at the end, for as long as the lease of a worker that was killed can last.
+A run is checked before its lease is acquired, so one without work costs a request or two and no write. A run leased by another
+worker is tried again at the end, for as long as the lease of a killed worker can last.
 """
 
 from __future__ import annotations
@@ -29,35 +29,35 @@ from chalicelib.runlog.finalization import Finalization, Finalizer
 from chalicelib.runlog.segment import SEAL
 
 LEASE_S = 30.0
-"""Short: a job that is begun again soon has the runs of one that was killed."""
+"""Short, so that a restarted job soon gets the runs of a killed one."""
 _MORE_PATIENCE_S = 5.0
 PAUSE_S = 1.0
 MANY_SEGMENTS = 200
-"""A run that has so many is read by several threads: one would take seconds."""
+"""A run with so many segments is read by several threads: one would take seconds."""
 _AHEAD = 4
 _OWNER = re.compile(r":bulk\.([^.:]+)\.(\d+)\.(\d+):")
 
 FINALIZED, COMPACTED, RETIRED, UNCHANGED = "finalized", "compacted", "retired", "unchanged"
 FAILED, BUSY, QUARANTINED = "failed", "busy", "set_aside"
 OUTCOMES = (FINALIZED, COMPACTED, RETIRED, UNCHANGED, FAILED, BUSY, QUARANTINED)
-"""What becomes of a run. The last three are left undone: damaged or refused, another's, given up on by the schedule."""
+"""Results of runs. The last three leave work undone: damaged or rejected, leased by another worker, quarantined by the schedule."""
 UNDONE = (FAILED, BUSY, QUARANTINED)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Which try of which task of which job: the owner of its leases says so."""
+    """An attempt of a task of a job; part of the owner name of its leases."""
 
     job: str
     task: int
     number: int
 
     def owner(self) -> str:
-        """A new owner's name."""
+        """A new owner name."""
         return f"{socket.gethostname()}:{os.getpid()}:bulk.{self.job}.{self.task}.{self.number}:{uuid4().hex}"
 
     def inherits(self, partition: Partition) -> bool:
-        """Whether an earlier try of the same task has it: Spark begins another one when that is dead."""
+        """Whether an earlier attempt of the same task owns the partition: Spark starts another one only after it has died."""
         owner = _OWNER.search(partition.owner or "")
         return owner is not None and (owner[1], int(owner[2])) == (self.job, self.task) and int(owner[3]) < self.number
 
@@ -75,7 +75,7 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of it. ``is_again``: it may be another thing soon."""
+    """The result for a run. ``is_retryable``: another attempt may soon have another result."""
 
     run: Run
     outcome: str
@@ -88,8 +88,8 @@ class Result:
 
 
 class Task:
-    """``threads``: runs at once, each with up to three parts of 8 MiB in memory. ``lease_s``: how long a run is its worker's after each
-    renewal. ``dry_run``: only looks, takes no lease."""
+    """``threads``: concurrent runs, each with up to three parts of 8 MiB in memory. ``lease_s``: duration of a lease after each
+    renewal. ``dry_run``: only checks runs, acquires no lease."""
 
     def __init__(
         self, services: Services, attempt: Attempt, threads: int, *, lease_s: float = LEASE_S, dry_run: bool = False
@@ -102,7 +102,7 @@ class Task:
         self._backoff = Backoff(services.settings.set_aside_after_failures)
 
     def work(self, planned: Sequence[PlannedRun]) -> Iterator[Result]:
-        """A result for each run, as they come. Raises UnavailableError when coordination itself does not answer."""
+        """A result for each run, in order of completion. Raises UnavailableError if the coordination store does not respond."""
         if self._dry_run:
             yield from self._in_parallel(self._forecast, planned)
             return
@@ -114,7 +114,8 @@ class Task:
             self._coordinator.shutdown()
 
     def _in_rounds(self, planned: Sequence[PlannedRun]) -> Iterator[Result]:
-        """Runs that another has, or for which the store does not answer, are tried again as long as the lease of a killed worker can last."""
+        """Retries runs that another worker has leased or whose store did not respond, for as long as the lease of a killed worker
+        can last."""
         by_run = {each.run: each for each in planned}
         end: Deadline | None = None
         while planned:
@@ -130,7 +131,7 @@ class Task:
                 self._services.clock.sleep(PAUSE_S)
 
     def _in_parallel(self, work: Callable[[PlannedRun], Result], planned: Iterable[PlannedRun]) -> Iterator[Result]:
-        """In no order; a few are begun ahead of those that are asked for."""
+        """Unordered results; a few runs are started ahead of the consumer."""
         waiting = iter(planned)
         with ThreadPoolExecutor(self._threads) as threads:
             running: set[Future[Result]] = set()
@@ -150,7 +151,7 @@ class Task:
                 return Result(run, UNCHANGED)
             acquired = self._coordinator.acquire(partition_key(run), self._may_take)
             return self._leased(planned, acquired, seen) if isinstance(acquired, Lease) else _leased_by_another(run, acquired)
-        except Exception as error:  # however it fails, it stops no other
+        except Exception as error:  # a failed run does not stop other runs
             return _failed(run, error)
 
     def _leased(self, planned: PlannedRun, lease: Lease, seen: RunState) -> Result:
@@ -165,15 +166,15 @@ class Task:
             self._coordinator.release(lease)
             raise
         except Exception as error:
-            # As the schedule does: it tries later and later, and in the end leaves it to somebody.
+            # As in the schedule: retries with growing delays, and quarantine in the end.
             close_after_failure(self._coordinator, lease, error, self._backoff, self._services.clock.now_ms())
             raise
         self._forget(lease)
         return _result(planned, seen, *done)
 
     def _finalizer(self, planned: PlannedRun, lease: Lease, seen: RunState) -> Finalizer:
-        """Runs are what goes on beside each other: readers of one run beside that, each a thread made anew, take half of a task's
-        processor."""
+        """Several runs are worked in parallel already. Starting reader threads for each run as well would take half of a task's
+        CPU time, so only runs with many segments get them."""
         readers = READERS if len(seen.pending) >= MANY_SEGMENTS else 1
         return leased_finalizer(self._services, lease, readers=readers, removes_markers=planned.has_markers)
 
@@ -181,14 +182,14 @@ class Task:
         try:
             self._coordinator.complete_and_delete(lease)
         except (LeaseError, UnavailableError):
-            return  # the run is done; the lease ends by itself, and who takes it then finds that out
+            return  # the run is done; the lease expires, and its next owner finds no work
 
     def _may_take(self, partition: Partition) -> bool:
-        """What failed lately is tried at once: somebody began this job."""
+        """Recently failed runs are tried at once, because somebody started this job."""
         return partition.status is Status.CLOSED or self._attempt.inherits(partition)
 
     def _is_done(self, planned: PlannedRun, seen: RunState) -> bool:
-        """Whether a run needs no lease: S3 has nothing left to do, and the catalog, where it was asked, knows that by now."""
+        """Whether a run needs no lease: S3 has no work left, and the catalog, if it listed the run, shows this."""
         if seen.pending or planned.is_final or (seen.partial is not None and seen.base is seen.logs):
             return False
         row = self._services.runs.get(planned.run) if planned.is_listed else None
@@ -201,7 +202,7 @@ class Task:
             return _failed(planned.run, error)
 
     def _seen(self, planned: PlannedRun) -> Result:
-        """What working it would do."""
+        """The result that working the run would have."""
         compactor, run = self._services.compactor, planned.run
         seen = compactor.read_state(run)
         last = compactor.last_pending(run, seen)
@@ -224,9 +225,9 @@ def _result(planned: PlannedRun, seen: RunState, compaction: Compaction, end: Fi
 
 def _leased_by_another(run: Run, partition: Partition) -> Result:
     if partition.status is Status.COMPLETED:
-        problem = f"set aside after it failed again and again: ask for another try run={run.fqn}/{run.run_id}"
+        problem = f"quarantined after repeated failures: retry the partition run={run.fqn}/{run.run_id}"
         return Result(run, QUARANTINED, problem=problem)
-    problem = f"another has it run={run.fqn}/{run.run_id} owner={partition.owner}"
+    problem = f"leased by another worker run={run.fqn}/{run.run_id} owner={partition.owner}"
     return Result(run, BUSY, problem=problem, is_retryable=True)
 
 
@@ -239,4 +240,4 @@ def _problem_text(run: Run, error: Exception) -> str:
 
 
 def _ignore(name: str, value: float) -> None:
-    """The job has figures of its own."""
+    """The job has its own metrics."""

@@ -1,4 +1,4 @@
-"""The event dataset: Parquet files that any engine reads, and a ledger that says which of them are in it (docs/dataset.md)."""
+"""The event dataset: Parquet files for any engine, and a ledger that lists the valid ones (docs/dataset.md)."""
 
 from glue_jobs.dataset.contents import files
 

@@ -1,4 +1,4 @@
-"""Building the dataset with Spark: what is new is added, small files are put together, an entry of the ledger at a time."""
+"""Builds the dataset with Spark: appends new events and merges small files, one ledger entry at a time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from glue_jobs.transforms.dataset_files import cluster_rows
 from glue_jobs.transforms.events import dataset_rows
 
 MAX_BINS = 64
-"""Larger files that one rewrite makes: some 16 GB."""
+"""Number of larger files that one rewrite makes: some 16 GB."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """What a dataset is to have, and how. ``live``: open runs too."""
+    """Content and layout of a dataset. ``live``: include open runs."""
 
     options: Options
     layout: Layout
@@ -35,19 +35,19 @@ class DatasetSpec:
 
 @dataclass(slots=True)
 class BuildResult:
-    """What was committed. ``problems`` and ``requests``: what planning and Spark's workers have counted."""
+    """Committed entries. ``problems`` and ``requests``: counts from planning and from Spark's workers."""
 
     entries: list[Entry] = field(default_factory=list)
     problems: Counter[str] = field(default_factory=Counter)
     requests: Counter[str] = field(default_factory=Counter)
 
     def total(self, kind: str, name: str) -> int:
-        """A count of all entries of a kind."""
+        """A count, summed over all entries of a kind."""
         return sum(entry.counts.get(name, 0) for entry in self.entries if entry.kind == kind)
 
 
 class Builder:
-    """Builds one dataset. Raises DamagedLogError when the ledger and the files contradict each other."""
+    """Builds one dataset. Raises DamagedLogError if the ledger and the files contradict each other."""
 
     def __init__(self, session: SparkSession, files: Files, spec: DatasetSpec, now_s: Callable[[], float]) -> None:
         self._session, self._files, self._spec = session, files, spec
@@ -57,7 +57,7 @@ class Builder:
         self._requests: Tally = tally(session.sparkContext)
 
     def preview(self) -> Work | None:
-        """What the next batch would read; None: nothing. Writes nothing."""
+        """The next batch; None if nothing is new. Writes nothing."""
         ledger = self._committer.ledger
         state = ledger.head().state
         self._spec.layout.check(state.layout)
@@ -65,7 +65,7 @@ class Builder:
         return self._runs.work(state.offset, offset) if offset else None
 
     def append(self) -> Entry | None:
-        """Add a batch of what is new; None: nothing is. Raises OvertakenError."""
+        """Commit the next batch of new events; None if nothing is new. Raises CommitConflictError."""
         state, ledger = self._committer.settled(), self._committer.ledger
         offset = ledger.planned(state.number + 1)
         if offset is None:
@@ -79,7 +79,7 @@ class Builder:
         return self._committer.commit(state, change, None if rows is None else lambda attempt: stage(rows, self._files, attempt))
 
     def rewrite(self) -> Entry | None:
-        """Put small files together; None: there is nothing to gain. Raises OvertakenError."""
+        """Merge small files; None if no merge is worthwhile. Raises CommitConflictError."""
         state = self._committer.settled()
         packed = bins(state.files.values(), self._spec.sizes)[:MAX_BINS]
         if not packed:
@@ -87,13 +87,13 @@ class Builder:
         removed = [file for each in packed for file in each]
         change = Change(REWRITE, removed=removed, counts={"replaced": len(removed)})
 
-        def put_together(attempt: str) -> None:  # another job may have removed them: that is told apart here
+        def put_together(attempt: str) -> None:  # fails if another job has removed the files; Committer detects that case
             stage(rows_of_bins(self._session, self._files, packed), self._files, attempt)
 
         return self._committer.commit(state, change, put_together)
 
     def add_counts(self, done: BuildResult) -> None:
-        """Add the counts."""
+        """Add problems and requests to the result."""
         done.problems.update(self._problems.value + self._runs.problems())
         done.requests.update(self._requests.value)
 

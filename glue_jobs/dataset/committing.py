@@ -1,15 +1,16 @@
-"""One entry of the ledger, all of it or nothing, whatever writes the files.
+"""Commits one entry of the ledger atomically, with any writer of files.
 
 ::
 
-    settle      finish what an earlier job has committed; the state behind it is N - 1
-    plan        _ledger/N.plan: up to where is read, fixed by whoever comes first
-    stage       files are written into _staging/N-…/, which nobody reads
-    commit      _ledger/N.json, if there is none: from now on the rows are in the dataset
-    publish     the files move to data/, replaced ones are removed, the staging folder goes
+    settle      finish the last committed entry; the state is then N - 1
+    plan        _ledger/N.plan: the offset up to which to read, fixed by the first job
+    stage       files are written to _staging/N-…/, which readers ignore
+    commit      create _ledger/N.json unless it exists: its rows are now in the dataset
+    publish     files move to data/, replaced ones and the staging folder are removed
 
-Where a job is stopped before the commit, nothing has happened: the next one reads the same plan and has the same rows. Where it is
-stopped behind it, the next one finishes it first. Two jobs at once: one commits, the other finds the number taken and begins anew.
+A job that stops before the commit leaves the dataset unchanged: the next one reads the same plan and produces the same rows. If
+it stops after the commit, the next job first finishes it. Of two concurrent jobs one commits; the other finds the number taken
+and starts over.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from glue_jobs.dataset.publication import Publisher, number_of
 from glue_jobs.dataset.staged import staged
 
 Stage = Callable[[str], None]
-"""Writes the files of an attempt, which is named, into its folder."""
+"""Writes the files of the named attempt to the attempt's folder."""
 
 
 class CommitConflictError(Exception):
-    """Another job has committed what this one was at. Nothing is left behind; begin anew."""
+    """Another job has committed the same entry. The attempt's files are removed; start over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an entry is to say. ``offset`` None: as before. ``counts``: for people."""
+    """The content of an entry. ``offset`` None: unchanged. ``counts``: for people."""
 
     kind: str
     offset: Mapping[str, Any] | None = None
@@ -52,13 +53,14 @@ class Committer:
         self._publisher = Publisher(files, self.ledger)
 
     def settled(self) -> State:
-        """The newest state, finished. Raises InvalidConfigurationError when the dataset was begun with another layout."""
+        """The newest state, after its entry is completely published. Raises InvalidConfigurationError if the dataset has another
+        layout."""
         state = self._publisher.settle()
         self._layout.check(state.layout)
         return state
 
     def commit(self, state: State, change: Change, stage: Stage | None) -> Entry:
-        """The next entry behind a state, published. ``stage`` None: there are no files to add. Raises OvertakenError."""
+        """Commit and publish the entry after ``state``. ``stage`` None: no files to add. Raises CommitConflictError."""
         number = state.number + 1
         attempt = f"{number:010d}-{uuid.uuid4().hex[:12]}"
         added = self._staged(stage, attempt, change) if stage else ()
@@ -80,8 +82,8 @@ class Committer:
             added = staged(self._files, attempt, number)
             _check_rows(change, added)
             return added
-        except Exception as error:  # whatever Spark says
-            # Whoever takes the number removes all other attempts at it, and a rewrite what may be read here.
+        except Exception as error:  # any error of Spark
+            # The job that takes the number removes all other attempts at it, and a rewrite may remove files that are read here.
             is_overtaken = self.ledger.entry(number) is not None
             self._publisher.discard(attempt)
             if is_overtaken:

@@ -1,4 +1,4 @@
-"""What the ledger says: entries, each of which takes the dataset from one state to the next."""
+"""Ledger entries; each takes the dataset from one state to the next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STAGING, DATA = "_staging/", "data/"
 
 
 class DataFile(NamedTuple):
-    """A file of Parquet. ``path`` below the destination: ``data/date=…/what_bucket=…/….parquet``."""
+    """A Parquet file. ``path`` is relative to the destination: ``data/date=…/what_bucket=…/….parquet``."""
 
     path: str
     bytes: int
@@ -28,7 +28,7 @@ class DataFile(NamedTuple):
 
 
 class Added(NamedTuple):
-    """A file that an entry adds, and where it was staged, below the attempt's folder."""
+    """A file that an entry adds, and its path below the attempt's staging folder."""
 
     file: DataFile
     staged: str
@@ -36,25 +36,25 @@ class Added(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What must stay as it is for as long as a dataset lives. ``buckets``: of what; ``zone``: of stamps that have none; ``of``: which
-    runs it has (``offsets.fingerprint``)."""
+    """Settings that are fixed for a dataset's lifetime. ``buckets``: number of buckets of ``what``; ``zone``: of timestamps
+    without one; ``of``: the selection of runs (``offsets.fingerprint``)."""
 
     buckets: int
     zone: str
     of: str
 
     def check(self, known: Layout | None) -> None:
-        """Raises InvalidConfigurationError when a dataset was begun otherwise."""
+        """Raises InvalidConfigurationError if the dataset has another layout."""
         if known is None or known == self:
             return
         names = [name for name, value in asdict(self).items() if asdict(known)[name] != value]
         said = ", ".join(f"{name}={asdict(known)[name]!r} given={asdict(self)[name]!r}" for name in names)
-        raise InvalidConfigurationError(f"the dataset was begun with other settings: go on with them, or begin another one {said}")
+        raise InvalidConfigurationError(f"the dataset was created with other settings: use these, or create another dataset {said}")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A commit. ``offset``: up to where runs were read; None: as before (a rewrite). ``counts``: for people."""
+    """A commit. ``offset``: up to which runs were read; None: unchanged (a rewrite). ``counts``: for people."""
 
     number: int
     attempt: str
@@ -71,7 +71,7 @@ class Entry:
         return f"{STAGING}{self.attempt}/"
 
     def to_json(self) -> bytes:
-        """As it is stored."""
+        """The stored form."""
         added = [[*each.file, each.staged] for each in self.added]
         return _dumped(
             {
@@ -101,12 +101,12 @@ class Entry:
                 removed=tuple(document["removed"]),
             )
         except (KeyError, TypeError, IndexError) as error:
-            raise DamagedLogError(f"an entry of the ledger cannot be read error={error!r}") from error
+            raise DamagedLogError(f"invalid ledger entry error={error!r}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The dataset behind entry ``number``; 0: before the first. ``files`` by their paths."""
+    """The dataset after entry ``number``; 0: before the first. ``files`` by path."""
 
     number: int = 0
     layout: Layout | None = None
@@ -114,7 +114,7 @@ class State:
     files: Mapping[str, DataFile] = field(default_factory=dict)
 
     def after(self, entry: Entry) -> State:
-        """Behind one more entry."""
+        """The state after one more entry."""
         files = dict(self.files)
         for path in entry.removed:
             del files[path]
@@ -122,7 +122,7 @@ class State:
         return State(entry.number, entry.layout, self.offset if entry.offset is None else entry.offset, files)
 
     def to_json(self) -> bytes:
-        """As a checkpoint has it."""
+        """The form stored in a checkpoint."""
         layout = asdict(self.layout) if self.layout else None
         files = [list(each) for each in self.files.values()]
         return _dumped({"v": VERSION, "number": self.number, "layout": layout, "files": files, "offset": self.offset})
@@ -136,7 +136,7 @@ class State:
             layout = Layout(**document["layout"]) if document["layout"] else None
             return cls(document["number"], layout, document["offset"], files)
         except (KeyError, TypeError, IndexError) as error:
-            raise DamagedLogError(f"a checkpoint of the ledger cannot be read error={error!r}") from error
+            raise DamagedLogError(f"invalid ledger checkpoint error={error!r}") from error
 
 
 def _dumped(value: Mapping[str, Any]) -> bytes:
@@ -147,7 +147,7 @@ def _loaded(body: bytes) -> Any:
     try:
         document = json.loads(body)
     except ValueError as error:
-        raise DamagedLogError("a file of the ledger is no json") from error
+        raise DamagedLogError("invalid JSON in a ledger file") from error
     if not isinstance(document, dict) or document.get("v") != VERSION:
-        raise InvalidConfigurationError(f"the ledger is of another version expected={VERSION}")
+        raise InvalidConfigurationError(f"unsupported ledger version expected={VERSION}")
     return document

@@ -1,4 +1,4 @@
-"""The files of a dataset: the interface of their store, and a folder as one. Names are relative, with slashes."""
+"""The files of a dataset: the interface of their store, and an implementation for a folder. Names are relative, with slashes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class ListedFile(NamedTuple):
 
 
 class Files(Protocol):
-    """What publishing stands on. Every call may fail before or after it took effect, and can be repeated.
+    """The store that publication depends on. Every call may fail before or after it took effect, and can be repeated.
 
-    Raises UnavailableError when the store does not answer.
+    Raises UnavailableError if the store does not respond.
     """
 
     @property
     def uri(self) -> str:
-        """Where it is, as Spark and SQL engines say it; without a slash at the end."""
+        """The root's URI for Spark and SQL engines, without a slash at the end."""
 
     def list(self, prefix: str) -> Iterator[ListedFile]:
         """Files whose names begin with ``prefix``, ascending. A folder's name ends with a slash."""
@@ -36,24 +36,24 @@ class Files(Protocol):
         """Bytes [start, end) of a file, or to its end. Raises ObjectNotFoundError."""
 
     def create(self, name: str, body: bytes) -> bool:
-        """Write a file whole, unless there is one; whether it was not there. False may also mean that an earlier try of this very
-        call has written it: look what it holds."""
+        """Write a complete file unless it exists; returns whether it was created. False may also mean that an earlier attempt of
+        this call created it: compare the content."""
 
     def put(self, name: str, body: bytes) -> None:
-        """Write a file whole, whatever is there."""
+        """Write a complete file, replacing an existing one."""
 
     def move(self, source: str, target: str) -> None:
-        """Afterwards ``target`` holds what ``source`` did, whole; ``source`` may still be there. Raises ObjectNotFoundError."""
+        """``target`` then has the complete content of ``source``, which may still exist. Raises ObjectNotFoundError."""
 
     def delete(self, names: Iterable[str]) -> None:
-        """Remove files; one that is gone is a success."""
+        """Remove files; a missing file is a success."""
 
     def clear(self, folder: str) -> None:
-        """Remove a folder with all that is in it; its name ends with a slash."""
+        """Remove a folder with its content; its name ends with a slash."""
 
 
 class LocalFiles:
-    """A folder of this machine, or one that all machines see."""
+    """A folder of this machine, or of a shared file system."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -61,7 +61,7 @@ class LocalFiles:
     @property
     def uri(self) -> str:
         """See the port."""
-        return f"file://{self._folder.absolute()}"  # as Hadoop has it: nothing escaped
+        return f"file://{self._folder.absolute()}"  # Hadoop's form, without percent-encoding
 
     def list(self, prefix: str) -> Iterator[ListedFile]:
         """See the port."""
@@ -81,7 +81,7 @@ class LocalFiles:
             raise ObjectNotFoundError(f"no such file name={name}") from error
 
     def create(self, name: str, body: bytes) -> bool:
-        """See the port. A link is made or not, and nobody sees half a file."""
+        """See the port. Creating a hard link is atomic, so readers never see a partial file."""
         written = self._written(name, body)
         try:
             os.link(written, self._folder / name)
@@ -113,7 +113,7 @@ class LocalFiles:
         shutil.rmtree(self._folder / folder, ignore_errors=True)
 
     def _written(self, name: str, body: bytes) -> Path:
-        """A file beside the one that is meant, that nobody looks for."""
+        """A temporary hidden file in the target's folder."""
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
@@ -124,4 +124,4 @@ class LocalFiles:
         try:
             return (self._folder / name).stat().st_size
         except FileNotFoundError:
-            return None  # gone meanwhile
+            return None  # deleted meanwhile

@@ -1,7 +1,7 @@
-"""From a commit to what readers see: files go from staging to data/, replaced ones go away. All of it can be done again.
+"""Publishes a commit: moves files from staging to data/ and removes replaced ones. Every step can be repeated.
 
-Before a job commits an entry it has finished the one before. So at most the newest entry is unfinished, and only attempts at it, or at
-the next number, can still be somebody's work.
+A job finishes the previous entry before it commits one. So at most the newest entry is unfinished, and only attempts at it or at
+the next number can be in progress.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.ledger import Ledger
 
 OUTPUT = "files/"
-"""Below an attempt's folder: what Spark writes."""
+"""Spark's output folder below an attempt's folder."""
 _TOKEN = "attempt"
-"""Written before anything else of an attempt, removed after everything else."""
+"""Written before all other files of an attempt, removed after them."""
 _THREADS = 16
 _DIGITS = 10
 
 
 class Publisher:
-    """Publishes entries, and clears what attempts leave behind."""
+    """Publishes entries, and removes the remains of attempts."""
 
     def __init__(self, files: Files, ledger: Ledger) -> None:
         self._files, self._ledger = files, ledger
 
     def begin(self, attempt: str) -> None:
-        """Before an attempt stages anything."""
+        """Call this before an attempt stages files."""
         self._files.put(f"{STAGING}{attempt}/{_TOKEN}", b"")
 
     def publish(self, entry: Entry) -> None:
-        """Whatever was done of it before. Raises DamagedLogError when a file is neither staged nor there."""
+        """Publish an entry; steps that were done before are repeated or skipped. Raises DamagedLogError if a file is neither
+        staged nor published."""
         with ThreadPoolExecutor(_THREADS) as threads:
             list(threads.map(lambda each: self._publish(entry, each), entry.added))
         self._files.delete(entry.removed)
@@ -45,8 +46,8 @@ class Publisher:
         self._files.clear(f"{STAGING}{attempt}/")
 
     def settle(self) -> State:
-        """Finish the newest entry if it is not, and remove attempts at numbers that are taken: they can never be committed. An attempt
-        at the next number stays, somebody may be at it. The answer is the state that everybody sees then."""
+        """Finish the newest entry if necessary, and remove attempts at taken numbers, which can never be committed. An attempt at
+        the next number may be in progress and stays. Returns the state that all readers then see."""
         head = self._ledger.head()
         for attempt in sorted(self._attempts()):
             if head.entry and attempt == head.entry.attempt:
@@ -73,13 +74,13 @@ class Publisher:
             self._files.move(f"{entry.staging}{OUTPUT}{added.staged}", path)
         except ObjectNotFoundError:
             if not self._are_there([added]) and path in self._ledger.head().state.files:
-                raise DamagedLogError(f"a file of the dataset is lost entry={entry.number} file={path}") from None
+                raise DamagedLogError(f"missing file of the dataset entry={entry.number} file={path}") from None
 
     def _are_there(self, added: Iterable[Added]) -> bool:
         return all(any(listed.name == each.file.path for listed in self._files.list(each.file.path)) for each in added)
 
 
 def number_of(attempt: str) -> int:
-    """The number of the entry that an attempt is at."""
+    """The entry number of an attempt."""
     digits = attempt[:_DIGITS]
     return int(digits) if digits.isdigit() else 0

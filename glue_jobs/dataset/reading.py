@@ -1,6 +1,6 @@
-"""From slices to events, in Spark's workers: the data source's own way to read, with counts of what it met.
+"""Reads the events of slices in Spark's workers, with the data source's reader, and counts problems and requests.
 
-The data source itself plans a read when Spark asks for it, and tells nobody of problems and requests. A job plans once, and is to tell.
+The data source plans a read when Spark asks for it, and does not report problems and requests. A job plans once and reports both.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class _Counters(AccumulatorParam[Counter[str]]):
 
 
 def tally(context: SparkContext) -> Tally:
-    """Counts of workers. A task that Spark runs again is counted again."""
+    """A counter for workers. A task that Spark repeats is counted again."""
     return context.accumulator(Counter(), _Counters())
 
 
 def read_events(
     session: SparkSession, options: Options, tasks: Sequence[Sequence[Slice]], problems: Tally, requests: Tally
 ) -> DataFrame:
-    """The events of slices, ``schema_of(EVENTS)``; a task of Spark for each of ``tasks``. Where they came from is told by the catalog or
-    not at all: objects forget it. Counts problems by their kinds."""
+    """The events of slices, ``schema_of(EVENTS)``; one Spark task for each of ``tasks``. Only the catalog provides segment,
+    connector and epoch, because objects lose them when they are compacted. Counts problems by kind."""
     work = session.sparkContext.broadcast([tuple(each) for each in tasks])
     environment = worker_environment()
 
@@ -71,7 +71,7 @@ def read_events(
 
 
 def arrivals(session: SparkSession, arrived_s: Mapping[Run, int]) -> DataFrame:
-    """The days when runs were first met, by their names (``ARRIVALS``)."""
+    """The days on which runs were first read, by run (``ARRIVALS``)."""
     rows = [(run.fqn, run.run_id, datetime.fromtimestamp(at_s, UTC).date()) for run, at_s in sorted(arrived_s.items(), key=_named)]
     return session.createDataFrame(rows, ARRIVALS)
 

@@ -1,4 +1,4 @@
-"""What is new in the logs' bucket: from the offset of the last commit to the next, and what stands between them."""
+"""New data in the logs' bucket: the next offset, and the slices between two offsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from glue_jobs.datasource.steps import follower
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a batch reads. ``tasks``: slices of about as many bytes each. ``arrived_s`` of each run, fixed when it was first met."""
+    """Input of a batch. ``tasks``: slices of about as many bytes each. ``arrived_s`` of each run is fixed when it is first read."""
 
     tasks: Sequence[Sequence[Slice]]
     arrived_s: Mapping[Run, int]
@@ -26,28 +26,28 @@ class Work:
 
 
 class NewRuns:
-    """Finds what is new. ``live``: of open runs too; else only of runs that have ended, and of each all that is new at once."""
+    """Finds new data. ``live``: also of open runs; otherwise only of ended runs, each with all its new data at once."""
 
     def __init__(self, options: Options, now_s: Callable[[], float], *, live: bool) -> None:
-        # An event of an open run ends where the next one begins, or with the run: rows must not depend on when they are looked at.
+        # An event of an open run ends where the next one begins, or with the run: rows must not depend on the time of the read.
         self._options, self._live = replace(options, flush_after_s=None), live
         self._problems = Problems()
         self._follower = follower(self._options, self._problems, now_s)
 
     def latest(self, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-        """The offset behind all that is there now, or so much of it as a batch may have; None: nothing is new."""
+        """The offset after all current data, or after as much as a batch may contain; None if nothing is new."""
         previous = self._offset(stored)
         offset = self._follower.latest(previous, previous, ended_only=not self._live)
         return None if offset == previous else offset.to_json()
 
     def work(self, start: Mapping[str, Any] | None, end: Mapping[str, Any]) -> Work:
-        """What stands between two offsets. The rows are the same whenever it is asked for."""
+        """The slices between two offsets. Repeated calls give the same rows."""
         slices = self._follower.slices(self._offset(start), self._offset(end))
         tasks = list(packed(slices, self._options.bytes_per_partition))
         return Work(tasks, {part.run: part.reference_s for part in slices}, sum(part.end.byte - part.start.byte for part in slices))
 
     def problems(self) -> Counter[str]:
-        """How many of each kind planning has met since the last call."""
+        """Problems by kind that planning found since the last call."""
         kinds = Counter(problem.kind for problem in self._problems.reported)
         self._problems.reported.clear()
         return kinds

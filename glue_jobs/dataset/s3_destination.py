@@ -1,4 +1,4 @@
-"""A dataset on S3. The bucket's own encryption applies, as it does to what Spark writes."""
+"""A dataset on S3. The bucket's default encryption applies, also to Spark's files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_DELETED = 1000
 
 
 def s3_files(scheme: str, bucket: str, prefix: str) -> S3Files:
-    """With a client of its own, of boto3's own session: its requests are counted."""
+    """Uses a new client of boto3's default session, whose requests are counted."""
     config = Config(
         retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
         read_timeout=_READ_TIMEOUT_S,  # S3 copies a file while the client waits
@@ -32,7 +32,7 @@ def s3_files(scheme: str, bucket: str, prefix: str) -> S3Files:
 
 
 class S3Files:
-    """Objects below a prefix. ``scheme`` is how Spark names the bucket: s3 on Glue, s3a elsewhere."""
+    """Objects below a prefix. ``scheme``: Spark's name for S3, s3 on Glue and s3a elsewhere."""
 
     def __init__(
         self, client: Any, bucket: str, prefix: str, scheme: str = "s3", sleep: Callable[[float], None] = time.sleep
@@ -64,7 +64,7 @@ class S3Files:
             return bytes(answer["Body"].read())
 
     def create(self, name: str, body: bytes) -> bool:
-        """See the port. One conditional PUT; some more where another is on its way, or an answer was lost."""
+        """See the port. One conditional PUT; more after a conflict with a concurrent write or a lost response."""
         for attempt in range(_CREATIONS):
             try:
                 with translate_errors("put", name, write=True):

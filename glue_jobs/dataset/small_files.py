@@ -1,4 +1,4 @@
-"""Which small files become larger ones."""
+"""Selects small files to merge."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOST_FILES = 8
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """``small_bytes``: what is smaller is small. ``target_bytes``: files are put together until they have so much. ``most_files``: so
-    many small ones in a partition are put together even if they stay small; 0: nothing is ever put together."""
+    """``small_bytes``: smaller files are small. ``target_bytes``: files are merged up to this size. ``most_files``: a partition
+    with this many small files is merged even if the result is small; 0: never merge."""
 
     small_bytes: int = 128 * MIB
     target_bytes: int = 256 * MIB
@@ -23,8 +23,8 @@ class Sizes:
 
 
 def bins(files: Iterable[DataFile], sizes: Sizes) -> list[tuple[DataFile, ...]]:
-    """Files that are to become one, two at least, all of one partition. A file that comes out of them has at most ``target_bytes`` and
-    what one small file has. An order of files or partitions makes no difference."""
+    """Files to merge, at least two in each bin, of the same partition. A merged file has at most ``target_bytes`` plus one small
+    file. The order of ``files`` does not matter."""
     if not sizes.most_files:
         return []
     by_partition: defaultdict[str, list[DataFile]] = defaultdict(list)
@@ -39,7 +39,7 @@ def _is_worth_it(small: list[DataFile], sizes: Sizes) -> bool:
 
 
 def _packed(small: list[DataFile], sizes: Sizes) -> Iterator[tuple[DataFile, ...]]:
-    """Filled one after the other."""
+    """Fills bins in sequence."""
     gathered: list[DataFile] = []
     for file in small:
         gathered.append(file)

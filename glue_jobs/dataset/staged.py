@@ -1,4 +1,4 @@
-"""What Spark has staged: files, their sizes, and their rows as their footers tell them."""
+"""Files that Spark has staged, with their sizes and the row counts of their footers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _THREADS = 16
 
 
 def staged(files: Files, attempt: str, number: int) -> tuple[Added, ...]:
-    """An attempt's files with the names that they are to have. A LIST, and a GET or two for each file."""
+    """An attempt's files with their final names. A LIST, and a GET or two for each file."""
     folder = f"{STAGING}{attempt}/{OUTPUT}"
     listed = [each for each in files.list(folder) if _is_data(each.name.removeprefix(folder))]
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -28,7 +28,7 @@ def staged(files: Files, attempt: str, number: int) -> tuple[Added, ...]:
 
 
 def rows_of(files: Files, listed: ListedFile) -> int:
-    """How many rows a file of Parquet has. Raises DamagedLogError when it is none."""
+    """The row count of a Parquet file. Raises DamagedLogError if it is not one."""
     start = max(listed.bytes - _TAIL_BYTES, 0)
     tail = files.read(listed.name, start, listed.bytes)
     needed = int.from_bytes(tail[-_TRAILER_BYTES:-4], "little") + _TRAILER_BYTES
@@ -37,11 +37,11 @@ def rows_of(files: Files, listed: ListedFile) -> int:
     try:
         return int(pq.read_metadata(pa.BufferReader(tail)).num_rows)
     except pa.ArrowInvalid as error:
-        raise DamagedLogError(f"a staged file cannot be read name={listed.name}") from error
+        raise DamagedLogError(f"invalid Parquet file in the staging folder name={listed.name}") from error
 
 
 def _is_data(name: str) -> bool:
-    """Not what tasks have left that were not finished, and not what Spark writes beside."""
+    """Excludes files of unfinished tasks and Spark's marker files."""
     return name.endswith(_SUFFIX) and not any(part.startswith(("_", ".")) for part in name.split("/"))
 
 

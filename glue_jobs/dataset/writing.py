@@ -1,4 +1,4 @@
-"""Rows to Parquet, by Spark's own writer."""
+"""Writes rows to Parquet with Spark's writer."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from glue_jobs.transforms.events import DATASET, PARTITIONS
 SESSION: Mapping[str, str] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the default, INT96, has no statistics
     "spark.sql.adaptive.enabled": "true",
-    # Of rows between stages, which take some five times what they take in Parquet: files of 128 to 512 MB come out of it.
+    # Rows between stages are about five times as large as in Parquet, so files have 128 to 512 MB.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1g",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
 }
-"""What a session must have to write files as they are meant to be."""
+"""Spark settings that writing depends on."""
 PARQUET: Mapping[str, str] = {
     "compression": "zstd",
-    # A query of one pipeline and one hour reads the pages, and where an engine has no use for their index the row groups, that hold it.
+    # A query of one pipeline and one hour reads only matching pages, or row groups if the engine ignores the page index.
     "parquet.block.size": str(8 * 1024 * 1024),
     "parquet.page.row.count.limit": "2000",
     "parquet.statistics.truncate.length": "64",
-    # Each of them is another: looking for repetitions takes time and finds none.
+    # Values are mostly unique, so a dictionary costs time without saving space.
     "parquet.enable.dictionary#message": "false",
     "parquet.enable.dictionary#raw": "false",
 }
 
 
 def stage(rows: DataFrame, files: Files, attempt: str) -> None:
-    """Write rows (``DATASET``) where an attempt's files are staged."""
+    """Write rows (``DATASET``) to an attempt's staging folder."""
     selected = rows.select(*DATASET.names)
     folder = f"{files.uri}/{STAGING}{attempt}/{OUTPUT}"
     selected.write.partitionBy(*PARTITIONS).options(**PARQUET).parquet(folder)

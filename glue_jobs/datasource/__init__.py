@@ -1,7 +1,7 @@
-"""Runs as a data source of Spark: ``spark.dataSource.register(RunlakeDataSource)``, then ``spark.read.format("runlake")``.
+"""Runs as a Spark data source: ``spark.dataSource.register(RunlakeDataSource)``, then ``spark.read.format("runlake")``.
 
-Executors import this package, and of ``chalicelib`` what stands on the standard library and boto3 alone: ship both by ``--extra-py-files``.
-How to use it: docs/spark.md. Why it is as it is: decision 0014.
+Executors import this package, and modules of ``chalicelib`` that need only the standard library and boto3: ship both with
+``--extra-py-files``. Usage: docs/spark.md. Design: decision 0014.
 """
 
 from glue_jobs.datasource.source import RunlakeDataSource

@@ -1,7 +1,8 @@
-"""What can be left out by when it arrived: a line is written to the bucket soon after its own time, at most ``timeSlack`` later.
+"""Skips runs and parts of runs by arrival time: a line is written to the bucket at most ``timeSlack`` after its own time.
 
-That is an assumption, so it is checked before anything is left out: of each pipeline one run's last lines, and one's first, against the
-time at which they were stored. Where they disagree (a clock that is wrong, a zone that was not given) nothing of the pipeline is left out.
+This assumption is checked before anything is skipped: for each pipeline, the last lines of one run and the first lines of one are
+compared with the times at which they were stored. If they disagree (a wrong clock, a missing option ``zone``), nothing of the
+pipeline is skipped.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ from glue_jobs.datasource.slices import CUT, Edge
 _LOOK_BYTES, _LOOK_OBJECTS = 8 * 1024, 4
 _US = 1_000_000
 Read = Callable[[RunObjects, bool], bytes]
-"""The last bytes of a run (True), or its first."""
+"""The last bytes of a run (True), or its first ones (False)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalWindow:
-    """Times of arrival that matter, in seconds. None: no bound."""
+    """Relevant arrival times, in seconds. None: no bound."""
 
     from_s: float | None
     to_s: float | None
 
     @classmethod
     def of(cls, selection: Selection, options: Options) -> ArrivalWindow | None:
-        """None: nothing can be left out."""
+        """None if nothing can be skipped."""
         if options.time_slack_s is None or not selection.bounds_time:
             return None
         from_s = None if selection.from_us is None else selection.from_us / _US - options.time_slack_s
@@ -48,23 +49,23 @@ class ArrivalWindow:
         return cls(from_s, to_s)
 
     def is_before(self, last_s: float) -> bool:
-        """Whether what arrived by then is too early."""
+        """Whether data that arrived by then is too early."""
         return self.from_s is not None and last_s + 1 < self.from_s  # times of a listing are whole seconds
 
     def is_behind(self, first_s: float) -> bool:
-        """Whether what arrived since then is too late."""
+        """Whether data that arrived since then is too late."""
         return self.to_s is not None and first_s > self.to_s
 
 
 class ArrivalFilter:
-    """Leaves out runs, and parts of them. ``started_s`` of runs, where the catalog knows it."""
+    """Skips runs and parts of runs. ``started_s``: start times of runs that the catalog knows."""
 
     def __init__(self, window: ArrivalWindow, options: Options, started_s: Mapping[Run, float], read: Read) -> None:
         self._window, self._options, self._started_s, self._read = window, options, started_s, read
         self._distrusted: frozenset[str] = frozenset()
 
     def select(self, runs: Sequence[RunObjects]) -> list[RunObjects]:
-        """The runs of which something may have arrived in time. Two small reads for each pipeline of which something is left out."""
+        """The runs of which data may have arrived in the window. Two small reads for each pipeline that loses runs or parts."""
         by_fqn: defaultdict[str, list[RunObjects]] = defaultdict(list)
         for run in runs:
             by_fqn[run.run.fqn].append(run)
@@ -72,13 +73,11 @@ class ArrivalFilter:
             trusted = dict(zip(by_fqn, threads.map(self._is_trusted, by_fqn.values()), strict=True))
         self._distrusted = frozenset(fqn for fqn, is_trusted in trusted.items() if not is_trusted)
         for fqn in sorted(self._distrusted):
-            LOG.warning(
-                "times of the lines are not those of their arrival: nothing is left out by time, mind the option zone fqn=%s", fqn
-            )
+            LOG.warning("timestamps disagree with arrival times: nothing is skipped by time, check the option zone fqn=%s", fqn)
         return [run for run in runs if run.run.fqn in self._distrusted or not self._is_out(run)]
 
     def edges(self, log: Log, objects: RunObjects, index: SegmentIndex | None) -> tuple[Edge | None, Edge | None]:
-        """Where what may have arrived in time begins and ends in a log; None: at its own ends."""
+        """The part of a log that may have arrived in the window: its first and end edge; None: the log's own end."""
         if log.run.fqn in self._distrusted:
             return None, None
         first: Edge | None = None
@@ -142,7 +141,7 @@ class ArrivalFilter:
         return first, end
 
     def _of_rows(self, piece: ArtifactPiece, run: Run, index: SegmentIndex) -> tuple[Edge | None, Edge | None]:
-        """By the rows of what is in an artifact: a search by halves, a query a step."""
+        """From the catalog's rows of an artifact: a binary search, one query a step."""
         last = index.last(run)
         if last is None or last.end_byte < piece.end:
             return None, None
@@ -155,7 +154,7 @@ class ArrivalFilter:
         return first, end if end is None or end.byte < piece.end else None
 
     def _bisected(self, run: Run, index: SegmentIndex, lines: int, is_there: Callable[[float], bool]) -> Edge:
-        """Where the first row begins of which something is true that stays true; the log's end where it is true of none."""
+        """The start of the first row for which a monotonic condition is true; the log's end if there is none."""
         low, high, edge = 0, lines, None
         while low < high:
             middle = (low + high) // 2
@@ -170,7 +169,8 @@ class ArrivalFilter:
 
 
 def read_sample(read: Callable[[int, int], bytes], log: Log, *, at_end: bool) -> bytes:
-    """Lines of a log's first or last 8 KiB; the last of the first ones may be cut. Four objects at most: segments may be small."""
+    """Lines of a log's first or last 8 KiB; the last line of the first ones may be incomplete. At most four objects: segments may
+    be small."""
     size = min(_LOOK_BYTES, sum(islice(_sizes(log.pieces, at_end=at_end), _LOOK_OBJECTS)))
     if not at_end:
         return read(0, size)
@@ -180,7 +180,7 @@ def read_sample(read: Callable[[int, int], bytes], log: Log, *, at_end: bool) ->
 
 
 def _sizes(pieces: Sequence[Piece], *, at_end: bool) -> Iterator[int]:
-    """Of the objects that have bytes, in order, or from the last one on."""
+    """Sizes of the objects that have bytes, in order, or from the last one back."""
     for piece in reversed(pieces) if at_end else pieces:
         sizes: Sequence[int] = piece.sizes if isinstance(piece, SegmentChain) else (piece.end - piece.start,)
         yield from filter(None, reversed(sizes) if at_end else sizes)

@@ -1,4 +1,4 @@
-"""Rows as Arrow batches: about 4 MiB each, or 10,000 rows."""
+"""Rows as Arrow batches of about 4 MiB or 10,000 rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_BYTES = 4 * MIB
 
 
 def batches_of(rows: Iterable[Sequence[Any]], columns: Sequence[str], kind: str) -> Iterator[pa.RecordBatch]:
-    """Rows of all columns of a kind as batches of the wanted ones."""
+    """Batches with the selected columns, from rows with all columns of a kind."""
     names = schema_of(kind).names
     picked = [names.index(name) for name in columns]
     schema = arrow_schema(columns, kind)
@@ -42,5 +42,5 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, type=kind)
     except UnicodeEncodeError:
-        # Half of a pair of UTF-16, as JSON can spell it: no text of UTF-8 has it.
+        # A lone UTF-16 surrogate, possible in JSON but not in UTF-8.
         return pa.array([value and value.encode(errors="replace").decode() for value in values], type=kind)

@@ -1,4 +1,4 @@
-"""What a job reaches AWS with. Patient, where the functions' own clients are quick to give up: a task that fails is begun anew."""
+"""AWS clients of the jobs. They retry for longer than the functions' clients, because a failed task is repeated completely."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ THREADS = 16
 _CONNECT_TIMEOUT_S, _READ_TIMEOUT_S, _ATTEMPTS = 5, 60, 10
 _DAY_S = 86_400
 _ERRORS_IN_200 = getattr(handlers, "_handle_200_error", None)
-"""Of botocore: looks for an error in every answer that says 200. Copies and completed uploads have such, which nobody asks for here."""
+"""botocore's handler that searches every 200 response for an error. Only copies and completed uploads need it; jobs read."""
 _COLUMNS = [
     re.compile(pattern)
     for pattern in (
@@ -41,12 +41,12 @@ _COLUMNS = [
 
 @lru_cache(maxsize=4)
 def clients_of(options: Options) -> tuple[Bucket, Catalog]:
-    """A process's own: making a client takes longer than a small task, and Spark's workers do many."""
+    """Cached for each process: making a client takes longer than a small task, and Spark's workers run many."""
     return Bucket(options), Catalog(options)
 
 
 def make_client(service: str, options: Options) -> Any:
-    """A client for threads to share. A custom endpoint means an S3-compatible store: addressed by path."""
+    """A client to share among threads. A custom endpoint means an S3-compatible store: addressed by path."""
     config = Config(
         connect_timeout=_CONNECT_TIMEOUT_S,
         read_timeout=_READ_TIMEOUT_S,
@@ -67,14 +67,14 @@ def make_client(service: str, options: Options) -> Any:
 
 
 class Bucket:
-    """The bucket that has the logs: a store to read from, and listings that a million keys are not too many for."""
+    """The logs' bucket: a store to read from, and listings that are fast for millions of keys."""
 
     def __init__(self, options: Options) -> None:
         self._client, self._name = make_client("s3", options), options.bucket
         self.store: ObjectStore = S3ObjectStore(self._client, options.bucket)
 
     def page(self, prefix: str, after: str, limit: int = 1000) -> tuple[Sequence[Listed], bool]:
-        """Up to 1,000 objects behind a key, ascending, and whether there are more. One LIST."""
+        """Up to 1,000 objects after a key, ascending, and whether there are more. One LIST."""
         answer = self._list(prefix, after, MaxKeys=limit)
         objects = [
             Listed(row["Key"], row["Size"], row["ETag"].strip('"'), _milliseconds(row["LastModified"]))
@@ -83,14 +83,14 @@ class Bucket:
         return objects, bool(answer.get("IsTruncated"))
 
     def folders(self, prefix: str, after: str = "") -> list[str]:
-        """What keys begin with up to the next slash behind ``prefix``, ascending. One LIST for 1,000."""
+        """Common prefixes up to the next slash after ``prefix``, ascending. One LIST for 1,000."""
         prefixes: list[str] = []
         while True:
             answer = self._list(prefix, after, Delimiter="/")
             prefixes += [row["Prefix"] for row in answer.get("CommonPrefixes", ())]
             if not answer.get("IsTruncated"):
                 return prefixes
-            # Behind all that the last one has: "0" is the letter behind the slash.
+            # After all keys of the last folder: "0" is the character after the slash.
             last = max(prefixes[-1:] + [row["Key"] for row in answer.get("Contents", ())[-1:]])
             after = last[:-1] + "0" if last.endswith("/") else last
 
@@ -102,12 +102,12 @@ class Bucket:
 
 
 class Catalog:
-    """The tables, as far as they were named: an index of what stands in the bucket, never more than that."""
+    """The configured tables: an index of the bucket's content, never the source of truth."""
 
     def __init__(self, options: Options) -> None:
         named = options.runs_table or options.segments_table
         client = make_client("dynamodb", options) if named else None
-        # What reads never writes, so how long rows are kept doesn't matter here.
+        # A reader never writes, so the rows' time to live doesn't matter here.
         self.runs = DynamoDbRunCatalog(Table(client, options.runs_table), _DAY_S) if options.runs_table else None
         self.segments: SegmentIndex | None = (
             DynamoDbSegmentIndex(Table(client, options.segments_table), _DAY_S) if options.segments_table else None
@@ -115,8 +115,8 @@ class Catalog:
 
 
 def _read_listing(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
-    """botocore takes 50 ms for a page of 1,000 objects, and lets nobody else work meanwhile. This takes a tenth, and leaves it what is
-    left of the page; all of a page that is not as S3 writes them."""
+    """Parses the objects of a listing page. botocore takes 50 ms for 1,000 objects and blocks other threads meanwhile; this takes
+    a tenth. The rest of the page goes to botocore, and so does a complete page in another form than S3's."""
     body: bytes = response_dict["body"]
     first, end = body.find(b"<Contents>"), body.rfind(b"</Contents>") + len(b"</Contents>")
     if response_dict["status_code"] >= 300 or first < 0:

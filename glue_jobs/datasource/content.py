@@ -1,7 +1,7 @@
-"""The bytes of one run's log, wherever they stand now, with what is known of who wrote them.
+"""The bytes of one run's log from the objects that currently hold them, with their origin.
 
-Reads go by the pieces that were planned. When an object of them is gone or another by now, the run is looked at anew and the same bytes
-are read from what holds them then.
+Reads follow the planned pieces. If one of their objects is gone or was replaced, the run is listed again and the same bytes are
+read from their new object.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from glue_jobs.datasource.sidecars import Sidecars
 
 CHUNK_BYTES = 8 * MIB
 FIRST_BYTES = 32 * 1024
-"""The first of chunks that grow, where reading may soon end: as much as a format is chosen from."""
+"""Size of the first of growing chunks, for reads that may end early: enough to detect a format."""
 AHEAD_BYTES, AHEAD_REQUESTS = 32 * MIB, 64
 _TRIES = 5
 _FIRST_EPOCH = 1
 
 
 class Origin(NamedTuple):
-    """Where bytes came from; None: what they are in doesn't tell."""
+    """The source of bytes; None: the object doesn't show it."""
 
     segment: int | None
     connector: str | None
@@ -48,7 +48,7 @@ class Origin(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Bytes from ``start`` on. ``stored``: the line and the byte at which they begin, as their segment's own metadata has it."""
+    """Bytes from ``start`` on. ``stored``: their first line and byte by the metadata of their segment."""
 
     start: int
     body: bytes
@@ -57,12 +57,12 @@ class Chunk(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where they end."""
+        """The byte after the last."""
         return self.start + len(self.body)
 
 
 class Request(NamedTuple):
-    """One GET: bytes [first, last) of an object, which are those from ``start`` on of the log."""
+    """One GET: bytes [first, last) of an object, which begin at byte ``start`` of the log."""
 
     key: str
     etag: str | None
@@ -73,8 +73,8 @@ class Request(NamedTuple):
 
 
 class Content:
-    """One run's log, read in any order. ``pieces`` need not hold all of it: the others are looked for when they are asked for.
-    ``companions``: numbers of the segments beside which there is one."""
+    """One run's log, read in any order. ``pieces`` may be a part of it: other bytes are located when they are read. ``sidecars``:
+    numbers of the segments that have one."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Content:
         self._outcome = ""
 
     def outcome(self, seal: int | None) -> str:
-        """How the run ended: as the seal with this number says (a HEAD); None: as the ``logs.txt`` does that was read."""
+        """The run's outcome: from the seal with this number (a HEAD); None: from the ``logs.txt`` that was read."""
         if seal is None:
             return self._outcome or UNKNOWN
         try:
@@ -105,7 +105,7 @@ class Content:
         return outcome_of_end(entry.reason, entry.end) if entry.kind == SEAL else RUNNING
 
     def requests(self, start: int, end: int, *, growing: bool = False) -> Iterator[Request | Literal | MissingSegments]:
-        """What to ask for, to have bytes [start, end), as far as the pieces hold them without a gap."""
+        """Requests for bytes [start, end), up to the first gap of the pieces."""
         at, size = start, FIRST_BYTES if growing else CHUNK_BYTES
         for piece in self._from(start):
             if isinstance(piece, MissingSegments):
@@ -126,15 +126,15 @@ class Content:
             at = min(piece.end, end)
 
     def use_prefetched(self, chunks: Sequence[Chunk]) -> None:
-        """Chunks that follow each other: what they hold is not asked for again."""
+        """Consecutive chunks that later reads use instead of requests."""
         self._prefetched = chunks
 
     def read(self, start: int, end: int) -> bytes:
-        """Bytes [start, end); less where the log has no more."""
+        """Bytes [start, end); fewer if the log is shorter."""
         return b"".join(chunk.body for chunk in self.chunks(start, end)) if start < end else b""
 
     def chunks(self, start: int, end: int, *, growing: bool = False) -> Generator[Chunk, None, None]:
-        """Bytes [start, end) in order. ``growing``: begin with little, for reading may soon end."""
+        """Bytes [start, end) in order. ``growing``: start with small chunks, for reads that may end early."""
         at, tries = start, 0
         if self._prefetched and self._prefetched[0].start <= start < self._prefetched[-1].end:
             yield from _cut_chunks(self._prefetched, start, end)
@@ -151,11 +151,11 @@ class Content:
                         f"the run keeps changing run={self.run.fqn}/{self.run.run_id} last={error}"
                     ) from error
             if at < end and not self._look_anew(at):
-                self.problems.report(self.run, GONE, self._base, f"bytes that were planned are in no object first={at} end={end}")
+                self.problems.report(self.run, GONE, self._base, f"planned bytes are in no object first={at} end={end}")
                 return
 
     def fetch(self, request: Request | Literal | MissingSegments) -> Chunk | None:
-        """One of the requests; None where nothing is to be had."""
+        """The chunk of a request; None for missing segments."""
         if isinstance(request, Literal):
             return Chunk(request.start, request.body, Origin(None, None, None))
         if isinstance(request, MissingSegments):
@@ -177,7 +177,7 @@ class Content:
         if metadata.get("reason"):
             with suppress(ValueError):
                 self._outcome = outcome_of_end(metadata["reason"], end_of(metadata))
-        # The epoch of an artifact is that of its last line: the first epoch can only be that of all.
+        # An artifact has the epoch of its last line, so only the first epoch is certainly that of all lines.
         epoch = _FIRST_EPOCH if metadata.get("writer-epoch") == str(_FIRST_EPOCH) else None
         return Chunk(request.start, answer.body, Origin(None, None, epoch))
 
@@ -192,7 +192,7 @@ class Content:
         return Chunk(request.start, answer.body, origin, (entry.line, entry.byte) if request.first == 0 else None)
 
     def _fetched(self, requests: Iterable[Request | Literal | MissingSegments], width: int) -> Iterator[Chunk]:
-        """In order, some ahead of who reads."""
+        """Chunks in order, some fetched ahead of the reader."""
         waiting = iter(requests)
         first = list(islice(waiting, min(width, 2)))
         if len(first) < 2:
@@ -219,16 +219,16 @@ class Content:
                     future.cancel()
 
     def _look_anew(self, at: int) -> bool:
-        """Whether the run has this byte now."""
+        """Whether the run has this byte after another listing."""
         resolver = Resolver(self._store, self._layout, self.problems)
         try:
             self._pieces = resolver.log_of(objects_of(self._store, self._layout, self.run, self._base)).pieces
         except StoreConditionError:
-            return True  # it changed between two requests: the next try looks again
+            return True  # it changed between two requests: the next attempt lists it again
         return any(piece.start <= at < piece.end for piece in self._pieces)
 
     def _from(self, start: int) -> Sequence[Piece]:
-        """The pieces from the one that holds a byte on."""
+        """The pieces from the one that has a byte."""
         for index, piece in enumerate(self._pieces):
             if piece.start <= start < piece.end or (start == 0 and isinstance(piece, MissingSegments)):
                 return self._pieces[index:]
@@ -245,7 +245,7 @@ def _of_chain(piece: SegmentChain, start: int, end: int) -> Iterator[Request]:
 
 
 def _steps(start: int, end: int, size: int, *, growing: bool) -> Iterator[int]:
-    """Where chunks begin: of one size, or of one that doubles."""
+    """Starts of chunks, of a fixed or a doubling size."""
     while start < end:
         yield start
         start += size

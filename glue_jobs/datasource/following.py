@@ -1,7 +1,7 @@
-"""Following runs: from one offset to the next, and from two offsets to what stands between them.
+"""Follows runs: from one offset to the next, and from two offsets to the slices between them.
 
-What a position says is never taken back, and rows are a function of two positions and of bytes that don't change. So a batch that is
-done again has the same rows, whatever object holds the bytes by then (decision 0014).
+A position is never revised, and rows are a function of two positions and of immutable bytes. So a repeated batch has the same
+rows, even if other objects hold the bytes by then (decision 0014).
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from glue_jobs.datasource.sidecars import Sidecars
 from glue_jobs.datasource.slices import SAMPLE_BYTES, Slice, sampled
 
 MARGIN_S = 5 * 60
-"""A write is seen by listings this long after the time that the store gives it, at the latest."""
+"""Maximum delay until listings show a write, after the time that the store gives it."""
 UPLOAD_S = 7 * 86_400
-"""The same of an artifact without segments: OpenMetadata's may be a multipart upload, which has the time at which it was begun."""
+"""The same for an artifact without segments: OpenMetadata's may be a multipart upload, dated by its start."""
 _WIDEST_ZONE_S = 26 * 3600
 _TRIES = 5
 
 
 class _End(NamedTuple):
-    """Where a run ends now."""
+    """The current end of a run."""
 
     next: int
     byte: int
@@ -57,7 +57,7 @@ class _Grown(NamedTuple):
 
 
 class Follower:
-    """Follows the runs of a selection. Keeps the last listing, to save another; needs none of it to go on after a restart."""
+    """Follows the runs of a selection. Caches the last listing; after a restart it continues without it."""
 
     def __init__(
         self,
@@ -75,10 +75,10 @@ class Follower:
         self._seen: Mapping[str, RunObjects] = {}
 
     def latest(self, previous: Offset, settled: Offset, *, ended_only: bool = False) -> Offset:
-        """The offset behind all that is there now; ``previous`` itself when nothing came. ``settled``: the last one that was planned.
-        ``ended_only``: runs that are open stay where they are.
+        """The offset after all current data; ``previous`` itself if nothing is new. ``settled``: the offset that was last
+        planned. ``ended_only``: the positions of open runs do not advance.
 
-        Requests: a LIST for each 1,000 objects; a HEAD for each run that grew, and to one that is new a few more.
+        Requests: a LIST for each 1,000 objects; a HEAD for each run that grew, and a few more for a new one.
         """
         self._seen = {name_of(run.base): run for run in self._locator.find(self._selection)}
         grown = {name: each for name, each in self._grown(previous).items() if each.run.seems_ended or not ended_only}
@@ -101,7 +101,7 @@ class Follower:
         return Offset(previous.of, through_s, {name: runs[name] for name in runs if name not in done})
 
     def slices(self, start: Offset, end: Offset) -> list[Slice]:
-        """What to read between two offsets. Requests: none, as a rule, when ``end`` was made here last; else the listing anew."""
+        """The slices between two offsets. Usually no request if this object made ``end`` last; otherwise another listing."""
         if start.skips:
             return []
         changed = [name for name, position in end.runs.items() if start.runs.get(name) != position]
@@ -110,7 +110,7 @@ class Follower:
         present = sorted((self._seen[name].base, name) for name in changed if name in self._seen)
         if missing := len(changed) - len(present):
             run = next(iter(self._seen.values())).run if self._seen else None
-            detail = f"runs of the checkpoint are no longer there count={missing}"
+            detail = f"runs of the checkpoint no longer exist count={missing}"
             if run:
                 self._problems.report(run, GONE, self._layout.prefix, detail)
         logs = self._locator.logs([self._seen[name] for _, name in present])
@@ -125,7 +125,7 @@ class Follower:
         return self._cutter.slices(log, before.edge if before else START, after.edge, format=after.format)
 
     def _grown(self, previous: Offset) -> dict[str, _Grown]:
-        """Runs that have more than their position, in the order of their keys."""
+        """Runs with data after their position, in key order."""
         grown: dict[str, _Grown] = {}
         for name, run in self._seen.items():
             before = previous.runs.get(name)
@@ -138,12 +138,12 @@ class Follower:
         return grown
 
     def _is_too_early(self, run: RunObjects) -> bool:
-        """Whether no line of it can be late enough, whatever its zone."""
+        """Whether all lines of the run are too early in any time zone."""
         slack_s, from_us = self._options.time_slack_s, self._options.from_us
         return slack_s is not None and from_us is not None and run.last_written_s + slack_s + _WIDEST_ZONE_S < from_us // 1_000_000
 
     def _within_budget(self, grown: dict[str, _Grown]) -> dict[str, _Grown]:
-        """As many of them as the batch may have bytes, and one at least."""
+        """The first runs whose bytes fit into the batch, at least one."""
         budget = self._options.max_bytes_per_batch
         if budget is None:
             return grown
@@ -156,7 +156,7 @@ class Follower:
         return taken
 
     def _idle(self, previous: Offset) -> Iterator[tuple[str, Position]]:
-        """Positions of open runs of which an event was kept back, and nothing has come since."""
+        """Positions of idle open runs whose last event was held back."""
         after_s = self._options.flush_after_s
         if after_s is None:
             return
@@ -171,20 +171,20 @@ class Follower:
                 yield name, position
 
     def _through_s(self, previous: Offset, taken: Mapping[str, _Grown]) -> int:
-        """The time up to which every run that has ended is in the offset, or was. One that is open will end later than this."""
+        """The time by which every ended run is or was in the offset. A run that is open now will end later."""
         newest = max((_newest_s(run) for run in self._seen.values()), default=0)
         left = (each.run for name, each in self._grown(previous).items() if name not in taken and each.before is None)
         return max(previous.through_s, min([newest - MARGIN_S, *(_known_by_s(run) - 1 for run in left if run.seems_ended)]))
 
     def _is_done(self, name: str, position: Position, settled: Offset, through_s: int) -> bool:
-        """Whether a run can leave the offset: closed, finalized, planned to its end, and old enough to be known by its age."""
+        """Whether a run can leave the offset: closed, finalized, completely planned, and recognizable by its age."""
         run = self._seen[name]
         if position.state != CLOSED or settled.runs.get(name) != position or run.logs is None:
             return False
         return max(_known_by_s(run), run.logs.modified_ms // 1000) <= through_s
 
     def _position(self, run: RunObjects, before: Position | None, *, skips: bool) -> Position | None:
-        """Where a run is to be read to. None: not now."""
+        """A run's new position; None: not yet."""
         for _ in range(_TRIES):
             try:
                 end = self._end(run, before, skips=skips)
@@ -200,7 +200,8 @@ class Follower:
         return Position(end.next, end.byte, end.line, floor, end.state, reference_s, self._format(run, before, end), end.reported)
 
     def _floor(self, run: RunObjects, before: Position | None, end: _End) -> int:
-        """Where the last event ends that came as one: no line behind it belongs to it. A GET where its segment is not listed any more."""
+        """The end of the last event that was sent as one: later lines do not belong to it. A GET if its segment is no longer
+        listed."""
         floor = before.floor if before else 0
         number = run.last_sidecar(end.next)
         if number is None or (before is not None and number < before.next):
@@ -212,7 +213,7 @@ class Follower:
         return max(floor, min(sidecars.end_of(number), end.byte))
 
     def _format(self, run: RunObjects, before: Position | None, end: _End) -> str:
-        """Kept for as long as the run may grow: borders of events depend on it."""
+        """Fixed while the run may grow, because event boundaries depend on it."""
         if self._options.log_format or (before and before.format):
             return self._options.log_format or (before.format if before else "")
         if before is None and end.state != OPEN:
@@ -241,7 +242,7 @@ class Follower:
         return _End(run.end, byte, entry.end_line, state, reported)
 
     def _entry(self, run: RunObjects, number: int) -> SegmentEntry | None:
-        """A segment's. Raises ObjectNotFoundError."""
+        """A segment's entry. Raises ObjectNotFoundError."""
         info = self._store.head(run.segment_key(number))
         try:
             return entry_of(number, info.metadata, info.size)
@@ -250,8 +251,9 @@ class Follower:
             return None
 
     def _under_way(self, run: RunObjects, before: Position | None, last: SegmentEntry) -> SegmentEntry | None:
-        """The first new segment of events whose companion is still to come: whether its lines are events is not known yet. A HEAD for each
-        segment of the last minute without one; of a run without any companion, nothing but what the last segment says."""
+        """The first new segment of events whose sidecar is still being written, so it is not known yet whether its lines are
+        events. A HEAD for each segment of the last minute without one; none if the run has no sidecar and its last segment has no
+        events."""
         if not run.sidecars and not last.events:
             return None
         since_s = self._now_s() - APPEND_TIMEOUT_MS // 1000
@@ -265,21 +267,21 @@ class Follower:
         return None
 
     def _counted(self, run: RunObjects, before: Position | None) -> _End:
-        """Where the last segment doesn't tell: read what is new."""
+        """The end if the last segment doesn't have it: counts lines of the new segments."""
         _, log = self._locator.log(run)
         start, line = (before.byte, before.line) if before else (0, 0)
         lines = sum(chunk.body.count(b"\n") for chunk in self._content(run, log).chunks(start, log.end))
         return _End(run.end, log.end, line + lines, OPEN)
 
     def _end_of_artifact(self, run: RunObjects) -> _End | None:
-        """Of a run whose segments have expired, or one of OpenMetadata's own: that is taken when it is finished."""
+        """The end of a run whose segments have expired, or of OpenMetadata's own, which is read when it is finished."""
         listed = run.artifact
         assert listed
         info = self._store.head(listed.key)
         try:
             artifact = artifact_of(info)
         except (DamagedLogError, KeyError, ValueError) as error:
-            self._problems.report(run.run, METADATA, listed.key, f"metadata of the object is no good: {error}")
+            self._problems.report(run.run, METADATA, listed.key, f"invalid metadata of the object: {error}")
             return _End(0, info.size, 0, CLOSED, UNKNOWN)
         if artifact.is_legacy:
             return _End(0, info.size, 0, CLOSED, UNKNOWN) if run.logs else None
@@ -292,21 +294,21 @@ class Follower:
 
 
 def _has_gap(run: RunObjects, before: Position) -> bool:
-    """Whether not all numbers behind a position are listed: segments were compacted and retired, perhaps between two pages of the
-    listing, or they are missing."""
+    """Whether segments after a position are not listed: they were compacted and deleted, perhaps between two pages of the
+    listing, or are missing."""
     behind = [segment_range for segment_range in run.segment_ranges if segment_range.end > before.next]
     return len(behind) != 1 or behind[0].first > before.next
 
 
 def _growth(run: RunObjects, before: Position | None) -> int | None:
-    """Bytes in listed segments behind a position; None where not all of them are listed."""
+    """Bytes in listed segments after a position; None if not all are listed."""
     if before is None or _has_gap(run, before):
         return None
     return sum(run.segment_ranges[-1].tail(before.next).sizes)
 
 
 def _bytes_behind(run: RunObjects, before: Position | None) -> int:
-    """About how much is new, without asking."""
+    """Estimate of the new bytes, without requests."""
     growth = _growth(run, before)
     if growth is not None:
         return growth
@@ -315,7 +317,7 @@ def _bytes_behind(run: RunObjects, before: Position | None) -> int:
 
 
 def _known_by_s(run: RunObjects) -> int:
-    """When a listing has shown a run's end at the latest."""
+    """The time by which a listing has shown a run's end."""
     return run.last_written_s + (0 if run.segment_ranges else UPLOAD_S)
 
 
@@ -325,6 +327,6 @@ def _newest_s(run: RunObjects) -> int:
 
 
 def _reported(state: str, reason: str, end: RunEnd | None) -> str:
-    """The outcome of a run that has ended, but for a lost one: that is what ``ABANDONED`` means without another."""
+    """The outcome of an ended run; empty for a lost one, which is the meaning of ``ABANDONED`` alone."""
     outcome = "" if state == OPEN else outcome_of_end(reason, end)
     return "" if outcome == LOST else outcome

@@ -1,7 +1,7 @@
-"""Finding runs: all that a selection wants, by listings that go on beside each other.
+"""Finds the runs of a selection with parallel listings.
 
-A listing is a chain of requests, each of which begins where the last one ended, and a million keys are a thousand of them. So a
-range of keys that turns out long is cut: behind the pipeline, the run or the number where it stands.
+A listing is a sequence of requests, each of which starts after the last key of the one before, and a million keys take a
+thousand. So a long key range is split after the pipeline, run or segment number that was reached.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from glue_jobs.datasource.objects import Listed, RunGrouper, RunObjects, merged
 from glue_jobs.datasource.selection import Selection
 
 PAGES = 4
-"""A range that is longer is cut."""
+"""Longer ranges are split."""
 _PARTS = 16
 _FOLDERS = 256
-_NUMBERS = PAGES * 1000 - 1  # one less: then the last page tells that it is the last
-_ABOVE = "0"  # the letter behind the slash: above all keys of a folder
+_NUMBERS = PAGES * 1000 - 1  # one less, so that the last page is marked as the last
+_ABOVE = "0"  # the character after the slash sorts above all keys of a folder
 
 OnForeign = Callable[[Run, str], None]
 
@@ -32,15 +32,15 @@ class KeyListing(Protocol):
     """Listings of a bucket."""
 
     def page(self, prefix: str, after: str, limit: int = 1000) -> tuple[Sequence[Listed], bool]:
-        """Objects behind a key, ascending, and whether there are more."""
+        """Objects after a key, ascending, and whether there are more."""
 
     def folders(self, prefix: str, after: str = "") -> list[str]:
-        """What keys begin with up to the next slash, ascending."""
+        """Common prefixes up to the next slash, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Keys that begin with ``prefix``, behind ``after`` and below ``end`` (None: all). ``folders``: those in it, as far as they are known."""
+    """Keys with ``prefix`` after ``after`` and below ``end`` (None: all). ``folders``: known folders in the range."""
 
     prefix: str
     after: str = ""
@@ -55,7 +55,7 @@ class RunFinder:
         self._keys, self._layout, self._on_foreign = keys, layout, on_foreign
 
     def find(self, selection: Selection) -> list[RunObjects]:
-        """The wanted runs, in the order of their keys. About a LIST for each 1,000 keys of theirs, and for each 1,000 pipelines."""
+        """The selected runs, in key order. About a LIST for each 1,000 keys of theirs, and for each 1,000 pipelines."""
         if selection.is_empty:
             return []
         parts: list[tuple[str, list[RunObjects]]] = []
@@ -74,7 +74,7 @@ class RunFinder:
         return merged(runs for _, runs in sorted(parts, key=lambda part: part[0]))
 
     def _ranges(self, selection: Selection) -> Iterator[KeyRange]:
-        """Where to begin: whole folders of pipelines, or those of single runs."""
+        """The first key ranges: folders of pipelines, or of single runs."""
         root = self._layout.prefix + "/"
         runs = selection.run_ids.exact
         names = selection.fqns.exact
@@ -87,7 +87,7 @@ class RunFinder:
         if runs is not None:
             ids = {
                 spelling for run in runs for spelling in (encode_name(run), run)
-            }  # OpenMetadata's own keys have the run's id as it is
+            }  # OpenMetadata's own keys have the unencoded run id
             yield from (KeyRange(f"{folder}{each}/") for folder, is_selected in selected if is_selected for each in sorted(ids))
         elif names is not None:
             yield from (KeyRange(folder) for folder, _ in selected)
@@ -114,7 +114,7 @@ class RunFinder:
         return keys, folder.runs, list(self._rest(keys, after))
 
     def _rest(self, keys: KeyRange, after: str) -> Iterator[KeyRange]:
-        """What is behind a key, cut: the rest of the folder where it stands, and the folders behind that."""
+        """Ranges for the keys after ``after``: the rest of its folder, and the folders after that."""
         name, slash, _ = after[len(keys.prefix) :].partition("/")
         here = keys.prefix + name + slash
         if not slash or here.endswith("/segments/"):
@@ -128,7 +128,7 @@ class RunFinder:
             yield from _cut_folders(keys.prefix, behind, max(len(behind) // _PARTS, 1), keys.end)
 
     def _cut_numbers(self, keys: KeyRange, after: str) -> Iterator[KeyRange]:
-        """Segments of one run: leap to find out how many there are."""
+        """Ranges of one run's segments; finds their number in growing steps."""
         head, _, digits = after.rpartition("/")
         if not head.endswith("segments") or not digits.isdigit():
             yield KeyRange(keys.prefix, after, keys.end)
@@ -142,13 +142,13 @@ class RunFinder:
         first = int(digits)
         stride = max(_NUMBERS, (low - first) // (4 * _PARTS) + 1)
         starts = [f"{head}/{number:010d}" for number in range(first, low + 1, stride)]
-        # A range ends with the key at which the next one begins: "~" sorts behind it, and before the next number's.
+        # A range ends with the first key of the next one: "~" sorts after it, and before the next number.
         for start, end in zip(starts, [*starts[1:], None], strict=True):
             yield KeyRange(keys.prefix, start, f"{end}~" if end else keys.end)
 
 
 def _cut_folders(prefix: str, folders: Sequence[str], count: int, end: str | None = None) -> Iterator[KeyRange]:
-    """Ranges of so many folders each."""
+    """Ranges of ``count`` folders each."""
     for first in range(0, len(folders), count):
         part = folders[first : first + count]
         is_last = first + count >= len(folders)
@@ -156,7 +156,7 @@ def _cut_folders(prefix: str, folders: Sequence[str], count: int, end: str | Non
 
 
 def objects_of(store: ObjectStore, layout: Layout, run: Run, base: str) -> RunObjects:
-    """One run's objects as they are now. One LIST for each 1,000."""
+    """One run's current objects. One LIST for each 1,000."""
     folder = RunGrouper(layout, lambda _: True)
     after, more = "", True
     while more:

@@ -1,7 +1,7 @@
-"""A run's log as bytes [0, ``end``): which object holds which of them now.
+"""A run's log as bytes [0, ``end``), and the objects that currently hold them.
 
-The bytes are immutable, the objects that hold them are not: segments become partial.txt, that becomes logs.txt, and segments are deleted
-behind them. So a read is planned in bytes, and who finds an object gone looks again for the same bytes.
+The bytes are immutable, the objects are not: segments become partial.txt, which becomes logs.txt, and compacted segments are
+deleted. So a read is planned in bytes; if an object is gone, the reader locates the same bytes again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from glue_jobs.datasource.problems import METADATA, MISSING, Problems
 
 @dataclass(frozen=True, slots=True)
 class ArtifactPiece:
-    """An object that holds bytes [``start``, ``end``) of the log: partial.txt, logs.txt. ``offset``: where in it they begin."""
+    """An object with bytes [``start``, ``end``) of the log: partial.txt or logs.txt. ``offset``: where they begin in it."""
 
     key: str
     etag: str
@@ -36,7 +36,7 @@ class ArtifactPiece:
 
 
 class SegmentChain:
-    """Segments from number ``first`` on that hold bytes [``start``, ``end``) of the log, one after the other."""
+    """Consecutive segments from number ``first`` on, with bytes [``start``, ``end``) of the log."""
 
     __slots__ = ("_starts", "base", "end", "first", "sizes", "start")
 
@@ -47,13 +47,13 @@ class SegmentChain:
 
     @property
     def starts(self) -> array[int]:
-        """Where each segment begins in the log."""
+        """The first byte of each segment in the log."""
         if self._starts is None:
             self._starts = array("q", accumulate(self.sizes[:-1], initial=self.start))
         return self._starts
 
     def holding(self, start: int, end: int) -> tuple[int, int]:
-        """Which of the segments, by index [first, last), hold bytes [start, end)."""
+        """The segments that have bytes [start, end), by index [first, last)."""
         first = max(bisect_right(self.starts, start) - 1, 0)
         return first, max(bisect_left(self.starts, end), first)
 
@@ -67,20 +67,20 @@ class SegmentChain:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Bytes that are in no object: the newline that a log of OpenMetadata's lacks."""
+    """Bytes without an object: the newline that OpenMetadata's logs lack."""
 
     start: int
     body: bytes
 
     @property
     def end(self) -> int:
-        """Where they end in the log."""
+        """The byte after the last, in the log."""
         return self.start + len(self.body)
 
 
 @dataclass(frozen=True, slots=True)
 class MissingSegments:
-    """Segments that are missing. Their bytes are no part of the positions here."""
+    """Missing segments. Byte positions do not count their bytes."""
 
     start: int
     first: int
@@ -88,7 +88,7 @@ class MissingSegments:
 
     @property
     def end(self) -> int:
-        """It holds nothing."""
+        """The same as ``start``, as it has no bytes."""
         return self.start
 
 
@@ -97,10 +97,11 @@ Piece = ArtifactPiece | SegmentChain | Literal | MissingSegments
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """``pieces`` in order, from byte 0 on. ``artifact``: what was asked of the store about the first of them, if it was.
+    """``pieces`` in order, from byte 0. ``artifact``: metadata of the first one, if it was requested.
 
-    ``status`` as in the catalog: open, sealed or finalized. ``reference_s``: about when it was written. ``companions``: see ``RunObjects``.
-    ``outcome`` of the run, as in the catalog; empty: its seal says it. ``seal``: the number of that; None: ``logs.txt`` says it too.
+    ``status`` as in the catalog: open, sealed or finalized. ``reference_s``: about when it was written. ``sidecars``: see
+    ``RunObjects``. ``outcome`` of the run, as in the catalog; empty: read it from the seal. ``seal``: the number of the seal;
+    None: read it from ``logs.txt``.
     """
 
     run: Run
@@ -120,7 +121,7 @@ class Log:
 
 
 def cut(pieces: Sequence[Piece], start: int, end: int) -> tuple[Piece, ...]:
-    """The pieces that hold bytes [start, end), and of a chain no more segments than do."""
+    """The pieces with bytes [start, end); chains are reduced to these bytes' segments."""
     return tuple(
         _cut(piece, start, end) for piece in pieces if piece.start < end and (piece.end > start or _is_hole_in(piece, start))
     )
@@ -138,7 +139,7 @@ def _cut(piece: Piece, start: int, end: int) -> Piece:
 
 
 def objects_in(pieces: Iterable[Piece], start: int, end: int) -> int:
-    """How many objects hold bytes [start, end)."""
+    """The number of objects with bytes [start, end)."""
     count = 0
     for piece in pieces:
         if piece.start < end and piece.end > start:
@@ -148,9 +149,9 @@ def objects_in(pieces: Iterable[Piece], start: int, end: int) -> int:
 
 
 class Resolver:
-    """Finds out which objects hold a run's log. Most runs need no request: a LIST told enough.
+    """Locates the bytes of a run's log. Most runs need no request: the listing is enough.
 
-    One HEAD for each artifact where segments that have bytes stand beside it. ``legacy``: whether OpenMetadata's own objects may hold the
+    One HEAD for each artifact if segments with bytes exist as well. ``legacy``: whether OpenMetadata's own objects may hold the
     beginning of a run.
     """
 
@@ -165,7 +166,7 @@ class Resolver:
         return bool(objects.segment_ranges) and objects.segment_ranges[0].first == 0 and self._legacy(objects.run)
 
     def log_of(self, objects: RunObjects) -> Log:
-        """Raises ObjectNotFoundError when an artifact went away meanwhile: list the run again."""
+        """Raises ObjectNotFoundError if an artifact was deleted meanwhile: list the run again."""
         base, artifact = self._beginning(objects)
         pieces = list(base)
         following = artifact.next_segment if artifact else objects.end if base else 0
@@ -183,7 +184,7 @@ class Resolver:
         return Log(objects.run, objects.base, tuple(pieces), status, objects.first_known_s, artifact, sidecars, outcome, seal)
 
     def _beginning(self, objects: RunObjects) -> tuple[list[Piece], Artifact | None]:
-        """The artifact as a piece, and what is known of it where that was needed."""
+        """The artifact as a piece, and its metadata if it was requested."""
         if not (objects.logs or objects.partial):
             return self._legacy_beginning(objects)
         if not self.needs_requests(objects):
@@ -199,12 +200,12 @@ class Resolver:
         try:
             artifact = artifact_of(info)
         except (DamagedLogError, KeyError, ValueError) as error:
-            self._problems.report(objects.run, METADATA, listed.key, f"metadata of the object is no good: {error}")
+            self._problems.report(objects.run, METADATA, listed.key, f"invalid metadata of the object: {error}")
             return Artifact(info.key, info.etag, info.size, None, self._first_behind(objects, info.size), 0, "")
         return artifact
 
     def _first_behind(self, objects: RunObjects, size: int) -> int:
-        """The first segment that is not in an artifact of this size, where it doesn't tell itself. A HEAD for each segment."""
+        """The first segment after an artifact of this size, if its metadata doesn't say it. A HEAD for each segment."""
         for segment_range in objects.segment_ranges:
             for number in range(segment_range.first, segment_range.end):
                 entry = self._entry(objects, number)

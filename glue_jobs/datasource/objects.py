@@ -1,4 +1,4 @@
-"""What a listing tells of runs: which objects each has, how large, how old. No request, and little memory: 12 bytes a segment."""
+"""Objects of runs from a listing, with sizes and times. No further request; memory: 12 bytes a segment."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from chalicelib.ports import Run
 from chalicelib.runlog.layout import SEQUENCE_DIGITS, UNFINISHED, Layout
 
 _SEGMENTS = "segments/"
-_RETIRED = "retired/"  # what deleted segments were: no log's bytes
-_EVENTS = "events/"  # what lies beside its text
+_RETIRED = "retired/"  # entries of deleted segments, without bytes of the log
+_EVENTS = "events/"  # sidecars of segments
 
 
 class Listed(NamedTuple):
-    """An object of a listing. ``modified_ms`` by the store's clock."""
+    """A listed object. ``modified_ms`` by the store's clock."""
 
     key: str
     size: int
@@ -26,7 +26,7 @@ class Listed(NamedTuple):
 
 @dataclass(slots=True)
 class SegmentRange:
-    """Segments whose numbers follow each other, from ``first`` on: their sizes, and when they were written (seconds)."""
+    """Segments with consecutive numbers from ``first``: sizes, and times of writing (seconds)."""
 
     first: int
     sizes: array[int] = field(default_factory=lambda: array("q"))
@@ -34,19 +34,19 @@ class SegmentRange:
 
     @property
     def end(self) -> int:
-        """The number behind the last."""
+        """The number after the last."""
         return self.first + len(self.sizes)
 
     def tail(self, first: int) -> SegmentRange:
-        """Without the numbers below ``first``."""
+        """The range without numbers below ``first``."""
         skipped = max(first - self.first, 0)
         return SegmentRange(self.first + skipped, self.sizes[skipped:], self.written_s[skipped:]) if skipped else self
 
 
 @dataclass(slots=True)
 class RunObjects:
-    """A run's objects. ``base``: what their keys begin with. ``stretches`` in order; more than one: numbers are missing between them.
-    ``companions``: the numbers of those segments beside which there is one (``chalicelib.events.sidecar``), ascending."""
+    """A run's objects. ``base``: their key prefix. ``segment_ranges`` in order; between two of them numbers are missing.
+    ``sidecars``: ascending numbers of the segments that have one (``chalicelib.events.sidecar``)."""
 
     run: Run
     base: str
@@ -57,7 +57,7 @@ class RunObjects:
 
     @property
     def end(self) -> int:
-        """The number behind the highest listed segment; 0 where none is."""
+        """The number after the highest listed segment; 0 if there is none."""
         return self.segment_ranges[-1].end if self.segment_ranges else 0
 
     @property
@@ -67,7 +67,7 @@ class RunObjects:
 
     @property
     def seems_ended(self) -> bool:
-        """Whether the last segment is empty, as a seal is; or there is logs.txt and no segment."""
+        """Whether the last segment is empty, as a seal is, or logs.txt exists without segments."""
         return (
             self.segment_ranges[-1].sizes[-1] == 0
             if self.segment_ranges
@@ -76,14 +76,14 @@ class RunObjects:
 
     @property
     def last_written_s(self) -> int:
-        """When the last segment was written; where there is none, the artifact."""
+        """Time of the last segment, or of the artifact if there is none."""
         if self.segment_ranges:
             return self.segment_ranges[-1].written_s[-1]
         return self.artifact.modified_ms // 1000 if self.artifact else 0
 
     @property
     def first_known_s(self) -> int:
-        """The earliest time that is known of it: its first segment's, while that is there."""
+        """The earliest known time: that of the first segment while it exists."""
         artifacts = [listed.modified_ms // 1000 for listed in (self.logs, self.partial) if listed]
         return min([segment_range.written_s[0] for segment_range in self.segment_ranges[:1]] + artifacts, default=0)
 
@@ -97,7 +97,7 @@ class RunObjects:
         return f"{self.base}{_SEGMENTS}{sequence:010d}"
 
     def add_segment(self, sequence: int, size: int, modified_ms: int) -> None:
-        """In ascending order of their numbers."""
+        """Call this in ascending order of the numbers."""
         if not self.segment_ranges or self.segment_ranges[-1].end != sequence:
             self.segment_ranges.append(SegmentRange(sequence))
         last = self.segment_ranges[-1]
@@ -105,20 +105,20 @@ class RunObjects:
         last.written_s.append(min(max(modified_ms // 1000, 0), 2**32 - 1))
 
     def add_sidecar(self, sequence: int) -> None:
-        """In ascending order of their numbers."""
+        """Call this in ascending order of the numbers."""
         first = self.sidecars.pop().start if self.sidecars and self.sidecars[-1].stop == sequence else sequence
         self.sidecars.append(range(first, sequence + 1))
 
     def last_sidecar(self, end: int) -> int | None:
-        """The highest number of a companion below a number."""
+        """The highest number of a sidecar below ``end``."""
         return next((min(each.stop, end) - 1 for each in reversed(self.sidecars) if each.start < end), None)
 
     def has_sidecar(self, sequence: int) -> bool:
-        """Whether one was listed beside this segment."""
+        """Whether a sidecar of this segment was listed."""
         return any(sequence in each for each in self.sidecars)
 
     def merge(self, later: RunObjects) -> None:
-        """Take over what another part of the listing found, of keys behind these."""
+        """Add the objects of a later part of the listing."""
         self.logs, self.partial = self.logs or later.logs, self.partial or later.partial
         self.sidecars += later.sidecars
         for segment_range in later.segment_ranges:
@@ -130,7 +130,8 @@ class RunObjects:
 
 
 class RunGrouper:
-    """Folds listed keys, in their order, into runs. ``wants`` chooses them; ``on_foreign`` is told keys below a run that are not its."""
+    """Groups listed keys, in order, into runs. ``wants`` selects runs; ``on_foreign`` is called with keys in a run's folder that
+    are not its own."""
 
     def __init__(self, layout: Layout, wants: Callable[[Run], bool], on_foreign: Callable[[Run, str], None] | None = None) -> None:
         self.runs: list[RunObjects] = []
@@ -139,7 +140,7 @@ class RunGrouper:
         self._current: RunObjects | None = None
 
     def add(self, objects: Iterable[Listed]) -> None:
-        """A page of a listing."""
+        """Add a page of a listing."""
         for listed in objects:
             if not self._base or not listed.key.startswith(self._base):
                 self._begin(listed.key)
@@ -172,7 +173,7 @@ class RunGrouper:
 
 
 def sidecar_key(base: str, sequence: int) -> str:
-    """The key of the companion of the segment with this number."""
+    """The key of the sidecar of the segment with this number."""
     return f"{base}{_EVENTS}{sequence:0{SEQUENCE_DIGITS}d}"
 
 

@@ -1,12 +1,12 @@
-"""How far a read has come: a position for each run that may still grow, and a time through which all others are done.
+"""Progress of a read: a position for each run that may still grow, and a time through which all other runs are done.
 
-As JSON, in a query's checkpoint, or kept by a job that reads step by step::
+As JSON, in a query's checkpoint, or stored by a job that reads incrementally::
 
-    {"v": 1, "of": "<what is followed>", "through": 1795230000, "runs": {"<run>": "<position>", …}}
+    {"v": 1, "of": "<selection>", "through": 1795230000, "runs": {"<run>": "<position>", …}}
 
-A run is named by 12 letters of a digest, a position takes about 30: 100,000 runs are about 5 MB. A run that was closed leaves the map as
-soon as its end is older than ``through``, by the store's clock: a closed run that is not in the map and ended by then has been read.
-An abandoned run may be reopened, so it stays until its objects expire.
+A run's name is 12 characters of a digest, a position takes about 30: 100,000 runs are about 5 MB. A closed run leaves the map as
+soon as its end is older than ``through``, by the store's clock: a closed run that is not in the map and ended by then has been
+read. An abandoned run may be reopened, so it stays until its objects expire.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _AT_THE_END = "!"
 
 
 class Position(NamedTuple):
-    """Everything before ``byte`` and ``line`` was there, and segments below ``next``. ``floor``: up to there all was emitted as it was;
-    behind it the last event is kept back while it may go on. ``format``: as it was chosen when the run was first met; empty: the run
-    was complete then. ``reference_s``: when that was, about. ``reported``: the outcome of a run that has ended; empty: it is
-    lost, or a release before this one made the position."""
+    """Everything before ``byte`` and ``line``, and the segments below ``next``, were seen. ``floor``: all complete events before
+    it were emitted; the last event after it is held back while it may grow. ``format``: fixed when the run was first read; empty:
+    the run was complete then. ``reference_s``: about that time. ``reported``: the outcome of an ended run; empty: it is lost, or
+    an earlier release made the position."""
 
     next: int
     byte: int
@@ -50,16 +50,16 @@ class Position(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """Of the run, as it was then; empty: not known."""
+        """Outcome of the run at that time; empty: not known."""
         return self.reported or {OPEN: RUNNING, ABANDONED: LOST}.get(self.state, "")
 
     @property
     def edge(self) -> Edge:
-        """Up to where events were emitted."""
+        """The edge up to which events were emitted."""
         return Edge(self.byte, self.line, EXACT if self.floor == self.byte else TAIL, self.floor)
 
     def packed(self) -> str:
-        """As a short text."""
+        """A short text."""
         floor = _AT_THE_END if self.floor == self.byte else _digits(self.floor)
         state = self.state + _REPORTED.get(self.reported, "")
         return ".".join(
@@ -81,8 +81,8 @@ START = Edge(0)
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """``of`` tells selections apart. ``runs`` by ``name_of`` their keys. ``skips``: nothing that was there before the first look is
-    wanted (``startingOffsets=latest``)."""
+    """``of`` identifies the selection. ``runs`` by ``name_of`` their key prefix. ``skips``: skip all data that exists at the
+    first listing (``startingOffsets=latest``)."""
 
     of: str
     through_s: int = 0
@@ -91,32 +91,32 @@ class Offset:
 
     @classmethod
     def initial(cls, options: Options) -> Offset:
-        """Before anything was read. The same whenever it is asked for."""
+        """The offset before the first read. Always the same."""
         return cls(fingerprint(options))
 
     @property
     def skipping(self) -> Offset:
-        """The same, but of what is there at the first look nothing is wanted."""
+        """The same, but all data that exists at the first listing is skipped."""
         return replace(self, skips=True)
 
     @property
     def text(self) -> str:
-        """As the options ``startingOffsets`` and ``endingOffsets`` take it; the same for equal offsets."""
+        """The form for the options ``startingOffsets`` and ``endingOffsets``; the same for equal offsets."""
         return json.dumps(self.to_json(), separators=(",", ":"), sort_keys=True)
 
     def to_json(self) -> dict[str, Any]:
-        """For the checkpoint, the same for equal offsets."""
+        """The form for the checkpoint, the same for equal offsets."""
         runs = {run: self.runs[run].packed() for run in sorted(self.runs)}
         return {"v": VERSION, "of": self.of, "through": self.through_s, "runs": runs} | ({"skips": True} if self.skips else {})
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], options: Options) -> Offset:
-        """The inverse. Raises InvalidConfigurationError when it is of another selection, or version, or no offset at all."""
+        """The inverse. Raises InvalidConfigurationError for another selection or version, or an invalid offset."""
         if document.get("v") != VERSION:
-            raise InvalidConfigurationError(f"the offset is of another version version={document.get('v')} expected={VERSION}")
+            raise InvalidConfigurationError(f"unsupported version of the offset version={document.get('v')} expected={VERSION}")
         if document.get("of") != fingerprint(options):
             raise InvalidConfigurationError(
-                "the offset is of a read of other runs (bucket, prefix, fqn, run, logFormat): begin anew, or read as before"
+                "the offset belongs to other options (bucket, prefix, fqn, run, logFormat): start from the beginning, or use the same options"
             )
         try:
             runs = {run: Position.unpacked(text) for run, text in document["runs"].items()}
@@ -130,19 +130,19 @@ class Offset:
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise InvalidConfigurationError(f"an offset is no JSON: {error}") from error
+            raise InvalidConfigurationError(f"invalid JSON in an offset: {error}") from error
         if not isinstance(document, dict):
             raise InvalidConfigurationError("an offset is a JSON object")
         return cls.from_json(document, options)
 
 
 def name_of(base: str) -> str:
-    """A run's name in offsets, made of what its keys begin with. Two of a million share one with a chance of 1 in 10^10."""
+    """A run's name in offsets, from its key prefix. Two of a million collide with a probability of 1 in 10^10."""
     return urlsafe_b64encode(blake2b(base.encode(), digest_size=_DIGEST_BYTES).digest()).decode()
 
 
 def fingerprint(options: Options) -> str:
-    """What decides which rows a stream has."""
+    """Identifies the options that decide which rows a stream has."""
     decisive = (options.bucket, options.prefix, options.fqn, options.run, options.log_format or "")
     return urlsafe_b64encode(blake2b(repr(decisive).encode(), digest_size=_DIGEST_BYTES).digest()).decode()
 

@@ -1,4 +1,4 @@
-"""The options of a read, checked before anything is asked of the store. Their meaning: docs/spark.md."""
+"""Options of a read, checked before the first request. Their meaning: docs/spark.md."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Checked options. Secrets are in no text that is made of them."""
+    """Checked options. Their text forms contain no secrets."""
 
     bucket: str
     prefix: str = "pipeline-logs"
@@ -70,21 +70,21 @@ class Options:
 
     @property
     def is_between_offsets(self) -> bool:
-        """Whether a batch read is of what stands between two offsets."""
+        """Whether a batch read is bounded by offsets."""
         return self.starting_offsets != EARLIEST or self.ending_offsets != LATEST
 
     @property
     def format(self) -> LogFormat | None:
-        """The format that every run is read in, if it isn't chosen for each."""
+        """The format of every run, unless it is detected for each."""
         return format_named(self.log_format) if self.log_format else None
 
     @property
     def tz(self) -> tzinfo:
-        """The zone of stamps that have none."""
+        """The zone of timestamps without one."""
         return zone_of(self.zone)
 
     def credentials(self) -> dict[str, str]:
-        """As boto3 wants them; nothing where its own chain is to find them."""
+        """Arguments for boto3; empty if its own credential chain applies."""
         if not self.access_key_id:
             return {}
         keys = {"aws_access_key_id": self.access_key_id, "aws_secret_access_key": self.secret_access_key or ""}
@@ -92,7 +92,7 @@ class Options:
 
 
 def zone_of(text: str) -> tzinfo:
-    """A zone by its name, or by its offset. Raises ValueError."""
+    """A zone by name or offset. Raises ValueError."""
     if text.upper() in ("UTC", "Z"):
         return UTC
     if offset := _OFFSET.fullmatch(text):
@@ -115,7 +115,7 @@ def _prefix(text: str) -> str:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """One name, or a JSON list of them."""
+    """One name, or a JSON list of names."""
     if not text.lstrip().startswith("["):
         return (_text(text),)
     try:
@@ -171,7 +171,7 @@ def _status(text: str) -> frozenset[str]:
 
 
 def level_named(name: str) -> str:
-    """One of ``levels.ORDER`` by any of its names. Raises ValueError."""
+    """One of ``levels.ORDER``, from any of its names. Raises ValueError."""
     level = level_of_name(name.strip())
     if level is None:
         raise ValueError(f"names no level such as {', '.join(ORDER)}: {name.strip() or 'nothing'}")
@@ -192,7 +192,7 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
 
 def _offsets(text: str) -> str:
-    """A word, the offset itself, or where it stands."""
+    """A keyword, an offset, or its address."""
     value = text.strip()
     if value.lower() in (EARLIEST, LATEST):
         return value.lower()
@@ -233,13 +233,13 @@ PARSERS: Mapping[str, Callable[[str], Any]] = {
     "maxBytesPerBatch": _size,
     "flushAfter": _span,
 }
-"""Every option, and what reads it. Spark gives their names in any case."""
+"""Every option with its parser. Spark passes names in any case."""
 _SECRET = frozenset({"accessKeyId", "secretAccessKey", "sessionToken"})
 _FIELDS = {"from": "from_us", "to": "to_us", "timeSlack": "time_slack_s", "flushAfter": "flush_after_s", "level": "levels"}
 
 
 def options_of(settings: Settings) -> dict[str, str]:
-    """How a job reads the logs of the stack whose settings it has: bucket, prefix, and the store's own credentials, if there are any."""
+    """Options for reading the logs of a stack with these settings: bucket, prefix, and the store's credentials, if there are any."""
     secret, token = settings.aws_secret_access_key, settings.aws_session_token
     options = {
         "bucket": settings.bucket_name,
@@ -254,7 +254,7 @@ def options_of(settings: Settings) -> dict[str, str]:
 
 
 def parse_options(options: Mapping[str, str]) -> Options:
-    """Raises InvalidConfigurationError, which names the option that is wrong and why."""
+    """Raises InvalidConfigurationError with the name of the wrong option and the reason."""
     by_lower = {name.lower(): name for name in PARSERS}
     values: dict[str, Any] = {}
     for name, text in options.items():
@@ -265,14 +265,14 @@ def parse_options(options: Mapping[str, str]) -> Options:
             values[_FIELDS.get(option) or _snake(option)] = PARSERS[option](str(text))
         except ValueError as error:
             shown_value = "" if option in _SECRET else f" value={text!r}"
-            raise InvalidConfigurationError(f"an option cannot work: it {error} option={option}{shown_value}") from None
+            raise InvalidConfigurationError(f"invalid option: it {error} option={option}{shown_value}") from None
     _check_together(values)
     zone = zone_of(values.get("zone", "UTC"))
     for name in ("from", "to"):
         if f"{name}_us" in values:
             values[f"{name}_us"] = _moment_us(name, values[f"{name}_us"], zone)
     if values.get("from_us") is not None and values.get("to_us") is not None and values["from_us"] >= values["to_us"]:
-        raise InvalidConfigurationError("no time lies between the options from and to")
+        raise InvalidConfigurationError("the option from must be before to")
     return Options(**values)
 
 
@@ -282,25 +282,25 @@ def _check_together(values: Mapping[str, Any]) -> None:
     if ("access_key_id" in values) != ("secret_access_key" in values):
         raise InvalidConfigurationError("the options accessKeyId and secretAccessKey go together")
     if values.get("ending_offsets") == EARLIEST:
-        raise InvalidConfigurationError("nothing ends before it begins option=endingOffsets value='earliest'")
+        raise InvalidConfigurationError("a read cannot end before it begins option=endingOffsets value='earliest'")
     if "session_token" in values and "access_key_id" not in values:
         raise InvalidConfigurationError("the option sessionToken needs accessKeyId and secretAccessKey")
 
 
 def _moment_us(name: str, text: str, zone: tzinfo) -> int:
-    """A date or a time of ISO 8601; in the option's zone where it has none."""
+    """An ISO 8601 date or time; in the option's zone if it has none."""
     try:
         moment = datetime.fromisoformat(text)
         return ((moment if moment.tzinfo else moment.replace(tzinfo=zone)) - _EPOCH) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         raise InvalidConfigurationError(
-            f"an option cannot work: it is no time such as 2026-11-21 or 2026-11-21T03:00Z option={name} value={text!r}"
+            f"invalid option: it is no time such as 2026-11-21 or 2026-11-21T03:00Z option={name} value={text!r}"
         ) from None
 
 
 def _unknown(name: str) -> str:
     if name.lower() in ("path", "paths"):
-        return "load() takes no path: say .option('bucket', …), and .option('prefix', …) if need be"
+        return "load() takes no path: use .option('bucket', …), and .option('prefix', …) if necessary"
     near = difflib.get_close_matches(name.lower(), [known.lower() for known in PARSERS], 1)
     hint = next((f": do you mean {known}?" for known in PARSERS if near and known.lower() == near[0]), "")
     return f"no such option{hint} option={name}"

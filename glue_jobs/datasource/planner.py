@@ -1,4 +1,4 @@
-"""What a batch read plans on the driver: which runs, where their bytes stand, which of them are needed, and which task reads what."""
+"""Plans a batch read on the driver: selects runs, locates their bytes, skips unneeded ones, and assigns the rest to tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FEW_SEGMENTS = 16
 
 
 class RunLocator:
-    """Runs as the bucket has them at one moment."""
+    """Lists runs and locates their bytes at one point in time."""
 
     def __init__(self, keys: KeyListing, store: ObjectStore, options: Options, problems: Problems) -> None:
         self._keys, self._store, self._problems = keys, store, problems
@@ -37,7 +37,7 @@ class RunLocator:
         self._resolver = Resolver(store, self._layout, problems, self._may_be_openmetadatas)
 
     def find(self, selection: Selection) -> list[RunObjects]:
-        """The wanted runs. See ``Finder``; a LIST more for each pipeline some of whose runs have no artifact yet."""
+        """The selected runs. See ``RunFinder``; one more LIST for each pipeline with runs that have no artifact yet."""
         finder = RunFinder(
             self._keys, self._layout, lambda run, key: self._problems.report(run, KEY, key, "not an object of a run's log")
         )
@@ -46,15 +46,15 @@ class RunLocator:
         return objects
 
     def logs(self, runs: Sequence[RunObjects]) -> Iterator[tuple[RunObjects, Log]]:
-        """Where their bytes stand, in order. A HEAD or two for those of which the listing doesn't tell."""
+        """Logs of the runs, in order. A HEAD or two for runs whose listing is not enough."""
         with ThreadPoolExecutor(THREADS) as threads:
             asked = {run.base: threads.submit(self.log, run) for run in runs if self._is_asked(run)}
             for run in runs:
                 yield asked.pop(run.base).result() if run.base in asked else (run, self._resolver.log_of(run))
 
     def log(self, run: RunObjects) -> tuple[RunObjects, Log]:
-        """Where a run's bytes stand; listed anew when its objects are others by now, and before it is believed that some are missing:
-        a compaction between two pages of a listing looks the same."""
+        """A run's log. Lists the run again if its objects have changed, and before segments count as missing: a compaction
+        between two pages of a listing looks the same."""
         is_sure = False
         for _ in range(_TRIES):
             try:
@@ -81,7 +81,7 @@ class RunLocator:
         return self._layout.legacy_run_prefix(run) in self._folders_of_openmetadata
 
     def _find_openmetadatas(self, runs: Sequence[RunObjects]) -> set[str]:
-        """Folders of runs under OpenMetadata's own names of pipelines, where runs here may have begun."""
+        """Run folders under OpenMetadata's own names of pipelines, which may have the beginnings of these runs."""
         layout = self._layout
         begun = {run.run for run in runs if not run.logs and not run.partial}
         prefixes = {layout.legacy_fqn_prefix(run.fqn) for run in begun if layout.legacy_run_prefix(run) != layout.run_prefix(run)}
@@ -90,7 +90,7 @@ class RunLocator:
 
 
 class Planner:
-    """Plans one read. Requests: see ``Look``, ``Arrivals`` and ``Cutter``."""
+    """Plans one read. Requests: see ``RunLocator``, ``ArrivalFilter`` and ``LogSlicer``."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Planner:
             yield from self._cutter.slices(log, start, last, until=end, sample_bytes=sample_of(log))
 
     def _started_s(self, objects: Sequence[RunObjects]) -> Mapping[Run, float]:
-        """When runs began, as far as the catalog knows it. A query for each pipeline (and each MB of its rows)."""
+        """Start times of runs from the catalog. A query for each pipeline (and each MB of its rows)."""
         if self._runs is None:
             return {}
         runs = self._runs
@@ -150,7 +150,7 @@ class Planner:
             return {run: at for by_run in threads.map(rows, {run.fqn for run in selected}) for run, at in by_run.items()}
 
     def _edges_of_lines(self, log: Log, selection: Selection) -> tuple[Edge | None, Edge | None]:
-        """Where wanted lines begin, and behind which byte none is."""
+        """Edges around the selected lines."""
         if self._index is not None:
             return self._edges_of_rows(self._index, log, selection)
         chain = log.pieces[0] if len(log.pieces) == 1 else None
@@ -165,7 +165,7 @@ class Planner:
         row = index.at_line(log.run, selection.first_line) if selection.first_line else None
         last = index.at_line(log.run, selection.end_line) if selection.end_line is not None else None
         start = Edge(row.byte, row.line, CUT) if row and 0 < row.byte < log.end else None
-        # Rows may lag behind the log: the last of them says nothing of what comes after it.
+        # Rows may lag behind the log: the last one says nothing about later lines.
         is_inside = last is not None and selection.end_line is not None and last.end_line > selection.end_line
         return start, Edge(last.end_byte, last.end_line, CUT) if last and is_inside and last.end_byte < log.end else None
 

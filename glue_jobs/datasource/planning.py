@@ -1,4 +1,4 @@
-"""From runs to tasks, by bytes: many small runs in one task, one large run in many, never a task for each segment."""
+"""Assigns runs to tasks by bytes: many small runs to one task, one large run to many, never a task for each segment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from glue_jobs.datasource.options import MIB
 from glue_jobs.datasource.slices import BACK, BACK_BYTES, CUT, SAMPLE_BYTES, TAIL, TAIL_BYTES, Edge, Slice
 
 OBJECT_BYTES = 32 * 1024
-"""What opening an object costs beside its bytes, in bytes: a GET takes about as long as reading so much."""
+"""Cost of opening an object, as bytes: a GET takes about as long as reading this many."""
 _LOOK_BEHIND_BYTES = 64 * 1024
 _COUNT_BYTES = 8 * MIB
 _STEPS = 4
@@ -22,7 +22,7 @@ _SAMPLE_SEGMENTS = 16
 
 
 def sample_of(log: Log) -> int:
-    """Bytes of a log's beginning that are not too many requests."""
+    """Size of a log's first bytes that needs few requests."""
     first = log.pieces[0] if log.pieces else None
     return min(SAMPLE_BYTES, sum(first.sizes[:_SAMPLE_SEGMENTS])) if isinstance(first, SegmentChain) else SAMPLE_BYTES
 
@@ -36,9 +36,10 @@ class LogSlicer:
     def slices(
         self, log: Log, start: Edge, end: Edge, until: Edge | None = None, *, format: str = "", sample_bytes: int = SAMPLE_BYTES
     ) -> list[Slice]:
-        """A log's bytes between two edges, cut where it is long: between segments, or at bytes of an artifact whose line is known.
+        """The slices of a log between two edges. A long part is cut between segments, or at bytes of an artifact whose line
+        number is known.
 
-        To know the lines of an artifact takes a query or two of the catalog for each cut; without it, reading the artifact once.
+        Line numbers in an artifact take a query or two of the catalog for each cut; without a catalog, one read of the artifact.
         """
         if start.byte > end.byte or (start.byte == end.byte and start.kind != TAIL):
             return []
@@ -79,7 +80,7 @@ class LogSlicer:
         return _thinned(log, cuts, start, end, self._bytes)
 
     def _cuts_of_chain(self, piece: SegmentChain, start: int, end: int) -> Iterator[Edge]:
-        """Behind every so many bytes, and at most so many objects."""
+        """A cut after every ``bytes_per_task``, with the cost of objects included."""
         gathered = 0
         for first, size in zip(piece.starts, piece.sizes, strict=True):
             if not size or first + size <= start:
@@ -107,10 +108,10 @@ class LogSlicer:
         try:
             return self._counted(piece, first, lines, targets)
         except (StoreConditionError, RangeNotSatisfiableError):
-            return []  # it is another object by now: whose task it is will find the bytes, uncut
+            return []  # the object was replaced: the task locates the bytes, uncut
 
     def _known_cuts(self, log: Log, piece: ArtifactPiece, targets: Sequence[int]) -> list[Edge]:
-        """Segments' rows near the wanted bytes: guess the line, look, guess better. At most four queries for each."""
+        """Cuts at segment rows near the target bytes, found by interpolation. At most four queries for each."""
         assert self._index is not None
         last = self._index.last(log.run)
         if last is None or last.end_byte < piece.end:
@@ -137,7 +138,7 @@ class LogSlicer:
         return row
 
     def _counted(self, piece: ArtifactPiece, first: int, lines: int, targets: Sequence[int]) -> list[Edge]:
-        """Read it once, to know how many lines end before each cut. Memory: 8 MiB for each of 16 threads."""
+        """Cuts at the target bytes, with lines counted by one complete read. Memory: 8 MiB for each of 16 threads."""
         bounds = sorted({*range(first, targets[-1], _COUNT_BYTES), first, *targets})
 
         def count(part: tuple[int, int]) -> int:
@@ -155,12 +156,12 @@ class LogSlicer:
 
 
 def cost_of(pieces: Iterable[Piece], start: int, end: int) -> int:
-    """Bytes to read, and what opening objects costs."""
+    """Bytes to read, plus the cost of opening objects."""
     return end - start + objects_in(pieces, start, end) * OBJECT_BYTES
 
 
 def _thinned(log: Log, edges: Sequence[Edge], start: Edge, end: Edge, most: int) -> list[Edge]:
-    """Without cuts that would make a slice and the one behind it small enough to be one."""
+    """Without cuts between slices that are together small enough for one."""
     cuts: list[Edge] = []
     for edge, following in pairwise([*edges, end]):
         before = cuts[-1].byte if cuts else start.byte
@@ -172,7 +173,7 @@ def _thinned(log: Log, edges: Sequence[Edge], start: Edge, end: Edge, most: int)
 
 
 def packed(slices: Iterable[Slice], bytes_per_task: int) -> Iterator[list[Slice]]:
-    """Slices in tasks, in their order."""
+    """Consecutive slices grouped into tasks."""
     gathered: list[Slice] = []
     size = 0
     for part in slices:

@@ -1,13 +1,13 @@
-"""What is wrong with stored data, where a read meets it: logged and passed over, or an error (``mode=failfast``).
+"""Problems of stored data that a read meets: logged and skipped, or an error (``mode=failfast``).
 
 ======== ==========================================================================================================
 kind
 ======== ==========================================================================================================
-missing  numbers of segments, or bytes, that should be there: events after them keep their numbers where they are known
-metadata an object without its metadata, or one that contradicts the bytes: the bytes are read, and counted
-line     a line longer than can be a row: passed over
-gone     what was planned to be read is in no object any more: expired or deleted meanwhile
-key      an object where only a run's own objects should be: passed over
+missing  segment numbers or bytes are missing: later events keep their line numbers where these are known
+metadata an object has no metadata, or its metadata contradicts the bytes: the bytes are read, and lines counted
+line     a line is longer than the maximum of a row: skipped
+gone     planned bytes are in no object any more: expired or deleted meanwhile
+key      a foreign object in a run's folder: skipped
 ======== ==========================================================================================================
 """
 
@@ -37,7 +37,8 @@ class Problem(NamedTuple):
 
 
 class Problems:
-    """Takes problems, each once. ``strict``: the first is an error. Of one task at most 100 are logged, the others counted."""
+    """Collects problems without duplicates. ``strict``: the first one is an error. At most 100 of a task are logged, the rest
+    counted."""
 
     def __init__(self, strict: bool = False) -> None:
         self.reported: list[Problem] = []
@@ -46,7 +47,7 @@ class Problems:
         self._count = 0
 
     def report(self, run: Run, kind: str, key: str, detail: str) -> None:
-        """Raises DamagedLogError when strict."""
+        """Raises DamagedLogError if strict."""
         problem = Problem(run.fqn, run.run_id, kind, key, detail)
         if self._strict:
             raise DamagedLogError(f"{kind}: {detail} key={key}")
@@ -60,6 +61,6 @@ class Problems:
             LOG.warning("%s: %s key=%s run=%s/%s", kind, detail, key, run.fqn, run.run_id)
 
     def end(self) -> None:
-        """Tell how many were not logged."""
+        """Log the number of problems that were not logged."""
         if self._count > _MAX_LOGGED:
             LOG.warning("%d more problems: read with rows=problems to see them", self._count - _MAX_LOGGED)

@@ -1,4 +1,4 @@
-"""The events of a slice: lines numbered, joined to events, and told where they came from."""
+"""Reads the events of a slice: numbers lines, joins them to events, and adds their origin."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from glue_jobs.datasource.sidecars import Sidecars
 from glue_jobs.datasource.slices import Borders, Slice, format_of
 
 MAX_LINE_BYTES = 128 * MIB
-"""What is longer cannot be a row: Spark keeps raw and message of it, and copies of both."""
+"""The maximum line length of a row: Spark holds raw and message of it, and copies of both."""
 _UNKNOWN = Origin(None, None, None)
 _ROWS = 1000
 _US, _US_OF_A_MS = 1_000_000, 1000
@@ -33,8 +33,8 @@ Row = tuple[str, str, int, int | None, str | None, str | None, str, bytes, int |
 
 @dataclass(frozen=True, slots=True)
 class ReadSpec:
-    """What is wanted of each slice. ``origins``: whether segment, connector and epoch may come from the objects themselves; else only
-    from the catalog, which tells the same whenever it is asked. ``outcomes``: whether the outcome of runs is wanted."""
+    """Content of a read. ``origins``: segment, connector and epoch may come from the objects; otherwise only from the catalog,
+    whose values do not depend on the time of the read. ``outcomes``: include the outcome of runs."""
 
     options: Options
     selection: Selection
@@ -52,8 +52,8 @@ def rows_of(content: Content, part: Slice, spec: ReadSpec) -> Iterator[Row]:
     if start >= end:
         return
     slack_us = None if options.time_slack_s is None else options.time_slack_s * _US
-    # A line is appended at most so long after its own time: behind a line that is twice as late, none is early enough.
-    # That is checked for times in the text, not for those that senders of events state.
+    # A line is appended at most slack_us after its own time, so no line after one that is twice as late is in the range.
+    # This is checked for times in the text, not for those that senders of events state.
     is_bounded = selection.to_us is not None and not sidecars
     stop_us = selection.to_us + 2 * slack_us if is_bounded and selection.to_us is not None and slack_us is not None else None
     numbered = _Numbered(content, line)
@@ -73,7 +73,7 @@ def rows_of(content: Content, part: Slice, spec: ReadSpec) -> Iterator[Row]:
 
 
 def check(content: Content, part: Slice) -> None:
-    """Read a slice for its problems only."""
+    """Read a slice to report its problems."""
     borders = Borders(content, part, format_of(content, part, None))
     start, line = (part.start.byte, part.start.line) if part.start.line is not None else borders.first()
     for _ in content.sidecars.between(start, part.end.byte):
@@ -85,9 +85,10 @@ def check(content: Content, part: Slice) -> None:
 def _with_stated(
     lines: Iterator[tuple[int, bytes]], sidecars: Sidecars, bytes_: tuple[int, int], format: LogFormat, clock: TimestampParser
 ) -> Iterator[LineEvent]:
-    """The events of lines of which some came as events: those are as they came, and text between them is joined for itself.
+    """The events of lines, some of which were sent as events: these are used as sent, and the text between them is joined
+    separately.
 
-    One that is not whole here, or has another size than its companion says, is plain text.
+    An event that is incomplete in the slice, or of another size than its sidecar states, is plain text.
     """
     ahead, state = LineCursor(lines), _stating(format, clock)
     for placed in sidecars.between(*bytes_):
@@ -105,7 +106,7 @@ def _with_stated(
 
 
 def _stating(format: LogFormat, clock: TimestampParser) -> Callable[[SidecarEntry, list[bytes]], LineEvent]:
-    """Makes events of those that came as such: what their text says, and over it what their sender states."""
+    """Makes a sent event from its text; fields that its sender states override those of the text."""
     read = format.reader(clock)
 
     def state(sidecar_entry: SidecarEntry, raw: list[bytes]) -> LineEvent:
@@ -147,8 +148,8 @@ def _row(run: Run, event: LineEvent, raw: bytes, origin: Origin, outcome: str | 
 
 
 class _Numbered:
-    """Cuts chunks into lines and numbers them. Where a segment's metadata says that bytes before it are missing, numbers leap to what it
-    says; where it only says another number, they do not."""
+    """Splits chunks into numbered lines. If a segment's metadata shows that bytes before it are missing, numbering continues from
+    its line number; if only the line number differs, it does not."""
 
     def __init__(self, content: Content, line: int) -> None:
         self.marks: deque[tuple[int, Origin]] = deque()
@@ -186,7 +187,7 @@ class _Numbered:
             yield self._line, rest
 
     def raw_of(self, event: LineEvent) -> bytes:
-        """An event's exact bytes: with its newline, unless it is the last line of a log that ends without one."""
+        """An event's exact bytes: with its newline, except for the last line of a log without a final one."""
         return event.raw if self._unfinished is not None and event.next_line > self._unfinished else event.raw + b"\n"
 
     def _check(self, chunk: Chunk, line: int, byte: int) -> None:
@@ -200,9 +201,7 @@ class _Numbered:
             self._content.problems.report(self._content.run, MISSING, key, detail)
             self._line, known = line, missing
         elif missing != known or line != self._line:
-            detail = (
-                f"metadata of {key} differs from what stands before it first_line={line} counted={self._line} first_byte={byte}"
-            )
+            detail = f"metadata of {key} differs from the preceding bytes first_line={line} counted={self._line} first_byte={byte}"
             self._content.problems.report(self._content.run, METADATA, key, detail)
         self._missing_bytes = known
 
@@ -212,14 +211,14 @@ class _Numbered:
 
 
 class _Origins:
-    """Where lines came from, asked in ascending order."""
+    """Origins of lines, requested in ascending order."""
 
     def __init__(self, spec: ReadSpec, run: Run, numbered: _Numbered) -> None:
         self._spec, self._run, self._numbered = spec, run, numbered
         self._rows: deque[SegmentEntry] | None = None
 
     def of(self, line: int) -> Origin:
-        """Of the line with this number."""
+        """The origin of a line."""
         marks = self._numbered.marks
         while len(marks) > 1 and marks[1][0] <= line:
             marks.popleft()

@@ -1,4 +1,4 @@
-"""The columns of a read: one row an event, or one row a problem (``rows=problems``)."""
+"""Columns of a read: one row for each event, or for each problem (``rows=problems``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chalicelib.errors import InvalidConfigurationError
 
 EVENTS, PROBLEMS = "events", "problems"
 OUTCOME = "outcome"
-"""The column for which the seal of a run is asked, where nothing else says it."""
+"""A column that may need a request for a run's seal."""
 
 _TYPES: Mapping[str, Mapping[str, DataType]] = {
     EVENTS: {
@@ -38,7 +38,7 @@ _TYPES: Mapping[str, Mapping[str, DataType]] = {
     },
 }
 ORIGIN = frozenset({"segment", "connector_id", "epoch"})
-"""Columns for which the catalog is asked."""
+"""Columns that come from the catalog."""
 _NEVER_NULL = frozenset({"fqn", "run_id", "line", "raw", "kind"})
 
 
@@ -48,12 +48,11 @@ def schema_of(rows: str) -> StructType:
 
 
 def checked_columns(requested: StructType, rows: str) -> tuple[str, ...]:
-    """The names of wanted columns: any of them, in any order. Raises InvalidConfigurationError for one that isn't there, or has
-    another type."""
+    """The names of the requested columns, in any order. Raises InvalidConfigurationError for an unknown column or another type."""
     types = _TYPES[rows]
     for field in requested.fields:
         if field.name not in types:
-            raise InvalidConfigurationError(f"no such column: choose of {', '.join(types)} column={field.name}")
+            raise InvalidConfigurationError(f"no such column: choose from {', '.join(types)} column={field.name}")
         if field.dataType != types[field.name]:
             expected, actual = types[field.name].simpleString(), field.dataType.simpleString()
             raise InvalidConfigurationError(f"a column has another type column={field.name} expected={expected} given={actual}")
@@ -61,6 +60,6 @@ def checked_columns(requested: StructType, rows: str) -> tuple[str, ...]:
 
 
 def arrow_schema(columns: Sequence[str], rows: str) -> pa.Schema:
-    """How Arrow has these columns."""
+    """The Arrow schema of these columns."""
     all_columns = schema_of(rows)
     return to_arrow_schema(StructType([all_columns[name] for name in columns]))

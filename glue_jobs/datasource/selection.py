@@ -1,6 +1,6 @@
-"""What is wanted: of names, lines and times. From the options, and narrowed by the filters that Spark pushes down.
+"""The names, lines and times that a read selects, from the options and from the filters that Spark pushes down.
 
-A selection only leaves out what cannot match. Spark applies its filters to the rows once more.
+A selection only excludes rows that cannot match. Spark applies its filters to the rows again.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _PIECE = re.compile(r"\\.|\*|\?|[^\\*?]+|\\$", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A name in which ``*`` stands for any letters, ``?`` for one, and a backslash takes the next letter as it is."""
+    """A name pattern: ``*`` matches any characters, ``?`` one, and a backslash escapes the next character."""
 
     text: str
 
     @property
     def literal(self) -> str:
-        """What every name that matches begins with."""
+        """The prefix of all matching names."""
         literal = ""
         for piece in _PIECE.findall(self.text):
             if piece in ("*", "?"):
@@ -51,12 +51,12 @@ class Pattern:
 
     @property
     def name(self) -> str | None:
-        """The one name that matches, where there is but one."""
+        """The only matching name, if there is one."""
         is_exact = not any(piece in ("*", "?") for piece in _PIECE.findall(self.text))
         return self.literal if is_exact else None
 
     def expression(self) -> str:
-        """As a regular expression."""
+        """The equivalent regular expression."""
         return "".join(
             ".*" if piece == "*" else "." if piece == "?" else re.escape(_plain(piece)) for piece in _PIECE.findall(self.text)
         )
@@ -68,7 +68,7 @@ def _plain(piece: str) -> str:
 
 @dataclass(frozen=True)
 class Names:
-    """Which names: any of ``patterns`` (empty: all), that are also in ``among`` (None: all) and begin with each of ``prefixes``."""
+    """Names that match any of ``patterns`` (empty: all), are in ``among`` (None: all) and begin with each of ``prefixes``."""
 
     patterns: tuple[Pattern, ...] = ()
     among: frozenset[str] | None = None
@@ -76,7 +76,7 @@ class Names:
 
     @cached_property
     def exact(self) -> frozenset[str] | None:
-        """The only names that can match, where they are known."""
+        """All names that can match, if they are known."""
         names = [pattern.name for pattern in self.patterns]
         known = None if not names or None in names else frozenset(name for name in names if name is not None)
         candidates = self.among if known is None else known if self.among is None else self.among & known
@@ -84,7 +84,7 @@ class Names:
 
     @cached_property
     def prefix(self) -> str:
-        """What every name that matches begins with."""
+        """A prefix of all matching names."""
         literals = [pattern.literal for pattern in self.patterns]
         shared = _shared_prefix(literals) if literals else ""
         return max((shared, *self.prefixes), key=len)
@@ -100,7 +100,7 @@ class Names:
         return replace(self, among=allowed if self.among is None else self.among & allowed)
 
     def starting(self, prefix: str) -> Names:
-        """Narrowed to names that begin so."""
+        """Narrowed to names with this prefix."""
         return replace(self, prefixes=(*self.prefixes, prefix))
 
     @cached_property
@@ -113,8 +113,8 @@ class Names:
 
 @dataclass(frozen=True)
 class Selection:
-    """Lines [``first_line``, ``end_line``), times [``from_us``, ``to_us``); None: no bound. Where times are bounded, an event without one
-    is left out. ``levels``: those of wanted events, as ``lines.levels`` names them; None: any, or none."""
+    """Lines [``first_line``, ``end_line``), times [``from_us``, ``to_us``); None: no bound. With a time bound, events without a
+    time are excluded. ``levels``: selected levels, named as in ``lines.levels``; None: any, or none."""
 
     fqns: Names = Names()
     run_ids: Names = Names()
@@ -125,24 +125,24 @@ class Selection:
     levels: frozenset[str] | None = None
 
     def wants(self, run: Run) -> bool:
-        """Whether a run has the right names."""
+        """Whether the run's names match."""
         return run.fqn in self.fqns and run.run_id in self.run_ids
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all can match."""
+        """Whether no row can match."""
         lines = self.end_line is not None and self.end_line <= self.first_line
         times = self.from_us is not None and self.to_us is not None and self.to_us <= self.from_us
         return lines or times or self.levels == frozenset() or self.fqns.exact == frozenset() or self.run_ids.exact == frozenset()
 
     @property
     def bounds_time(self) -> bool:
-        """Whether only some times are wanted."""
+        """Whether times are bounded."""
         return self.from_us is not None or self.to_us is not None
 
     @property
     def bounds_lines(self) -> bool:
-        """Whether only some lines are wanted."""
+        """Whether lines are bounded."""
         return self.first_line > 0 or self.end_line is not None
 
     def lines(self, first: int | None = None, end: int | None = None) -> Selection:
@@ -162,14 +162,14 @@ class Selection:
 
 
 def selection_of(options: Options) -> Selection:
-    """What the options ask for."""
+    """The selection of the options."""
     fqns, runs = (Names(tuple(map(Pattern, names))) for names in (options.fqn, options.run))
     return Selection(fqns, runs, from_us=options.from_us, to_us=options.to_us, levels=options.levels or None)
 
 
 def narrowed(selection: Selection, filters: Iterable[Filter]) -> Selection:
-    """A selection and all of the filters. What of them cannot be used is left to Spark. Raises InvalidConfigurationError for a level that
-    does not exist."""
+    """The selection narrowed by all filters; unusable ones are left to Spark. Raises InvalidConfigurationError for an unknown
+    level."""
     for each in filters:
         attribute: tuple[str, ...] = getattr(each, "attribute", ())
         column = ".".join(attribute)
@@ -187,8 +187,8 @@ def narrowed(selection: Selection, filters: Iterable[Filter]) -> Selection:
 
 
 def level_names(condition: Filter) -> list[str] | None:
-    """The levels that a filter names, as it spells them; None: it is no such filter. The read itself applies it: a level has several names,
-    and rows have one of them."""
+    """The levels of a filter on levels, as spelled; None for other filters. The read applies these itself: a level has several
+    names, and rows have one of them."""
     if getattr(condition, "attribute", ()) != ("level",) or not isinstance(condition, EqualTo | EqualNullSafe | In):
         return None
     values = condition.value if isinstance(condition, In) else (condition.value,)
@@ -201,7 +201,7 @@ def _level(name: str) -> str:
     try:
         return level_named(name)
     except ValueError as error:
-        raise InvalidConfigurationError(f"a filter cannot work: it {error}") from None
+        raise InvalidConfigurationError(f"invalid filter: it {error}") from None
 
 
 def _narrowed_names(names: Names, condition: Filter) -> Names:
@@ -225,7 +225,7 @@ def _narrowed_times(selection: Selection, condition: Filter) -> Selection:
 
 
 def _bounds(condition: Filter, number: Any) -> tuple[int | None, int | None] | None:
-    """[first, end) of whole numbers that a comparison leaves."""
+    """[first, end) of the integers that satisfy a comparison."""
     if isinstance(condition, In):
         values = [number(value) for value in condition.value if value is not None]
         return (min(values), max(values) + 1) if values and None not in values else None

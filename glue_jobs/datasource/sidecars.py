@@ -1,8 +1,8 @@
-"""Events that came as events: where they stand in the text of a run, with the level, time and logger that their sender states.
+"""Events that were sent as events: their bytes in the text of a run, with the level, time and logger that their sender states.
 
-They are in companions beside segments (decision 0022). Which segments have one is known from the listing that a read is planned with, so a
-run of plain lines costs no request. Each companion that is needed is one GET, and of a slice that begins inside an artifact some more to
-find the first one: 13 for 10,000 companions.
+They are stored in sidecars of segments (decision 0022). The listing of a read shows which segments have one, so a run of plain
+lines costs no request. Each needed sidecar is one GET; a slice that begins inside an artifact needs some more to find the first
+one: 13 for 10,000 sidecars.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REMEMBERED = 32
 
 
 class PlacedEvent(NamedTuple):
-    """An event, and which bytes [``start``, ``end``) its lines are, as a read counts them: what is missing of the log is not counted."""
+    """An event and its bytes [``start``, ``end``) in a read, in which missing bytes of the log are not counted."""
 
     start: int
     end: int
@@ -35,7 +35,7 @@ class PlacedEvent(NamedTuple):
 
 
 class Sidecars:
-    """Those of one run, as far as they were listed. One that is damaged or gone is reported, and its lines are plain text."""
+    """The listed sidecars of one run. A damaged or missing one is reported, and its lines are read as plain text."""
 
     def __init__(
         self, store: ObjectStore, run: Run, base: str, numbers: Sequence[range], pieces: Sequence[Piece], problems: Problems
@@ -49,18 +49,18 @@ class Sidecars:
         return bool(self._numbers)
 
     def likely(self, start: int, end: int) -> Sequence[int]:
-        """The first numbers of those needed for bytes [start, end), as far as that is known without a request."""
+        """The first sidecars needed for bytes [start, end), as far as known without a request."""
         if start == 0:
             return self._numbers[:_AT_ONCE]
         known = (number for number in self._numbers if start <= (self._known_start(number) or 0) < end)
         return list(islice(known, _AT_ONCE))
 
     def prefetch(self, number: int) -> None:
-        """Read one that will be needed."""
+        """Read a sidecar that will be needed."""
         self._sidecar(number)
 
     def near(self, byte: int) -> tuple[PlacedEvent | None, PlacedEvent | None]:
-        """The last event that begins before a byte, and the first one that begins there or behind it."""
+        """The last event that begins before a byte, and the first one that begins there or later."""
         before: PlacedEvent | None = None
         for placed in self._from(byte):
             if placed.start >= byte:
@@ -69,7 +69,7 @@ class Sidecars:
         return before, None
 
     def between(self, start: int, end: int) -> Iterator[PlacedEvent]:
-        """Events that have any of the bytes [start, end), in order. Memory: 16 companions, one of them unpacked."""
+        """Events that overlap bytes [start, end), in order. Memory: 16 sidecars, one of them unpacked."""
         for placed in self._from(start, end):
             if placed.start >= end:
                 return
@@ -77,12 +77,12 @@ class Sidecars:
                 yield placed
 
     def end_of(self, number: int) -> int:
-        """The byte at which a companion's events end; 0 of one that cannot be read."""
+        """The byte at which a sidecar's events end; 0 if it cannot be read."""
         sidecar = self._sidecar(number)
         return sidecar.byte + sidecar.bytes if sidecar else 0
 
     def _from(self, byte: int, end: int | None = None) -> Iterator[PlacedEvent]:
-        """Events from the companion on that begins last before a byte; of those known to begin at ``end`` or behind it none is needed."""
+        """Events from the last sidecar that begins before a byte; skips sidecars known to begin at ``end`` or later."""
         index = max(bisect_left(range(len(self._numbers)), byte, key=self._start) - 1, 0) if byte else 0
         width = 1
         while batch := self._numbers[index : index + width]:
@@ -103,7 +103,7 @@ class Sidecars:
         )
 
     def _start(self, index: int) -> int:
-        """Where a companion's segment begins; of one that cannot be read, where the one before it does."""
+        """The start of a sidecar's segment; if it cannot be read, that of the one before."""
         for at in range(index, -1, -1):
             number = self._numbers[at]
             known = self._known_start(number)
@@ -128,12 +128,12 @@ class Sidecars:
         try:
             sidecar = decode_sidecar(self._store.get(key).body)
         except ObjectNotFoundError:
-            self._problems.report(self._run, GONE, key, "what is known of a segment's events is gone")
+            self._problems.report(self._run, GONE, key, "the sidecar of a segment is gone")
             return None
         except DamagedLogError as error:
             self._problems.report(self._run, METADATA, key, str(error))
             return None
         if sidecar.sequence != number:
-            self._problems.report(self._run, METADATA, key, f"the companion is of another segment says={sidecar.sequence}")
+            self._problems.report(self._run, METADATA, key, f"the sidecar is of another segment says={sidecar.sequence}")
             return None
         return sidecar

@@ -1,12 +1,12 @@
-"""A slice of one run's log: what a task reads of it, in bytes, and how its ends are brought to the borders of events.
+"""A slice of one run's log: the bytes that a task reads, and the event boundaries at its ends.
 
-Who plans knows bytes, and not where events begin. So an end is an ``Edge``: a place from which everybody finds the same border, whoever
-looks and whatever object holds the bytes by then::
+The planner knows bytes, but not event boundaries. So an end of a slice is an ``Edge``, for which every reader finds the same
+boundary (*border*), independent of the time of the read and of the objects that hold the bytes::
 
-    EXACT   the place itself: the log's beginning or end, or where a stream was told not to wait for more lines
-    CUT     the first border at or behind it: what stands before that belongs to the slice before
-    TAIL    where the last event before it begins: that one is kept back, for it may go on
-    BACK    a border at or before it: nobody reads what stands before, because it is not wanted
+    EXACT   the edge itself: the log's beginning or end, or the end of a stream that waits for no more lines
+    CUT     the first border at or after it: earlier lines belong to the slice before
+    TAIL    the beginning of the last event before it: this event is held back, because it may grow
+    BACK    a border at or before it: nothing reads the bytes before, because they are not selected
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from glue_jobs.datasource.log import Piece
 
 EXACT, CUT, TAIL, BACK = "exact", "cut", "tail", "back"
 SAMPLE_BYTES = 32 * 1024
-"""A run's format is chosen from so much of its beginning."""
+"""A run's format is detected from this much of its beginning."""
 TAIL_BYTES = 16 * 1024
-"""The last event is looked for in so much, at first."""
+"""First size of the search window for the last event."""
 BACK_BYTES = 4 * 1024
-"""So is the event in which something begins."""
+"""First size of the search window for the event that contains a byte."""
 
 
 class Edge(NamedTuple):
-    """An end of a slice. ``line``: how many lines end before ``byte``; None: ``byte`` is where a segment begins, which tells.
+    """An end of a slice. ``line``: the number of lines before ``byte``; None: ``byte`` is the start of a segment, whose metadata
+    has it.
 
-    ``floor`` of a TAIL: where a border was made before; no event begins below it.
+    ``floor`` of a TAIL: an earlier border; no event begins below it.
     """
 
     byte: int
@@ -46,9 +47,9 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Events between two edges. ``until``: where all that is read of this run ends. ``format``: its name; empty: chosen from the first
-    ``sample_bytes`` of the log. ``reference_s``: about when the log was written. ``companions``, ``outcome`` and ``seal``
-    of the run: see ``Log``."""
+    """Events between two edges. ``until``: the end of the read in this run. ``format``: its name; empty: detected from the first
+    ``sample_bytes`` of the log. ``reference_s``: about when the log was written. ``sidecars``, ``outcome`` and ``seal`` of the
+    run: see ``Log``."""
 
     run: Run
     base: str
@@ -65,31 +66,31 @@ class Slice:
 
     @property
     def first_byte(self) -> int:
-        """From where on bytes are needed, as a rule."""
+        """The first byte that is usually needed."""
         looked_at = {TAIL: TAIL_BYTES, BACK: BACK_BYTES}.get(self.start.kind, 0)
         return max(self.start.floor, self.start.byte - looked_at)
 
     @property
     def bytes(self) -> int:
-        """About how much is read."""
+        """Approximate number of bytes to read."""
         return self.end.byte - self.first_byte
 
 
 class Borders:
-    """Finds the borders that edges stand for. A border is a byte, and the number of the line that begins there.
+    """Finds the borders of edges. A border is a byte, and the number of the line that begins there.
 
-    A TAIL depends on the text alone: what is beside it may come between the two reads that meet there.
+    A TAIL depends on the text alone, because a sidecar may be written between the two reads that meet there.
     """
 
     def __init__(self, content: Content, part: Slice, format: LogFormat) -> None:
         self._content, self._slice, self._format = content, part, format
 
     def first(self) -> tuple[int, int]:
-        """Where the slice's first event begins."""
+        """The beginning of the slice's first event."""
         return self._find(self._slice.start)
 
     def end(self) -> int:
-        """Where its last event ends."""
+        """The end of the slice's last event."""
         edge = self._slice.end
         return edge.byte if edge.kind == EXACT else self._find(edge)[0]
 
@@ -111,7 +112,7 @@ class Borders:
             return edge.line
         with closing(self._content.chunks(edge.byte, edge.byte + 1)) as chunks:
             chunk = next(chunks, None)
-        if chunk and chunk.stored and chunk.stored[1] >= edge.byte:  # more: bytes before it are missing; less cannot be
+        if chunk and chunk.stored and chunk.stored[1] >= edge.byte:  # greater if bytes before it are missing; never less
             return chunk.stored[0]
         return sum(chunk.body.count(b"\n") for chunk in self._content.chunks(0, edge.byte))
 
@@ -133,7 +134,7 @@ class Borders:
         return byte + sum(sizes[:count]), line + count
 
     def _aligned(self, edge: Edge) -> tuple[int, int]:
-        """The first line that begins at or behind a byte. A segment begins with a line."""
+        """The first line that begins at or after a byte. Every segment begins with a line."""
         if edge.byte == 0 or edge.line is None:
             return edge.byte, self._line(edge)
         with closing(_split(self._content.chunks(edge.byte - 1, self._slice.until.byte, growing=True))) as lines:
@@ -141,7 +142,7 @@ class Borders:
         return edge.byte - 1 + size, edge.line + (size > 1)
 
     def _border_before(self, edge: Edge) -> tuple[int, int]:
-        """Where an event surely begins, not far before a byte."""
+        """A certain event boundary shortly before a byte."""
         window = BACK_BYTES
         while window < edge.byte:
             first = edge.byte - window
@@ -153,7 +154,7 @@ class Borders:
         return 0, 0
 
     def _last_event(self, edge: Edge) -> tuple[int, int]:
-        """The start of the last event of the log that ends at a byte, which must be a line's end."""
+        """The start of the last event of the log that ends at a byte, which must be the end of a line."""
         window = TAIL_BYTES
         while True:
             first = max(edge.floor, edge.byte - window)
@@ -169,7 +170,7 @@ class Borders:
 
 
 def _to_border(body: bytes, format: LogFormat) -> int:
-    """Bytes before the first event that surely begins in a part of a log, which may itself begin within a line."""
+    """Bytes before the first certain event boundary in a part of a log, which may begin within a line."""
     start = body.find(b"\n") + 1
     if not start:
         return len(body)
@@ -199,13 +200,13 @@ def _split(chunks: Generator[Chunk, None, None]) -> Generator[tuple[bytes, int],
 
 
 def format_of(content: Content, part: Slice, configured: LogFormat | None) -> LogFormat:
-    """The format of a slice's run: as it was told, or chosen from the log's first bytes, which are the same for all its slices."""
+    """The format of a slice's run: configured, or detected from the log's first bytes, which are the same for all its slices."""
     if configured:
         return configured
     return format_named(part.format) if part.format else sampled(content.read, part.sample_bytes)
 
 
 def sampled(read: Callable[[int, int], bytes], size: int) -> LogFormat:
-    """The format that the first bytes of a log show."""
+    """The format of the first bytes of a log."""
     lines = read(0, size).split(b"\n")
     return detect_format(lines[:-1])

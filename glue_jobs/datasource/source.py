@@ -1,4 +1,4 @@
-"""The data source as Spark knows it: checks options, and hands over to the readers."""
+"""The Spark data source: checks options and creates the readers."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class RunlakeDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What ``format()`` takes."""
+        """The name for ``format()``."""
         return "runlake"
 
     def schema(self) -> StructType:
-        """All columns. Raises InvalidConfigurationError for an option that cannot work."""
+        """All columns. Raises InvalidConfigurationError for an invalid option."""
         return schema_of(self._options().rows)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads what is there now. ``schema`` may have some of the columns only."""
+        """A reader of the current data. ``schema`` may be a subset of the columns."""
         options = self._options()
         columns = checked_columns(schema, options.rows)
         return PushdownReader(options, columns) if options.pushdown else RunlakeReader(options, columns)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Reads what is there, and what comes."""
+        """A reader of current and future data."""
         from glue_jobs.datasource.stream import RunlakeStreamReader
 
         options = self._options()
@@ -55,7 +55,7 @@ class RunlakeDataSource(DataSource):
 
 
 class RunlakeReader(DataSourceReader):
-    """A batch read. What is planned on the driver is fixed there: a task that is run again reads the same bytes."""
+    """A batch read. The plan is fixed on the driver: a repeated task reads the same bytes."""
 
     def __init__(self, options: Options, columns: tuple[str, ...]) -> None:
         _check_offsets(options)
@@ -63,7 +63,7 @@ class RunlakeReader(DataSourceReader):
         self._selection: Selection = selection_of(options)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Tasks. An empty one where nothing is to be read."""
+        """Tasks; one empty task if there is nothing to read."""
         problems = Problems(self._options.is_strict)
         try:
             tasks = self._between(problems) if self._options.is_between_offsets else self._all(problems)
@@ -100,16 +100,16 @@ class RunlakeReader(DataSourceReader):
 
 
 class PushdownReader(RunlakeReader):
-    """A batch read that takes filters."""
+    """A batch read that uses filters."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes what it can use, and leaves all of them to Spark too, except those on levels: Spark would compare spellings."""
+        """Uses the supported filters, and returns all to Spark except those on levels, because Spark would compare spellings."""
         self._selection = narrowed(self._selection, filters)
         return [each for each in filters if level_names(each) is None]
 
 
 def _check_offsets(options: Options) -> None:
     if options.starting_offsets == LATEST:
-        raise InvalidConfigurationError("behind the latest is nothing for a batch option=startingOffsets")
+        raise InvalidConfigurationError("startingOffsets=latest is only valid for streaming option=startingOffsets")
     if options.is_between_offsets and options.status:
-        raise InvalidConfigurationError("what stands between offsets doesn't depend on a run's status now option=status")
+        raise InvalidConfigurationError("a read between offsets cannot select by the current status of runs option=status")

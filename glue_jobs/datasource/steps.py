@@ -1,17 +1,17 @@
-"""Reading step by step, as a job does that remembers how far it came: what is new is what stands between two offsets.
+"""Incremental reads for a job that stores its progress: each reads the data between two offsets.
 
 ::
 
     start = offset_of(ledger_text, options) if ledger_text else first(options)
-    end = latest(options, start)                       # asks the bucket once, on the driver
+    end = latest(options, start)                       # lists the bucket once, on the driver
     if end != start:
         frame = spark.read.format("runlake").options(**options, startingOffsets=start.text, endingOffsets=end.text).load()
 
-Such a read has the same rows however often it is done, whatever became of the runs meanwhile (decision 0014). Its columns ``segment``,
-``connector_id`` and ``epoch`` are what the catalog says at that time, and nothing without ``segmentsTable``.
+Such a read always has the same rows, also after changes to the runs' objects (decision 0014). Its columns ``segment``,
+``connector_id`` and ``epoch`` come from the catalog at the time of the read, and are null without ``segmentsTable``.
 
-An offset may be large, about 50 bytes for each run that is open or was abandoned. The texts of large ones (over 1 MB) don't belong into
-options, for each task gets those: write the text to a file and give its ``s3://…`` or ``file://…`` address.
+An offset can be large, about 50 bytes for each run that is open or was abandoned. Do not pass one over 1 MB in options, which are
+sent to each task: write it to a file and pass its ``s3://…`` or ``file://…`` address.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from glue_jobs.datasource.problems import Problems
 
 
 def first(options: Mapping[str, str]) -> Offset:
-    """The offset before everything."""
+    """The offset before all data."""
     return Offset.initial(parse_options(options))
 
 
 def offset_of(text: str, options: Mapping[str, str]) -> Offset:
-    """The offset that ``Offset.text`` told. Raises InvalidConfigurationError when it is none, or of a read of other runs."""
+    """The offset of an ``Offset.text``. Raises InvalidConfigurationError if it is invalid or of a read of other runs."""
     return Offset.parsed(text, parse_options(options))
 
 
@@ -47,18 +47,19 @@ def latest(
     ended_only: bool = False,
     now_s: Callable[[], float] = time.time,
 ) -> Offset:
-    """The offset behind all that is in the bucket now, for a driver. Equal to ``previous`` when nothing is new.
+    """The offset after all current data in the bucket, for a driver. Equal to ``previous`` if nothing is new.
 
-    ``options``: those of the read; with ``maxBytesPerBatch`` it is at most about so much further, so ask again until nothing is new.
-    ``previous``: the offset that was read to last (None: nothing was), from which the next read will start.
-    ``ended_only``: lines of runs that are still open wait until those are closed or abandoned; an abandoned one may be reopened, and is
-    then read from where it ended, once it ends again. A run's state is ``end.runs[name_of(base)].state``: OPEN, ABANDONED or CLOSED of
-    ``glue_jobs.datasource.offsets``, with ``base`` what its keys begin with. A closed run leaves the offset when it is old enough.
+    ``options``: those of the read; ``maxBytesPerBatch`` limits the step, so repeat the call until nothing is new. ``previous``:
+    the end of the last read (None: there was none), at which the next one starts. ``ended_only``: lines of open runs wait until
+    these are closed or abandoned; an abandoned run may be reopened, and is then read from its former end once it ends again. A
+    run's state is ``end.runs[name_of(base)].state``: OPEN, ABANDONED or CLOSED of ``glue_jobs.datasource.offsets``, with ``base``
+    its key prefix. A closed run leaves the offset when it is old enough.
 
-    Of an open run the last event is kept back while it may go on (``flushAfter``): it is behind the offset, and comes with the next.
+    The last event of an open run is held back while it may grow (``flushAfter``): it is after the offset, and part of the next
+    read.
 
-    Requests: a LIST for each 1,000 objects, a HEAD for each run that has something new, a GET of 32 KiB for each open one that is new.
-    Memory: 12 bytes a segment, 1 KB a run. Nothing is written. Raises StoreUnavailableError, and DamagedLogError (``mode=failfast``).
+    Requests: a LIST for each 1,000 objects, a HEAD for each run with new data, a GET of 32 KiB for each new open run. Memory: 12
+    bytes a segment, 1 KB a run. Writes nothing. Raises StoreUnavailableError, and DamagedLogError (``mode=failfast``).
     """
     parsed = parse_options(options)
     start = previous or Offset.initial(parsed)
@@ -70,21 +71,21 @@ def latest(
 
 
 def follower(options: Options, problems: Problems, now_s: Callable[[], float] = time.time) -> Follower:
-    """What follows the runs of a read."""
+    """The follower of a read's runs."""
     bucket, catalog = clients_of(options)
     locator = RunLocator(bucket, bucket.store, options, problems)
     return Follower(locator, bucket.store, options, problems, now_s, catalog.segments)
 
 
 def starting(options: Options) -> Offset:
-    """Where ``startingOffsets`` is. ``latest`` stands for an offset that skips all that is there at the first look."""
+    """The offset of ``startingOffsets``. ``latest`` is an offset that skips all data of the first listing."""
     if options.starting_offsets == LATEST:
         return Offset.initial(options).skipping
     return Offset.initial(options) if options.starting_offsets == EARLIEST else _offset_from(options.starting_offsets, options)
 
 
 def ending(options: Options, start: Offset, following: Follower) -> Offset:
-    """Where ``endingOffsets`` is."""
+    """The offset of ``endingOffsets``."""
     return following.latest(start, start) if options.ending_offsets == LATEST else _offset_from(options.ending_offsets, options)
 
 
@@ -93,7 +94,7 @@ def _offset_from(text: str, options: Options) -> Offset:
 
 
 def _fetched(address: str, options: Options) -> str:
-    """A small text from S3, with the credentials of the read, or from a file of this machine."""
+    """A small text from S3, with the credentials of the read, or from a local file."""
     url = urlsplit(address)
     if url.scheme == "file":
         try:

@@ -1,4 +1,4 @@
-"""The stream as Spark knows it: offsets in, offsets and tasks out."""
+"""The stream reader for Spark: from offsets to offsets and tasks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RunlakeStreamReader(DataSourceStreamReader):
-    """Follows runs. Spark tells the last offset of a checkpoint before it asks for the next: by planning from it to itself."""
+    """Follows runs. After a restart Spark plans from the last checkpointed offset to itself before it requests the next one."""
 
     def __init__(self, options: Options, columns: tuple[str, ...]) -> None:
         if options.rows != EVENTS:
@@ -42,11 +42,11 @@ class RunlakeStreamReader(DataSourceStreamReader):
         self._settled = Offset.initial(options)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins."""
+        """The start of a new query."""
         return self._first().to_json()
 
     def latestOffset(self) -> dict[str, Any]:
-        """Behind all that is there now."""
+        """The offset after all current data."""
         self._known = self._follow().latest(self._known or self._first(), self._settled)
         return self._known.to_json()
 
@@ -61,7 +61,8 @@ class RunlakeStreamReader(DataSourceStreamReader):
         return [Slices(tuple(part)) for part in packed(self._follow().slices(first, last), self._options.bytes_per_partition)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """A task's rows. Where segments came from is told by the catalog or not at all: objects forget it."""
+        """A task's rows. Only the catalog provides segment, connector and epoch, because objects lose them when they are
+        compacted."""
         work = cast(Slices, partition)
         bucket, catalog = clients_of(self._options)
         index = catalog.segments if ORIGIN.intersection(self._columns) else None

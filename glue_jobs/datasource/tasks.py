@@ -1,4 +1,4 @@
-"""What one task does: its slices one after the other, the objects of the next small ones on their way meanwhile."""
+"""The work of one task: reads its slices in order, and prefetches the objects of the next small ones."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _Loading = tuple[Slice, Content, list[Future[Chunk | None]], int]
 
 @dataclass
 class Slices(InputPartition):
-    """A task's work. ``problems``: what planning found, told by the first task of a read with ``rows=problems``."""
+    """A task's work. ``problems``: found by the planner; the first task of a read with ``rows=problems`` returns them."""
 
     slices: tuple[Slice, ...]
     problems: tuple[Problem, ...] = ()
 
 
 class Task:
-    """Reads slices. Memory: 32 MiB of objects ahead, one chunk of 8 MiB, and a batch."""
+    """Reads slices. Memory: 32 MiB of prefetched objects, one chunk of 8 MiB, and a batch."""
 
     def __init__(self, store: ObjectStore, spec: ReadSpec) -> None:
         self.problems = Problems(spec.options.is_strict)
@@ -39,14 +39,14 @@ class Task:
         self._layout = Layout(spec.options.prefix)
 
     def rows(self, slices: Sequence[Slice]) -> Iterator[Row]:
-        """Their events, slice by slice."""
+        """The events of slices, in order."""
         with ThreadPoolExecutor(THREADS) as threads, closing(self._loaded(slices, threads)) as loaded:
             for part, content in loaded:
                 yield from rows_of(content, part, self._spec)
         self.problems.end()
 
     def check(self, slices: Sequence[Slice]) -> Iterator[Problem]:
-        """Their problems."""
+        """The problems of slices."""
         for part in slices:
             check(self._content(part), part)
             yield from self.problems.reported
@@ -56,7 +56,7 @@ class Task:
         return Content(self._store, self._layout, part.run, part.base, part.pieces, self.problems, part.sidecars)
 
     def _loaded(self, slices: Sequence[Slice], threads: ThreadPoolExecutor) -> Generator[tuple[Slice, Content], None, None]:
-        """Slices with their content; of small ones it is there already."""
+        """Slices with their content, which is prefetched for small ones."""
         ahead: deque[_Loading] = deque()
         waiting = iter(slices)
         try:
@@ -83,7 +83,7 @@ class Task:
         content = self._content(part)
         first, end = part.first_byte, part.end.byte
         if self._spec.selection.to_us is not None or self._spec.selection.end_line is not None:
-            end = min(end, first + FIRST_BYTES)  # reading may soon end
+            end = min(end, first + FIRST_BYTES)  # the read may end early
         elif part.bytes > CHUNK_BYTES:
             return part, content, [], 0
         futures = [threads.submit(content.fetch, request) for request in content.requests(first, end)]
@@ -95,5 +95,5 @@ class Task:
         try:
             chunks = [future.result() for future in futures]
         except (StoreConditionError, RangeNotSatisfiableError):
-            return  # an object is gone: the content looks for it itself
+            return  # an object is gone: Content locates the bytes again
         content.use_prefetched([chunk for chunk in chunks if chunk is not None])

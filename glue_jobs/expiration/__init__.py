@@ -1,1 +1,1 @@
-"""What ``retention`` is made of: which runs there are, the plan, and how a run goes."""
+"""Parts of the job ``retention``: the inventory of runs, the plan, and the deletion of a run."""

@@ -1,13 +1,15 @@
-"""The end of one run's objects: looked at once more, closed for good, written down, deleted; whole for its readers until the last request.
+"""Deletes the objects of one run: checks them again, closes the run, writes a tombstone, deletes. Readers see a complete log
+until the last request.
 
-Every step can be repeated, and a deletion that broke off anywhere goes on with the same end::
+Every step can be repeated, and a deletion that was interrupted at any point continues to the same end::
 
-    look         anything else than what the plan saw: the run is left as it is
-    close        an abandoned run gets a closed seal, which takes a number as an append does: either it was first, or the append was. It
-                 may go 20 minutes later, when no writer that had looked before can still be under way (decision 0001)
-    tombstone    before anything goes
-    rows         lists name the run no more
-    objects      all but logs.txt and the tail, which is what appends and readers look at; then those two, by one request
+    check        if the run differs from the plan, it is left unchanged
+    close        an abandoned run gets a closed seal, which takes a number as an append does: either the seal was first, or the
+                 append. The run can be deleted 20 minutes later, when no writer that read the log before the seal can still be
+                 writing (decision 0001)
+    tombstone    before any deletion
+    rows         the run disappears from lists
+    objects      all but logs.txt and the last segment, which appends and readers check; then those two in one request
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ _DELETE_MANY = 1000
 
 
 class Outcome(StrEnum):
-    """What became of a run of the plan. ``closing``: apply the plan again, 20 minutes later. ``changed``: it was reopened, or is another
-    run by now; it is left. ``gone``: nothing of it was there."""
+    """Result for a run of the plan. ``closing``: apply the plan again 20 minutes later. ``changed``: the run was reopened or
+    replaced by another one, and is left unchanged. ``gone``: it had no objects."""
 
     EXPIRED = "expired"
     CLOSING = "closing"
@@ -43,7 +45,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExpiringRun:
-    """A run of the plan, as the listing had it (see ``transforms.retention.RUNS``)."""
+    """A run of the plan, as listed (see ``transforms.retention.RUNS``)."""
 
     fqn: str
     run_id: str
@@ -57,7 +59,7 @@ class ExpiringRun:
 
     @property
     def run(self) -> Run:
-        """Which."""
+        """The run's name."""
         return Run(self.fqn, self.run_id)
 
 
@@ -65,12 +67,12 @@ class CatalogRows(Protocol):
     """The catalog's rows of a run."""
 
     def forget(self, run: Run) -> None:
-        """Delete them, those that lists are made of first. None there is a success. Raises UnavailableError."""
+        """Delete a run's rows, first those that lists are built from. Succeeds if there are none. Raises UnavailableError."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RunState:
-    """A run's objects, as they are now."""
+    """A run's current objects."""
 
     objects: Sequence[ListedObject]
     logs: Artifact | None
@@ -83,15 +85,17 @@ class _RunState:
 
 
 class Expiry:
-    """Expires runs of a plan. ``clock`` against the store's own times: they may differ by the minutes that the 20 have to spare."""
+    """Expires the runs of a plan. ``clock`` is compared with the store's times; the 20 minutes allow for minutes of difference."""
 
     def __init__(self, store: ObjectStore, rows: CatalogRows, writer: Writer, layout: Layout, clock: Clock, plan: str) -> None:
         self._store, self._rows, self._writer, self._layout, self._clock, self._plan = store, rows, writer, layout, clock, plan
 
     def expire(self, expiring: ExpiringRun) -> Outcome:
-        """Delete a run, if it is still what the plan saw. At most nine requests for a run of fewer than 1,000 objects and 25 segments' rows.
+        """Delete a run if it still is as planned. At most nine requests for a run of fewer than 1,000 objects and 25 segment
+        rows.
 
-        Raises UnavailableError (repeat it), DamagedLogError (the run is left)."""
+        Raises UnavailableError (repeat the call), DamagedLogError (the run is left unchanged).
+        """
         run = expiring.run
         state = self._look(run)
         if not state.objects:
@@ -116,9 +120,9 @@ class Expiry:
         return _RunState(objects, logs, tail, self._layout.sequence_of(run, tail.key) if tail else -1)
 
     def _was_begun(self, run: Run, state: _RunState) -> bool:
-        """Whether these are leftovers, which logs.txt or the tail are the last of."""
+        """Whether these objects remain of an earlier deletion, which deletes logs.txt and the last segment last."""
         if state.logs and state.tail:
-            return False  # nothing that counts is gone: as good as not begun
+            return False  # the log is still complete: treat the deletion as not begun
         tombstone = find_tombstone(self._store, self._layout, run)
         if tombstone is None:
             return False
@@ -126,16 +130,16 @@ class Expiry:
             return tombstone.logs_etag == state.logs.etag
         if state.tail:
             return (tombstone.tail, tombstone.tail_ms) == (state.tail_number, state.tail.last_modified_ms)
-        return all(each.key != self._layout.partial(run) for each in state.objects)  # nothing of a log, of this run or another
+        return all(each.key != self._layout.partial(run) for each in state.objects)  # no log, of this run or another
 
     def _closed(self, run: Run, state: _RunState) -> Outcome | None:
-        """None when no append can follow any more, nor one that looked before still be under way."""
+        """None if no append can follow, and none that began before the seal can still be writing."""
         logs = state.logs
         assert logs
         if state.tail_number >= logs.next_segment:
             tail = self._behind(run, state.tail_number)
             if tail is None or (tail.seal, tail.sequence, tail.byte) != (CLOSED, logs.next_segment + 1, logs.bytes):
-                return Outcome.CHANGED  # appended to, or OpenMetadata's own log with segments of ours behind it
+                return Outcome.CHANGED  # appended to, or OpenMetadata's own log followed by our segments
         elif logs.reason == ABANDONED:
             end = LogEnd(logs.next_segment, logs.lines or 0, logs.bytes, logs.epoch, ABANDONED)
             return Outcome.CLOSING if self._writer.seal(run, CLOSED, end) else Outcome.CHANGED
@@ -149,7 +153,7 @@ class Expiry:
             return None
 
     def _write_down(self, expiring: ExpiringRun, state: _RunState) -> None:
-        """The first reason stays."""
+        """Write the tombstone; an earlier one keeps its reason."""
         is_known = expiring.reason == UNFINISHED and find_tombstone(self._store, self._layout, expiring.run)
         if not is_known:
             put_tombstone(self._store, self._layout, self._tombstone(expiring, state))
@@ -184,5 +188,5 @@ class Expiry:
 
 
 def _is_as_planned(expiring: ExpiringRun, state: _RunState) -> bool:
-    """A log's bytes never change, so one of the same length is the same."""
+    """Bytes of a log never change, so a log of the same length is the same log."""
     return state.logs is not None and state.logs.bytes == expiring.log_bytes

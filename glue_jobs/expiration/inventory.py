@@ -1,6 +1,7 @@
-"""What a bucket holds, run by run, from listings alone: S3 is the truth, and a catalog that lags or was lost would keep or expire the wrong runs.
+"""Inventory of a bucket by run, from listings only. S3 is the source of truth: a catalog that lags or was lost would make
+retention keep or expire the wrong runs.
 
-A pipeline is one chain of listings, a LIST for each 1,000 of its keys; pipelines are listed beside each other.
+Each pipeline is one sequence of listings, a LIST for each 1,000 of its keys; pipelines are listed in parallel.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from chalicelib.runlog.tombstones import tombstones_of
 from glue_jobs.transforms.retention import FINALIZED, OPEN
 
 _OF_THE_LOG = ("segment", "partial", "logs")
-_BEHIND_A_FOLDER = "0"  # the letter behind the slash: above all keys of a folder
+_BEHIND_A_FOLDER = "0"  # the character after the slash sorts above all keys of a folder
 
 
 @dataclass(frozen=True, slots=True)
 class BucketInventory:
-    """Reads the listing. ``folder`` is what the keys of a pipeline begin with, slash included."""
+    """Reads the listing. ``folder``: the key prefix of a pipeline, slash included."""
 
     store: ObjectStore
     layout: Layout
@@ -39,7 +40,7 @@ class BucketInventory:
             after = names[-1].removesuffix("/") + _BEHIND_A_FOLDER
 
     def runs(self, folder: str) -> Iterator[tuple[Run, str, int, int, int, int, int, int | None]]:
-        """A pipeline's runs as rows of ``transforms.retention.RUNS``, the run first. Keys that are of no run are left out."""
+        """A pipeline's runs as rows of ``transforms.retention.RUNS``, with the run first. Keys that belong to no run are skipped."""
         parsed = self.layout.parse(f"{folder}any/logs.txt")
         if parsed is None:
             return
@@ -56,7 +57,8 @@ def _run_folder(key: str, folder: str) -> str:
 
 
 def _summed(layout: Layout, run: Run, listed: Iterator[ListedObject]) -> tuple[str, int, int, int, int, int]:
-    """(status, ended_ms, bytes, objects, log_bytes, tail). Finalized: there is logs.txt, no partial.txt, and no segment that is younger."""
+    """(status, ended_ms, bytes, objects, log_bytes, tail). Finalized: logs.txt exists, partial.txt does not, and no segment is
+    newer."""
     ended_ms = size = objects = 0
     log_bytes = tail = logs_ms = tail_ms = -1
     is_partial = False

@@ -1,6 +1,7 @@
-"""The plan of a dry run: which runs are to go, in a file that a person reads and a later job applies.
+"""The plan of a dry run: the runs to delete, in a file that a person reviews and a later job applies.
 
-JSON lines. The first: ``plan`` (the id, a digest of all the rest), bucket, prefix, when it was made, the rules, counts. Then one line a run.
+JSON lines. The first has ``plan`` (the id, a digest of the rest), bucket, prefix, time of creation, the rules, counts; each other
+line is a run.
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ from glue_jobs.expiration.expiry import ExpiringRun
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``header`` is what the first line says beside the id."""
+    """``header``: the first line without the id."""
 
     header: Mapping[str, Any]
     runs: Sequence[ExpiringRun]
 
     @property
     def id(self) -> str:
-        """A digest of the plan: another plan has another."""
+        """A digest of the plan's content."""
         digest = blake2b(json.dumps(self.header, sort_keys=True).encode(), digest_size=8)
         for line in self._lines():
             digest.update(line.encode() + b"\n")
         return digest.hexdigest()
 
     def text(self) -> str:
-        """The file."""
+        """The content of the file."""
         return "\n".join([json.dumps({"plan": self.id, **self.header}), *self._lines()]) + "\n"
 
     def _lines(self) -> Iterable[str]:
         return (json.dumps(asdict(run)) for run in self.runs)
 
     def counts(self) -> dict[str, Any]:
-        """Runs, objects and bytes that are to go, and how many runs for which reason."""
+        """Runs, objects and bytes to delete, and the number of runs by reason."""
         return {
             "runs": len(self.runs),
             "objects": sum(run.objects for run in self.runs),
@@ -49,7 +50,7 @@ class Plan:
 
 
 def read_plan(text: str) -> Plan:
-    """The inverse of ``Plan.text``. Raises InvalidInputError for anything else, and for a plan that was changed by hand."""
+    """The inverse of ``Plan.text``. Raises InvalidInputError for any other text, and for a plan that was edited."""
     try:
         header, *lines = (json.loads(line) for line in text.splitlines())
         said = header.pop("plan")

@@ -1,4 +1,4 @@
-"""The catalog's rows of runs that are gone: they would expire by themselves, but lists would name the runs until then."""
+"""Catalog rows of deleted runs. They would expire anyway, but lists would show the runs until then."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _NAMES = {"#run": "run", "#at": "at"}
 
 
 class DynamoDbRows:
-    """``expiry.CatalogRows`` on the two tables of runs."""
+    """``expiry.CatalogRows`` over the two tables of runs."""
 
     def __init__(self, runs: Table, segments: Table) -> None:
         self._runs, self._segments = runs, segments
 
     def forget(self, run: Run) -> None:
-        """A DeleteItem, a Query for each MB of segments' rows, a request for 25 of them."""
+        """One DeleteItem, one Query for each MB of segment rows, one request for 25 of these."""
         self._runs.delete({"fqn": run.fqn, "run_id": run.run_id})
         self._segments.delete_all(
             self._segments.query_all(

@@ -1,1 +1,1 @@
-"""What every job has: arguments, session, settings of a stack, progress, counted requests and their prices, summary."""
+"""Shared code of all jobs: arguments, Spark session, settings of a stack, progress, request counts and prices, summary."""

@@ -1,7 +1,7 @@
-"""The arguments of a job: argparse's, which also takes them as Glue gives them.
+"""Command-line arguments of a job, also in the form in which Glue passes them.
 
-Glue hands a job its own arguments beside the job's (``--JOB_NAME``, ``--TempDir``, …), and a value with each name; so a flag may be said
-as ``--dry-run`` and as ``--dry-run true``.
+Glue adds its own arguments (``--JOB_NAME``, ``--TempDir``, …) to the job's, and passes each name with a value. So a flag can be
+given as ``--dry-run`` or as ``--dry-run true``.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from collections.abc import Iterator, Sequence
 from glue_jobs.job_runtime.environment import use_stack
 
 WRONG_ARGUMENTS = 2
-"""Exit code, as argparse has it."""
+"""Exit code, the same as argparse's."""
 _FROM_GLUE = re.compile(
     r"--(JOB_NAME|JOB_ID|JOB_RUN_ID|SECURITY_CONFIGURATION|TempDir|RedshiftTempDir|encryption-type|scriptLocation|extra-py-files|"
     r"extra-jars|extra-files|user-jars-first|use-postgres-driver|additional-python-modules|python-modules-installer-option|no-index|"
     r"job-language|job-bookmark-[a-z]+|enable-[a-z-]+|conf|class|executor-cores|custom-logGroup-prefix|continuous-log-[A-Za-z-]+|"
     r"datalake-formats|spark-event-logs-path)"
 )
-"""Names of Glue's documented job parameters, and what it adds to each run itself."""
+"""Glue's documented job parameters, and the arguments that Glue adds to each run."""
 
 
 def job_parser(name: str, description: str | None) -> argparse.ArgumentParser:
-    """A parser with what all jobs have. ``description``: the module's docstring, shown by ``--help`` as it is."""
+    """A parser with the arguments that all jobs share. ``description``: the module's docstring, which ``--help`` prints
+    unchanged."""
     parser = argparse.ArgumentParser(prog=name, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stack-name", help="take the settings of this CloudFormation stack; else RUNLAKE_… of the environment")
     parser.add_argument("--summary", metavar="URI", help="write the summary there too: a path, file://… or s3://…")
@@ -33,23 +34,23 @@ def job_parser(name: str, description: str | None) -> argparse.ArgumentParser:
 
 
 def add_flag(parser: argparse.ArgumentParser, name: str, help: str) -> None:
-    """A flag that may have a value, true or false."""
+    """Add a flag with an optional value, true or false."""
     parser.add_argument(name, nargs="?", const=True, default=False, type=_truth, metavar="true|false", help=help)
 
 
 def parse_arguments(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """The job's own arguments; the stack's settings are in the environment then. Ends the process with 2 where they are wrong."""
+    """Parse the job's arguments and load the settings of ``--stack-name`` into the environment. Exits with 2 if they are wrong."""
     arguments = parser.parse_args(list(_own(sys.argv[1:] if argv is None else argv)))
     if arguments.stack_name:
         try:
             use_stack(arguments.stack_name)
-        except Exception as error:  # whatever AWS answers: the stack's name, the credentials or the region are wrong
+        except Exception as error:  # any error of AWS: the stack's name, the credentials or the region are wrong
             parser.error(f"the stack's settings cannot be read: {error}")
     return arguments
 
 
 def _own(argv: Sequence[str]) -> Iterator[str]:
-    """Without Glue's own, and the value behind each of them."""
+    """The job's own arguments: without those of Glue and their values."""
     is_value_of_glue = False
     for argument in argv:
         is_name = argument.startswith("--")

@@ -1,4 +1,4 @@
-"""A job that is stopped by ^C says so in one line: whatever it was doing may be done again."""
+"""Stops a job on ^C with one line of output. Every job can be run again after a stop."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable
 
 INTERRUPTED = 130
-"""Exit code, as shells have it."""
+"""Exit code, as in shells."""
 
 
 def run_interruptible(name: str, main: Callable[[], int]) -> int:
-    """What ``main`` answers; where it is interrupted, 130 and a line that tells what to do."""
+    """The exit code of ``main``; on an interrupt 130, with a line that says to run the job again."""
     logging.getLogger().addFilter(_is_no_interruption)
     try:
         return main()
@@ -21,6 +21,6 @@ def run_interruptible(name: str, main: Callable[[], int]) -> int:
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:
-    """py4j logs each request that is interrupted, with its stack."""
+    """Drops py4j's records of interrupted requests, which have a stack trace each."""
     kind = record.exc_info[0] if record.exc_info else None
     return not (kind and issubclass(kind, KeyboardInterrupt))

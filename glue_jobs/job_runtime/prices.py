@@ -1,4 +1,4 @@
-"""What requests cost: list prices of us-east-1, November 2026, in dollars for one million (docs/performance.md)."""
+"""Prices of requests: list prices of us-east-1, November 2026, in dollars for one million (docs/performance.md)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 S3_WRITES, S3_READS = 5.0, 0.40
 DYNAMODB_WRITES, DYNAMODB_READS = 0.625, 0.125
 DPU_HOUR = 0.44
-"""Glue, one G.1X worker for an hour: 4 vCPU."""
+"""One G.1X worker of Glue (4 vCPU) for an hour."""
 _S3_WRITES = frozenset(
     {
         "PutObject",
@@ -25,8 +25,8 @@ _DYNAMODB_READS = frozenset(["GetItem", "BatchGetItem", "Query", "Scan", "Transa
 
 
 def dollars(requests: Mapping[str, int]) -> float:
-    """The price of requests by ``service:Operation``. One unit is reckoned for each request of DynamoDB (25 for a batch of writes);
-    services beside S3 and DynamoDB are not counted."""
+    """The price of requests, counted by ``service:Operation``. A DynamoDB request counts as one unit, a batch of writes as 25;
+    services other than S3 and DynamoDB are not counted."""
     return sum(count * _price(name) for name, count in requests.items()) / 1e6
 
 

@@ -1,4 +1,4 @@
-"""How far a long job is: a bar where somebody looks, a line every ten seconds where it goes into a log."""
+"""Progress of a long job: a bar on a terminal, otherwise a log line every ten seconds."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ _LOOK_EVERY_S = 0.5
 
 
 class Progress:
-    """``show`` as often as you like. Where keys begin with hex digits, as the archive's do, the share that is done is known."""
+    """Shows progress; ``show`` may be called at any rate. If keys begin with hex digits, as the archive's do, it also shows the
+    share done."""
 
     def __init__(self, name: str) -> None:
         self._name, self._started_s, self._logged_s = name, time.monotonic(), time.monotonic()
         self._bar: Any = None
         if sys.stderr.isatty():
-            with suppress(ImportError):  # not among what Glue has
+            with suppress(ImportError):  # Glue does not have rich
                 self._bar = _bar()
                 self._task = self._bar.add_task(name, total=None)
 
     def show(self, done: int, key: str) -> None:
-        """``done`` objects up to ``key``."""
+        """Show ``done`` objects, the last of them ``key``."""
         share, now_s = _share(key), time.monotonic()
         if self._bar:
             self._bar.update(self._task, completed=done, total=done / share if share else None)
@@ -39,7 +40,7 @@ class Progress:
             print(f"{self._name}: {done} objects{about}, {rate:.0f} a second, at {key}", file=sys.stderr)
 
     def show_share(self, done: int, known: int, unit: str) -> None:
-        """``done`` of ``known`` units."""
+        """Show ``done`` of ``known`` units."""
         now_s = time.monotonic()
         if self._bar:
             self._bar.update(self._task, completed=done, total=known or None)
@@ -48,14 +49,14 @@ class Progress:
             print(f"{self._name}: {done} of {known} {unit}, {now_s - self._started_s:.0f} s", file=sys.stderr)
 
     def end(self) -> None:
-        """Leave the terminal as it was."""
+        """Restore the terminal."""
         if self._bar:
             self._bar.stop()
 
 
 @contextmanager
 def task_progress(session: SparkSession, name: str) -> Iterator[None]:
-    """Shows how many of Spark's tasks are done, while the block runs."""
+    """Show how many of Spark's tasks are done while the block runs."""
     ended = Event()
     watcher = Thread(target=_watch, args=(session, name, ended), daemon=True)
     watcher.start()
@@ -77,7 +78,7 @@ def _watch(session: SparkSession, name: str, ended: Event) -> None:
 
 
 def _tasks(session: SparkSession) -> tuple[int, int]:
-    """(done, known) of the stages that run now."""
+    """(done, known) tasks of the active stages."""
     tracker = session.sparkContext.statusTracker()
     stages = [info for number in tracker.getActiveStageIds() if (info := tracker.getStageInfo(number))]
     return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
@@ -94,7 +95,7 @@ def _bar() -> Any:
 
 
 def _share(key: str) -> float:
-    """How much of a bucket lies before a key, if its keys begin with hex digits, evenly."""
+    """The share of a bucket before a key, if its keys begin with evenly distributed hex digits; otherwise 0."""
     try:
         return int(key[:4], 16) / 0x10000
     except ValueError:

@@ -1,4 +1,4 @@
-"""How many requests a process sends: each attempt of each client of boto3, counted as ``s3:PutObject``."""
+"""Counts the requests of a process: each attempt of each boto3 client, as ``s3:PutObject``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _counts: Counter[str] = Counter()
 
 @cache
 def request_counter() -> Counter[str]:
-    """This process's counter. Clients that are made before the first call are not counted; take differences for a part of the work."""
+    """This process's counter. Clients made before the first call are not counted. Take differences of snapshots to count a part
+    of the work."""
     if boto3.DEFAULT_SESSION is None:
         boto3.setup_default_session()
     assert boto3.DEFAULT_SESSION
@@ -24,13 +25,13 @@ def request_counter() -> Counter[str]:
 
 
 def count_request(**event: Any) -> None:
-    """Count a request: what a client that is of another session calls "before-send"."""
+    """Count a request: the "before-send" handler for clients of other sessions."""
     _, service, operation = event["event_name"].split(".", 2)
     with _lock:
         _counts[f"{service}:{operation}"] += 1
 
 
 def snapshot() -> Counter[str]:
-    """The counter as it is now."""
+    """A copy of the counter."""
     with _lock:
         return Counter(request_counter())

@@ -1,4 +1,4 @@
-"""The Spark session of a job: Glue's own there, one on all cores elsewhere."""
+"""The Spark session of a job: Glue's own on Glue, elsewhere a local one on all cores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _ELSEWHERE = {
 
 @contextmanager
 def spark_session(name: str, conf: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session that knows ``format("runlake")``. ``conf`` on top of ours; ``SPARK_CONF_DIR`` and the like work as ever."""
+    """A session in which ``format("runlake")`` is registered. ``conf`` overrides this module's settings; ``SPARK_CONF_DIR`` and
+    the like work as usual."""
     builder = SparkSession.builder.appName(f"runlake {name}")
     for key, value in ({**_ALWAYS, **(conf or {})} if is_on_glue() else {**_ELSEWHERE, **_ALWAYS, **(conf or {})}).items():
         builder = builder.config(key, value)
@@ -45,7 +46,7 @@ def spark_session(name: str, conf: Mapping[str, str] | None = None) -> Iterator[
 
 
 def is_on_glue() -> bool:
-    """Whether AWS Glue runs this process."""
+    """Whether this process runs on AWS Glue."""
     return any(name.startswith("GLUE_") for name in os.environ)
 
 

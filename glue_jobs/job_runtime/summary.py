@@ -1,4 +1,4 @@
-"""What a job tells at its end: one line of JSON, and its numbers as metrics."""
+"""The summary of a job: one line of JSON, and its numbers as metrics."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _METRICS_A_CALL = 1000
 
 
 def finish(name: str, summary: Mapping[str, Any], to: str | None = None, *, dry_run: bool = False) -> None:
-    """Print a job's summary as one line of JSON; write it to ``to`` too; and publish its numbers, unless nothing was really done.
+    """Print a job's summary as one line of JSON, write it to ``to`` if given, and publish its numbers as metrics unless it was a
+    dry run.
 
-    Metrics: namespace of the functions', dimension ``job``, the summary's keys as names (``requests.s3:PutObject``). That they cannot be
-    published is said, and is no failure of the job.
+    Metrics: the functions' namespace, dimension ``job``, the summary's keys as names (``requests.s3:PutObject``). If they cannot
+    be published, a line is printed and the job still succeeds.
     """
     text = json.dumps({"job": name, **summary}, sort_keys=False)
     print(text, flush=True)
@@ -49,4 +50,4 @@ def _publish(namespace: str, job: str, numbers: Mapping[str, float]) -> None:
         for first in range(0, len(data), _METRICS_A_CALL):
             client.put_metric_data(Namespace=namespace, MetricData=data[first : first + _METRICS_A_CALL])
     except (BotoCoreError, ClientError) as error:
-        print(f"{job}: its metrics could not be published: {error}", file=sys.stderr)
+        print(f"{job}: could not publish metrics: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Small files of a job, rules, plans and summaries, where they are named: by a path, ``file://…`` or ``s3://…``."""
+"""Small text files of a job (rules, plans, summaries), addressed by a path, ``file://…`` or ``s3://…``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from chalicelib.errors import InvalidInputError
 
 
 def read_text(uri: str) -> str:
-    """Raises InvalidInputError where it cannot be read."""
+    """Read a small text file. Raises InvalidInputError if it cannot be read."""
     url = urlsplit(uri)
     try:
         if url.scheme in ("s3", "s3a"):
             return str(boto3.client("s3").get_object(**_object(url))["Body"].read().decode())
         return _path(url, uri).read_text()
-    except Exception as error:  # whatever the disk or AWS answers: the address or the permission is wrong
+    except Exception as error:  # any error of the disk or AWS: the address or the permission is wrong
         raise InvalidInputError(f"cannot be read uri={uri} error={error}") from error
 
 
 def write_text(uri: str, text: str) -> None:
-    """The inverse of ``read_text``."""
+    """Write a small text file; see ``read_text`` for the addresses."""
     url = urlsplit(uri)
     if url.scheme in ("s3", "s3a"):
         boto3.client("s3").put_object(**_object(url), Body=text.encode())

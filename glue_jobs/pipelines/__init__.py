@@ -1,1 +1,1 @@
-"""What ``run_pipelines`` is made of: a pipeline taken over for a job, and what a task does with its runs."""
+"""Parts of the job ``run_pipelines``: the pipeline's lease, and the work of one task."""

@@ -1,8 +1,8 @@
-"""A pipeline worked by many workers at once: the driver takes it over, each task works runs of its own.
+"""Divides a log pipeline among the tasks of a job: the driver takes the pipeline over, each task processes its own runs.
 
-The driver holds the pipeline's lease, so the schedule leaves it alone, and takes its next epoch. Each task has a head of its own beside
-the pipeline's, and commits only while that epoch is the pipeline's: tasks of a job that was killed can do nothing more as soon as another
-worker has begun. What they had in hand is found by whoever takes the pipeline over next.
+The driver holds the pipeline's lease, so the schedule does not run it, and starts its next epoch. Each task has its own head in
+addition to the pipeline's, and commits only during that epoch: tasks of a killed job cannot commit once another worker has
+started. Its uncommitted runs are found by the next worker of the pipeline.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.pipelines.shards import OF_A_JOB
 
 LEASE_S = 30.0
-"""After its driver was killed a pipeline is free again this late, and its clocks' skew."""
+"""The pipeline is free again this long after its driver was killed, plus clock skew."""
 PATIENCE_S = 45.0
-"""So a job that is begun again waits for as long, and for the invocation of the schedule's that has the pipeline and may be done soon."""
+"""A restarted job waits this long for the lease of a killed one, or for the schedule's invocation, which may end soon."""
 _PAUSE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class FixedRuns:
-    """A ``RunDiscovery`` of runs that somebody named."""
+    """A ``RunDiscovery`` of a given list of runs."""
 
     runs: Sequence[KnownRun]
 
     def live(self) -> Sequence[KnownRun]:
-        """All of them."""
+        """All runs."""
         return self.runs
 
     def all(self, since_ms: int) -> Iterator[KnownRun]:
-        """No others."""
+        """No further runs."""
         return iter(())
 
 
 @contextmanager
 def hold_pipeline(services: Services, file: PipelineFile, patience_s: float = 0.0) -> Iterator[int | None]:
-    """Hold a pipeline meanwhile; its epoch, or None when another has it, for longer than ``patience_s``. Every run's place is in a row of
-    its own then. Raises UnavailableError, LeaseError."""
+    """Hold a pipeline during the block. Yields its epoch, or None if another worker holds it for longer than ``patience_s``. Each
+    run then has its own checkpoint row. Raises UnavailableError, LeaseError."""
     terms = LeaseTerms(LEASE_S)
     coordinator = SourceCoordinator(*services.work_sources(PIPELINES_WORK), services.clock, _ignore, terms=terms)
     coordinator.initialize()
@@ -60,7 +60,7 @@ def hold_pipeline(services: Services, file: PipelineFile, patience_s: float = 0.
             checkpoints.take_over(f"job:{uuid4().hex}")
             yield checkpoints.epoch
             lease.check()
-            checkpoints.take_over(f"job:{uuid4().hex}")  # a task that is still there can do nothing more
+            checkpoints.take_over(f"job:{uuid4().hex}")  # tasks that still run can no longer commit
     finally:
         coordinator.shutdown()
 
@@ -75,7 +75,7 @@ def _acquired(services: Services, coordinator: SourceCoordinator, name: str, pat
 
 
 def due(services: Services, file: PipelineFile, since_ms: int) -> Iterator[KnownRun]:
-    """Runs of a pipeline that have ended, of those that began at or after a time."""
+    """Ended runs of a pipeline that began at or after a time."""
     if FINALIZED not in file.source.include:
         return
     discovery = worker_dependencies(services, file, 0, _silent).discovery
@@ -87,8 +87,8 @@ def _keep_s(services: Services) -> int:
 
 
 def _silent(message: str, **facts: object) -> None:
-    """The tasks tell."""
+    """The tasks log."""
 
 
 def _ignore(name: str, value: float) -> None:
-    """The job has figures of its own."""
+    """The job has its own metrics."""

@@ -1,7 +1,8 @@
-"""What a Spark task does with its runs: a worker over them in a thread of its own, which is watched.
+"""One Spark task: runs a pipeline worker over its runs in a separate, watched thread.
 
-A handler that does not come back is disabled and its thread left, as under the schedule; the task goes on without it, in another thread.
-Nothing that the left one does counts: its head has another owner. Other tasks of the job notice at their next checkpoint.
+A handler that does not return is disabled and its thread abandoned, as under the schedule; the task continues with a new thread.
+The abandoned thread cannot commit, because its head has another owner. Other tasks of the job notice the change at their next
+checkpoint.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What a task did. ``events``: given to handlers; ``problem``: what was left undone."""
+    """Counts of a task. ``events``: passed to handlers; ``problem``: why work is left undone."""
 
     runs: int
     events: int
@@ -42,8 +43,8 @@ class TaskResult:
 def work(
     services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, warn: Warn
 ) -> TaskResult:
-    """Work these runs to their ends. The same again, after a kill anywhere, goes on where it was committed. Raises what is no fault of a
-    handler, of a store or of a lease: then Spark tries the task again."""
+    """Process these runs to their ends. A repeated call, after a kill at any point, continues from the last commit. Errors other
+    than those of a handler, a store or a lease are raised: Spark then repeats the task."""
     switches = PipelineStateStore(services.database, services.clock)
     workers: list[Worker] = []
     problem: str | None = None
@@ -67,7 +68,7 @@ def work(
 
 
 class _Session:
-    """A worker from its start to its stop."""
+    """A worker from start to stop."""
 
     def __init__(
         self, services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, warn: Warn
@@ -80,7 +81,7 @@ class _Session:
         self._error: BaseException | None = None
 
     def run(self, watch: CallWatchdog) -> str:
-        """The handler that did not come back; empty: all is well. Raises what the worker raised."""
+        """The name of a handler that did not return, or an empty string. Raises the worker's error."""
         thread = threading.Thread(target=self._work, name=f"pipeline {self.worker.name}", daemon=True)
         thread.start()
         progress = self.worker.progress
@@ -107,7 +108,7 @@ class _Session:
                 worker.stop(lost=worker.progress.abandoned)
             if not worker.wants_restart:
                 worker.checkpoints.finish_part(unfinished=not worker.is_idle, skipped=worker.active_runs.skipped)
-        except BaseException as error:  # raised where somebody waits for it
+        except BaseException as error:  # raised by run()
             self._error = error
 
     def _to_the_end(self) -> None:

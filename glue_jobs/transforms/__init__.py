@@ -1,1 +1,1 @@
-"""DataFrame to DataFrame, on plain PySpark: what the jobs decide, without a store or a clock."""
+"""DataFrame to DataFrame in plain PySpark: the decisions of the jobs, without a store or a clock."""

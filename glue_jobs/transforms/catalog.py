@@ -1,4 +1,4 @@
-"""Making the catalog anew, as DataFrames: runs to tasks of about equal work, and what became of them to what is told at the end."""
+"""Rebuild of the catalog as DataFrames: runs to tasks of about equal work, and results to the summary."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ RUNS = StructType(
         StructField("has_log", BooleanType(), False),
     ]
 )
-"""Runs, how many objects S3 has of each (0 of one that only the catalog knows), and whether logs.txt is among them."""
+"""Runs, their number of objects on S3 (0 for a run that only the catalog has), and whether logs.txt is one of them."""
 
 KNOWN = StructType(RUNS.fields[:2])
-"""Runs that have rows in the catalog; more than once, maybe."""
+"""Runs that have rows in the catalog; duplicates are possible."""
 
 PLANNED = StructType([StructField("task", IntegerType(), False), *RUNS.fields])
-"""The same with the task that works it, 0 and up."""
+"""RUNS with the number of their task, from 0."""
 
 RESULTS = StructType(
     [
@@ -31,14 +31,15 @@ RESULTS = StructType(
         StructField("differences", ArrayType(StringType(), False), False),
     ]
 )
-"""What became of some runs or files of one task. ``counts`` by name: rows by table and kind, files, requests by service and operation."""
+"""Results for some runs or files of one task. ``counts`` by name: rows by table and kind, files, requests by service and
+operation."""
 
 RUN_COSTS = 8
-"""What the requests of a run weigh beside one for each of its objects."""
+"""Cost of a run's own requests; each of its objects costs 1."""
 
 
 def planned(runs: DataFrame, objects_a_task: int) -> DataFrame:
-    """RUNS to PLANNED: runs in their order, as many to a task as have about so many objects together; a larger one is alone."""
+    """RUNS to PLANNED: runs in order, each task with about ``objects_a_task`` objects in all; a larger run is alone."""
     weight = F.col("objects") + RUN_COSTS
     before = F.sum(weight).over(Window.orderBy("fqn", "run_id").rowsBetween(Window.unboundedPreceding, -1))
     task = F.floor(F.coalesce(before, F.lit(0)) / F.lit(objects_a_task)).cast("int")
@@ -46,14 +47,14 @@ def planned(runs: DataFrame, objects_a_task: int) -> DataFrame:
 
 
 def joined(listed: DataFrame, known: DataFrame) -> DataFrame:
-    """RUNS of the bucket, and those that only the catalog knows (KNOWN), with 0 objects."""
+    """RUNS of the bucket, and runs that only the catalog has (KNOWN) with 0 objects."""
     unfounded = known.distinct().join(listed, ["fqn", "run_id"], "left_anti")
     only = unfounded.select("fqn", "run_id", F.lit(0).cast("long").alias("objects"), F.lit(False).alias("has_log"))
     return listed.select(*RUNS.fieldNames()).unionByName(only)
 
 
 def summarized(results: DataFrame, limit: int) -> DataFrame:
-    """RESULTS to RESULTS: a row for each outcome, counts added up, with the first ``shown`` problems and differences."""
+    """RESULTS to RESULTS: one row for each outcome with summed counts and the first ``limit`` problems and differences."""
     counts = (
         results.select("outcome", F.explode("counts").alias("name", "count"))
         .groupBy("outcome", "name")

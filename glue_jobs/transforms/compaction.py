@@ -1,4 +1,4 @@
-"""Compaction in bulk, as DataFrames: runs to tasks of about equal work, and results to what is told at the end."""
+"""Bulk compaction as DataFrames: runs to tasks of about equal work, and results to the summary."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ RUNS = StructType(
         StructField("has_markers", BooleanType(), False),
     ]
 )
-"""Runs that may have something to do. ``bytes`` and ``pending``: what stands in segments only, as far as it is known. ``segments``: the
-catalog's number of them. ``is_listed``: the catalog holds it to be due; ``is_final``: and finished, with segments to retire; ``has_markers``:
-there are objects that tell who writes to it."""
+"""Runs that may have work. ``bytes`` and ``pending`` (segments): not yet compacted, as far as known. ``segments``: their number
+in the catalog. ``is_listed``: due by the catalog; ``is_final``: finalized by the catalog, with segments to delete;
+``has_markers``: it has marker objects, which name its writers."""
 
 PLANNED = StructType([StructField("task", IntegerType(), False), *RUNS.fields])
-"""The same with the task that works it, 0 and up."""
+"""RUNS with the number of their task, from 0."""
 
 RESULTS = StructType(
     [
@@ -47,7 +47,7 @@ RESULTS = StructType(
         StructField("requests", MapType(StringType(), LongType(), False)),
     ]
 )
-"""A row for each run: what became of it. And one without a run for each task: the requests that it sent."""
+"""One row with the result of each run, and one row without a run for each task, with the requests that it sent."""
 
 SUMMARY = StructType(
     [
@@ -61,22 +61,22 @@ SUMMARY = StructType(
         StructField("requests", ArrayType(MapType(StringType(), LongType(), False), False), False),
     ]
 )
-"""A row for each outcome; that without one has the requests of the tasks, a map each."""
+"""One row for each outcome; the row without an outcome has the requests of the tasks, a map each."""
 
 RUN_COSTS_BYTES, SEGMENT_COSTS_BYTES = 2 * 1024 * 1024, 256 * 1024
-"""What the requests of a run, and that of a segment, weigh beside the bytes: about what goes through a core meanwhile."""
+"""Cost of the requests of a run, and of a segment, as bytes: about what one core compacts in the same time."""
 
 
 def weight() -> Column:
-    """How much work a run is, in bytes."""
+    """A run's estimated work, in bytes."""
     return F.col("bytes") + F.col("pending") * SEGMENT_COSTS_BYTES + F.lit(RUN_COSTS_BYTES)
 
 
 def planned(runs: DataFrame, tasks: int) -> DataFrame:
-    """RUNS to PLANNED: each run in one of ``tasks``, their weights about equal, the same for the same runs.
+    """RUNS to PLANNED: each run in one of ``tasks`` of about equal weight; the same input gives the same plan.
 
-    The heaviest go one to each task, the next ones in the opposite order, and so on. What one task has is in one partition, the heaviest
-    first: so that none is begun when all others are done.
+    The heaviest runs go one to each task, the next ones in reverse order, and so on. Each task is one partition with its heaviest
+    run first, so that no heavy run starts last.
     """
     heaviest_first = Window.orderBy(weight().desc(), "fqn", "run_id")
     number = F.row_number().over(heaviest_first) - 1

@@ -1,4 +1,4 @@
-"""Rows as they lie in files: which of them share one, and in which order."""
+"""Layout of rows in files: which rows share a file, and their order."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from glue_jobs.transforms.events import ORDER, PARTITIONS
 
 
 def cluster_rows(rows: DataFrame) -> DataFrame:
-    """Rows of one partition of the dataset together, in as few tasks as their bytes allow, sorted."""
+    """Sorted rows, those of one partition of the dataset together, in as few tasks as their bytes allow."""
     return rows.hint("rebalance", *PARTITIONS).sortWithinPartitions(*PARTITIONS, *ORDER)
 
 
 def merge_bins(rows: DataFrame, bins: DataFrame, count: int) -> DataFrame:
-    """Rows of files, each bin of files in one task, sorted. ``rows`` has ``file``, ``bins`` has ``file`` and ``bin`` (0 to ``count`` - 1)."""
+    """Sorted rows, one task for each bin of files. ``rows`` has ``file``; ``bins`` has ``file`` and ``bin`` (0 to ``count`` - 1)."""
     with_bin = rows.join(F.broadcast(bins), "file")
     return with_bin.repartitionById(count, F.col("bin")).drop("file", "bin").sortWithinPartitions(*PARTITIONS, *ORDER)

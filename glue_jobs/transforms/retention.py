@@ -1,4 +1,4 @@
-"""Which runs expire, and why: a DataFrame of all runs in, one of those that rules no longer keep out."""
+"""Runs to expire, with reasons: from a DataFrame of all runs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ RUNS = StructType(
         StructField("tombstone_ms", LongType(), True),
     ]
 )
-"""One row a run, as the bucket's listing has it. ``status``: finalized, or open (whatever still needs work). ``ended_ms``: when the log
-was written to last, by S3's clock. ``bytes`` of all its objects; ``log_bytes`` of logs.txt, and ``tail`` the highest number of a
-segment: -1 where there is none. ``tombstone_ms``: when its tombstone was written, if it has one."""
+"""One row for each run, from the bucket's listing. ``status``: finalized, or open (compaction still has work). ``ended_ms``: time
+of the last write to the log, by S3's clock. ``bytes`` of all objects; ``log_bytes`` of logs.txt, and ``tail`` the highest segment
+number: -1 if there is none. ``tombstone_ms``: time of the run's tombstone, if it has one."""
 
 EXPIRED = ("fqn", "run_id", "reason", "rule", "ended_ms", "bytes", "objects", "log_bytes", "tail")
 _RULES = StructType(
@@ -41,10 +41,11 @@ _RULES = StructType(
 
 
 def expired(runs: DataFrame, rules: Rules, now_ms: int) -> DataFrame:
-    """The runs that are to go: columns EXPIRED, ``reason`` age, count or size (the first of them that holds), ``rule`` by its place in the
-    list, DEFAULT_RULE for the default. Open runs count among the newest and never expire.
+    """The runs to expire: columns EXPIRED, ``reason`` age, count or size (the first that applies), ``rule`` by its index,
+    DEFAULT_RULE for the default. Open runs count among the newest and never expire.
 
-    ``unfinished``: its tombstone is younger than all that is left of it, so its deletion was begun and broke off; no rule is asked again.
+    ``unfinished``: the tombstone is newer than all remaining objects, so an earlier deletion was interrupted; rules no longer
+    apply.
     """
     newest_first = Window.partitionBy("fqn").orderBy(F.desc("ended_ms"), F.desc("run_id"))
     ranked = (
@@ -58,7 +59,7 @@ def expired(runs: DataFrame, rules: Rules, now_ms: int) -> DataFrame:
 
 
 def _rule_of(fqn: Column, rules: Rules) -> Column:
-    """The first rule whose pattern holds."""
+    """The first rule whose pattern matches."""
     chosen = [F.when(fqn.rlike(rule.expression), F.lit(number)) for number, rule in enumerate(rules.rules)]
     return F.coalesce(*chosen, F.lit(DEFAULT_RULE))
 

@@ -1,4 +1,4 @@
-"""The rules of retention: which runs of which pipelines are kept, how long, how many, how large together. Wrong ones are told by field."""
+"""Retention rules: how long, how many and how large the runs of which pipelines are kept. Errors name the wrong field."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _Limit = Annotated[int, Field(ge=1, strict=True)]
 
 
 class Keep(BaseModel):
-    """What is kept of each pipeline. Every limit holds by itself: a run expires by the first that it breaks.
+    """Limits for each pipeline. They are independent: a run expires by the first limit that it exceeds.
 
-    ``keep_days`` since a run's last object was written; ``keep_runs`` the newest; ``keep_bytes`` the newest that fit in together, and
-    the newest one in any case. ``keep_all``: no limit, said so that it is not forgotten.
+    ``keep_days`` after a run's last write; ``keep_runs``: the newest runs; ``keep_bytes``: the newest runs that fit together, and
+    always the newest one. ``keep_all``: no limit, stated explicitly.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -38,7 +38,7 @@ class Keep(BaseModel):
 
 
 class Rule(Keep):
-    """Of the pipelines whose whole name is like ``fqn``: ``*`` stands for any letters, ``?`` for one. Upper and lower case count."""
+    """Limits of the pipelines whose complete name matches ``fqn``: ``*`` matches any characters, ``?`` one. Case-sensitive."""
 
     fqn: Annotated[str, Field(min_length=1)]
 
@@ -50,8 +50,8 @@ class Rule(Keep):
 
 
 class Rules(BaseModel):
-    """``rules`` in order: the first whose pattern is like a pipeline's name is its rule; ``default`` where none is, and without it such
-    pipelines are kept. Nothing younger than ``grace_days`` expires, whatever a rule says: 20 minutes at least (decision 0001)."""
+    """The first of ``rules`` that matches a pipeline's name applies, otherwise ``default``; without a default such pipelines are
+    kept. No rule expires a run younger than ``grace_days``, which is at least 20 minutes (decision 0001)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -66,11 +66,11 @@ class Rules(BaseModel):
 
 
 def read_rules(text: str) -> Rules:
-    """Rules from JSON. Raises InvalidInputError, which names each wrong field, its value and what is allowed."""
+    """Rules from JSON. Raises InvalidInputError that names each wrong field, its value and the allowed values."""
     try:
         return Rules.model_validate_json(text)
     except ValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, each['loc'])) or 'rules'}: {each['msg']}, not {each['input']!r:.60}" for each in error.errors()
         )
-        raise InvalidInputError(f"the rules of retention do not hold: {problems}") from error
+        raise InvalidInputError(f"invalid retention rules: {problems}") from error

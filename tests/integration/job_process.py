@@ -1,7 +1,8 @@
-"""Jobs of ``glue_jobs/`` in one long-lived process each environment: a JVM and Python's imports cost more than most jobs of the tests.
+"""Jobs of ``glue_jobs/`` in one long-lived process for each environment: a JVM and Python's imports cost more than most jobs of
+the tests.
 
-A job runs as ``python -m glue_jobs.NAME`` runs it, by its ``main(argv)``, with a Spark session of its own on the JVM that is there. What a
-job leaves in the process (environment, services) is undone before the next one. Tests that kill jobs start real processes.
+A job runs like ``python -m glue_jobs.NAME``, by its ``main(argv)``, with its own Spark session on the existing JVM. Its changes
+to the process (environment, services) are undone before the next job. Tests that kill jobs start real processes.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ for line in sys.stdin:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """As ``subprocess.CompletedProcess``. ``stderr`` is the process's, of all its jobs: pytest shows it."""
+    """Like ``subprocess.CompletedProcess``. ``stderr`` is that of the process, for all its jobs: pytest shows it."""
 
     returncode: int
     stdout: str
@@ -60,7 +61,7 @@ class Ended:
 
 
 def run_alone(stack: Mapping[str, object], name: str, *arguments: str) -> Ended:
-    """Run a job as users do, by ``python -m local job`` in a process of its own. Each job has a test that does."""
+    """Run a job as users do, with ``python -m local job`` in a separate process. Each job has a test that does this."""
     command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), name, *arguments]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S)
     return Ended(done.returncode, done.stdout, done.stderr)
@@ -87,7 +88,7 @@ def run_job(stack: Mapping[str, object], name: str, *arguments: str) -> Ended:
 
 
 def _process(environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """The one of this environment; the one of another environment ends, for each holds a JVM."""
+    """The process of this environment; that of another environment is ended, because each holds a JVM."""
     key = json.dumps({name: value for name, value in environment.items() if name != "PYTEST_CURRENT_TEST"}, sort_keys=True)
     if key not in _running or _running[key].poll() is not None:
         stop()
@@ -104,7 +105,7 @@ def _process(environment: Mapping[str, str]) -> subprocess.Popen[str]:
 
 @atexit.register
 def stop() -> None:
-    """End the processes that run."""
+    """End the running processes."""
     while _running:
         _, process = _running.popitem()
         process.communicate()

@@ -1,4 +1,4 @@
-"""The backfill as a process of its own, beside a stack that knows nothing of it."""
+"""The backfill in a separate process, on a stack without rows of the objects."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def finish_run(stack: Stack, fqn: str) -> None:
 
 
 def lose_listing(dynamodb: Any, table: str, what: str) -> None:
-    """Remove every row of a what."""
+    """Remove every listing row of a ``what``."""
     for page in dynamodb.get_paginator("scan").paginate(TableName=table):
         for row in page["Items"]:
             if what in row["partition"]["S"] or what in row["at"]["S"]:

@@ -1,4 +1,4 @@
-"""The dataset of a deployed stack: the job as a process of its own, from lines that were appended over HTTP to rows."""
+"""The dataset of a deployed stack: the job in a separate process, from lines appended over HTTP to rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINE = "2026-11-21 03:00:0{},000 - svc.load - INFO - row {}\n"
 
 
 def job(stack: Stack, *arguments: str, run: Callable[..., Ended] = run_job) -> dict[str, Any]:
-    """Its summary."""
+    """The job's summary."""
     done = run(stack, "build_dataset", *arguments)
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))

@@ -1,4 +1,4 @@
-"""Compaction in bulk as a process of its own: beside the deployed stack and its schedule, killed, and over damaged runs."""
+"""Bulk compaction in a separate process: concurrent with the deployed stack's schedule, killed, and over damaged runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RUNS = 24
 
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Stack]:
-    """A stack on which nothing is worked unless a test says so, and whose bucket remembers every version of an object."""
+    """A stack without background work, except from a test, and with a versioned bucket."""
     never = {
         "PartialFlushIntervalMinutes": "1440",
         "CleanupIntervalMinutes": "1440",
@@ -44,14 +44,14 @@ def quiet() -> Iterator[Stack]:
 
 
 def job(stack: Stack, *arguments: str, run: Callable[..., Ended] = run_job) -> tuple[int, dict[str, Any]]:
-    """Its exit code and its summary."""
+    """The job's exit code and summary."""
     done = run(stack, "bulk_compact", *arguments)
     assert done.stdout, done.stderr[-3000:]
     return done.returncode, json.loads(done.stdout.splitlines()[-1])
 
 
 def tick(stack: Stack) -> dict[str, int]:
-    """What EventBridge does; the function's answer."""
+    """Sends the event of EventBridge; returns the function's response."""
     event = {"version": "0", "id": "t", "detail-type": "T", "source": "t", "account": "", "time": "", "region": stack["region"]}
     with closing(stack.client("lambda")) as client:
         answer = client.invoke(
@@ -71,7 +71,7 @@ def append(stack: Stack, run: Run, text: str, *, close: bool) -> None:
 
 
 def seal(stack: Stack, run: Run, cookie: str) -> None:
-    """The end of a run whose logs.txt nobody has written yet: as a close leaves it that was killed behind its seal."""
+    """Seal a run without writing logs.txt: the state after a close that was killed after its seal."""
     from chalicelib.aws.clients import make_client
     from chalicelib.aws.clock import SystemClock
     from chalicelib.aws.object_store import S3ObjectStore
@@ -114,7 +114,7 @@ def appended(stack: Stack, fqn: str, count: int) -> dict[Run, str]:
 
 
 def artifacts(stack: Stack, run: Run) -> dict[str, list[bytes]]:
-    """Every version of a run's artifacts that there ever was, by name."""
+    """All versions of a run's artifacts, by name."""
     prefix = f"pipeline-logs/{run.fqn}/{run.run_id}/"
     found: dict[str, list[bytes]] = {}
     with closing(stack.client("s3")) as s3:
@@ -202,7 +202,7 @@ with suppress(PreconditionFailedError):  # the last of its requests is refused, 
 
 @pytest.mark.sampled(default=1, group="roles of jobs")
 def test_its_role_allows_what_it_does_and_nothing_else(quiet: Stack, calls: Calls) -> None:
-    """Runs of every state; one so large that it is uploaded in parts; and an hour later, when segments are removed."""
+    """Runs of every state; one large enough for a multipart upload; and an hour later, when segments are removed."""
     runs = appended(quiet, "svc.bulk-role", 4)
     large = Run("svc.bulk-role", "large")
     append_events(quiet, large.fqn, large.run_id)

@@ -1,4 +1,4 @@
-"""The catalog from S3 alone, by the job as a process of its own: every table dropped during appends, and rows that say something else."""
+"""The catalog from S3 alone, by the job in a separate process: all tables dropped during appends, and wrong rows."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ SEED = 5
 
 @pytest.fixture(scope="module")
 def filled() -> Iterator[tuple[Stack, list[Run]]]:
-    """A stack of our own: all of its tables are lost."""
+    """A separate stack, all of whose tables are lost."""
     print(f"seed: {SEED}")
     with running_stack(**QUIET_PARAMETERS) as stack:
         yield stack, fill(stack, SEED)
 
 
 class Writers:
-    """Appends to runs, old and new, from before the block begins until it ends."""
+    """Append to old and new runs from before the block begins until it ends."""
 
     def __init__(self, stack: Stack, runs: list[Run]) -> None:
         self.appended = dict.fromkeys(runs, 0)
@@ -68,7 +68,7 @@ class Writers:
 
 
 def segments_of(stack: Stack, run: Run) -> int:
-    """How many numbers a run has taken, as S3 says."""
+    """The number of segment numbers that a run has used, from S3."""
     prefix = f"pipeline-logs/{run.fqn}/{run.run_id}/segments/"
     with closing(stack.client("s3")) as s3:
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=stack["bucket"], Prefix=prefix)
@@ -109,7 +109,7 @@ def test_damaged_rows_are_put_right_and_those_of_nothing_are_removed(filled: tup
 
 @pytest.mark.sampled(default=1, group="roles of jobs")
 def test_its_role_allows_what_it_does_and_nothing_else(filled: tuple[Stack, list[Run]], calls: Calls) -> None:
-    """Also with rows in every table that nobody can read, or that no object has."""
+    """Also with rows in every table that are unreadable, or belong to no object."""
     stack, runs = filled
     summary = f"s3://{output(stack, 'JobsBucketName')}/summaries/rebuild_catalog.json"
     for _ in changes(stack, "0000", "of-roles"):
@@ -127,7 +127,7 @@ def test_its_role_allows_what_it_does_and_nothing_else(filled: tuple[Stack, list
 
 
 def damage_row(stack: Stack, run: Run) -> None:
-    """A run's row says something else in one of its attributes."""
+    """Change one attribute of a run's row."""
     with closing(stack.client("dynamodb")) as dynamodb:
         dynamodb.update_item(
             TableName=stack["runs_table"],
@@ -138,7 +138,7 @@ def damage_row(stack: Stack, run: Run) -> None:
 
 
 def add_unreadable_rows(stack: Stack) -> None:
-    """What no version of ours has written."""
+    """Add rows that no release has written."""
     rows = {
         "objects_table": {"key": "file#damaged"},
         "latest_table": {"what_where_key": "damaged:row"},
@@ -150,7 +150,7 @@ def add_unreadable_rows(stack: Stack) -> None:
 
 
 def add_rows_of_nothing(stack: Stack) -> None:
-    """A run and files that S3 does not have."""
+    """Add rows of a run and files that S3 does not have."""
     old = {"N": "1790000000000"}
     with closing(stack.client("dynamodb")) as dynamodb:
         dynamodb.put_item(

@@ -1,4 +1,4 @@
-"""Retention beside a deployed stack: the job as a process of its own, and what the stack says of a run that is gone."""
+"""Retention on a deployed stack: the job in a separate process, and the stack's responses for a deleted run."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(stack: S
 
 
 def assert_its_role_fits(stack: Stack, calls: Calls) -> None:
-    """After all the rest; plans and summaries lie in the jobs' bucket on AWS."""
+    """Runs after all other steps; plans and summaries are in the jobs' bucket on AWS."""
     bucket = output(stack, "JobsBucketName")
     plan, summary = f"s3://{bucket}/plans/plan.jsonl", f"s3://{bucket}/summaries/retention.json"
     assert job(stack, "--rules", "{}", "--plan", plan, "--summary", summary)[0] == 0
@@ -107,7 +107,7 @@ def assert_its_role_fits(stack: Stack, calls: Calls) -> None:
 
 
 def planned(stack: Stack, told: dict[str, Any], plan: Path, fqn: str, run: str) -> Path:
-    """The job's plan with a run in it that is too young for it."""
+    """The job's plan with an additional run that is too young for it."""
     from glue_jobs.expiration.expiry import ExpiringRun
     from glue_jobs.expiration.plan import Plan, read_plan
 

@@ -1,4 +1,5 @@
-"""One Spark session and one bucket for all tests here. Choose them with ``-m spark``, leave them out with ``-m "not spark"``."""
+"""One Spark session and one bucket for all tests of this folder. Select them with ``-m spark``, exclude them with ``-m "not
+spark"``."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Py4J leaves its sockets to the garbage collector. It is to find them here, and not in a test of somebody else."""
+    """Py4J leaves its sockets to the garbage collector. Collect them here, not during another module's test."""
     yield
     gc.collect()
 
@@ -49,7 +50,7 @@ def server() -> Iterator[BucketServer]:
 
 @pytest.fixture
 def bucket(server: BucketServer) -> Bucket:
-    """An empty bucket, and a hand to fill it."""
+    """An empty bucket, with methods that fill it."""
     server.empty()
     return Bucket(server)
 
@@ -61,7 +62,7 @@ def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Spark's own, at its start
+        warnings.simplefilter("ignore")  # from Spark's start
         session = (
             SparkSession.builder.master("local[2]")
             .config("spark.ui.enabled", "false")

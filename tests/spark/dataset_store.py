@@ -1,4 +1,4 @@
-"""A destination in memory that behaves as S3 does, and jobs over it that need no Spark: their rows are numbers."""
+"""A destination in memory that behaves like S3, and jobs over it without Spark: their rows are numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Partition = tuple[str, int]
 
 
 class MemoryFiles:
-    """``Files``. A move is a copy: the source stays."""
+    """``Files``. A move is a copy: the source remains."""
 
     uri = "memory:"
 
@@ -57,7 +57,7 @@ class MemoryFiles:
 
 
 def table(numbers: Sequence[int]) -> bytes:
-    """A file of Parquet with one column."""
+    """A Parquet file with one column."""
     sink = io.BytesIO()
     pq.write_table(pa.table({"n": pa.array(numbers, pa.int64())}), sink)
     return sink.getvalue()
@@ -68,13 +68,13 @@ def numbers_of(body: bytes) -> list[int]:
 
 
 class Job:
-    """What ``build_dataset`` does, with numbers in the place of lines: ``source`` has as many as there are so far, in order."""
+    """Does the work of ``build_dataset`` with numbers instead of lines: ``source`` has all numbers so far, in order."""
 
     def __init__(self, files: Any, source: Sequence[tuple[Partition, int]]) -> None:
         self.files, self.source, self.committer = files, source, Committer(files, LAYOUT)
 
     def run(self) -> list[Entry]:
-        """Until nothing is new, and nothing is to be put together."""
+        """Repeat until nothing is new and no files remain to merge."""
         return [*iter(self.append, None), *iter(self.rewrite, None)]
 
     def append(self) -> Entry | None:
@@ -123,6 +123,6 @@ def by_glob(files: Any) -> Counter[tuple[Partition, int]]:
 
 
 def by_ledger(files: Any) -> Counter[tuple[Partition, int]]:
-    """The rows of the files that the ledger names."""
+    """The rows of the files that the ledger lists."""
     state = Committer(files, LAYOUT).ledger.head().state
     return Counter((_partition(name), n) for name in state.files for n in numbers_of(files.read(name)))

@@ -1,4 +1,5 @@
-"""Runs in memory, written, compacted and finalized by Runlake's own parts, and read by the data source's: no server, no Spark, own time."""
+"""Runs in memory, written, compacted and finalized by Runlake's own code, and read by the data source's: no server, no Spark, a
+fake clock."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class StoreKeys:
 
 
 class Reading:
-    """A read of a store, as the data source does it. ``problems``: all that were met."""
+    """A read of a store with the data source's code. ``problems``: all that it met."""
 
     def __init__(
         self, store: ObjectStore, index: SegmentIndex | None = None, runs: RunCatalog | None = None, **options: str
@@ -65,11 +66,11 @@ class Reading:
         return self
 
     def tasks(self) -> list[Slices]:
-        """What is planned of all that is there."""
+        """The plan of a read of all data."""
         return Planner(self.look, self._store, self.options, self._runs, self._index).plan(self.selection)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Events of all that is there."""
+        """Events of all data."""
         return self.read(self.tasks())
 
     def read(self, tasks: Sequence[Slices], *, origins: bool = True) -> list[dict[str, Any]]:
@@ -77,11 +78,11 @@ class Reading:
         return [_named(row) for part in tasks for row in self._task(origins).rows(part.slices)]
 
     def found(self) -> list[Problem]:
-        """Problems of planning, and of all that is there."""
+        """Problems of planning and reading all data."""
         return [*(found for part in self.tasks() for found in self._task(True).check(part.slices)), *self.problems.reported]
 
     def follower(self, now_s: Any) -> Follower:
-        """One that begins anew, as after a restart."""
+        """A new follower, as after a restart."""
         return Follower(self.look, self._store, self.options, self.problems, now_s, self._index)
 
     def between(self, follower: Follower, start: Offset, end: Offset) -> list[dict[str, Any]]:
@@ -96,7 +97,7 @@ class Reading:
 
 
 class Pipelines(World):
-    """Running runs. ``logs``: what each must read as, kept beside the store; ``sent``: its events that came as such."""
+    """Running runs. ``logs``: the expected content of each, stored separately; ``sent``: its events that were sent as events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +109,7 @@ class Pipelines(World):
         return self.clock.now_ms() / 1000
 
     def append(self, run: Run, body: bytes) -> None:
-        """A batch; reopens a run that was abandoned."""
+        """Append a batch; reopens an abandoned run."""
         self.parts().writer.append(run, Batch.from_bytes(body))
         self.logs[run] = self.logs.get(run, b"") + body
 
@@ -130,7 +131,7 @@ class Pipelines(World):
         self.parts().finalizer.abandon(run, self.clock.now_ms() + 1, self.deadline())
 
     def settle(self, run: Run) -> None:
-        """Compact, finalize, retire: whatever is due."""
+        """Compact, finalize and retire all due runs."""
         self.parts().finalizer.compact_and_finalize(run, self.deadline())
 
     def reading(self, **options: str) -> Reading:
@@ -138,7 +139,7 @@ class Pipelines(World):
 
 
 class MemoryServer:
-    """Takes objects as ``BucketServer`` does, with the time that each is to have."""
+    """Accepts objects like ``BucketServer``, with a given time for each."""
 
     def __init__(self) -> None:
         self._ms = 0

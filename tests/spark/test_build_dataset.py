@@ -1,4 +1,4 @@
-"""The dataset from runs to rows, with Spark: against plain lists, read by DuckDB and by Spark."""
+"""The dataset from runs to rows, with Spark: compared with plain lists, read by DuckDB and by Spark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Job = Callable[..., BuildResult]
 
 @pytest.fixture
 def job(spark: SparkSession, bucket: Bucket, tmp_path: Path) -> Job:
-    """A whole job, into the test's folder. The clock stands an hour behind the runs' beginning."""
+    """A complete job into the test's folder. The clock is an hour after the runs' beginning."""
     for name, value in SESSION.items():
         spark.conf.set(name, value)
 
@@ -124,7 +124,8 @@ def test_small_files_become_one_with_the_same_rows(bucket: Bucket, job: Job, tmp
 
 
 def test_a_plan_of_a_job_that_was_killed_is_carried_out_as_it_was(bucket: Bucket, job: Job, tmp_path: Path) -> None:
-    """Lines without a time belong to the day when their run was first met, and the plan keeps that: whatever becomes of the objects."""
+    """Lines without a time belong to the day on which their run was first read, which the plan stores: later changes of objects
+    do not matter."""
     run = (
         bucket.run("svc.orders", "run-1").append(b"2026-11-21 03:00:00,000 - svc.load - INFO - begin\n", b"without a time\n").seal()
     )
@@ -148,7 +149,7 @@ def test_batches_of_so_many_bytes(bucket: Bucket, job: Job, tmp_path: Path) -> N
     assert [entry.counts["runs"] for entry in done.entries] == [2, 2] and by_glob(tmp_path).total() == 160
 
 
-def test_damaged_runs_are_told_and_the_others_read(bucket: Bucket, job: Job, tmp_path: Path) -> None:
+def test_damaged_runs_are_reported_and_others_read(bucket: Bucket, job: Job, tmp_path: Path) -> None:
     bucket.run("svc.good", "run-1").lines(40).seal()
     bucket.run("svc.bytes", "run-1").append(b"2026-11-21 03:00:00,000 - svc.load - INFO - \xff\xfe\x00\n").seal()
     hole = bucket.run("svc.hole", "run-1").lines(120).seal()

@@ -1,4 +1,4 @@
-"""``build_dataset`` as a process that is killed. More of it: ``python -m bench.spark_dataset --kills 20 --seed N``."""
+"""``build_dataset`` as a process that is killed. With more kills: ``python -m bench.spark_dataset --kills 20 --seed N``."""
 
 from __future__ import annotations
 

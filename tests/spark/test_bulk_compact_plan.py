@@ -1,4 +1,4 @@
-"""Compaction in bulk: runs to tasks, and results to what is told at the end."""
+"""Bulk compaction: assignment of runs to tasks, and the summary of results."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_results_are_summed_by_outcome_with_the_first_problems(spark: SparkSessi
         (None, 0, 0, 0, 0, 0, [], [{"s3:GetObject": 7}, {"s3:GetObject": 1, "s3:PutObject": 2}]),
     ]
     actual = summarized(spark.createDataFrame(rows, RESULTS).coalesce(1), 2)
-    in_order = [lambda dataframe: dataframe.sort("outcome")]  # chispa's own order hashes, which Spark refuses for maps
+    in_order = [lambda dataframe: dataframe.sort("outcome")]  # chispa sorts by hashes, which Spark rejects for maps
     assert_df_equality(actual, spark.createDataFrame(expected, SUMMARY), transforms=in_order, ignore_nullable=True)
 
 
@@ -86,7 +86,7 @@ def test_the_summary_adds_up_runs_bytes_requests_and_dollars() -> None:
         Row(**dict(zip(SUMMARY.fieldNames(), values, strict=True)))
         for values in (
             ("finalized", 2, 5, 1_500_000_000, 500_000_000, 4, [], []),
-            ("busy", 1, 0, 0, 0, 0, ["another has it"], []),
+            ("busy", 1, 0, 0, 0, 0, ["leased"], []),
             (None, 0, 0, 0, 0, 0, [], [{"s3:PutObject": 1_000_000}, {"s3:GetObject": 1_000_000}]),
         )
     ]
@@ -94,7 +94,7 @@ def test_the_summary_adds_up_runs_bytes_requests_and_dollars() -> None:
     assert told["runs"] == {
         "finalized": 2, "compacted": 0, "retired": 0, "unchanged": 0, "failed": 0, "busy": 1, "set_aside": 0,
     }  # fmt: skip
-    assert (told["bytes"], told["segments"], told["retired_segments"], told["problems"]) == (2 * 10**9, 5, 4, ["another has it"])
+    assert (told["bytes"], told["segments"], told["retired_segments"], told["problems"]) == (2 * 10**9, 5, 4, ["leased"])
     assert told["requests"] == {"s3:PutObject": 1_000_000, "s3:GetObject": 1_000_000, "dynamodb:Query": 64}
     assert told["dollars"] == round(5.0 + 0.4 + 64 * 0.125e-6, 6)
     assert told["dollars_per_gb"] == round((5.4 + 8e-6) / 2, 6)

@@ -1,4 +1,4 @@
-"""What a task of compaction in bulk does with its runs, over stores in memory: no Spark, no waiting."""
+"""One task of bulk compaction over stores in memory: no Spark, no waiting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Gate = Callable[[str, Callable[[], Any]], Any]
 
 
 class Work(InMemoryPartitionStore):
-    """Tells which partitions were made."""
+    """Records which partitions were created."""
 
     def __init__(self, created: list[str]) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Work(InMemoryPartitionStore):
 
 
 class Stage:
-    """Runs in memory, what was appended to them, and tasks over them."""
+    """Runs in memory, the lines appended to them, and tasks over them."""
 
     def __init__(self) -> None:
         self.created: list[str] = []
@@ -88,13 +88,13 @@ class Stage:
         return [PlannedRun(Run(fqn, run_id), *rest) for fqn, run_id, _, _, *rest in by_catalog(self.services(), "", 0)]  # type: ignore[arg-type]
 
     def task(self, number: int = 0, *, job: str = "job", gate: Gate | None = None, dry_run: bool = False) -> dict[Run, Result]:
-        """Work what is due; the result of each run."""
+        """Work the due runs; returns the result of each."""
         self.calls.clear()
         task = Task(self.services(gate), Attempt(job, 7, number), threads=2, dry_run=dry_run)
         return {result.run: result for result in task.work(self.due())}
 
     def node(self, seconds: float = 600.0) -> SourceCoordinator:
-        """Another worker, as the schedule's function is."""
+        """Another worker, like the schedule's function."""
         node = SourceCoordinator(self.work, SOURCE, self.world.clock, lambda *_: None, terms=LeaseTerms(seconds))
         node.initialize()
         return node
@@ -172,7 +172,7 @@ def test_markers_go_with_the_run_that_has_them(stage: Stage) -> None:
 
 
 def test_a_run_that_another_has_is_waited_for(stage: Stage) -> None:
-    """The schedule's function gives it up a while later: the second look finds it free."""
+    """The schedule's function releases it a while later, before the second check."""
     node = stage.node()
     lease = node.acquire(partition_key(OPEN))
     looks: Counter[str] = Counter()
@@ -191,7 +191,7 @@ def test_a_run_that_another_keeps_is_left_to_it_and_said(stage: Stage) -> None:
     stage.node().acquire(partition_key(OPEN))
     results = stage.task()
     assert outcomes(results) == {SEALED: "finalized", OPEN: "busy"}
-    assert "another has it" in (results[OPEN].problem or "")
+    assert "leased by another worker" in (results[OPEN].problem or "")
     assert stage.world.clock.monotonic_s() < LEASE_S + 15
 
 
@@ -240,13 +240,13 @@ def test_a_damaged_run_is_said_and_put_off_and_stops_no_other(stage: Stage) -> N
     assert stage.partition(OTHER).closed_count == 2
 
 
-def test_what_was_set_aside_is_left_and_said(stage: Stage) -> None:
+def test_quarantined_run_is_left_and_reported(stage: Stage) -> None:
     node = stage.node()
     lease = node.acquire(partition_key(OPEN))
     node.close(lease, Backoff(1).delay(1), 1)  # type: ignore[arg-type]
     results = stage.task()
     assert outcomes(results) == {SEALED: "finalized", OPEN: "set_aside"}
-    assert "set aside" in (results[OPEN].problem or "")
+    assert "quarantined" in (results[OPEN].problem or "")
 
 
 def test_a_store_that_fails_for_a_while_is_asked_again(stage: Stage) -> None:
@@ -275,7 +275,7 @@ def test_a_store_that_stays_away_is_said(stage: Stage) -> None:
 
 
 def test_the_schedule_overtakes_between_the_look_and_the_lease(stage: Stage) -> None:
-    """The look is out of date then, and no write of it goes through."""
+    """The read state is then out of date, and all writes based on it fail."""
     overtaken = Counter[str]()
 
     def gate(operation: str, call: Callable[[], Any]) -> Any:
@@ -292,7 +292,7 @@ def test_the_schedule_overtakes_between_the_look_and_the_lease(stage: Stage) -> 
     assert stage.due() == []
 
 
-def test_a_catalog_that_missed_the_end_is_told(stage: Stage) -> None:
+def test_catalog_that_missed_the_end_is_updated(stage: Stage) -> None:
     for run in (SEALED, OPEN):
         stage.parts.finalizer.compact_and_finalize(run, stage.world.deadline())
     assert len(stage.due()) == 2
@@ -310,7 +310,7 @@ def test_old_segments_of_finished_runs_are_retired(stage: Stage) -> None:
 
 
 def test_a_tick_of_the_schedule_and_a_task_leave_the_same_bytes(stage: Stage) -> None:
-    """Each finds what the other has not done, whoever comes first."""
+    """In either order, each completes the remaining work."""
     for first in (True, False):
         runs = [Run(f"svc.both-{first}", f"run-{number}") for number in range(6)]
         for number, run in enumerate(runs):

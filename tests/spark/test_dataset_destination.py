@@ -1,4 +1,4 @@
-"""Destinations: the same calls on a folder, on S3 and in memory, with the same answers."""
+"""Destinations: the same calls on a folder, on S3 and in memory give the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that is stopped at any call of its destination, and begun again: the same files, whatever the call was and did."""
+"""A job that is stopped at any call of its destination and started again produces the same files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run_all(files: Any) -> None:
 
 
 def run_stopped(files: Any, number: int, moment: str, how: str) -> bool:
-    """Whether it was stopped. Whoever is stopped begins again, as it would by hand."""
+    """Whether the job was stopped; a stopped job is started again, as by hand."""
     stop = StopAt(number, moment, how)
     for there in STEPS:
         try:
@@ -40,7 +40,7 @@ def run_stopped(files: Any, number: int, moment: str, how: str) -> bool:
 
 
 def shape(files: Any) -> dict[str, int]:
-    """Folders of data, and how many files each has: names tell of numbers, and those may differ."""
+    """Folders of data with their number of files. File names are not compared: they contain entry numbers, which may differ."""
     found: dict[str, int] = {}
     for each in files.list(DATA):
         folder = each.name.rpartition("/")[0]
@@ -73,7 +73,7 @@ def test_stopped_at_every_call(tmp_path: Path, kind: str, moment: str, how: str)
 
 
 def test_what_readers_of_the_ledger_see_at_every_call() -> None:
-    """Never half of an entry, never a row twice, whenever they look: before each call of the job."""
+    """Before each call of the job, readers see no partial entry and no duplicate row."""
     files = MemoryFiles()
     seen: set[int] = set()
 
@@ -91,13 +91,13 @@ def test_what_readers_of_the_ledger_see_at_every_call() -> None:
 
 
 def test_another_job_at_any_moment() -> None:
-    """One job stops before its n-th call, another one does all there is, then the first goes on."""
+    """One job stops before its n-th call, another one does all the work, then the first continues."""
     overtaken = [run_overtaken(slow_call) for slow_call in range(45)]
     assert {True, False} <= set(overtaken)
 
 
 def run_overtaken(slow_call: int) -> bool:
-    """Whether the other job was faster."""
+    """Whether the other job committed first."""
     files, source = MemoryFiles(), SOURCE[:4]
     Job(files, source).run()
     source += SOURCE[4:8]
@@ -122,7 +122,7 @@ def run_overtaken(slow_call: int) -> bool:
 
 
 def test_an_answer_that_was_lost_is_no_other_job() -> None:
-    """S3 has the entry, boto3 sends it again and is told that there is one."""
+    """S3 has the entry; boto3 repeats the request and gets the error that the entry exists."""
 
     class Deaf(MemoryFiles):
         def create(self, name: str, body: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""DataFrame to DataFrame: what partition an event belongs to, and which rows share a file."""
+"""DataFrame to DataFrame: the partition of an event, and the files of rows."""
 
 from __future__ import annotations
 

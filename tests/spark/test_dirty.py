@@ -1,4 +1,5 @@
-"""Damaged data: what is there is read, what is wrong is told, and the read ends well; with ``mode=failfast`` the first of it is an error."""
+"""Damaged data: good parts are read, problems are reported, and the read succeeds; with ``mode=failfast`` the first problem is an
+error."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def _fails(bucket: Bucket) -> None:
 
 @pytest.fixture
 def run(bucket: Bucket) -> StoredRun:
-    """Ten segments of 40 lines, and a run beside it in which nothing is wrong."""
+    """Ten segments of 40 lines, and another run without damage."""
     bucket.run(run_id="other").lines(40)
     return bucket.run().lines(400)
 
@@ -48,7 +49,7 @@ def test_nothing_is_wrong(bucket: Bucket, run: StoredRun) -> None:
 
 @pytest.mark.parametrize("size", ["64m", "40k"])
 def test_segments_that_are_missing(bucket: Bucket, run: StoredRun, size: str) -> None:
-    """Lines behind them keep their numbers."""
+    """Later lines keep their numbers."""
     for number in (3, 4, 7):
         run.server.delete(run.key(number))
     rows = bucket.rows(bytesPerPartition=size)
@@ -107,7 +108,7 @@ def test_metadata_that_is_wrong_changes_no_row(bucket: Bucket, run: StoredRun, c
 
 @pytest.mark.parametrize("changes", [{"metadata": None}, {"line": 0, "byte": 0}], ids=["none", "another place"])
 def test_metadata_that_is_wrong_where_a_task_begins(bucket: Bucket, run: StoredRun, changes: dict[str, Any]) -> None:
-    """Each task begins with a segment then, and asks its metadata for the first line's number."""
+    """Each task then begins with a segment, and reads the first line's number from its metadata."""
     for number in range(1, 10):
         run.put_again(number, **changes)
     rows = bucket.rows(bytesPerPartition="40k")
@@ -125,7 +126,7 @@ def test_metadata_of_logs_txt_that_is_wrong(bucket: Bucket, run: StoredRun) -> N
 
 
 def test_no_metadata_at_all_on_partial_txt(bucket: Bucket, run: StoredRun) -> None:
-    """Where segments go on from is found by their own metadata."""
+    """The first segment after it is found from the segments' metadata."""
     run.compact(upto=6).retire(below=3)
     run.server.put(run.base + "partial.txt", b"".join(run.bodies[:6]), {"next-segment": "-1"}, run.at_ms)
     rows = bucket.rows()
@@ -142,7 +143,7 @@ def test_keys_that_are_no_runs_own(bucket: Bucket, run: StoredRun) -> None:
 
 
 def test_a_segment_that_ends_within_a_line(bucket: Bucket, run: StoredRun) -> None:
-    """No append writes one. The bytes are the log's all the same."""
+    """No append writes such a segment. Its bytes are still part of the log."""
     run.put_again(5, body=run.bodies[5] + b"half a line", metadata={})
     rows = bucket.rows()
     assert joined(rows) == b"".join([*run.bodies[:6], b"half a line", *run.bodies[6:]])
@@ -162,7 +163,7 @@ def test_a_line_of_20_mb(read: Read, bucket: Bucket) -> None:
 
 @pytest.mark.parametrize("is_final", [False, True], ids=["segments", "logs.txt"])
 def test_a_line_that_is_too_long_for_a_row(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, is_final: bool) -> None:
-    """It is passed over, and counted."""
+    """It is skipped, and counted."""
     monkeypatch.setattr(reading, "MAX_LINE_BYTES", 1_000_000)
     run = bucket.run().append(_lines(0, 3) + b"x" * 20_000_000 + b"\n" + _lines(4, 6), _lines(6, 8))
     if is_final:
@@ -205,7 +206,7 @@ def test_what_expires_between_planning_and_reading(bucket: Bucket, run: StoredRu
     rows = bucket.rows(endingOffsets=begin.text)
     assert {row["run_id"] for row in rows} == {"other"}
     assert {row["kind"] for row in bucket.rows(endingOffsets=begin.text, rows="problems")} == {GONE}
-    with pytest.raises(DamagedLogError, match="no longer there"):
+    with pytest.raises(DamagedLogError, match="no longer exist"):
         bucket.rows(endingOffsets=begin.text, mode="failfast")
 
 

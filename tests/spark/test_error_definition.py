@@ -1,7 +1,7 @@
-"""One definition of an error: the same logs, and one expectation for all who count or filter errors.
+"""One definition of an error: the same logs and one expectation for all code that counts or filters errors.
 
-``tests/error_cases.json`` has those that state errors in their text: plain lines, which the viewer's tests read too, and events. The viewer asks
-for outlines of events.
+``tests/error_cases.json`` has logs that state errors in their text: plain lines, which the viewer's tests read too, and events.
+The viewer requests outlines of events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CASES = json.loads((Path(__file__).parents[1] / "error_cases.json").read_text())
 
 
 class Case(NamedTuple):
-    """``errors``: the lines where records begin that are errors."""
+    """``errors``: the first lines of the records that are errors."""
 
     send: Callable[[EventParts], Any]
     errors: Sequence[int]

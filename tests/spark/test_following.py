@@ -1,4 +1,4 @@
-"""From one offset to the next: every line once, whatever happens to the runs, and to the one who reads them, in between."""
+"""From one offset to the next, every line is read once, despite changes to the runs and restarts of the reader in between."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TRACE = b'Traceback (most recent call last):\n  File "load.py", line 12, in load
 
 
 class Query:
-    """What a streaming query does: it writes down the next offset, reads up to it, and commits. ``restart``: as after a kill, when the
-    last offset that was written down may not have been read, or its rows not committed."""
+    """Behaves like a streaming query: it stores the next offset, reads up to it, and commits. ``restart``: as after a kill, when
+    the batch of the last stored offset may not have been read, or its rows not committed."""
 
     def __init__(self, world: Pipelines, **options: str) -> None:
         self.world, self.options = world, options
@@ -56,7 +56,7 @@ class Query:
         self.offset, self.planned = self.planned, None
 
     def drain(self) -> None:
-        """Until nothing is new."""
+        """Repeat until nothing is new."""
         if self.planned:
             self.commit(self.read())
         while self.plan():
@@ -64,7 +64,7 @@ class Query:
 
 
 def _batch(chance: random.Random, number: int) -> bytes:
-    """A few lines, some of which belong to the event before: of this batch, or of the one before it."""
+    """A few lines, some of which continue an event of this batch or of the one before it."""
     text = b""
     for each in range(chance.randint(1, 5)):
         kind = chance.random()
@@ -80,7 +80,7 @@ def _batch(chance: random.Random, number: int) -> bytes:
 
 
 def _event(chance: random.Random) -> NewEvent:
-    """Its text would be some events, or a part of one."""
+    """Its text would be several events, or a part of one."""
     text = "".join(
         chance.choices(["row", "    more", TRACE.decode().strip(), "2026-11-21 03:00:01,000 - svc.load - INFO - row"], k=3)
     )
@@ -88,7 +88,7 @@ def _event(chance: random.Random) -> NewEvent:
 
 
 def _happen(world: Pipelines, runs: list[Run], chance: random.Random, number: int) -> None:
-    """One thing that may happen to a run."""
+    """One random change to a run."""
     run = chance.choice(runs)
     what = chance.random()
     if what < 0.40 and run not in world.closed:
@@ -145,7 +145,7 @@ def test_killed_at_any_point_a_query_repeats_and_skips_no_line(seed: int) -> Non
 
 
 def _step(query: Query, chance: random.Random) -> None:
-    """Plan, read and commit, or stop in between; what was read and not committed is read again and must be the same."""
+    """Plan, read and commit, or stop in between; uncommitted rows are read again and must be the same."""
     if query.planned is None:
         query.plan()
         if chance.random() < 0.3:
@@ -187,7 +187,7 @@ def test_the_last_event_is_kept_back_until_it_ends_or_is_old() -> None:
 def test_a_run_keeps_the_format_that_was_chosen_when_it_was_first_met() -> None:
     world, run = Pipelines(), Run("svc.p", "run-1")
     query = Query(world)
-    # A level alone makes an event where most lines begin with one, as the first did; of all lines few do.
+    # A level alone starts an event only if most lines begin with one, as the first ones did; few of all lines do.
     for text in (3 * b"ERROR first\n", 500 * b"and then it went on\n", b"ERROR last\n"):
         world.append(run, text)
         query.restart()
@@ -296,12 +296,12 @@ def test_an_offset_may_stand_in_a_file_or_in_a_bucket(bucket: Bucket, tmp_path: 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"startingOffsets": "latest"}, "behind the latest"),
-        ({"endingOffsets": "earliest"}, "nothing ends before it begins"),
+        ({"startingOffsets": "latest"}, "only valid for streaming"),
+        ({"endingOffsets": "earliest"}, "cannot end before it begins"),
         ({"startingOffsets": "tomorrow"}, "is neither earliest, latest"),
-        ({"startingOffsets": "{"}, "no JSON"),
-        ({"startingOffsets": '{"v": 7}'}, "another version version=7"),
-        ({"startingOffsets": '{"v": 1, "of": "other"}'}, "a read of other runs"),
+        ({"startingOffsets": "{"}, "invalid JSON"),
+        ({"startingOffsets": '{"v": 7}'}, "unsupported version of the offset version=7"),
+        ({"startingOffsets": '{"v": 1, "of": "other"}'}, "belongs to other options"),
         ({"endingOffsets": "file:///nowhere"}, "cannot be read"),
         ({"endingOffsets": "{}", "status": "open"}, "option=status"),
     ],

@@ -1,4 +1,4 @@
-"""The outcome of runs in rows, from whatever says it."""
+"""The outcome of runs in rows, from each of its sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks are planned by bytes, and where they are cut changes no row."""
+"""Tasks are planned by bytes, and the cuts between them change no row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KIB = 1024
 
 
 def _log(seed: int, events: int) -> tuple[bytes, list[int]]:
-    """A log with stack traces, objects over many lines, blank lines and long lines; and the lines at which its events begin."""
+    """A log with stack traces, JSON objects over many lines, blank lines and long lines; and the lines at which its events begin."""
     chance = random.Random(seed)
     text, heads, line = [], [], 0
     for number in range(events):
@@ -68,7 +68,7 @@ def test_cuts_change_no_row(seed: int, is_final: bool) -> None:
 
 
 def test_a_cut_in_a_trace_that_fills_tasks(bucket: Bucket) -> None:
-    """What has no border for a whole slice belongs to the slice before it."""
+    """A slice without an event boundary belongs to the slice before it."""
     begin = b"2026-11-21 03:00:01,000 - svc.load - ERROR - failed\n"
     trace = b"Traceback (most recent call last):\n" + b'  File "load.py", line 12, in load\n' * 1500 + b"ValueError: 42\n"
     log = begin + trace + begin * 10
@@ -135,7 +135,7 @@ def test_tasks_in_spark(read: Read, bucket: Bucket) -> None:
 
 
 def test_a_read_that_finds_its_objects_gone_reads_the_same_bytes_elsewhere(bucket: Bucket) -> None:
-    """Between planning and reading everything is compacted, retired, finalized."""
+    """Between planning and reading all segments are compacted and retired, and the runs finalized."""
     run = bucket.run().lines(4000).compact(upto=30)
     work = bucket.tasks(bytesPerPartition="64k")
     planned = run.log
@@ -151,7 +151,7 @@ def test_a_read_that_finds_its_objects_gone_reads_the_same_bytes_elsewhere(bucke
 
 
 class ManyKeys:
-    """A listing of runs that nobody stored."""
+    """A listing of generated runs."""
 
     def __init__(self, runs: int, segments: int) -> None:
         self._keys = [

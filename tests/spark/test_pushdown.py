@@ -1,4 +1,4 @@
-"""What filters exclude is not read: counted where the requests arrive."""
+"""Data that filters exclude is not read: checked by counting requests at the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START = datetime.fromtimestamp(START_MS / 1000, UTC)
 
 
 def _asked(server: BucketServer) -> tuple[int, set[str]]:
-    """Bytes that were read, and of which runs."""
+    """The number of bytes read, and their runs."""
     return server.asked.read_bytes, {"/".join(key.split("/")[1:3]) for key in server.asked.keys}
 
 
@@ -68,7 +68,7 @@ def test_only_runs_with_the_right_names_are_read(
 
 
 def test_a_query_of_one_pipeline_and_run_in_spark(read: Read, pipelines: Bucket) -> None:
-    """Lists the run, and gets it: nothing else."""
+    """Lists the run and gets it, and sends no other request."""
     frame = read().where((F.col("fqn") == "svc.a") & (F.col("run_id") == "run-2") & (F.col("line") >= 10) & (F.col("line") < 13))
     pipelines.server.asked.forget()
     assert sorted(row["message"] for row in frame.collect()) == ["row 10", "row 11", "row 12"]
@@ -88,7 +88,7 @@ def test_filters_that_cannot_be_used_are_left_to_spark(read: Read, pipelines: Bu
 
 
 def test_lines_of_a_run_in_segments(bucket: Bucket) -> None:
-    """1,000 segments: a search by halves, the segments that have them, and the format's sample."""
+    """1,000 segments: a binary search, the segments with the lines, and the sample for the format."""
     run = bucket.run().lines(4000, of=4)
     bucket.server.asked.forget()
     rows = bucket.rows(GreaterThanOrEqual(LINE, 2000), LessThan(LINE, 2010))
@@ -107,7 +107,7 @@ def test_the_first_lines_of_a_long_log(bucket: Bucket) -> None:
 
 
 def test_events_that_lie_across_the_first_wanted_line(bucket: Bucket) -> None:
-    """``line`` is that of an event's beginning: one that began before is not wanted."""
+    """``line`` is the first line of an event: an event that began before the filter's line is excluded."""
     trace = b"2026-11-21 03:00:01,500 - svc.load - ERROR - failed\nTraceback (most recent call last):\n  x\n  y\nValueError: 42\n"
     run = bucket.run().append(*[trace] * 100)
     rows = bucket.rows(GreaterThanOrEqual(LINE, 252))
@@ -122,25 +122,25 @@ def _hour(number: int) -> tuple[GreaterThanOrEqual, LessThan]:
 
 
 def _expected(log: bytes, first: str, end: str) -> bytes:
-    """The lines whose stamps lie between two of the day."""
+    """The lines with timestamps between two times of the day."""
     return b"".join(line for line in log.splitlines(keepends=True) if first <= line[11:19].decode() < end)
 
 
 def test_an_hour_of_a_run_of_a_day(bucket: Bucket) -> None:
-    """A segment each five minutes: those of the hour, and of a quarter before and behind it."""
+    """One segment every five minutes: reads those of the hour, and of 15 minutes before and after it."""
     run = bucket.run().lines(20 * 60, of=5, every_ms=5 * MINUTE_MS)
     bucket.server.asked.forget()
     rows = bucket.rows(*_hour(10))
     assert joined(rows) == _expected(run.log, "13:00:00", "14:00:00")
     assert len(rows) == 12 * 5
-    sample, check = 16, 4 + 4  # the format is chosen from the first segments, the clock is checked by the first and the last
+    sample, check = 16, 4 + 4  # the format is detected from the first segments, the clock is checked with the first and the last
     before = 16  # 4 KiB, in which an event begins
     assert 12 <= bucket.server.asked.requests["GET"] <= 12 + 2 * 4 + sample + check + before + 2
     assert bucket.server.asked.read_bytes < len(run.log) / 4
 
 
 def test_an_hour_of_runs_of_an_hour(bucket: Bucket) -> None:
-    """Of finished logs the listing tells when they ended: what ended before is not read, of what began later the first bytes are."""
+    """The listing shows when finalized logs ended: earlier ones are not read, and of later ones only the first bytes."""
     runs = []
     for hour in range(18):
         run = bucket.run(run_id=f"run-{hour:02d}", at_ms=START_MS + hour * 60 * MINUTE_MS).lines(3000, of=50, every_ms=MINUTE_MS)
@@ -153,12 +153,12 @@ def test_an_hour_of_runs_of_an_hour(bucket: Bucket) -> None:
 
 
 def test_a_zone_that_was_not_given_leaves_nothing_out(bucket: Bucket, caplog: pytest.LogCaptureFixture) -> None:
-    """Stamps two hours ahead of their arrival: the lines are found all the same, and told about."""
+    """Timestamps are two hours after their arrival: the lines are read nevertheless, and a warning is logged."""
     run = bucket.run().lines(20 * 60, of=5, every_ms=5 * MINUTE_MS, seconds=2 * 3600)
     rows = bucket.rows(*_hour(10))
     assert joined(rows) == _expected(run.log, "13:00:00", "14:00:00")
     assert len(rows) == 12 * 5
-    assert "mind the option zone" in caplog.text
+    assert "check the option zone" in caplog.text
     right = bucket.rows(*_hour(10), zone="+02:00")
     assert joined(right) == _expected(run.log, "15:00:00", "16:00:00")
 
@@ -196,7 +196,7 @@ def test_status(bucket: Bucket) -> None:
 
 
 class Catalogued:
-    """Runs in memory with the catalog's rows of them, retired or not."""
+    """Runs in memory with their catalog rows, retired or not."""
 
     def __init__(self) -> None:
         self.server, self.index, self.runs = MemoryServer(), InMemorySegmentIndex(), InMemoryRunCatalog()
@@ -205,14 +205,14 @@ class Catalogued:
         return StoredRun(self.server, "svc.orders", run_id, at_ms)
 
     def known(self, run: StoredRun) -> None:
-        """What ingestion makes of it."""
+        """Ingest a run into the catalog."""
         name = Run(run.fqn, run.run_id)
         self.index.put(name, run.entries)
         for entry in run.entries:
             self.runs.record_segment(name, entry)
 
     def rows(self, *filters: Any, **options: str) -> list[dict[str, Any]]:
-        """Rows of a read that asks the catalog too; ``calls`` counts what it asks of the store."""
+        """Rows of a read that uses the catalog too; ``calls`` counts its requests to the store."""
         reading = Reading(self.server.store, self.index, self.runs, **options).where(*filters)
         self.server.store.calls.clear()
         return reading.rows()
@@ -223,7 +223,7 @@ class Catalogued:
 
 
 def test_runs_that_began_later_are_not_opened_where_the_catalog_knows_it() -> None:
-    """The last lines of one run are read to check its clock; then the format's sample and the rows, in one piece."""
+    """The last lines of one run are read to check its clock; then the format's sample and the rows, in one request."""
     world = Catalogued()
     runs = [
         world.run(f"run-{hour:02d}", START_MS + hour * 60 * MINUTE_MS).lines(600, of=50, every_ms=MINUTE_MS).seal()
@@ -264,7 +264,7 @@ def test_lines_of_a_finished_run_where_the_catalog_knows_its_segments(first: int
 
 
 def test_cuts_of_a_finished_run_are_asked_of_the_catalog() -> None:
-    """No byte is read to plan them."""
+    """Planning reads no byte of the log."""
     world = Catalogued()
     run = world.run("run-1").lines(20_000, of=100).seal()
     world.known(run)
@@ -280,7 +280,7 @@ def test_cuts_of_a_finished_run_are_asked_of_the_catalog() -> None:
 
 @pytest.mark.parametrize("state", ["segments", "finalized", "catalogued"])
 def test_any_line_of_any_log_is_found_by_its_number(state: str) -> None:
-    """Of lines that nobody knows it cannot be told where an event begins, without looking at those before them."""
+    """Without earlier lines, the start of an event cannot be detected in lines of an unknown format."""
     world = Catalogued()
     run = world.run("run-1")
     chance = random.Random(5)
@@ -307,7 +307,7 @@ def test_any_line_of_any_log_is_found_by_its_number(state: str) -> None:
 
 
 def test_objects_over_many_lines_are_found_by_their_time(bucket: Bucket) -> None:
-    """Their first line tells nothing."""
+    """The first line of such an object has no time."""
     run = bucket.run()
     for number in range(240):
         stamp = START + timedelta(minutes=5 * number)

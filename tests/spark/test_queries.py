@@ -1,4 +1,4 @@
-"""The queries of docs/dataset.md as they stand there, in DuckDB and in Spark, against what plain Python makes of the lines."""
+"""The queries of docs/dataset.md, in DuckDB and in Spark, compared with plain Python over the lines."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def day(text: str) -> datetime:
 
 
 def run_of(fqn: str, run: str, at: datetime, *told: tuple[str, str, str]) -> list[Line]:
-    """Events 1.5 s, 3 s, 4.5 s, … after each other."""
+    """Events at 1.5 s, 3 s, 4.5 s, …"""
     lines = []
     for number, (level, logger, message) in enumerate(told):
         at += timedelta(milliseconds=1500 * number)
@@ -98,7 +98,7 @@ def runs_that_failed() -> Rows:
 
 
 def outcome_of_last(line: Line) -> str:
-    """How the tests' runs end: as their last line."""
+    """The outcome of the tests' runs, from their last line."""
     return "failed" if line in ERRORS else "succeeded"
 
 
@@ -172,7 +172,7 @@ def queries() -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def dataset(spark: SparkSession, server: BucketServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All runs, each of which has ended."""
+    """All runs, each of them ended."""
     server.empty()
     folder = tmp_path_factory.mktemp("dataset")
     for lines in RUNS:
@@ -188,7 +188,7 @@ def dataset(spark: SparkSession, server: BucketServer, tmp_path_factory: pytest.
 
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
-    """What the page's programs define."""
+    """The definitions of the page's programs."""
     defined: dict[str, Any] = {}
     for language, text in _FENCE.findall(PAGE.read_text()):
         if language == "python":

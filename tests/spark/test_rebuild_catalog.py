@@ -1,4 +1,4 @@
-"""The plan of a rebuild and what is told of it: DataFrame to DataFrame, on explicit schemas."""
+"""The plan and the summary of a rebuild: DataFrame to DataFrame, on explicit schemas."""
 
 from __future__ import annotations
 

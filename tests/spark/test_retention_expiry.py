@@ -1,4 +1,4 @@
-"""The end of a run: what stays, what is left alone, and that it may be stopped at every call."""
+"""Expiration of a run: deleted and remaining objects, unchanged runs, and a stop at every call."""
 
 from __future__ import annotations
 
@@ -40,14 +40,15 @@ class MemoryRows:
 
 
 class Retained(World):
-    """A world with runs that ended, and retention over it."""
+    """A world with ended runs, and retention over it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.runs = InMemoryRunCatalog()
 
     def ended(self, run: Run = RUN, *, abandoned: bool = False) -> None:
-        """A finished run of three segments, the last two objects of which stay, with a marker and an object of somebody else's below its prefix."""
+        """A finalized run of three segments, the last two objects of which remain, with a marker and a foreign object below its
+        prefix."""
         parts = self.parts()
         for number in range(3):
             appended = parts.writer.append(run, Batch.from_text(f"line {number}\n", "host-1"))
@@ -68,7 +69,7 @@ class Retained(World):
         self.clock.sleep(days * DAY_MS / 1000)
 
     def planned(self, run: Run = RUN, reason: str = "age") -> ExpiringRun:
-        """The run as a plan would have it now."""
+        """The run as in a plan made now."""
         names = RUNS.fieldNames()[2:]
         (row,) = [row for folder in self.inventory().folders() for row in self.inventory().runs(folder) if row[0] == run]
         seen = dict(zip(names, row[1:], strict=True))
@@ -86,7 +87,7 @@ class Retained(World):
         return Expiry(store, Intercepted(rows, gate), self.parts(store).writer, self.layout, self.clock, "plan-1")
 
     def left(self, run: Run = RUN) -> list[str]:
-        """Keys of a run, markers included, its tombstone not."""
+        """Keys of a run, including markers, without its tombstone."""
         prefix = self.layout.run_prefix(run)
         below = [found.key.removeprefix(prefix) for found in self.store.list(prefix).objects]
         return below + [found.key for found in self.store.list(self.layout.markers(run)).objects]
@@ -237,7 +238,7 @@ def test_openmetadatas_own_log_goes_as_it_is_and_an_open_one_stays(world: Retain
 
 
 def is_whole_or_gone(world: Retained) -> bool:
-    """What a list names can be read to its end; what cannot is in no list."""
+    """A listed run can be read to its end; an unreadable one is in no list."""
     return not world.is_listed() or world.read_all() == ["line 0", "line 1", "line 2"]
 
 
@@ -270,7 +271,7 @@ def test_stopped_at_every_call_and_begun_again_it_ends_the_same(moment: str, how
 
 
 def test_leftovers_are_in_the_next_plan_too_and_keep_their_reason(world: Retained) -> None:
-    """S3 may delete one key of a request and not the other."""
+    """S3 may delete one key of a request and fail to delete the other."""
     for gone in ("logs.txt", "segments/0000000003"):
         world = Retained()
         world.ended()
@@ -295,7 +296,7 @@ def test_leftovers_are_in_the_next_plan_too_and_keep_their_reason(world: Retaine
 
 
 def test_an_object_that_came_too_late_is_swept_up(world: Retained) -> None:
-    """A pass that was at it when the run went may still write what it retired."""
+    """A compaction that was in progress during the deletion may still write the entries of retired segments."""
     world.ended()
     world.later()
     planned = world.planned()
@@ -362,7 +363,7 @@ def test_a_plan_reads_back_and_one_that_was_changed_does_not() -> None:
         (["--apply", "x", "--rules", "{}"], "leave --rules and --plan out"),
     ],
 )
-def test_wrong_arguments_are_told(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_reported(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         code = retention.main(arguments)
     except SystemExit as exit:

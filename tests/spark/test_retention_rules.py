@@ -1,4 +1,4 @@
-"""Which runs expire: cases on explicit rows, and random ones against a plain model."""
+"""The runs that expire: explicit rows, and random ones compared with a plain model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EXPIRED = StructType(
 def run(
     fqn: str, run_id: str, age_days: float, size: int = 100, status: str = "finalized", buried_days: float | None = None
 ) -> Any:
-    """A row of RUNS whose newest object is so old, and its tombstone if it has one."""
+    """A row of RUNS with this age of the newest object, and of its tombstone if it has one."""
     ended_ms = NOW_MS - int(age_days * DAY_MS)
     return fqn, run_id, status, ended_ms, size, 2, size, 1, None if buried_days is None else NOW_MS - int(buried_days * DAY_MS)
 
@@ -120,7 +120,7 @@ def test_runs_of_one_second_have_an_order_too(spark: SparkSession) -> None:
 
 
 def model(rows: Sequence[Any], rules: Rules) -> set[tuple[str, str, str]]:
-    """The same, as one would do it by hand."""
+    """The same result, computed without DataFrames."""
     gone = set()
     for row in rows:
         fqn, run_id, status, ended_ms, *_ = row
@@ -183,7 +183,7 @@ def test_random_runs_and_rules_as_the_model_has_it(spark: SparkSession, seed: in
         ('{"default": {"keep_bytes": "10GB"}}', "default.keep_bytes: Input should be a valid integer"),
     ],
 )
-def test_wrong_rules_are_told_by_field(text: str, told: str) -> None:
+def test_invalid_rules_name_their_field(text: str, told: str) -> None:
     with pytest.raises(InvalidInputError) as raised:
         read_rules(text)
     assert told in str(raised.value)

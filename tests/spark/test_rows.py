@@ -1,4 +1,4 @@
-"""Row for row against the text: whatever objects hold a log, its rows are its bytes."""
+"""A run's rows are the bytes of its log, for all kinds of objects that hold it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_column_of_an_event(spark: SparkSession, bucket: Bucket, read: Rea
 
 
 def _segments(run: StoredRun) -> None:
-    """As it was written."""
+    """The log as it was written."""
 
 
 def _compacted(run: StoredRun) -> None:
@@ -129,7 +129,7 @@ def test_half_a_pair_of_utf_16_that_json_can_spell(bucket: Bucket) -> None:
 
 
 def test_a_log_that_ends_without_a_newline(bucket: Bucket) -> None:
-    """OpenMetadata's own logs.txt may."""
+    """OpenMetadata's own logs.txt may end so."""
     bucket.server.put("pipeline-logs/svc_orders/run-1/logs.txt", BEFORE + BEHIND[:-1])
     rows = bucket.rows()
     assert [(row["fqn"], row["line"], row["raw"]) for row in rows] == [("svc_orders", 0, BEFORE), ("svc_orders", 1, BEHIND[:-1])]
@@ -140,7 +140,7 @@ def test_a_log_that_ends_without_a_newline(bucket: Bucket) -> None:
 def test_a_run_that_began_with_openmetadata(bucket: Bucket, begun: bytes) -> None:
     bucket.server.put("pipeline-logs/svc_orders/run-1/partial.txt", begun)
     run = bucket.run()
-    run.bodies.append(BEFORE)  # the log's beginning is in no segment of ours
+    run.bodies.append(BEFORE)  # no segment has the log's beginning
     run.entries = []
     run.append(BEHIND)
     rows = [row for row in bucket.rows() if row["fqn"] == "svc.orders"]

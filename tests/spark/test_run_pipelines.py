@@ -1,4 +1,5 @@
-"""``run_pipelines`` as a process on Spark: text files, a handler of the standard library, and the built-in pipeline; killed at work."""
+"""``run_pipelines`` as a process on Spark, killed at work: text files, a handler of the standard library, and the built-in
+pipeline."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def archive() -> Iterator[PipelineArchive]:
 
 @pytest.fixture(scope="module")
 def plain(archive: PipelineArchive, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the handler of the standard library writes."""
+    """The file of the handler of the standard library."""
     path = tmp_path_factory.mktemp("plain") / "plain.log"
     files = {"class": ROLLING, "base": "text-files", "format": "text", "formatter": "plain", "max_bytes": 30_000}
     handlers = {"files": files, "plain": {"class": "logging.FileHandler", "filename": str(path), "formatter": "plain"}}
@@ -56,14 +57,14 @@ def started() -> psutil.Popen:
 
 
 def ended(job: psutil.Popen) -> dict[str, Any]:
-    """Its summary. It has to end well."""
+    """The job's summary, after a successful exit."""
     out, err = job.communicate(timeout=LIMIT_S)
     assert job.returncode == 0, f"{out}\n{err[-6000:]}"
     return dict(json.loads(out.splitlines()[-1])["pipelines"])
 
 
 def killed_at_work(job: psutil.Popen, victims: Callable[[], list[psutil.Process]], is_time: Callable[[], bool]) -> None:
-    """SIGKILL as soon as something was written."""
+    """Sends SIGKILL as soon as a file was written."""
     while not (is_time() and (found := victims())):
         if job.poll() is not None:
             raise AssertionError(f"it ended before {job.communicate()}")
@@ -78,7 +79,7 @@ def lines_of(path: Path) -> Counter[Event]:
 
 
 def check(archive: PipelineArchive, plain: Path, worked: list[BenchRun]) -> None:
-    """By what the rows of files name, by what lies in the plain file, and by checkpoints."""
+    """Checks the files of rows, the plain file, and the checkpoints."""
     expected = events_of(worked)
     for base in BASES:
         found = archive.named(base)
@@ -90,7 +91,7 @@ def check(archive: PipelineArchive, plain: Path, worked: list[BenchRun]) -> None
 
 
 def some_runs(archive: PipelineArchive, name: str) -> list[BenchRun]:
-    """Of a line, of some, and of many; every second one finished."""
+    """Runs of one line, of some, and of many; every second one finalized."""
     random = Random(7)
     made = [ended_run(name, number, random.choice((1, 40, 1500))) for number in range(30)]
     archive.fill(made)
@@ -100,7 +101,7 @@ def some_runs(archive: PipelineArchive, name: str) -> list[BenchRun]:
 
 @pytest.fixture(scope="module")
 def first(archive: PipelineArchive, plain: Path) -> list[BenchRun]:
-    """Worked by a job of which a Python worker was killed."""
+    """Runs processed by a job of which a Python worker was killed."""
     made = some_runs(archive, "first")
     job = started()
     killed_at_work(job, lambda: workers_of(job)[:1], lambda: plain.exists() and plain.stat().st_size > 0)

@@ -1,4 +1,5 @@
-"""Events that came as events: their rows are as their senders state them, whatever object holds their text."""
+"""Events that were sent as events: their rows have the fields that their senders state, for all kinds of objects that hold their
+text."""
 
 from __future__ import annotations
 
@@ -120,7 +121,7 @@ def test_a_segment_of_events_waits_for_what_is_beside_it() -> None:
     world.store.put(key, companion, PutOptions())
     second = follower.latest(first, first)
     assert _stated_rows(reading.between(follower, first, second)) == [(2, "event 1", "ERROR", None)]
-    # An append that has broken off is not waited for; what comes later moves no border.
+    # The reader does not wait for an interrupted append; later objects move no border.
     world.store.delete(key)
     world.clock.advance(61)
     third = reading.follower(world.now_s).latest(first, first)
@@ -132,7 +133,7 @@ def test_a_segment_of_events_waits_for_what_is_beside_it() -> None:
 
 
 def test_a_run_that_waits_is_not_passed_over() -> None:
-    """Whose clock is ten minutes behind the store's waits for longer, and must not take the run for one that was read."""
+    """A reader whose clock is ten minutes behind the store's waits for longer, and must not treat the run as read."""
     world = Pipelines()
     now_s = world.now_s() + 30
     for number in range(2):

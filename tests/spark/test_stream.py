@@ -1,4 +1,5 @@
-"""``spark.readStream.format("runlake")`` from end to end: what Spark writes down, and what it reads after a restart."""
+"""``spark.readStream.format("runlake")`` from end to end: the offsets that Spark stores, and the rows that it reads after a
+restart."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ LINE = b"2026-11-21 03:00:02,000 - svc.load - INFO - row\n"
 
 
 class Sink:
-    """What a sink that takes a batch again, and keeps it once, has in the end."""
+    """The content of an idempotent sink that may get a batch again."""
 
     def __init__(self, spark: SparkSession, bucket: Bucket, checkpoint: Path) -> None:
         self._spark, self._bucket, self._checkpoint = spark, bucket, checkpoint
@@ -33,7 +34,7 @@ class Sink:
         return [row for number in sorted(self.batches) for row in self.batches[number]]
 
     def run(self, **options: str) -> None:
-        """Start the query, from the checkpoint if there is one; read all there is; stop it."""
+        """Start the query, from the checkpoint if there is one; read all data; stop it."""
         query = self.start(**options)
         try:
             query.processAllAvailable()
@@ -55,7 +56,7 @@ class Sink:
 
     @property
     def offset(self) -> dict[str, Any]:
-        """The last one that Spark wrote down."""
+        """The last stored offset."""
         files = [path for path in (self._checkpoint / "offsets").iterdir() if path.name.isdigit()]
         last = max(files, key=lambda path: int(path.name))
         return dict(json.loads(last.read_text().splitlines()[-1]))
@@ -80,14 +81,14 @@ def sink(spark: SparkSession, bucket: Bucket, tmp_path: Path) -> Sink:
 def test_a_query_that_is_stopped_and_killed_reads_every_line_once(bucket: Bucket, sink: Sink) -> None:
     one, two = bucket.run(run_id="one").lines(100), bucket.run(run_id="two").append(LINE, TRACE[:70])
     sink.run()
-    assert joined(sink.rows, "one") == b"".join(one.log.splitlines(keepends=True)[:-1])  # the last event may go on
+    assert joined(sink.rows, "one") == b"".join(one.log.splitlines(keepends=True)[:-1])  # the last event may grow
     assert len(sink.offset["runs"]) == 2
 
     one.lines(100, first=100).compact(upto=4).retire(below=4)
     two.append(TRACE[70:])
     three = bucket.run(run_id="three").lines(10).seal("abandoned").finalize("abandoned").retire()
     sink.run()
-    sink.forget_commit()  # killed: the last batch is done again, although its segments have gone
+    sink.forget_commit()  # killed: the last batch is repeated, although its segments are deleted
     one.seal().finalize().retire()
     two.compact().retire()
     three.reopen().lines(10, first=10)
@@ -151,7 +152,7 @@ def test_a_checkpoint_of_other_runs_is_refused(bucket: Bucket, sink: Sink) -> No
     bucket.run().lines(10)
     sink.run()
     bucket.run().lines(20)
-    with pytest.raises(PySparkException, match="a read of other runs"):
+    with pytest.raises(PySparkException, match="belongs to other options"):
         sink.run(fqn="svc.*")
 
 

@@ -26,7 +26,7 @@ OTHER = Run("svc.pipeline", "another")
 
 
 def check(live: Live, items: Items) -> None:
-    """The items say what the live system keeps."""
+    """Asserts that the items equal those of the live system."""
     assert {run: row_of(item) for run, item in items.runs.items()} == {run: row for run in live.runs if (row := live.row(run))}
     assert {run for run, item in items.runs.items() if "activity_shard" in item} == live.active()
     ended = {run: (row.outcome_at(START_MS), row.activity_key) for run in live.runs if (row := live.row(run)) and row.seal}
@@ -111,7 +111,7 @@ def test_a_row_that_is_moved_meanwhile_is_not_set_back() -> None:
             items.runs.pop(RUN, None)
             live.append(RUN, "more\n")
             live.notify()
-            assert live.repairer(items).repair(RUN).outcome == REPAIRED  # as ingestion would move it
+            assert live.repairer(items).repair(RUN).outcome == REPAIRED  # as ingestion would change it
         return call()
 
     result = live.repairer(items, port=lambda inner: Intercepted(inner, gate)).repair(RUN)
@@ -137,7 +137,7 @@ _OF_SEAL = ("segments", "lines", "bytes", "epoch", "seal", "end", "outcome", "en
 
 
 class Ingestion:
-    """Moves a run's row as ingestion does, to segment after segment: one update of one group of attributes, forward only."""
+    """Changes a run's row as ingestion does, segment by segment: one update of one group of attributes, forward only."""
 
     def __init__(self, live: Live, items: Items, run: Run) -> None:
         self.live, self.items, self.run, self.landed = live, items, run, 0
@@ -147,7 +147,7 @@ class Ingestion:
         self.live.notify()
 
     def land(self) -> None:
-        """The next segment that no notification has come of."""
+        """Ingest the next segment for which no notification has come."""
         (entry,) = self.live.world.index.rows_from(self.run, 0, 0, 10_000)[self.landed : self.landed + 1]
         self.landed += 1
         row = self.items.runs.setdefault(self.run, {"fqn": self.run.fqn, "run_id": self.run.run_id})
@@ -166,7 +166,7 @@ STREAM_S = 60
 @pytest.mark.parametrize("backlog", [0, 40])
 @pytest.mark.parametrize("lost", ["row", "first line's time", "artifact", "nothing", "behind", "ahead"])
 def test_row_of_a_run_with_continuous_appends_is_put_right(lost: str, backlog: int) -> None:
-    """For 60 s a segment lands at every call of the job. ``backlog``: notifications that are still to come when it begins."""
+    """For 60 s a segment is added at every call of the job. ``backlog``: notifications that are still outstanding at its start."""
     live, items = Live(), Items()
     ingestion = Ingestion(live, items, RUN)
     for _ in range(50):
@@ -276,7 +276,7 @@ def test_stop_at_every_call(moment: str, how: str) -> None:
 
 
 def finished(live: Live, lines: int = 30) -> Live:
-    """A run that is finalized and of which only the seal is left, its segments deleted by two passes."""
+    """A finalized run with only its seal left; two passes have deleted its segments."""
     for number in range(lines):
         live.append(RUN, f"line {number}\n", key=f"key-{number}" if number % 7 == 0 else None)
     live.notify()
@@ -357,7 +357,7 @@ def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
     match row:
         case "lost":
             items.runs.clear()
-        case "without its seal":  # as a release before made it
+        case "without its seal":  # from an earlier release
             items.runs[RUN] = {name: value for name, value in items.runs[RUN].items() if name not in _OF_SEAL}
     live.repairer(items).repair(RUN)
     item = items.runs[RUN]
@@ -373,7 +373,7 @@ def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
 
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_reopened_run_whose_segments_expired_has_no_end(is_compacted: bool) -> None:
-    """Without its compaction the segments behind the seal are there."""
+    """Before its compaction the segments after the seal exist."""
     live, items = Live(), Items()
     live.append(RUN, "old\n")
     live.notify()
@@ -395,7 +395,7 @@ def test_reopened_run_whose_segments_expired_has_no_end(is_compacted: bool) -> N
 
 
 @pytest.mark.parametrize("damaged", ["segment", "artifact", "entries", "foreign", "gap", "empty"])
-def test_dirty_objects_are_told_and_the_rest_is_made(damaged: str) -> None:
+def test_dirty_objects_are_reported_and_other_rows_repaired(damaged: str) -> None:
     live, items = finished(Live()), Items()
     live.append(OTHER, "one\n")
     live.append(OTHER, "two\n")
@@ -435,7 +435,8 @@ def test_rows_of_runs_that_are_gone_are_removed_when_asked_and_old() -> None:
 
 
 def test_deleted_run_is_listed_by_nothing_while_its_last_objects_stay() -> None:
-    """Neither by the notifications of its deletion nor by a rebuild, of runs or of files; its tail and its emptied log stay for minutes."""
+    """Neither notifications of its deletion nor a rebuild of runs or files adds it to a list; its tail and its emptied log remain
+    for minutes."""
     live, items = finished(Live()), Items()
     live.world.clock.advance(1)
     files = live.services.pipeline_files

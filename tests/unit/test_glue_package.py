@@ -1,4 +1,4 @@
-"""What Glue gets: the jobs' zip, the scripts that begin them, and the pins of what they need."""
+"""The package for Glue: the jobs' zip, the start scripts, and the pinned requirements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # it starts processes
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """build/glue/ of its own, without the wheels, which are downloaded."""
+    """A separate build/glue/, without the wheels, which would be downloaded."""
     folder = tmp_path_factory.mktemp("glue")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(glue, "FOLDER", folder)
@@ -48,7 +48,7 @@ def test_the_same_code_is_the_same_bytes(folder: Path) -> None:
 
 
 def test_each_job_has_a_script_that_ends_badly_only_when_the_job_does(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Glue takes ``sys.exit(0)`` for a failure too."""
+    """Glue treats ``sys.exit(0)`` as a failure too."""
     assert sorted(path.stem for path in folder.glob("*.py")) == glue.jobs()
     monkeypatch.setenv("GLUE_JOB", "")  # put back afterwards
     for job in glue.jobs():
