@@ -107,7 +107,7 @@ def _looked_at(batch: Sequence[ObjectRef], describe: Describe) -> Iterator[Regis
     yield from (RegistrationResult(describe(subject)) for subject in batch)
 
 
-def worked(source: Source, batch: Sequence[ObjectRef], describe: Describe, *, anew: bool) -> Iterator[RegistrationResult]:
+def catalog_batch(source: Source, batch: Sequence[ObjectRef], describe: Describe, *, anew: bool) -> Iterator[RegistrationResult]:
     """Catalogue objects, again where there was trouble; what became of each."""
     left: list[ObjectRef] = list(batch)
     for attempt in range(ATTEMPTS):

@@ -89,10 +89,10 @@ def _careful(describe: Describe) -> Describe:
     return look
 
 
-def _told(outcome: RegistrationResult) -> Result:
-    found = outcome.description
-    kind = "failed" if outcome.error else "files" if found.record else "refused" if found.problem else "gone"
-    problem = str(outcome.error or found.problem)
+def _outcome_result(outcome: RegistrationResult) -> Result:
+    description = outcome.description
+    kind = "failed" if outcome.error else "files" if description.record else "refused" if description.problem else "gone"
+    problem = str(outcome.error or description.problem)
     return _result({f"file_{kind}": 1}, [problem] if problem else [])
 
 
@@ -101,7 +101,7 @@ def _compared(services: Services, subject: ObjectRef, describe: Describe) -> Res
     description = describe(subject)
     record = description.record
     if record is None:
-        return _told(RegistrationResult(found))
+        return _outcome_result(RegistrationResult(description))
     rows = {**record.file_rows(), **listing_rows(record)}
     directory = {key: {"partition": key.partition, "at": key.sort} for key in directory_keys(record)}
     object_key, source = file_key(record.id), latest_key(*record.source)

@@ -124,7 +124,7 @@ def test_task_reports_damaged_logs_and_processes_them_after_repair(world: Piping
     assert sorted(Remembering.messages()) == EXPECTED[3:]
     world.store.put(key, logs.body, PutOptions(logs.info.metadata))
     world.runs.mark_retired(RUNS[0], 99)
-    worker = world.worker(FILE, discovery=Named([]))
+    worker = world.worker(FILE, discovery=FixedRuns([]))
     worker.start()
     world.work(worker)
     assert sorted(Remembering.messages()) == EXPECTED
