@@ -215,11 +215,11 @@ class RunRepairer:
         return repair_
 
 
-def _reached(held: StoredArtifact | None) -> ArtifactExtent | None:
-    if held is None:
+def _reached(stored: StoredArtifact | None) -> ArtifactExtent | None:
+    if stored is None:
         return None
-    artifact = held.artifact
-    written_ms = held.modified_ms if artifact.lines is None else known_since_ms(held.modified_ms)
+    artifact = stored.artifact
+    written_ms = stored.modified_ms if artifact.lines is None else known_since_ms(stored.modified_ms)
     return ArtifactExtent(artifact.bytes, artifact.lines, artifact.next_segment, written_ms)
 
 

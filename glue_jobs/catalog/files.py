@@ -247,7 +247,7 @@ def _gone(services: Services, rows: Iterable[Item], *, dry_run: bool) -> Iterato
             yield _result({"file_gone": 1}, [], [f"{OBJECTS} {EXTRA}: {state.key.partition}"])
             continue
         outcomes = services.registration.update(source.subjects([key]), source.describe())
-        yield from map(_told, outcomes.values())
+        yield from map(_outcome_result, outcomes.values())
 
 
 def _exists(source: Source, key: str) -> bool:
