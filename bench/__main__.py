@@ -7,7 +7,7 @@ import io
 import sys
 
 from bench.bench_world import bench_world
-from bench.command import chosen, measure_all, parser_of
+from bench.command import measure_all, parse_selection, parser_of
 from bench.measure import Measure, Measurement
 from bench.measures import ALL
 
@@ -15,7 +15,7 @@ from bench.measures import ALL
 def main() -> int:
     """Exit code 1 when a goal was missed or a measurement failed."""
     by_name = {measurement.name: measurement for measurement in ALL}
-    arguments = chosen(parser_of("bench", __doc__, list(by_name)), list(by_name))
+    arguments = parse_selection(parser_of("bench", __doc__, list(by_name)), list(by_name))
     rows = sys.stdout
     with contextlib.redirect_stdout(io.StringIO()), bench_world() as function:
 

@@ -26,7 +26,7 @@ def parser_of(module: str, description: str | None, names: Sequence[str], long: 
     return parser
 
 
-def chosen(parser: argparse.ArgumentParser, names: Sequence[str], long: Sequence[str] = ()) -> argparse.Namespace:
+def parse_selection(parser: argparse.ArgumentParser, names: Sequence[str], long: Sequence[str] = ()) -> argparse.Namespace:
     """The arguments, with the names of what is to be measured. Ends the process where one is unknown."""
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - {*names, *long}:
@@ -58,7 +58,7 @@ def measure_all(
         for row in rows:
             print(figures.line(row), file=out, flush=True)
         if write:
-            figures.keep(rows, table, measurement.name, measurement.code)
+            figures.save(rows, table, measurement.name, measurement.code)
     if failed:
         print(f"missed or failed: {'; '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -97,16 +97,16 @@ def run(plan: Plan, folder: Path) -> Outcome:
     node = SourceCoordinator(store, SOURCE, SystemClock(), lambda name, value: None)
     node.initialize()
     keys = node.create_partitions(f"svc.pipeline/{number:04}" for number in range(plan.partitions))
-    crowd = Crowd(plan, table, folder)
+    crowd = WorkerProcesses(plan, table, folder)
     started_s = time.monotonic()
     try:
         kills = crowd.work(Administration(store, SOURCE, SystemClock()))
     finally:
         crowd.end()
     seconds = time.monotonic() - started_s
-    events = list(logged(folder))
+    events = list(read_events(folder))
     stored = {key: store.get(SOURCE.partitions, key) for key in keys}
-    faults = judged(events)
+    faults = violations(events)
     for key, item in stored.items():
         if not item or item.status is not Status.COMPLETED:
             faults.append(f"not completed key={key} item={item}")
@@ -116,7 +116,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
     return Outcome(seconds, kills, Counter(event["event"] for event in events), taken_over, faults)
 
 
-class Crowd:
+class WorkerProcesses:
     """The workers, as processes."""
 
     def __init__(self, plan: Plan, table: str, folder: Path) -> None:
@@ -163,7 +163,7 @@ class Crowd:
             return subprocess.Popen([sys.executable, "-m", "bench.coordination_kill_worker", json.dumps(script)], stderr=errors)
 
 
-def logged(folder: Path) -> Iterable[Event]:
+def read_events(folder: Path) -> Iterable[Event]:
     """Every event of every worker. A line that a kill cut short was the last of its file."""
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().splitlines(keepends=True):
@@ -171,7 +171,7 @@ def logged(folder: Path) -> Iterable[Event]:
                 yield json.loads(line)
 
 
-def judged(events: Sequence[Event]) -> list[str]:
+def violations(events: Sequence[Event]) -> list[str]:
     """What must not be, in words; empty: all is well.
 
     By versions: one owner for each fence; no version written twice; an owner writes nothing once the next one has its fence, and nothing
@@ -181,10 +181,10 @@ def judged(events: Sequence[Event]) -> list[str]:
     by_key: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         by_key[event["key"]].append(event)
-    return [fault for key, its in sorted(by_key.items()) for fault in _judged(key, its)]
+    return [fault for key, its in sorted(by_key.items()) for fault in _violations_of(key, its)]
 
 
-def _judged(key: str, events: list[Event]) -> Iterable[str]:
+def _violations_of(key: str, events: list[Event]) -> Iterable[str]:
     acquired = sorted((event for event in events if event["event"] == "acquired"), key=lambda event: event["fence"])
     for one, other in pairwise(acquired):
         if one["fence"] == other["fence"]:

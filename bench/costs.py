@@ -24,7 +24,7 @@ from urllib.request import Request, urlopen
 
 from bench.figures import measured_at
 from local import control, deploy
-from local.billing import Billing, Moment
+from local.billing import Billing, RecordingPosition
 from local.emulator import free_port
 from local.prices import Units
 from local.recording import recording
@@ -104,7 +104,7 @@ def _wait_until_quiet(stack: Stack) -> None:
             time.sleep(_POLL_S)
 
 
-def _wait_until_printed(stack: Stack, recorded: Billing, start: Moment, requests: int) -> None:
+def _wait_until_printed(stack: Stack, recorded: Billing, start: RecordingPosition, requests: int) -> None:
     """Until nothing is to be done, and the lines of all requests have arrived in CloudWatch Logs."""
     _wait_until_quiet(stack)
     give_up = time.monotonic() + _PATIENCE_S

@@ -46,35 +46,35 @@ class _Counting(InMemoryObjectStore):
     read_bytes = 0
 
     def get(self, key: str, start: int | None = None, end: int | None = None, *, if_match: str | None = None) -> StoredObject:
-        found = super().get(key, start, end, if_match=if_match)
-        self.read_bytes += len(found.body)
-        return found
+        response = super().get(key, start, end, if_match=if_match)
+        self.read_bytes += len(response.body)
+        return response
 
 
-def sidecars(share: float, run_bytes: int, step_bytes: int) -> Iterator[Sidecar]:
+def step_sidecars(share: float, run_bytes: int, step_bytes: int) -> Iterator[Sidecar]:
     """Of a run in which a step of so many bytes begins in the middle, and has ``share`` of the lines from there on."""
-    lines, wanted, owed = run_bytes // len(LINE), step_bytes // len(LINE), 0.0
+    lines, remaining, owed = run_bytes // len(LINE), step_bytes // len(LINE), 0.0
     for first in range(0, lines, BATCH_LINES):
         events, in_turn = [], not share and first >= lines // 2 and first // BATCH_LINES % 2 == 0
         for line in range(first, min(first + BATCH_LINES, lines)):
             step = f"step-{first // BATCH_LINES // 10}"
-            if first >= lines // 2 and wanted:
+            if first >= lines // 2 and remaining:
                 owed += 1 if in_turn else share
                 if owed >= 1:
-                    step, owed, wanted = "wanted", owed - 1, wanted - 1
+                    step, owed, remaining = "wanted", owed - 1, remaining - 1
             events.append(SidecarEntry(line, line * len(LINE), 1, len(LINE) - 1, line, id=line, step=step))
         size = len(events)
         yield Sidecar(first // BATCH_LINES, first, first * len(LINE), size, size * len(LINE), "w", "bench", 0, events)
 
 
-def measured(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[str, Any]:
+def measure_step_reading(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[str, Any]:
     """One way: what reading the step's log from its beginning to its end takes."""
     clock, layout = ManualClock(1_790_000_000_000), Layout()
     store, database, index_ = _Counting(clock), InMemoryDatabase(), InMemorySegmentIndex()
     index = EventIndex(database, clock, 86_400)
     indexing = EventIndexing(store, layout, index, StepUpdates(store, layout, index))
     number = 0
-    for sidecar in sidecars(share, run_bytes, step_bytes):
+    for sidecar in step_sidecars(share, run_bytes, step_bytes):
         # Ids of all would be one range that is read and written 10,000 times: it is not what is measured.
         index.put(RUN, [replace(sidecar, writer="")])
         number += 1
@@ -117,7 +117,7 @@ def main() -> None:
     for way, share in WAYS.items():
         if given.way not in (None, way):
             continue
-        print(json.dumps(measured(way, share, given.run_mb * MB, int(given.step_mb * MB))), flush=True)
+        print(json.dumps(measure_step_reading(way, share, given.run_mb * MB, int(given.step_mb * MB))), flush=True)
 
 
 if __name__ == "__main__":

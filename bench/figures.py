@@ -36,7 +36,7 @@ def load(path: Path = FIGURES) -> dict[str, list[Row]]:
     return tables
 
 
-def keep(rows: Sequence[Measure], table: str, measurement: str, code: Sequence[str], path: Path = FIGURES) -> None:
+def save(rows: Sequence[Measure], table: str, measurement: str, code: Sequence[str], path: Path = FIGURES) -> None:
     """Replace the rows of one measurement by new ones, measured now. Raises UncommittedCodeError."""
     about = {"measurement": measurement, **measured_at(), "code": list(code)}
     new = [{**vars(row), **about, "digest": digest(code)} for row in rows]
@@ -68,7 +68,7 @@ def line(row: Measure, when: str = "now") -> str:
     return f"| {row.what} | {row.goal} | {row.measured} | {MARKS[row.reached]} | {when} |"
 
 
-def printed(rows: Sequence[Measure]) -> int:
+def print_rows(rows: Sequence[Measure]) -> int:
     """Print rows that are not kept; exit code 1 when a goal was missed."""
     print("\n".join([*HEAD, *map(line, rows)]))
     return 1 if any(row.reached is False for row in rows) else 0
@@ -76,13 +76,13 @@ def printed(rows: Sequence[Measure]) -> int:
 
 def digest(code: Iterable[str], project: Path = PROJECT) -> str:
     """What the code says, whatever its comments and its layout. A path that is gone counts as a change."""
-    found = hashlib.sha256()
+    hash_ = hashlib.sha256()
     for name in sorted(code):
         root = project / name
         files = sorted(root.rglob("*.py")) if root.is_dir() else [root]
         for path in files:
-            found.update(str(path.relative_to(project)).encode() + b"\0" + _meaning(path) + b"\0")
-    return found.hexdigest()[:16]
+            hash_.update(str(path.relative_to(project)).encode() + b"\0" + _meaning(path) + b"\0")
+    return hash_.hexdigest()[:16]
 
 
 def _line(row: Row) -> str:

@@ -25,7 +25,7 @@ from chalicelib.ports import Run
 _LOGGABLE = Loggable.of_run(Run("svc.orders", "run-1"), "here")
 
 
-class _Taking:
+class _AcceptingTransport:
     """A transport whose other end takes everything."""
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -37,7 +37,7 @@ class _Taking:
 
 def forwarding(_: Function, events: int = 20_000) -> list[Measure]:
     """Events of one line, in batches of the target's limits."""
-    wire = _Taking()
+    wire = _AcceptingTransport()
     targets: dict[str, Target] = {
         "Elasticsearch": ElasticsearchTarget(wire, "https://es", "logs"),
         "Logstash": ShipperTarget(wire, "https://logstash", logstash_record),
@@ -47,9 +47,9 @@ def forwarding(_: Function, events: int = 20_000) -> list[Measure]:
     batch = [
         Event(id=number, message=LINE.rstrip(), timestamp=number, data=data, writer="w", level="INFO") for number in range(events)
     ]
-    found = finders(tuple(SHAPES), values(1000))
+    finder = finders(tuple(SHAPES), values(1000))
     plain = "; ".join(f"{name} {_rate(target, batch):,.0f}" for name, target in targets.items())
-    masked = _rate(targets["Elasticsearch"], batch, lambda body: mask(body, found))
+    masked = _rate(targets["Elasticsearch"], batch, lambda body: mask(body, finder))
     return [
         reported("events a second that are encoded and sent on, of processor time", plain),
         reported("the same to Elasticsearch, masked with all shapes and 1,000 values", f"{masked:,.0f}"),

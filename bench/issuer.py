@@ -33,7 +33,7 @@ def issuer() -> Iterator[Identity]:
     key = rsa.generate_private_key(65537, 2048)
     public = RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": _KEY_ID, "use": "sig", "alg": "RS256"}
     document = json.dumps({"keys": [public]}).encode()
-    with served(lambda: document) as url:
+    with serve_document(lambda: document) as url:
         now_s = int(time.time())
         claims = {"iss": _ISSUER, "aud": _AUDIENCE, "sub": "bench", "iat": now_s, "exp": now_s + _VALID_S}
         token = jwt.encode(claims | {"runlake": {scope: ["*"] for scope in _SCOPES}}, key, "RS256", headers={"kid": _KEY_ID})
@@ -42,7 +42,7 @@ def issuer() -> Iterator[Identity]:
 
 
 @contextmanager
-def served(read: Callable[[], bytes]) -> Iterator[str]:
+def serve_document(read: Callable[[], bytes]) -> Iterator[str]:
     """The address of a document on this machine, which each request reads anew."""
 
     class Handler(BaseHTTPRequestHandler):

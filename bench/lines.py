@@ -45,10 +45,10 @@ def print_files(files: Sequence[Path]) -> None:
         lines = [line for _, line in number_lines([raw])]
         chosen = detect_format(lines)
         clock = TimestampParser(reference_us=int(path.stat().st_mtime) * 1_000_000)
-        found = list(events(enumerate(lines), chosen, clock))
-        shares = [_share(found, field) for field in ("timestamp", "level", "logger")]
+        recognized = list(events(enumerate(lines), chosen, clock))
+        shares = [_share(recognized, field) for field in ("timestamp", "level", "logger")]
         speed = len(raw) / 1e6 / max(_seconds(lines, chosen), 1e-9)
-        print(f"{path.name:24} {chosen.name:20} {len(lines):8} {len(found):8} {' '.join(shares)} {speed:6.0f}")
+        print(f"{path.name:24} {chosen.name:20} {len(lines):8} {len(recognized):8} {' '.join(shares)} {speed:6.0f}")
 
 
 def print_formats() -> None:
@@ -95,8 +95,8 @@ def _seconds(lines: Sequence[bytes], chosen: LogFormat) -> float:
     return min(once() for _ in range(_RUNS))
 
 
-def _share(found: Sequence[LineEvent], field: str) -> str:
-    return f"{100 * sum(getattr(event.parsed, field) is not None for event in found) / max(len(found), 1):6.2f}%"
+def _share(recognized: Sequence[LineEvent], field: str) -> str:
+    return f"{100 * sum(getattr(event.parsed, field) is not None for event in recognized) / max(len(recognized), 1):6.2f}%"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 import runlake
-from bench.command import chosen, measure_all, parser_of
+from bench.command import measure_all, parse_selection, parser_of
 from bench.live_viewer import Viewer
 from bench.measure import Measure, Measurement, reported
 from local import control
@@ -69,7 +69,7 @@ def to_screen(url: str, lines: int = LINES) -> list[Measure]:
     """From a logging call to the page."""
     sent_s: dict[str, float] = {}
     logger = logging.Logger("live")
-    with runlake.run("live.screen", "run-1", logger=logger, url=url) as run, opened(url) as page:
+    with runlake.run("live.screen", "run-1", logger=logger, url=url) as run, chromium_page(url) as page:
         run.handler.setFormatter(logging.Formatter("%(message)s"))
         logger.info("the first")
         run.handler.flush()
@@ -122,7 +122,7 @@ def last_page(url: str, size: int = LARGE_BYTES) -> list[Measure]:
             answer = session.post(path, data=batch, headers={"Content-Type": "text/plain"}, timeout=60)
             answer.raise_for_status()
         session.post(path, data=b"the very last\n", headers={"Content-Type": "text/plain"}, timeout=60).raise_for_status()
-    with opened(url) as page:
+    with chromium_page(url) as page:
         loaded = _counted(page)
         started_s = time.monotonic()
         page.goto(f"{url}/v1/ui/?p=live.large&r=run-1")
@@ -154,7 +154,7 @@ def quiet_tail(url: str, seconds: float = 126) -> list[Measure]:
 def hour(url: str, seconds: float = 3600) -> list[Measure]:
     """What a page takes that follows a run for an hour: its renderer's own memory, at its highest."""
     path, end_s, highest, lines = f"{url}{LOGS}/live.hour/run-1", time.monotonic() + seconds, 0, 0
-    with requests.Session() as session, opened(url) as page:
+    with requests.Session() as session, chromium_page(url) as page:
         session.post(path, json="the first", timeout=60).raise_for_status()
         page.goto(f"{url}/v1/ui/?p=live.hour&r=run-1")
         page.get_by_text("the first").wait_for()
@@ -189,12 +189,12 @@ def _counted(page: Page) -> Sequence[int]:
     sizes: list[int] = []
     devtools = page.context.new_cdp_session(page)
     devtools.send("Network.enable")
-    devtools.on("Network.loadingFinished", lambda told: sizes.append(int(told["encodedDataLength"])))
+    devtools.on("Network.loadingFinished", lambda event: sizes.append(int(event["encodedDataLength"])))
     return sizes
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Page]:
+def chromium_page(url: str) -> Iterator[Page]:
     """A page of Chromium."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
@@ -227,7 +227,7 @@ def main() -> int:
     """Exit code 1 when a figure was missed."""
     names, long = ([measurement.name for measurement in each] for each in (MEASUREMENTS, LONG))
     by_name = {measurement.name: measurement for measurement in (*MEASUREMENTS, *LONG)}
-    arguments = chosen(parser_of("bench.live", __doc__, names, long), names, long)
+    arguments = parse_selection(parser_of("bench.live", __doc__, names, long), names, long)
     port = free_port()
     try:
         stack: dict[str, Any] = dict(control.up(port, _QUIET, private=True))

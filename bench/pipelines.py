@@ -42,7 +42,7 @@ _LEVELS = ("INFO", "DEBUG", "INFO", "WARNING")
 
 
 @dataclass(slots=True)
-class MadeUp:
+class SyntheticRuns:
     """Runs whose lines are made when they are read: ``lines`` of each, ``per_s`` of them a second; as many logger names as said."""
 
     runs: int
@@ -75,7 +75,9 @@ class MadeUp:
         return iter(self.live())
 
 
-def worker(logs: MadeUp, handler: dict[str, object], clock: ManualClock, database: InMemoryDatabase, buffer_bytes: int) -> Worker:
+def worker(
+    logs: SyntheticRuns, handler: dict[str, object], clock: ManualClock, database: InMemoryDatabase, buffer_bytes: int
+) -> Worker:
     """A worker over made-up logs."""
     config = {"version": 1, "handlers": {"h": handler}, "root": {"level": "DEBUG", "handlers": ["h"]}}
     file: PipelineFile = parse_pipeline_file(yaml.safe_dump({"logging": config}), "bench", modules=AllowedModules((__name__,)))
@@ -87,7 +89,7 @@ def worker(logs: MadeUp, handler: dict[str, object], clock: ManualClock, databas
     return made
 
 
-def through(logs: MadeUp, handler: dict[str, object]) -> float:
+def pipeline_cpu_s(logs: SyntheticRuns, handler: dict[str, object]) -> float:
     """Seconds of the processor, from reading to a checkpoint behind the last event, without the making of the lines."""
     made = worker(logs, handler, ManualClock(START_MS + 10**9), InMemoryDatabase(), 64 * _MIB)
     started_s = process_time()
@@ -97,7 +99,7 @@ def through(logs: MadeUp, handler: dict[str, object]) -> float:
     return process_time() - started_s
 
 
-def making(logs: MadeUp) -> float:
+def generation_cpu_s(logs: SyntheticRuns) -> float:
     """Seconds that the making of the lines takes."""
     started_s = process_time()
     for known in logs.live():
@@ -106,7 +108,7 @@ def making(logs: MadeUp) -> float:
     return process_time() - started_s
 
 
-def plainly(logs: MadeUp, handler: logging.Handler) -> tuple[float, float]:
+def logging_cpu_s(logs: SyntheticRuns, handler: logging.Handler) -> tuple[float, float]:
     """Seconds of plain ``logging`` for the same events: of the calls alone, and with the lifting of lines to events before."""
     root = logging.RootLogger(logging.DEBUG)
     manager = logging.Manager(root)
@@ -117,10 +119,10 @@ def plainly(logs: MadeUp, handler: logging.Handler) -> tuple[float, float]:
         for start in range(0, known.lines, 10_000):
             raw = [logs.line(number)[:-1] for number in range(start, min(start + 10_000, known.lines))]
             started_s = process_time()
-            found = list(events(enumerate(raw), detect_format(raw[:1000])))
+            parsed_events = list(events(enumerate(raw), detect_format(raw[:1000])))
             lifting += process_time() - started_s
             started_s = process_time()
-            for event in found:
+            for event in parsed_events:
                 each = event.parsed
                 manager.getLogger(each.logger or "root").log(numbers[each.level or "INFO"], each.message)
             calls += process_time() - started_s
@@ -128,15 +130,15 @@ def plainly(logs: MadeUp, handler: logging.Handler) -> tuple[float, float]:
     return calls, lifting
 
 
-def best(measure: Callable[[], float]) -> float:
+def minimum(measure: Callable[[], float]) -> float:
     """The least of some rounds."""
     return min(measure() for _ in range(ROUNDS))
 
 
 def speed(count: int) -> None:
     """Events a second, with a null handler and with a file."""
-    logs = MadeUp(runs=4, lines=count // 4, per_s=1000)
-    made_s = best(lambda: making(logs))
+    logs = SyntheticRuns(runs=4, lines=count // 4, per_s=1000)
+    made_s = minimum(lambda: generation_cpu_s(logs))
     print(f"{'handler':8} {'pipeline':>12} {'calls alone':>12} {'with lifting':>13} {'of calls':>9} {'of both':>8}")
     with TemporaryDirectory() as folder:
         layout = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -144,13 +146,13 @@ def speed(count: int) -> None:
             "null": logging.NullHandler,
             "file": lambda: _formatted(logging.FileHandler(Path(folder) / "plain.log", "w"), layout),
         }
-        given: dict[str, dict[str, object]] = {
+        handlers: dict[str, dict[str, object]] = {
             "null": {"class": "logging.NullHandler"},
             "file": {"()": f"{__name__}.file_handler", "path": str(Path(folder) / "ours.log")},
         }
         for name in plain:
-            ours_s = best(partial(through, logs, given[name])) - made_s
-            pairs = [plainly(logs, plain[name]()) for _ in range(ROUNDS)]
+            ours_s = minimum(partial(pipeline_cpu_s, logs, handlers[name])) - made_s
+            pairs = [logging_cpu_s(logs, plain[name]()) for _ in range(ROUNDS)]
             calls_s, both_s = min(calls for calls, _ in pairs), min(map(sum, pairs))
             rates = [count / seconds for seconds in (ours_s, calls_s, both_s)]
             print(
@@ -172,7 +174,7 @@ def file_handler(path: str) -> logging.Handler:
 def memory(per_s: int, runs: int, loggers: int, seconds: int) -> None:
     """In a process of its own: the peak of its memory while so many events a second come, of running runs."""
     clock = ManualClock(START_MS)
-    logs = MadeUp(runs, 0, max(1, per_s // runs), loggers, final=False)
+    logs = SyntheticRuns(runs, 0, max(1, per_s // runs), loggers, final=False)
     made = worker(logs, {"class": "logging.NullHandler"}, clock, InMemoryDatabase(), 16 * _MIB)
     idle = _most_kib()
     for second in range(1, seconds + 1):
@@ -211,7 +213,7 @@ def memories() -> None:
 def requests(count: int) -> None:
     """Requests of the table for a million events of running runs, 1,000 a second."""
     clock, database = ManualClock(START_MS), InMemoryDatabase()
-    logs = MadeUp(20, 0, 50, final=False)
+    logs = SyntheticRuns(20, 0, 50, final=False)
     made = worker(logs, {"class": "logging.NullHandler"}, clock, database, 64 * _MIB)
     database.calls.clear()
     while made.processed < count:

@@ -34,14 +34,14 @@ class Archive:
 
     def __init__(self, size: int) -> None:
         self.runs = [Run(f"svc.pipeline-{number % 50:02d}", f"run-{number:06d}") for number in range(size)]
-        self.held = [SEGMENTS_EACH] * size
+        self.segment_counts = [SEGMENTS_EACH] * size
         database = make_client("dynamodb", region=None)
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         resources = _resources()
         for name, resource in ((RUNS, "RunsTable"), (SEGMENTS, "SegmentsTable")):
             properties = resources[resource]["Properties"]
-            wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
-            database.create_table(TableName=name, **{key: properties[key] for key in wanted if key in properties})
+            names = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
+            database.create_table(TableName=name, **{key: properties[key] for key in names if key in properties})
         self._rows = Table(database, RUNS)
         self._index = DynamoDbSegmentIndex(Table(database, SEGMENTS), _KEEP_S)
         self._store, self._layout = S3ObjectStore(make_client("s3", region=None), BUCKET), Layout()
@@ -60,10 +60,10 @@ class Archive:
         """The first runs are, and nothing is due. Raises AssertionError."""
         assert not any(row.is_due for row in DynamoDbRunCatalog(self._rows, _KEEP_S).active(now_ms() + 1))
         for number in (0, count // 2, count - 1):
-            assert self._store.head(self._layout.partial(self.runs[number])).size == self.held[number] * len(BODY)
+            assert self._store.head(self._layout.partial(self.runs[number])).size == self.segment_counts[number] * len(BODY)
 
     def _append(self, number: int, at_ms: int) -> None:
-        run, first = self.runs[number], self.held[number]
+        run, first = self.runs[number], self.segment_counts[number]
         if first == SEGMENTS_EACH:
             metadata = artifact_metadata(first * _LINES, first * len(BODY), first, 1)
             self._store.put(self._layout.partial(run), BODY * first, PutOptions(metadata))
@@ -71,10 +71,12 @@ class Archive:
         for entry in entries:
             self._store.put(self._layout.segment(run, entry.sequence), BODY, PutOptions(metadata_of(entry)))
         self._index.put(run, entries)
-        self.held[number] = first + SEGMENTS_EACH
+        self.segment_counts[number] = first + SEGMENTS_EACH
 
     def _put_rows(self, numbers: range, at_ms: int, pending: int) -> None:
-        rows = [_row(self.runs[number], self.held[number], self.held[number] - pending, at_ms) for number in numbers]
+        rows = [
+            _row(self.runs[number], self.segment_counts[number], self.segment_counts[number] - pending, at_ms) for number in numbers
+        ]
         in_parallel(self._rows.put_all, [rows[first : first + _ROWS_AT_ONCE] for first in range(0, len(rows), _ROWS_AT_ONCE)])
 
 

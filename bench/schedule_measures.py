@@ -166,7 +166,7 @@ def _seconds(tick: Tick) -> str:
 
 
 if __name__ == "__main__":
-    from bench.figures import printed
+    from bench.figures import print_rows
 
     with bench_world() as function_:
-        sys.exit(printed(schedules(function_, *map(int, sys.argv[1:3]))))
+        sys.exit(print_rows(schedules(function_, *map(int, sys.argv[1:3]))))

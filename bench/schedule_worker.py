@@ -55,7 +55,7 @@ class Requests:
         self.refused += parsed.get("Error", {}).get("Code") in _REFUSED
 
 
-class Printed(io.TextIOBase):
+class OutputCounter(io.TextIOBase):
     """Takes the function's own logs and metrics, and counts them."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Printed(io.TextIOBase):
         return len(text)
 
 
-class Starting:
+class StartedWorkers:
     """``ports.Workers``: says what is to be started."""
 
     def __init__(self, answers: TextIO) -> None:
@@ -76,7 +76,7 @@ class Starting:
         print(f"start {number}", file=self._answers, flush=True)
 
 
-class Patient(Context):
+class FunctionContext(Context):
     """As much time as the function has."""
 
     def get_remaining_time_in_millis(self) -> int:
@@ -85,7 +85,7 @@ class Patient(Context):
 
 def main() -> None:
     number, share, slowed = map(int, sys.argv[1:])
-    answers, printed = sys.stdout, Printed()
+    answers, printed = sys.stdout, OutputCounter()
     sys.stdout = printed
     requests = Requests(slowed)
     compact = _warm_function(share, answers)
@@ -95,10 +95,15 @@ def main() -> None:
     requests.reset()
     printed.characters = 0
     from_s, from_cpu_s = time.time(), _cpu_s()
-    results = compact(_event(number), Patient())
-    told: dict[str, Any] = {"from_s": from_s, "to_s": time.time(), "cpu_s": _cpu_s() - from_cpu_s, "shared_s": requests.first_s3_s}
-    told |= {"results": results, "sent": requests.sent, "refused": requests.refused, "printed": printed.characters}
-    print(json.dumps(told), file=answers, flush=True)
+    results = compact(_event(number), FunctionContext())
+    result: dict[str, Any] = {
+        "from_s": from_s,
+        "to_s": time.time(),
+        "cpu_s": _cpu_s() - from_cpu_s,
+        "shared_s": requests.first_s3_s,
+    }
+    result |= {"results": results, "sent": requests.sent, "refused": requests.refused, "printed": printed.characters}
+    print(json.dumps(result), file=answers, flush=True)
 
 
 def _warm_function(share: int, answers: TextIO) -> Any:
@@ -108,7 +113,7 @@ def _warm_function(share: int, answers: TextIO) -> Any:
     from chalicelib.ports import Run
     from chalicelib.triggers import schedules
 
-    services = composition.services().with_ports(workers=Starting(answers))
+    services = composition.services().with_ports(workers=StartedWorkers(answers))
     composition.install(services)
     schedules.RUNS_PER_WORKER = share
     nobody = Run("svc.bench", "nobody-s")

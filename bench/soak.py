@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from bench.figures import keep, printed
+from bench.figures import print_rows, save
 from bench.measure import Measure
 from bench.soak_connector import Connector
 from bench.soak_store import FaultyAddress, Store
@@ -71,8 +71,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="runlake-soak-") as folder:
         row = asyncio.run(_soak(plan, Path(folder)))
     if arguments.write:
-        keep([row], "soak", "soak", _CODE)
-    return printed([row])
+        save([row], "soak", "soak", _CODE)
+    return print_rows([row])
 
 
 async def _soak(plan: Plan, folder: Path) -> Measure:
@@ -111,7 +111,7 @@ async def _loaded(plan: Plan, store: Store, address: FaultyAddress, session: Cli
     stop.set()
     await asyncio.gather(*work)
     address.share = 0.0
-    wrong = await _judged(session, turns, connectors)
+    wrong = await _verify(session, turns, connectors)
     console.print(_table(connectors, address, halves))
     for each in wrong[:20]:
         console.print(each, style="red")
@@ -140,7 +140,7 @@ async def _while_it_fails(plan: Plan, store: Store, connectors: list[Connector])
         while (elapsed_s := time.monotonic() - started_s) < plan.seconds:
             if due and elapsed_s >= due[0]:
                 due.pop(0)
-                halves += await asyncio.to_thread(store.kill_and_begin_again)
+                halves += await asyncio.to_thread(store.kill_and_restart)
                 progress.console.print(
                     f"{elapsed_s:.0f} s: the store was killed, and is back after {time.monotonic() - started_s - elapsed_s:.1f} s"
                 )
@@ -150,15 +150,15 @@ async def _while_it_fails(plan: Plan, store: Store, connectors: list[Connector])
     return halves
 
 
-async def _judged(session: ClientSession, turns: asyncio.Semaphore, connectors: list[Connector]) -> list[str]:
+async def _verify(session: ClientSession, turns: asyncio.Semaphore, connectors: list[Connector]) -> list[str]:
     """Every run closed, read page by page and compared."""
 
     async def judge(url: str, writers: list[Connector]) -> list[str]:
         async with turns:
-            await _asked(session, "POST", f"{url}/close")
+            await _get_json(session, "POST", f"{url}/close")
             lines = await _all_lines(session, url)
         unknown = len(lines) - sum(line.startswith(f"connector {each.number:03d} ") for line in lines for each in writers)
-        return [found for each in writers for found in each.judged(lines)] + (
+        return [found for each in writers for found in each.violations(lines)] + (
             [f"{url}: {unknown} lines of nobody"] if unknown else []
         )
 
@@ -173,20 +173,20 @@ async def _all_lines(session: ClientSession, url: str) -> list[str]:
     lines: list[str] = []
     after: str | None = "0"
     while after is not None:
-        page = await _asked(session, "GET", f"{url}?limit={_PAGE}&after={after}")
+        page = await _get_json(session, "GET", f"{url}?limit={_PAGE}&after={after}")
         lines += page["logs"].split("\n") if page["logs"] else []
         after = page["after"]
     return lines
 
 
-async def _asked(session: ClientSession, method: str, url: str) -> dict[str, str]:
+async def _get_json(session: ClientSession, method: str, url: str) -> dict[str, str]:
     """An answer of 200; trouble is waited out."""
     for _ in range(_TRIES):
         try:
             async with session.request(method, url) as answer:
                 if answer.status == 200:
-                    told: dict[str, str] = await answer.json()
-                    return told
+                    document: dict[str, str] = await answer.json()
+                    return document
         except ClientError:
             pass
         await asyncio.sleep(0.5)

@@ -72,7 +72,7 @@ class Connector:
         except (TimeoutError, ClientError):
             return "no answer"
 
-    def judged(self, lines: list[str]) -> list[str]:
+    def violations(self, lines: list[str]) -> list[str]:
         """What is wrong with what stands in the log of this connector, in the log's order."""
         own = [line for line in lines if line.startswith(f"connector {self.number:03d} ")]
         numbers = [int(line.split(" ")[3]) for line in own]

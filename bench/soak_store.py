@@ -51,11 +51,11 @@ class Store:
         finally:
             client.close()
 
-    def kill_and_begin_again(self) -> int:
+    def kill_and_restart(self) -> int:
         """SIGKILL, and a new emulator from what is on disk. How many objects had been written by half: bytes without metadata, whose writer
         was never answered. S3 has no such objects, so they are taken away."""
         self._emulator.kill()
-        halves = [path for path in (self._folder / "s3").rglob("*") if path.is_file() and not _is_whole(path)]
+        halves = [path for path in (self._folder / "s3").rglob("*") if path.is_file() and not _is_complete(path)]
         for path in halves:
             path.unlink()
         self._emulator = self._started()
@@ -67,7 +67,7 @@ class Store:
         shutil.rmtree(self._folder / "s3", ignore_errors=True)
 
 
-def _is_whole(path: Path) -> bool:
+def _is_complete(path: Path) -> bool:
     return path.name.endswith(_SIDECAR) or path.with_name(path.name + _SIDECAR).exists()
 
 

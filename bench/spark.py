@@ -13,7 +13,7 @@ import sys
 from dataclasses import asdict
 from functools import partial
 
-from bench.command import chosen, measure_all, parser_of
+from bench.command import measure_all, parse_selection, parser_of
 from bench.measure import Measure, Measurement
 
 _SOURCE = ("glue_jobs/datasource", "chalicelib/lines")
@@ -51,7 +51,7 @@ def main() -> int:
     by_name = {measurement.name: measurement for measurement in ALL}
     parser = parser_of("bench.spark", __doc__, list(by_name))
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
-    arguments = chosen(parser, list(by_name))
+    arguments = parse_selection(parser, list(by_name))
     selected = [by_name[name] for name in arguments.names]
     if arguments.alone:
         sizes = selected[0].small if arguments.small else {}

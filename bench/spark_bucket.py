@@ -25,14 +25,14 @@ Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 @dataclass
-class Asked:
+class Traffic:
     """Requests since the last ``forget``: how many of each kind, which keys were read, and the bytes of objects that were sent."""
 
     requests: Counter[str] = field(default_factory=Counter)
     keys: Counter[str] = field(default_factory=Counter)
     read_bytes: int = 0
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin anew."""
         self.requests.clear()
         self.keys.clear()
@@ -44,7 +44,7 @@ class BucketServer:
     transaction that is refused takes back what others wrote meanwhile; AWS does neither."""
 
     def __init__(self, bucket: str = "logs", *, one_at_a_time: bool = False) -> None:
-        self.bucket, self.asked, self._lock = bucket, Asked(), Lock()
+        self.bucket, self.traffic, self._lock = bucket, Traffic(), Lock()
         self._one = Lock() if one_at_a_time else None
         self._backend = get_backend("s3")[ACCOUNT]["aws"]
         self._backend.create_bucket(bucket, "us-east-1")
@@ -73,7 +73,7 @@ class BucketServer:
     def empty(self) -> None:
         """Remove all objects."""
         self._backend.buckets[self.bucket].keys.clear()
-        self.asked.forget()
+        self.traffic.reset()
 
     def stop(self) -> None:
         """End it."""
@@ -87,10 +87,10 @@ class BucketServer:
             with self._one or nullcontext():
                 sent = b"".join(application(environ, start_response))
             with self._lock:
-                self.asked.requests[kind] += 1
+                self.traffic.requests[kind] += 1
                 if kind == "GET":
-                    self.asked.keys[key] += 1
-                    self.asked.read_bytes += len(sent)
+                    self.traffic.keys[key] += 1
+                    self.traffic.read_bytes += len(sent)
             yield sent
 
         return counted

@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bench.figures import printed
+from bench.figures import print_rows
 from bench.measure import Measure, reported
-from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
+from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, uniform_runs
 from bench.spark_compaction_kill import dirty, kills
 from bench.spark_job import PROCESSES, job
 from glue_jobs.job_runtime.prices import DPU_HOUR
@@ -30,31 +30,31 @@ _CORES_A_DPU = 4
 def measure(runs: int = RUNS, few: int = FEW, rounds: int = ROUNDS) -> list[Measure]:
     """The job, the loop and the job over a tenth of the runs, in turn; the best of each counts, because others use the machine too."""
     with bench_archive() as (archive, _):
-        made = some_runs(runs, SEGMENTS, SEGMENT_BYTES)
+        made = uniform_runs(runs, SEGMENTS, SEGMENT_BYTES)
         archive.fill(made)
         times: dict[str, list[float]] = {name: [] for name in ("job", "job and start", "few", "one process", "processes")}
-        told: dict[str, Any] = {}
+        best_summary: dict[str, Any] = {}
         for number in range(rounds):
             for name, count in (("job", runs), ("few", few)):
-                archive.due_again(made[:count])
-                archive.finished(made[count:])
+                archive.mark_due(made[:count])
+                archive.mark_finalized(made[count:])
                 started_s = time.monotonic()
-                found = job("--parallelism", str(PROCESSES), "--threads", str(THREADS))
+                summary = job("--parallelism", str(PROCESSES), "--threads", str(THREADS))
                 seconds = time.monotonic() - started_s
-                _check(archive, made[:count:97], found, count)
-                times[name].append(found["working_seconds"])
+                _check(archive, made[:count:97], summary, count)
+                times[name].append(summary["working_seconds"])
                 if name == "job":
                     times["job and start"].append(seconds)
-                    told = found
+                    best_summary = summary
             times["one process"].append(_loop(runs, 1, PROCESSES * THREADS))
             times["processes"].append(_loop(runs, PROCESSES, THREADS))
             print(f"round {number + 1}: " + ", ".join(f"{name} {each[-1]:.1f} s" for name, each in times.items()), file=sys.stderr)
-    return _measures({name: min(each) for name, each in times.items()}, told, runs, few)
+    return _measures({name: min(each) for name, each in times.items()}, best_summary, runs, few)
 
 
-def _check(archive: BenchArchive, some: Iterable[BenchRun], found: dict[str, Any], count: int) -> None:
-    assert found["runs"]["finalized"] == count, found
-    assert all(archive.stored(each) == each.log for each in some)
+def _check(archive: BenchArchive, some: Iterable[BenchRun], summary: dict[str, Any], count: int) -> None:
+    assert summary["runs"]["finalized"] == count, summary
+    assert all(archive.artifact(each) == each.log for each in some)
 
 
 def _loop(runs: int, processes: int, threads: int) -> float:
@@ -73,16 +73,16 @@ def _loop(runs: int, processes: int, threads: int) -> float:
     return max(float(process.communicate()[0]) for process in started)
 
 
-def _measures(best: dict[str, float], told: dict[str, Any], runs: int, few: int) -> list[Measure]:
+def _measures(best: dict[str, float], summary: dict[str, Any], runs: int, few: int) -> list[Measure]:
     what = f"{runs:,} runs × {SEGMENTS} segments × {SEGMENT_BYTES // 1024} KiB"
     literal, strict = best["one process"] / best["job"], best["processes"] / best["job"]
     with_start = best["one process"] / best["job and start"]
     each, each_of_few = best["job"] / runs * 1000, best["few"] / few * 1000
     flat = max(each, each_of_few) / min(each, each_of_few)
     requests = ", ".join(
-        f"{count / runs:.2f} {name.partition(':')[2]}" for name, count in told["requests"].items() if count > runs / 20
+        f"{count / runs:.2f} {name.partition(':')[2]}" for name, count in summary["requests"].items() if count > runs / 20
     )
-    mb_per_s = told["bytes"] / 1e6 / best["job"] / PROCESSES
+    mb_per_s = summary["bytes"] / 1e6 / best["job"] / PROCESSES
     hours = 1e6 / (mb_per_s * _CORES_A_DPU) / 3600
     return [
         Measure(
@@ -106,13 +106,13 @@ def _measures(best: dict[str, float], told: dict[str, Any], runs: int, few: int)
         reported(f"requests of a run in bulk, {SEGMENTS} segments", requests),
         reported(
             f"cost of bulk compaction for each GB, {what}",
-            f"${told['dollars_per_gb']:.3f} of requests; {mb_per_s:.1f} MB/s a core, beside the emulator: about {hours:.0f} DPU-hours "
+            f"${summary['dollars_per_gb']:.3f} of requests; {mb_per_s:.1f} MB/s a core, beside the emulator: about {hours:.0f} DPU-hours "
             f"(${hours * DPU_HOUR:.0f}) for each TB",
         ),
     ]
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when a figure was missed, or something was not as it must be."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_compaction", description=__doc__)
     parser.add_argument("--kills", type=int, default=0)
@@ -120,14 +120,14 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--dirty", action="store_true")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_args(argv)
     if arguments.kills:
         rows = kills(arguments.kills, arguments.seed)
     elif arguments.dirty:
         rows = dirty(100_000)
     else:
         rows = measure(arguments.runs, arguments.runs // 10, arguments.rounds)
-    return printed(rows)
+    return print_rows(rows)
 
 
 if __name__ == "__main__":

@@ -119,16 +119,16 @@ class BenchArchive:
         with ThreadPoolExecutor(threads) as pool:
             for _ in pool.map(self._put_run, runs):
                 pass
-        self.due_again(runs)
+        self.mark_due(runs)
 
-    def due_again(self, runs: Sequence[BenchRun]) -> None:
+    def mark_due(self, runs: Sequence[BenchRun]) -> None:
         """As if nothing had been worked: no artifacts, and rows that say so."""
         keys = [key for each in runs for key in (self.layout.logs(each.run), self.layout.partial(each.run))]
         for first in range(0, len(keys), 1000):
             self.s3.delete_objects(Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in keys[first : first + 1000]]})
         self.rows.put_all([_row(each) for each in runs])
 
-    def finished(self, runs: Sequence[BenchRun]) -> None:
+    def mark_finalized(self, runs: Sequence[BenchRun]) -> None:
         """Rows as if these had been finalized and were of no interest any more."""
         rows = [_row(each) | {"final_segments": len(each.entries)} for each in runs]
         self.rows.put_all([{name: value for name, value in row.items() if name != "activity_shard"} for row in rows])
@@ -138,7 +138,7 @@ class BenchArchive:
         status, text = self._request("PUT", key, body, {f"x-amz-meta-{name}": value for name, value in metadata.items()})
         assert status == 200, text
 
-    def stored(self, each: BenchRun) -> bytes | None:
+    def artifact(self, each: BenchRun) -> bytes | None:
         """logs.txt of a sealed run, partial.txt of an open one; None: there is none."""
         return self.get((self.layout.logs if each.is_sealed else self.layout.partial)(each.run))
 
@@ -147,18 +147,18 @@ class BenchArchive:
         status, body = self._request("GET", key)
         return body if status == 200 else None
 
-    def forget_segments(self, each: BenchRun) -> None:
+    def delete_segment_rows(self, each: BenchRun) -> None:
         """As if the catalog had lost the rows of its segments."""
         rows = (row for entry in each.entries for row in segment_rows(each.run, entry, _KEEP_S))
         self.segments.delete_all({name: row[name] for name in ("run", "at")} for row in rows)
         assert self.index.last(each.run) is None
 
-    def known_segments(self, each: BenchRun) -> list[SegmentEntry]:
+    def segment_rows_of(self, each: BenchRun) -> list[SegmentEntry]:
         """What the catalog has of them."""
-        found: list[SegmentEntry] = []
-        while page := self.index.rows_from(each.run, found[-1].end_line if found else 0, len(found), 10_000):
-            found += page
-        return found
+        rows: list[SegmentEntry] = []
+        while page := self.index.rows_from(each.run, rows[-1].end_line if rows else 0, len(rows), 10_000):
+            rows += page
+        return rows
 
     def _put_run(self, each: BenchRun) -> None:
         for entry, body in zip(each.entries, [*each.bodies, b""], strict=False):
@@ -181,13 +181,13 @@ class BenchArchive:
         raise ConnectionError(f"the emulator does not answer key={key}")
 
 
-def some_runs(count: int, segments: int, size: int, *, fqns: int = 50) -> list[BenchRun]:
+def uniform_runs(count: int, segments: int, size: int, *, fqns: int = 50) -> list[BenchRun]:
     """Alike, of as many pipelines."""
     bodies = [body_of(size, number) for number in range(segments)]
     return [BenchRun(Run(f"svc.pipeline-{number % fqns:02d}", f"run-{number:06d}"), bodies) for number in range(count)]
 
 
-def various_runs(count: int, random: Random, name: str) -> list[BenchRun]:
+def mixed_runs(count: int, random: Random, name: str) -> list[BenchRun]:
     """Of all kinds: sealed and open, short and long, with one that needs a multipart upload now and then."""
     made = []
     for number in range(count):
@@ -231,5 +231,5 @@ _Template.add_multi_constructor("!", lambda loader, suffix, node: None)
 
 def resources() -> dict[str, Any]:
     """Those of the template."""
-    found: dict[str, Any] = yaml.load((PROJECT / "infra" / "template.yaml").read_text(), _Template)["Resources"]
-    return found
+    template: dict[str, Any] = yaml.load((PROJECT / "infra" / "template.yaml").read_text(), _Template)["Resources"]
+    return template

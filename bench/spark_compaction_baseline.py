@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import boto3
 from botocore.config import Config
 
-from bench.spark_compaction_archive import BUCKET, some_runs
+from bench.spark_compaction_archive import BUCKET, uniform_runs
 from chalicelib.ports import Run
 
 
@@ -27,7 +27,7 @@ def main() -> None:
         bodies = [s3.get_object(Bucket=BUCKET, Key=found["Key"])["Body"].read() for found in listed if found["Size"]]
         s3.put_object(Bucket=BUCKET, Key=f"{prefix}logs.txt", Body=b"".join(bodies))
 
-    runs = [each.run for each in some_runs(first + count, 1, 1)[first:]]
+    runs = [each.run for each in uniform_runs(first + count, 1, 1)[first:]]
     print("ready", flush=True)
     sys.stdin.readline()
     started_s = time.monotonic()

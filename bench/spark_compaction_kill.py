@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from bench.measure import Measure
-from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, body_of, various_runs
+from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, body_of, mixed_runs
 from bench.spark_job import command, environment, job, summary_of
 from chalicelib.ports import Run
 from glue_jobs.compaction.task import BUSY, UNDONE
@@ -37,13 +37,13 @@ def kills(count: int, seed: int, runs: int = RUNS, lease_s: int = 10) -> list[Me
     with bench_archive() as (archive, _):
         for number in range(count):
             victim = (DRIVER, WORKER)[number % 2]
-            made = various_runs(runs, random, f"kill-{number}")
+            made = mixed_runs(runs, random, f"kill-{number}")
             archive.fill(made)
             what = _kill(archive, made, victim, random, lease_s)
             killed.append(what)
-            found = _faults(archive, made, lease_s)
-            print(f"{number + 1} of {count}: {what}: {found or 'all as it must be'}", file=sys.stderr, flush=True)
-            faults += found
+            faults_here = _faults(archive, made, lease_s)
+            print(f"{number + 1} of {count}: {what}: {faults_here or 'all as it must be'}", file=sys.stderr, flush=True)
+            faults += faults_here
     by_kind = ", ".join(f"{killed.count(kind)} {kind}" for kind in sorted(set(killed)))
     measured = f"{len(faults)} faults ({by_kind}; seed {seed})"
     return [Measure(f"bulk compaction killed {count} times", "same bytes, nothing to do afterwards", measured, not faults)]
@@ -58,10 +58,10 @@ def _kill(archive: BenchArchive, made: Sequence[BenchRun], victim: str, random: 
             command("--lease-seconds", str(lease_s)), env=environment(), cwd=PROJECT, stdout=output, stderr=subprocess.DEVNULL
         )
         began_s = time.monotonic()
-        while process.poll() is None and time.monotonic() - began_s < early_s and archive.stored(trigger) is None:
+        while process.poll() is None and time.monotonic() - began_s < early_s and archive.artifact(trigger) is None:
             time.sleep(_POLL_S)
         time.sleep(random.uniform(0, 0.2))
-        done = sum(archive.stored(each) is not None for each in made)
+        done = sum(archive.artifact(each) is not None for each in made)
         if not _killed(process, victim, random):
             return "ended before"
         exit_code = process.wait(_PATIENCE_S)
@@ -109,7 +109,7 @@ def _faults(archive: BenchArchive, made: Sequence[BenchRun], lease_s: int) -> li
     faults = []
     job("--lease-seconds", str(lease_s))
     for each in made:
-        if archive.stored(each) != each.log:
+        if archive.artifact(each) != each.log:
             faults.append(f"other bytes run={each.run}")
         if each.is_sealed and archive.get(archive.layout.partial(each.run)) is not None:
             faults.append(f"a partial.txt is left run={each.run}")
@@ -151,27 +151,31 @@ def dirty(lines: int, healthy: int = 20, seed: int = 1) -> list[Measure]:
     random = Random(seed)
     with bench_archive() as (archive, _):
         damaged = damaged_runs(random)
-        good = various_runs(healthy, random, "healthy")
+        good = mixed_runs(healthy, random, "healthy")
         good.append(BenchRun(Run("svc.healthy-0", "empty-segments"), [b"a\n", b"", b"b\n", b""]))
         good.append(BenchRun(Run("svc.healthy-0", "one-line-segments"), [b"line %d\n" % number for number in range(lines)]))
         archive.fill([*good, *damaged.values()])
         spoil(archive, damaged)
         started_s = time.monotonic()
-        found = job("--parallelism", "2", check=False)
+        summary = job("--parallelism", "2", check=False)
         seconds = time.monotonic() - started_s
-        faults = dirty_faults(archive, good, damaged, found)
-    told = f"{found['runs']['failed']} of {len(damaged)} damaged runs reported, {len(faults)} faults, {seconds:.0f} s"
+        faults = dirty_faults(archive, good, damaged, summary)
+    told = f"{summary['runs']['failed']} of {len(damaged)} damaged runs reported, {len(faults)} faults, {seconds:.0f} s"
     what = f"bulk compaction over {len(damaged)} kinds of damage and a run of {lines:,} one-line segments"
     return [Measure(what, "damage reported, all else done", told, not faults)]
 
 
-def dirty_faults(archive: BenchArchive, good: Sequence[BenchRun], damaged: dict[str, BenchRun], found: dict[str, Any]) -> list[str]:
+def dirty_faults(
+    archive: BenchArchive, good: Sequence[BenchRun], damaged: dict[str, BenchRun], summary: dict[str, Any]
+) -> list[str]:
     """What is not as it must be."""
-    faults = [f"other bytes run={each.run}" for each in good if archive.stored(each) != each.log]
-    if found["runs"]["failed"] != len(damaged):
-        faults.append(f"not all damage was reported summary={found}")
+    faults = [f"other bytes run={each.run}" for each in good if archive.artifact(each) != each.log]
+    if summary["runs"]["failed"] != len(damaged):
+        faults.append(f"not all damage was reported summary={summary}")
     faults += [f"something was written run={each.run}" for each in damaged.values() if archive.get(archive.layout.logs(each.run))]
     faults += [
-        f"unsaid run={each.run}" for each in damaged.values() if not any(each.run.run_id in told for told in found["problems"])
+        f"unsaid run={each.run}"
+        for each in damaged.values()
+        if not any(each.run.run_id in problem for problem in summary["problems"])
     ]
     return faults

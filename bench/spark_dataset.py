@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bench.figures import printed
+from bench.figures import print_rows
 from bench.measure import Measure, reported
 from bench.spark_dataset_logs import DAY, LogServer, write_day
 from glue_jobs.build_dataset import NAME, run
@@ -162,9 +162,9 @@ def query_bytes(bench: Bench, name: str = "ours-0") -> list[Measure]:
     bucket = int(hashlib.md5(b"svc3_orders").hexdigest()[:4], 16) % BUCKETS
     data = bench.session.read.parquet(str(bench.folder / name / "data"))
     hour = F.col("timestamp").between(F.lit(start), F.lit(start + timedelta(hours=1)))
-    asked = data.where((F.col("date") == F.lit(start.date())) & (F.col("what_bucket") == bucket) & (F.col("fqn") == fqn) & hour)
-    read = _input_bytes(bench.session, asked)
-    stage(asked.coalesce(1), LocalFiles(bench.folder / "matching"), "rows")
+    selection = data.where((F.col("date") == F.lit(start.date())) & (F.col("what_bucket") == bucket) & (F.col("fqn") == fqn) & hour)
+    read = _input_bytes(bench.session, selection)
+    stage(selection.coalesce(1), LocalFiles(bench.folder / "matching"), "rows")
     matching = sum(path.stat().st_size for path in (bench.folder / "matching" / STAGING / "rows" / OUTPUT).rglob("*.parquet"))
     by_groups = sum(_bytes_of_groups(path, fqn, start) for path in (bench.folder / name / "data").rglob("*.parquet"))
     times = read / matching
@@ -237,7 +237,7 @@ def main() -> int:
         print(f"{arguments.kills} kills, seed {arguments.seed}: the same {rows} rows; killed {dict(outcomes)}")
         return 0
     measured = measure(arguments.mib * MIB, arguments.seed)
-    return printed(measured)
+    return print_rows(measured)
 
 
 if __name__ == "__main__":

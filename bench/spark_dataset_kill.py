@@ -31,7 +31,7 @@ _PROJECT = Path(__file__).parents[1]
 _LIMIT_S = 300
 
 
-class Killing:
+class KilledDatasetJobs:
     """One dataset, killed again and again."""
 
     def __init__(self, server: BucketServer, destination: Path, seed: int, *, live: bool = False) -> None:
@@ -39,8 +39,8 @@ class Killing:
         self._server, self._destination, self._live = server, destination, live
         self._random = Random(seed)
         self._world = World(server, seed, live=live)
-        self._whole_s = 10.0
-        self._said = destination.with_name(f"{destination.name}.stderr")
+        self._undisturbed_s = 10.0
+        self._stderr = destination.with_name(f"{destination.name}.stderr")
 
     @property
     def killed(self) -> int:
@@ -57,8 +57,8 @@ class Killing:
             self._world.change(2, reopening=False)
         started_s = time.monotonic()
         again = self._started()
-        assert again.wait(_LIMIT_S) == 0, self._said.read_text()[-4000:]
-        self._whole_s = time.monotonic() - started_s
+        assert again.wait(_LIMIT_S) == 0, self._stderr.read_text()[-4000:]
+        self._undisturbed_s = time.monotonic() - started_s
         _end(job)
         self._world.read()
         self.outcomes[f"{victim} {moment}"] += 1
@@ -81,7 +81,7 @@ class Killing:
         work = {"options": self._server.options, "destination": str(self._destination), "live": self._live}
         command = [sys.executable, "-m", "bench.spark_dataset_kill", "--job", json.dumps(work)]
         environment = os.environ | {"SPARK_MASTER": "local[2]"}
-        with self._said.open("w") as said:
+        with self._stderr.open("w") as said:
             return subprocess.Popen(
                 command, cwd=_PROJECT, env=environment, start_new_session=True, stdout=subprocess.DEVNULL, stderr=said
             )
@@ -96,7 +96,7 @@ class Killing:
             "when files were published": self._appears("data/**/*.parquet"),
         }
         name = self._random.choice(list(moments))
-        delay_s = self._random.uniform(0, 0.8 * self._whole_s if name == "at some time" else 0.2)
+        delay_s = self._random.uniform(0, 0.8 * self._undisturbed_s if name == "at some time" else 0.2)
         give_up_s = time.monotonic() + _LIMIT_S
         while job.poll() is None and not moments[name]() and time.monotonic() < give_up_s:
             time.sleep(0.005)
@@ -140,7 +140,7 @@ def _end(job: subprocess.Popen[bytes]) -> None:
         os.killpg(job.pid, signal.SIGKILL)
 
 
-def work(given: str) -> None:
+def work(arguments_json: str) -> None:
     """The job itself, without tables."""
     from glue_jobs.build_dataset import NAME, run
     from glue_jobs.dataset.building import DatasetSpec
@@ -152,7 +152,7 @@ def work(given: str) -> None:
     from glue_jobs.datasource.options import parse_options
     from glue_jobs.job_runtime.session import spark_session
 
-    arguments = json.loads(given)
+    arguments = json.loads(arguments_json)
     options = parse_options(arguments["options"])
     wanted = DatasetSpec(options, Layout(BUCKETS, "UTC", fingerprint(options)), Sizes(most_files=3), arguments["live"])
     with spark_session(NAME, {**SESSION, "spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "3"}) as session:
@@ -164,7 +164,7 @@ def kills(count: int, seed: int, *, live: bool = False) -> tuple[Counter[str], i
     server = BucketServer(f"killed-{seed}")
     folder = Path(tempfile.mkdtemp(prefix="runlake-dataset-"))
     try:
-        killing = Killing(server, folder / "dataset", seed, live=live)
+        killing = KilledDatasetJobs(server, folder / "dataset", seed, live=live)
         while killing.killed < count:
             killing.round()
             print(f"{killing.killed} killed: {dict(killing.outcomes)}, {killing.rows} rows", file=sys.stderr)

@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Told:
+class ExpectedRun:
     """A run, and the rows of its events so far. ``covered``: so many of them a job must have read."""
 
     stored: StoredRun
@@ -53,7 +53,7 @@ class World:
         server.empty()
         self._bucket, self._random, self._events, self._live = Bucket(server), Random(seed), events, live
         self._now_ms = START_MS
-        self.runs: list[Told] = []
+        self.runs: list[ExpectedRun] = []
 
     def change(self, times: int = 6, *, reopening: bool = True) -> None:
         """Some runs begin, some grow, some end; ``reopening``: some that were abandoned go on."""
@@ -84,12 +84,12 @@ class World:
         """Every row that the dataset must have."""
         return Counter(row for run in self.runs for row in run.rows[: run.covered])
 
-    def _new(self) -> Told:
+    def _new(self) -> ExpectedRun:
         run = self._bucket.run(self._random.choice(_FQNS), f"run-{len(self.runs):04d}", self._now_ms)
-        self.runs.append(Told(run, _at(self._now_ms * 1000).date()))
+        self.runs.append(ExpectedRun(run, _at(self._now_ms * 1000).date()))
         return self.runs[-1]
 
-    def _grow(self, run: Told) -> None:
+    def _grow(self, run: ExpectedRun) -> None:
         """Events of this day or, late ones, of days before it."""
         stored = run.stored
         moment_us = (self._now_ms - self._random.choice((0, 0, 86_400_000, 5 * 86_400_000))) * 1000
@@ -120,7 +120,7 @@ class World:
             return timestamp_us, f"{head}ERROR - failed at {number}\n{trace}".encode()
         return timestamp_us, f"{head}INFO - row {number}\n".encode()
 
-    def _end(self, run: Told) -> None:
+    def _end(self, run: ExpectedRun) -> None:
         run.state = self._random.choice((CLOSED, ABANDONED))
         run.stored.seal(run.state)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from bench.figures import keep, printed
+from bench.figures import print_rows, save
 from bench.measure import Measure
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive
 from bench.spark_job import job
@@ -54,7 +54,7 @@ def measure(segments: int = SEGMENTS) -> list[Measure]:
         _rebuild(turns, archive, many)
         with turns.turn("bulk_compact") as holds:
             told = job()
-            holds += [told["runs"]["finalized"] == 1, archive.stored(many) == many.log]
+            holds += [told["runs"]["finalized"] == 1, archive.artifact(many) == many.log]
         _dataset(turns, many, Path(folder) / "logs", "build_dataset, from logs.txt")
         with turns.turn("retention, its plan") as holds:
             told = job("--rules", '{"default": {"keep_days": 1}}', name="retention")
@@ -74,10 +74,10 @@ def _rebuild(turns: _Turns, archive: BenchArchive, many: BenchRun) -> None:
     with turns.turn("rebuild_catalog, all rows lost") as holds:
         before = archive.runs.get(many.run)
         archive.rows.delete({"fqn": many.run.fqn, "run_id": many.run.run_id})
-        archive.forget_segments(many)
+        archive.delete_segment_rows(many)
         told = job(name="rebuild_catalog")
         after = archive.runs.get(many.run)
-        holds += [sum(told["runs"].values()) == 1, archive.known_segments(many) == many.entries]
+        holds += [sum(told["runs"].values()) == 1, archive.segment_rows_of(many) == many.entries]
         holds += [before is not None and after is not None and (after.lines, after.bytes) == (before.lines, before.bytes)]
 
 
@@ -89,8 +89,8 @@ def main() -> int:
     arguments = parser.parse_args()
     rows = measure(arguments.segments)
     if arguments.write:
-        keep(rows, "large-run", "spark_many", _CODE)
-    return printed(rows)
+        save(rows, "large-run", "spark_many", _CODE)
+    return print_rows(rows)
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ def measure(runs: int = RUNS, lines: int = LINES, rounds: int = ROUNDS) -> list[
             gains.append(_gain())
             for (what, cores), each in times.items():
                 each.append(_worked(archive, f"{what.split()[0]}-{cores}-{number}", what, cores, runs * lines))
-            told = ", ".join(f"{what} {cores}: {each[-1]:.1f} s" for (what, cores), each in times.items())
-            print(f"round {number + 1}: {told}; two processes: {gains[-1]:.2f}", file=sys.stderr)
+            progress = ", ".join(f"{what} {cores}: {each[-1]:.1f} s" for (what, cores), each in times.items())
+            print(f"round {number + 1}: {progress}; two processes: {gains[-1]:.2f}", file=sys.stderr)
     return list(_measures({name: min(each) for name, each in times.items()}, max(gains), runs, lines))
 
 
@@ -72,9 +72,9 @@ def _worked(archive: PipelineArchive, name: str, what: str, cores: int, events: 
     done = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=1800)
     if done.returncode or not done.stdout:
         raise RuntimeError(f"exit_code={done.returncode}\n{done.stdout}\n{done.stderr[-5000:]}")
-    told: dict[str, Any] = summary_of(done.stdout)["pipelines"][name]
-    assert told["events"] == events, told
-    return float(told["working_seconds"])
+    summary: dict[str, Any] = summary_of(done.stdout)["pipelines"][name]
+    assert summary["events"] == events, summary
+    return float(summary["working_seconds"])
 
 
 def _gain() -> float:
@@ -98,19 +98,19 @@ def _measures(best: dict[tuple[str, int], float], gain: float, runs: int, lines:
     yield reported("two processes that only compute over one, at the same time on the same machine", f"{gain:.2f}")
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when a figure was missed."""
-    from bench.figures import printed
+    from bench.figures import print_rows
 
     parser = argparse.ArgumentParser(prog="python -m bench.spark_pipelines", description=__doc__)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--lines", type=int, default=LINES)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_args(argv)
     started_s = time.monotonic()
     rows = measure(arguments.runs, arguments.lines, arguments.rounds)
     print(f"{time.monotonic() - started_s:.0f} s", file=sys.stderr)
-    return printed(rows)
+    return print_rows(rows)
 
 
 if __name__ == "__main__":

@@ -82,27 +82,27 @@ class PipelineArchive(BenchArchive):
         """Put a pipeline's file."""
         self.put(f"{folder}/{name}.yaml", text.encode(), {})
 
-    def begun(self, base: str) -> int:
+    def file_count(self, base: str) -> int:
         """How many files there are, whether they count or not."""
         return int(self.s3.list_objects_v2(Bucket=BUCKET, Prefix=f"{base}/")["KeyCount"])
 
-    def named(self, base: str) -> Counter[Event]:
+    def delivered_events(self, base: str) -> Counter[Event]:
         """How often the files of a base have each event, of the bytes that their rows name."""
-        found: Counter[Event] = Counter()
+        events: Counter[Event] = Counter()
         for row in FileRows(self.rows_of_pipelines).listed(base, ""):
             assert isinstance(row, FileRow), row
             with self.s3.get_object(Bucket=BUCKET, Key=row.object_key)["Body"] as answer:  # signed: moto hides what is private
                 body: bytes = answer.read()
             assert len(body) >= row.contents.size, (row, len(body))
-            found.update(map(_event_of, body[: row.contents.size].splitlines()))
-        return found
+            events.update(map(_event_of, body[: row.contents.size].splitlines()))
+        return events
 
-    def heads(self, name: str) -> list[str]:
+    def leftover_heads(self, name: str) -> list[str]:
         """What is left of workers' heads that have runs in hand: none, once a job has ended."""
         rows, _ = self.rows_of_pipelines.query(PIPELINES, f"pipeline#{name}", "checkpoint#", "checkpoint$", limit=100)
         return [str(row["at"]) for row in rows]
 
-    def places(self, name: str) -> dict[tuple[str, str], int]:
+    def first_unprocessed_lines(self, name: str) -> dict[tuple[str, str], int]:
         """The first line of each run that is not processed, as checkpoints have it."""
         rows, more = self.rows_of_pipelines.query(PIPELINES, f"runs#{name}", None, None, limit=1000)
         assert not more

@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, LessThan
 
-from bench.figures import printed
+from bench.figures import print_rows
 from bench.measure import Measure
 from bench.spark_bucket import OPTIONS, BucketServer, put_log
 from bench.spark_listing import listing_server
@@ -160,7 +160,7 @@ def _minute(moment: datetime, chance: random.Random) -> bytes:
 
 def _ratio(what: str, server: BucketServer) -> Measure:
     first = _DAY + timedelta(hours=_HOUR)
-    server.asked.forget()
+    server.traffic.reset()
     rows = _read(
         server,
         EqualTo(("fqn",), "svc.p3"),
@@ -168,7 +168,7 @@ def _ratio(what: str, server: BucketServer) -> Measure:
         LessThan(("timestamp",), first + timedelta(hours=1)),
     )
     matching = sum(len(row["raw"]) for row in rows)
-    read, requests = server.asked.read_bytes, sum(server.asked.requests.values())
+    read, requests = server.traffic.read_bytes, sum(server.traffic.requests.values())
     ratio = read / matching
     assert matching > _LOG_BYTES * 0.95, matching
     return Measure(
@@ -206,7 +206,7 @@ def main() -> int:
     if unknown := set(arguments.names) - set(known):
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
     rows = [row for name in arguments.names or known for row in known[name]()]
-    return printed(rows)
+    return print_rows(rows)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from random import Random
 
 from bench.bench_world import ARCHIVE, MIB, archive_tables
-from bench.figures import printed
+from bench.figures import print_rows
 from bench.measure import Measure, reported
 from bench.spark_compaction import SEGMENT_BYTES, SEGMENTS
-from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, some_runs
+from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive, uniform_runs
 from bench.spark_job import job
 from chalicelib import composition
 from chalicelib.aws.clock import SystemClock
@@ -42,7 +42,7 @@ def measure(runs: int = RUNS, files: int = FILES) -> list[Measure]:
     """All rows."""
     with bench_archive() as (archive, _):
         with_files(archive)
-        made = some_runs(runs, SEGMENTS, SEGMENT_BYTES)
+        made = uniform_runs(runs, SEGMENTS, SEGMENT_BYTES)
         archive.fill(made)
         assert job()["runs"]["finalized"] == runs
         what = f"{runs:,} finished runs × {SEGMENTS} segments × {SEGMENT_BYTES // 1024} KiB"
@@ -118,4 +118,4 @@ def _costs(what: str, requests: Mapping[str, int], size: int, seconds: float | N
 
 
 if __name__ == "__main__":
-    sys.exit(printed(measure()))
+    sys.exit(print_rows(measure()))

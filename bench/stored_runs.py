@@ -145,7 +145,7 @@ class StoredRun:
     def key(self, number: int) -> str:
         return f"{self.base}segments/{number:010d}"
 
-    def put_again(self, number: int, body: bytes | None = None, **changes: Any) -> None:
+    def overwrite_segment(self, number: int, body: bytes | None = None, **changes: Any) -> None:
         """Store a segment as it should not be. ``metadata=None``: without any."""
         metadata = changes.pop("metadata", {})
         entry = replace(self.entries[number], **changes)
@@ -167,12 +167,12 @@ class StoredRun:
         self.server.put(self.base + name, body, metadata, self.at_ms)
 
 
-def joined(rows: Iterable[Any], run_id: str = "run-1") -> bytes:
+def raw_bytes(rows: Iterable[Any], run_id: str = "run-1") -> bytes:
     """The raw bytes of a run's rows, ordered by line."""
     wanted = [row for row in rows if row["run_id"] == run_id]
     return b"".join(bytes(row["raw"]) for row in sorted(wanted, key=lambda row: row["line"]))
 
 
-def numbers(rows: Sequence[Any], run_id: str = "run-1") -> list[int]:
+def event_numbers(rows: Sequence[Any], run_id: str = "run-1") -> list[int]:
     """The numbers of a run's events, in order."""
     return sorted(row["line"] for row in rows if row["run_id"] == run_id)

@@ -17,10 +17,10 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from deploy import rules
 from deploy.artifacts import upload
 from deploy.change_sets import ChangeSet, Stacks
-from deploy.destroying import Clients, destroy
 from deploy.errors import DeployError
 from deploy.smoke import Smoke
-from deploy.stages import Stage, assignments, read_stage, shown, stage_file
+from deploy.stages import Stage, assignments, format_assignments, read_stage, stage_file
+from deploy.teardown import Clients, destroy
 from local import package
 from local.state import LocalError
 from local.terminal import show, show_error
@@ -56,14 +56,14 @@ def _account(arguments: argparse.Namespace) -> Account:
 
 
 def _proposed(arguments: argparse.Namespace, account: Account, stacks: Stacks) -> tuple[Stage, ChangeSet]:
-    stage, given = account.stage(arguments), assignments(arguments.parameter)
+    stage, overrides = account.stage(arguments), assignments(arguments.parameter)
     package.ensure_packaged(stage.architecture)
-    effective = stacks.parameters(stage.stack) | stage.parameters | given
+    effective = stacks.parameters(stage.stack) | stage.parameters | overrides
     rules.check(yaml.safe_load(package.TEMPLATE.read_text()), effective, str(stage_file(arguments.stage)))
     uploaded = upload(account.client("s3"), stage, account.session.region_name, package.TEMPLATE, package.ZIP)
-    if given:
-        _say(f"parameters of this time: {shown(dict.fromkeys(given, '…'))}")
-    return stage, stacks.propose(stage, uploaded, given)
+    if overrides:
+        _say(f"parameters of this time: {format_assignments(dict.fromkeys(overrides, '…'))}")
+    return stage, stacks.propose(stage, uploaded, overrides)
 
 
 def _show(proposed: ChangeSet) -> None:

@@ -40,8 +40,8 @@ class Stacks:
     def find(self, name: str) -> dict[str, Any] | None:
         """A stack's description; None where there is none."""
         with suppress(ClientError):  # CloudFormation says ValidationError of a name that it does not know
-            found: dict[str, Any] = self._client.describe_stacks(StackName=name)["Stacks"][0]
-            return None if found["StackStatus"] in (*_UNMADE, "DELETE_COMPLETE") else found
+            stack: dict[str, Any] = self._client.describe_stacks(StackName=name)["Stacks"][0]
+            return None if stack["StackStatus"] in (*_UNMADE, "DELETE_COMPLETE") else stack
         return None
 
     def parameters(self, name: str) -> dict[str, str]:
@@ -57,16 +57,16 @@ class Stacks:
 
     def outputs(self, name: str) -> dict[str, str]:
         """Of a stack that is there."""
-        found = self.find(name)
-        return {row["OutputKey"]: row["OutputValue"] for row in (found or {}).get("Outputs", ())}
+        described = self.find(name)
+        return {row["OutputKey"]: row["OutputValue"] for row in (described or {}).get("Outputs", ())}
 
-    def propose(self, stage: Stage, uploaded: Uploaded, given: Mapping[str, str]) -> ChangeSet:
+    def propose(self, stage: Stage, uploaded: Uploaded, overrides: Mapping[str, str]) -> ChangeSet:
         """A change set for what a stage says. Raises DeployError, and then there is none."""
         there = self.find(stage.stack)
-        wanted = {**stage.parameters, **given}
-        if unknown := sorted(set(wanted) - uploaded.parameters):
+        values = {**stage.parameters, **overrides}
+        if unknown := sorted(set(values) - uploaded.parameters):
             raise DeployError(f"the template has no such parameter: {', '.join(unknown)}")
-        id_ = self._create(stage, uploaded, _parameters(wanted, there, uploaded.parameters), is_new=there is None)
+        id_ = self._create(stage, uploaded, _parameters(values, there, uploaded.parameters), is_new=there is None)
         return ChangeSet(id_, stage.stack, there is None, self._wait_until_made(id_, stage.stack))
 
     def discard(self, proposed: ChangeSet) -> None:
@@ -84,11 +84,11 @@ class Stacks:
     def wait(self, stack: str, status: str) -> None:
         """Until a stack is in its next state. Raises DeployError when it is another than ``status``."""
         for _ in _pauses():
-            found = self._state(stack)
-            if found == status:
+            current = self._state(stack)
+            if current == status:
                 return
-            if not found.endswith("IN_PROGRESS"):
-                raise DeployError(f"the stack is {found}: {self._first_failure(stack)}")
+            if not current.endswith("IN_PROGRESS"):
+                raise DeployError(f"the stack is {current}: {self._first_failure(stack)}")
         raise DeployError(f"the stack takes too long, it goes on by itself: stack={stack}")
 
     def delete(self, stack: str) -> None:
@@ -144,11 +144,11 @@ class Stacks:
         return "its events have no reason"
 
 
-def _parameters(wanted: Mapping[str, str], there: Mapping[str, Any] | None, known: frozenset[str]) -> list[dict[str, Any]]:
+def _parameters(values: Mapping[str, str], there: Mapping[str, Any] | None, known: frozenset[str]) -> list[dict[str, Any]]:
     had = {row["ParameterKey"] for row in there.get("Parameters", ())} if there else set()
-    kept = sorted((had & known) - set(wanted))
-    return [{"ParameterKey": name, "ParameterValue": value} for name, value in sorted(wanted.items())] + [
-        {"ParameterKey": name, "UsePreviousValue": True} for name in kept
+    unchanged = sorted((had & known) - set(values))
+    return [{"ParameterKey": name, "ParameterValue": value} for name, value in sorted(values.items())] + [
+        {"ParameterKey": name, "UsePreviousValue": True} for name in unchanged
     ]
 
 

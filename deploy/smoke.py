@@ -31,7 +31,7 @@ class SmokeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """Of a request, after redirections."""
 
     status: int
@@ -49,7 +49,7 @@ class Smoke:
 
     url: str
     token: str
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
     failed: list[str] = field(default_factory=list)
     has_written: bool = False
 
@@ -65,8 +65,10 @@ class Smoke:
         with self._step("a file: upload, find, read, delete"):
             self._file()
         if self.has_written:
-            self.tell(f"left behind: the log of the run {FQN} {run_id}, until it expires")
-        self.tell(f"{'FAILED: ' + ', '.join(self.failed) if self.failed else 'all well'}, in {time.monotonic() - started_s:.1f} s")
+            self.report(f"left behind: the log of the run {FQN} {run_id}, until it expires")
+        self.report(
+            f"{'FAILED: ' + ', '.join(self.failed) if self.failed else 'all well'}, in {time.monotonic() - started_s:.1f} s"
+        )
         return not self.failed
 
     def _log(self, path: str) -> None:
@@ -104,7 +106,7 @@ class Smoke:
             deleted = self._ask("DELETE", address).status
         _expect(deleted == 204, f"the file could not be deleted: {deleted}")
 
-    def _ask(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Answer:
+    def _ask(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Response:
         credentials = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         return _ask(method, self.url.rstrip("/") + path, body, {**(headers or {}), **credentials})
 
@@ -115,9 +117,9 @@ class Smoke:
             yield
         except (SmokeError, OSError, http.client.HTTPException, ValueError, KeyError) as error:
             self.failed.append(name.partition(":")[0])
-            self.tell(f"FAILED {time.monotonic() - started_s:6.2f} s  {name}\n       {type(error).__name__}: {error}")
+            self.report(f"FAILED {time.monotonic() - started_s:6.2f} s  {name}\n       {type(error).__name__}: {error}")
         else:
-            self.tell(f"ok     {time.monotonic() - started_s:6.2f} s  {name}")
+            self.report(f"ok     {time.monotonic() - started_s:6.2f} s  {name}")
 
     def _until(self, holds: Callable[[], bool], otherwise: str) -> None:
         give_up = time.monotonic() + PATIENCE_S
@@ -140,14 +142,14 @@ class _Redirections(urllib.request.HTTPRedirectHandler):
 _opener = urllib.request.build_opener(_Redirections)
 
 
-def _ask(method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+def _ask(method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
     request = urllib.request.Request(url, body, dict(headers), method=method)
     try:
         with _opener.open(request, timeout=_TIMEOUT_S) as answer:
-            return Answer(answer.status, answer.read(), answer.headers)
+            return Response(answer.status, answer.read(), answer.headers)
     except urllib.error.HTTPError as error:
         with error:
-            return Answer(error.code, error.read(), error.headers)
+            return Response(error.code, error.read(), error.headers)
 
 
 def _expect(holds: bool, otherwise: str) -> None:

@@ -75,6 +75,6 @@ def _filled(value: Any, known: Mapping[str, str]) -> Any:
     return value
 
 
-def shown(parameters: Mapping[str, str]) -> str:
+def format_assignments(parameters: Mapping[str, str]) -> str:
     """For a message."""
     return json.dumps(dict(parameters), sort_keys=True)

@@ -147,7 +147,7 @@ def reads(count: int) -> dict[str, str]:
         "first page, newest first": _cost(catalog, newest_first=True, **day),
         "first page of the day from one place": _cost(catalog, where="web-000", **day),
         "first page of ten minutes at noon": _cost(catalog, **ten_minutes),
-        "all of these ten minutes": _whole(catalog, **ten_minutes),
+        "all of these ten minutes": _read_all_pages(catalog, **ten_minutes),
         "ten minutes from one place": _cost(catalog, where="web-000", **ten_minutes),
         "ten empty years": _cost(catalog, start_ms=_DAY - 3650 * DAY_MS, end_ms=_DAY - DAY_MS - 1),
         "`latest`": _counted(catalog, lambda: catalog.latest.find("syslog", "web-000", _DAY + DAY_MS)),
@@ -181,7 +181,7 @@ def _counted(catalog: _Catalog, ask: Callable[[], object]) -> str:
     return f"{catalog.database.read:,}, {catalog.database.requests}"
 
 
-def _whole(catalog: _Catalog, **query: Any) -> str:
+def _read_all_pages(catalog: _Catalog, **query: Any) -> str:
     """Page after page."""
     catalog.database.reset()
     pages, files, after = 0, 0, None
@@ -197,7 +197,7 @@ def table(columns: Sequence[dict[str, str]]) -> str:
     return "\n".join([head, *(f"| {name} | {' | '.join(column[name] for column in columns)} |" for name in columns[0])])
 
 
-def told(name: str) -> str:
+def render(name: str) -> str:
     """A table as the page has it."""
     found = re.search(_BLOCK.format(name), PAGE.read_text(), re.DOTALL)
     assert found, name

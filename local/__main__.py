@@ -67,7 +67,7 @@ def _job(arguments: argparse.Namespace) -> None:
 
 
 def _forward(arguments: argparse.Namespace) -> None:
-    from local.forward import address_of, read_target, send, told
+    from local.forward import address_of, read_target, send, summarize
 
     figures = send(
         arguments.fqn,
@@ -79,7 +79,7 @@ def _forward(arguments: argparse.Namespace) -> None:
         is_live=arguments.follow,
         instance_id=arguments.instance,
     )
-    show(f"runlake: {told(figures)}")
+    show(f"runlake: {summarize(figures)}")
 
 
 def _assignment(text: str) -> tuple[str, str]:

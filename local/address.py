@@ -99,7 +99,7 @@ class Address:
         if answer.status in _BROKEN or self._event_bytes(content, answer.content_type) > LAMBDA_LIMIT_BYTES:
             return _error(503, "Internal server error")
         return web.Response(
-            status=answer.status, reason=answer.reason, headers=_kept(answer.headers, _RESPONSE_DROPS), body=content
+            status=answer.status, reason=answer.reason, headers=_headers_without(answer.headers, _RESPONSE_DROPS), body=content
         )
 
     def _url(self, request: web.Request) -> URL:
@@ -122,14 +122,14 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
 
 
 def _forwarded(request: web.Request) -> CIMultiDict[str]:
-    headers = _kept(request.headers, _REQUEST_DROPS)
+    headers = _headers_without(request.headers, _REQUEST_DROPS)
     headers["X-Forwarded-For"] = request.remote or ""
     headers["X-Forwarded-Proto"] = request.scheme
     headers["X-Forwarded-Port"] = str(request.url.port)
     return headers
 
 
-def _kept(headers: Mapping[str, str], drops: frozenset[str]) -> CIMultiDict[str]:
+def _headers_without(headers: Mapping[str, str], drops: frozenset[str]) -> CIMultiDict[str]:
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in drops)
 
 

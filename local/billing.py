@@ -18,7 +18,7 @@ _INDEX_UNITS = {"RunsTable": 3}
 
 
 @dataclass(frozen=True)
-class Moment:
+class RecordingPosition:
     """How far the recorded calls and the printed lines of each function reached."""
 
     offset: int = 0
@@ -32,11 +32,11 @@ class Billing:
         self._stack, self._calls = stack, calls
         calls.touch()
 
-    def now(self) -> Moment:
+    def now(self) -> RecordingPosition:
         """The present end of what was recorded and printed."""
-        return Moment(self._calls.stat().st_size, {name: len(texts) for name, texts in self._messages().items()})
+        return RecordingPosition(self._calls.stat().st_size, {name: len(texts) for name, texts in self._messages().items()})
 
-    def units_since(self, start: Moment) -> dict[str, Units]:
+    def units_since(self, start: RecordingPosition) -> dict[str, Units]:
         """Billed units by function."""
         units = {name: billed(calls, self._index_units) for name, calls in self._calls_since(start.offset).items()}
         for name, texts in self._messages().items():

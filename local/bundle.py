@@ -81,18 +81,18 @@ def check_imports(archive: Path, module: str) -> None:
     """Import ``module`` from the function's zip in a bare interpreter that has the runtime's packages and no others. Raises LocalError."""
     with tempfile.TemporaryDirectory() as work, ZipFile(archive) as content:
         content.extractall(work)
-        import_beside(Path(work), RUNTIME_PACKAGES, [module], "the function's zip")
+        import_with_packages(Path(work), RUNTIME_PACKAGES, [module], "the function's zip")
 
 
-def import_beside(code: Path, packages: Iterable[str], modules: Iterable[str], what: str) -> None:
+def import_with_packages(code: Path, packages: Iterable[str], modules: Iterable[str], what: str) -> None:
     """Import modules from ``code``, a folder or a zip, in a bare interpreter that has these packages and no others. Raises LocalError."""
-    with tempfile.TemporaryDirectory() as beside:
+    with tempfile.TemporaryDirectory() as folder:
         for name, path in paths_of(packages).items():
-            Path(beside, name).symlink_to(path)
-        program = f"import sys; sys.path[:0] = {[str(code), beside]!r}; import {', '.join(modules)}"
+            Path(folder, name).symlink_to(path)
+        program = f"import sys; sys.path[:0] = {[str(code), folder]!r}; import {', '.join(modules)}"
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "AWS", "RUNLAKE"))}
         command = [sys.executable, "-I", "-S", "-c", program]
-        done = subprocess.run(command, cwd=beside, env=environment, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise LocalError(f"{what} does not import: error={last!r}")

@@ -29,7 +29,7 @@ from rich.progress import track
 from rich.table import Table
 
 from local import control
-from local.billing import Billing, Moment
+from local.billing import Billing, RecordingPosition
 from local.demo_archive import archive_table, latest
 from local.deploy import client
 from local.emulator import free_port
@@ -246,8 +246,8 @@ def _is_exact(demo: Demo, log: bytes, names: list[str]) -> bool:
     )
 
 
-def _is_subsequence(part: list[bytes], whole: list[bytes]) -> bool:
-    rest = iter(whole)
+def _is_subsequence(part: list[bytes], lines: list[bytes]) -> bool:
+    rest = iter(lines)
     return all(line in rest for line in part)
 
 
@@ -322,7 +322,7 @@ def _show_archive(demo: Demo) -> bool:
 
 def _show_bill(demo: Demo) -> None:
     _title("10. What it would cost", "what AWS would bill for the calls of the functions, at list prices (us-east-1)")
-    units = sum(Billing(demo.stack, demo.calls).units_since(Moment()).values(), Units())
+    units = sum(Billing(demo.stack, demo.calls).units_since(RecordingPosition()).values(), Units())
     table = Table("what", "count", "dollars for a million", "dollars")
     for name, price in PRICES.items():
         table.add_row(name, f"{units[name]:,.0f}", f"{price:g}", f"{dollars({name: units[name]}):.6f}")

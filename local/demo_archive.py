@@ -22,12 +22,12 @@ def archive_table(stack: Mapping[str, Any], fqn: str) -> tuple[Table, bool]:
     """Two files of a web server and the log of a run, as a search finds them; and whether each holds the bytes that went in."""
     now_ms = int(time.time() * 1000)
     bodies = {_upload(stack, body, now_ms - age_ms): body for age_ms, body in ((DAY_MS, b"GET / 200\n"), (0, b"GET /cart 500\n"))}
-    found = list(_found(stack, f"nginx,{fqn.replace('.', '_')}", now_ms, len(bodies) + 1))
+    records = list(_search(stack, f"nginx,{fqn.replace('.', '_')}", now_ms, len(bodies) + 1))
     table = Table("what", "where", "from", "bytes", "url")
-    for record in found:
+    for record in records:
         metadata = record["metadata"]
         table.add_row(metadata["what"], metadata["where"], metadata["start_iso"], str(record["size"]), record["url"])
-    files = [record for record in found if record["metadata"]["what"] == "nginx"]
+    files = [record for record in records if record["metadata"]["what"] == "nginx"]
     return table, all(_get_bytes(record["http_url"]) == bodies.get(record["metadata"]["id"]) for record in files)
 
 
@@ -51,7 +51,7 @@ def _upload(stack: Mapping[str, Any], body: bytes, start_ms: int) -> str:
     return file_id
 
 
-def _found(stack: Mapping[str, Any], whats: str, now_ms: int, count: int) -> Iterator[dict[str, Any]]:
+def _search(stack: Mapping[str, Any], whats: str, now_ms: int, count: int) -> Iterator[dict[str, Any]]:
     """Once S3 has told the ingest function, and that the catalog."""
     query = urlencode({"what": whats, "start": now_ms - 2 * DAY_MS, "end": now_ms + DAY_MS})
     give_up = time.monotonic() + PATIENCE_S

@@ -28,7 +28,7 @@ from local.state import LocalError, StackFolder
 _PAGE_EVENTS = 1_000
 _TIMEOUT_S = 60
 _ATTEMPTS = 5
-_TOLD = 10
+_MAX_PRINTED_REJECTIONS = 10
 Get = Callable[[str, Mapping[str, str]], Any]
 """Reads an address below a run's events: its JSON."""
 
@@ -57,11 +57,11 @@ class ApiSource:
         return bool(self._get("/completeness", {})["state"] != "pending")
 
 
-def event_of(found: Mapping[str, Any]) -> Event:
+def event_of(document: Mapping[str, Any]) -> Event:
     """An event as the API tells it. A line that does not say when it was written has time 0."""
     names = ("id", "message", "timestamp", "data", "annotations", "level", "writer")
-    told = {name: found[name] for name in names if found.get(name) is not None}
-    return Event.model_validate_json(json.dumps({"timestamp": 0, **told}))
+    fields = {name: document[name] for name in names if document.get(name) is not None}
+    return Event.model_validate_json(json.dumps({"timestamp": 0, **fields}))
 
 
 def send(
@@ -76,7 +76,7 @@ def send(
     instance_id: str,
 ) -> ForwardingStats:
     """Forward a run. ``target`` is a JSON document. Raises LocalError: a target or a run that is none is told before anything is sent."""
-    keep, clock, run = _Kept(position_file), SystemClock(), Run(fqn, run_id)
+    keep, clock, run = _PositionFile(position_file), SystemClock(), Run(fqn, run_id)
     try:
         forwarder = Forwarder(make_target(parsed_target(target)), Loggable.of_run(run, instance_id), clock)
     except (InvalidInputError, UnavailableError) as error:
@@ -94,9 +94,12 @@ def send(
     return forwarder.figures
 
 
-def told(figures: ForwardingStats) -> str:
+def summarize(figures: ForwardingStats) -> str:
     """A summary for a person."""
-    rest = [f"  not taken: {each.event.id if each.event else '?'} {each.reason}" for each in figures.rejections[:_TOLD]]
+    rest = [
+        f"  not taken: {each.event.id if each.event else '?'} {each.reason}"
+        for each in figures.rejections[:_MAX_PRINTED_REJECTIONS]
+    ]
     head = f"taken={figures.taken} refused={figures.refused} requests={figures.requests} repeated={figures.repeated}"
     return "\n".join([head, *rest])
 
@@ -117,7 +120,7 @@ def address_of(port: int) -> str:
     return str(stack["api_url"])
 
 
-class _Kept:
+class _PositionFile:
     """A position in a file, replaced whole."""
 
     def __init__(self, path: Path | None) -> None:

@@ -77,7 +77,7 @@ def ensure_code() -> None:
     if not (CODE.exists() and _is_of(CODE, contents)):
         bundle.write(CODE, contents)
     packages = (*bundle.RUNTIME_PACKAGES, *pins(), *GLUE_PACKAGES)
-    bundle.import_beside(CODE, packages, [f"glue_jobs.{name}" for name in jobs()], "the jobs' zip")
+    bundle.import_with_packages(CODE, packages, [f"glue_jobs.{name}" for name in jobs()], "the jobs' zip")
 
 
 def jobs() -> list[str]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from local import bundle, dashboard, doors, wheels
+from local import bundle, dashboard, gateway_auth, wheels
 from local.state import PROJECT, LocalError
 from local.terminal import show
 
@@ -64,7 +64,7 @@ def _inputs() -> Iterator[Path]:
         "local/package.py",
         "local/bundle.py",
         "local/dashboard.py",
-        "local/doors.py",
+        "local/gateway_auth.py",
         "local/wheels.py",
     ):
         if not (PROJECT / name).exists():
@@ -98,7 +98,7 @@ def _chalice_package(architecture: str, out: Path) -> None:
 def _write_template(source: Path, target: Path) -> None:
     template = yaml.safe_load(source.read_text())
     dashboard.add_to(template)
-    doors.add_to(template)
+    gateway_auth.add_to(template)
     target.write_text(yaml.dump(template, Dumper=_PlainDumper, sort_keys=True, width=120))
 
 

@@ -56,9 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 when a pipeline failed or blocked, 2 when the configuration is bad."""
-    arguments = _parser().parse_args(given)
+    arguments = _parser().parse_args(argv)
     use_wheels(arguments.lib)
     try:
         use_archive(arguments)
@@ -95,18 +95,18 @@ def use_wheels(folder: Path | None) -> None:
 def _validate(arguments: argparse.Namespace) -> int:
     """A folder needs no archive."""
     if arguments.config and not arguments.config.startswith("s3://"):
-        found = load_pipelines(config_files(arguments.config, {}), modules=AllowedModules.read(os.environ.get(VARIABLE)))
+        definitions = load_pipelines(config_files(arguments.config, {}), modules=AllowedModules.read(os.environ.get(VARIABLE)))
     else:
-        found = installed_pipelines(composition.services(), arguments.config)
-    problems = list(found.problems)
-    for file in found.pipelines:
+        definitions = installed_pipelines(composition.services(), arguments.config)
+    problems = list(definitions.problems)
+    for file in definitions.pipelines:
         try:
             validate_logging(file.logging)
         except RunlakeError as error:
             problems.append(ConfigProblem(file.name, str(error)))
     for problem in problems:
         show(f"{problem.location}: {problem.reason}", file=sys.stderr)
-    show(f"{len(found.pipelines)} pipelines: {', '.join(file.name for file in found.pipelines)}")
+    show(f"{len(definitions.pipelines)} pipelines: {', '.join(file.name for file in definitions.pipelines)}")
     return BAD_CONFIGURATION if problems else 0
 
 
@@ -114,12 +114,12 @@ def _run(arguments: argparse.Namespace) -> int:
     services = composition.services()
     found = installed_pipelines(services, arguments.config)
     for problem in found.problems:
-        tell("a pipeline's file is left out", file=problem.location, reason=problem.reason)
+        warn("a pipeline's file is left out", file=problem.location, reason=problem.reason)
     files = found.chosen(arguments.only)
     watching = supervisor(
         services,
         automatic_bytes(memory_bytes(), services.settings.pipeline_fetch_bytes, sum(file.shards for file in files), used_bytes()),
-        tell,
+        warn,
         until_idle=arguments.once,
         forever=not arguments.once,
         is_short=shortage(memory_bytes()),
@@ -147,7 +147,7 @@ def _begin_anew() -> None:
     os.execv(sys.executable, [sys.executable, "-m", "local.run_pipelines", *sys.argv[1:]])
 
 
-def tell(message: str, **facts: Any) -> None:
+def warn(message: str, **facts: Any) -> None:
     """A warning, as a line of JSON."""
     show(json.dumps({"at": round(time.time(), 3), "warning": message, **facts}, default=str), file=sys.stderr)
 

@@ -26,10 +26,12 @@ _CHALICE = "chalice/app.py"
 
 def document(functions: Path, wheels: Path | None = None) -> dict[str, Any]:
     """Of the functions' zip, and of the zip with the wheels of the jobs."""
-    found = {("functions", *each) for each in _packages(ZipFile(functions))}
+    packages = {("functions", *each) for each in _packages(ZipFile(functions))}
     if wheels:
-        found |= {("jobs", *each) for each in _packages_of_wheels(wheels)}
-    components = [_component(name, version, license_, _parts(found, name, version)) for name, version, license_ in _distinct(found)]
+        packages |= {("jobs", *each) for each in _packages_of_wheels(wheels)}
+    components = [
+        _component(name, version, license_, _parts(packages, name, version)) for name, version, license_ in _distinct(packages)
+    ]
     digest = hashlib.sha256(json.dumps(components).encode()).hexdigest()
     return {
         "bomFormat": "CycloneDX",
@@ -70,12 +72,12 @@ def _license(about: Message) -> str:
     return str(about["License-Expression"] or (about["License"] or "").partition("\n")[0])[:100]
 
 
-def _distinct(found: set[tuple[str, str, str, str]]) -> list[tuple[str, str, str]]:
-    return sorted({(normalized(name), version, license_) for _, name, version, license_ in found})
+def _distinct(packages: set[tuple[str, str, str, str]]) -> list[tuple[str, str, str]]:
+    return sorted({(normalized(name), version, license_) for _, name, version, license_ in packages})
 
 
-def _parts(found: set[tuple[str, str, str, str]], name: str, version: str) -> list[str]:
-    return sorted(part for part, each, of_version, _ in found if (normalized(each), of_version) == (name, version))
+def _parts(packages: set[tuple[str, str, str, str]], name: str, version: str) -> list[str]:
+    return sorted(part for part, each, of_version, _ in packages if (normalized(each), of_version) == (name, version))
 
 
 def _component(name: str, version: str, license_: str, parts: list[str]) -> dict[str, Any]:

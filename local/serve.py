@@ -57,19 +57,19 @@ class StopSignals:
 
     def hold(self) -> None:
         """Let them wait."""
-        self._is_held = True
+        self._is_holding = True
         for number in _STOPS:
             signal.signal(number, self._take)
 
     def release(self) -> None:
         """Raises KeyboardInterrupt when one came meanwhile."""
-        self._is_held = False
+        self._is_holding = False
         if self._has_come:
             raise KeyboardInterrupt
 
     def _take(self, *_: object) -> None:
         self._has_come = True
-        if not self._is_held:
+        if not self._is_holding:
             raise KeyboardInterrupt
 
 

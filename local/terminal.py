@@ -13,7 +13,7 @@ _printing = Lock()
 
 def printable(text: str) -> str:
     """Text whose unprintable characters, but line breaks and tabs, became U+FFFD; so did lone surrogates."""
-    return UNPRINTABLE.sub(lambda found: found[0] if found[0] in "\n\t" else "\ufffd", text.encode(errors="replace").decode())
+    return UNPRINTABLE.sub(lambda match: match[0] if match[0] in "\n\t" else "\ufffd", text.encode(errors="replace").decode())
 
 
 def show(text: str, *, end: str = "\n", file: TextIO | None = None) -> None:

@@ -13,7 +13,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from bench.issuer import served as served_document
+from bench.issuer import serve_document as served_document
 
 ISSUER = "https://issuer.test/"
 AUDIENCE = "runlake"
@@ -90,6 +90,6 @@ def basic(token: str, user: str = "anybody") -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()}
 
 
-def served(issuer: Issuer) -> AbstractContextManager[str]:
+def serve_document(issuer: Issuer) -> AbstractContextManager[str]:
     """The address where its document is, on this machine."""
     return served_document(issuer.read)

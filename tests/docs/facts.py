@@ -126,7 +126,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "that doubles up to {};": "chalicelib.events.forwarding:RetryPolicy.max_pause_s",
         "older than CloudWatch's {}": CLOUDWATCH,
         "is sent up to {}, with": "chalicelib.events.forwarding:RetryPolicy.attempts",
-        "prints the first {} with": "local.forward:_TOLD",
+        "prints the first {} with": "local.forward:_MAX_PRINTED_REJECTIONS",
         "OpenSearch | {}, {} events (Elastic advises {} to {}; small instances of Amazon OpenSearch Service take {}) | {} |": (
             "chalicelib.events.targets.elasticsearch:ElasticsearchTarget.limits.bytes",
             "chalicelib.events.targets.elasticsearch:ElasticsearchTarget.limits.events",

@@ -9,10 +9,10 @@ from tests.docs.pages import rows
 
 
 def test_writes_cost_what_the_decision_says() -> None:
-    assert units.told("writes") == units.writes(), "run: python -m docs.units"
+    assert units.render("writes") == units.writes(), "run: python -m docs.units"
 
 
 @pytest.mark.parametrize("count", units.COUNTS[:2])
 def test_queries_cost_what_the_decision_says(count: int) -> None:
     column = 1 + units.COUNTS.index(count)
-    assert {row[0]: row[column] for row in rows(units.told("reads"))} == units.reads(count), "run: python -m docs.units"
+    assert {row[0]: row[column] for row in rows(units.render("reads"))} == units.reads(count), "run: python -m docs.units"

@@ -16,7 +16,7 @@ from typing import Any
 from local import control, deploy
 from local.emulator import free_port
 from local.state import PATIENCE_S
-from tests.issuer import AUDIENCE, ISSUER, Issuer, served
+from tests.issuer import AUDIENCE, ISSUER, Issuer, serve_document
 
 REUSED = "RUNLAKE_STACK"
 """Environment variable: path of the stack.json of a stack that runs already."""
@@ -67,7 +67,7 @@ def running_stack(**parameters: str) -> Iterator[Stack]:
 def stack_with_tokens(issuer: Issuer, **parameters: str) -> Iterator[Stack]:
     """A stack of our own that believes this issuer."""
     with (
-        served(issuer) as keys_url,
+        serve_document(issuer) as keys_url,
         running_stack(Auth="jwt", JwtIssuer=ISSUER, JwtAudience=AUDIENCE, JwtJwksUrl=keys_url, **parameters) as stack,
     ):
         yield stack

@@ -25,7 +25,7 @@ from local.emulator import CREDENTIALS, REGION, Emulator, free_port, without_aws
 from local.state import PROJECT
 from tests.integration import previous_release
 from tests.integration.stacks import COMMAND_S, PATIENCE_S
-from tests.issuer import AUDIENCE, EVERYTHING, ISSUER, Issuer, bearer, served
+from tests.issuer import AUDIENCE, EVERYTHING, ISSUER, Issuer, bearer, serve_document
 
 STACK = "runlake-test"
 HOLD_DATA = ("S3::Bucket ", "DynamoDB::Table", "SQS::Queue ")
@@ -91,7 +91,7 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     emulator, issuer = Emulator(free_port(), folder / "scratch", folder / "emulator.log"), Issuer()
     try:
         emulator.wait_until_healthy()
-        with served(issuer) as keys_url:
+        with serve_document(issuer) as keys_url:
             believing = {"Auth": "jwt", "JwtIssuer": ISSUER, "JwtAudience": AUDIENCE, "JwtJwksUrl": keys_url}
             yield Operator(emulator, stage, issuer, believing)
     finally:

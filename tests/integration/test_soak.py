@@ -38,10 +38,10 @@ def test_the_judge(order: list[int], finding: str | None) -> None:
     """Line 4 was sent and never acknowledged: it may be there or not."""
     writer, other = (Connector(number, "", random.Random(0), sent=5, acknowledged=[0, 1, 2, 3]) for number in (7, 8))
     lines = [line for number in order for line in (writer.line(number), other.line(number))]
-    found = writer.judged(lines)
+    found = writer.violations(lines)
     assert found == [] if finding is None else any(finding in each for each in found)
 
 
 def test_the_judge_reads_every_letter() -> None:
     writer = Connector(7, "", random.Random(0), sent=1, acknowledged=[0])
-    assert writer.judged([writer.line(0) + "x"]) == ["connector 7: a line was changed"]
+    assert writer.violations([writer.line(0) + "x"]) == ["connector 7: a line was changed"]

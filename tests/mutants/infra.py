@@ -23,7 +23,7 @@ _COMMANDS = "tests/unit/test_local_commands.py"
 MUTANTS = (
     Mutant(
         "local.serve:StopSignals._take",
-        find="not self._is_held",
+        find="not self._is_holding",
         replace="True",
         tests=f"{_COMMANDS}::test_stack_that_is_stopped_before_it_serves_leaves_no_emulator",
         why="an emulator that is being started or stopped is left running",
@@ -64,14 +64,14 @@ MUTANTS = (
         why="a refusal is taken for a bucket that does not exist",
     ),
     Mutant(
-        "deploy.destroying:destroy",
+        "deploy.teardown:destroy",
         find='{"Bucket": A, "ExpectedBucketOwner": clients.account}',
         replace='{"Bucket": A}',
         tests="tests/unit/test_deploy_change_sets.py",
         why="objects of a bucket that belongs to somebody else by now are deleted",
     ),
     Mutant(
-        "deploy.destroying:destroy",
+        "deploy.teardown:destroy",
         find='described.get("EnableTerminationProtection")',
         replace="False",
         tests="tests/unit/test_deploy_change_sets.py",

@@ -155,7 +155,7 @@ def test_damaged_runs_are_reported_and_others_read(bucket: Bucket, job: Job, tmp
     hole = bucket.run("svc.hole", "run-1").lines(120).seal()
     bucket.server.delete(hole.key(1))
     wrong = bucket.run("svc.wrong", "run-1").lines(80)
-    wrong.put_again(1, line=7, byte=99)
+    wrong.overwrite_segment(1, line=7, byte=99)
     wrong.seal()
     bucket.run("svc.empty", "run-1").seal()
     long = b"2026-11-21 03:00:00,000 - svc.load - INFO - " + b"x" * 3_000_000 + b"\n"

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from bench.stored_runs import START_MS, Bucket, StoredRun, joined, numbers
+from bench.stored_runs import START_MS, Bucket, StoredRun, event_numbers, raw_bytes
 from chalicelib.errors import DamagedLogError
 from glue_jobs.datasource import reading
 from glue_jobs.datasource.problems import GONE, KEY, LINE, METADATA, MISSING
@@ -44,7 +44,7 @@ def run(bucket: Bucket) -> StoredRun:
 
 def test_nothing_is_wrong(bucket: Bucket, run: StoredRun) -> None:
     assert _problems(bucket) == []
-    assert joined(bucket.rows(mode="failfast")) == run.log
+    assert raw_bytes(bucket.rows(mode="failfast")) == run.log
 
 
 @pytest.mark.parametrize("size", ["64m", "40k"])
@@ -53,8 +53,8 @@ def test_segments_that_are_missing(bucket: Bucket, run: StoredRun, size: str) ->
     for number in (3, 4, 7):
         run.server.delete(run.key(number))
     rows = bucket.rows(bytesPerPartition=size)
-    assert joined(rows) == b"".join(body for number, body in enumerate(run.bodies) if number not in (3, 4, 7))
-    assert numbers(rows) == [number for number in range(400) if number // 40 not in (3, 4, 7)]
+    assert raw_bytes(rows) == b"".join(body for number, body in enumerate(run.bodies) if number not in (3, 4, 7))
+    assert event_numbers(rows) == [number for number in range(400) if number // 40 not in (3, 4, 7)]
     assert {(row["segment"], row["line"] // 40) for row in rows if row["run_id"] == "run-1"} == {
         (number, number) for number in range(10) if number not in (3, 4, 7)
     }
@@ -68,8 +68,8 @@ def test_the_beginning_is_missing(bucket: Bucket, run: StoredRun) -> None:
     for number in (0, 1):
         run.server.delete(run.key(number))
     rows = bucket.rows()
-    assert numbers(rows) == list(range(80, 400))
-    assert joined(rows) == b"".join(run.bodies[2:])
+    assert event_numbers(rows) == list(range(80, 400))
+    assert raw_bytes(rows) == b"".join(run.bodies[2:])
     assert (MISSING, "0000000000") in _problems(bucket)
     _fails(bucket)
 
@@ -77,8 +77,8 @@ def test_the_beginning_is_missing(bucket: Bucket, run: StoredRun) -> None:
 def test_a_segment_without_bytes_that_should_have_some(bucket: Bucket, run: StoredRun) -> None:
     run.server.put(run.key(5), b"", {"first-line": "200"}, run.at_ms)
     rows = bucket.rows()
-    assert joined(rows) == b"".join(body for number, body in enumerate(run.bodies) if number != 5)
-    assert numbers(rows) == [number for number in range(400) if number // 40 != 5]
+    assert raw_bytes(rows) == b"".join(body for number, body in enumerate(run.bodies) if number != 5)
+    assert event_numbers(rows) == [number for number in range(400) if number // 40 != 5]
     assert _problems(bucket)[0][0] == MISSING
     _fails(bucket)
 
@@ -98,7 +98,7 @@ def test_all_segments_without_bytes(bucket: Bucket) -> None:
 )
 def test_metadata_that_is_wrong_changes_no_row(bucket: Bucket, run: StoredRun, changes: dict[str, Any]) -> None:
     right = bucket.rows()
-    run.put_again(5, **changes)
+    run.overwrite_segment(5, **changes)
     rows = bucket.rows()
     told = ("connector_id", "epoch")
     assert [{**row, **dict.fromkeys(told)} for row in rows] == [{**row, **dict.fromkeys(told)} for row in right]
@@ -110,7 +110,7 @@ def test_metadata_that_is_wrong_changes_no_row(bucket: Bucket, run: StoredRun, c
 def test_metadata_that_is_wrong_where_a_task_begins(bucket: Bucket, run: StoredRun, changes: dict[str, Any]) -> None:
     """Each task then begins with a segment, and reads the first line's number from its metadata."""
     for number in range(1, 10):
-        run.put_again(number, **changes)
+        run.overwrite_segment(number, **changes)
     rows = bucket.rows(bytesPerPartition="40k")
     assert sorted(row["raw"] for row in rows if row["run_id"] == "run-1") == sorted(run.log.splitlines(keepends=True))
     assert METADATA in {kind for kind, _ in _problems(bucket, bytesPerPartition="40k")}
@@ -120,7 +120,7 @@ def test_metadata_of_logs_txt_that_is_wrong(bucket: Bucket, run: StoredRun) -> N
     run.seal().finalize()
     log = run.log
     run.server.put(run.base + "logs.txt", log, {"total-bytes": "7", "next-segment": "x"}, run.at_ms)
-    assert joined(bucket.rows()) == log
+    assert raw_bytes(bucket.rows()) == log
     assert {kind for kind, _ in _problems(bucket)} == {METADATA}
     _fails(bucket)
 
@@ -130,14 +130,14 @@ def test_no_metadata_at_all_on_partial_txt(bucket: Bucket, run: StoredRun) -> No
     run.compact(upto=6).retire(below=3)
     run.server.put(run.base + "partial.txt", b"".join(run.bodies[:6]), {"next-segment": "-1"}, run.at_ms)
     rows = bucket.rows()
-    assert joined(rows) == run.log
-    assert numbers(rows) == list(range(400))
+    assert raw_bytes(rows) == run.log
+    assert event_numbers(rows) == list(range(400))
 
 
 def test_keys_that_are_no_runs_own(bucket: Bucket, run: StoredRun) -> None:
     for name in ("segments/7", "segments/00000000x1", "segments/0000000003.bak", "notes.txt"):
         run.server.put(run.base + name, b"something\n")
-    assert joined(bucket.rows()) == run.log
+    assert raw_bytes(bucket.rows()) == run.log
     assert {kind for kind, _ in _problems(bucket)} == {KEY}
     assert len(_problems(bucket)) == 4
 
@@ -146,7 +146,7 @@ def test_a_segment_that_ends_within_a_line(bucket: Bucket, run: StoredRun) -> No
     """No append writes such a segment. Its bytes are still part of the log."""
     run.put_again(5, body=run.bodies[5] + b"half a line", metadata={})
     rows = bucket.rows()
-    assert joined(rows) == b"".join([*run.bodies[:6], b"half a line", *run.bodies[6:]])
+    assert raw_bytes(rows) == b"".join([*run.bodies[:6], b"half a line", *run.bodies[6:]])
 
 
 def test_a_line_of_20_mb(read: Read, bucket: Bucket) -> None:
@@ -169,8 +169,8 @@ def test_a_line_that_is_too_long_for_a_row(bucket: Bucket, monkeypatch: pytest.M
     if is_final:
         run.seal().finalize().retire()
     rows = bucket.rows()
-    assert joined(rows) == _lines(0, 3) + _lines(4, 8)
-    assert numbers(rows) == [0, 1, 2, 4, 5, 6, 7]
+    assert raw_bytes(rows) == _lines(0, 3) + _lines(4, 8)
+    assert event_numbers(rows) == [0, 1, 2, 4, 5, 6, 7]
     assert bucket.rows(rows="problems") == [
         {
             "fqn": "svc.orders",
@@ -194,7 +194,7 @@ def test_thousands_of_segments_of_one_line() -> None:
     assert len(tasks) == 2  # a GET counts as 32 KiB
     assert set(server.store.calls) == {"list"} and server.store.calls["list"] <= 10
     rows = reading_.read(tasks)
-    assert joined(rows) == log
+    assert raw_bytes(rows) == log
     assert server.store.calls["get"] <= 4000 + 2 * 20
 
 
@@ -213,16 +213,16 @@ def test_what_expires_between_planning_and_reading(bucket: Bucket, run: StoredRu
 def test_steps_over_damaged_data(bucket: Bucket, run: StoredRun) -> None:
     options = {**bucket.options, "run": "run-1", "flushAfter": "none"}
     run.server.delete(run.key(3))
-    run.put_again(9, metadata=None)
+    run.overwrite_segment(9, metadata=None)
     begin = latest(options)
     right = b"".join([*run.bodies[:3], *run.bodies[4:10]])
-    assert joined(bucket.rows(run="run-1", endingOffsets=begin.text)) == right[: -len(_last(run))]
+    assert raw_bytes(bucket.rows(run="run-1", endingOffsets=begin.text)) == right[: -len(_last(run))]
     run.lines(80, first=400)
     run.server.delete(run.key(10))
     run.seal()
     end = latest(options, begin)
     rows = bucket.rows(run="run-1", startingOffsets=begin.text, endingOffsets=end.text)
-    assert joined(rows) == _last(run) + run.bodies[11]
+    assert raw_bytes(rows) == _last(run) + run.bodies[11]
 
 
 def _last(run: StoredRun) -> bytes:
@@ -230,6 +230,6 @@ def _last(run: StoredRun) -> bytes:
 
 
 def test_a_task_fails_clearly(read: Read, bucket: Bucket, run: StoredRun) -> None:
-    run.put_again(5, metadata=None)
+    run.overwrite_segment(5, metadata=None)
     with pytest.raises(PySparkException, match="metadata"):
         read(mode="failfast").count()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench.stored_runs import MINUTE_MS, START_MS, Bucket, joined, numbers
+from bench.stored_runs import MINUTE_MS, START_MS, Bucket, event_numbers, raw_bytes
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.events.event import NewEvent
 from chalicelib.ports import Run
@@ -115,7 +115,7 @@ def _check(query: Query) -> None:
         by_run[row["run_id"]].append(row)
     for run, log in query.world.logs.items():
         rows = by_run.pop(run.run_id, [])
-        assert joined(rows, run.run_id) == log
+        assert raw_bytes(rows, run.run_id) == log
         lines = log.splitlines(keepends=True)
         assert all(row["raw"].startswith(lines[row["line"]]) for row in rows)
         assert [row["raw"] for row in rows if row["logger"] == "event"] == query.world.sent.get(run, [])
@@ -194,7 +194,7 @@ def test_a_run_keeps_the_format_that_was_chosen_when_it_was_first_met() -> None:
         query.drain()
     world.close(run)
     query.drain()
-    assert joined(query.rows, run.run_id) == world.logs[run]
+    assert raw_bytes(query.rows, run.run_id) == world.logs[run]
     assert [row["level"] for row in query.rows if b"ERROR" in row["raw"]] == 4 * ["ERROR"]
 
 
@@ -210,15 +210,15 @@ def test_a_job_reads_step_by_step(bucket: Bucket) -> None:
     options = bucket.options
     begin = latest(options)
     before = _between(bucket, None, begin)
-    assert (joined(before, "one"), joined(before, "two")) == (one.log, TRACE)
+    assert (raw_bytes(before, "one"), raw_bytes(before, "two")) == (one.log, TRACE)
 
     assert latest(options, begin) == begin
     one.lines(50, first=100).compact().retire()
     three = bucket.run(run_id="three").lines(10).seal().finalize().retire()
     second = latest(options, offset_of(begin.text, options))
     rows = _between(bucket, begin, second)
-    assert joined(rows, "one") == b"".join(one.log.splitlines(keepends=True)[100:])
-    assert joined(rows, "three") == three.log
+    assert raw_bytes(rows, "one") == b"".join(one.log.splitlines(keepends=True)[100:])
+    assert raw_bytes(rows, "three") == three.log
     assert {row["run_id"] for row in rows} == {"one", "three"}
 
     one.seal().finalize().retire()
@@ -230,7 +230,7 @@ def test_a_job_reads_step_by_step(bucket: Bucket) -> None:
     assert [row["raw"] for row in last] == [two.bodies[-1]]
     assert _between(bucket, third, None) == []
     everything = _between(bucket, None, third)
-    assert all(joined(everything, run.run_id) == run.log for run in (one, two, three))
+    assert all(raw_bytes(everything, run.run_id) == run.log for run in (one, two, three))
 
 
 def test_runs_that_are_open_wait_where_only_ended_ones_are_wanted(bucket: Bucket) -> None:
@@ -249,8 +249,8 @@ def test_runs_that_are_open_wait_where_only_ended_ones_are_wanted(bucket: Bucket
     second = latest(options, begin, ended_only=True)
     assert {position.state for position in second.runs.values()} == {CLOSED}
     rows = _between(bucket, begin, second)
-    assert joined(rows, "one") == one.log
-    assert joined(rows, "two") == b"".join(two.log.splitlines(keepends=True)[100:])
+    assert raw_bytes(rows, "one") == one.log
+    assert raw_bytes(rows, "two") == b"".join(two.log.splitlines(keepends=True)[100:])
 
 
 def test_a_closed_run_leaves_the_offset_when_it_is_old_and_does_not_come_back(bucket: Bucket) -> None:
@@ -290,7 +290,7 @@ def test_an_offset_may_stand_in_a_file_or_in_a_bucket(bucket: Bucket, tmp_path: 
     (tmp_path / "second.json").write_text(second.text)
     rows = _between(bucket, "s3://logs/offsets/first%20one.json", (tmp_path / "second.json").as_uri())
     assert rows == _between(bucket, begin, second)
-    assert numbers(rows) == list(range(40, 80))
+    assert event_numbers(rows) == list(range(40, 80))
 
 
 @pytest.mark.parametrize(

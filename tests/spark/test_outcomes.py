@@ -40,15 +40,15 @@ def test_outcome_of_a_run(bucket: Bucket, name: str) -> None:
     happen, outcome, heads = RUNS[name]
     happen(bucket.run().append(LINE, LINE))
 
-    def asked(columns: str) -> int:
-        bucket.server.asked.forget()
+    def head_requests(columns: str) -> int:
+        bucket.server.traffic.reset()
         assert {row.get("outcome", outcome) for row in bucket.rows(columns=columns)} == {outcome}
-        return bucket.server.asked.requests.get("HEAD", 0)
+        return bucket.server.traffic.requests.get("HEAD", 0)
 
-    assert asked("fqn outcome") - asked("fqn") == heads
+    assert head_requests("fqn outcome") - head_requests("fqn") == heads
     end = latest(bucket.options)
     assert offset_of(end.text, bucket.options) == end
-    bucket.server.asked.forget()
+    bucket.server.traffic.reset()
     assert {row["outcome"] for row in bucket.rows(endingOffsets=end.text)} == {outcome}
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from bench.stored_runs import PREFIX, START_MS, Bucket, StoredRun, joined, numbers
+from bench.stored_runs import PREFIX, START_MS, Bucket, StoredRun, event_numbers, raw_bytes
 from chalicelib.runlog.layout import Layout
 from glue_jobs.datasource.listing import RunFinder
 from glue_jobs.datasource.objects import Listed
@@ -62,8 +62,8 @@ def test_cuts_change_no_row(seed: int, is_final: bool) -> None:
     for size in ("16m", "90k", "30k"):
         reading = Reading(server.store, bytesPerPartition=size)
         rows = reading.rows()
-        assert joined(rows) == log
-        assert numbers(rows) == heads
+        assert raw_bytes(rows) == log
+        assert event_numbers(rows) == heads
         assert (len(reading.tasks()) > 1) == (size != "16m")
 
 
@@ -74,8 +74,8 @@ def test_a_cut_in_a_trace_that_fills_tasks(bucket: Bucket) -> None:
     log = begin + trace + begin * 10
     bucket.run().append(log).seal().finalize().retire()
     rows = bucket.rows(bytesPerPartition="12k")
-    assert joined(rows) == log
-    assert numbers(rows) == [0, *range(1503, 1513)]
+    assert raw_bytes(rows) == log
+    assert event_numbers(rows) == [0, *range(1503, 1513)]
     assert rows[0]["raw"] == begin + trace
 
 
@@ -83,8 +83,8 @@ def test_a_line_longer_than_tasks(bucket: Bucket) -> None:
     log = b"begin\n" + b"y" * 300 * KIB + b"\nend\n"
     bucket.run().append(log).seal().finalize().retire()
     rows = bucket.rows(bytesPerPartition="20k")
-    assert joined(rows) == log
-    assert numbers(rows) == [0, 1, 2]
+    assert raw_bytes(rows) == log
+    assert event_numbers(rows) == [0, 1, 2]
 
 
 def test_many_small_runs_are_one_task(bucket: Bucket) -> None:
@@ -98,11 +98,11 @@ def test_many_segments_are_few_tasks(bucket: Bucket) -> None:
     bucket.run().append(*[b"a line\n"] * 1000)
     assert len(bucket.tasks()) == 1
     assert len(bucket.tasks(bytesPerPartition="12m")) == 3
-    bucket.server.asked.forget()
+    bucket.server.traffic.reset()
     rows = bucket.rows(bytesPerPartition="12m")
-    assert joined(rows) == b"a line\n" * 1000
+    assert raw_bytes(rows) == b"a line\n" * 1000
     assert [row["segment"] for row in rows] == list(range(1000))
-    assert bucket.server.asked.requests["GET"] <= 1100
+    assert bucket.server.traffic.requests["GET"] <= 1100
 
 
 def test_tasks_are_about_as_large_as_asked(bucket: Bucket) -> None:
@@ -119,9 +119,9 @@ def test_tasks_are_about_as_large_as_asked(bucket: Bucket) -> None:
 def test_splitting_a_log_without_the_catalog_reads_it_once_more(bucket: Bucket) -> None:
     log = (b"z" * 1023 + b"\n") * 8 * KIB
     bucket.run().append(log).seal().finalize().retire()
-    assert joined(bucket.rows(bytesPerPartition="2m")) == log
+    assert raw_bytes(bucket.rows(bytesPerPartition="2m")) == log
     counted = len(log) * 3 // 4  # lines before the last of three cuts
-    assert len(log) + counted <= bucket.server.asked.read_bytes <= (len(log) + counted) * 1.05
+    assert len(log) + counted <= bucket.server.traffic.read_bytes <= (len(log) + counted) * 1.05
 
 
 def test_tasks_in_spark(read: Read, bucket: Bucket) -> None:
@@ -130,8 +130,8 @@ def test_tasks_in_spark(read: Read, bucket: Bucket) -> None:
     frame = read(bytesPerPartition="64k")
     assert frame.rdd.getNumPartitions() > 2
     rows = frame.collect()
-    assert joined(rows) == log
-    assert numbers(rows) == heads
+    assert raw_bytes(rows) == log
+    assert event_numbers(rows) == heads
 
 
 def test_a_read_that_finds_its_objects_gone_reads_the_same_bytes_elsewhere(bucket: Bucket) -> None:
@@ -147,7 +147,7 @@ def test_a_read_that_finds_its_objects_gone_reads_the_same_bytes_elsewhere(bucke
     reader = PushdownReader(parse_options(bucket.options), tuple(schema_of("events").names))
     rows = [row for part in work for batch in reader.read(part) for row in batch.to_pylist()]
     assert len(work) > 3
-    assert joined(rows) == planned
+    assert raw_bytes(rows) == planned
 
 
 class ManyKeys:

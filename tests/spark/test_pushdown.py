@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan, StringStartsWith
 
 from bench.spark_bucket import BucketServer
-from bench.stored_runs import MINUTE_MS, START_MS, Bucket, StoredRun, joined, numbers
+from bench.stored_runs import MINUTE_MS, START_MS, Bucket, StoredRun, event_numbers, raw_bytes
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.ports import Run
@@ -57,22 +57,22 @@ def pipelines(bucket: Bucket) -> Bucket:
 def test_only_runs_with_the_right_names_are_read(
     pipelines: Bucket, filters: list[Any], options: dict[str, str], runs: set[str]
 ) -> None:
-    pipelines.server.asked.forget()
+    pipelines.server.traffic.reset()
     rows = pipelines.rows(*filters, **options)
     assert {f"{row['fqn']}/{row['run_id']}" for row in rows} == runs
     assert len(rows) == 100 * len(runs)
     size, read = _asked(pipelines.server)
     assert read == runs
     assert size == sum(len(row["raw"]) for row in rows)
-    assert pipelines.server.asked.requests["GET"] == len(runs)
+    assert pipelines.server.traffic.requests["GET"] == len(runs)
 
 
 def test_a_query_of_one_pipeline_and_run_in_spark(read: Read, pipelines: Bucket) -> None:
     """Lists the run and gets it, and sends no other request."""
     frame = read().where((F.col("fqn") == "svc.a") & (F.col("run_id") == "run-2") & (F.col("line") >= 10) & (F.col("line") < 13))
-    pipelines.server.asked.forget()
+    pipelines.server.traffic.reset()
     assert sorted(row["message"] for row in frame.collect()) == ["row 10", "row 11", "row 12"]
-    assert dict(pipelines.server.asked.requests) == {"LIST": 1, "GET": 1}
+    assert dict(pipelines.server.traffic.requests) == {"LIST": 1, "GET": 1}
 
 
 def test_without_pushdown_the_rows_are_the_same(read: Read, pipelines: Bucket) -> None:
@@ -90,20 +90,20 @@ def test_filters_that_cannot_be_used_are_left_to_spark(read: Read, pipelines: Bu
 def test_lines_of_a_run_in_segments(bucket: Bucket) -> None:
     """1,000 segments: a binary search, the segments with the lines, and the sample for the format."""
     run = bucket.run().lines(4000, of=4)
-    bucket.server.asked.forget()
+    bucket.server.traffic.reset()
     rows = bucket.rows(GreaterThanOrEqual(LINE, 2000), LessThan(LINE, 2010))
-    assert numbers(rows) == list(range(2000, 2010))
-    assert joined(rows) == b"".join(run.log.splitlines(keepends=True)[2000:2010])
-    assert bucket.server.asked.read_bytes < 50 * 1024 < len(run.log) / 4
-    assert bucket.server.asked.requests["HEAD"] <= 22
+    assert event_numbers(rows) == list(range(2000, 2010))
+    assert raw_bytes(rows) == b"".join(run.log.splitlines(keepends=True)[2000:2010])
+    assert bucket.server.traffic.read_bytes < 50 * 1024 < len(run.log) / 4
+    assert bucket.server.traffic.requests["HEAD"] <= 22
 
 
 def test_the_first_lines_of_a_long_log(bucket: Bucket) -> None:
     run = bucket.run().append(b"".join(b"row %d\n" % number for number in range(500_000))).seal().finalize().retire()
-    bucket.server.asked.forget()
+    bucket.server.traffic.reset()
     rows = bucket.rows(LessThan(LINE, 100))
-    assert joined(rows) == b"".join(b"row %d\n" % number for number in range(100))
-    assert bucket.server.asked.read_bytes <= 128 * 1024 < len(run.log) / 30
+    assert raw_bytes(rows) == b"".join(b"row %d\n" % number for number in range(100))
+    assert bucket.server.traffic.read_bytes <= 128 * 1024 < len(run.log) / 30
 
 
 def test_events_that_lie_across_the_first_wanted_line(bucket: Bucket) -> None:
@@ -111,9 +111,9 @@ def test_events_that_lie_across_the_first_wanted_line(bucket: Bucket) -> None:
     trace = b"2026-11-21 03:00:01,500 - svc.load - ERROR - failed\nTraceback (most recent call last):\n  x\n  y\nValueError: 42\n"
     run = bucket.run().append(*[trace] * 100)
     rows = bucket.rows(GreaterThanOrEqual(LINE, 252))
-    assert numbers(rows) == list(range(255, 500, 5))
-    assert joined(rows) == trace * 49
-    assert run.log.endswith(joined(rows))
+    assert event_numbers(rows) == list(range(255, 500, 5))
+    assert raw_bytes(rows) == trace * 49
+    assert run.log.endswith(raw_bytes(rows))
 
 
 def _hour(number: int) -> tuple[GreaterThanOrEqual, LessThan]:
@@ -129,14 +129,14 @@ def _expected(log: bytes, first: str, end: str) -> bytes:
 def test_an_hour_of_a_run_of_a_day(bucket: Bucket) -> None:
     """One segment every five minutes: reads those of the hour, and of 15 minutes before and after it."""
     run = bucket.run().lines(20 * 60, of=5, every_ms=5 * MINUTE_MS)
-    bucket.server.asked.forget()
+    bucket.server.traffic.reset()
     rows = bucket.rows(*_hour(10))
-    assert joined(rows) == _expected(run.log, "13:00:00", "14:00:00")
+    assert raw_bytes(rows) == _expected(run.log, "13:00:00", "14:00:00")
     assert len(rows) == 12 * 5
     sample, check = 16, 4 + 4  # the format is detected from the first segments, the clock is checked with the first and the last
     before = 16  # 4 KiB, in which an event begins
-    assert 12 <= bucket.server.asked.requests["GET"] <= 12 + 2 * 4 + sample + check + before + 2
-    assert bucket.server.asked.read_bytes < len(run.log) / 4
+    assert 12 <= bucket.server.traffic.requests["GET"] <= 12 + 2 * 4 + sample + check + before + 2
+    assert bucket.server.traffic.read_bytes < len(run.log) / 4
 
 
 def test_an_hour_of_runs_of_an_hour(bucket: Bucket) -> None:
@@ -145,9 +145,9 @@ def test_an_hour_of_runs_of_an_hour(bucket: Bucket) -> None:
     for hour in range(18):
         run = bucket.run(run_id=f"run-{hour:02d}", at_ms=START_MS + hour * 60 * MINUTE_MS).lines(3000, of=50, every_ms=MINUTE_MS)
         runs.append(run.seal().finalize().retire())
-    bucket.server.asked.forget()
+    bucket.server.traffic.reset()
     rows = bucket.rows(*_hour(6))
-    assert joined(rows, "run-06") == runs[6].log
+    assert raw_bytes(rows, "run-06") == runs[6].log
     assert len(rows) == 3000
     assert _asked(bucket.server)[1] == {f"svc.orders/run-{hour:02d}" for hour in range(5, 18)}
 
@@ -156,17 +156,17 @@ def test_a_zone_that_was_not_given_leaves_nothing_out(bucket: Bucket, caplog: py
     """Timestamps are two hours after their arrival: the lines are read nevertheless, and a warning is logged."""
     run = bucket.run().lines(20 * 60, of=5, every_ms=5 * MINUTE_MS, seconds=2 * 3600)
     rows = bucket.rows(*_hour(10))
-    assert joined(rows) == _expected(run.log, "13:00:00", "14:00:00")
+    assert raw_bytes(rows) == _expected(run.log, "13:00:00", "14:00:00")
     assert len(rows) == 12 * 5
     assert "check the option zone" in caplog.text
     right = bucket.rows(*_hour(10), zone="+02:00")
-    assert joined(right) == _expected(run.log, "15:00:00", "16:00:00")
+    assert raw_bytes(right) == _expected(run.log, "15:00:00", "16:00:00")
 
 
 def test_a_clock_that_is_behind_leaves_nothing_out(bucket: Bucket) -> None:
     run = bucket.run().lines(20 * 60, of=5, every_ms=5 * MINUTE_MS, seconds=-2 * 3600)
     rows = bucket.rows(*_hour(10))
-    assert joined(rows) == _expected(run.log, "13:00:00", "14:00:00")
+    assert raw_bytes(rows) == _expected(run.log, "13:00:00", "14:00:00")
     assert len(rows) == 12 * 5
 
 
@@ -184,7 +184,7 @@ def test_status(bucket: Bucket) -> None:
     bucket.run(run_id="sealed").lines(80).compact(upto=1).seal()
     bucket.run(run_id="finalized").lines(80).seal().finalize().retire()
     bucket.run(run_id="reopened").lines(80).seal("abandoned").finalize("abandoned").reopen().lines(80, first=80)
-    bucket.server.asked.forget()
+    bucket.server.traffic.reset()
 
     def runs(status: str) -> set[str]:
         return {row["run_id"] for row in bucket.rows(status=status)}
@@ -233,7 +233,7 @@ def test_runs_that_began_later_are_not_opened_where_the_catalog_knows_it() -> No
         world.known(run)
         run.finalize().retire()
     rows = world.rows(*_hour(6))
-    assert joined(rows, "run-06") == runs[6].log
+    assert raw_bytes(rows, "run-06") == runs[6].log
     assert len(rows) == 600
     assert world.gets <= 4
 
@@ -246,7 +246,7 @@ def test_an_hour_of_a_finished_run_of_a_day_where_the_catalog_knows_it() -> None
     rows = world.rows(*_hour(10))
     assert len(rows) == 12 * 100
     assert {row["segment"] for row in rows} == set(range(120, 132))
-    assert joined(rows) == b"".join(run.bodies[120:132])
+    assert raw_bytes(rows) == b"".join(run.bodies[120:132])
 
 
 @pytest.mark.parametrize("first", [0, 1, 777, 28_799])
@@ -257,7 +257,7 @@ def test_lines_of_a_finished_run_where_the_catalog_knows_its_segments(first: int
     run.finalize().retire()
     rows = world.rows(GreaterThanOrEqual(LINE, first), LessThan(LINE, first + 100))
     lines = run.log.splitlines(keepends=True)
-    assert joined(rows) == b"".join(lines[first : first + 100])
+    assert raw_bytes(rows) == b"".join(lines[first : first + 100])
     assert [(row["segment"], row["connector_id"], row["epoch"]) for row in rows] == [
         (line // 7, "connector-7", 1) for line in range(first, min(first + 100, len(lines)))
     ]
@@ -274,8 +274,8 @@ def test_cuts_of_a_finished_run_are_asked_of_the_catalog() -> None:
     tasks = reading.tasks()
     assert world.gets == 0
     assert 5 < len(tasks) < 20
-    assert joined(reading.read(tasks)) == run.log
-    assert numbers(reading.read(tasks)) == list(range(20_000))
+    assert raw_bytes(reading.read(tasks)) == run.log
+    assert event_numbers(reading.read(tasks)) == list(range(20_000))
 
 
 @pytest.mark.parametrize("state", ["segments", "finalized", "catalogued"])
@@ -320,5 +320,5 @@ def test_objects_over_many_lines_are_found_by_their_time(bucket: Bucket) -> None
             every_ms=5 * MINUTE_MS,
         )
     rows = bucket.rows(*_hour(10))
-    assert joined(rows) == b"".join(run.bodies[120:132])
+    assert raw_bytes(rows) == b"".join(run.bodies[120:132])
     assert len(rows) == 36

@@ -11,7 +11,7 @@ from chispa.dataframe_comparer import assert_df_equality
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from bench.stored_runs import START_MS, Bucket, StoredRun, joined, numbers
+from bench.stored_runs import START_MS, Bucket, StoredRun, event_numbers, raw_bytes
 from glue_jobs.datasource.options import PARSERS
 from glue_jobs.datasource.schema import schema_of
 from tests.spark.conftest import PROJECT, Read
@@ -99,10 +99,10 @@ def test_the_rows_are_the_log_in_every_state(bucket: Bucket, state: Any) -> None
     run = bucket.run().lines(400).append(TRACE, BEFORE + TRACE[:60]).append(TRACE[60:] + BEHIND)
     state(run)
     rows = bucket.rows()
-    assert joined(rows) == run.log
+    assert raw_bytes(rows) == run.log
     text = run.log.splitlines(keepends=True)
     heads = [number for number, line in enumerate(text) if line.startswith(b"2026-")]
-    assert numbers(rows) == heads
+    assert event_numbers(rows) == heads
     assert all(row["raw"].startswith(text[row["line"]]) for row in rows)
 
 
@@ -116,7 +116,7 @@ def test_bytes_that_are_no_text_and_all_kinds_of_line_ends(bucket: Bucket) -> No
     )
     bucket.run().append(log)
     rows = bucket.rows()
-    assert joined(rows) == log
+    assert raw_bytes(rows) == log
     assert [row["message"] for row in rows if row["line"] in (0, 4)] == ["caf\ufffd \ufffd\ufffd", "naïve"]
 
 
@@ -124,7 +124,7 @@ def test_half_a_pair_of_utf_16_that_json_can_spell(bucket: Bucket) -> None:
     log = b'{"level":"info","message":"half \\ud800 pair","timestamp":"2026-11-21T03:00:00Z"}\n' * 3
     bucket.run().append(log)
     rows = bucket.rows()
-    assert joined(rows) == log
+    assert raw_bytes(rows) == log
     assert rows[0]["message"].startswith("half ") and rows[0]["message"].endswith(" pair")
 
 
@@ -181,7 +181,7 @@ def test_markers_and_other_objects_are_no_runs(bucket: Bucket) -> None:
     bucket.server.put("pipeline-logs/.active/svc.orders/run-1/writer", b"")
     bucket.server.put("pipeline-logs/README", b"hello")
     bucket.server.put("pipeline-logs/svc.orders/README", b"hello")
-    assert joined(bucket.rows()) == BEFORE
+    assert raw_bytes(bucket.rows()) == BEFORE
 
 
 def test_some_columns_only(read: Read, bucket: Bucket) -> None:

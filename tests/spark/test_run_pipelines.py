@@ -82,12 +82,12 @@ def check(archive: PipelineArchive, plain: Path, worked: list[BenchRun]) -> None
     """Checks the files of rows, the plain file, and the checkpoints."""
     expected = events_of(worked)
     for base in BASES:
-        found = archive.named(base)
+        found = archive.delivered_events(base)
         assert found == expected, (base, list((found - expected).items())[:3], list((expected - found).items())[:3])
     assert set(lines_of(plain)) >= set(expected), "at least once"
     for name in ("text", "runlake"):
-        assert archive.heads(name) == []
-        assert archive.places(name) == {(each.run.fqn, each.run.run_id): each.log.count(b"\n") for each in worked}
+        assert archive.leftover_heads(name) == []
+        assert archive.first_unprocessed_lines(name) == {(each.run.fqn, each.run.run_id): each.log.count(b"\n") for each in worked}
 
 
 def some_runs(archive: PipelineArchive, name: str) -> list[BenchRun]:
@@ -115,7 +115,7 @@ def test_a_worker_is_killed_and_each_event_is_in_the_files_once(
     archive: PipelineArchive, plain: Path, first: list[BenchRun]
 ) -> None:
     check(archive, plain, first)
-    assert archive.begun("text-files") > 16, "they roll"
+    assert archive.file_count("text-files") > 16, "they roll"
 
 
 def test_a_second_run_does_nothing(archive: PipelineArchive, plain: Path, first: list[BenchRun]) -> None:
@@ -129,9 +129,9 @@ def test_a_second_run_does_nothing(archive: PipelineArchive, plain: Path, first:
 @pytest.mark.thorough
 def test_a_job_is_killed_and_begun_again(archive: PipelineArchive, plain: Path, first: list[BenchRun]) -> None:
     second = some_runs(archive, "second")
-    files = archive.begun("pipeline-files")
+    files = archive.file_count("pipeline-files")
     job = started()
-    killed_at_work(job, lambda: [job, *job.children(recursive=True)], lambda: archive.begun("pipeline-files") > files)
+    killed_at_work(job, lambda: [job, *job.children(recursive=True)], lambda: archive.file_count("pipeline-files") > files)
     job.communicate()
     told = ended(started())
     assert {each["due"] for each in told.values()} == {60}

@@ -233,6 +233,6 @@ def test_plain_logs_cost_no_request_more(bucket: Bucket) -> None:
     for number in range(5):
         bucket.run(run_id=f"run-{number}").lines(100).seal().finalize().retire()
         bucket.run(run_id=f"open-{number}").lines(40)
-    bucket.server.asked.forget()
+    bucket.server.traffic.reset()
     bucket.rows()
-    assert bucket.server.asked.requests == {"LIST": 3, "GET": 10}
+    assert bucket.server.traffic.requests == {"LIST": 3, "GET": 10}

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from bench.stored_runs import MINUTE_MS, START_MS, Bucket, joined, numbers
+from bench.stored_runs import MINUTE_MS, START_MS, Bucket, event_numbers, raw_bytes
 from chalicelib.errors import InvalidConfigurationError
 from glue_jobs.datasource.options import parse_options
 from glue_jobs.datasource.stream import RunlakeStreamReader
@@ -50,8 +50,8 @@ class Sink:
 
     def forget_commit(self) -> None:
         """As if the query had been killed before it committed its last batch."""
-        numbers = [int(path.name) for path in (self._checkpoint / "commits").iterdir() if path.name.isdigit()]
-        for name in (str(max(numbers)), f".{max(numbers)}.crc"):
+        commits = [int(path.name) for path in (self._checkpoint / "commits").iterdir() if path.name.isdigit()]
+        for name in (str(max(commits)), f".{max(commits)}.crc"):
             (self._checkpoint / "commits" / name).unlink(missing_ok=True)
 
     @property
@@ -98,8 +98,8 @@ def test_a_query_that_is_stopped_and_killed_reads_every_line_once(bucket: Bucket
     two.seal().finalize()
     three.seal().finalize()
     sink.run()
-    assert [joined(sink.rows, run.run_id) for run in (one, two, three)] == [run.log for run in (one, two, three)]
-    assert numbers(sink.rows, "two") == [0, 1]  # a line, and its trace, which came in two pieces
+    assert [raw_bytes(sink.rows, run.run_id) for run in (one, two, three)] == [run.log for run in (one, two, three)]
+    assert event_numbers(sink.rows, "two") == [0, 1]  # a line, and its trace, which came in two pieces
     assert {row["segment"] for row in sink.rows} == {None}
 
 
@@ -113,22 +113,22 @@ def test_a_closed_run_leaves_the_checkpoint(bucket: Bucket, sink: Sink) -> None:
     assert len(sink.offset["runs"]) == 1
     new.lines(10, first=20).seal()
     sink.run()
-    assert joined(sink.rows, "new") == new.log
-    assert len(numbers(sink.rows, "old")) == 10
+    assert raw_bytes(sink.rows, "new") == new.log
+    assert len(event_numbers(sink.rows, "old")) == 10
 
 
 def test_batches_have_about_as_many_bytes_as_they_may(bucket: Bucket, sink: Sink) -> None:
     runs = [bucket.run(run_id=f"run-{number}").append(LINE * 100).seal() for number in range(7)]
     sink.run(maxBytesPerBatch=str(250 * len(LINE)))
     assert [len(rows) for _, rows in sorted(sink.batches.items())] == [200, 200, 200, 100]
-    assert all(joined(sink.rows, run.run_id) == run.log for run in runs)
+    assert all(raw_bytes(sink.rows, run.run_id) == run.log for run in runs)
 
 
 def test_what_is_there_is_read_and_the_query_ends(bucket: Bucket, sink: Sink) -> None:
     run = bucket.run().lines(100).seal()
     query = sink.start(available_now=True)
     assert query.awaitTermination(60)
-    assert joined(sink.rows) == run.log
+    assert raw_bytes(sink.rows) == run.log
     for number in range(3):
         bucket.run(run_id=f"run-1{number}").lines(10).seal()
     query = sink.start(available_now=True, maxBytesPerBatch="700")
@@ -143,9 +143,9 @@ def test_only_what_comes(bucket: Bucket, sink: Sink) -> None:
     one.lines(10, first=100).seal()
     two = bucket.run(run_id="two", at_ms=one.at_ms).lines(10).seal()
     sink.run(startingOffsets="latest")
-    assert numbers(sink.rows, "one") == list(range(100, 110))
-    assert joined(sink.rows, "two") == two.log
-    assert numbers(sink.rows, old.run_id) == []
+    assert event_numbers(sink.rows, "one") == list(range(100, 110))
+    assert raw_bytes(sink.rows, "two") == two.log
+    assert event_numbers(sink.rows, old.run_id) == []
 
 
 def test_a_checkpoint_of_other_runs_is_refused(bucket: Bucket, sink: Sink) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.coordination_kill import judged
+from bench.coordination_kill import violations
 
 
 def event(name: str, owner: str, fence: int, version: int, at_s: float) -> dict[str, Any]:
@@ -25,7 +25,7 @@ GOOD = [
 
 
 def test_judge_accepts_a_takeover() -> None:
-    assert judged(GOOD) == judged(list(reversed(GOOD))) == []
+    assert violations(GOOD) == violations(list(reversed(GOOD))) == []
 
 
 @pytest.mark.parametrize(
@@ -43,4 +43,4 @@ def test_judge_accepts_a_takeover() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_judge_reports_violations(bad: dict[str, Any], told: str) -> None:
-    assert any(told in fault for fault in judged([*GOOD, bad]))
+    assert any(told in fault for fault in violations([*GOOD, bad]))

@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 
 from deploy.artifacts import Uploaded
 from deploy.change_sets import ChangeSet, Stacks
-from deploy.destroying import Clients, destroy
 from deploy.errors import DeployError
 from deploy.stages import Stage
+from deploy.teardown import Clients, destroy
 
 STAGE = Stage(stack="s", parameters={"A": "1"}, tags={"x": "y"})
 UPLOADED = Uploaded("https://bucket/template.yaml", frozenset({"A", "B", "Secret"}))

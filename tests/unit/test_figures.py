@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import figures, live, measures, spark
-from bench.figures import PROJECT, UncommittedCodeError, digest, is_stale, keep, load, markdown
+from bench.figures import PROJECT, UncommittedCodeError, digest, is_stale, load, markdown, save
 from bench.measure import Measure, Measurement, reported
 
 ROW = {"goal": "", "measured": "1", "reached": None, "date": "2026-11-01", "commit": "0123abcd", "code": ["module.py"]}
@@ -45,7 +45,7 @@ def test_new_rows_replace_those_of_their_measurement_in_place(tmp_path: Path, mo
     old = [ROW | {"what": what, "measurement": name, "digest": ""} for what, name in (("a", "one"), ("b", "two"), ("c", "three"))]
     path.write_text(json.dumps({"functions": old}))
     monkeypatch.setattr(figures, "_commit", lambda: "4567cdef")
-    keep([Measure("b", "at least 2", "3", True), reported("d", "4")], "functions", "two", ["app.py"], path)
+    save([Measure("b", "at least 2", "3", True), reported("d", "4")], "functions", "two", ["app.py"], path)
     rows = load(path)["functions"]
     assert [(row["what"], row["commit"]) for row in rows] == [
         ("a", "0123abcd"),
@@ -60,7 +60,7 @@ def test_uncommitted_code_is_not_published(tmp_path: Path, monkeypatch: pytest.M
     path.write_text("{}")
     monkeypatch.setattr(figures, "_git", lambda *arguments: " M app.py" if arguments[0] == "status" else "4567cdef")
     with pytest.raises(UncommittedCodeError, match=r"app\.py"):
-        keep([reported("a", "1")], "functions", "one", ["app.py"], path)
+        save([reported("a", "1")], "functions", "one", ["app.py"], path)
     assert path.read_text() == "{}"
 
 
