@@ -1,4 +1,5 @@
-"""What holds for all tests: Hypothesis asserts no time, for the machine may have other work; a level selects cases (``tests/sampling.py``)."""
+"""Settings of all tests: Hypothesis has no deadline, because the machine may be busy; a level selects cases
+(``tests/sampling.py``)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _ROOT = Path(__file__).parent
 _LONG = tuple(f"{_ROOT}/tests/{folder}/" for folder in ("spark", "integration", "browser"))
 _STARTS_SPARK = re.compile(r"/tests/spark/|_job\.py$")
 _FAST_CASES = 3
-"""Of a parametrized test, in a fast run, unless its ``sampled`` marker says another number."""
+"""Cases of a parametrized test in a fast run, unless its ``sampled`` marker has another number."""
 _SERVERS = {"moto", "ministack"}
 _SERVER_FIXTURES = {"moto_url", "ministack_url"}
 
@@ -40,11 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     level = f"level: RUNLAKE_TESTS={sampling.LEVEL}, sample: RUNLAKE_SAMPLE={sampling.SEED}"
     word = _only_word(config)
-    return [level, f"files without the word {word!r} are left out; for all files: -k '({word})'"] if word else [level]
+    return [level, f"files without the word {word!r} are ignored; for all files: -k '({word})'"] if word else [level]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With ``-k word``, files that have the word neither in their path nor in their text are not imported: importing all takes seconds."""
+    """With ``-k word``, files without the word in their path or text are not imported: importing all takes seconds."""
     word = _only_word(config)
     is_test_file = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
     if not word or not is_test_file or word in str(collection_path.relative_to(_ROOT)).lower():
@@ -53,13 +54,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def _only_word(config: pytest.Config) -> str:
-    """The word of ``-k word``, in lower case; empty for expressions, which may match names that are in no file's text."""
+    """The word of ``-k word`` in lower case; empty for expressions, which may match names that no file contains."""
     word: str = config.option.keyword
     return word.lower() if re.fullmatch(r"\w+", word) else ""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files begin first: one that would begin last would be waited for. Sorting is stable: a file's order is kept."""
+    """Start long files first, so that none starts last and delays the end. The sort is stable: order within a file is kept."""
     is_chosen_by_id = any("::" in argument for argument in config.args)
     if not is_chosen_by_id:
         _select(config, items)
@@ -67,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What was collected lives until the end: the garbage collector need not look at it again and again."""
+    """Collected items live until the end, so the garbage collector need not scan them repeatedly."""
     if any(_STARTS_SPARK.search(str(item.path)) for item in session.items) and not session.config.option.collectonly:
         use_short_lived_jvms()
     gc.collect()

@@ -1,5 +1,5 @@
-"""Deploying a stage to an account: what ``make deploy``, ``diff``, ``destroy`` and ``smoke`` do.
+"""Deploys a stage to an account: ``make deploy``, ``diff``, ``destroy`` and ``smoke``.
 
-Knows CloudFormation and the packaged template, nothing of what is in it. AWS is found as the AWS command line finds it: profile, region and
-endpoint by the environment, so that the same commands work on the emulator.
+The package uses CloudFormation and the packaged template without knowing the template's content. Profile, region and endpoint come
+from the environment, as for the AWS command line, so the same commands work on the emulator.
 """

@@ -1,4 +1,4 @@
-"""``python -m deploy``: a stage deployed, compared, tested and taken down."""
+"""``python -m deploy``: deploy, compare, test and delete a stage."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from local.terminal import show, show_error
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """AWS, as the environment says where it is."""
+    """An AWS account, as configured by the environment."""
 
     session: Any
 
     def client(self, service: str) -> Any:
-        """Of boto3. A custom endpoint has no buckets among its hosts' names."""
+        """A boto3 client. With a custom endpoint, bucket names are part of the path, not of the host."""
         style = {"addressing_style": "path"} if os.environ.get("AWS_ENDPOINT_URL") else {}
         return self.session.client(service, config=Config(s3=style, read_timeout=120))
 
     def number(self) -> str:
-        """Of the account."""
+        """The account's number."""
         return str(self.client("sts").get_caller_identity()["Account"])
 
     def stage(self, arguments: argparse.Namespace) -> Stage:
-        """What the stage's file and the command line say."""
+        """The stage of the stage file, with the command line's overrides."""
         stage = read_stage(arguments.stage, self.number(), self.session.region_name)
         return stage.model_copy(update={"artifacts": arguments.bucket}) if arguments.bucket else stage
 
@@ -51,7 +51,7 @@ def _account(arguments: argparse.Namespace) -> Account:
     # boto3 reads AWS_DEFAULT_REGION alone; the AWS command line prefers AWS_REGION.
     session = boto3.Session(profile_name=arguments.profile or None, region_name=os.environ.get("AWS_REGION") or None)
     if not session.region_name:
-        raise DeployError("which region? set AWS_REGION, AWS_DEFAULT_REGION or the profile's")
+        raise DeployError("no region: set AWS_REGION, AWS_DEFAULT_REGION or the profile's region")
     return Account(session)
 
 
@@ -62,7 +62,7 @@ def _proposed(arguments: argparse.Namespace, account: Account, stacks: Stacks) -
     rules.check(yaml.safe_load(package.TEMPLATE.read_text()), effective, str(stage_file(arguments.stage)))
     uploaded = upload(account.client("s3"), stage, account.session.region_name, package.TEMPLATE, package.ZIP)
     if overrides:
-        _say(f"parameters of this time: {format_assignments(dict.fromkeys(overrides, '…'))}")
+        _say(f"parameters of this deployment: {format_assignments(dict.fromkeys(overrides, '…'))}")
     return stage, stacks.propose(stage, uploaded, overrides)
 
 
@@ -73,7 +73,7 @@ def _show(proposed: ChangeSet) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """What needs no account: the stage's file and the parameters. Raises DeployError."""
+    """Check the stage file and the parameters, without access to the account. Raises DeployError."""
     read_stage(arguments.stage, "", "")
     assignments(getattr(arguments, "parameter", []))
 
@@ -114,15 +114,15 @@ def _destroy(arguments: argparse.Namespace) -> int:
     clients = Clients(account.client("s3"), account.client("dynamodb"), account.number())
     left = destroy(stacks, clients, stage.stack, with_data=arguments.data == "delete", ask=_typed)
     _say(
-        f"{stage.stack} is gone; kept, with all that is in them: {', '.join(left)}"
+        f"{stage.stack} is deleted; remaining, with their content: {', '.join(left)}"
         if left
-        else f"{stage.stack} is gone, and its data"
+        else f"{stage.stack} and its data are deleted"
     )
     return 0
 
 
 def _smoke(arguments: argparse.Namespace) -> int:
-    token = os.environ.get("TOKEN", "")  # not among the arguments, which others of the machine can see
+    token = os.environ.get("TOKEN", "")  # no argument: other users of the machine can see those
     return 0 if Smoke(arguments.url, token, _say).run() else 1
 
 
@@ -139,30 +139,34 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m deploy", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     texts: tuple[tuple[str, Callable[[argparse.Namespace], int], str], ...] = (
-        ("deploy", _deploy, "make or upgrade a stage's stack"),
+        ("deploy", _deploy, "create or upgrade a stage's stack"),
         ("diff", _diff, "show what a deployment would change"),
-        ("destroy", _destroy, "delete a stage's stack; its buckets stay"),
+        ("destroy", _destroy, "delete a stage's stack; its buckets remain"),
     )
     for name, run, text in texts:
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(run=run)
-        command.add_argument("--stage", required=True, help="a file of infra/stages/ by its name, or a path that ends with .json")
-        command.add_argument("--profile", default="", help="of the AWS configuration")
-        command.add_argument("--bucket", default="", help="for template and code; else the stage's")
+        command.add_argument("--stage", required=True, help="name of a file in infra/stages/, or a path that ends with .json")
+        command.add_argument("--profile", default="", help="profile of the AWS configuration")
+        command.add_argument("--bucket", default="", help="bucket for template and code (default: the stage's)")
         if name == "destroy":
-            command.add_argument("--data", choices=("keep", "delete"), default="keep", help="what becomes of the buckets")
+            command.add_argument("--data", choices=("keep", "delete"), default="keep", help="whether the buckets are deleted too")
         else:
             command.add_argument(
-                "--parameter", action="append", default=[], metavar="NAME=VALUE", help="of the template, over the stage's"
+                "--parameter",
+                action="append",
+                default=[],
+                metavar="NAME=VALUE",
+                help="parameter of the template; overrides the stage's",
             )
-    command = commands.add_parser("smoke", help="test a deployed address", description="A smoke test; the bearer token is TOKEN's.")
+    command = commands.add_parser("smoke", help="test a deployed address", description="A smoke test; TOKEN is the bearer token.")
     command.set_defaults(run=_smoke)
     command.add_argument("--url", required=True, help="the output ApiUrl")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code."""
+    """Run one command and return its exit code."""
     parsed = _parser().parse_args(arguments)
     try:
         return int(parsed.run(parsed))

@@ -1,8 +1,8 @@
-"""The packaged template and its code, uploaded under their digests for CloudFormation to read.
+"""Uploads the packaged template and its code under their digests, for CloudFormation.
 
-A bucket's name is global and easy to guess, so somebody else may own the one that a stage names, with a policy that lets us in and any
-object under the digest that we are going to ask for. Two rules keep such bytes out: every call names the account that must own the
-bucket, and every object is sent again with its checksum, whatever is there under its key.
+Bucket names are global and predictable, so another account may own the bucket that a stage names, with a policy that admits us and
+an arbitrary object under the digest that CloudFormation will read. Two rules prevent such content: every call states the account
+that must own the bucket, and every object is uploaded again with its checksum, even if the key exists.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from deploy.stages import Stage
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
-    """``url`` is what CloudFormation reads; ``parameters``: the names that the template has."""
+    """``url``: the template's URL for CloudFormation; ``parameters``: the template's parameter names."""
 
     url: str
     parameters: frozenset[str]
 
 
 def upload(s3: Any, stage: Stage, region: str, template: Path, code: Path) -> Uploaded:
-    """Upload both to the bucket ``stage.artifacts`` of the account ``stage.artifacts_owner``; make the bucket if there is none. Raises
-    DeployError when another account owns it, and then nothing was sent."""
+    """Upload both to the bucket ``stage.artifacts`` of the account ``stage.artifacts_owner``; create the bucket if it does not
+    exist. Raises DeployError if another account owns it; nothing is sent then."""
     bucket = ArtifactsBucket(s3, stage.artifacts, stage.artifacts_owner)
     bucket.ensure(region)
     key = bucket.put(code.read_bytes(), ".zip")
@@ -46,27 +46,27 @@ def upload(s3: Any, stage: Stage, region: str, template: Path, code: Path) -> Up
 
 
 class ArtifactsBucket:
-    """A bucket of one account; no call reaches a bucket of another."""
+    """A bucket of one account; no call reaches a bucket of another account."""
 
     def __init__(self, s3: Any, name: str, owner: str) -> None:
         self._s3, self._name = s3, name
         self._address = {"Bucket": name, "ExpectedBucketOwner": owner}
 
     def ensure(self, region: str) -> None:
-        """Make the bucket, private, if there is none: going back needs what was deployed before, so nothing in it expires. Raises
+        """Create the bucket, private, if it does not exist. Its objects never expire, because a rollback needs earlier ones. Raises
         DeployError."""
         try:
             self._s3.head_bucket(**self._address)
         except ClientError as error:
             if error.response["ResponseMetadata"]["HTTPStatusCode"] != 404:
                 raise DeployError(
-                    f"the artifacts' bucket cannot be used, or another account owns it; name another with BUCKET= bucket={self._name} "
+                    f"cannot use the bucket of artifacts, or another account owns it; choose another with BUCKET= bucket={self._name} "
                     f"owner={self._address['ExpectedBucketOwner']}"
                 ) from error
             self._create(region)
 
     def put(self, body: bytes, suffix: str) -> str:
-        """Send ``body`` and return its key, which is its digest. An object that is there under the key is replaced: it may be anything."""
+        """Upload ``body`` and return its key, the digest. Replaces an existing object, whose content is not trusted."""
         digest = hashlib.sha256(body)
         key = digest.hexdigest() + suffix
         checksum = base64.b64encode(digest.digest()).decode()

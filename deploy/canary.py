@@ -1,8 +1,8 @@
-"""The API behind an alias that CodeDeploy shifts, laid over the packaged template.
+"""Puts the API's function behind an alias that CodeDeploy shifts, in the packaged template.
 
-Chalice lets the gateway call the function itself, so its newest code is everybody's at once. Here each deployment publishes a version,
-the gateway calls the alias, and the alias moves to the new version bit by bit; it moves back when the API's alarm rings meanwhile. SAM wants
-these words as literals, no parameters; that is why it is done to the template.
+Chalice lets the gateway call the function itself, so new code serves all requests at once. Here each deployment publishes a
+version, the gateway calls the alias, and CodeDeploy shifts the alias gradually to the new version, and back if the API's alarm
+fires. SAM requires literals here, not parameters, so the template itself is changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _UNSHIFTED = "AllAtOnce"
 
 
 def shift(template: dict[str, Any], how: str) -> None:
-    """Let a new version of the API's function take over as CodeDeploy's configuration ``how`` says. AllAtOnce changes nothing."""
+    """Shift the API to new versions by CodeDeploy's configuration ``how``. AllAtOnce leaves the template unchanged."""
     if how == _UNSHIFTED:
         return
     resources = template["Resources"]
@@ -29,7 +29,7 @@ def shift(template: dict[str, Any], how: str) -> None:
 
 
 def _through_the_alias(value: Any) -> Any:
-    """References of the function's ARN in an API's definition, as references of its alias."""
+    """Replace references to the function's ARN in an API definition by references to its alias."""
     if isinstance(value, str):
         return value.replace(f"${{{FUNCTION}.Arn}}", f"${{{FUNCTION}.Alias}}")
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Change sets of CloudFormation: made, shown, executed or thrown away."""
+"""Change sets of CloudFormation: create, describe, execute, discard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNMADE = ("REVIEW_IN_PROGRESS",)
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What would be done to a stack. ``lines``: in words; none, and there is nothing to do. ``is_new``: the stack is to be made."""
+    """Proposed changes of a stack. ``lines``: descriptions, empty if nothing changes. ``is_new``: the stack will be created."""
 
     id: str
     stack: str
@@ -32,36 +32,36 @@ class ChangeSet:
 
 
 class Stacks:
-    """``client`` is one of CloudFormation."""
+    """``client``: a boto3 client of CloudFormation."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def find(self, name: str) -> dict[str, Any] | None:
-        """A stack's description; None where there is none."""
-        with suppress(ClientError):  # CloudFormation says ValidationError of a name that it does not know
+        """Description of a stack, or None if it does not exist."""
+        with suppress(ClientError):  # CloudFormation raises ValidationError for an unknown name
             stack: dict[str, Any] = self._client.describe_stacks(StackName=name)["Stacks"][0]
             return None if stack["StackStatus"] in (*_UNMADE, "DELETE_COMPLETE") else stack
         return None
 
     def parameters(self, name: str) -> dict[str, str]:
-        """Of a stack, as it was deployed; those that are secret are stars. Of one that does not exist: none."""
+        """Deployed parameters of a stack, secret ones as stars; empty if the stack does not exist."""
         described = self.find(name) or {}
         return {row["ParameterKey"]: row.get("ParameterValue", "") for row in described.get("Parameters", ())}
 
     def tables(self, name: str) -> list[str]:
-        """Names of its DynamoDB tables."""
+        """Names of the stack's DynamoDB tables."""
         rows = self._client.get_paginator("list_stack_resources").paginate(StackName=name)
         summaries = [row for page in rows for row in page.get("StackResourceSummaries", ())]
         return [row["PhysicalResourceId"] for row in summaries if row["ResourceType"] == "AWS::DynamoDB::Table"]
 
     def outputs(self, name: str) -> dict[str, str]:
-        """Of a stack that is there."""
+        """Outputs of an existing stack."""
         described = self.find(name)
         return {row["OutputKey"]: row["OutputValue"] for row in (described or {}).get("Outputs", ())}
 
     def propose(self, stage: Stage, uploaded: Uploaded, overrides: Mapping[str, str]) -> ChangeSet:
-        """A change set for what a stage says. Raises DeployError, and then there is none."""
+        """Create a change set for a stage. Raises DeployError, and leaves no change set then."""
         there = self.find(stage.stack)
         values = {**stage.parameters, **overrides}
         if unknown := sorted(set(values) - uploaded.parameters):
@@ -70,34 +70,34 @@ class Stacks:
         return ChangeSet(id_, stage.stack, there is None, self._wait_until_made(id_, stage.stack))
 
     def discard(self, proposed: ChangeSet) -> None:
-        """Throw a change set away; and the shell of a stack that was to be made."""
-        with suppress(ClientError):  # one that is empty may be gone already
+        """Delete a change set, and the empty stack that CloudFormation created for it."""
+        with suppress(ClientError):  # an empty change set may be deleted already
             self._client.delete_change_set(ChangeSetName=proposed.id, StackName=proposed.stack)
         if proposed.is_new:
             self._client.delete_stack(StackName=proposed.stack)
 
     def execute(self, proposed: ChangeSet) -> None:
-        """Do it, and wait for the end. Raises DeployError with the first reason, when CloudFormation has gone back."""
+        """Execute it and wait for the end. Raises DeployError with the first reason if CloudFormation has rolled back."""
         self._client.execute_change_set(ChangeSetName=proposed.id, StackName=proposed.stack)
         self.wait(proposed.stack, "CREATE_COMPLETE" if proposed.is_new else "UPDATE_COMPLETE")
 
     def wait(self, stack: str, status: str) -> None:
-        """Until a stack is in its next state. Raises DeployError when it is another than ``status``."""
+        """Wait until the stack reaches a final status. Raises DeployError if it differs from ``status``."""
         for _ in _pauses():
             current = self._state(stack)
             if current == status:
                 return
             if not current.endswith("IN_PROGRESS"):
                 raise DeployError(f"the stack is {current}: {self._first_failure(stack)}")
-        raise DeployError(f"the stack takes too long, it goes on by itself: stack={stack}")
+        raise DeployError(f"the stack takes too long, CloudFormation continues: stack={stack}")
 
     def delete(self, stack: str) -> None:
-        """Delete a stack, and wait for the end. What its template retains is left."""
+        """Delete a stack and wait for the end. Resources that its template retains remain."""
         self._client.delete_stack(StackName=stack)
         self.wait(stack, "DELETE_COMPLETE")
 
     def protect(self, stack: str, *, protected: bool) -> None:
-        """Whether CloudFormation refuses to delete it."""
+        """Set whether CloudFormation refuses to delete the stack."""
         self._client.update_termination_protection(StackName=stack, EnableTerminationProtection=protected)
 
     def _state(self, stack: str) -> str:
@@ -118,7 +118,7 @@ class Stacks:
                 Tags=[{"Key": name, "Value": value} for name, value in stage.tags.items()],
             )
         except ClientError as error:
-            raise DeployError(f"CloudFormation refuses it: {error.response['Error']['Message'][:500]}") from error
+            raise DeployError(f"CloudFormation rejected the request: {error.response['Error']['Message'][:500]}") from error
         return str(answer["Id"])
 
     def _wait_until_made(self, id_: str, stack: str) -> list[str]:
@@ -130,7 +130,7 @@ class Stacks:
                 reason = str(told.get("StatusReason", ""))
                 if any(words in reason for words in _EMPTY):
                     return []
-                raise DeployError(f"CloudFormation cannot do it: {reason[:500]}")
+                raise DeployError(f"the change set failed: {reason[:500]}")
         raise DeployError(f"the change set takes too long: stack={stack}")
 
     def _pages(self, id_: str, stack: str) -> Iterator[dict[str, Any]]:
@@ -141,7 +141,7 @@ class Stacks:
         for event in reversed(events):
             if event["ResourceStatus"].endswith("FAILED") and "cancelled" not in event.get("ResourceStatusReason", ""):
                 return f"resource={event['LogicalResourceId']} reason={event.get('ResourceStatusReason', '')!r}"
-        return "its events have no reason"
+        return "no reason in its events"
 
 
 def _parameters(values: Mapping[str, str], there: Mapping[str, Any] | None, known: frozenset[str]) -> list[dict[str, Any]]:

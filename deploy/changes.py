@@ -1,8 +1,9 @@
-"""The changes of a change set, in words.
+"""Describes the changes of a change set.
 
-CloudFormation cannot evaluate references before it executes a change set. It therefore lists every resource that refers to a changed one, and says
-``Conditional`` ("may be replaced") wherever a referring property could replace its resource: a change of one variable lists dozens. But a
-resource that is modified in place keeps its name and its ARN, so whatever only refers to it stays as it is.
+CloudFormation cannot evaluate references before it executes a change set. It therefore lists every resource that refers to a
+changed one, and reports ``Conditional`` ("may be replaced") wherever a referring property could replace its resource: a change of
+one variable lists dozens. But a resource that is modified in place keeps its name and its ARN, so resources that only refer to it
+do not change.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ _WORDS = {"True": "  REPLACED", "Conditional": "  may be REPLACED"}
 
 
 def lines(changes: Iterable[Change]) -> list[str]:
-    """One line for each ``ResourceChange`` that does something, sorted; one more counts those that only refer to changed resources."""
+    """One line for each ``ResourceChange`` with an effect, sorted, and one line that counts resources that only refer to changed
+    ones."""
     by_name = {str(change["LogicalResourceId"]): change for change in changes}
     steady = _in_place(by_name)
     acting = {name: change for name, change in by_name.items() if not _only_refers(change, steady)}
     written = sorted(_line(change, may_be_replaced=name not in steady) for name, change in acting.items())
     referring = len(by_name) - len(acting)
-    return written + ([f"and {referring} that refer to these, and stay as they are"] if referring else [])
+    return written + ([f"and {referring} unchanged that refer to these"] if referring else [])
 
 
 def _in_place(by_name: Mapping[str, Change]) -> frozenset[str]:
-    """Resources that are modified without being replaced, as far as the change set says: what is replaced for certain spreads along
-    references, nothing else does."""
+    """Resources that are modified without replacement, as far as the change set states it: only certain replacements spread along
+    references."""
     steady = frozenset(
         name for name, change in by_name.items() if change["Action"] == "Modify" and change.get("Replacement") != "True"
     )
@@ -43,7 +45,7 @@ def _may_be_replaced(change: Change, steady: frozenset[str]) -> bool:
         return False
     details = change.get("Details", ())
     if not details:
-        return True  # nothing explains why
+        return True  # no details
     return any(
         any(detail["Target"].get("RequiresRecreation", "Never") != "Never" for detail in of_property)
         and not _refers_to_steady(of_property, steady)
@@ -57,7 +59,7 @@ def _only_refers(change: Change, steady: frozenset[str]) -> bool:
 
 
 def _refers_to_steady(of_property: list[Change], steady: frozenset[str]) -> bool:
-    """Whether a property is listed only because of references to resources that keep their names."""
+    """Whether a property is listed only because it refers to resources that keep their names."""
     causes = [str(detail.get("CausingEntity", "")) for detail in of_property if detail.get("CausingEntity")]
     return (
         bool(causes)

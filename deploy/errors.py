@@ -1,7 +1,7 @@
-"""What goes wrong, in one line for the person at the keyboard."""
+"""Errors of a deployment, each with a message of one line for the user."""
 
 from __future__ import annotations
 
 
 class DeployError(Exception):
-    """Nothing was begun, or CloudFormation has rolled it back; the message says which."""
+    """Nothing was started, or CloudFormation has rolled it back; the message says which."""

@@ -1,5 +1,5 @@
-"""The template's rules for its parameters, checked before anything is sent: CloudFormation names only the first that fails, and not
-where to put it right."""
+"""Checks the template's rules for parameters before anything is sent: CloudFormation reports only the first failed rule, and not
+where to correct the value."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from deploy.errors import DeployError
 
 
 def check(template: Mapping[str, Any], parameters: Mapping[str, str], stage_file: str) -> None:
-    """Raises DeployError with every assertion that fails. ``template``: as packaged; ``parameters``: those of the deployment, the others have
-    their defaults."""
+    """Raises DeployError with every failed assertion. ``template``: the packaged one; ``parameters``: those of the deployment, the
+    rest have their defaults."""
     values = {name: str(each.get("Default", "")) for name, each in template["Parameters"].items()} | dict(parameters)
     failed = [
         assertion["AssertDescription"]
@@ -25,7 +25,7 @@ def check(template: Mapping[str, Any], parameters: Mapping[str, str], stage_file
 
 
 def _holds(condition: Any, values: Mapping[str, str]) -> bool:
-    """The functions of conditions that the template's rules use. Raises KeyError of any other."""
+    """Evaluates the condition functions that the template's rules use. Raises KeyError for any other function."""
     if isinstance(condition, bool):
         return condition
     ((function, arguments),) = condition.items()

@@ -1,6 +1,6 @@
-"""A smoke test of any deployed address: a run is written, read, closed and downloaded, a file uploaded, found, read and deleted.
+"""A smoke test of a deployed address: writes, reads, closes and downloads a run; uploads, finds, reads and deletes a file.
 
-It leaves the finished log of one run of two lines, which expires as all logs do; the file is deleted again.
+It leaves the finalized log of one run of two lines, which expires like all logs; the file is deleted.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _TEXT = {"Content-Type": "text/plain"}
 
 
 class SmokeError(Exception):
-    """A step that did not do what it should."""
+    """A step had an unexpected result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Of a request, after redirections."""
+    """The response to a request, after redirections."""
 
     status: int
     body: bytes
     headers: Message
 
     def json(self) -> Any:
-        """Its body."""
+        """The parsed body."""
         return json.loads(self.body)
 
 
 @dataclass(slots=True)
 class Smoke:
-    """``url``: the base address, as the output ApiUrl has it. ``tell`` gets a line for each step."""
+    """``url``: base address, as in the output ApiUrl. ``report`` gets a line for each step."""
 
     url: str
     token: str
@@ -54,18 +54,18 @@ class Smoke:
     has_written: bool = False
 
     def run(self) -> bool:
-        """Whether all went well. A step that fails stops those that need it."""
+        """Whether all steps succeeded. A failed step skips the steps that depend on it."""
         run_id = f"smoke-{time.time_ns()}-{uuid4().hex[:8]}"
         path = f"{_LOGS}/{FQN}/{run_id}"
         started_s = time.monotonic()
         with self._step("health"):
-            _expect(self._ask("GET", "/v1/health").status == 200, "it does not answer 200")
+            _expect(self._ask("GET", "/v1/health").status == 200, "the response is not 200")
         with self._step("a run: append, repeat, read, close, download"):
             self._log(path)
         with self._step("a file: upload, find, read, delete"):
             self._file()
         if self.has_written:
-            self.report(f"left behind: the log of the run {FQN} {run_id}, until it expires")
+            self.report(f"remaining until it expires: the log of the run {FQN} {run_id}")
         self.report(
             f"{'FAILED: ' + ', '.join(self.failed) if self.failed else 'all well'}, in {time.monotonic() - started_s:.1f} s"
         )
@@ -76,16 +76,16 @@ class Smoke:
         self.has_written = first.status == 200
         _expect(first.status == 200, f"an append was answered with {first.status}: {first.body[:200]!r}")
         cookie = {"Cookie": first.headers["Set-Cookie"].partition(";")[0]}
-        for _ in range(2):  # the same batch from the same position: stored once
+        for _ in range(2):  # the same batch from the same position is stored once
             second = self._ask("POST", path, b"two\n", _TEXT | cookie)
             _expect(second.status == 200, f"an append was answered with {second.status}")
         page = self._ask("GET", path).json()
-        _expect((page["logs"], page["total"]) == ("one\ntwo", 2), f"what was read is not what was written: {page}")
+        _expect((page["logs"], page["total"]) == ("one\ntwo", 2), f"the lines read differ from the lines written: {page}")
         closed = self._ask("POST", f"{path}/close", b"", {"Cookie": second.headers["Set-Cookie"].partition(";")[0]})
         _expect(closed.status == 200, f"the close was answered with {closed.status}")
-        _expect(self._ask("POST", path, b"late\n", _TEXT).status == 409, "a closed run takes lines")
+        _expect(self._ask("POST", path, b"late\n", _TEXT).status == 409, "a closed run accepts lines")
         downloaded = self._ask("GET", f"{path}/download")
-        _expect(downloaded.body == b"one\ntwo\n", f"what was downloaded is not what was written: {downloaded.body[:200]!r}")
+        _expect(downloaded.body == b"one\ntwo\n", f"the download differs from the lines written: {downloaded.body[:200]!r}")
 
     def _file(self) -> None:
         body = f"smoke {uuid4().hex}\n".encode()
@@ -101,7 +101,7 @@ class Smoke:
         _expect(sent.status == 200, f"S3 answered the upload with {sent.status}: {sent.body[:200]!r}")
         try:
             self._until(lambda: self._ask("GET", f"{address}/metadata").status == 200, "the file was never catalogued")
-            _expect(self._ask("GET", f"{address}/data").body == body, "the file is not what was sent")
+            _expect(self._ask("GET", f"{address}/data").body == body, "the file differs from the upload")
         finally:
             deleted = self._ask("DELETE", address).status
         _expect(deleted == 204, f"the file could not be deleted: {deleted}")
@@ -129,7 +129,7 @@ class Smoke:
 
 
 class _Redirections(urllib.request.HTTPRedirectHandler):
-    """To a presigned link goes no token: S3 takes one kind of credentials."""
+    """Sends no token to a presigned link: S3 rejects requests with two kinds of credentials."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         """See urllib."""

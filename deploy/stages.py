@@ -1,4 +1,5 @@
-"""A stage: one file that says what is deployed where. ``${account}`` and ``${region}`` in its values are the caller's own."""
+"""A stage: one JSON file with the stack, its account's bucket for artifacts, and parameters. ``${account}`` and ``${region}`` in
+its values are the caller's."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ Shift = Literal[
 
 
 class Stage(BaseModel):
-    """``parameters`` are the template's; those of a stack that are named neither here nor on the command line stay as they are.
-    ``artifacts``: the bucket for template and code, made if there is none; ``artifacts_owner``: the account that must own it.
-    ``protected``: the stack cannot be deleted."""
+    """``parameters`` are the template's; parameters of an existing stack that neither the file nor the command line sets keep their
+    values. ``artifacts``: bucket for template and code, created if it does not exist; ``artifacts_owner``: the account that must
+    own it. ``protected``: the stack cannot be deleted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -41,18 +42,18 @@ class Stage(BaseModel):
 
 
 def stage_file(name: str) -> Path:
-    """Where a stage is written."""
+    """Path of a stage's file."""
     return Path(name) if name.endswith(".json") else FOLDER / f"{name}.json"
 
 
 def read_stage(name: str, account: str, region: str) -> Stage:
-    """By its name, or the path of its file. Raises DeployError."""
+    """Read a stage by its name or the path of its file. Raises DeployError."""
     path = stage_file(name)
     try:
         stage = Stage.model_validate_json(path.read_text())
     except FileNotFoundError:
         known = ", ".join(sorted(each.stem for each in FOLDER.glob("*.json")))
-        raise DeployError(f"no such stage, there are {known}: stage={name}") from None
+        raise DeployError(f"no such stage, known stages are {known}: stage={name}") from None
     except ValidationError as error:
         first = error.errors()[0]
         raise DeployError(f"{first['msg']}: file={path} field={'.'.join(map(str, first['loc']))}") from None
@@ -60,7 +61,7 @@ def read_stage(name: str, account: str, region: str) -> Stage:
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str]:
-    """``NAME=VALUE`` of a command line. Raises DeployError."""
+    """Parse ``NAME=VALUE`` arguments. Raises DeployError."""
     pairs = [text.partition("=") for text in texts]
     if wrong := [text for text, (name, equals, _) in zip(texts, pairs, strict=True) if not (name and equals)]:
         raise DeployError(f"not NAME=VALUE: {wrong[0]}")
@@ -76,5 +77,5 @@ def _filled(value: Any, known: Mapping[str, str]) -> Any:
 
 
 def format_assignments(parameters: Mapping[str, str]) -> str:
-    """For a message."""
+    """Parameters as text for a message."""
     return json.dumps(dict(parameters), sort_keys=True)

@@ -1,4 +1,4 @@
-"""Taking a stage down. The buckets stay, whatever is in them, unless it is said twice that they are to go."""
+"""Deletes a stage's stack. Buckets and their content remain unless their deletion is confirmed separately."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from deploy.change_sets import Stacks
 from deploy.errors import DeployError
 
 BUCKETS = ("BucketName", "ArchiveBucketName", "JobsBucketName", "DatasetBucketName")
-"""Outputs that name what a deleted stack leaves."""
+"""Outputs with the names of the buckets, which a deleted stack leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Of boto3; ``account``: the number of the account that must own the buckets."""
+    """Boto3 clients; ``account``: the account that must own the buckets."""
 
     s3: Any
     dynamodb: Any
@@ -25,8 +25,8 @@ class Clients:
 
 
 def destroy(stacks: Stacks, clients: Clients, stack: str, *, with_data: bool, ask: Callable[[str], str]) -> list[str]:
-    """Delete a stack; return the buckets that remain. ``ask`` prints a question and returns what is typed. Raises DeployError when there is no
-    such stack, it is protected or the words are not typed; then nothing was deleted."""
+    """Delete a stack and return the remaining buckets. ``ask`` prints a question and returns the typed answer. Raises DeployError
+    if the stack does not exist, is protected, or a confirmation differs; nothing is deleted then."""
     described, outputs = stacks.find(stack), stacks.outputs(stack)
     if not described:
         raise DeployError(f"there is no such stack: stack={stack}")
@@ -47,7 +47,7 @@ def destroy(stacks: Stacks, clients: Clients, stack: str, *, with_data: bool, as
 
 
 def _unprotect(dynamodb: Any, table: str) -> None:
-    """CloudFormation cannot delete a table that DynamoDB protects. One that is gone already does not matter."""
+    """CloudFormation cannot delete a table with DynamoDB's deletion protection. A missing table is ignored."""
     try:
         if dynamodb.describe_table(TableName=table)["Table"].get("DeletionProtectionEnabled"):
             dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
@@ -61,7 +61,7 @@ def _confirm(what: str, words: str, ask: Callable[[str], str]) -> None:
 
 
 def _empty_and_delete(s3: Any, bucket: Mapping[str, str]) -> None:
-    """Every version, every upload that was begun. ``bucket``: its name and its owner, as S3's operations take them."""
+    """Delete every version and every incomplete upload. ``bucket``: its name and owner, as arguments of S3's operations."""
     for upload in (each for page in _pages(s3, "list_multipart_uploads", bucket) for each in page.get("Uploads", ())):
         s3.abort_multipart_upload(**bucket, Key=upload["Key"], UploadId=upload["UploadId"])
     for page in _pages(s3, "list_object_versions", bucket):
@@ -73,7 +73,7 @@ def _empty_and_delete(s3: Any, bucket: Mapping[str, str]) -> None:
         s3.delete_bucket(**bucket)
     except ClientError as error:
         raise DeployError(
-            f"the stack is gone, a bucket is not, delete it by hand: bucket={bucket['Bucket']} error={error}"
+            f"the stack is deleted, a bucket is not, delete it manually: bucket={bucket['Bucket']} error={error}"
         ) from error
 
 

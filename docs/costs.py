@@ -1,4 +1,4 @@
-"""Tables of costs: counted units (docs/costs.json, by ``python -m bench.costs --write``) at list prices (``local.prices``)."""
+"""Cost tables: counted units (docs/costs.json, from ``python -m bench.costs --write``) at list prices (``local.prices``)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ OPEN_RUNS, BATCH_EVERY_S, MONTH_S = 10_000, 10, 30 * 86_400
 TICK_S, MARKER_EVERY_S = 120, 60
 SILENT_RUNS, HEARTBEATS_S = 1_000, (60, 300, 3600)
 HEARTBEAT_WRITE_UNITS = 3
-"""The row, and its entry in each of the two indexes."""
+"""Write units: the row and its entry in each of two indexes."""
 _PUTS = "S3 PUT, copy, LIST"
 _READS_OF_A_RUN = 3
-"""Its row, its lease, its segments."""
+"""Reads: its row, its lease, its segments."""
 GROUPS = {
     "API and functions": ("API requests", "function calls", "function time, GB-seconds"),
     "S3": ("S3 PUT, copy, LIST", "S3 writes to STANDARD_IA", "S3 GET, HEAD"),
@@ -39,19 +39,19 @@ GROUPS = {
 
 
 def shapes() -> dict[str, Any]:
-    """The counted runs by the size of their batches."""
+    """The counted runs by size of their batches."""
     counted: dict[str, Any] = json.loads(COUNTS.read_text())["shapes"]
     return counted
 
 
 def counted_at() -> str:
-    """When the units were counted, and at which commit."""
+    """Date and commit of the count."""
     measured = json.loads(COUNTS.read_text())["measured"]
     return f"Counted on {measured['date']} at {measured['commit']}."
 
 
 def by_gigabyte() -> dict[str, dict[str, float]]:
-    """Dollars for a GB of text from the first append to the finished log, by size of batches and by group."""
+    """Dollars for a GB of text, from the first append to the finalized log, by batch size and group."""
     return {
         size: {group: dollars(_chosen(_all_units(shape), names)) / shape["bytes"] * 1e9 for group, names in GROUPS.items()}
         for size, shape in shapes().items()
@@ -59,7 +59,7 @@ def by_gigabyte() -> dict[str, dict[str, float]]:
 
 
 def of_a_gigabyte() -> Table:
-    """A row for each size of batches, beside the ingestion price of CloudWatch Logs."""
+    """A row for each batch size, and the ingestion price of CloudWatch Logs for comparison."""
     rows = []
     for size, groups in by_gigabyte().items():
         total = sum(groups.values())
@@ -70,7 +70,7 @@ def of_a_gigabyte() -> Table:
 
 
 def of_a_million_appends(size: str = "4 KiB") -> Table:
-    """What each function's part of a million appends costs, one at a time."""
+    """Cost of a million single appends, by function."""
     shape = shapes()[size]
     rows, total = [], 0.0
     for function, units in shape["appended"].items():
@@ -100,7 +100,7 @@ def of_a_month() -> Table:
 
 
 def of_heartbeats() -> Table:
-    """A month of 1,000 runs without a line, by the interval of their heartbeats."""
+    """A month of 1,000 runs without lines, by heartbeat interval."""
     shape = shapes()["1 line"]
     append = Counter(shape["appended"]["api"])
     names = ("API requests", "function calls", "function time, GB-seconds", "bytes of own log lines")
@@ -113,7 +113,7 @@ def of_heartbeats() -> Table:
 
 
 def of_storage() -> Table:
-    """Storage of a GB of text, and reading it once."""
+    """Storing a GB of text, and reading it once."""
     cloudwatch = CLOUDWATCH_STORAGE_GB_MONTH * CLOUDWATCH_COMPRESSED
     return ("where", "dollars for a GB of text and month", "dollars to read it once"), [
         ("segments and `partial.txt` of running runs (STANDARD)", f"{S3_STANDARD_GB_MONTH:.4f}", "0"),
@@ -123,7 +123,7 @@ def of_storage() -> Table:
 
 
 def _tick_units(shape: Mapping[str, Any]) -> Counter[str]:
-    """A run's part of a tick of compaction."""
+    """A run's share of a compaction tick."""
     units = _part_of_a_run(shape["finished"]["compact"])
     share = TICK_S / BATCH_EVERY_S / shape["appends"]
     units["S3 GET, HEAD"] = round(units["S3 GET, HEAD"] * share)
@@ -132,14 +132,15 @@ def _tick_units(shape: Mapping[str, Any]) -> Counter[str]:
 
 
 def _without_markers(appended: Mapping[str, Mapping[str, float]]) -> Counter[str]:
-    """What follows appends, less the markers of active runs: where no batch reaches the watermark, the PUTs of ingestion are nothing else."""
+    """Units after appends without the markers of active runs: where no batch reaches the watermark, all PUTs of ingestion are
+    markers."""
     units = _sum(appended)
     units[_PUTS] -= appended["ingest"][_PUTS]
     return units
 
 
 def _part_of_a_run(counted: Mapping[str, float]) -> Counter[str]:
-    """Without the call itself and the queries that find what is due, which are one tick's for all runs together."""
+    """Units without the invocation itself and the queries for due runs, which a tick makes once for all runs."""
     units = Counter(counted)
     units["DynamoDB read units"] = min(units["DynamoDB read units"], _READS_OF_A_RUN)
     del units["function calls"]

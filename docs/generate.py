@@ -74,7 +74,7 @@ ARCHIVE_CODES = {
     "Unavailable": ("a store is unavailable or throttles, or the file kept changing", "repeat the request after `Retry-After` seconds"),
 }  # fmt: skip
 METRICS = {
-    "LOG_SHIPMENT_MS": "time from receiving an append to answering it, if it stored something",
+    "LOG_SHIPMENT_MS": "time from receiving an append to answering it, for appends that stored something",
     "LOGS_SENT": "appends that stored something, repeats included",
     "LOGS_FAILED": "appends answered with an error, of the client or of the server",
     "BATCH_SIZE_LINES": "lines in each batch",
@@ -96,16 +96,16 @@ METRICS = {
 }
 COORDINATION_METRICS = {
     Metric.CREATED: "partitions created for due runs; a run that already has one is not counted",
-    Metric.COMPLETED: "partitions whose work is done, and partitions that were set aside",
+    Metric.COMPLETED: "completed partitions, and partitions that were set aside",
     Metric.CLOSED: "partitions whose work failed and will be retried",
     Metric.ACQUIRED: "leases taken",
-    Metric.NONE_ACQUIRED: "attempts that found nothing to take, including the last attempt of each thread",
-    Metric.RELEASED: "leases returned because their work was not begun or not finished in time",
+    Metric.NONE_ACQUIRED: "attempts without a partition to acquire, including the last attempt of each thread",
+    Metric.RELEASED: "leases returned because their work was not started or not finished in time",
     Metric.SUPPLIER_INVOCATIONS: "lookups of due runs in the catalog: one per tick",
     Metric.STATES_SAVED: "states saved: here one per failure, with its error",
-    Metric.NOT_FOUND: "writes whose partition no longer existed",
-    Metric.NOT_OWNED: "writes to a partition that another worker owns: a lease was lost",
-    Metric.SAVE_STATE_ERRORS: "states that the table refused although the lease was valid",
+    Metric.NOT_FOUND: "writes to partitions that no longer existed",
+    Metric.NOT_OWNED: "writes to a partition that another worker owns: lost leases",
+    Metric.SAVE_STATE_ERRORS: "states that the table rejected although the lease was valid",
     Metric.CLOSE_ERRORS: "the same for closing",
     Metric.COMPLETE_ERRORS: "the same for completing",
 }
@@ -206,7 +206,7 @@ def _coordination_settings() -> str:
 
 
 def _rows_of(model: type[BaseModel], above: str) -> Iterator[tuple[str, str, str, str]]:
-    """A row for each field, a group's own below it."""
+    """A row for each field; the fields of a group follow it."""
     for name, field in model.model_fields.items():
         (kind,) = {each for each in get_args(field.annotation) or (field.annotation,) if each is not type(None)}
         if issubclass(kind, BaseModel):
@@ -237,7 +237,7 @@ def _functions() -> str:
         *(door.name for door in app.app.builtin_auth_handlers),
         *(event.name for event in app.app.event_sources),
     }
-    assert set(FUNCTIONS) == registered, "a function without its words"
+    assert set(FUNCTIONS) == registered, "a function without a description"
     told = template()
     rows = []
     for name, called_by in FUNCTIONS.items():
@@ -328,7 +328,7 @@ def _limits() -> str:
 
 
 def _budgets() -> str:
-    """Operations with the same limits are one row; those that take no body come last, without their names."""
+    """Operations with equal limits share a row; those without a body come last, without their names."""
     same: dict[budgets.Budget, list[str]] = {}
     for (method, path), budget in budgets.BUDGETS.items():
         same.setdefault(budget, []).append(f"`{method} {path}`")
@@ -389,7 +389,7 @@ def _unfinished_uploads() -> str:
 
 
 def _minutes_until_failure(number: int) -> str:
-    """From the first failure to this one: the pauses between them."""
+    """Time from the first failure to this one: the sum of the pauses between them."""
     pauses = (worker_pool.Backoff(number).delay(failures) for failures in range(1, number))
     return f"{sum(pauses, timedelta()) / timedelta(minutes=1):g} minutes"
 
@@ -411,7 +411,7 @@ def regenerated(text: str) -> str:
 def main() -> int:
     """Rewrite the documents that differ; with ``--check`` print their names and return 1."""
     parser = argparse.ArgumentParser(prog="python -m docs.generate", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if something would be written")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a document is out of date")
     is_check, changed = parser.parse_args().check, 0
     for path in sorted(DOCS.rglob("*.md")):
         old = path.read_text()
@@ -420,7 +420,7 @@ def main() -> int:
         changed += 1
         if not is_check:
             path.write_text(new)
-        print(f"{path.relative_to(PROJECT)}{': not what the code says; run python -m docs.generate' if is_check else ''}")
+        print(f"{path.relative_to(PROJECT)}{': out of date; run python -m docs.generate' if is_check else ''}")
     return 1 if is_check and changed else 0
 
 

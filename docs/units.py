@@ -1,6 +1,7 @@
-"""``python -m docs.units``: count the request units of decision 0009 anew, and write its tables. A minute, for a day of a million files.
+"""``python -m docs.units``: count the request units of decision 0009 again and write its tables. Takes a minute, for a day of a
+million files.
 
-Rows are counted as DynamoDB bills them, in memory (``Billed``). A test compares the writes, and the days of 10 and 10,000 files.
+Rows are counted in memory as DynamoDB bills them (``Billed``). A test compares the writes, and the days of 10 and 10,000 files.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Billed(InMemoryDatabase):
         return found
 
     def query(self, *arguments: Any, **options: Any) -> Any:
-        """See the port. Whole rows are billed, whatever is wanted of them."""
+        """See the port. Rows are billed in full, also with a projection."""
         options.pop("only", None)
         found, more = super().query(*arguments, **options)
         self.read += ceil(sum(map(row_bytes, found)) / READ_BYTES) or 1
@@ -81,7 +82,7 @@ class Billed(InMemoryDatabase):
 
 
 class _Catalog:
-    """A catalog that bills."""
+    """A catalog over ``Billed``."""
 
     def __init__(self) -> None:
         self.database = Billed()
@@ -90,7 +91,8 @@ class _Catalog:
         self._registration = FileCatalogWriter(self.database, self.latest, ManualClock(_DAY + DAY_MS))
 
     def bring(self, *records: FileRecord, gone: bool = False) -> list[int]:
-        """Files that come, or that are gone: units of the directory, rows and units of transactions, units of the index, read."""
+        """Apply arriving or deleted files. Returns units of the directory, rows and units of transactions, units of the index,
+        units read."""
         self.database.reset()
         found = {ObjectRef("runlake-archive", f"{record.id}/data", record.id): record for record in records}
         described = {subject: Description() if gone else Description(record) for subject, record in found.items()}
@@ -101,7 +103,7 @@ class _Catalog:
 
 
 def _file(number: int, start_ms: int, lasts_ms: int, where: str = "webserver02", work_id: str | None = None) -> FileRecord:
-    """The datalake's own example, at another time."""
+    """The datalake's own example at another time."""
     file_id = f"{number * 2_654_435_761:032x}"
     metadata = Metadata.model_construct(
         version=0, start=start_ms, end=start_ms + lasts_ms, path="/var/log/syslog.1", work_id=work_id, where=where, what="syslog",
@@ -128,7 +130,7 @@ def writes() -> str:
 
 
 def _after(before: Sequence[int], *records: FileRecord, gone: bool = False, work_id: str | None = None) -> list[int]:
-    """What files cost in a catalog that holds others, which last so long."""
+    """Cost of files in a catalog that already has others of this duration."""
     catalog = _Catalog()
     for number, lasts_ms in enumerate(before, 1):
         catalog.bring(_file(number, _DAY + _HOUR_MS + number // 2, lasts_ms, work_id=work_id))
@@ -136,7 +138,7 @@ def _after(before: Sequence[int], *records: FileRecord, gone: bool = False, work
 
 
 def reads(count: int) -> dict[str, str]:
-    """A day of so many files of one what: units and requests of each query."""
+    """Units and requests of each query over a day of this many files of one ``what``."""
     catalog, rows_bytes = _filled(count), row_bytes(next(iter(_file(1, _DAY, _MINUTE_MS, "web-000").file_rows().values())))
     day: dict[str, Any] = {"start_ms": _DAY, "end_ms": _DAY + DAY_MS - 1}
     ten_minutes = {"start_ms": _NOON, "end_ms": _NOON + 10 * _MINUTE_MS}
@@ -156,7 +158,7 @@ def reads(count: int) -> dict[str, str]:
 
 
 def _filled(count: int) -> _Catalog:
-    """Files of five minutes each, evenly over the day, from up to a hundred places; the latest of one of them."""
+    """Five-minute files spread evenly over the day, from up to a hundred places; the latest file of one of them."""
     catalog, places = _Catalog(), min(100, max(1, count // 10))
     keys: set[Key] = set()
     for number in range(count):
@@ -167,7 +169,7 @@ def _filled(count: int) -> _Catalog:
     catalog.database.put_many([Put(key, {"partition": key.partition, "at": key.sort}) for key in keys])
     last = (count - 1) // places * places
     newest = _file(last + 1, _DAY + last * DAY_MS // count, 5 * _MINUTE_MS, "web-000")
-    catalog.bring(newest)  # once more, as the latest of its place
+    catalog.bring(newest)  # written again, as the latest of its place
     return catalog
 
 
@@ -182,7 +184,7 @@ def _counted(catalog: _Catalog, ask: Callable[[], object]) -> str:
 
 
 def _read_all_pages(catalog: _Catalog, **query: Any) -> str:
-    """Page after page."""
+    """Reads all pages of a query."""
     catalog.database.reset()
     pages, files, after = 0, 0, None
     while pages == 0 or after:
@@ -198,7 +200,7 @@ def table(columns: Sequence[dict[str, str]]) -> str:
 
 
 def render(name: str) -> str:
-    """A table as the page has it."""
+    """A table as it is in the page."""
     found = re.search(_BLOCK.format(name), PAGE.read_text(), re.DOTALL)
     assert found, name
     return found[2].rstrip("\n")

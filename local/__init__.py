@@ -1,1 +1,1 @@
-"""The stack on one machine: the packaged template deployed to an emulated AWS, with a friendly address in front."""
+"""The local stack: the packaged template deployed to an emulated AWS, behind an address with a fixed port."""

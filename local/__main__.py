@@ -1,4 +1,4 @@
-"""``python -m local``: the stack on one machine."""
+"""``python -m local``: manage the local stack."""
 
 from __future__ import annotations
 
@@ -101,54 +101,57 @@ def _parser() -> argparse.ArgumentParser:
     for run, name, text in (
         (_up, "up", "start a stack and wait until it answers"),
         (_down, "down", "stop it"),
-        (_status, "status", "describe the stacks that run, as JSON"),
-        (_logs, "logs", "print the end of its logs, the functions' output included"),
-        (_package, "package", "make build/ if it is out of date"),
+        (_status, "status", "describe the running stacks, as JSON"),
+        (_logs, "logs", "print the end of a stack's logs, including the functions' output"),
+        (_package, "package", "build build/ if it is out of date"),
         (_job, "job", "run a job of glue_jobs/ against a stack"),
-        (_forward, "forward", "send a run's events to another system"),
+        (_forward, "forward", "forward a run's events to another system"),
         (_serve, "serve", "run a stack in the foreground"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(run=run)
         if name not in ("status", "package"):
-            command.add_argument(
-                "--port", type=_port, default=DEFAULT_PORT, help=f"of the friendly address (default {DEFAULT_PORT})"
-            )
+            command.add_argument("--port", type=_port, default=DEFAULT_PORT, help=f"port of the stack (default {DEFAULT_PORT})")
         if name in ("up", "serve"):
             _add_stack_options(command)
         if name == "job":
-            command.add_argument("name", help="of its module, such as backfill")
-            command.add_argument("arguments", nargs=argparse.REMAINDER, help="its own; --help tells them")
+            command.add_argument("name", help="name of the job's module, for example backfill")
+            command.add_argument("arguments", nargs=argparse.REMAINDER, help="the job's own arguments; see the job's --help")
         if name == "forward":
             _add_forward_options(command)
         if name == "package":
             command.add_argument(
-                "--architecture", choices=("x86_64", "arm64"), default="x86_64", help="of the functions (default x86_64)"
+                "--architecture",
+                choices=("x86_64", "arm64"),
+                default="x86_64",
+                help="architecture of the functions (default x86_64)",
             )
         if name == "logs":
-            command.add_argument("--lines", type=int, default=100, help="of each log (default 100)")
+            command.add_argument("--lines", type=int, default=100, help="lines of each log (default 100)")
     return parser
 
 
 def _add_forward_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("fqn", help="the pipeline's name")
     command.add_argument("run_id", help="the run's id")
-    command.add_argument("--target", type=Path, required=True, metavar="FILE", help="a JSON document that says where to")
-    command.add_argument("--url", help="of the installation (default: the stack on --port); its token is read from TOKEN")
-    command.add_argument("--position", type=Path, metavar="FILE", help="where it got to is kept there, and it goes on from there")
-    command.add_argument("--follow", action="store_true", help="until the run's log is complete")
-    command.add_argument("--instance", default="runlake", help="the installation's name in what is sent (default runlake)")
+    command.add_argument("--target", type=Path, required=True, metavar="FILE", help="JSON document that describes the target")
+    command.add_argument(
+        "--url", help="URL of the installation (default: the stack on --port); the token is read from the variable TOKEN"
+    )
+    command.add_argument("--position", type=Path, metavar="FILE", help="file that stores the progress; forwarding resumes from it")
+    command.add_argument("--follow", action="store_true", help="keep forwarding until the run's log is complete")
+    command.add_argument("--instance", default="runlake", help="name of the installation in the forwarded events (default runlake)")
 
 
 def _add_stack_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--parameter", type=_assignment, action="append", default=[], metavar="NAME=VALUE", help="a parameter of the template"
+        "--parameter", type=_assignment, action="append", default=[], metavar="NAME=VALUE", help="parameter of the template"
     )
-    command.add_argument("--private", action="store_true", help="leave .local/stack.json to another stack")
+    command.add_argument("--private", action="store_true", help="do not become the default stack of .local/stack.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code."""
+    """Run one command and return its exit code."""
     if sys.version_info[:2] != (3, 11):
         show_error(f"Python 3.11 is needed, the version that Lambda runs: version={sys.version.split()[0]}")
         return 1

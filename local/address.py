@@ -1,8 +1,8 @@
-"""The friendly address: ``http://127.0.0.1:PORT/api/…`` in front of the emulated API Gateway.
+"""HTTP server for ``http://127.0.0.1:PORT/api/…`` in front of the emulated API Gateway.
 
-It passes requests and answers on as they are, and behaves as AWS's gateway does where the emulator does not: the function gets
-the path as the client sent it, packed bodies are unpacked (``minimum_compression_size``), the payload limits of the gateway and of
-Lambda hold, and a function that broke down is answered with the error envelope of the template's gateway responses.
+It forwards requests and responses unchanged and adds what AWS's gateway does and the emulator does not: the function gets the path
+as the client sent it, compressed bodies are decompressed (``minimum_compression_size``), the payload limits of the gateway and of
+Lambda are enforced, and a crashed function is answered with the error envelope of the template's gateway responses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from local.gateway import STAGE
 
 GATEWAY_LIMIT_BYTES = 10 * 1024 * 1024
 MOST_LINE_BYTES = 64 * 1024
-"""Of a request line: longer than the functions take, so that the error is theirs."""
+"""Limit of a request line; higher than the functions' own limit, so that they answer with the error."""
 LAMBDA_LIMIT_BYTES = 6 * 1024 * 1024
 # API Gateway's own 29 s end a request before this does.
 _TIMEOUT = ClientTimeout(total=60)
@@ -30,12 +30,12 @@ _HOP_BY_HOP = frozenset(
 )
 _REQUEST_DROPS = _HOP_BY_HOP | {"content-length", "expect", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-port"}
 _RESPONSE_DROPS = _HOP_BY_HOP | {"content-length", "date", "server"}
-_ANYTHING = r"[\s\S]*"  # an escaped newline too
+_ANYTHING = r"[\s\S]*"  # includes an escaped newline
 _BROKEN = frozenset({502, 504})
 
 
 class Address:
-    """Forwards what comes to ``/api`` to the stage of one REST API."""
+    """Forwards requests below ``/api`` to the stage of one REST API."""
 
     def __init__(self, endpoint_url: str, rest_api_id: str, binary_types: Sequence[str]) -> None:
         self._target = f"{endpoint_url}/restapis/{rest_api_id}/{STAGE}/_user_request_"
@@ -43,7 +43,7 @@ class Address:
         self._session: ClientSession | None = None
 
     def runner(self) -> web.AppRunner:
-        """The server, to be given a socket."""
+        """The server, not yet bound to a socket."""
         application = web.Application(client_max_size=GATEWAY_LIMIT_BYTES)
         application.router.add_route("*", f"/{STAGE}", self.forward)
         application.router.add_route("*", f"/{STAGE}/{{path:{_ANYTHING}}}", self.forward)
@@ -71,7 +71,7 @@ class Address:
             yield
 
     async def forward(self, request: web.Request) -> web.StreamResponse:
-        """Pass one request on."""
+        """Forward one request and return the response."""
         try:
             body = _unpacked(await request.read(), request.headers.get("Content-Encoding", ""))
         except (web.HTTPRequestEntityTooLarge, BatchTooLargeError):
@@ -103,16 +103,16 @@ class Address:
         )
 
     def _url(self, request: web.Request) -> URL:
-        """The emulator unescapes a path before it splits it and hands it over, the gateway does not: escape it once more."""
+        """Escapes the path once more: the emulator unescapes a path before it splits and passes it, the gateway does not."""
         path, mark, query = request.raw_path.partition("?")
         escaped = path[len(STAGE) + 1 :].replace("%", "%25")
         return URL(self._target + (escaped or "/") + mark + query, encoded=True)
 
     def _event_bytes(self, body: bytes, content_type: str) -> int:
-        """About what a body takes in the JSON that Lambda gets or gives."""
+        """Estimated size of a body in the JSON of a Lambda event or response."""
         if content_type in self._binary_types:
             return (len(body) + 2) // 3 * 4
-        if len(body) * 6 <= LAMBDA_LIMIT_BYTES:  # the longest escape has six characters
+        if len(body) * 6 <= LAMBDA_LIMIT_BYTES:  # the longest JSON escape has six characters
             return len(body)
         return len(json.dumps(body.decode("utf-8", "replace"), ensure_ascii=False).encode())
 
@@ -134,7 +134,7 @@ def _headers_without(headers: Mapping[str, str], drops: frozenset[str]) -> CIMul
 
 
 async def _no_such_path(_: web.Request) -> web.Response:
-    return _error(404, f"the address begins with /{STAGE}")
+    return _error(404, f"the path must begin with /{STAGE}")
 
 
 def _error(status: int, message: str) -> web.Response:

@@ -1,4 +1,4 @@
-"""What a stack's functions would be billed for on AWS, from the calls that they made and the lines that they printed."""
+"""What AWS would bill for a stack's functions, from their recorded calls and printed lines."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from local import deploy
 from local.prices import LOG_EVENT_BYTES, PLATFORM_LOG_BYTES, Units, billed
 
 _INDEX_UNITS = {"RunsTable": 3}
-"""A run's row has two indexes; the one of activity is keyed by the time, so an entry is deleted and another is put."""
+"""A run's row has two indexes. The activity index is keyed by time, so an update deletes one entry and puts another."""
 
 
 @dataclass(frozen=True)
 class RecordingPosition:
-    """How far the recorded calls and the printed lines of each function reached."""
+    """Offsets into the recorded calls and into the printed lines of each function."""
 
     offset: int = 0
     printed: Mapping[str, int] | None = None
 
 
 class Billing:
-    """Over a stack whose functions record their calls to ``calls`` (``local.recording``)."""
+    """Counts billed units of a stack whose functions record their calls to ``calls`` (``local.recording``)."""
 
     def __init__(self, stack: Mapping[str, Any], calls: Path) -> None:
         self._stack, self._calls = stack, calls
         calls.touch()
 
     def now(self) -> RecordingPosition:
-        """The present end of what was recorded and printed."""
+        """The current end of the recording."""
         return RecordingPosition(self._calls.stat().st_size, {name: len(texts) for name, texts in self._messages().items()})
 
     def units_since(self, start: RecordingPosition) -> dict[str, Units]:
-        """Billed units by function."""
+        """Billed units by function since a position."""
         units = {name: billed(calls, self._index_units) for name, calls in self._calls_since(start.offset).items()}
         for name, texts in self._messages().items():
             _add_invocations(units[name], name, texts[(start.printed or {}).get(name, 0) :], self._memory_gb[name])
@@ -83,7 +83,7 @@ class Billing:
 
 
 def _add_invocations(units: Units, name: str, texts: list[str], memory_gb: float) -> None:
-    """A call with many values prints several lines of metrics; only its last one has a duration."""
+    """An invocation with many metric values prints several lines of metrics; only the last one has a duration."""
     printed = [json.loads(text) for text in texts if text.startswith('{"_aws"')]
     done = [each for each in printed if "duration_ms" in each]
     own = [text for text in texts if text.startswith("{")]
@@ -93,4 +93,4 @@ def _add_invocations(units: Units, name: str, texts: list[str], memory_gb: float
     if name == "api":
         units["API requests"] += len(done)
     if name == "ingest":
-        units["SQS requests"] += 2 * len(done)  # a receive and a delete
+        units["SQS requests"] += 2 * len(done)  # one receive and one delete

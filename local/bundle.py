@@ -1,4 +1,5 @@
-"""Zips: the same bytes for the same content. The one that Lambda gets is without what its runtime brings, and compiled."""
+"""Deterministic zips: equal content gives equal bytes. A function's zip has compiled modules and lacks the packages of Lambda's
+runtime."""
 
 from __future__ import annotations
 
@@ -14,12 +15,13 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from local.state import LocalError
 
-# Lambda's Python runtime has boto3, and with it what boto3 needs.
+# Lambda's Python runtime has boto3 and its dependencies.
 RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "python-dateutil", "six", "urllib3")
 
 
 def rewrite(source: Path, target: Path) -> None:
-    """Copy ``source`` to ``target`` without the runtime's packages, with every module compiled, in a fixed order, undated."""
+    """Copy ``source`` to ``target`` without the runtime's packages, every module compiled, entries in a fixed order with a fixed
+    date."""
     leave_out = {*paths_of(RUNTIME_PACKAGES), *(package.replace("-", "_") for package in RUNTIME_PACKAGES)}
     draft = target.with_suffix(".draft")
     with ZipFile(source) as original, ZipFile(draft, "w", ZIP_DEFLATED) as slim:
@@ -33,7 +35,7 @@ def rewrite(source: Path, target: Path) -> None:
 
 
 def write(target: Path, contents: Iterable[tuple[str, bytes]], *, compressed: bool = True) -> None:
-    """A zip of names and bytes, in this order, undated."""
+    """Write a zip of names and bytes in this order, with a fixed date."""
     draft = target.with_suffix(".draft")
     with ZipFile(draft, "w") as archive:
         for name, content in contents:
@@ -42,7 +44,7 @@ def write(target: Path, contents: Iterable[tuple[str, bytes]], *, compressed: bo
 
 
 def paths_of(packages: Iterable[str]) -> dict[str, Path]:
-    """Where packages lie on this machine, by their names at the top of ``sys.path``'s folder."""
+    """Paths of installed packages on this machine, by their name in the package folder."""
     paths: dict[str, Path] = {}
     for package in packages:
         distribution = metadata.distribution(package)
@@ -66,7 +68,7 @@ def _write(archive: ZipFile, name: str, content: bytes, compression: int = ZIP_D
 
 
 def _compiled(name: str, content: bytes) -> tuple[str, bytes]:
-    """The module's bytecode, never checked against its source: the zip's dates mean nothing."""
+    """Bytecode that is never checked against the source, because dates in the zip are fixed."""
     folder, _, module = name.rpartition("/")
     compiled = f"__pycache__/{module.removesuffix('.py')}.{sys.implementation.cache_tag}.pyc"
     with tempfile.TemporaryDirectory() as work:
@@ -78,14 +80,14 @@ def _compiled(name: str, content: bytes) -> tuple[str, bytes]:
 
 
 def check_imports(archive: Path, module: str) -> None:
-    """Import ``module`` from the function's zip in a bare interpreter that has the runtime's packages and no others. Raises LocalError."""
+    """Import ``module`` from the function's zip in a bare interpreter with the runtime's packages only. Raises LocalError."""
     with tempfile.TemporaryDirectory() as work, ZipFile(archive) as content:
         content.extractall(work)
         import_with_packages(Path(work), RUNTIME_PACKAGES, [module], "the function's zip")
 
 
 def import_with_packages(code: Path, packages: Iterable[str], modules: Iterable[str], what: str) -> None:
-    """Import modules from ``code``, a folder or a zip, in a bare interpreter that has these packages and no others. Raises LocalError."""
+    """Import modules from ``code``, a folder or a zip, in a bare interpreter with these packages only. Raises LocalError."""
     with tempfile.TemporaryDirectory() as folder:
         for name, path in paths_of(packages).items():
             Path(folder, name).symlink_to(path)
@@ -95,4 +97,4 @@ def import_with_packages(code: Path, packages: Iterable[str], modules: Iterable[
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        raise LocalError(f"{what} does not import: error={last!r}")
+        raise LocalError(f"{what} cannot be imported: error={last!r}")

@@ -1,4 +1,4 @@
-"""Starting and stopping local stacks from another process: the command line, the demo, the benchmarks and the tests."""
+"""Starts and stops local stacks from another process: the command line, the demo, benchmarks and tests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from local import package
 from local.state import PROJECT, LocalError, StackFolder
 
 _UP_TIMEOUT_S = 900.0
-_DOWN_TIMEOUT_S = 600.0  # it removes what its functions were unpacked to: ten thousands of files
-# By port, so that the stack's process is reaped by the one that started it.
+_DOWN_TIMEOUT_S = 600.0  # it deletes the functions' unpacked code: tens of thousands of files
+# By port: the process that started a stack must reap it.
 _started: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def up(port: int, parameters: Mapping[str, str], *, private: bool = False) -> dict[str, Any]:
-    """Package if need be, start a stack in the background, and return its description once it answers.
+    """Package if necessary, start a stack in the background, and return its description once it answers.
 
-    ``parameters`` are the template's. A ``private`` stack does not become the default one of ``.local/stack.json``, and its
-    folder is removed when the next stack starts. Raises LocalError, and then nothing is left running.
+    ``parameters`` are the template's. A ``private`` stack does not become the default stack of ``.local/stack.json``, and its
+    folder is removed when the next stack starts. If it raises LocalError, nothing is left running.
     """
     folder = StackFolder(port)
     folder.refuse_if_running()
@@ -62,7 +62,7 @@ def _wait_until_up(folder: StackFolder, process: subprocess.Popen[bytes]) -> dic
 
 
 def down(port: int) -> bool:
-    """Stop the stack on the port and wait until it is gone; False when none runs there."""
+    """Stop the stack on the port and wait until it has ended; False if no stack runs there."""
     folder = StackFolder(port)
     pid = folder.running_pid()
     if pid is None:
@@ -71,7 +71,7 @@ def down(port: int) -> bool:
     give_up = time.monotonic() + _DOWN_TIMEOUT_S
     while folder.running_pid() == pid:
         if time.monotonic() > give_up:
-            raise LocalError(f"the stack does not stop: pid={pid}")
+            raise LocalError(f"the stack did not stop: pid={pid}")
         time.sleep(0.05)
     if process := _started.pop(port, None):
         process.wait(_DOWN_TIMEOUT_S)

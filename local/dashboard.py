@@ -1,5 +1,5 @@
-"""The stack's dashboard, laid over the packaged template: its alarms, the figures that tell how it is, and a widget for each figure of
-coordination and source of work. Names are taken from where they are recorded, so that none is left out."""
+"""The stack's CloudWatch dashboard, added to the packaged template: its alarms, the main figures, and a widget for each metric of
+coordination and source of work. Metric names come from the modules that record them, so that none is missing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from chalicelib.coordination.metrics import METRIC_NAMES, metric_name
 RESOURCE = "Dashboard"
 Widget = dict[str, Any]
 Metric = list[Any]
-"""As CloudWatch has it: namespace, name, dimension, its value, how to show it."""
+"""CloudWatch's array: namespace, name, dimension, dimension value, options."""
 Row = tuple[int, Sequence[Widget]]
-"""A height, and what stands beside each other; what does not fit goes into further lines."""
+"""Height and widgets of a section; widgets wrap into further rows."""
 _COLUMNS = 24
 _FUNCTIONS = ("APIHandler", "Authorize", "Ingest", "Compact", "Sweep", "Pipelines")
 
 
 def add_to(template: dict[str, Any]) -> None:
-    """Add the dashboard to a template. Its name tells stacks and regions apart, since an account's dashboards share their names."""
+    """Add the dashboard to a template. Its name contains stack and region, because dashboards of an account share one namespace."""
     resources = template["Resources"]
     alarms = [name for name, resource in resources.items() if resource["Type"] == "AWS::CloudWatch::Alarm"]
     resources[RESOURCE] = {
@@ -35,7 +35,7 @@ def add_to(template: dict[str, Any]) -> None:
 
 
 def body(alarms: Sequence[str]) -> dict[str, Any]:
-    """What CloudWatch shows; ``${…}`` stands for what only the stack knows. ``alarms``: their logical names."""
+    """The dashboard's body; ``${…}`` are CloudFormation substitutions. ``alarms``: their logical names."""
     rows: list[Row] = [(3, [_alarms(alarms)]), *_section("Logs", 6, _logs()), *_section("Background work", 6, _work())]
     rows += _section("Processing pipelines", 6, _pipelines())
     rows += _section("Notifications and functions", 6, _behind())
@@ -51,7 +51,7 @@ def _section(title: str, height: int, widgets: Sequence[Widget]) -> list[Row]:
 
 
 def _placed(rows: Iterable[Row]) -> Iterator[Widget]:
-    """Four in a line; one that is alone has it to itself."""
+    """Four widgets in a row; a single one gets the full width."""
     y = 0
     for height, widgets in rows:
         width = _COLUMNS if len(widgets) == 1 else _COLUMNS // 4
@@ -73,9 +73,9 @@ def _logs() -> list[Widget]:
 
 def _work() -> list[Widget]:
     return [
-        _graph("Bytes of one run that wait", "Maximum", _ours(figures.PENDING_FLUSH_BYTES)),
-        _graph("Failures of one run in a row", "Maximum", _ours(figures.CONSECUTIVE_FLUSH_FAILURES)),
-        _graph("Failures beyond the limit", "Sum", _ours(figures.FLUSH_ALERTS)),
+        _graph("Pending bytes of one run", "Maximum", _ours(figures.PENDING_FLUSH_BYTES)),
+        _graph("Consecutive failures of one run", "Maximum", _ours(figures.CONSECUTIVE_FLUSH_FAILURES)),
+        _graph("Failures above the limit", "Sum", _ours(figures.FLUSH_ALERTS)),
         _graph("Work on one run, ms", "p99", _ours(figures.FLUSH_MS)),
     ]
 
@@ -97,9 +97,9 @@ def _behind() -> list[Widget]:
         _graph("Oldest notification, s", "Maximum", _of_queue(oldest, "IngestQueue")),
         _graph("Notifications", "Maximum", _of_queue(visible, "IngestQueue"), _of_queue(visible, "DeadLetterQueue")),
         _graph("Functions that failed", "Sum", *(_of_function("Errors", name) for name in _FUNCTIONS)),
-        _graph("Functions that found no room", "Sum", *(_of_function("Throttles", name) for name in _FUNCTIONS)),
+        _graph("Throttled functions", "Sum", *(_of_function("Throttles", name) for name in _FUNCTIONS)),
         _graph("Functions, ms", "Maximum", *(_of_function("Duration", name) for name in _FUNCTIONS)),
-        _graph("Requests that were refused", "Sum", _ours(figures.ACCESS_REFUSED)),
+        _graph("Refused requests", "Sum", _ours(figures.ACCESS_REFUSED)),
     ]
 
 

@@ -1,7 +1,7 @@
-"""``make demo``: the main job on the local stack, from nothing to finished logs, checked byte for byte.
+"""``make demo``: jobs that log to the local stack, from an empty stack to finalized logs, compared byte for byte.
 
-Six jobs log at once, two of them to one run, one is killed without a word. The log is watched while it grows; the schedule's functions
-compact and end it; then it is shown what is where and what it would cost.
+Six jobs log at once, two of them to one run, and one is killed without a close. The demo follows the log while it grows, the
+scheduled functions compact and finalize it, and the demo prints the stored objects and their cost on AWS.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ JOB_S = 14.0
 KILL_AFTER_S = 7.0
 CALLS = "calls.jsonl"
 KILL_AFTER_BYTES = 20_000
-IDLE_S = 62  # the demo's stack counts a run as abandoned after a minute
+IDLE_S = 62  # the demo's stack seals a run that was idle for a minute
 _LOGS = "/v1/services/ingestionPipelines/logs"
 _TICK = {"version": "0", "id": "demo", "detail-type": "Scheduled Event", "source": "aws.events", "account": "0", "region": "local"}
 console = Console(width=None if sys.stdout.isatty() else 130)
@@ -49,7 +49,7 @@ console = Console(width=None if sys.stdout.isatty() else 130)
 
 @dataclass
 class Job:
-    """One connector process and the run that it logs to."""
+    """One connector process and the run that it writes."""
 
     name: str
     fqn: str
@@ -60,7 +60,7 @@ class Job:
 
 @dataclass
 class Demo:
-    """A stack, the jobs on it, and where their copies are."""
+    """A stack, its jobs, and the folder with the jobs' own copies of their lines."""
 
     stack: dict[str, Any]
     folder: Path
@@ -68,12 +68,12 @@ class Demo:
 
     @property
     def calls(self) -> Path:
-        """The calls of AWS that the functions made."""
+        """File with the recorded AWS calls of the functions."""
         return self.folder / CALLS
 
     @property
     def runs(self) -> list[tuple[str, str]]:
-        """The runs, each once."""
+        """The distinct runs."""
         return list(dict.fromkeys((job.fqn, job.run_id) for job in self.jobs))
 
     def aws(self, service: str) -> Any:
@@ -81,21 +81,21 @@ class Demo:
         return client(service, self.stack["aws_endpoint_url"])
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
-        """A GET of the API."""
+        """GET from the API."""
         with urlopen(f"{self.stack['api_url']}{_LOGS}/{path}?{urlencode(query)}", timeout=PATIENCE_S) as answer:
             return dict(json.load(answer))
 
     def invoke(self, function: str) -> dict[str, int]:
-        """What EventBridge does every few minutes, now."""
+        """Invoke a scheduled function now, as EventBridge does every few minutes."""
         event = json.dumps(_TICK | {"time": "2026-01-01T00:00:00Z", "resources": [], "detail": {}})
         answer = self.aws("lambda").invoke(FunctionName=self.stack["functions"][function], Payload=event)
         return dict(json.load(answer["Payload"]))
 
 
 def main() -> int:
-    """Exit code 1 when a log differs from what was logged."""
+    """Exit code 1 if a stored log differs from the logged lines."""
     parser = argparse.ArgumentParser(prog="python -m local.demo", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="of the friendly address (default: a free one)")
+    parser.add_argument("--port", type=int, default=0, help="port of the stack (default: a free port)")
     parser.add_argument("--keep", action="store_true", help="leave the stack up at the end")
     arguments = parser.parse_args()
     started_s = time.monotonic()
@@ -118,7 +118,7 @@ def main() -> int:
 
 @contextmanager
 def _stack(port: int, *, keep: bool) -> Iterator[dict[str, Any]]:
-    _title("1. The stack", "the template that goes to AWS, deployed to an emulator on this machine")
+    _title("1. The stack", "the template for AWS, deployed to an emulator on this machine")
     started_s = time.monotonic()
     stack = control.up(port, {"StreamTimeoutMinutes": "1"}, private=not keep)
     console.print(f"up in {time.monotonic() - started_s:.1f} s at {stack['api_url']}")
@@ -144,7 +144,7 @@ def _show(demo: Demo) -> bool:
 
 
 def _run_jobs(demo: Demo) -> None:
-    _title("2. Jobs that log", "six processes; 'orders' and 'orders-late' share one run; 'returns' is killed without a close")
+    _title("2. Jobs write logs", "six processes; 'orders' and 'orders-late' share one run; 'returns' is killed without a close")
     shared = str(uuid.uuid4())
     demo.jobs = [
         Job("customers", "shop.customers.profiler", str(uuid.uuid4())),
@@ -167,7 +167,7 @@ def _run_jobs(demo: Demo) -> None:
 
 
 def _watch(demo: Demo) -> None:
-    """The logs grow: lines by run and the newest line, read over the API as any viewer would."""
+    """Follow the growing logs: lines of each run and the newest line, read over the API."""
     started_s, killed, compacted = time.monotonic(), False, False
     with Live(console=console, refresh_per_second=4, transient=False) as live:
         while any(job.process and job.process.poll() is None for job in demo.jobs):
@@ -205,18 +205,21 @@ def _job(demo: Demo, name: str) -> subprocess.Popen[bytes]:
 
 
 def _end_logs(demo: Demo) -> None:
-    _title("3. Ends", "five jobs end well; the killed one is found idle by the sweep, after a minute here and a day by default")
+    _title(
+        "3. Ends",
+        "five jobs close their runs; the sweep finalizes the killed one as idle, after a minute here and a day by default",
+    )
     fqn, run_id = next((job.fqn, job.run_id) for job in demo.jobs if not job.closes)
     with urlopen(f"{demo.stack['api_url']}{_LOGS}/{fqn}/{run_id}/close", data=b"", timeout=PATIENCE_S) as answer:
         console.print(f"close of {fqn}: {json.load(answer)['message']}")
-    for _ in track(range(IDLE_S), description="the killed run grows old", console=console):
+    for _ in track(range(IDLE_S), description="waiting until the killed run counts as idle", console=console):
         time.sleep(1)
     console.print(f"sweep: {demo.invoke('sweep')}   compact: {demo.invoke('compact')}")
 
 
 def _verify(demo: Demo) -> bool:
-    """Every log against the files that the jobs themselves wrote."""
-    _title("4. Exact?", "each log compared with what its jobs wrote to their own files")
+    """Compare each log with the files that its jobs wrote."""
+    _title("4. Exact?", "each log compared with its jobs' own copies")
     table = Table("run of", "lines", "bytes", "compared with", "result")
     exact = True
     for fqn, run_id in demo.runs:
@@ -224,7 +227,9 @@ def _verify(demo: Demo) -> bool:
         names = [job.name for job in demo.jobs if job.run_id == run_id]
         fine = _is_exact(demo, log, names)
         exact &= fine
-        against = "what was acknowledged before the kill" if names == ["returns"] else " and ".join(f"{name}.log" for name in names)
+        against = (
+            "the lines acknowledged before the kill" if names == ["returns"] else " and ".join(f"{name}.log" for name in names)
+        )
         table.add_row(
             fqn, str(log.count(b"\n")), str(len(log)), against, "[green]the same[/green]" if fine else "[red]DIFFERS[/red]"
         )
@@ -239,7 +244,7 @@ def _is_exact(demo: Demo, log: bytes, names: list[str]) -> bool:
         return log.startswith(acknowledged) and copies["returns"].startswith(log)
     if len(names) == 1:
         return log == copies[names[0]]
-    # Two writers: all lines of both, each writer's in its own order.
+    # Two writers: all lines of both, in the order of each writer.
     lines = log.splitlines(keepends=True)
     return all(_is_subsequence(copy.splitlines(keepends=True), lines) for copy in copies.values()) and len(lines) == sum(
         copy.count(b"\n") for copy in copies.values()
@@ -252,7 +257,7 @@ def _is_subsequence(part: list[bytes], lines: list[bytes]) -> bool:
 
 
 def _show_objects(demo: Demo) -> None:
-    _title("5. On S3", f"bucket {demo.stack['bucket']}; segments that are in logs.txt go after 20 minutes, the last one stays")
+    _title("5. On S3", f"bucket {demo.stack['bucket']}; segments are deleted 20 minutes after logs.txt is written, except the last")
     table = Table("key", "bytes", "class")
     found = demo.aws("s3").list_objects_v2(Bucket=demo.stack["bucket"])["Contents"]
     for fqn, run_id in demo.runs:
@@ -266,7 +271,7 @@ def _show_objects(demo: Demo) -> None:
 
 
 def _show_catalog(demo: Demo) -> None:
-    _title("6. In the catalog", f"table {demo.stack['runs_table']}")
+    _title("6. Catalog", f"table {demo.stack['runs_table']}")
     table = Table("fqn", "lines", "segments", "ended by", "logs.txt", "epoch")
     for fqn, run_id in demo.runs:
         key = {"fqn": {"S": fqn}, "run_id": {"S": run_id}}
@@ -286,7 +291,7 @@ def _subscribe(demo: Demo) -> str:
 
 
 def _show_report(demo: Demo, queue: str) -> None:
-    _title("7. A report", "what a subscriber of the topic got for a finished log")
+    _title("7. A report", "the message to subscribers of the topic about a finalized log")
     give_up = time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up:
         for message in (
@@ -297,7 +302,7 @@ def _show_report(demo: Demo, queue: str) -> None:
             if any(record["url"].endswith("/logs.txt") for record in report["records"]):
                 console.print_json(json.dumps(report))
                 return
-    raise LocalError("no report of a finished log came")
+    raise LocalError("no report of a finalized log arrived")
 
 
 def _show_page(demo: Demo) -> None:
@@ -311,8 +316,8 @@ def _show_page(demo: Demo) -> None:
 def _show_archive(demo: Demo) -> bool:
     fqn = demo.runs[0][0]
     _title(
-        "9. In the archive",
-        "two files, uploaded with nothing but HTTP, and a run's log, in one search; 'datalake list' shows them too",
+        "9. Archive",
+        "two files uploaded over HTTP and the log of a run, in one search; 'datalake list' lists them too",
     )
     table, exact = archive_table(demo.stack, fqn)
     console.print(table)
@@ -321,7 +326,7 @@ def _show_archive(demo: Demo) -> bool:
 
 
 def _show_bill(demo: Demo) -> None:
-    _title("10. What it would cost", "what AWS would bill for the calls of the functions, at list prices (us-east-1)")
+    _title("10. Cost on AWS", "AWS's charges for the functions' calls, at list prices (us-east-1)")
     units = sum(Billing(demo.stack, demo.calls).units_since(RecordingPosition()).values(), Units())
     table = Table("what", "count", "dollars for a million", "dollars")
     for name, price in PRICES.items():

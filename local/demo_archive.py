@@ -1,4 +1,4 @@
-"""The demo's files: uploaded without credentials of AWS, found by time, latest, and the runs' own logs found among them."""
+"""The demo's archive files: uploaded without AWS credentials, then found by time, as the latest, and together with logs of runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILES = "/v0/archive/files"
 
 
 def archive_table(stack: Mapping[str, Any], fqn: str) -> tuple[Table, bool]:
-    """Two files of a web server and the log of a run, as a search finds them; and whether each holds the bytes that went in."""
+    """Search results for two files of a web server and the log of a run, and whether the files' contents equal the uploads."""
     now_ms = int(time.time() * 1000)
     bodies = {_upload(stack, body, now_ms - age_ms): body for age_ms, body in ((DAY_MS, b"GET / 200\n"), (0, b"GET /cart 500\n"))}
     records = list(_search(stack, f"nginx,{fqn.replace('.', '_')}", now_ms, len(bodies) + 1))
@@ -32,7 +32,7 @@ def archive_table(stack: Mapping[str, Any], fqn: str) -> tuple[Table, bool]:
 
 
 def latest(stack: Mapping[str, Any]) -> dict[str, Any]:
-    """The web server's newest file."""
+    """The web server's latest file."""
     return _get(f"{stack['api_url']}/v0/archive/latest/nginx/web-1")
 
 
@@ -52,7 +52,7 @@ def _upload(stack: Mapping[str, Any], body: bytes, start_ms: int) -> str:
 
 
 def _search(stack: Mapping[str, Any], whats: str, now_ms: int, count: int) -> Iterator[dict[str, Any]]:
-    """Once S3 has told the ingest function, and that the catalog."""
+    """Waits until S3 has notified the ingest function and it has catalogued the files."""
     query = urlencode({"what": whats, "start": now_ms - 2 * DAY_MS, "end": now_ms + DAY_MS})
     give_up = time.monotonic() + PATIENCE_S
     while time.monotonic() < give_up:

@@ -1,7 +1,7 @@
-"""One connector of the demo: a small batch job that profiles a table of orders, and ships its log as OpenMetadata's connectors do.
+"""One connector of the demo: a small batch job that profiles a table of orders and ships its log as OpenMetadata's connectors do.
 
-It knows nothing of Runlake but its address: batches as JSON over HTTP, the cookie echoed, a close at the end. Beside it writes what was
-logged and what was acknowledged to files, so that the demo can compare.
+It knows only Runlake's address: it sends batches as JSON over HTTP, echoes the cookie, and closes the run. It also writes the
+logged and the acknowledged lines to files, for the demo's comparison.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMAT = "[%(asctime)s] %(levelname)-8s {%(name)s:%(funcName)s:%(lineno)d} - %(m
 
 
 class Shipper(logging.Handler):
-    """A logging handler that sends batches from a thread of its own, one in flight, and never blocks the job."""
+    """A logging handler that sends batches from its own thread, one at a time, and never blocks the job."""
 
     def __init__(self, url: str, acknowledged: Path) -> None:
         super().__init__()
@@ -45,14 +45,14 @@ class Shipper(logging.Handler):
         self._queue.put(self.format(record) + "\n")
 
     def finish(self, *, closes: bool) -> None:
-        """Send what is queued, and with ``closes`` say that this was all."""
+        """Send the queued records, and close the run if ``closes``."""
         self._queue.put(None)
         self._worker.join()
         if closes:
             self._post("/close", {})
 
     def _ship(self) -> None:
-        """Half a second after the first record of a batch, send what has come."""
+        """Send a batch half a second after its first record."""
         ended = False
         while not ended:
             lines = [self._queue.get()]
@@ -77,7 +77,7 @@ class Shipper(logging.Handler):
 
 
 def profile(table: str, seconds: float, chance: random.Random) -> None:
-    """The job: read a table of orders chunk by chunk, tell what is in it, trip over a bad one."""
+    """The job: read a table of orders in chunks, log statistics, and fail on one bad row."""
     logger = logging.getLogger(f"profiler.{table}")
     logger.info("profiling table %s", table)
     end, chunk = time.monotonic() + seconds, 0
@@ -114,5 +114,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):  # ^C goes to the demo too, which says that it was stopped
+    with suppress(KeyboardInterrupt):  # ^C also reaches the demo, which reports it
         main()

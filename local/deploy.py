@@ -40,14 +40,14 @@ def client(service: str, endpoint_url: str) -> Any:
 
 
 def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
-    """Make the stack and describe it. Raises LocalError with the first failure's reason."""
-    # The emulator's generated secrets may hold commas, which separate keys.
+    """Create the stack and return its description. Raises LocalError with the reason of the first failure."""
+    # The emulator's generated secrets may contain commas, which separate keys.
     parameters = {
         "BucketName": BUCKET,
         "ArchiveBucketName": ARCHIVE_BUCKET,
         "PositionKeys": secrets.token_urlsafe(32),
         "CursorKeys": secrets.token_urlsafe(32),
-        "Auth": "none",  # whoever reaches this machine may
+        "Auth": "none",  # every client that reaches this machine has access
         **parameters,
     }
     s3 = client("s3", endpoint_url)
@@ -58,7 +58,7 @@ def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
     try:
         cloudformation.create_stack(
             StackName=STACK,
-            TemplateURL=f"{endpoint_url}/{_ARTIFACTS}/template.json",  # too large to be sent along
+            TemplateURL=f"{endpoint_url}/{_ARTIFACTS}/template.json",  # too large for an inline template
             Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
             Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
         )
@@ -72,9 +72,9 @@ def deploy(endpoint_url: str, parameters: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _template(s3: Any) -> dict[str, Any]:
-    """The packaged template with its CodeUri uploaded, which is what ``aws cloudformation package`` does.
+    """The packaged template with its CodeUri uploaded, as ``aws cloudformation package`` does.
 
-    The emulator reads the binary types from the API's property alone, AWS from its definition.
+    The emulator reads the binary media types only from the API's property, AWS from its definition.
     """
     code = package.ZIP.read_bytes()
     key = hashlib.sha256(code).hexdigest() + ".zip"
@@ -89,16 +89,16 @@ def _template(s3: Any) -> dict[str, Any]:
 
 
 def _wait(cloudformation: Any) -> dict[str, str]:
-    """The stack's outputs, once it is there."""
+    """Wait for the stack and return its outputs."""
     give_up = time.monotonic() + _DEPLOY_TIMEOUT_S
     while time.monotonic() < give_up:
         stack = cloudformation.describe_stacks(StackName=STACK)["Stacks"][0]
         if stack["StackStatus"] == "CREATE_COMPLETE":
             return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
         if not stack["StackStatus"].endswith("IN_PROGRESS"):
-            raise LocalError(f"the stack was not made: {_first_failure(cloudformation, stack)}")
+            raise LocalError(f"the stack was not created: {_first_failure(cloudformation, stack)}")
         time.sleep(0.2)
-    raise LocalError(f"the stack was not made in time: timeout_s={_DEPLOY_TIMEOUT_S}")
+    raise LocalError(f"the stack was not created in time: timeout_s={_DEPLOY_TIMEOUT_S}")
 
 
 def _first_failure(cloudformation: Any, stack: Mapping[str, Any]) -> str:
@@ -114,7 +114,7 @@ def _physical_names(cloudformation: Any) -> dict[str, str]:
 
 
 def _enable_expiry(dynamodb: Any, resources: Mapping[str, Any], names: Mapping[str, str]) -> None:
-    """The emulator's CloudFormation makes tables without their time to live."""
+    """The emulator's CloudFormation creates tables without their time to live."""
     for logical, resource in resources.items():
         if resource["Type"] == "AWS::DynamoDB::Table" and (expiry := resource["Properties"].get("TimeToLiveSpecification")):
             dynamodb.update_time_to_live(TableName=names[logical], TimeToLiveSpecification=expiry)

@@ -17,19 +17,19 @@ from local.state import PROJECT, ROOT, LocalError
 
 LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"
-# The emulator takes any; a real key never reaches it, and it never asks a real AWS.
+# Dummy credentials: the emulator accepts any, and real keys must never reach it.
 CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 _START_TIMEOUT_S = 300.0
 
 
 def choose_port(friendly_port: int) -> int:
-    """A free port for the emulator: the friendly one plus 10,000 where that is free, else any."""
+    """A port for the emulator: the stack's port plus 10,000 if that is free, otherwise any free port."""
     derived = friendly_port + 10_000
     return derived if derived < 65_536 and is_free(derived) else free_port()
 
 
 def is_free(port: int) -> bool:
-    """Whether nobody listens on the port."""
+    """Whether no process listens on the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -40,7 +40,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]
@@ -48,7 +48,8 @@ def free_port() -> int:
 
 
 class Emulator:
-    """One running emulator. Its functions' workers are its children and end with it. ``settings`` are environment variables of its own."""
+    """One running emulator. Its functions' workers are its children and end with it. ``settings``: additional environment
+    variables."""
 
     def __init__(self, port: int, scratch: Path, log: Path, settings: Mapping[str, str] | None = None) -> None:
         self.port = port
@@ -66,15 +67,15 @@ class Emulator:
 
     @property
     def pid(self) -> int:
-        """The emulator's process."""
+        """Process id of the emulator."""
         return self._process.pid
 
     def wait_until_healthy(self) -> None:
-        """Return when it answers. Raises LocalError when it ends first or takes too long."""
+        """Wait until it answers. Raises LocalError if it ends first or times out."""
         give_up = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < give_up:
             if self.has_ended():
-                raise LocalError(f"the emulator ended at its start, see emulator.log: exit_code={self._process.returncode}")
+                raise LocalError(f"the emulator ended during its start, see emulator.log: exit_code={self._process.returncode}")
             try:
                 urllib.request.urlopen(f"{self.endpoint_url}/_ministack/health", timeout=5).close()
                 return
@@ -83,16 +84,16 @@ class Emulator:
         raise LocalError(f"the emulator did not answer in time, see emulator.log: timeout_s={_START_TIMEOUT_S}")
 
     def has_ended(self) -> bool:
-        """Whether the process is gone."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill it without notice, like a power failure."""
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """End it, by force if it does not go by itself."""
+        """Stop it, by force if it does not stop in time."""
         self._process.terminate()
         try:
             self._process.wait(timeout=5)
@@ -102,23 +103,23 @@ class Emulator:
 
 
 def without_aws(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment without settings of AWS or of Runlake."""
+    """A copy of the environment without settings of AWS or of Runlake."""
     return {name: value for name, value in environment.items() if not name.startswith(("AWS_", "RUNLAKE_", "POWERTOOLS_"))}
 
 
 def _environment(port: int, scratch: Path) -> dict[str, str]:
-    """The emulator's, and so the functions', environment: nothing of the caller's AWS settings or Runlake settings."""
+    """The environment of the emulator and its functions, without the caller's AWS and Runlake settings."""
     return without_aws(os.environ) | {
         "BIND_HOST": LOOPBACK,
         "GATEWAY_PORT": str(port),
-        "IOT_MTLS_ENABLED": "0",  # else it listens on 8883 too, and two at once collide
+        "IOT_MTLS_ENABLED": "0",  # otherwise it also listens on 8883, and two emulators collide
         "SFTP_ENABLED": "0",
-        "TMPDIR": str(scratch),  # functions are unpacked here, or linked
+        "TMPDIR": str(scratch),  # functions are unpacked or linked here
         FOLDER: str(ROOT / "code"),
         "MINISTACK_REGION": REGION,
         "AWS_DEFAULT_REGION": REGION,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "LAMBDA_WARM_TTL_SECONDS": "120",  # how long the surplus workers of a burst stay
+        "LAMBDA_WARM_TTL_SECONDS": "120",  # how long surplus workers stay after a burst
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "LOG_LEVEL": os.environ.get("LOG_LEVEL", "INFO"),

@@ -1,6 +1,7 @@
-"""``python -m local forward``: sends a run's events, read over HTTP from any installation, to another system.
+"""``python -m local forward``: forward a run's events, read over HTTP from any installation, to another system.
 
-Where it got to is kept in a file, written after each batch that is settled: killed, or refused for an hour, it goes on from there.
+Progress is stored in a file after each settled batch: a command that was killed, or whose target refused events for an hour,
+resumes from it.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _TIMEOUT_S = 60
 _ATTEMPTS = 5
 _MAX_PRINTED_REJECTIONS = 10
 Get = Callable[[str, Mapping[str, str]], Any]
-"""Reads an address below a run's events: its JSON."""
+"""Reads a path below a run's events and returns its JSON."""
 
 
 class ApiSource:
-    """Events of a run over HTTP. A position is a cursor of the API, and how many events behind it were read already: the last page of a
-    log has no cursor behind it."""
+    """Events of a run over HTTP. A position is a cursor of the API and the number of events behind it that were already read: the
+    last page of a log has no cursor for its end."""
 
     def __init__(self, get: Get) -> None:
         self._get = get
@@ -53,12 +54,12 @@ class ApiSource:
             skip, after = 0, behind
 
     def is_complete(self) -> bool:
-        """See ``EventSource``: complete, or lost, which will not change any more."""
+        """See ``EventSource``: true if the events are complete, or lost, which is final too."""
         return bool(self._get("/completeness", {})["state"] != "pending")
 
 
 def event_of(document: Mapping[str, Any]) -> Event:
-    """An event as the API tells it. A line that does not say when it was written has time 0."""
+    """Converts an event of the API. A line without a timestamp gets time 0."""
     names = ("id", "message", "timestamp", "data", "annotations", "level", "writer")
     fields = {name: document[name] for name in names if document.get(name) is not None}
     return Event.model_validate_json(json.dumps({"timestamp": 0, **fields}))
@@ -90,7 +91,7 @@ def send(
             forward(source, forwarder, keep.position, keep.save)
         forwarder.close()
     except (InvalidInputError, UnavailableError) as error:
-        raise LocalError(f"{error}; go on with the same --position" if position_file else str(error)) from error
+        raise LocalError(f"{error}; resume with the same --position" if position_file else str(error)) from error
     return forwarder.figures
 
 
@@ -105,7 +106,7 @@ def summarize(figures: ForwardingStats) -> str:
 
 
 def read_target(path: Path) -> str:
-    """The document that says where to. Raises LocalError."""
+    """Read the document that describes the target. Raises LocalError."""
     try:
         return path.read_text()
     except (OSError, UnicodeError) as error:
@@ -113,15 +114,15 @@ def read_target(path: Path) -> str:
 
 
 def address_of(port: int) -> str:
-    """The address of the stack that runs on a port. Raises LocalError."""
+    """URL of the stack that runs on a port. Raises LocalError."""
     stack = StackFolder(port).read()
     if stack is None:
-        raise LocalError(f"no stack runs there, name another address with --url: port={port}")
+        raise LocalError(f"no stack runs on the port, give another address with --url: port={port}")
     return str(stack["api_url"])
 
 
 class _PositionFile:
-    """A position in a file, replaced whole."""
+    """Stores a position in a file, which is replaced atomically."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -139,17 +140,17 @@ class _PositionFile:
 
 
 def events_address(api_url: str, run: Run) -> str:
-    """Where a run's events are read."""
+    """URL of a run's events."""
     return f"{api_url.rstrip('/')}/v1/events/{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
 
 
 def facts_address(api_url: str, run: Run) -> str:
-    """Where a run's facts are read; 404 when there is no such run."""
+    """URL of a run's facts; 404 if the run does not exist."""
     return f"{api_url.rstrip('/')}/v1/catalog/pipelines/{quote(run.fqn, safe='')}/runs/{quote(run.run_id, safe='')}"
 
 
 def _check_there(api_url: str, run: Run, token: str | None) -> None:
-    """The events of a run that nobody wrote are an empty list, which would be followed forever. Raises LocalError."""
+    """An unknown run has an empty list of events, which would be followed forever. Raises LocalError."""
     try:
         _getter(facts_address(api_url, run), token)("", {})
     except LocalError as error:

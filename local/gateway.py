@@ -1,6 +1,6 @@
-"""What the emulator does not take from an API's definition, applied through the API's own calls.
+"""Applies the parts of an API's definition that the emulator ignores, through calls of API Gateway.
 
-AWS reads all of it from the definition that is deployed: error bodies and headers of the gateway, and the answers to preflights.
+AWS reads all of them from the deployed definition: error bodies and headers of the gateway, and the responses to preflights.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ STAGE = "api"
 
 
 def complete(gateway: Any, rest_api_id: str, api: Mapping[str, Any]) -> None:
-    """``gateway`` is a client, ``api`` the template's RestAPI resource."""
+    """Put the gateway responses and preflights. ``gateway`` is a client, ``api`` the template's RestAPI resource."""
     for kind, response in api["Properties"].get("GatewayResponses", {}).items():
         _put_gateway_response(gateway, rest_api_id, kind, response)
     resources = gateway.get_resources(restApiId=rest_api_id, limit=500)["items"]
@@ -35,7 +35,7 @@ def _put_gateway_response(gateway: Any, rest_api_id: str, kind: str, response: M
 
 
 def _text(value: Any) -> str:
-    """A header's value. The local stack lets every origin in."""
+    """Value of a header. The local stack allows every origin."""
     return str(value["Fn::Sub"]).replace("${CorsOrigin}", "*") if isinstance(value, dict) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Who is let in by the gateway, put into the API's definition: what Chalice could only write for one way of ``Auth``.
+"""Authorizers of the gateway, added to the API's definition, because Chalice can write only one kind of ``Auth``.
 
 Each operation that is not open for everybody (``routes.gate.PUBLIC_ROUTES``) asks for a token or for a signature, as the template's parameter
 ``Auth`` says; so a route that somebody adds is closed from the start.
@@ -14,7 +14,7 @@ from chalicelib.routes.gate import PUBLIC_ROUTES, TOKEN_HEADERS
 _SIGV4 = "sigv4"
 _URI = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${Authorize.Arn}/invocations"
 _HEADER = {"in": "header", "type": "apiKey", "name": "Authorization"}
-# A TOKEN authorizer: what its header holds is the key of what the gateway keeps.
+# A TOKEN authorizer: the header's value is the gateway's cache key.
 _CUSTOM: dict[str, Any] = {
     "in": "header",
     "type": "apiKey",
@@ -32,7 +32,7 @@ _DEFINITIONS: dict[str, Any] = {
 
 
 def add_to(template: dict[str, Any]) -> None:
-    """Close what is not open."""
+    """Require authorization for every operation that is not public."""
     definition = template["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
     definition["securityDefinitions"] = _DEFINITIONS
     for path, methods in definition["paths"].items():
@@ -42,7 +42,7 @@ def add_to(template: dict[str, Any]) -> None:
 
 
 def _security(path: str) -> dict[str, Any]:
-    """Some agents show their token in a header of their own. They cannot sign."""
+    """Some agents send their token in a custom header; they cannot sign requests."""
     by_token = f"{NAME}-by-{TOKEN_HEADERS[path].lower()}" if path in TOKEN_HEADERS else NAME
     otherwise = {"Fn::If": ["AsksForSignatures", [{_SIGV4: []}], {"Ref": "AWS::NoValue"}]}
     return {"Fn::If": ["AsksForTokens", [{by_token: []}], otherwise]}

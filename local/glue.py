@@ -1,14 +1,14 @@
-"""``make package``, for Glue: build/glue/, to be copied to S3 as it is.
+"""``make package`` for Glue: builds build/glue/, which is copied to S3 unchanged.
 
 ::
 
-    glue-jobs.zip             our code: glue_jobs/ and what of chalicelib/ it stands on        --extra-py-files
-    runlake.gluewheels.zip    the packages it needs, pinned, for Glue's Python                 --additional-python-modules
-    {job}.py                  begins a job                                                     ScriptLocation
-    VERSION                   a digest of the others: the folder's name on S3, and JobsVersion
+    glue-jobs.zip             glue_jobs/ and the parts of chalicelib/ that it imports          --extra-py-files
+    runlake.gluewheels.zip    pinned dependencies for Glue's Python                            --additional-python-modules
+    {job}.py                  starts a job                                                     ScriptLocation
+    VERSION                   digest of all other files: folder name on S3, and JobsVersion
 
-Compiled packages cannot be in --extra-py-files, so packages go as wheels; with ``--no-index`` a job needs no PyPI. boto3 is among them, in
-the version that is tested: an older one would leave conditions out of requests without a word. PySpark and PyArrow are Glue's own.
+Compiled packages cannot be in --extra-py-files, so dependencies are wheels; with ``--no-index`` a job needs no PyPI. boto3 is among
+them in the tested version: an older one would silently drop conditions from requests. PySpark and PyArrow are Glue's own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from local.state import PROJECT
 FOLDER = PROJECT / "build" / "glue"
 CODE, WHEELS, VERSION = FOLDER / "glue-jobs.zip", FOLDER / "runlake.gluewheels.zip", FOLDER / "VERSION"
 PYTHON = "3.13"
-"""Of Glue 6.0, which runs on Amazon Linux 2023 (glibc 2.34)."""
+"""Platform of Glue 6.0: Amazon Linux 2023 (glibc 2.34)."""
 _PLATFORMS = (
     "manylinux_2_34_x86_64",
     "manylinux_2_28_x86_64",
@@ -36,10 +36,10 @@ _PLATFORMS = (
     "manylinux1_x86_64",
 )
 GLUE_PACKAGES = ("pyspark", "py4j", "pyarrow", "pandas", "numpy")
-"""What Glue has, as far as we use it."""
+"""Glue's own packages that the jobs use."""
 JOBS_PACKAGES = ("fastavro",)
-"""What neither Glue nor a function has: pipelines' files in Avro."""
-_NOT_OURS = ("chalicelib/routes/",)  # Chalice is not there
+"""Packages that neither Glue nor the functions have: for pipeline files in Avro."""
+_NOT_OURS = ("chalicelib/routes/",)  # Glue has no Chalice
 _STAMP = FOLDER.parent / "glue-wheels.sha256"
 _SCRIPT = '''"""Runs glue_jobs.{name} on Glue, which takes any call of sys.exit for a failure."""
 
@@ -55,7 +55,7 @@ if code := main(sys.argv[1:]):
 
 
 def ensure_packaged() -> str:
-    """Make build/glue/ anew where it is out of date; its version. The wheels come from the package index, once for each set of pins."""
+    """Rebuild build/glue/ if it is out of date; returns its version. Wheels are downloaded once for each set of pins."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with open(FOLDER.parent / "glue.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -67,7 +67,7 @@ def ensure_packaged() -> str:
 
 
 def ensure_code() -> None:
-    """The code and the scripts, which need nothing from elsewhere. Raises LocalError when a job cannot be imported from the zip."""
+    """Build the code and the scripts, without downloads. Raises LocalError if a job cannot be imported from the zip."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for path in FOLDER.glob("*.py"):
         path.unlink()
@@ -81,12 +81,12 @@ def ensure_code() -> None:
 
 
 def jobs() -> list[str]:
-    """Modules of ``glue_jobs/`` that can be run."""
+    """Names of the modules in ``glue_jobs/`` that can be run."""
     return sorted(path.stem for path in (PROJECT / "glue_jobs").glob("*.py") if "def main(" in path.read_text())
 
 
 def pins() -> dict[str, str]:
-    """Packages and their versions, of requirements.txt, and what jobs need beside: of requirements-dev.txt."""
+    """Pinned packages of requirements.txt, and of requirements-dev.txt those that only jobs need."""
     beside = _pinned("requirements-dev.txt")
     return _pinned("requirements.txt") | {name: beside[name] for name in JOBS_PACKAGES}
 
@@ -100,7 +100,7 @@ def _versions(requirements: str) -> dict[str, str]:
 
 
 def summary() -> str:
-    """One line on what lies in build/glue/."""
+    """One line about the contents of build/glue/."""
     sizes = sum(path.stat().st_size for path in (CODE, WHEELS))
     return f"{FOLDER.relative_to(PROJECT)}, {sizes / 1e6:.1f} MB, version {VERSION.read_text().strip()}"
 

@@ -1,4 +1,4 @@
-"""Runs a job of ``glue_jobs/`` as it would run beside AWS: in a process of its own, which knows nothing but the stack's name."""
+"""Runs a job of ``glue_jobs/`` as on AWS: in its own process, configured only by the stack's name."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _STOP_WITHIN_S = 30.0
 
 
 def run_job(name: str, port: int, arguments: Sequence[str]) -> int:
-    """The job's exit code. Raises LocalError when there is no such job, or no stack. ^C goes to the job too, which says that it was
-    stopped; it is waited for, so that nothing of it is printed later."""
+    """Run a job and return its exit code. Raises LocalError if the job or the stack does not exist. ^C also reaches the job, which
+    reports it; this waits for the job, so that its output comes first."""
     jobs = sorted(path.stem for path in (PROJECT / "glue_jobs").glob("*.py") if "def main(" in path.read_text())
     if name not in jobs:
         raise LocalError(f"no such job: name={name!r} jobs={','.join(jobs)}")
@@ -30,7 +30,7 @@ def run_job(name: str, port: int, arguments: Sequence[str]) -> int:
 
 
 def _stopped(process: subprocess.Popen[bytes]) -> int:
-    """Give a job that was interrupted the time to end; another ^C kills it."""
+    """Wait for an interrupted job to end; a second ^C kills it."""
     try:
         process.wait(_STOP_WITHIN_S)
     except (KeyboardInterrupt, subprocess.TimeoutExpired):
@@ -42,12 +42,12 @@ def described_stack(port: int) -> dict[str, Any]:
     """``stack.json`` of the stack that runs on a port. Raises LocalError."""
     stack = StackFolder(port).read()
     if stack is None:
-        raise LocalError(f"no stack runs there, start one with make up PORT={port}: port={port}")
+        raise LocalError(f"no stack runs on the port, start one with make up PORT={port}: port={port}")
     return stack
 
 
 def environment_of(stack: Mapping[str, Any]) -> dict[str, str]:
-    """This process's, with the AWS of a stack (as ``stack.json`` describes it) and no other."""
+    """This process's environment, with the AWS settings replaced by those of a stack (``stack.json``)."""
     return without_aws(os.environ) | {
         "AWS_ENDPOINT_URL": stack["aws_endpoint_url"],
         "AWS_DEFAULT_REGION": stack["region"],

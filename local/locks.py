@@ -1,7 +1,6 @@
-"""``make lock``: every pin of the requirements with the digests of its files, so that pip takes what was locked and nothing else.
+"""``make lock``: write each requirements file's lock, with the digests of all distributions, so that pip installs locked files only.
 
-A lock is made by uv from the file beside it, which names all packages and versions. Nothing is resolved: a version changes in the pins,
-never in a lock.
+uv makes a lock from a requirements file that pins every package. Nothing is resolved: versions change in the pins, never in a lock.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ _PIN = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;\\]+)")
 
 
 def pins_of(lock: str) -> str:
-    """The file that a lock is made from."""
+    """The requirements file of a lock."""
     return lock.removesuffix(".lock") + ".txt"
 
 
 def normalized(name: str) -> str:
-    """A package's name as indexes compare it."""
+    """A package name as package indexes normalize it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def entries(lock: str) -> dict[str, str]:
-    """By normalized name: a requirement with its version and digests, as pip reads it."""
+    """Requirements with version and digests, as pip reads them, by normalized name."""
     blocks = re.split(r"\n(?=\w)", (PROJECT / lock).read_text().strip())
     return {normalized(found[1]): block for block in blocks if (found := _PIN.match(block))}
 
 
 def hashed(lock: str, names: Iterable[str]) -> str:
-    """Requirements of some packages of a lock, for ``pip --require-hashes``. Raises LocalError for one that is not there."""
+    """Requirements for ``pip --require-hashes`` of some locked packages. Raises LocalError if one is not locked."""
     locked = entries(lock)
     if missing := sorted(name for name in names if normalized(name) not in locked):
         raise LocalError(f"not locked, run make lock: lock={lock} packages={','.join(missing)}")
@@ -52,7 +51,7 @@ def hashed(lock: str, names: Iterable[str]) -> str:
 
 
 def write(lock: str) -> None:
-    """Make one lock anew. Asks the package index for digests. Raises LocalError."""
+    """Write one lock again. Reads digests from the package index. Raises LocalError."""
     command = [str(UV), "pip", "compile", "--quiet", "--generate-hashes", "--no-deps", "--no-header", "--no-annotate"]
     command += ["--python-version", "3.11.5", "--universal"]
     command += [pins_of(lock), "--output-file", lock]
@@ -63,7 +62,7 @@ def write(lock: str) -> None:
 
 
 def main() -> int:
-    """Make all locks anew."""
+    """Write all locks again."""
     for lock in LOCKS:
         write(lock)
         show(f"runlake: {lock}, {len(entries(lock))} packages")

@@ -1,9 +1,8 @@
-"""``make package``: ``chalice package --merge-template`` into build/, made fit for CloudFormation and for Lambda.
+"""``make package``: ``chalice package --merge-template`` into build/, adapted to CloudFormation and Lambda.
 
-What Chalice leaves undone is done here: CloudFormation refuses YAML aliases, so ``sam.yaml`` is written without them, and with the
-dashboard and the API's doors; the zip loses boto3 and what boto3 needs (Lambda's runtime brings them) and gains compiled modules (a
-cold start compiles nothing); and the zip is imported once, beside nothing but boto3, since Chalice only warns when a dependency is
-missing.
+CloudFormation rejects YAML aliases, so ``sam.yaml`` is written without them, and with the dashboard and the API's authorizers. The
+zip loses boto3 and its dependencies (part of Lambda's runtime) and gains compiled modules, so that a cold start compiles nothing.
+The zip is imported once in an interpreter that has only boto3, since Chalice only warns about a missing dependency.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ ZIP = BUILD / "deployment.zip"
 BILL = BUILD / "sbom.json"
 MERGED = PROJECT / "infra" / "template.yaml"
 HERE = "x86_64"
-"""The architecture of the local stack's functions, and of a stage's that says none; a stage of .chalice/config.json. The other is arm64."""
+"""Default architecture: of the local stack, and of stages without one. It names a stage of .chalice/config.json, as arm64 does."""
 MAX_ZIP_BYTES = 20_000_000
-# No call leaves the machine while packaging; Chalice only wants a region to name service principals.
+# Packaging calls nothing over the network; Chalice needs a region to name service principals.
 _ENVIRONMENT = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"}
 _STAMP = BUILD / "inputs.sha256"
 
 
 def ensure_packaged(architecture: str = HERE) -> None:
-    """Package for functions of an architecture, unless build/ is up to date. Two at once wait for each other."""
+    """Package for an architecture, unless build/ is up to date. Concurrent calls wait for each other."""
     BUILD.mkdir(exist_ok=True)
     with _exclusive():
         if not (_STAMP.exists() and _STAMP.read_text() == inputs_digest(architecture) and ZIP.exists() and TEMPLATE.exists()):
@@ -48,7 +47,7 @@ def ensure_packaged(architecture: str = HERE) -> None:
 
 
 def inputs_digest(architecture: str = HERE) -> str:
-    """What build/ was made from."""
+    """Digest of all inputs of build/."""
     digest = hashlib.sha256(f"{sys.version} {architecture}".encode())
     for path in _inputs():
         digest.update(str(path.relative_to(PROJECT)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -81,7 +80,7 @@ def _package(architecture: str) -> None:
         _chalice_package(architecture, Path(draft))
         _write_template(Path(draft) / "sam.yaml", TEMPLATE)
         bundle.rewrite(Path(draft) / "deployment.zip", ZIP)
-    if architecture == HERE:  # another's compiled packages cannot be tried here
+    if architecture == HERE:  # compiled packages of another architecture cannot be imported here
         bundle.check_imports(ZIP, "app")
     _check_size()
     _lint()
@@ -89,7 +88,7 @@ def _package(architecture: str) -> None:
 
 
 def _chalice_package(architecture: str, out: Path) -> None:
-    """Chalice takes wheels whose digests were checked, of the stage's architecture."""
+    """Gives Chalice wheels with verified digests, for the stage's architecture."""
     shutil.rmtree(PROJECT / ".chalice" / "deployments", ignore_errors=True)
     environment = wheels.offline(wheels.ensure(architecture))
     _run("chalice", "package", "--stage", architecture, "--merge-template", str(MERGED), str(out), **environment)
@@ -113,7 +112,7 @@ def _lint() -> None:
 
 
 def _run(tool: str, *arguments: str, **environment: str) -> None:
-    """Run a tool that was installed beside this interpreter."""
+    """Run a tool that is installed next to this interpreter."""
     command = [str(Path(sys.executable).with_name(tool)), *arguments]
     done = subprocess.run(command, cwd=PROJECT, env=os.environ | _ENVIRONMENT | environment, capture_output=True, text=True)
     if done.returncode:
@@ -132,10 +131,10 @@ class _PlainDumper(yaml.SafeDumper):
     """YAML without anchors and aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Always write a value out."""
+        """Always write the value itself."""
         return True
 
 
 def summary() -> str:
-    """One line on what lies in build/."""
+    """One line about the contents of build/."""
     return f"{TEMPLATE.relative_to(PROJECT)} and {ZIP.relative_to(PROJECT)}, {ZIP.stat().st_size / 1e6:.1f} MB zipped"

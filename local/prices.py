@@ -1,6 +1,6 @@
-"""What counted requests cost on AWS: list prices of us-east-1, November 2026, and the rules by which requests become billed units.
+"""Prices of counted requests on AWS: list prices of us-east-1, November 2026, and the rules that convert requests to billed units.
 
-Sources: the pricing pages of API Gateway, Lambda, S3, DynamoDB, SNS, SQS and CloudWatch. A price is in dollars for a million.
+Sources: the pricing pages of API Gateway, Lambda, S3, DynamoDB, SNS, SQS and CloudWatch. Prices are in dollars for a million units.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ API_REQUEST, LAMBDA_REQUEST, LAMBDA_GB_S, SNS_PUBLISH = 3.50, 0.20, 16.6667, 0.5
 CLOUDWATCH_INGESTION_GB = 0.50
 CLOUDWATCH_STORAGE_GB_MONTH = 0.03
 CLOUDWATCH_COMPRESSED = 0.15
-"""CloudWatch Logs bills stored bytes compressed; its pricing page reckons with this share of the text."""
+"""CloudWatch Logs bills stored bytes compressed; its pricing page assumes this share of the text."""
 S3_STANDARD_GB_MONTH, S3_IA_GB_MONTH = 0.023, 0.0125
 S3_IA_WRITES, S3_IA_RETRIEVAL_GB = 10.0, 0.01
 SQS_REQUEST = 0.40
 PLATFORM_LOG_BYTES = 330
-"""START, END and REPORT, which Lambda writes for each call, are billed like a function's own lines. Assumption: their length."""
+"""Lambda writes START, END and REPORT for each invocation, billed like a function's own lines. Their length is an assumption."""
 LOG_EVENT_BYTES = 26
-"""CloudWatch Logs bills so many bytes for each event beside its text."""
+"""Bytes that CloudWatch Logs bills for each event in addition to its text."""
 
 PRICES = {
     "API requests": API_REQUEST,
@@ -50,12 +50,12 @@ Call = Mapping[str, Any]
 
 
 def dollars(counts: Mapping[str, float]) -> float:
-    """The price of counted units."""
+    """Price of counted units."""
     return sum(count * PRICES[name] for name, count in counts.items()) / 1e6
 
 
 def billed(calls: Iterable[Call], index_units: Mapping[str, int]) -> Units:
-    """Units of the calls of S3, DynamoDB and SNS, and the SQS messages that S3 sends for new objects.
+    """Billed units of calls of S3, DynamoDB and SNS, and the SQS messages that S3 sends for new objects.
 
     ``index_units``: write units of a table's indexes for each write of a row.
     """
@@ -82,7 +82,7 @@ def _add_s3(units: Units, call: Call) -> None:
     else:
         units["S3 PUT, copy, LIST"] += 1
     if operation in _CREATES:
-        units["SQS requests"] += 1  # S3 sends the notification; receiving and deleting is counted by calls of the function
+        units["SQS requests"] += 1  # S3's notification; receiving and deleting are counted as the function's calls
 
 
 def _add_dynamodb(units: Units, call: Call, index_units: Mapping[str, int]) -> None:
@@ -105,12 +105,12 @@ def _add_dynamodb(units: Units, call: Call, index_units: Mapping[str, int]) -> N
 
 
 def _write_units(parameters: Mapping[str, Any], part: str, index_units: Mapping[str, int]) -> int:
-    size = len(json.dumps(parameters.get(part, {}), default=repr))  # more than DynamoDB counts: types and punctuation
+    size = len(json.dumps(parameters.get(part, {}), default=repr))  # an upper bound: includes types and punctuation
     return -(-size // _WRITE_UNIT_BYTES) + index_units.get(parameters["TableName"], 0)
 
 
 def _read_units(operation: str, parameters: Mapping[str, Any]) -> int:
-    """One for a consistent read or a query of up to 4 KB; as many as keys for a batch."""
+    """One unit for a consistent read or a query of up to 4 KB; one for each key of a batch."""
     if operation == "BatchGetItem":
         return sum(len(each["Keys"]) for each in parameters["RequestItems"].values())
     return 1

@@ -1,12 +1,12 @@
 """Runs ministack with two corrections.
 
-- Each zip of functions' code is unpacked once, for all workers and all stacks, where ministack unpacks it for each worker. Code is read-only
-  to functions on Lambda too.
-- A message that is sent while the poller of a queue removes others is kept. ministack makes the list of messages anew without a lock, and
-  what is appended to the old list meanwhile is lost.
+- Each zip of function code is unpacked once for all workers and all stacks; ministack unpacks it for each worker. Function code is
+  read-only on Lambda too.
+- A message that is sent while a queue's poller removes others is kept. ministack replaces the list of messages without a lock and loses
+  messages that are appended to the old list meanwhile.
 
-Started by path (see ``emulator.py``), so that neither the emulator nor the functions, which inherit its environment, find the project on
-their path.
+Started by path (see ``emulator.py``), so that neither the emulator nor the functions, which inherit its environment, have the
+project on their path.
 """
 
 import contextlib
@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = "RUNLAKE_SHARED_CODE"
-"""Environment variable: where the unpacked code is kept."""
+"""Environment variable: folder of the unpacked code."""
 _MAX_UNUSED = 3
-"""Unpacked zips that no emulator uses, the newest, for the stacks that start next."""
+"""How many of the newest unused unpacked zips are kept for later stacks."""
 _in_use: dict[str, int] = {}
-"""By digest: a file whose lock this process holds until it ends, so that no other one deletes the code of its workers."""
+"""Locked files by digest; this process holds the locks until it ends, so that no other process deletes its workers' code."""
 
 
 class SharedZipFile(zipfile.ZipFile):
-    """Unpacks into a link to what was unpacked before."""
+    """Extracts by linking to an already unpacked copy."""
 
     def extractall(self, path: Any = None, members: Any = None, pwd: bytes | None = None) -> None:
         target = Path(path or ".")
@@ -85,7 +85,7 @@ def _is_used(path: Path) -> bool:
 
 
 def keep_messages() -> None:
-    """Have ministack's poller of queues remove messages from the list that is there."""
+    """Make ministack's queue poller remove messages in place."""
     from ministack.services import sqs
 
     sweep = sqs._dlq_sweep
@@ -107,7 +107,7 @@ def keep_messages() -> None:
 
 def _remove(queue: dict[str, Any], messages: list[dict[str, Any]]) -> None:
     for message in messages:
-        with contextlib.suppress(ValueError):  # another request has removed it
+        with contextlib.suppress(ValueError):  # already removed by another request
             queue["messages"].remove(message)
 
 

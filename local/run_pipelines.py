@@ -1,7 +1,7 @@
 """Processing pipelines on one machine: ``runlake-pipelines run --config DIR``, and ``validate``.
 
-The archive is a local stack (--port), a deployed one (--stack-name), or what RUNLAKE_… name (docs/configuration.md). Any number of
-machines and the schedule may be at work at once: a pipeline is one worker's at a time.
+The archive is a local stack (--port), a deployed one (--stack-name), or the one that RUNLAKE_… variables name
+(docs/configuration.md). Any number of machines and the schedule may run at the same time: each pipeline has one worker at a time.
 """
 
 from __future__ import annotations
@@ -40,24 +40,26 @@ _WELL = (PipelineOutcome.STOPPED, PipelineOutcome.BUSY, PipelineOutcome.DISABLED
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(NAME, description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="work the pipelines until they are stopped (SIGINT, SIGTERM)")
-    check = commands.add_parser("validate", help="check the files, and that what they name can be found; nothing is run or opened")
+    run = commands.add_parser("run", help="run the pipelines until stopped (SIGINT, SIGTERM)")
+    check = commands.add_parser("validate", help="check the files and that referenced modules exist; runs and opens nothing")
     for command in (run, check):
         command.add_argument(
             "--config", metavar="DIR", help="folder of *.yaml, or s3://bucket/prefix (default: RUNLAKE_PIPELINES_CONFIG)"
         )
         archive = command.add_mutually_exclusive_group()
-        archive.add_argument("--port", type=int, help="the archive is the local stack of this port")
-        archive.add_argument("--stack-name", help="the archive is this CloudFormation stack; else the one that RUNLAKE_… name")
-        command.add_argument("--lib", metavar="DIR", type=Path, help="folder of wheels with handlers: those of pure Python")
-    run.add_argument("--only", metavar="NAME", action="append", default=[], help="this pipeline; may be given again (default: all)")
-    run.add_argument("--once", action="store_true", help="end when all that there is was processed")
-    run.add_argument("--seconds", type=float, default=float("inf"), help="end after so long")
+        archive.add_argument("--port", type=int, help="use the local stack on this port")
+        archive.add_argument("--stack-name", help="use this CloudFormation stack; default: the archive of the RUNLAKE_… variables")
+        command.add_argument("--lib", metavar="DIR", type=Path, help="folder of pure Python wheels with handlers")
+    run.add_argument(
+        "--only", metavar="NAME", action="append", default=[], help="run only this pipeline; repeatable (default: all)"
+    )
+    run.add_argument("--once", action="store_true", help="end when all existing events are processed")
+    run.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when a pipeline failed or blocked, 2 when the configuration is bad."""
+    """Exit code 1 if a pipeline failed or is blocked, 2 if the configuration is invalid."""
     arguments = _parser().parse_args(argv)
     use_wheels(arguments.lib)
     try:
@@ -69,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def use_archive(arguments: argparse.Namespace) -> None:
-    """Take over the settings of the stack that is named, if one is. Raises InvalidConfigurationError, LocalError."""
+    """Apply the settings of the named stack, if any. Raises InvalidConfigurationError, LocalError."""
     name = arguments.stack_name
     if arguments.port is not None:
         stack = described_stack(arguments.port)
@@ -81,19 +83,19 @@ def use_archive(arguments: argparse.Namespace) -> None:
         return
     try:
         use_stack(name)
-    except Exception as error:  # whatever AWS answers: the stack's name, the credentials or the region are wrong
-        raise InvalidConfigurationError(f"the stack's settings cannot be read: {error}") from error
+    except Exception as error:  # any AWS error: wrong stack name, credentials or region
+        raise InvalidConfigurationError(f"cannot read the stack's settings: {error}") from error
 
 
 def use_wheels(folder: Path | None) -> None:
-    """Let handlers be found in the wheels of a folder: a wheel of pure Python can be imported as it is."""
+    """Make the wheels of a folder importable; only wheels of pure Python can be imported without installation."""
     for wheel in sorted(folder.glob("*.whl")) if folder else ():
         if str(wheel) not in sys.path:
             sys.path.append(str(wheel))
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    """A folder needs no archive."""
+    """Needs no archive if the configuration is a folder."""
     if arguments.config and not arguments.config.startswith("s3://"):
         definitions = load_pipelines(config_files(arguments.config, {}), modules=AllowedModules.read(os.environ.get(VARIABLE)))
     else:
@@ -114,7 +116,7 @@ def _run(arguments: argparse.Namespace) -> int:
     services = composition.services()
     found = installed_pipelines(services, arguments.config)
     for problem in found.problems:
-        warn("a pipeline's file is left out", file=problem.location, reason=problem.reason)
+        warn("ignored the file of a pipeline", file=problem.location, reason=problem.reason)
     files = found.chosen(arguments.only)
     watching = supervisor(
         services,
@@ -133,7 +135,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _worked(watching: Supervisor, files: Sequence[PipelineFile], deadline: Deadline) -> dict[str, PipelineOutcome]:
-    """Stopped by a signal, all end in good order."""
+    """Work the pipelines; a signal stops all of them at a checkpoint."""
     before = {number: signal.signal(number, lambda *_: watching.stopping.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         return watching.run(files, deadline)
@@ -143,12 +145,12 @@ def _worked(watching: Supervisor, files: Sequence[PipelineFile], deadline: Deadl
 
 
 def _begin_anew() -> None:
-    """A fresh process with the same arguments: all was checkpointed, and whatever leaked is gone."""
+    """Replace this process by a fresh one with the same arguments; everything is checkpointed, and leaked resources are freed."""
     os.execv(sys.executable, [sys.executable, "-m", "local.run_pipelines", *sys.argv[1:]])
 
 
 def warn(message: str, **facts: Any) -> None:
-    """A warning, as a line of JSON."""
+    """Print a warning as a line of JSON."""
     show(json.dumps({"at": round(time.time(), 3), "warning": message, **facts}, default=str), file=sys.stderr)
 
 

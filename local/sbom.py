@@ -1,6 +1,7 @@
-"""The bill of materials of what is deployed, in CycloneDX's format: ``build/sbom.json``.
+"""The bill of materials of the deployed code, in CycloneDX format: ``build/sbom.json``.
 
-The packages are read from the zips themselves, not from the requirements: what is in them is what runs. The same zips give the same bytes.
+Packages are read from the zips, not from the requirements, so the document lists the deployed packages. Equal zips give equal
+bytes.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from chalicelib import __version__
 from local.locks import normalized
 
 _CHALICE = "chalice/app.py"
-"""Chalice copies its runtime into the functions' zip without its metadata."""
+"""Chalice copies its runtime into the functions' zip without package metadata."""
 
 
 def document(functions: Path, wheels: Path | None = None) -> dict[str, Any]:
-    """Of the functions' zip, and of the zip with the wheels of the jobs."""
+    """The document for the functions' zip and the zip of the jobs' wheels."""
     packages = {("functions", *each) for each in _packages(ZipFile(functions))}
     if wheels:
         packages |= {("jobs", *each) for each in _packages_of_wheels(wheels)}
@@ -44,7 +45,7 @@ def document(functions: Path, wheels: Path | None = None) -> dict[str, Any]:
 
 
 def write(target: Path, functions: Path, wheels: Path | None = None) -> int:
-    """Write the document; how many packages it names."""
+    """Write the document and return how many packages it lists."""
     bill = document(functions, wheels)
     target.write_text(json.dumps(bill, indent=1, sort_keys=True) + "\n")
     return len(bill["components"])

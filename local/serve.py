@@ -1,5 +1,5 @@
-"""The process behind ``make up``: starts the emulator, deploys, serves the friendly address, and takes all down when it ends, however
-early."""
+"""The process behind ``make up``: starts the emulator, deploys, serves the stack's address, and shuts everything down when it ends,
+even during the start."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from local.emulator import LOOPBACK, Emulator, choose_port
 from local.gateway import STAGE
 from local.state import LocalError, StackFolder, prune
 
-# Workers of the API that are started with the stack: a cold start of each costs about a second of one core.
+# API workers that start with the stack: a cold start takes about a second of one core.
 _WARM_WORKERS = 2
 _WATCH_EVERY_S = 1.0
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(port: int, parameters: Mapping[str, str], *, private: bool) -> None:
-    """Run one stack until SIGTERM or SIGINT. Raises LocalError when it cannot start, KeyboardInterrupt when it is stopped before it serves;
-    nothing is left running then."""
+    """Run one stack until SIGTERM or SIGINT. Raises LocalError if it cannot start, KeyboardInterrupt if it is stopped before it
+    serves; nothing is left running then."""
     prune()
     folder = StackFolder(port)
     with folder.acquire(private=private), _listen(port) as listener:
@@ -48,21 +48,21 @@ def serve(port: int, parameters: Mapping[str, str], *, private: bool) -> None:
 
 
 class StopSignals:
-    """SIGTERM and SIGINT raise KeyboardInterrupt, but wait while they are held: an emulator that is being started or stopped would be left
-    running. Held at first."""
+    """SIGTERM and SIGINT raise KeyboardInterrupt, deferred while held, so that an emulator that is being started or stopped is not
+    left running. Held initially."""
 
     def __init__(self) -> None:
         self._has_come = False
         self.hold()
 
     def hold(self) -> None:
-        """Let them wait."""
+        """Defer signals."""
         self._is_holding = True
         for number in _STOPS:
             signal.signal(number, self._take)
 
     def release(self) -> None:
-        """Raises KeyboardInterrupt when one came meanwhile."""
+        """Stop deferring. Raises KeyboardInterrupt if a signal arrived meanwhile."""
         self._is_holding = False
         if self._has_come:
             raise KeyboardInterrupt
@@ -74,7 +74,7 @@ class StopSignals:
 
 
 def _listen(port: int) -> socket.socket:
-    """Take the friendly port before anything is started."""
+    """Bind the port before anything is started."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -103,7 +103,7 @@ async def _serve(listener: socket.socket, folder: StackFolder, emulator: Emulato
 
 
 def _warm_up(api_url: str) -> None:
-    """Have the API answer before anybody else asks: calls at the same time start a worker each."""
+    """Make the API answer before the first client does: concurrent first calls start a worker each."""
     with ThreadPoolExecutor(_WARM_WORKERS) as threads:
         for _ in threads.map(lambda _: urllib.request.urlopen(f"{api_url}/v1/health", timeout=60).close(), range(_WARM_WORKERS)):
             pass
@@ -112,7 +112,7 @@ def _warm_up(api_url: str) -> None:
 async def _watch(stop: asyncio.Event, emulator: Emulator) -> None:
     while not stop.is_set():
         if emulator.has_ended():
-            raise LocalError("the emulator ended by itself, see emulator.log")
+            raise LocalError("the emulator ended unexpectedly, see emulator.log")
         try:
             await asyncio.wait_for(stop.wait(), _WATCH_EVERY_S)
         except TimeoutError:

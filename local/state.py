@@ -1,8 +1,8 @@
-"""Where a local stack keeps its files, and how others find it.
+"""Files of local stacks, and their discovery by other processes.
 
-``.local/{port}/`` belongs to the stack whose friendly address is on that port: ``stack.json`` (what others need to know),
-``stack.log``, ``emulator.log``, ``lock``. ``.local/stack.json`` is a copy of the one that was started last. A stack is running
-exactly as long as its process holds the lock, so a pid that the system gave to somebody else is never signalled.
+``.local/{port}/`` belongs to the stack on that port: ``stack.json`` (its public description), ``stack.log``, ``emulator.log``,
+``lock``. ``.local/stack.json`` is a copy of the description of the last started stack. A stack runs exactly as long as its process
+holds the lock, so a reused pid is never signalled.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ PROJECT = Path(__file__).resolve().parent.parent
 ROOT = PROJECT / ".local"
 DEFAULT_PORT = 4566
 INTERRUPTED = 130
-"""Exit code of a command that was stopped by ^C, as shells have it."""
+"""Exit code of a command that was stopped by ^C, as in shells."""
 PATIENCE_S = 300
-"""For a request of the stack, and for what follows one: a busy machine starts a function in tens of seconds."""
+"""Timeout of a request to the stack and of its effects: a busy machine takes tens of seconds to start a function."""
 
 
 class LocalError(Exception):
-    """The local stack cannot do what was asked. The message is one line for the person at the keyboard."""
+    """A command of the local stack failed. The message is one line for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +36,31 @@ class StackFolder:
 
     @property
     def path(self) -> Path:
-        """The folder itself."""
+        """The folder."""
         return ROOT / str(self.port)
 
     @property
     def description(self) -> Path:
-        """``stack.json``: there while the stack serves."""
+        """``stack.json``; exists while the stack serves."""
         return self.path / "stack.json"
 
     @property
     def log(self) -> Path:
-        """What the stack's own process prints."""
+        """Output of the stack's own process."""
         return self.path / "stack.log"
 
     @property
     def emulator_log(self) -> Path:
-        """What the emulator prints, the functions' output included."""
+        """Output of the emulator and of the functions."""
         return self.path / "emulator.log"
 
     @property
     def scratch(self) -> Path:
-        """Temporary files of the emulator, unpacked functions among them."""
+        """Temporary files of the emulator, including unpacked functions."""
         return self.path / "tmp"
 
     def read(self) -> dict[str, Any] | None:
-        """The description, or None when the stack does not serve."""
+        """The description, or None if the stack does not serve."""
         try:
             description: dict[str, Any] = json.loads(self.description.read_text())
         except FileNotFoundError:
@@ -68,21 +68,21 @@ class StackFolder:
         return description
 
     def publish(self, description: dict[str, Any]) -> None:
-        """Tell others that the stack serves; unless it is private, as the default one."""
+        """Write the description; also as the default stack, unless the stack is private."""
         text = json.dumps(description, indent=2) + "\n"
         _replace(self.description, text)
         if not description["private"]:
             _replace(ROOT / "stack.json", text)
 
     def withdraw(self) -> None:
-        """Take the description back; the default one too, if it is ours."""
+        """Delete the description, and the default one if it is this stack's."""
         self.description.unlink(missing_ok=True)
         default = ROOT / "stack.json"
         if default.exists() and json.loads(default.read_text())["port"] == self.port:
             default.unlink()
 
     def acquire(self, *, private: bool) -> IO[str]:
-        """Hold the lock until the returned file is closed, with our pid in it. Raises LocalError when it is held."""
+        """Take the lock until the returned file is closed, and write the pid to it. Raises LocalError if another process holds it."""
         self.path.mkdir(parents=True, exist_ok=True)
         lock = open(self.path / "lock", "a+")  # noqa: SIM115 the caller closes it
         try:
@@ -98,12 +98,12 @@ class StackFolder:
         return lock
 
     def refuse_if_running(self) -> None:
-        """Raises LocalError when a stack runs here."""
+        """Raises LocalError if a stack runs here."""
         if self.running_pid():
             raise self._already_running()
 
     def running_pid(self) -> int | None:
-        """The process that holds the lock, or None."""
+        """Process id of the lock's holder, or None."""
         try:
             with open(self.path / "lock") as lock:
                 try:
@@ -115,16 +115,16 @@ class StackFolder:
         return None
 
     def _already_running(self) -> LocalError:
-        return LocalError(f"a stack already runs there, stop it with make down PORT={self.port}: port={self.port}")
+        return LocalError(f"a stack already runs on the port, stop it with make down PORT={self.port}: port={self.port}")
 
 
 def running_stacks() -> list[StackFolder]:
-    """The stacks of this project that run now."""
+    """The running stacks of this project."""
     return [folder for folder in _folders() if folder.running_pid()]
 
 
 def prune() -> None:
-    """Remove what private stacks of the past left behind."""
+    """Remove the folders of private stacks that have ended."""
     for folder in _folders():
         if (folder.path / "private").exists() and not folder.running_pid():
             shutil.rmtree(folder.path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What the commands of this machine print: text of servers, stacks and logs, without what a terminal would act on."""
+"""Prints text of servers, stacks and logs without control characters that a terminal would execute."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _printing = Lock()
 
 
 def printable(text: str) -> str:
-    """Text whose unprintable characters, but line breaks and tabs, became U+FFFD; so did lone surrogates."""
+    """Replaces unprintable characters except line breaks and tabs, and lone surrogates, by U+FFFD."""
     return UNPRINTABLE.sub(lambda match: match[0] if match[0] in "\n\t" else "\ufffd", text.encode(errors="replace").decode())
 
 
 def show(text: str, *, end: str = "\n", file: TextIO | None = None) -> None:
-    """Print text, to stdout unless ``file`` says otherwise, at once. Of threads that print at the same time each has lines of its own."""
+    """Print and flush text, by default to stdout. Concurrent threads do not mix their lines."""
     with _printing:
         print(printable(text) + end, end="", file=file or sys.stdout, flush=True)
 
 
 def show_error(text: str) -> None:
-    """Print why a command failed, to stderr."""
+    """Print the reason of a command's failure to stderr."""
     show(f"runlake: {text}", file=sys.stderr)

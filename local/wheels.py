@@ -1,7 +1,7 @@
-"""The packages of a function, downloaded with their digests checked, before Chalice packages.
+"""Downloads a function's packages and verifies their digests before Chalice packages.
 
-Chalice runs ``pip download`` itself, twice: by ``requirements.txt``, and by name and version for what is not of the functions' architecture. Neither
-checks a digest. So pip is kept from every index meanwhile, and finds nothing but these files.
+Chalice runs ``pip download`` twice: from ``requirements.txt``, and by name and version for packages of another architecture.
+Neither verifies digests. Therefore pip has no access to an index meanwhile and finds only these files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from local.terminal import show
 
 CACHE = PROJECT / "build" / "wheels"
 PYTHON = "3.11"
-"""Of the functions, which run on Amazon Linux 2 (glibc 2.26)."""
+"""Platform of the functions: Amazon Linux 2 (glibc 2.26)."""
 _TARGETS = {"x86_64": "x86_64", "arm64": "aarch64"}
 _GLIBC = (
     "manylinux_2_26",
@@ -36,7 +36,7 @@ _GLIBC = (
 
 
 def offline(folder: Path) -> dict[str, str]:
-    """Variables that keep pip from every index: it finds the files of a folder."""
+    """Environment variables that restrict pip to the files of a folder."""
     return {
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(folder),
@@ -47,8 +47,8 @@ def offline(folder: Path) -> dict[str, str]:
 
 
 def ensure(architecture: str) -> Path:
-    """A folder with the wheels of the functions' packages, for this machine and for the functions. Downloaded once for each set of pins. Raises
-    LocalError."""
+    """A folder with the wheels of the functions' packages, for this machine and for the functions; downloaded once for each set of
+    pins. Raises LocalError."""
     requirements = locks.hashed(locks.RUNTIME, locks.entries(locks.RUNTIME)) + locks.hashed(
         locks.DEVELOPMENT, bundle.RUNTIME_PACKAGES
     )
@@ -66,7 +66,7 @@ def ensure(architecture: str) -> Path:
 
 
 def download(requirements: str, into: Path, platform: Sequence[str]) -> None:
-    """Fetch hashed requirements, each named, as wheels. Raises LocalError, also when a file's digest is another than the lock's."""
+    """Download hashed requirements as wheels. Raises LocalError, also if a digest differs from the lock's."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(requirements)
         file.flush()
@@ -84,7 +84,7 @@ def download(requirements: str, into: Path, platform: Sequence[str]) -> None:
         done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True)
     if done.returncode:
         show(done.stdout + done.stderr, end="", file=sys.stderr)
-        raise LocalError(f"packages could not be downloaded as locked, see above: exit_code={done.returncode}")
+        raise LocalError(f"could not download the locked packages, see above: exit_code={done.returncode}")
 
 
 def _platform(architecture: str) -> list[str]:

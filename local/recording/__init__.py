@@ -1,4 +1,4 @@
-"""Recording the calls of AWS that processes make, a line of JSON each: for the tests of roles, and for what calls cost."""
+"""Records the AWS calls of processes, one line of JSON each, for tests of roles and for costs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ HOOK = Path(__file__).parent / "hook"
 
 
 def recording(path: Path) -> dict[str, str]:
-    """Variables of a process, and of those that it starts, whose calls are appended to ``path``."""
+    """Environment variables that make a process and its children append their calls to ``path``."""
     paths = [str(HOOK), *(each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each not in ("", str(HOOK)))]
     return {"PYTHONPATH": os.pathsep.join(paths), "RECORDED_CALLS": str(path)}

@@ -76,7 +76,7 @@ def test_stack_that_cannot_be_read_is_said(capsys: pytest.CaptureFixture[str], m
 
     monkeypatch.setattr(run_pipelines, "use_stack", refused)
     assert main(["run", "--stack-name", "there"]) == 2
-    assert capsys.readouterr().err == "runlake-pipelines: the stack's settings cannot be read: not a stack of Runlake stack=there\n"
+    assert capsys.readouterr().err == "runlake-pipelines: cannot read the stack's settings: not a stack of Runlake stack=there\n"
 
 
 def test_validate_reports_errors(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

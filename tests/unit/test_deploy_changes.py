@@ -36,7 +36,7 @@ def test_resources_that_only_refer_to_one_changed_in_place_are_counted() -> None
     chained = change("Chained", "Conditional", *refers("Of", "Always", "Permission.Id"))
     assert lines([permission, FUNCTION, alarm, chained]) == [
         "Modify  Api                         AWS::X::Y  (Properties)",
-        "and 3 that refer to these, and stay as they are",
+        "and 3 unchanged that refer to these",
     ]
 
 

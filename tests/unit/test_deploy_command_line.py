@@ -48,7 +48,7 @@ def test_smoke_test_that_wrote_nothing_names_no_leftovers(monkeypatch: pytest.Mo
     monkeypatch.setattr("deploy.smoke._ask", refused)
     printed: list[str] = []
     assert not Smoke("https://nobody.example/api", "", printed.append).run()
-    assert printed and not [line for line in printed if "left behind" in line]
+    assert printed and not [line for line in printed if "remaining until" in line]
 
 
 @pytest.mark.parametrize("command", ["deploy", "diff", "destroy"])
@@ -57,7 +57,7 @@ def test_missing_stage_is_said_before_an_account_is_asked_for(
 ) -> None:
     _clear(monkeypatch)
     assert main([command, "--stage", "nowhere"]) == 1
-    assert capsys.readouterr().err.startswith("runlake: no such stage, there are ")
+    assert capsys.readouterr().err.startswith("runlake: no such stage, known stages are ")
 
 
 @pytest.mark.parametrize("command", ["deploy", "diff"])

@@ -45,7 +45,7 @@ def test_a_word_that_is_wrong_is_named(tmp_path: Path, fields: dict[str, object]
 
 
 def test_a_stage_that_is_not_there_is_told_with_those_that_are() -> None:
-    with pytest.raises(DeployError, match=r"there are .*prod.*stage=nowhere"):
+    with pytest.raises(DeployError, match=r"known stages are .*prod.*stage=nowhere"):
         read_stage("nowhere", "1", "r")
 
 

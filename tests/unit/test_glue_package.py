@@ -65,7 +65,7 @@ def test_each_job_has_a_script_that_ends_badly_only_when_the_job_does(folder: Pa
 
 def test_a_job_that_needs_what_glue_lacks_is_told(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text("import rich")
-    with pytest.raises(LocalError, match="the zip does not import: error=\"ModuleNotFoundError: No module named 'rich'\""):
+    with pytest.raises(LocalError, match="the zip cannot be imported: error=\"ModuleNotFoundError: No module named 'rich'\""):
         bundle.import_with_packages(tmp_path, glue.GLUE_PACKAGES, ["job"], "the zip")
 
 

@@ -1,8 +1,8 @@
-"""Records the calls of AWS that a process makes: Python imports this module at its start where this folder is on the path.
+"""Records the AWS calls of a process: Python imports this module at startup if this folder is on the path.
 
-Each call of each client of botocore, signed links among them, is appended to the file that ``RECORDED_CALLS`` names: function, service,
-operation, parameters without contents. ``RECORDED_AHEAD_S`` moves the clock of the process ahead. ``RECORDED_CONSTANTS`` changes constants of modules
-as these are imported: ``{"package.module": {"NAME": value}}``.
+Every call of every botocore client, presigned links included, is appended to the file ``RECORDED_CALLS``: function, service,
+operation, parameters without contents. ``RECORDED_AHEAD_S`` moves the clock of the process ahead. ``RECORDED_CONSTANTS`` overrides
+constants of modules when they are imported: ``{"package.module": {"NAME": value}}``.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def _record(path: str) -> None:
             "operation": operation_model.name,
             "parameters": {name: value for name, value in api_params.items() if name not in _CONTENTS},
         }
-        # A line is small enough to be appended as one. The folder is gone where the command that recorded has ended.
+        # A line is small enough for an atomic append. The folder no longer exists if the recording command has ended.
         with contextlib.suppress(FileNotFoundError), open(path, "a") as file:
             file.write(json.dumps(row, default=repr) + "\n")
         return emit(client, api_params, operation_model, context)
@@ -41,7 +41,7 @@ def _live_ahead(seconds: int) -> None:
 
 
 class _ChangedModule(importlib.machinery.SourceFileLoader):
-    """Loads a module and changes its constants."""
+    """Loads a module and overrides its constants."""
 
     def exec_module(self, module):
         super().exec_module(module)
@@ -49,7 +49,7 @@ class _ChangedModule(importlib.machinery.SourceFileLoader):
 
 
 class _FinderOfChanged:
-    """Finds the modules whose constants are changed."""
+    """Finds the modules with overridden constants."""
 
     def find_spec(self, name, path=None, target=None):
         spec = importlib.machinery.PathFinder.find_spec(name, path, target) if name in _constants else None

@@ -1,4 +1,4 @@
-"""A handler of one's own: counts events by application and level, and writes the counts when it is flushed."""
+"""A custom handler: counts events by application and level, and writes the counts on flush."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class CountingHandler(logging.Handler):
-    """``path``: where the counts are written, as JSON."""
+    """``path``: the JSON file for the counts."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
