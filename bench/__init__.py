@@ -1,1 +1,1 @@
-"""Measurements of what Runlake promises: ``python -m bench`` prints the table of docs/performance.md."""
+"""Measurements of Runlake's goals: ``python -m bench`` prints the table of docs/performance.md."""

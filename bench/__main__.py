@@ -1,4 +1,4 @@
-"""``make bench``: measure the functions on an emulator of its own and print the rows; with ``--write`` keep them for docs/performance.md."""
+"""``make bench``: measure the functions on a private emulator and print the rows; ``--write`` stores them for docs/performance.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.measures import ALL
 
 
 def main() -> int:
-    """Exit code 1 when a goal was missed or a measurement failed."""
+    """Exit code 1 if a goal was missed or a measurement failed."""
     by_name = {measurement.name: measurement for measurement in ALL}
     arguments = parse_selection(parser_of("bench", __doc__, list(by_name)), list(by_name))
     rows = sys.stdout

@@ -1,6 +1,7 @@
-"""A warm append as it is deployed, over a conditional PUT of the same bytes by the same client of S3, in turn, in one process.
+"""Latency of a warm append as deployed, relative to a conditional PUT of the same bytes by the same S3 client, alternating in one
+process.
 
-As deployed: a token is verified, the batch is masked with all shapes, the invocation is traced by X-Ray, logs and metrics are written.
+As deployed: a token is verified, the batch is masked with all shapes, X-Ray traces the invocation, logs and metrics are written.
 ``python -m bench.append_latency COUNT`` is that process; the measurement gives it a function's environment.
 """
 
@@ -28,7 +29,7 @@ _Times = dict[str, float]
 
 
 def append_latency(function: Function, count: int = 1500) -> list[Measure]:
-    """Traced and not traced: by the default rule X-Ray samples one request a second and 5 % of the others."""
+    """Traced and not traced: by default X-Ray samples one request a second and 5 % of the rest."""
     sampled, unsampled = (_in_a_function(function.token, count, traced) for traced in (True, False))
     ratio = sampled["append_ms"] / sampled["conditional_put_ms"]
     size = len(_BATCH)

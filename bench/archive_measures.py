@@ -1,4 +1,4 @@
-"""Ingestion, listings and the latest file, beside the algorithm of Planet's datalake on the same emulator, in turn."""
+"""Ingestion, listings and the latest file, compared with the algorithm of Planet's datalake on the same emulator, alternating."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILES = "/v0/archive/files/"
 
 
 def archive(function: Function, sizes: Sequence[int] = SIZES, ingested: int = INGESTED, queries: int = QUERIES) -> list[Measure]:
-    """Files of 15 sources over a week, one after the other; the last ``ingested`` of them are measured."""
+    """Files of 15 sources over a week, ingested in sequence; the last ``ingested`` of them are measured."""
     end_ms = int(time.time() * 1000)
     return [measure for size in sizes for measure in _of_size(function, size, end_ms, ingested, queries)]
 
@@ -68,7 +68,7 @@ def _document(number: int, what: str, where: str, start_ms: int, duration_ms: in
 
 
 def _ingestion(function: Function, upstream: Upstream, metadata: Sequence[dict[str, Any]], ingested: int) -> list[Measure]:
-    """The last files in turn, by batches of ten; those before them only to be there."""
+    """Measures the last files, alternating in batches of ten; the files before them only fill the catalog."""
     s3 = boto3.client("s3")
     keys = [f"{document['id']}/data" for document in metadata]
     for key, document in zip(keys, metadata, strict=True):
@@ -101,7 +101,7 @@ def _ingest_both(function: Function, upstream: Upstream, batch: Sequence[str]) -
 
 
 def _listings(function: Function, upstream: Upstream, size: int, end_ms: int, queries: int) -> list[Measure]:
-    """Both through what is deployed or called (ours: the function's complete entry), and the processor time of the two queriers alone."""
+    """Times both through their complete entries (ours: the deployed function), and the processor time of the two queriers alone."""
     what, where = "what-1", "where-03"
     today = end_ms // DAY_MS * DAY_MS
     services = composition.services()
@@ -137,7 +137,7 @@ def _get(function: Function, path: str, query: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class _Pair:
-    """The same query three times: our function's entry, our querier alone, and the datalake's querier."""
+    """Three ways to run the same query: our function's entry, our querier alone, and the datalake's querier."""
 
     entry: Callable[[], str]
     querier: Callable[[], object]
@@ -166,7 +166,7 @@ def _ratio(theirs_ms: Sequence[float], ours_ms: Sequence[float]) -> tuple[float,
 
 
 def read_units_of_pages(_: Function, sizes: Sequence[int] = (10, 10_000)) -> list[Measure]:
-    """A page of a day, as DynamoDB bills what it reads: 4 KB a unit, strongly consistent."""
+    """Read units of a page of a day, as DynamoDB bills them: 4 KB a unit, strongly consistent."""
     measures = []
     for size in sizes:
         database = InMemoryDatabase()

@@ -1,4 +1,4 @@
-"""A bucket and tables on a private emulator, and this process as the function: the real entry, the real clients, every request counted."""
+"""A bucket and tables on a private emulator, with this process as the function: the real entry and clients, every request counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIB = 1024 * 1024
 
 
 class Context:
-    """What Lambda hands to a function."""
+    """The context that Lambda passes to a function."""
 
     function_name = "bench"
     function_version = "$LATEST"
@@ -38,7 +38,7 @@ class Context:
 
 
 class Requests:
-    """Requests that leave this process, by service, and the bytes of the bodies that S3 gets."""
+    """Counts the requests that leave this process, by service, and the body bytes sent to S3."""
 
     def __init__(self) -> None:
         self.by_service: Counter[str] = Counter()
@@ -60,31 +60,31 @@ class Requests:
 
 
 class Function:
-    """The deployed function in this process: API Gateway's event in, its answer out."""
+    """The deployed function in this process: takes API Gateway's event, returns the response."""
 
     def __init__(self, app: Any, services: Any, client: Any, requests: Any, token: str = "") -> None:
         self.app, self.services, self.client, self.requests, self.token = app, services, client, requests, token
         self.context = Context()
 
     def answer(self, event: dict[str, Any]) -> dict[str, Any]:
-        """One invocation."""
+        """Invoke once."""
         return dict(self.app.app(self.authorized(event), self.context))
 
     def authorized(self, event: dict[str, Any]) -> dict[str, Any]:
-        """The event of a caller who shows the token."""
+        """The event with the caller's token."""
         value = f"Bearer {self.token}"
         headers = {"headers": {"Authorization": value}, "multiValueHeaders": {"Authorization": [value]}}
         return event | {name: event[name] | added for name, added in headers.items()}
 
     def append(self, event: dict[str, Any]) -> str:
-        """An append that must succeed; the cookie to send next."""
+        """Append, which must succeed; returns the cookie for the next request."""
         answer = self.answer(event)
         assert answer["statusCode"] == 200, answer
         return cookie_of(answer)
 
     @contextmanager
     def with_archive(self, tables: Mapping[str, str], topic_arn: str) -> Iterator[None]:
-        """The same function over other tables of files, and with a topic for its reports."""
+        """The same function with different tables of files, and a topic for its reports."""
         from chalicelib import composition
 
         variables = {f"RUNLAKE_{name.upper()}_TABLE": table for name, table in tables.items()}
@@ -99,7 +99,7 @@ class Function:
 
 
 def archive_tables(name: str) -> dict[str, str]:
-    """Tables of files as the template has them, of a name of their own, by what they are for."""
+    """Tables of files as in the template, under names of their own; names by role."""
     database, resources = boto3.client("dynamodb"), _resources()
     names = {}
     for table in ("files", "latest", "listing", "objects"):
@@ -119,7 +119,7 @@ def _resources() -> dict[str, Any]:
 
 
 def queue_event(bucket: str, keys: Sequence[str]) -> dict[str, Any]:
-    """What SQS makes of S3's notifications of new objects."""
+    """The SQS event for S3's notifications of new objects."""
     records = []
     for number, key in enumerate(keys):
         what = {"bucket": {"name": bucket}, "object": {"key": key}}
@@ -130,12 +130,12 @@ def queue_event(bucket: str, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def cookie_of(answer: dict[str, Any]) -> str:
-    """The cookie that a connector would send next."""
+    """The cookie that a connector sends next."""
     return str(answer["headers"]["Set-Cookie"].partition(";")[0])
 
 
 def append_event(run: str, text: str, cookie: str | None = None) -> dict[str, Any]:
-    """What API Gateway makes of a connector's POST."""
+    """API Gateway's event for a connector's POST."""
     headers = {"Content-Type": "application/json"} | ({"Cookie": cookie} if cookie else {})
     batch = {"logs": text, "connectorId": "bench-1", "timestamp": 0, "compressed": False, "lineCount": text.count("\n")}
     return gateway_event("POST", f"{BASE}/{run}", json.dumps(batch), headers)
@@ -179,7 +179,7 @@ def gateway_event(
 
 @contextmanager
 def bench_world() -> Iterator[Function]:
-    """An emulator of its own for as long as the block lasts."""
+    """Runs a private emulator for the duration of the block."""
     with tempfile.TemporaryDirectory(prefix="runlake-bench-") as folder, issuer() as identity:
         emulator = Emulator(free_port(), Path(folder) / "scratch", Path(folder) / "emulator.log")
         try:
@@ -194,7 +194,7 @@ def bench_world() -> Iterator[Function]:
 
 @contextmanager
 def lambda_variables(handler: str) -> Iterator[dict[str, str]]:
-    """What Lambda and the template set for a function that masks everything; its traces go to a socket that nobody reads."""
+    """Environment of Lambda and of the template for a function that masks everything; its traces go to a socket without a reader."""
     with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as daemon:
         daemon.bind(("127.0.0.1", 0))
         yield {
@@ -207,7 +207,7 @@ def lambda_variables(handler: str) -> Iterator[dict[str, str]]:
 
 
 def set_environment(endpoint_url: str) -> None:
-    """What the template gives a function."""
+    """Set the environment that the template gives a function."""
     os.environ.update(
         AWS_ENDPOINT_URL=endpoint_url,
         AWS_DEFAULT_REGION=REGION,

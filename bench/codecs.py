@@ -1,8 +1,8 @@
 """Events a second of each codec, and of decoding alone, on one core.
 
-"Decoding alone" is what any receiver must do: ``json.loads``, ``msgpack.unpackb``, ``ParseFromString``. What a codec adds is telling
-message, time, level and step apart, checking the event, and keeping the rest as its data. Times are of the process's own, the best of
-some runs, from the bytes of a body to a list.
+"Decoding alone" is the minimum of any receiver: ``json.loads``, ``msgpack.unpackb``, ``ParseFromString``. A codec also extracts
+message, time, level and step, validates the event, and keeps the rest as its data. Times are processor time, the best of several
+runs, from the bytes of a body to a list.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Codec = tuple[str, bytes, Decoding, Decoding]
 
 
 def codecs(_: Function, events: int = 5_000) -> list[Measure]:
-    """A row for each codec: bodies of so many events."""
+    """A row for each codec, with bodies of this many events."""
     return [_measured(events, *codec) for codec in _codecs(events)]
 
 

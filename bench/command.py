@@ -1,4 +1,4 @@
-"""What commands that measure have in common: which measurements, at which size, and where the rows go."""
+"""The command line of measurements: which ones, at which size, and where the rows are stored."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from bench import figures
 from bench.measure import Measure, Measurement
 
 Run = Callable[[Measurement, bool], list[Measure]]
-"""Makes one measurement; True: at its small sizes."""
+"""Runs one measurement; True: at its small sizes."""
 
 
 def parser_of(module: str, description: str | None, names: Sequence[str], long: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """``long``: measurements that are made only when they are named."""
+    """``long``: measurements that run only when named."""
     others = f"; and {', '.join(long)}" if long else ""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones; all by default: {', '.join(names)}{others}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"measurements to run; default all: {', '.join(names)}{others}")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--write", action="store_true", help="keep the rows in docs/figures.json; then run python -m docs.generate")
-    size.add_argument("--small", action="store_true", help="at sizes that show only that the measurements work; goals do not count")
+    size.add_argument("--write", action="store_true", help="store the rows in docs/figures.json; then run python -m docs.generate")
+    size.add_argument("--small", action="store_true", help="use sizes that only show that the measurements work; ignore goals")
     return parser
 
 
 def parse_selection(parser: argparse.ArgumentParser, names: Sequence[str], long: Sequence[str] = ()) -> argparse.Namespace:
-    """The arguments, with the names of what is to be measured. Ends the process where one is unknown."""
+    """Parse the arguments, with the names of the measurements to run. Exits if a name is unknown."""
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - {*names, *long}:
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
@@ -38,9 +38,9 @@ def parse_selection(parser: argparse.ArgumentParser, names: Sequence[str], long:
 def measure_all(
     measurements: Sequence[Measurement], run: Run, table: str, *, write: bool, small: bool, out: TextIO = sys.stdout
 ) -> int:
-    """Make the measurements and print their rows as they come; with ``write`` keep them in a table of the page.
+    """Run the measurements and print their rows as they arrive; with ``write`` store them in a table of the page.
 
-    Exit code 1 when a goal was missed or a measurement failed; the others are made all the same.
+    Exit code 1 if a goal was missed or a measurement failed; the remaining ones still run.
     """
     failed: list[str] = []
     print("\n".join(figures.HEAD), file=out, flush=True)

@@ -1,4 +1,4 @@
-"""Leases of partitions, beside Data Prepper's algorithm on the same emulator: how fast they are taken, how many writes are refused."""
+"""Acquisition rate and refused writes of leases, compared with Data Prepper's algorithm on the same emulator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMEOUT_S = 300
 
 @dataclass(frozen=True)
 class Result:
-    """What all workers together did."""
+    """Totals of all workers."""
 
     acquired: int
     refused: int
@@ -45,7 +45,7 @@ class Result:
 
 
 def coordination(_: Function, workers: Sequence[int] = WORKERS, partitions: int = PARTITIONS) -> list[Measure]:
-    """Partitions, taken and completed by processes of one worker each, ours and Data Prepper's in turn."""
+    """Partitions acquired and completed by processes of one worker each, ours and Data Prepper's alternating."""
     client = make_client("dynamodb", region=None)
     measures = [_creation(client, partitions)]
     for count in workers:

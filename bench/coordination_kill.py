@@ -1,10 +1,10 @@
-"""Workers that are killed: each partition is completed all the same, and never had two holders at once.
+"""Kills workers: each partition must still be completed, and never have two owners at once.
 
 Sixteen processes share 200 partitions on the emulator. Every second one of them is killed (SIGKILL) and replaced. Their wall clocks
-differ by up to 4 s, and 5 % of the calls of their stores fail or answer late, before or after they took effect. What they wrote down is
-judged afterwards: every acquisition, step, save and completion, not only the end.
+differ by up to 4 s, and 5 % of their store calls fail or return late, before or after taking effect. The check reads their logs
+afterwards: every acquisition, step, save and completion, not only the final state.
 
-``python -m bench.coordination_kill [--seed N] [--partitions N] …`` runs it by itself; ``python -m bench coordination_kill`` as a
+``python -m bench.coordination_kill [--seed N] [--partitions N] …`` runs it alone; ``python -m bench coordination_kill`` as a
 measurement of some minutes.
 """
 
@@ -43,7 +43,7 @@ LONG_STEPS = 12
 
 @dataclass(frozen=True)
 class Plan:
-    """One run. ``skew_s``: a clock is ahead or behind by at most this; ``allowance_s``: what the leases allow for it."""
+    """Parameters of a run. ``skew_s``: largest deviation of a clock; ``allowance_s``: the deviation that leases allow for."""
 
     seed: int
     partitions: int = 200
@@ -61,7 +61,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it. ``faults``: everything that must not be, in words."""
+    """Result of a run. ``faults``: descriptions of all violations."""
 
     seconds: float
     kills: int
@@ -75,7 +75,7 @@ class Outcome:
 
 
 def coordination_kill(_: Function, **plan_options: int) -> list[Measure]:
-    """The long run: each partition is worked for some seconds, so that most of them meet a kill."""
+    """The long run: each partition takes some seconds of work, so that most of them are interrupted by a kill."""
     plan = Plan(**{"seed": time.time_ns() % 10**6, "steps": LONG_STEPS} | plan_options)
     print(f"seed={plan.seed}", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="runlake-kill-") as folder:
@@ -89,7 +89,7 @@ def coordination_kill(_: Function, **plan_options: int) -> list[Measure]:
 
 
 def run(plan: Plan, folder: Path) -> Outcome:
-    """Over the emulator that the environment names. Logs are left in ``folder``."""
+    """Run on the emulator of the environment; leaves the logs in ``folder``."""
     table = f"bench-kill-{os.getpid()}-{plan.seed}"
     client = make_client("dynamodb", region=None)
     client.create_table(**create_table_request(table, None))
@@ -111,13 +111,13 @@ def run(plan: Plan, folder: Path) -> Outcome:
         if not item or item.status is not Status.COMPLETED:
             faults.append(f"not completed key={key} item={item}")
         elif any(event["version"] > item.version for event in events if event["key"] == key):
-            faults.append(f"somebody wrote a version that is not there key={key} item={item}")
+            faults.append(f"an unknown writer wrote a version key={key} item={item}")
     taken_over = sum(len({event["fence"] for event in events if event["key"] == key}) > 1 for key in keys)
     return Outcome(seconds, kills, Counter(event["event"] for event in events), taken_over, faults)
 
 
 class WorkerProcesses:
-    """The workers, as processes."""
+    """The worker processes."""
 
     def __init__(self, plan: Plan, table: str, folder: Path) -> None:
         self._plan, self._table, self._folder, self._random = plan, table, folder, Random(plan.seed)
@@ -125,7 +125,7 @@ class WorkerProcesses:
         self._running = [self._start() for _ in range(plan.workers)]
 
     def work(self, administration: Administration) -> int:
-        """Kill and replace one after the other until all partitions are completed. Answers how many were killed."""
+        """Kill and replace workers in turn until all partitions are completed. Returns the number of kills."""
         kills, began_s = 0, time.monotonic()
         while time.monotonic() - began_s < self._plan.patience_s:
             if kills < (time.monotonic() - began_s) / self._plan.kill_every_s - 1:
@@ -146,7 +146,7 @@ class WorkerProcesses:
     def _replace(self, number: int) -> None:
         process = self._running[number]
         if process.poll() is not None:
-            raise RuntimeError(f"a worker ended by itself: see {self._folder} exit_code={process.returncode}")
+            raise RuntimeError(f"a worker ended unexpectedly: see {self._folder} exit_code={process.returncode}")
         process.kill()
         process.wait()
         self._running[number] = self._start()
@@ -164,7 +164,7 @@ class WorkerProcesses:
 
 
 def read_events(folder: Path) -> Iterable[Event]:
-    """Every event of every worker. A line that a kill cut short was the last of its file."""
+    """Every event of every worker. A line cut short by a kill is the last of its file."""
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text().splitlines(keepends=True):
             if line.endswith("\n"):
@@ -172,11 +172,11 @@ def read_events(folder: Path) -> Iterable[Event]:
 
 
 def violations(events: Sequence[Event]) -> list[str]:
-    """What must not be, in words; empty: all is well.
+    """Descriptions of all violations; empty if there are none.
 
-    By versions: one owner for each fence; no version written twice; an owner writes nothing once the next one has its fence, and nothing
-    follows on a completion. By time (one monotonic clock for all processes of a machine): no step of work once a higher fence was
-    acquired.
+    By versions: each fence has one owner, no version is written twice, an owner writes nothing after the next owner's fence, and
+    nothing follows a completion. By time (one monotonic clock for all processes of a machine): no step of work after a higher fence
+    was acquired.
     """
     by_key: dict[str, list[Event]] = defaultdict(list)
     for event in events:
@@ -215,7 +215,7 @@ def _count(administration: Administration, status: Status) -> int:
 
 
 def main() -> int:
-    """By itself, on an emulator of its own. Exit code 1 when something was that must not be."""
+    """Run alone, on a private emulator. Exit code 1 on a violation."""
     parser = argparse.ArgumentParser(prog="python -m bench.coordination_kill", description=__doc__)
     for name, value in asdict(Plan(seed=time.time_ns() % 10**6)).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value, help=f"default: {value}")

@@ -1,7 +1,7 @@
-"""One worker that may be killed at any moment, with a clock of its own and a store that fails: it writes down all that it believes.
+"""A worker that may be killed at any moment, with a skewed clock and a failing store; logs every event.
 
-``python -m bench.coordination_kill_worker SCRIPT``: the plan as JSON, see ``bench.coordination_kill.Plan``. Each line of its log is one
-event, appended in one write: what was acquired, each step of work, what was saved and completed, with key, owner, fence and version.
+``python -m bench.coordination_kill_worker SCRIPT``: the plan as JSON, see ``bench.coordination_kill.Plan``. Each line of its log is
+one event, appended in one write: acquisition, step of work, save or completion, with key, owner, fence and version.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Answer = TypeVar("Answer")
 
 
 class SkewedClock:
-    """Real time, whose wall clock is ahead or behind."""
+    """Real time with a wall clock that is ahead or behind."""
 
     def __init__(self, ahead_s: float) -> None:
         self._ahead_ms = round(ahead_s * 1000)
@@ -44,7 +44,7 @@ class SkewedClock:
 
 
 class UnreliableStore:
-    """A store of which some calls fail, before they are applied or after, or answer late, before they are applied or after."""
+    """A store whose calls fail or return late at random, before or after they are applied."""
 
     def __init__(self, inner: PartitionStore, random: Random, share: float, late_s: float) -> None:
         self._inner, self._random, self._share, self._late_s = inner, random, share, late_s
@@ -88,7 +88,7 @@ class UnreliableStore:
 
 
 class Log:
-    """Appended to, line by line, and never lost: a write is in the file when it returns, whatever becomes of the process."""
+    """An append-only file. A write is in the file when it returns, so a kill loses nothing."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -99,7 +99,7 @@ class Log:
 
 
 class Worker:
-    """Takes partitions, works each in steps under a heartbeat, saves between them, completes."""
+    """Acquires partitions, works on each in steps with a heartbeat, saves in between, completes."""
 
     def __init__(self, node: SourceCoordinator, log: Log, random: Random, steps: int, step_s: float) -> None:
         self._node, self._log, self._random, self._steps, self._step_s = node, log, random, steps, step_s
@@ -131,7 +131,7 @@ class Worker:
         self._log.write("completed", lease, time.monotonic())
 
     def _step(self, lease: Lease) -> None:
-        """What others could see: at this moment nobody else may work the partition."""
+        """A step visible to the check: at this moment no other worker may work on the partition."""
         at_s = time.monotonic()
         lease.check()
         self._log.write("step", lease, at_s)

@@ -1,8 +1,8 @@
-"""Data Prepper's own algorithm over the same table, to measure against, as it is described: nothing is improved, nothing is left out.
+"""Data Prepper's algorithm over the same table, as a baseline, as documented, without changes.
 
-For each acquisition it asks the index for assigned, closed and waiting partitions, in order of priority and in pages of 1, 1 and 5, and
-tries them one by one from the first; to end one it reads the item (eventually consistent), compares the owner, and writes it. To create
-partitions it reads and writes each, one after the other.
+For each acquisition it queries the index for assigned, closed and waiting partitions, in order of priority and in pages of 1, 1 and
+5, and tries them in order. To end one it reads the item (eventually consistent), compares the owner, and writes it. It creates
+partitions sequentially with a read and a write each.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _PAGES = (("ASSIGNED", "partitionOwnershipTimeout", 1), ("CLOSED", "reOpenAt", 1
 
 
 class DataPrepper:
-    """One node: ``owner`` is its host's name."""
+    """One node; ``owner``: its host name."""
 
     def __init__(self, client: Any, table: str, source: str, owner: str) -> None:
         self._client, self._table, self._source, self._owner = client, table, f"{source}|PARTITION", owner
 
     def create_partitions(self, keys: list[str]) -> None:
-        """Those that are not there."""
+        """Create the missing ones."""
         for key in keys:
             if self._get(key) is None:
                 row = {"sourceIdentifier": self._source, "sourcePartitionKey": key, "closedCount": 0, "version": 0}
                 self._put(row | self._status("UNASSIGNED", _text(_now())), "attribute_not_exists(sourceIdentifier)", {})
 
     def next_partition(self) -> dict[str, Any] | None:
-        """The item of a partition that was acquired."""
+        """Acquire a partition and return its item."""
         for status, until, page in _PAGES:
             for item in self._items(status, page):
                 if until and item.get(until) and _text(_now()) < item[until]:
@@ -46,7 +46,7 @@ class DataPrepper:
         return None
 
     def complete(self, key: str) -> None:
-        """Raises LookupError when the item is not this host's."""
+        """Raises LookupError if this host does not own the item."""
         item = self._get(key)
         if item is None or item.get("partitionOwner") != self._owner:
             raise LookupError(f"not owned key={key}")

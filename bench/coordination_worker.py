@@ -1,6 +1,7 @@
-"""One worker of the measurement, in a process of its own: it takes and completes partitions until there are none.
+"""One worker of the measurement, in its own process: acquires and completes partitions until none is left.
 
-``python -m bench.coordination_worker ours|theirs TABLE NUMBER``: prints "ready", waits for a line, works, prints what it did as JSON.
+``python -m bench.coordination_worker ours|theirs TABLE NUMBER``: prints "ready", waits for a line, works, prints its counts as
+JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SOURCE = "bench"
 
 
 class Requests:
-    """What leaves for DynamoDB, and which conditional writes were refused."""
+    """Counts requests to DynamoDB, and refused conditional writes."""
 
     def __init__(self, client: Any) -> None:
         self.sent: Counter[str] = Counter()
@@ -35,7 +36,7 @@ class Requests:
 
 
 def theirs(client: Any, table: str, number: int) -> Counter[str]:
-    """Data Prepper's worker."""
+    """Run Data Prepper's worker."""
     node, done = DataPrepper(client, table, SOURCE, f"host-{number}"), Counter[str]()
     while item := node.next_partition():
         node.complete(item["sourcePartitionKey"])
@@ -44,7 +45,7 @@ def theirs(client: Any, table: str, number: int) -> Counter[str]:
 
 
 def ours(client: Any, table: str, number: int) -> Counter[str]:
-    """Ours."""
+    """Run our worker."""
     done = Counter[str]()
     node = coordinator(client, table)
     while lease := node.next_partition():
@@ -54,7 +55,7 @@ def ours(client: Any, table: str, number: int) -> Counter[str]:
 
 
 def coordinator(client: Any, table: str) -> SourceCoordinator:
-    """A node of ours."""
+    """A node of our coordination."""
     node = SourceCoordinator(
         DynamoDbPartitionStore(Table(client, table)), WorkSource(SOURCE), SystemClock(), lambda name, value: None
     )

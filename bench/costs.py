@@ -1,8 +1,9 @@
-"""What logs cost by the size of batches: counted on a stack of its own, from the first append to the finished log.
+"""Cost of logs by batch size: counted on a private stack, from the first append to the finalized log.
 
-``python -m bench.costs`` counts and prints; ``--write`` keeps the counts in docs/costs.json, from which ``python -m docs.generate`` makes
-the tables of docs/operations.md and docs/performance.md. Each call of AWS of each function is recorded, so that LIST, reads, writes and
-storage classes are billed as what they are. Function time is what calls took here. About four minutes.
+``python -m bench.costs`` counts and prints; ``--write`` stores the counts in docs/costs.json, from which ``python -m
+docs.generate`` writes the tables of docs/operations.md and docs/performance.md. Each AWS call of each function is recorded, so that
+LIST, reads, writes and storage classes are billed separately. Function time is the duration measured here. Takes about four
+minutes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ LINE_BYTES = 100
 
 @dataclass(frozen=True)
 class Shape:
-    """A run: so many batches of so many lines. ``alone``: each batch is catalogued before the next comes, as where writers are slow."""
+    """A run of this many batches of this many lines. ``alone``: each batch is catalogued before the next one arrives, as with slow
+    writers."""
 
     lines: int
     batches: int
@@ -105,7 +107,7 @@ def _wait_until_quiet(stack: Stack) -> None:
 
 
 def _wait_until_printed(stack: Stack, recorded: Billing, start: RecordingPosition, requests: int) -> None:
-    """Until nothing is to be done, and the lines of all requests have arrived in CloudWatch Logs."""
+    """Wait until no work is left and CloudWatch Logs has the lines of all requests."""
     _wait_until_quiet(stack)
     give_up = time.monotonic() + _PATIENCE_S
     while recorded.units_since(start)["api"]["API requests"] < requests:
@@ -124,12 +126,12 @@ def _tick(stack: Stack, function: str) -> None:
 
 
 def main() -> int:
-    """Count on a stack of our own."""
+    """Count on a private stack."""
     parser = argparse.ArgumentParser(prog="python -m bench.costs", description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"keep the counts in {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"store the counts in {PAGE.name}")
     arguments, port = parser.parse_args(), free_port()
     quiet = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
-    quiet["PipelineEventDelayMs"] = "0"  # the run is not waited for
+    quiet["PipelineEventDelayMs"] = "0"  # the measurement does not wait for the run
     with tempfile.TemporaryDirectory(prefix="runlake-costs-") as folder:
         calls = Path(folder) / "calls.jsonl"
         try:

@@ -1,6 +1,6 @@
-"""What a step's log costs inside a large run: requests and bytes, in memory, so that they are counted and not guessed.
+"""Requests and bytes of reading a step's log in a large run, counted in memory.
 
-``python -m bench.events [--run-mb 1024] [--step-mb 1]`` prints a JSON line for each way in which the step lies in the run.
+``python -m bench.events [--run-mb 1024] [--step-mb 1]`` prints a JSON line for each distribution of the step's lines in the run.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ LINE = b"x" * 99 + b"\n"
 MB = 1024 * 1024
 BATCH_LINES = 1000
 WAYS = {
-    "contiguous": 1.0,  # the step's batches follow each other, and all their lines are its
+    "contiguous": 1.0,  # consecutive batches, only lines of the step
     "every fourth line a neighbour's": 0.75,
     "every second line a neighbour's": 0.5,
     "one line in eight": 0.125,
-    "every second batch a neighbour's": 0.0,  # told apart by batches, not by lines
+    "every second batch a neighbour's": 0.0,  # separate batches, not mixed lines
 }
 
 
 class _Counting(InMemoryObjectStore):
-    """Counts the bytes that GETs answer."""
+    """Counts the bytes of GET responses."""
 
     read_bytes = 0
 
@@ -68,7 +68,7 @@ def step_sidecars(share: float, run_bytes: int, step_bytes: int) -> Iterator[Sid
 
 
 def measure_step_reading(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[str, Any]:
-    """One way: what reading the step's log from its beginning to its end takes."""
+    """Requests and bytes of reading the step's log from beginning to end, for one distribution."""
     clock, layout = ManualClock(1_790_000_000_000), Layout()
     store, database, index_ = _Counting(clock), InMemoryDatabase(), InMemorySegmentIndex()
     index = EventIndex(database, clock, 86_400)
@@ -81,7 +81,7 @@ def measure_step_reading(way: str, share: float, run_bytes: int, step_bytes: int
     size = run_bytes // len(LINE) * len(LINE)
     metadata = artifact_metadata(size // len(LINE), size, number + 1, 1, "closed")
     store.put_repeated(layout.logs(RUN), LINE, size, metadata)
-    clock.advance(3600)  # it was finished a while ago
+    clock.advance(3600)  # finalized some time ago
     views = Views(store, index_, layout)
     logs = StepLogs(views, index, EventTails(views, indexing, index, clock))
     store.calls.clear()
@@ -108,7 +108,7 @@ def measure_step_reading(way: str, share: float, run_bytes: int, step_bytes: int
 
 
 def main() -> None:
-    """Print what is measured."""
+    """Print the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run-mb", type=int, default=1024)
     parser.add_argument("--step-mb", type=float, default=1)

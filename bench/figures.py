@@ -1,7 +1,7 @@
-"""The figures of docs/performance.md: kept in docs/figures.json, each with the date and the commit at which it was measured.
+"""The figures of docs/performance.md: stored in docs/figures.json, each with the date and commit of its measurement.
 
-A row also names the code that it measures, with a digest of it: when that code changes, the page marks the row as stale until it is
-measured again. Docstrings, comments and layout are no part of the digest.
+A row also names the measured code, with a digest: if that code changes, the page marks the row as stale until it is measured again.
+Docstrings, comments and layout do not change the digest.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Row = dict[str, Any]
 
 
 class UncommittedCodeError(Exception):
-    """A figure would name a commit that it was not measured at."""
+    """The working tree differs from the commit that a figure would name."""
 
 
 def load(path: Path = FIGURES) -> dict[str, list[Row]]:
-    """The rows of each table, in the order in which they are shown."""
+    """The rows of each table, in display order."""
     tables: dict[str, list[Row]] = json.loads(path.read_text())
     return tables
 
@@ -49,17 +49,17 @@ def save(rows: Sequence[Measure], table: str, measurement: str, code: Sequence[s
 
 
 def measured_at() -> dict[str, str]:
-    """Today, and the commit whose code this is. Raises UncommittedCodeError."""
+    """Today, and the commit of this code. Raises UncommittedCodeError."""
     return {"date": time.strftime("%Y-%m-%d"), "commit": _commit()}
 
 
 def is_stale(row: Row, project: Path = PROJECT) -> bool:
-    """Whether the code that the row measures is no longer what it was."""
+    """Whether the measured code has changed since the measurement."""
     return bool(digest(row["code"], project) != row["digest"])
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The rows as a table of the page."""
+    """The rows as a Markdown table."""
     return "\n".join([*HEAD, *(_line(row) for row in rows)])
 
 
@@ -69,13 +69,13 @@ def line(row: Measure, when: str = "now") -> str:
 
 
 def print_rows(rows: Sequence[Measure]) -> int:
-    """Print rows that are not kept; exit code 1 when a goal was missed."""
+    """Print rows without storing them; exit code 1 if a goal was missed."""
     print("\n".join([*HEAD, *map(line, rows)]))
     return 1 if any(row.reached is False for row in rows) else 0
 
 
 def digest(code: Iterable[str], project: Path = PROJECT) -> str:
-    """What the code says, whatever its comments and its layout. A path that is gone counts as a change."""
+    """Digest of the code without comments and layout. A missing path counts as a change."""
     hash_ = hashlib.sha256()
     for name in sorted(code):
         root = project / name

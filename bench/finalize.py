@@ -1,4 +1,5 @@
-"""Finalize one run in this process and print its peak memory in KiB and the log's size: what the scheduled function would need."""
+"""Finalize one run in this process and print its peak memory in KiB and the log's size: the memory that the scheduled function
+needs."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import sys
 
 
 def main() -> None:
-    """Arguments: FQN and run id; the environment says where."""
+    """Arguments: FQN and run id; the environment names bucket and tables."""
     import app  # noqa: F401 (what a function has loaded counts too)
     from chalicelib import composition
     from chalicelib.deadline import Deadline

@@ -1,4 +1,4 @@
-"""What sending events on costs this side: processor time for encoding, batching and masking, to targets that take everything at once."""
+"""Cost of forwarding on our side: processor time of encoding, batching and masking, with targets that accept everything."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOGGABLE = Loggable.of_run(Run("svc.orders", "run-1"), "here")
 
 
 class _AcceptingTransport:
-    """A transport whose other end takes everything."""
+    """A transport whose target accepts everything."""
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         return Answer(200, b'{"errors": false}')

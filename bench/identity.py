@@ -1,4 +1,4 @@
-"""Cost of token verification: processor time of a first verification, by algorithm, and of a cached token."""
+"""Cost of token verification: processor time of a first verification by algorithm, and of a cached token."""
 
 from __future__ import annotations
 

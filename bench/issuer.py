@@ -1,4 +1,4 @@
-"""An issuer of tokens for measurements: keys made anew, a JWKS document on this machine, one token that allows everything."""
+"""A token issuer for measurements: generated keys, a local JWKS document, and a token with all permissions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VALID_S = 6 * 3600
 
 @dataclass(frozen=True)
 class Identity:
-    """``settings``: variables of a function that accepts ``token``, an RS256 token as most issuers make them."""
+    """``settings``: environment of a function that accepts ``token``, an RS256 token like those of most issuers."""
 
     settings: dict[str, str]
     token: str
@@ -29,7 +29,7 @@ class Identity:
 
 @contextmanager
 def issuer() -> Iterator[Identity]:
-    """An issuer for as long as the block lasts."""
+    """Runs an issuer for the duration of the block."""
     key = rsa.generate_private_key(65537, 2048)
     public = RSAAlgorithm.to_jwk(key.public_key(), as_dict=True) | {"kid": _KEY_ID, "use": "sig", "alg": "RS256"}
     document = json.dumps({"keys": [public]}).encode()
@@ -43,7 +43,7 @@ def issuer() -> Iterator[Identity]:
 
 @contextmanager
 def serve_document(read: Callable[[], bytes]) -> Iterator[str]:
-    """The address of a document on this machine, which each request reads anew."""
+    """URL of a local document, which each request reads again."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

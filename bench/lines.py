@@ -1,6 +1,7 @@
-"""``python -m bench.lines FILE…``: recognized columns of logs, and the speed of parsing on one core. Without files: the speed of each format.
+"""``python -m bench.lines FILE…``: recognized columns of logs, and parsing speed on one core. Without files: the speed of each
+format.
 
-Speed is of the process's own time, the best of some runs, from lines in memory to events.
+Speed is processor time, the best of several runs, from lines in memory to events.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _RUNS = 7
 _FILLING = " processed table warehouse.public.orders of the service in one go and without anything else to tell of it at all"
 _TRACE = 'Traceback (most recent call last):\n  File "orders.py", line 12, in load\n    rows = source.fetch(table)\nValueError: no such table'
 _INSIDE = ("json", "logfmt", "kafka")
-"""Their messages have an end."""
+"""Formats with delimited messages."""
 
 
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.lines", description=__doc__)
-    parser.add_argument("files", nargs="*", type=Path, help="logs to look at")
+    parser.add_argument("files", nargs="*", type=Path, help="log files to analyze")
     files = parser.parse_args().files
     if missing := [path for path in files if not path.is_file()]:
         parser.error(f"no such file: {missing[0]}")
@@ -52,7 +53,7 @@ def print_files(files: Sequence[Path]) -> None:
 
 
 def print_formats() -> None:
-    """Each format on its own lines, then hard cases: no format, a format that was not chosen, stack traces."""
+    """Each format on its own lines, then hard cases: no format, a format that was not detected, stack traces."""
     print(f"{'lines':28} {'bytes':>6} {'µs/line':>8} {'MB/s':>6}")
     for each in FORMATS:
         _print_speed(each.name, _lines_of(each), each)
@@ -67,7 +68,7 @@ def print_formats() -> None:
 
 
 def _lines_of(each: LogFormat) -> list[bytes]:
-    """Lines of 120 bytes if the format permits; ten of them share a second."""
+    """Lines of 120 bytes where the format permits; groups of ten share a second."""
     start = datetime(2026, 11, 21, 3, 12, 45, tzinfo=UTC)
     lines = []
     for number in range(_LINES):

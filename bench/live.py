@@ -1,7 +1,8 @@
-"""What people wait for who follow a run, and what they load: ``make bench-live``; with ``ARGS=--write`` kept for docs/performance.md.
+"""Latency for viewers of a live run, and the data that they load: ``make bench-live``; ``ARGS=--write`` stores the rows for
+docs/performance.md.
 
-A stack of its own, gateway and functions. A line's way is measured from the call that logs it: through the client, the API, S3, the
-stream, and for the screen through the page in Chromium, which notes when it draws the line.
+Uses a private stack with gateway and functions. Latency starts at the logging call: through the client, the API, S3 and the stream,
+and for the screen through the page in Chromium, which notes the time when it draws the line.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 LINES, PACE_S = 100, 0.3
 RUNS, VIEWERS, CROWD_LINES = 10, 50, 30
 STARTS_EVERY_S = 1.5
-"""Each viewer that is held takes a worker of the emulator, and a worker's start takes a second of a core here."""
+"""Each open stream takes a worker of the emulator, and starting a worker takes a second of a core here."""
 LARGE_BYTES, BATCH_BYTES = 1_000_000_000, 4_000_000
 _QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 _NOTE_LINES = """() => {
@@ -47,11 +48,11 @@ _NOTE_LINES = """() => {
   });
   new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
 }"""
-"""Notes when each line is first in the page."""
+"""Notes when each line first appears in the page."""
 
 
 def to_viewer(url: str, lines: int = LINES) -> list[Measure]:
-    """From the call that appends to a viewer of the stream."""
+    """From the append call to a viewer of the stream."""
     path, sent_s = f"{url}{LOGS}/live.viewer", {}
     with ThreadPoolExecutor(1) as threads, requests.Session() as session:
         viewer = threads.submit(Viewer(f"{path}/stream/run-1").watch)
@@ -87,7 +88,7 @@ def to_screen(url: str, lines: int = LINES) -> list[Measure]:
 
 
 def crowd(url: str, runs: int = RUNS, viewers: int = VIEWERS) -> list[Measure]:
-    """Runs that are written at once, one of them with many viewers, the others with one."""
+    """Concurrent runs, one of them with many viewers, the rest with one viewer each."""
     expected = {number: [f"line {line} of run {number}" for line in range(CROWD_LINES)] for number in range(runs)}
     wanted = [0] * viewers + list(range(1, runs))
 
@@ -111,12 +112,12 @@ def crowd(url: str, runs: int = RUNS, viewers: int = VIEWERS) -> list[Measure]:
 
 
 def last_page(url: str, size: int = LARGE_BYTES) -> list[Measure]:
-    """What the page loads to show the end of a large log."""
+    """Bytes that the page loads to show the end of a large log."""
     path = f"{url}{LOGS}/live.large/run-1"
     line = "2026-11-21 03:00:00,000 - live.large - INFO - row 00000000: " + "x" * 38 + "\n"
     batch = (line * (BATCH_BYTES // len(line))).encode()
     with requests.Session() as session:
-        # A repeat with the same cookie is stored once.
+        # A retry with the same cookie is stored once.
         session.mount("http://", HTTPAdapter(max_retries=Retry(5, status_forcelist=[503], allowed_methods=None)))
         for _ in range(-(-size // len(batch))):
             answer = session.post(path, data=batch, headers={"Content-Type": "text/plain"}, timeout=60)
@@ -135,7 +136,7 @@ def last_page(url: str, size: int = LARGE_BYTES) -> list[Measure]:
 
 
 def quiet_tail(url: str, seconds: float = 126) -> list[Measure]:
-    """How often ``runlake tail -f`` asks while nothing comes: the first minutes of the quiet; later it is the same."""
+    """Request rate of ``runlake tail -f`` while no lines arrive: in the first minutes, after which it does not change."""
     name = RunName("live.quiet", "run-1")
     with Archive(url) as archive, Archive(url) as followed, ThreadPoolExecutor(1) as threads:
         archive.append_text(name, b"the only line\n")
@@ -152,7 +153,7 @@ def quiet_tail(url: str, seconds: float = 126) -> list[Measure]:
 
 
 def hour(url: str, seconds: float = 3600) -> list[Measure]:
-    """What a page takes that follows a run for an hour: its renderer's own memory, at its highest."""
+    """Peak memory of a page that follows a run for an hour: private memory of its renderer."""
     path, end_s, highest, lines = f"{url}{LOGS}/live.hour/run-1", time.monotonic() + seconds, 0, 0
     with requests.Session() as session, chromium_page(url) as page:
         session.post(path, json="the first", timeout=60).raise_for_status()
@@ -172,7 +173,7 @@ def hour(url: str, seconds: float = 3600) -> list[Measure]:
 
 
 def _memory_of(page: Page) -> int:
-    """Bytes of its process that no other shares (on Linux)."""
+    """Private bytes of its process (Linux)."""
     assert page.context.browser
     told = page.context.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
     renderers = [each["id"] for each in told["processInfo"] if each["type"] == "renderer"]
@@ -185,7 +186,7 @@ def _private_bytes(process: int) -> int:
 
 
 def _counted(page: Page) -> Sequence[int]:
-    """Bytes of each answer over the wire, as they come."""
+    """Bytes of each response over the wire, as they arrive."""
     sizes: list[int] = []
     devtools = page.context.new_cdp_session(page)
     devtools.send("Network.enable")
@@ -195,7 +196,7 @@ def _counted(page: Page) -> Sequence[int]:
 
 @contextmanager
 def chromium_page(url: str) -> Iterator[Page]:
-    """A page of Chromium."""
+    """Opens a page of Chromium."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         try:
@@ -220,11 +221,11 @@ MEASUREMENTS = (
     Measurement("tail", quiet_tail, (*_STREAM, _CLIENT)),
 )
 LONG = (Measurement("hour", hour, (*_STREAM, _PAGE)),)
-"""Only when they are named."""
+"""Run only when named."""
 
 
 def main() -> int:
-    """Exit code 1 when a figure was missed."""
+    """Exit code 1 if a goal was missed."""
     names, long = ([measurement.name for measurement in each] for each in (MEASUREMENTS, LONG))
     by_name = {measurement.name: measurement for measurement in (*MEASUREMENTS, *LONG)}
     arguments = parse_selection(parser_of("bench.live", __doc__, names, long), names, long)

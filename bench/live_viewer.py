@@ -1,4 +1,4 @@
-"""A viewer that knows nothing but HTTP: what a browser's ``EventSource`` does, with the time at which each line came."""
+"""A plain HTTP viewer: behaves like a browser's ``EventSource`` and notes the arrival time of each line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RETRY_MS = 3000
 
 @dataclass
 class Viewer:
-    """Asks again from the last id until it is told that nothing more comes. ``seen``: lines, and when they came (seconds of the epoch)."""
+    """Reconnects from the last event id until the stream ends. ``seen``: lines with arrival times (seconds since the epoch)."""
 
     url: str
     seen: list[tuple[str, float]] = field(default_factory=list)
@@ -23,15 +23,15 @@ class Viewer:
 
     @property
     def lines(self) -> list[str]:
-        """What came, in order."""
+        """The received lines, in order."""
         return [line for line, _ in self.seen]
 
     def watch(self) -> Viewer:
-        """Until the run's end."""
+        """Read until the run's end."""
         last_event_id, give_up_s = "", time.monotonic() + _GIVE_UP_S
         with requests.Session() as session:
             while not self.reason:
-                assert time.monotonic() < give_up_s, f"no end is told url={self.url} lines={len(self.seen)}"
+                assert time.monotonic() < give_up_s, f"the stream has no end event url={self.url} lines={len(self.seen)}"
                 headers = {"Last-Event-ID": last_event_id} if last_event_id else {}
                 with session.get(self.url, headers=headers, timeout=60) as answer:
                     assert answer.status_code == 200, answer.text

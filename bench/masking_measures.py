@@ -1,4 +1,4 @@
-"""What masking costs: processor time for plain logs, for logs with secrets, and for lines that are made to be slow."""
+"""Cost of masking: processor time for plain logs, for logs with secrets, and for adversarial lines."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def masking(_: Function, size: int = 4 * MIB) -> list[Measure]:
 
 
 def _of_values(plain: str) -> list[Measure]:
-    """All shapes plus configured values in all their forms, and the time to build their finder."""
+    """All shapes plus configured values in all encodings, and the time to build their finder."""
     body, counts = plain.encode(), (0, 10, 1000)
     spent = {count: _values_ms(body, count) for count in counts}
     making_s = cpu_s(lambda: values_finder(values(counts[-1])))

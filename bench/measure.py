@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Measure:
-    """One row of a table. ``goal`` empty and ``reached`` None: the figure is reported and has no goal."""
+    """One row of a table. With an empty ``goal`` and ``reached`` None the figure is reported without a goal."""
 
     what: str
     goal: str
@@ -19,7 +19,7 @@ class Measure:
 
 
 def cpu_s(work: Callable[[], object]) -> float:
-    """Seconds of the processor that this process takes for some work."""
+    """Processor seconds of this process for some work."""
     started_s = time.process_time()
     work()
     return time.process_time() - started_s
@@ -34,8 +34,8 @@ def reported(what: str, measured: str) -> Measure:
 class Measurement:
     """``run(*world, **sizes)`` yields the rows.
 
-    ``code``: files and folders, relative to the project, whose change makes the rows stale.
-    ``small``: the sizes with which CI runs it, to see that it still works; such rows are never kept.
+    ``code``: files and folders, relative to the project, whose change makes the rows stale. ``small``: sizes for CI, which checks
+    only that the measurement works; such rows are never stored.
     """
 
     name: str

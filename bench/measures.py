@@ -1,4 +1,4 @@
-"""The measurements, one function each: what was reached, as a text for the table."""
+"""The measurements, one function each; results are text for the table."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def two_writers(function: Function, count: int = 300) -> list[Measure]:
 
 
 def pages_of_a_large_log(function: Function, size: int = 256 * MIB) -> list[Measure]:
-    """First and last page of a finished log."""
+    """First and last page of a finalized log."""
     run = Run("svc.bench", "large")
     _write(function, run, size, 4 * MIB)
     _finish(function, run)
@@ -108,7 +108,7 @@ def pages_of_a_large_log(function: Function, size: int = 256 * MIB) -> list[Meas
 
 
 def finalizing(function: Function, size: int = 2048 * MIB) -> list[Measure]:
-    """A log that stands in segments only: the close, and the finalization behind it in a process of its own."""
+    """A log that exists only as segments: the close, and its finalization in a separate process."""
     run = Run("svc.bench", "huge")
     _write(function, run, size, 4 * MIB)
     started_s = time.perf_counter()
@@ -137,7 +137,7 @@ def finalizing(function: Function, size: int = 2048 * MIB) -> list[Measure]:
 
 
 def package_size(_: Function) -> list[Measure]:
-    """The zip that is deployed."""
+    """Size of the deployed zip."""
     from local import package
 
     package.ensure_packaged()
@@ -202,7 +202,7 @@ def _and(spent: tuple[int, int]) -> str:
 
 
 def _write(function: Function, run: Run, size: int, segment_bytes: int) -> None:
-    """A log of exactly so many bytes by the writer itself."""
+    """Write a log of exactly this size, through the writer."""
     batch = Batch.from_text((LINE * (segment_bytes // len(LINE) + 1))[: segment_bytes - 1] + "\n")
     position: str | None = None
     entries = []

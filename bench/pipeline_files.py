@@ -1,8 +1,9 @@
-"""``python -m bench.pipeline_files``: events a second of the rolling handler over ``logging.FileHandler``, and its memory with many applications.
+"""``python -m bench.pipeline_files``: events a second of the rolling handler over ``logging.FileHandler``, and its memory with many
+applications.
 
-The store is in memory, so this is what the handler itself costs: keeping, encoding and publishing, with a checkpoint each 10,000 events.
-Both handlers have the same formatter and the same records. Figures are processor time, which
-others on the machine do not change, of the fastest of five rounds each, in turns.
+The store is in memory, so this measures the handler itself: buffering, encoding and publishing, with a checkpoint each 10,000
+events. Both handlers have the same formatter and records. Figures are processor time, which is independent of other load, of the
+fastest of five alternating rounds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _MIB = 1024 * 1024
 
 
 def records(events: int, applications: int) -> list[logging.LogRecord]:
-    """What the framework would hand over."""
+    """Records as the framework passes them."""
     return [
         logging.makeLogRecord({
             "name": "ingestion.source", "levelno": 20, "levelname": "INFO",
@@ -58,7 +59,7 @@ def rolling(format_: str) -> tuple[RollingS3Handler, InMemoryDatabase]:
 
 
 def commit(handler: RollingS3Handler, database: InMemoryDatabase) -> None:
-    """A checkpoint."""
+    """Commit a checkpoint."""
     handler.flush()
     if writes := handler.pending_writes():
         database.transact(writes)
@@ -80,7 +81,7 @@ def plain_s(events: Sequence[logging.LogRecord]) -> float:
 
 
 def rolling_s(events: Sequence[logging.LogRecord], format_: str) -> float:
-    """Seconds with ours."""
+    """Seconds with our handler."""
     handler, database = rolling(format_)
     started_s = time.process_time()
     for first in range(0, len(events), CHECKPOINT_EVENTS):
@@ -91,8 +92,8 @@ def rolling_s(events: Sequence[logging.LogRecord], format_: str) -> float:
 
 
 def memory(events_each: int) -> tuple[float, float]:
-    """MiB that the handler holds with 10,000 applications: at its peak between two checkpoints, and after them. The store's own do not
-    count: its objects are dropped by name."""
+    """MiB of the handler with 10,000 applications: its peak between two checkpoints, and after them. The store's memory does not
+    count: its objects are deleted by name."""
     handler, database = rolling("jsonl")
     batches = [records(APPLICATIONS, APPLICATIONS) for _ in range(events_each)]
     gc.collect()
@@ -108,7 +109,7 @@ def memory(events_each: int) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Prints a table. Exit code 1 where text is below 0.6 of ``FileHandler``."""
+    """Print a table. Exit code 1 if text is below 0.6 of ``FileHandler``."""
     events = records(EVENTS, 10)
     plain, ours = [], {format_: list[float]() for format_ in FORMATS}
     for _ in range(ROUNDS):

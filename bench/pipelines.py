@@ -1,6 +1,6 @@
-"""``python -m bench.pipelines``: what a processing pipeline costs beside plain ``logging``.
+"""``python -m bench.pipelines``: cost of a processing pipeline relative to plain ``logging``.
 
-Logs are made up as they are read, so that memory is the pipeline's own. Speed is of the process's own time, the best of some rounds.
+Logs are generated while they are read, so that memory is the pipeline's own. Speed is processor time, the best of several rounds.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEVELS = ("INFO", "DEBUG", "INFO", "WARNING")
 
 @dataclass(slots=True)
 class SyntheticRuns:
-    """Runs whose lines are made when they are read: ``lines`` of each, ``per_s`` of them a second; as many logger names as said."""
+    """Runs whose lines are generated on reading: ``lines`` of each, ``per_s`` of them a second, with ``loggers`` logger names."""
 
     runs: int
     lines: int
@@ -52,7 +52,7 @@ class SyntheticRuns:
     final: bool = True
 
     def line(self, number: int) -> bytes:
-        """All lines are of one length."""
+        """A line; all have the same length."""
         at_ms = START_MS + number * 1000 // self.per_s
         stamp = datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         head = f"{stamp},{at_ms % 1000:03d} {_LEVELS[number % 4]:<8} app.module{number % self.loggers:07d} - line {number} "
@@ -66,19 +66,19 @@ class SyntheticRuns:
         return LogRange(body, LogEnd(1, self.lines, size, seal="closed" if self.final else "", appended_ms=START_MS))
 
     def live(self) -> list[KnownRun]:
-        """As a ``RunDiscovery`` has it."""
+        """See ``RunDiscovery``."""
         size = self.lines * LINE_BYTES
         return [KnownRun(Run(f"svc.pipe{number}", "r"), size, self.lines, self.final, START_MS) for number in range(self.runs)]
 
     def all(self, since_ms: int) -> Iterator[KnownRun]:
-        """As a ``RunDiscovery`` has it."""
+        """See ``RunDiscovery``."""
         return iter(self.live())
 
 
 def worker(
     logs: SyntheticRuns, handler: dict[str, object], clock: ManualClock, database: InMemoryDatabase, buffer_bytes: int
 ) -> Worker:
-    """A worker over made-up logs."""
+    """A worker over synthetic logs."""
     config = {"version": 1, "handlers": {"h": handler}, "root": {"level": "DEBUG", "handlers": ["h"]}}
     file: PipelineFile = parse_pipeline_file(yaml.safe_dump({"logging": config}), "bench", modules=AllowedModules((__name__,)))
     parts = WorkerDependencies(
@@ -90,7 +90,7 @@ def worker(
 
 
 def pipeline_cpu_s(logs: SyntheticRuns, handler: dict[str, object]) -> float:
-    """Seconds of the processor, from reading to a checkpoint behind the last event, without the making of the lines."""
+    """Processor seconds from reading to a checkpoint behind the last event; includes the generation of lines."""
     made = worker(logs, handler, ManualClock(START_MS + 10**9), InMemoryDatabase(), 64 * _MIB)
     started_s = process_time()
     while made.processed < logs.runs * logs.lines:
@@ -100,7 +100,7 @@ def pipeline_cpu_s(logs: SyntheticRuns, handler: dict[str, object]) -> float:
 
 
 def generation_cpu_s(logs: SyntheticRuns) -> float:
-    """Seconds that the making of the lines takes."""
+    """Processor seconds for generating the lines."""
     started_s = process_time()
     for known in logs.live():
         for start in range(0, known.bytes, _MIB):
@@ -109,7 +109,7 @@ def generation_cpu_s(logs: SyntheticRuns) -> float:
 
 
 def logging_cpu_s(logs: SyntheticRuns, handler: logging.Handler) -> tuple[float, float]:
-    """Seconds of plain ``logging`` for the same events: of the calls alone, and with the lifting of lines to events before."""
+    """Processor seconds of plain ``logging`` for the same events: of the calls, and of parsing the lines to events."""
     root = logging.RootLogger(logging.DEBUG)
     manager = logging.Manager(root)
     root.addHandler(handler)
@@ -131,7 +131,7 @@ def logging_cpu_s(logs: SyntheticRuns, handler: logging.Handler) -> tuple[float,
 
 
 def minimum(measure: Callable[[], float]) -> float:
-    """The least of some rounds."""
+    """The minimum of several rounds."""
     return min(measure() for _ in range(ROUNDS))
 
 
@@ -166,13 +166,13 @@ def _formatted(handler: logging.Handler, layout: logging.Formatter) -> logging.H
 
 
 def file_handler(path: str) -> logging.Handler:
-    """The same as plain logging gets."""
+    """The handler that plain logging uses."""
     layout = logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s")
     return _formatted(logging.FileHandler(path, "w"), layout)
 
 
 def memory(per_s: int, runs: int, loggers: int, seconds: int) -> None:
-    """In a process of its own: the peak of its memory while so many events a second come, of running runs."""
+    """Runs in its own process: peak memory while this many events a second arrive from running runs."""
     clock = ManualClock(START_MS)
     logs = SyntheticRuns(runs, 0, max(1, per_s // runs), loggers, final=False)
     made = worker(logs, {"class": "logging.NullHandler"}, clock, InMemoryDatabase(), 16 * _MIB)
@@ -193,7 +193,7 @@ def memory(per_s: int, runs: int, loggers: int, seconds: int) -> None:
 
 
 def _most_kib() -> int:
-    """The most memory that this process had. ``ru_maxrss`` would begin at what the one that started it has."""
+    """Peak memory of this process. ``ru_maxrss`` would include that of its parent."""
     (told,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
     return int(told.split()[1])
 
@@ -211,7 +211,7 @@ def memories() -> None:
 
 
 def requests(count: int) -> None:
-    """Requests of the table for a million events of running runs, 1,000 a second."""
+    """Requests to the table for a million events of running runs, 1,000 a second."""
     clock, database = ManualClock(START_MS), InMemoryDatabase()
     logs = SyntheticRuns(20, 0, 50, final=False)
     made = worker(logs, {"class": "logging.NullHandler"}, clock, database, 64 * _MIB)

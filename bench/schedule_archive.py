@@ -1,4 +1,4 @@
-"""Open runs by the thousand, some of them with segments that nobody has compacted: on S3 and in the catalog, as appends and ingestion leave them."""
+"""Thousands of open runs, some with segments that are not compacted: on S3 and in the catalog, as appends and ingestion leave them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROWS_AT_ONCE = 100
 
 
 class Archive:
-    """A bucket and tables of its own, as the template has them. ``held``: how many segments each run has in all."""
+    """A bucket and tables as in the template. ``segment_counts``: total segments of each run."""
 
     def __init__(self, size: int) -> None:
         self.runs = [Run(f"svc.pipeline-{number % 50:02d}", f"run-{number:06d}") for number in range(size)]
@@ -47,17 +47,17 @@ class Archive:
         self._store, self._layout = S3ObjectStore(make_client("s3", region=None), BUCKET), Layout()
 
     def fill(self) -> None:
-        """All of them are in the catalog: they have logged, were compacted, and nothing is due."""
+        """Put all runs into the catalog, compacted and not due."""
         self._put_rows(range(len(self.runs)), now_ms() - _IDLE_MS, pending=0)
 
     def append(self, count: int) -> None:
-        """Some segments more for each of the first runs, behind a partial.txt that holds what was before."""
+        """Append some segments to each of the first runs, behind a partial.txt with the earlier ones."""
         at_ms = now_ms()
         in_parallel(lambda number: self._append(number, at_ms), range(count))
         self._put_rows(range(count), at_ms, pending=SEGMENTS_EACH)
 
     def check_compacted(self, count: int) -> None:
-        """The first runs are, and nothing is due. Raises AssertionError."""
+        """Check that the first runs are compacted and nothing is due. Raises AssertionError."""
         assert not any(row.is_due for row in DynamoDbRunCatalog(self._rows, _KEEP_S).active(now_ms() + 1))
         for number in (0, count // 2, count - 1):
             assert self._store.head(self._layout.partial(self.runs[number])).size == self.segment_counts[number] * len(BODY)
@@ -81,7 +81,7 @@ class Archive:
 
 
 def now_ms() -> int:
-    """Since the epoch."""
+    """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 

@@ -1,6 +1,6 @@
-"""One tick of the schedule that compacts: many open runs, some of them due; by one invocation, and by four that share the work.
+"""One tick of the compaction schedule: many open runs, some of them due; by one invocation, and by four that share the work.
 
-``python -m bench.schedule_measures OPEN DUE`` measures it alone, in another size; what is to be reached is meant for the full one.
+``python -m bench.schedule_measures OPEN DUE`` measures it alone at another size; the goals are for the full size.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from chalicelib.catalog.runs import SHARDS
 OPEN, DUE = 10_000, 2000
 WORKERS = 4
 SLOWED = 10
-"""In the second half each request takes so many times as long as on AWS: the emulator and all workers share one machine, whose processors
-would decide."""
+"""In the second half each request takes this many times as long as on AWS, because all share one machine, whose
+processors would be the limit."""
 SLOWED_PART = 20
-"""One in so many of the due runs is worked then."""
+"""Only one in this many due runs is processed then."""
 _WORK = f"{NAME}-work"
 _TIMEOUT_S = 600
 _Ticks = dict[tuple[bool, int], "Tick"]
@@ -34,7 +34,7 @@ _Ticks = dict[tuple[bool, int], "Tick"]
 
 @dataclass(frozen=True)
 class Tick:
-    """What all workers of a tick did together. ``share_s``: until the first run was worked."""
+    """Totals of all workers of a tick. ``share_s``: time until the first run was processed."""
 
     due: int
     sent: Counter[str]
@@ -46,23 +46,23 @@ class Tick:
 
     @property
     def s3_each(self) -> float:
-        """Requests to S3 for a due run."""
+        """S3 requests for each due run."""
         return sum(count for name, count in self.sent.items() if " " not in name) / self.due  # DynamoDB's name their table
 
     @property
     def dynamodb_each(self) -> float:
-        """Requests to DynamoDB for a due run, without those that find what is due."""
+        """DynamoDB requests for each due run, without the queries for due runs."""
         return (self.sent.total() - self.sent[f"Query {RUNS}"]) / self.due - self.s3_each
 
     @property
     def requests(self) -> str:
-        """All of them."""
+        """All requests as text."""
         parts = (f"{count / self.due:.2f} {name.replace(NAME + '-', '')}" for name, count in self.sent.most_common(10))
         return f"{self.s3_each:.2f} and {self.dynamodb_each:.2f} ({', '.join(parts)})"
 
 
 def schedules(_: Function, open_runs: int = OPEN, due: int = DUE) -> list[Measure]:
-    """The same runs are due twice, with as many new segments each time; then some of them twice more, with requests that take long."""
+    """The same runs are due twice, with equally many new segments; then some of them twice more, with slowed requests."""
     archive = Archive(open_runs)
     archive.fill()
     ticks: _Ticks = {}
@@ -83,24 +83,24 @@ def _tick(due: int, workers: int, slowed: int) -> Tick:
         while (line := first.stdout.readline()).startswith("start "):
             _go(processes[int(line.split()[1])])
         others = [process.communicate(timeout=_TIMEOUT_S)[0] for process in processes[1:]]
-    told = [json.loads(text) for text in (line, *others) if text]  # of those that were wanted
-    results = [each["results"] for each in told]
+    outputs = [json.loads(text) for text in (line, *others) if text]  # of the started workers
+    results = [each["results"] for each in outputs]
     assert sum(each["done"] for each in results) == sum(sum(each.values()) for each in results) == due, results
-    begun_s = told[0]["from_s"]
+    begun_s = outputs[0]["from_s"]
     return Tick(
         due,
-        sent=sum((Counter(each["sent"]) for each in told), Counter()),
-        refused=sum(each["refused"] for each in told),
-        seconds=max(each["to_s"] for each in told) - begun_s,
-        share_s=told[0]["shared_s"] - begun_s,
-        cpu_s=sum(each["cpu_s"] for each in told),
-        printed=sum(each["printed"] for each in told),
+        sent=sum((Counter(each["sent"]) for each in outputs), Counter()),
+        refused=sum(each["refused"] for each in outputs),
+        seconds=max(each["to_s"] for each in outputs) - begun_s,
+        share_s=outputs[0]["shared_s"] - begun_s,
+        cpu_s=sum(each["cpu_s"] for each in outputs),
+        printed=sum(each["printed"] for each in outputs),
     )
 
 
 @contextmanager
 def _workers(count: int, share: int, slowed: int) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that are ready, and wait to be told to go."""
+    """Processes that are ready and wait for their start."""
     arguments = ([sys.executable, "-m", "bench.schedule_worker", *map(str, (number, share, slowed))] for number in range(count))
     options: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": os.environ | _settings()}
     processes = [subprocess.Popen(each, **options) for each in arguments]

@@ -1,8 +1,8 @@
-"""One invocation of the schedule that compacts, in a process of its own: warm, with every request counted.
+"""One invocation of the compaction schedule in its own process: warm, with every request counted.
 
-``python -m bench.schedule_worker NUMBER SHARE SLOWED``: prints "ready", waits for a line, works, prints what it did as JSON. Number 0 is the
-schedule's own invocation: it finds what is due, and prints "start n" where it would start worker n. ``SHARE`` is how many runs a worker
-should have. ``SLOWED``: each request is held back for as many times as long as AWS takes for it; 0: it is sent at once.
+``python -m bench.schedule_worker NUMBER SHARE SLOWED``: prints "ready", waits for a line, works, prints its counts as JSON. Number
+0 is the schedule's own invocation: it finds due runs, and prints "start n" instead of starting worker n. ``SHARE``: runs for each
+worker. ``SLOWED``: each request is delayed by this many times AWS's latency; 0: no delay.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ import boto3
 from bench.bench_world import Context
 
 AWS_S = {"s3": 0.015, "dynamodb": 0.004}
-"""About how long AWS takes for a small request."""
+"""Approximate latency of a small request on AWS."""
 _TABLE = re.compile(rb'"TableName": ?"([^"]+)"')
 _REFUSED = frozenset({"ConditionalCheckFailedException", "PreconditionFailed", "ConditionalRequestConflict"})
 
 
 class Requests:
-    """What leaves this process, retries included: by operation, DynamoDB's with the table; and conditional writes that were refused."""
+    """Counts the requests of this process, retries included, by operation (DynamoDB's with the table), and refused conditional
+    writes."""
 
     def __init__(self, slowed: int) -> None:
         self._slowed = slowed
         self.reset()
         boto3.setup_default_session()
-        events = boto3.DEFAULT_SESSION.events  # the clients that are made from now on take its handlers along
+        events = boto3.DEFAULT_SESSION.events  # clients created from now on inherit its handlers
         events.register("before-send", self._sent)
         events.register("after-call", self._answered)
 
@@ -56,7 +57,7 @@ class Requests:
 
 
 class OutputCounter(io.TextIOBase):
-    """Takes the function's own logs and metrics, and counts them."""
+    """Swallows the function's own logs and metrics, and counts their characters."""
 
     def __init__(self) -> None:
         self.characters = 0
@@ -67,7 +68,7 @@ class OutputCounter(io.TextIOBase):
 
 
 class StartedWorkers:
-    """``ports.Workers``: says what is to be started."""
+    """``ports.Workers`` that prints the workers to start."""
 
     def __init__(self, answers: TextIO) -> None:
         self._answers = answers
@@ -77,7 +78,7 @@ class StartedWorkers:
 
 
 class FunctionContext(Context):
-    """As much time as the function has."""
+    """A context with the function's full timeout."""
 
     def get_remaining_time_in_millis(self) -> int:
         return 840_000
@@ -91,7 +92,7 @@ def main() -> None:
     compact = _warm_function(share, answers)
     print("ready", file=answers, flush=True)
     if not sys.stdin.readline():
-        return  # nobody wants it
+        return  # the parent has ended
     requests.reset()
     printed.characters = 0
     from_s, from_cpu_s = time.time(), _cpu_s()
@@ -107,7 +108,7 @@ def main() -> None:
 
 
 def _warm_function(share: int, answers: TextIO) -> Any:
-    """The function's entry, with its connections open, as after an invocation."""
+    """The function's entry with open connections, as after an invocation."""
     import app
     from chalicelib import composition
     from chalicelib.ports import Run
@@ -124,7 +125,7 @@ def _warm_function(share: int, answers: TextIO) -> Any:
 
 
 def _event(worker: int) -> dict[str, Any]:
-    """EventBridge's, as ``chalicelib.aws.workers`` makes it."""
+    """An event in EventBridge's format, as ``chalicelib.aws.workers`` builds it."""
     names = ("version", "account", "region", "detail-type", "time", "id", "source")
     return dict.fromkeys(names, "") | {"resources": [], "detail": {"worker": worker}}
 

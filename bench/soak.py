@@ -1,7 +1,9 @@
-"""``make soak``: connectors that write for minutes while their store fails and dies; then every acknowledged line is looked for.
+"""``make soak``: connectors write for minutes while their store fails and is killed; then every acknowledged line must be in the
+log.
 
-The stack is the one of ``make up``, gateway and functions. Its store is an emulator of S3 of its own (``soak_store``): a part of its requests
-fails, and it is killed and begun again from disk. All of it are processes of this one's, on free ports, and end with it.
+The stack is the one of ``make up``, with gateway and functions. Its store is a separate emulator of S3 (``soak_store``): a share of
+its requests fails, and it is killed and restarted from disk. All processes are children of this one, on free ports, and end with
+it.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ console = Console()
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for."""
+    """Parameters of the run."""
 
     connectors: int
     seconds: int
@@ -52,16 +54,16 @@ class Plan:
 
 
 def main() -> int:
-    """1 when an acknowledged line is lost, twice, changed, or out of order."""
+    """1 if an acknowledged line is lost, duplicated, changed or out of order."""
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
     parser.add_argument("--connectors", type=int, default=200)
     parser.add_argument("--seconds", type=int, default=180)
     parser.add_argument("--faults", type=float, default=0.05, help="share of the store's requests that fail (default 0.05)")
-    parser.add_argument("--kills", type=int, default=2, help="how often the store is killed (default 2)")
-    parser.add_argument("--at-once", type=int, default=8, help="requests under way, and so workers of the function (default 8)")
+    parser.add_argument("--kills", type=int, default=2, help="number of kills of the store (default 2)")
+    parser.add_argument("--at-once", type=int, default=8, help="concurrent requests, and so workers of the function (default 8)")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31))
     parser.add_argument(
-        "--write", action="store_true", help="keep the result in docs/figures.json; then run python -m docs.generate"
+        "--write", action="store_true", help="store the result in docs/figures.json; then run python -m docs.generate"
     )
     arguments = parser.parse_args()
     plan = Plan(arguments.connectors, arguments.seconds, arguments.faults, arguments.kills, arguments.at_once, arguments.seed)
@@ -131,7 +133,7 @@ def _measure(plan: Plan, connectors: list[Connector], address: FaultyAddress, wr
 
 
 async def _while_it_fails(plan: Plan, store: Store, connectors: list[Connector]) -> int:
-    """The time of the load: kills evenly over it. How many half objects the kills left."""
+    """Kill the store at even intervals during the load. Returns the number of half-written objects."""
     due = [plan.seconds * (number + 1) / (plan.kills + 1) for number in range(plan.kills)]
     halves, started_s = 0, time.monotonic()
     columns = (TextColumn("{task.fields[said]}"), BarColumn(), TimeRemainingColumn())
@@ -142,7 +144,7 @@ async def _while_it_fails(plan: Plan, store: Store, connectors: list[Connector])
                 due.pop(0)
                 halves += await asyncio.to_thread(store.kill_and_restart)
                 progress.console.print(
-                    f"{elapsed_s:.0f} s: the store was killed, and is back after {time.monotonic() - started_s - elapsed_s:.1f} s"
+                    f"{elapsed_s:.0f} s: the store was killed and restarted after {time.monotonic() - started_s - elapsed_s:.1f} s"
                 )
             lines = sum(len(each.acknowledged) for each in connectors)
             progress.update(bar, completed=elapsed_s, said=f"{lines:,} lines acknowledged")
@@ -151,7 +153,7 @@ async def _while_it_fails(plan: Plan, store: Store, connectors: list[Connector])
 
 
 async def _verify(session: ClientSession, turns: asyncio.Semaphore, connectors: list[Connector]) -> list[str]:
-    """Every run closed, read page by page and compared."""
+    """Close every run, read it page by page and compare."""
 
     async def judge(url: str, writers: list[Connector]) -> list[str]:
         async with turns:
@@ -180,7 +182,7 @@ async def _all_lines(session: ClientSession, url: str) -> list[str]:
 
 
 async def _get_json(session: ClientSession, method: str, url: str) -> dict[str, str]:
-    """An answer of 200; trouble is waited out."""
+    """Repeat the request until a 200; returns the body."""
     for _ in range(_TRIES):
         try:
             async with session.request(method, url) as answer:

@@ -1,4 +1,4 @@
-"""A connector of the soak: numbered lines in batches, the cookie echoed, repeated as OpenMetadata's client repeats."""
+"""A connector of the soak test: sends numbered lines in batches, echoes the cookie, retries as OpenMetadata's client does."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
 TRIES = 4
-"""As OpenMetadata's client: a batch is sent once and repeated three times, after 1, 2 and 4 s; then it is given up."""
+"""As OpenMetadata's client: a batch is retried three times, after 1, 2 and 4 s, then dropped."""
 _MOST_LINES = 8
 _TIMEOUT = ClientTimeout(total=30)
 
 
 @dataclass
 class Connector:
-    """``acknowledged`` are numbers of lines whose batch was answered 200; ``sent`` all that were ever sent."""
+    """``acknowledged``: numbers of lines whose batch was answered with 200; ``sent``: numbers of all lines sent."""
 
     number: int
     url: str
@@ -29,12 +29,12 @@ class Connector:
     answers: Counter[str] = field(default_factory=Counter)
 
     def line(self, number: int) -> str:
-        """A line that no other is equal to."""
+        """A unique line."""
         return f"connector {self.number:03d} line {number:07d} {'.' * (number % 50)}"
 
     async def work(self, session: ClientSession, turns: asyncio.Semaphore, stop: asyncio.Event) -> None:
-        """Batch after batch until it is told to stop. The first has nothing in it and brings a position: without one a repeat is another
-        batch, so nothing is sent before."""
+        """Send batches until stopped. The first batch is empty and returns a position: without a position a retry is a new batch,
+        so no lines are sent before."""
         while not self.cookie and not stop.is_set():
             async with turns:
                 self.answers["opened"] += await self._posted(session, None) == "200"
@@ -73,7 +73,7 @@ class Connector:
             return "no answer"
 
     def violations(self, lines: list[str]) -> list[str]:
-        """What is wrong with what stands in the log of this connector, in the log's order."""
+        """Violations in this connector's lines, which are in the order of the log."""
         own = [line for line in lines if line.startswith(f"connector {self.number:03d} ")]
         numbers = [int(line.split(" ")[3]) for line in own]
         wrong = [f"connector {self.number}: {what}" for what, is_so in (

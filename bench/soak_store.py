@@ -1,8 +1,8 @@
-"""The store of the soak: an emulator of S3 that keeps its objects on disk, and an address in front of it that fails on purpose.
+"""The store of the soak test: an S3 emulator with objects on disk, behind an address that injects failures.
 
-The stack's functions reach their buckets through that address (the template's ``AwsEndpointUrl``). It answers 503 in place of the store, or passes
-a request on and drops the answer: then the store has done what was asked, and nobody was told. The emulator is killed as by a power cut
-and begun again from its disk.
+The stack's functions reach their buckets through that address (the template's ``AwsEndpointUrl``). It answers 503 without
+forwarding a request, or forwards it and drops the response, so that the store applied it without an acknowledgement. The emulator
+is killed without notice and restarted from its disk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BUSY = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Mes
 
 
 class Store:
-    """One emulator after the other on the same port and disk."""
+    """Successive emulators on the same port and disk."""
 
     def __init__(self, folder: Path) -> None:
         self.port, self._folder = free_port(), folder
@@ -42,7 +42,7 @@ class Store:
         return emulator
 
     def make_buckets(self, *names: str) -> None:
-        """Buckets of the stack's names."""
+        """Create buckets with the stack's names."""
         config = Config(s3={"addressing_style": "path"})
         client: Any = boto3.client("s3", endpoint_url=self.endpoint_url, region_name=REGION, config=config, **CREDENTIALS)
         try:
@@ -52,8 +52,8 @@ class Store:
             client.close()
 
     def kill_and_restart(self) -> int:
-        """SIGKILL, and a new emulator from what is on disk. How many objects had been written by half: bytes without metadata, whose writer
-        was never answered. S3 has no such objects, so they are taken away."""
+        """SIGKILL, then a new emulator on the same disk. Deletes half-written objects and returns their number: bytes without
+        metadata, whose writers got no response. S3 has no such objects."""
         self._emulator.kill()
         halves = [path for path in (self._folder / "s3").rglob("*") if path.is_file() and not _is_complete(path)]
         for path in halves:
@@ -62,7 +62,7 @@ class Store:
         return len(halves)
 
     def stop(self) -> None:
-        """End it and forget its objects."""
+        """Stop it and delete its objects."""
         self._emulator.stop()
         shutil.rmtree(self._folder / "s3", ignore_errors=True)
 
@@ -72,7 +72,7 @@ def _is_complete(path: Path) -> bool:
 
 
 class FaultyAddress:
-    """Passes requests on to a store; of them a part fails, half before the store is asked and half after it has answered."""
+    """Forwards requests to a store; a share fails, half of them before forwarding and half after the store's response."""
 
     def __init__(self, target: str, share: float, seed: int) -> None:
         self.port, self.injected, self.requests = free_port(), Counter[str](), 0
@@ -100,7 +100,7 @@ class FaultyAddress:
             await self._session.close()
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
-        self.requests += self.share > 0  # while it is judged nothing fails
+        self.requests += self.share > 0  # no failures during the check
         draw = self._chance.random()
         if draw < self.share / 2:
             self.injected["refused"] += 1
@@ -133,7 +133,7 @@ class FaultyAddress:
 
 
 def _cut(request: web.Request) -> web.Response:
-    """The connection ends without an answer."""
+    """Closes the connection without a response."""
     if request.transport:
         request.transport.abort()
     return web.Response(status=503)

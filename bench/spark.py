@@ -1,6 +1,6 @@
-"""``make bench-spark``: measurements of the jobs on Spark; with ``--write`` kept for docs/performance.md.
+"""``make bench-spark``: measurements of the Spark jobs; ``--write`` stores them for docs/performance.md.
 
-Each measurement is a process of its own: no two share a Spark session, its memory or its warm code.
+Each measurement runs in its own process: no two share a Spark session, its memory or its warm code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _measurement(name: str, code: tuple[str, ...], **small: object) -> Measureme
 
 
 def _measured_here(name: str, **sizes: object) -> list[Measure]:
-    """``bench.NAME.measure(**sizes)``, imported by the process that measures."""
+    """``bench.NAME.measure(**sizes)``, imported only in the measurement's process."""
     rows: list[Measure] = importlib.import_module(f"bench.{name}").measure(**sizes)
     return rows
 
@@ -47,7 +47,7 @@ ALL = (
 
 
 def main() -> int:
-    """Exit code 1 when a goal was missed or a measurement failed."""
+    """Exit code 1 if a goal was missed or a measurement failed."""
     by_name = {measurement.name: measurement for measurement in ALL}
     parser = parser_of("bench.spark", __doc__, list(by_name))
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)

@@ -1,4 +1,4 @@
-"""A bucket on this machine that counts what is asked of it: moto's S3 in this process, filled without a request, read by real ones."""
+"""A local bucket that counts its requests: moto's S3 in this process, filled directly, read over HTTP."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 @dataclass
 class Traffic:
-    """Requests since the last ``forget``: how many of each kind, which keys were read, and the bytes of objects that were sent."""
+    """Since the last ``reset``: requests by kind, keys that were read, and object bytes sent."""
 
     requests: Counter[str] = field(default_factory=Counter)
     keys: Counter[str] = field(default_factory=Counter)
     read_bytes: int = 0
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Count from 0."""
         self.requests.clear()
         self.keys.clear()
         self.read_bytes = 0
 
 
 class BucketServer:
-    """S3 with one bucket. ``one_at_a_time``: of those who write conditionally at the same moment moto lets several win, and a
-    transaction that is refused takes back what others wrote meanwhile; AWS does neither."""
+    """S3 with one bucket. ``one_at_a_time`` serializes requests: moto lets several concurrent conditional writes succeed, and a
+    rejected transaction undoes concurrent writes; AWS does neither."""
 
     def __init__(self, bucket: str = "logs", *, one_at_a_time: bool = False) -> None:
         self.bucket, self.traffic, self._lock = bucket, Traffic(), Lock()
@@ -56,27 +56,27 @@ class BucketServer:
 
     @property
     def options(self) -> dict[str, str]:
-        """What a read needs to find it."""
+        """Options of the data source for this bucket."""
         return {"bucket": self.bucket, "endpoint": self.url, **OPTIONS}
 
     def put(self, key: str, body: bytes, metadata: Mapping[str, str] | None = None, modified_ms: int | None = None) -> None:
-        """Store an object, with the time that it is to have."""
+        """Store an object with this modification time."""
         stored = self._backend.put_object(self.bucket, key, body)
         stored.set_metadata({f"x-amz-meta-{name}": value for name, value in (metadata or {}).items()})
         if modified_ms is not None:
             stored.last_modified = datetime.fromtimestamp(modified_ms / 1000, UTC).replace(tzinfo=None)
 
     def delete(self, key: str) -> None:
-        """Remove an object."""
+        """Delete an object."""
         self._backend.delete_object(self.bucket, key)
 
     def empty(self) -> None:
-        """Remove all objects."""
+        """Delete all objects."""
         self._backend.buckets[self.bucket].keys.clear()
         self.traffic.reset()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -106,13 +106,13 @@ class _Quiet(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log(self, type: str, message: str, *args: Any) -> None:
-        """No line for each request."""
+        """Log nothing."""
 
 
 def put_log(
     server: BucketServer, fqn: str, run_id: str, bodies: Sequence[bytes], at_ms: Sequence[int], *, is_final: bool = False
 ) -> None:
-    """A run of these segments, each with the time at which it was written; ``is_final``: finalized and retired."""
+    """Store a run with these segments and their times; ``is_final``: finalized, with segments deleted."""
     base = f"pipeline-logs/{fqn}/{run_id}/"
     line = byte = 0
     for number, (body, ms) in enumerate(zip(bodies, at_ms, strict=True)):

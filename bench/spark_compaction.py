@@ -1,7 +1,7 @@
-"""Compaction in bulk: its speed against a loop over boto3, and what requests and processors it takes.
+"""Bulk compaction: its speed relative to a loop over boto3, its requests and processor time.
 
-``python -m bench.spark_compaction`` measures; ``--kills N --seed S`` kills it N times instead (``bench.spark_compaction_kill``); ``--dirty``
-gives it what is damaged, and a run of 100,000 one-line segments.
+``python -m bench.spark_compaction`` measures; ``--kills N --seed S`` kills it N times instead (``bench.spark_compaction_kill``);
+``--dirty`` runs it over damaged runs and a run of 100,000 one-line segments.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _CORES_A_DPU = 4
 
 
 def measure(runs: int = RUNS, few: int = FEW, rounds: int = ROUNDS) -> list[Measure]:
-    """The job, the loop and the job over a tenth of the runs, in turn; the best of each counts, because others use the machine too."""
+    """The job, the loop, and the job over a tenth of the runs, alternating; the best of each counts, because the machine has other
+    load."""
     with bench_archive() as (archive, _):
         made = uniform_runs(runs, SEGMENTS, SEGMENT_BYTES)
         archive.fill(made)
@@ -58,7 +59,7 @@ def _check(archive: BenchArchive, some: Iterable[BenchRun], summary: dict[str, A
 
 
 def _loop(runs: int, processes: int, threads: int) -> float:
-    """Seconds, of the slowest process. All begin together."""
+    """Seconds of the slowest process. All start together."""
     share = -(-runs // processes)
     started = []
     for first in range(0, runs, share):
@@ -113,7 +114,7 @@ def _measures(best: dict[str, float], summary: dict[str, Any], runs: int, few: i
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when a figure was missed, or something was not as it must be."""
+    """Exit code 1 if a goal was missed or a check failed."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_compaction", description=__doc__)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 10**6)

@@ -1,4 +1,4 @@
-"""Sealed runs by the thousand, on an emulator of their own: what the bucket, the tables and the logs are is known, and can be made so again."""
+"""Thousands of sealed runs on a private emulator, whose bucket, tables and logs are known and can be restored."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _KEEP_S = 30 * 86_400
 
 
 def body_of(size: int, seed: int = 0) -> bytes:
-    """Lines of a log, of exactly this many bytes."""
+    """Log lines of exactly this many bytes."""
     text = (b"%d " % seed + LINE.encode()) * (size // len(LINE.encode()) + 1)
     return text[: max(size - 1, 0)] + b"\n" if size else b""
 
 
 @dataclass
 class BenchRun:
-    """What a run has: the bodies of its segments, and whether it is sealed."""
+    """A run: the bodies of its segments, and whether it is sealed."""
 
     run: Run
     bodies: Sequence[bytes]
@@ -70,15 +70,15 @@ class BenchRun:
 
     @property
     def log(self) -> bytes:
-        """All of it."""
+        """The whole log."""
         return b"".join(self.bodies)
 
 
 class BenchArchive:
-    """A bucket and tables as the template has them. Objects are put past boto3: the emulator takes what is not signed."""
+    """A bucket and tables as in the template. Objects are put without boto3: the emulator accepts unsigned requests."""
 
     tables: Mapping[str, str] = MappingProxyType({"runs": "RunsTable", "segments": "SegmentsTable"})
-    """Which, by what they are called here."""
+    """Table names by role."""
 
     def __init__(self, endpoint_url: str) -> None:
         self.layout, self.bucket = Layout(), BUCKET
@@ -110,51 +110,51 @@ class BenchArchive:
         )
 
     def close(self) -> None:
-        """Its connections."""
+        """Close the connections."""
         for each in (self.s3, self.database, *self._connections):
             each.close()
 
     def fill(self, runs: Sequence[BenchRun], threads: int = 4) -> None:
-        """Their objects, and what ingestion has made of them."""
+        """Put the objects, and the rows that ingestion would write."""
         with ThreadPoolExecutor(threads) as pool:
             for _ in pool.map(self._put_run, runs):
                 pass
         self.mark_due(runs)
 
     def mark_due(self, runs: Sequence[BenchRun]) -> None:
-        """As if nothing had been worked: no artifacts, and rows that say so."""
+        """Undo all work on the runs: delete artifacts, and reset the rows."""
         keys = [key for each in runs for key in (self.layout.logs(each.run), self.layout.partial(each.run))]
         for first in range(0, len(keys), 1000):
             self.s3.delete_objects(Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in keys[first : first + 1000]]})
         self.rows.put_all([_row(each) for each in runs])
 
     def mark_finalized(self, runs: Sequence[BenchRun]) -> None:
-        """Rows as if these had been finalized and were of no interest any more."""
+        """Write rows as of finalized runs, which are not due."""
         rows = [_row(each) | {"final_segments": len(each.entries)} for each in runs]
         self.rows.put_all([{name: value for name, value in row.items() if name != "activity_shard"} for row in rows])
 
     def put(self, key: str, body: bytes, metadata: dict[str, str]) -> None:
-        """One object."""
+        """Put one object."""
         status, text = self._request("PUT", key, body, {f"x-amz-meta-{name}": value for name, value in metadata.items()})
         assert status == 200, text
 
     def artifact(self, each: BenchRun) -> bytes | None:
-        """logs.txt of a sealed run, partial.txt of an open one; None: there is none."""
+        """logs.txt of a sealed run, partial.txt of an open one; None if missing."""
         return self.get((self.layout.logs if each.is_sealed else self.layout.partial)(each.run))
 
     def get(self, key: str) -> bytes | None:
-        """An object's bytes; None: there is none."""
+        """Bytes of an object; None if missing."""
         status, body = self._request("GET", key)
         return body if status == 200 else None
 
     def delete_segment_rows(self, each: BenchRun) -> None:
-        """As if the catalog had lost the rows of its segments."""
+        """Delete the catalog's rows of the run's segments."""
         rows = (row for entry in each.entries for row in segment_rows(each.run, entry, _KEEP_S))
         self.segments.delete_all({name: row[name] for name in ("run", "at")} for row in rows)
         assert self.index.last(each.run) is None
 
     def segment_rows_of(self, each: BenchRun) -> list[SegmentEntry]:
-        """What the catalog has of them."""
+        """The catalog's entries of the run's segments."""
         rows: list[SegmentEntry] = []
         while page := self.index.rows_from(each.run, rows[-1].end_line if rows else 0, len(rows), 10_000):
             rows += page
@@ -166,7 +166,7 @@ class BenchArchive:
         self.index.put(each.run, each.entries)
 
     def _request(self, method: str, key: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
-        """Over this thread's connection, which the emulator closes when it was idle for a while."""
+        """Sends a request over this thread's connection, which the emulator closes after idle time."""
         for _ in range(2):
             if not hasattr(self._mine, "connection"):
                 self._mine.connection = HTTPConnection(self._address)
@@ -182,13 +182,13 @@ class BenchArchive:
 
 
 def uniform_runs(count: int, segments: int, size: int, *, fqns: int = 50) -> list[BenchRun]:
-    """Alike, of as many pipelines."""
+    """Equal runs, of ``fqns`` pipelines."""
     bodies = [body_of(size, number) for number in range(segments)]
     return [BenchRun(Run(f"svc.pipeline-{number % fqns:02d}", f"run-{number:06d}"), bodies) for number in range(count)]
 
 
 def mixed_runs(count: int, random: Random, name: str) -> list[BenchRun]:
-    """Of all kinds: sealed and open, short and long, with one that needs a multipart upload now and then."""
+    """All kinds of runs: sealed and open, short and long, occasionally one that needs a multipart upload."""
     made = []
     for number in range(count):
         sizes = [random.choice((1, 300, 5000, 20_000)) for _ in range(random.randint(1, 12))]
@@ -201,7 +201,7 @@ def mixed_runs(count: int, random: Random, name: str) -> list[BenchRun]:
 
 @contextmanager
 def bench_archive() -> Iterator[tuple[BenchArchive, Emulator]]:
-    """An emulator of its own for as long as the block lasts, and the environment of this process for it."""
+    """Runs a private emulator for the duration of the block, and sets this process's environment for it."""
     with patch.dict(os.environ), tempfile.TemporaryDirectory(prefix="runlake-bulk-") as folder:
         emulator = Emulator(free_port(), Path(folder) / "scratch", Path(folder) / "emulator.log")
         try:
@@ -223,13 +223,13 @@ def _row(each: BenchRun) -> dict[str, Any]:
 
 
 class _Template(yaml.SafeLoader):
-    """CloudFormation's tags say nothing about tables."""
+    """A YAML loader that ignores CloudFormation's tags."""
 
 
 _Template.add_multi_constructor("!", lambda loader, suffix, node: None)
 
 
 def resources() -> dict[str, Any]:
-    """Those of the template."""
+    """Resources of the template."""
     template: dict[str, Any] = yaml.load((PROJECT / "infra" / "template.yaml").read_text(), _Template)["Resources"]
     return template

@@ -1,7 +1,7 @@
-"""What compaction in bulk is measured against: a loop over boto3 that does as little as possible, without a lease, a check or a catalog.
+"""Baseline of bulk compaction: a minimal loop over boto3, without leases, checks or a catalog.
 
-``python -m bench.spark_compaction_baseline THREADS FIRST COUNT``: waits for a line, then makes logs.txt of some of ``some_runs`` by one LIST,
-a GET for each segment and one PUT, and prints for how many seconds.
+``python -m bench.spark_compaction_baseline THREADS FIRST COUNT``: waits for a line, then writes logs.txt of some of
+``uniform_runs`` with one LIST, a GET for each segment and one PUT, and prints the seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Compaction in bulk that is killed (SIGKILL), the driver or a Python worker, at random points; and that meets damaged runs.
+"""Bulk compaction that is killed (SIGKILL) at random points, its driver or a Python worker, and that meets damaged runs.
 
-Each time some runs are due. The job is killed, and begun again unless Spark itself goes on; then every log is compared with what was
-appended, and the job is run once more and must find nothing to do.
+Each round has some due runs. The job is killed, and restarted unless Spark itself continues; then every log is compared with the
+appended lines, and a further run of the job must find no work.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _POLL_S, _EARLY_S, _PATIENCE_S = 0.01, 12.0, 300.0
 
 
 def kills(count: int, seed: int, runs: int = RUNS, lease_s: int = 10) -> list[Measure]:
-    """So many times. ``lease_s``: the killed job's."""
+    """Kill this many times. ``lease_s``: lease time of the killed job."""
     random = Random(seed)
     faults: list[str] = []
     killed: list[str] = []
@@ -50,7 +50,7 @@ def kills(count: int, seed: int, runs: int = RUNS, lease_s: int = 10) -> list[Me
 
 
 def _kill(archive: BenchArchive, made: Sequence[BenchRun], victim: str, random: Random, lease_s: int) -> str:
-    """Kill it when some run was done, or early; what was killed, and when."""
+    """Kill it after some run was finalized, or early; returns the victim and the time."""
     trigger = random.choice(made)
     early_s = random.uniform(0.5, _EARLY_S) if random.random() < 0.2 else _PATIENCE_S
     with tempfile.TemporaryFile("w+") as output:
@@ -73,8 +73,8 @@ def _kill(archive: BenchArchive, made: Sequence[BenchRun], victim: str, random: 
 
 
 def _left_to_leases(printed: str) -> bool:
-    """Whether all that a job left undone was under the lease of the worker that was killed: where processes wait for the processor, a task
-    may be tried again before the lease is over."""
+    """Whether all unfinished work was under the lease of the killed worker: on a busy machine, a task may be retried before the
+    lease expires."""
     if not printed:
         return False
     runs = summary_of(printed)["runs"]
@@ -82,7 +82,7 @@ def _left_to_leases(printed: str) -> bool:
 
 
 def _killed(process: psutil.Process, victim: str, random: Random) -> bool:
-    """Kill it; False when the job ended by itself."""
+    """Kill it; False if the job ended first."""
     while process.poll() is None:
         with suppress(psutil.NoSuchProcess):
             if targets := workers_of(process) if victim == WORKER else [process]:
@@ -93,7 +93,7 @@ def _killed(process: psutil.Process, victim: str, random: Random) -> bool:
 
 
 def workers_of(process: psutil.Process) -> list[psutil.Process]:
-    """Python workers that work tasks: forks of the daemon."""
+    """Python workers that run tasks: forks of the daemon."""
     found = []
     for child in process.children(recursive=True):
         try:
@@ -120,7 +120,7 @@ def _faults(archive: BenchArchive, made: Sequence[BenchRun], lease_s: int) -> li
 
 
 def damaged_runs(random: Random) -> dict[str, BenchRun]:
-    """By what is wrong with them. ``spoil`` makes them so."""
+    """Runs by kind of damage, which ``spoil`` inflicts."""
     bodies = [body_of(300, random.randrange(10**6)) for _ in range(5)]
     names = (
         "missing segment",
@@ -135,7 +135,7 @@ def damaged_runs(random: Random) -> dict[str, BenchRun]:
 
 
 def spoil(archive: BenchArchive, runs: dict[str, BenchRun]) -> None:
-    """After ``fill``."""
+    """Damage the runs; call it after ``fill``."""
     segment, s3, bucket = archive.layout.segment, archive.s3, archive.bucket
     s3.delete_object(Bucket=bucket, Key=segment(runs["missing segment"].run, 2))
     s3.delete_object(Bucket=bucket, Key=segment(runs["missing first segment"].run, 0))
@@ -147,7 +147,7 @@ def spoil(archive: BenchArchive, runs: dict[str, BenchRun]) -> None:
 
 
 def dirty(lines: int, healthy: int = 20, seed: int = 1) -> list[Measure]:
-    """Damaged runs among healthy ones, one with empty segments, and one of so many one-line segments."""
+    """Damaged runs among healthy ones, one with empty segments, and one of this many one-line segments."""
     random = Random(seed)
     with bench_archive() as (archive, _):
         damaged = damaged_runs(random)
@@ -168,7 +168,7 @@ def dirty(lines: int, healthy: int = 20, seed: int = 1) -> list[Measure]:
 def dirty_faults(
     archive: BenchArchive, good: Sequence[BenchRun], damaged: dict[str, BenchRun], summary: dict[str, Any]
 ) -> list[str]:
-    """What is not as it must be."""
+    """Descriptions of wrong results."""
     faults = [f"other bytes run={each.run}" for each in good if archive.artifact(each) != each.log]
     if summary["runs"]["failed"] != len(damaged):
         faults.append(f"not all damage was reported summary={summary}")

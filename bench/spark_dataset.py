@@ -1,4 +1,4 @@
-"""``build_dataset`` against plain Spark over the same text, what a query reads of a day's dataset, and what it all costs."""
+"""``build_dataset`` compared with plain Spark over the same text, bytes that a query reads of a day's dataset, and the cost."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _FIELDS = _SEPARATOR.join(("$1.$2", "$3", "$4", "$5"))
 _CONF = {
     **SESSION,
     "spark.driver.memory": "4g",
-    # Else bytes are read past what Spark counts.
+    # Otherwise Spark's counters miss some of the bytes read.
     "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
 }
 
 
 @dataclass
 class Bench:
-    """A day's logs, as files and behind S3's calls."""
+    """A day's logs, as files and as objects of S3."""
 
     session: SparkSession
     logs: Path
@@ -75,7 +75,7 @@ class Bench:
         return seconds, done
 
     def plain(self, name: str) -> float:
-        """Seconds of Spark's own text reader and one regular expression a line, with our way to write."""
+        """Seconds of Spark's text reader with one regular expression a line, and our writer."""
         started_s = time.perf_counter()
         no_arrivals = self.session.createDataFrame([], ARRIVALS)
         rows = cluster_rows(dataset_rows(plain_events(self.session, self.logs), no_arrivals, BUCKETS))
@@ -84,11 +84,11 @@ class Bench:
 
 
 def plain_events(session: SparkSession, folder: Path) -> DataFrame:
-    """The same columns by what Spark has itself."""
+    """The same columns by Spark's own functions."""
     lines = session.read.option("recursiveFileLookup", "true").text(str(folder))
-    # Splitting the path takes 40 % less time in all than a regular expression for each of its two parts.
+    # Splitting the path takes 40 % less time overall than a regular expression for each of its two parts.
     value, place = F.col("value"), F.split(F.input_file_name(), "/")
-    # One match a line: each regexp_extract would match the line anew.
+    # One match a line: each regexp_extract would match the line again.
     fields = F.split(F.regexp_replace(value, _LINE, _FIELDS), _SEPARATOR, 4)
     nothing = {"segment": "bigint", "connector_id": "string", "epoch": "int", "outcome": "string"}
     return lines.select(
@@ -105,7 +105,7 @@ def plain_events(session: SparkSession, folder: Path) -> DataFrame:
 
 
 def throughput(bench: Bench, rounds: int) -> list[Measure]:
-    """In turns, the best of each."""
+    """Alternating, the best of each."""
     plain_s, ours_s = [], []
     for number in range(rounds):
         plain_s.append(bench.plain(f"plain-{number}"))
@@ -133,7 +133,7 @@ def throughput(bench: Bench, rounds: int) -> list[Measure]:
 
 
 def reading(bench: Bench, rounds: int) -> list[Measure]:
-    """Rows of the data source and lines of Spark's text reader, read and dropped, in turns; the best of each."""
+    """Rows of the data source and lines of Spark's text reader, read and dropped, alternating; the best of each."""
     ours = bench.session.read.format("runlake").options(**bench.server.options)
     theirs = bench.session.read.option("recursiveFileLookup", "true")
     spent_s: dict[str, list[float]] = {"ours": [], "theirs": []}
@@ -179,7 +179,7 @@ def query_bytes(bench: Bench, name: str = "ours-0") -> list[Measure]:
 
 
 def _input_bytes(session: SparkSession, rows: DataFrame) -> int:
-    """What the tasks of a query read, footers too."""
+    """Bytes that the tasks of a query read, footers included."""
     context = session.sparkContext
     group = f"query-{time.monotonic_ns()}"
     context.setJobGroup(group, group)
@@ -193,7 +193,7 @@ def _input_bytes(session: SparkSession, rows: DataFrame) -> int:
 
 
 def _bytes_of_groups(path: Path, fqn: str, start: Any) -> int:
-    """Row groups whose statistics don't exclude the hour, and the footer."""
+    """Bytes of row groups that statistics do not exclude for the hour, and of the footer."""
     meta = pq.read_metadata(path)
     names = [meta.schema.column(index).name for index in range(meta.num_columns)]
     size = 0
@@ -223,7 +223,7 @@ def measure(size: int = GIB, seed: int = 1, rounds: int = 2) -> list[Measure]:
 
 
 def main() -> int:
-    """Exit code 1 when a figure was missed."""
+    """Exit code 1 if a goal was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_dataset", description=__doc__)
     parser.add_argument("--mib", type=int, default=1024, help="text of the day (1024)")
     parser.add_argument("--kills", type=int, default=0, metavar="N", help="instead: kill a job N times, and compare rows")

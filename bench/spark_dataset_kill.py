@@ -1,6 +1,6 @@
-"""``build_dataset`` killed at random moments, by a seed: its driver, Spark's JVM, or one of its Python workers; then begun again.
+"""``build_dataset`` killed at random moments by a seed: its driver, Spark's JVM, or a Python worker; then restarted.
 
-Between the jobs runs are appended to, end, and begin anew. After each job that came to its end the dataset is compared with plain lists.
+Between the jobs, runs grow, end, and are reopened. After each successful job the dataset is compared with plain lists.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LIMIT_S = 300
 
 
 class KilledDatasetJobs:
-    """One dataset, killed again and again."""
+    """One dataset whose jobs are killed repeatedly."""
 
     def __init__(self, server: BucketServer, destination: Path, seed: int, *, live: bool = False) -> None:
         self.outcomes: Counter[str] = Counter()
@@ -44,11 +44,11 @@ class KilledDatasetJobs:
 
     @property
     def killed(self) -> int:
-        """So many jobs were killed while they ran."""
+        """Number of jobs killed while they ran."""
         return sum(count for name, count in self.outcomes.items() if not name.endswith(AFTER))
 
     def round(self) -> None:
-        """Change, kill, perhaps change, begin again, compare. Raises AssertionError when a row is missing or there twice."""
+        """Change runs, kill, maybe change again, restart, compare. Raises AssertionError if a row is missing or duplicated."""
         self._world.change()
         victim = self._random.choice(VICTIMS)
         job = self._started()
@@ -65,7 +65,7 @@ class KilledDatasetJobs:
         self.check()
 
     def check(self) -> None:
-        """By what lies there and by the ledger."""
+        """Compare the files and the ledger with the expected rows."""
         expected, lying, told = self._world.expected, by_glob(self._destination), by_ledger(self._destination)
         for name, found in (("lies there", lying), ("the ledger tells", told)):
             missing, extra = expected - found, found - expected
@@ -74,7 +74,7 @@ class KilledDatasetJobs:
 
     @property
     def rows(self) -> int:
-        """So many rows there are now."""
+        """Current number of rows."""
         return self._world.expected.total()
 
     def _started(self) -> subprocess.Popen[bytes]:
@@ -87,7 +87,7 @@ class KilledDatasetJobs:
             )
 
     def _kill(self, job: subprocess.Popen[bytes], victim: str) -> str:
-        """At a random moment; the answer is when that was."""
+        """Kill at a random moment, which it returns."""
         moments: dict[str, Callable[[], bool]] = {
             "at some time": lambda: True,
             "when it was planned": self._appears("_ledger/*.plan"),
@@ -111,7 +111,7 @@ class KilledDatasetJobs:
                 with suppress(psutil.NoSuchProcess):
                     target.kill()
             if targets:
-                job.wait(_LIMIT_S)  # not for the JVM of a driver that is dead: it may go on for a while
+                job.wait(_LIMIT_S)  # do not wait for the JVM of a dead driver, which may run for a while
                 return True
             time.sleep(0.01)  # no worker yet
         return False
@@ -135,13 +135,13 @@ class KilledDatasetJobs:
 
 
 def _end(job: subprocess.Popen[bytes]) -> None:
-    """What is left of a job whose driver was killed."""
+    """End the remaining processes of a job whose driver was killed."""
     with suppress(ProcessLookupError):
         os.killpg(job.pid, signal.SIGKILL)
 
 
 def work(arguments_json: str) -> None:
-    """The job itself, without tables."""
+    """Run the job without tables."""
     from glue_jobs.build_dataset import NAME, run
     from glue_jobs.dataset.building import DatasetSpec
     from glue_jobs.dataset.destination import destination
@@ -160,7 +160,7 @@ def work(arguments_json: str) -> None:
 
 
 def kills(count: int, seed: int, *, live: bool = False) -> tuple[Counter[str], int]:
-    """That many killed jobs over one dataset. (when what was killed, rows at the end)."""
+    """Kill this many jobs over one dataset. Returns (kills by moment and victim, rows at the end)."""
     server = BucketServer(f"killed-{seed}")
     folder = Path(tempfile.mkdtemp(prefix="runlake-dataset-"))
     try:

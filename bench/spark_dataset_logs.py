@@ -1,4 +1,4 @@
-"""A day's logs as files, and S3's reading calls over them: in a process of its own, with as little work as can be."""
+"""A day's logs as files, served by S3's read operations from a separate process with minimal overhead."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MESSAGES = 20_000
 
 
 def write_day(folder: Path, size_bytes: int, seed: int) -> None:
-    """Runs of an hour of each pipeline: ``{fqn}/{run}/logs.txt``, lines of about 115 bytes in Python's format."""
+    """Hourly runs of each pipeline: ``{fqn}/{run}/logs.txt``, lines of about 115 bytes in Python's format."""
     random = Random(seed)
     messages = [" ".join(random.choices(_WORDS, k=7)) for _ in range(_MESSAGES)]
     for pipeline in range(PIPELINES):
@@ -76,7 +76,7 @@ class Stored:
 
 
 class LogServer:
-    """Serves a day's logs, as a process of its own. Ends with ``stop``."""
+    """Serves a day's logs from a separate process until ``stop``."""
 
     def __init__(self, folder: Path) -> None:
         command = [sys.executable, "-m", "bench.spark_dataset_logs", str(folder)]
@@ -86,11 +86,11 @@ class LogServer:
 
     @property
     def options(self) -> dict[str, str]:
-        """What a read needs to find it."""
+        """Options of the data source for this server."""
         return {"bucket": BUCKET, "endpoint": self.url, "region": "us-east-1", "accessKeyId": "test", "secretAccessKey": "test"}
 
     def stop(self) -> None:
-        """End it."""
+        """Stop the server."""
         self._process.kill()
         self._process.communicate()
 
@@ -111,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._object(is_head=False)
 
     def log_message(self, format: str, *args: object) -> None:
-        """No line for each request."""
+        """Log nothing."""
 
     def _object(self, *, is_head: bool) -> None:
         key = unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}/")

@@ -1,4 +1,4 @@
-"""Runs that come and grow, end and begin anew, by a seed; and the rows that a dataset of them must have, kept as plain lists."""
+"""Runs that start, grow, end and are reopened by a seed, and the expected rows of their dataset as plain lists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FQNS = ("svc.orders", "svc.customers", "Warehouse.Load Tables", "svc.dbt")
 
 
 class Row(NamedTuple):
-    """A row, as far as it is compared. ``timestamp_us`` None: the event has none."""
+    """The compared fields of a row. ``timestamp_us`` None: the event has no timestamp."""
 
     fqn: str
     run_id: str
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 @dataclass
 class ExpectedRun:
-    """A run, and the rows of its events so far. ``covered``: so many of them a job must have read."""
+    """A run and the rows of its events so far. ``covered``: how many of them a job must have read."""
 
     stored: StoredRun
     arrived: date
@@ -47,7 +47,7 @@ class ExpectedRun:
 
 
 class World:
-    """Changes a bucket. All times are those of its own clock, which goes on with each change."""
+    """Changes a bucket. All times are those of its own clock, which advances with each change."""
 
     def __init__(self, server: BucketServer, seed: int, events: int = 40, *, live: bool = False) -> None:
         server.empty()
@@ -56,7 +56,7 @@ class World:
         self.runs: list[ExpectedRun] = []
 
     def change(self, times: int = 6, *, reopening: bool = True) -> None:
-        """Some runs begin, some grow, some end; ``reopening``: some that were abandoned go on."""
+        """Start, grow or end some runs; ``reopening``: reopen some abandoned ones."""
         for _ in range(times):
             self._now_ms += self._random.randrange(20_000, 600_000)
             chosen = self._random.choice(self.runs) if self.runs and self._random.random() < 0.7 else self._new()
@@ -74,14 +74,14 @@ class World:
                 chosen.stored.retire()
 
     def read(self) -> None:
-        """A job has read all that it was to read."""
+        """Record that a job has read everything it must."""
         for run in self.runs:
             at_least = len(run.rows) - 1 if self._live else run.covered
             run.covered = len(run.rows) if run.state != OPEN else max(run.covered, at_least)
 
     @property
     def expected(self) -> Counter[Row]:
-        """Every row that the dataset must have."""
+        """Every row that the dataset must contain."""
         return Counter(row for run in self.runs for row in run.rows[: run.covered])
 
     def _new(self) -> ExpectedRun:
@@ -90,7 +90,7 @@ class World:
         return self.runs[-1]
 
     def _grow(self, run: ExpectedRun) -> None:
-        """Events of this day or, late ones, of days before it."""
+        """Appends events of this day, or late ones of earlier days."""
         stored = run.stored
         moment_us = (self._now_ms - self._random.choice((0, 0, 86_400_000, 5 * 86_400_000))) * 1000
         body: list[bytes] = []
@@ -126,7 +126,7 @@ class World:
 
 
 def bucket_of(fqn: str) -> int:
-    """As docs/dataset.md has it."""
+    """The bucket of an FQN, as docs/dataset.md defines it."""
     return int(hashlib.md5(slug(fqn).encode()).hexdigest()[:4], 16) % BUCKETS
 
 
@@ -140,12 +140,12 @@ def rows_of(*addresses: str) -> Counter[Row]:
 
 
 def by_glob(destination: Path) -> Counter[Row]:
-    """What a reader sees who takes all that lies there."""
+    """Rows for a reader of all files."""
     return rows_of(*map(str, sorted((destination / "data").rglob("*.parquet"))))
 
 
 def by_ledger(destination: Path) -> Counter[Row]:
-    """What a reader sees who asks the ledger."""
+    """Rows for a reader of the ledger."""
     return rows_of(*(address.removeprefix("file://") for address in files(str(destination))))
 
 

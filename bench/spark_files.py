@@ -1,6 +1,8 @@
-"""``python -m bench.spark_files FOLDER``: every file of a folder as a run, read through Spark, and compared with the file byte for byte.
+"""``python -m bench.spark_files FOLDER``: store every file of a folder as a run, read it through Spark, and compare it byte for
+byte.
 
-Each is stored twice, as a finished log and as segments of random sizes, and read in tasks of 64 KiB. Prints what was recognized of each.
+Each file is stored twice, as a finalized log and as segments of random sizes, and read in tasks of 64 KiB. Prints the recognized
+columns of each.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ _SAMPLE_BYTES = 32 * 1024
 
 
 def main() -> int:
-    """Exit code 1 when any byte differs."""
+    """Exit code 1 if any byte differs."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_files", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=random.randrange(1000))

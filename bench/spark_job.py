@@ -1,4 +1,4 @@
-"""A job of ``glue_jobs/`` in a process of its own, with Spark on two cores."""
+"""A job of ``glue_jobs/`` in its own process, with Spark on two cores."""
 
 from __future__ import annotations
 

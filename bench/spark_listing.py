@@ -1,5 +1,5 @@
-"""A bucket of a million segments that nobody stored: real LIST and HEAD requests over HTTP, answers as S3 writes them, from a process
-of its own. Keys are made of their numbers, so it holds none of them."""
+"""A virtual bucket of a million segments: real LIST and HEAD requests over HTTP with S3's responses, from a separate process. Keys
+are computed from numbers, so none are stored."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LIMIT = 1000
 
 
 class Keys(Sequence[str]):
-    """Keys of ``runs`` runs in 100 pipelines, ``segments`` of each, in order; where there are many runs, those of every tenth pipeline
-    have a partial.txt too, which holds the first half of their segments."""
+    """Keys of ``runs`` runs in 100 pipelines with ``segments`` segments each, in order; with many runs, those of every tenth
+    pipeline also have a partial.txt with the first half of their segments."""
 
     def __init__(self, runs: int, segments: int) -> None:
         each = max(runs // 100, 1)
@@ -42,17 +42,17 @@ class Keys(Sequence[str]):
         return self.bases[run] + ("partial.txt" if number < 0 else f"segments/{number:010d}")
 
     def size(self, key: str) -> int:
-        """Of an object, in bytes."""
+        """Size of an object in bytes."""
         return self.segments // 2 * SEGMENT_BYTES if key.endswith("partial.txt") else SEGMENT_BYTES
 
     def metadata(self, key: str) -> dict[str, str]:
-        """Of a partial.txt."""
+        """Metadata of a partial.txt."""
         return artifact_metadata(self.segments // 2 * 100, self.size(key), self.segments // 2, 1, "")
 
 
 @contextmanager
 def listing_server(runs: int, segments: int) -> Iterator[str]:
-    """The address of a server that has so many."""
+    """URL of a server with these keys."""
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(runs, segments, theirs), daemon=True)
@@ -92,7 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, b"", self.keys.size(key), headers)
 
     def log_message(self, format: str, *args: object) -> None:
-        """No line for each request."""
+        """Log nothing."""
 
     def _listing(self, query: dict[str, str]) -> str:
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")

@@ -1,4 +1,4 @@
-"""``python -m bench.spark_many``: a run of 100,000 segments of one line, given to each job in turn. Every line must be there afterwards, once."""
+"""``python -m bench.spark_many``: run each job over a run of 100,000 one-line segments. Every line must exist once afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CODE = ("glue_jobs", "chalicelib/lines", "chalicelib/runlog")
 
 
 class _Turns:
-    """What each job came to, and how long it took."""
+    """Result and duration of each job."""
 
     def __init__(self, segments: int) -> None:
         self.rows: list[Measure] = []
@@ -32,7 +32,7 @@ class _Turns:
 
     @contextmanager
     def turn(self, name: str) -> Iterator[list[bool]]:
-        """The block adds what must hold."""
+        """Times the block, which adds its checks to the yielded list."""
         holds: list[bool] = []
         started_s = time.perf_counter()
         yield holds
@@ -82,10 +82,12 @@ def _rebuild(turns: _Turns, archive: BenchArchive, many: BenchRun) -> None:
 
 
 def main() -> int:
-    """Exit code 1 where a line was lost."""
+    """Exit code 1 if a line was lost."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_many", description=__doc__)
     parser.add_argument("--segments", type=int, default=SEGMENTS)
-    parser.add_argument("--write", action="store_true", help="keep the rows in docs/figures.json; then run python -m docs.generate")
+    parser.add_argument(
+        "--write", action="store_true", help="store the rows in docs/figures.json; then run python -m docs.generate"
+    )
     arguments = parser.parse_args()
     rows = measure(arguments.segments)
     if arguments.write:

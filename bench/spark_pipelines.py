@@ -1,6 +1,8 @@
-"""``run_pipelines`` over runs that have ended, on one core and on two: how much faster, and how much faster two processes are here at all.
+"""``run_pipelines`` over ended runs, on one core and on two: the speedup, and the speedup that two processes have on this machine
+at all.
 
-``python -m bench.spark_pipelines``; ``--runs``, ``--lines`` and ``--rounds`` change its size. Others may use the machine: the best of each counts.
+``python -m bench.spark_pipelines``; ``--runs``, ``--lines`` and ``--rounds`` change its size. The best of each counts, because the
+machine may have other load.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _SPIN = "import time; t = time.perf_counter(); s = sum(n * n % 7 for n in range(
 
 
 def measure(runs: int = RUNS, lines: int = LINES, rounds: int = ROUNDS) -> list[Measure]:
-    """One core and two in turn, each time with pipelines that have never run."""
+    """Alternates one core and two, each time with new pipelines."""
     with _archive() as archive:
         made = [ended_run("bench", number, lines, bodies=1, fqns=runs) for number in range(runs)]
         archive.fill(made)
@@ -63,7 +65,7 @@ def _archive() -> Iterator[PipelineArchive]:
 
 
 def _worked(archive: PipelineArchive, name: str, what: str, cores: int, events: int) -> float:
-    """Seconds from the take-over to the last checkpoint, Spark being there already."""
+    """Seconds from the take-over to the last checkpoint, without the start of Spark."""
     files = {"class": ROLLING, "base": f"pipeline-files/{name}", "format": "jsonl", "memory_bytes": 32 * 1024 * 1024}
     handler = files if what == FILES else {"class": "logging.NullHandler"}
     archive.pipeline(name, document(name, {"h": handler}), name)
@@ -78,7 +80,7 @@ def _worked(archive: PipelineArchive, name: str, what: str, cores: int, events: 
 
 
 def _gain() -> float:
-    """How much more two processes do than one in the same time, of the processor alone."""
+    """Speedup of two compute-only processes over one."""
     alone = max(_spun(1))
     return 2 * alone / max(_spun(2))
 
@@ -99,7 +101,7 @@ def _measures(best: dict[tuple[str, int], float], gain: float, runs: int, lines:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 1 when a figure was missed."""
+    """Exit code 1 if a goal was missed."""
     from bench.figures import print_rows
 
     parser = argparse.ArgumentParser(prog="python -m bench.spark_pipelines", description=__doc__)

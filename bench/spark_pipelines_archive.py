@@ -1,4 +1,4 @@
-"""Runs that have ended, pipelines over them, and what the files of these must hold: events by what their rows say, read plainly."""
+"""Ended runs, pipelines over them, and the expected events of the pipelines' files, read by the rows that name them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Event = tuple[str, str, int]
 
 
 def ended_run(name: str, number: int, lines: int, *, bodies: int = 2, fqns: int = 8) -> BenchRun:
-    """A run of so many lines, each with its number, over a quarter of an hour."""
+    """A run of this many numbered lines within a quarter of an hour."""
     run = Run(f"svc.{name}-{number % fqns}", f"run-{number:04d}")
     written = [_line(run, each, START_MS + number * 60_000 + each * 900_000 // lines) for each in range(lines)]
     size = -(-lines // bodies)
@@ -41,12 +41,12 @@ def _line(run: Run, number: int, at_ms: int) -> bytes:
 
 
 def events_of(runs: Sequence[BenchRun]) -> Counter[Event]:
-    """Each event, once."""
+    """Each event once."""
     return Counter((each.run.fqn, each.run.run_id, line) for each in runs for line in range(each.log.count(b"\n")))
 
 
 def document(name: str, handlers: dict[str, Any], **sections: Any) -> str:
-    """The file of a pipeline whose handlers all get everything."""
+    """The file of a pipeline whose handlers all receive every event."""
     plain = {"plain": {"format": "%(runlake_fqn)s/%(runlake_run_id)s/%(runlake_line)d %(message)s"}}
     root = {"level": "NOTSET", "handlers": list(handlers)}
     return yaml.safe_dump(
@@ -55,7 +55,7 @@ def document(name: str, handlers: dict[str, Any], **sections: Any) -> str:
 
 
 class PipelineArchive(BenchArchive):
-    """With the tables of pipelines, and a folder for their files."""
+    """An archive with the tables of pipelines, and a folder for their files."""
 
     tables = MappingProxyType({**BenchArchive.tables, "pipelines": "PipelinesTable", "pipeline_files": "PipelineFilesTable"})
 
@@ -70,7 +70,7 @@ class PipelineArchive(BenchArchive):
         self.rows_of_pipelines = DynamoDbDatabase(self.database, schemas)
 
     def finalize(self, runs: Sequence[BenchRun]) -> None:
-        """Runs with ``logs.txt``, whose segments are gone but for the last."""
+        """Finalize runs, and delete their segments except the last."""
         for each in runs:
             last = each.entries[-1]
             metadata = artifact_metadata(last.end_line, last.end_byte, last.sequence + 1, 1, "closed")
@@ -83,27 +83,27 @@ class PipelineArchive(BenchArchive):
         self.put(f"{folder}/{name}.yaml", text.encode(), {})
 
     def file_count(self, base: str) -> int:
-        """How many files there are, whether they count or not."""
+        """Number of files, including uncommitted ones."""
         return int(self.s3.list_objects_v2(Bucket=BUCKET, Prefix=f"{base}/")["KeyCount"])
 
     def delivered_events(self, base: str) -> Counter[Event]:
-        """How often the files of a base have each event, of the bytes that their rows name."""
+        """How often each event is in the committed files of a base, within the bytes that their rows name."""
         events: Counter[Event] = Counter()
         for row in FileRows(self.rows_of_pipelines).listed(base, ""):
             assert isinstance(row, FileRow), row
-            with self.s3.get_object(Bucket=BUCKET, Key=row.object_key)["Body"] as answer:  # signed: moto hides what is private
+            with self.s3.get_object(Bucket=BUCKET, Key=row.object_key)["Body"] as answer:  # signed: private in moto
                 body: bytes = answer.read()
             assert len(body) >= row.contents.size, (row, len(body))
             events.update(map(_event_of, body[: row.contents.size].splitlines()))
         return events
 
     def leftover_heads(self, name: str) -> list[str]:
-        """What is left of workers' heads that have runs in hand: none, once a job has ended."""
+        """Heads of workers that still have active runs: none after a job has ended."""
         rows, _ = self.rows_of_pipelines.query(PIPELINES, f"pipeline#{name}", "checkpoint#", "checkpoint$", limit=100)
         return [str(row["at"]) for row in rows]
 
     def first_unprocessed_lines(self, name: str) -> dict[tuple[str, str], int]:
-        """The first line of each run that is not processed, as checkpoints have it."""
+        """The first unprocessed line of each run, from the checkpoints."""
         rows, more = self.rows_of_pipelines.query(PIPELINES, f"runs#{name}", None, None, limit=1000)
         assert not more
         split = ((str(row["at"]).rpartition("/"), json.loads(row["position"])) for row in rows)

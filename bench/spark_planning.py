@@ -1,8 +1,8 @@
-"""``python -m bench.spark_planning``: what the data source plans, and reads, and how little of it.
+"""``python -m bench.spark_planning``: speed of the data source's planning, and bytes that it reads.
 
-Planning is measured twice: in a process of its own, which is what Spark starts for it, and through Spark, from ``load()`` to the
-number of tasks, with the memory of all its processes. The bucket is another process (``bench.spark_listing``) on the same machine, so
-its time counts too.
+Planning is measured twice: in its own process, which Spark starts for it, and through Spark, from ``load()`` to the number of
+tasks, with the memory of all its processes. The bucket is a separate process (``bench.spark_listing``) on the same machine, so its
+time counts too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from glue_jobs.datasource.source import PushdownReader
 from glue_jobs.job_runtime.session import spark_session
 
 SHAPES = ((10_000, 100), (100_000, 10), (1, 1_000_000))
-"""(runs, segments of each)."""
+"""(runs, segments of each run)."""
 _MIB = 1024**2
 _PIPELINES, _HOURS, _LOG_BYTES = 5, 24, 1_000_000
 _DAY = datetime(2026, 11, 21, tzinfo=UTC)
@@ -49,7 +49,7 @@ def planning(shapes: Sequence[tuple[int, int]] = SHAPES) -> list[Measure]:
 
 
 def bytes_read() -> list[Measure]:
-    """One pipeline's hour of a day: 5 pipelines, each with a run an hour that lasts an hour, 1 MB each, all finished."""
+    """One pipeline's hour of a day: 5 pipelines, each with an hourly run of an hour, 1 MB each, all finalized."""
     server = BucketServer()
     try:
         _fill(server)
@@ -72,7 +72,7 @@ def _planned(runs: int, segments: int) -> Measure:
 
 
 def _plan(url: str) -> dict[str, Any]:
-    """What the process does that Spark starts for it."""
+    """The work of the process that Spark starts for planning."""
     reader = PushdownReader(parse_options({"bucket": "logs", "endpoint": url, **OPTIONS}), tuple(schema_of(EVENTS).names))
     started_s = time.perf_counter()
     tasks = reader.partitions()
@@ -88,7 +88,7 @@ def _plan(url: str) -> dict[str, Any]:
 def _planned_by_spark(runs: int, segments: int) -> Measure:
     with listing_server(runs, segments) as url, spark_session("planning", {"spark.driver.memory": "1g"}) as spark:
         frame = spark.read.format("runlake").options(bucket="logs", endpoint=url, **OPTIONS)
-        frame.load().limit(0).collect()  # Spark's own start is not what is measured
+        frame.load().limit(0).collect()  # excludes Spark's own start
         with _watched() as peak:
             started_s = time.perf_counter()
             tasks = frame.load().rdd.getNumPartitions()
@@ -100,7 +100,7 @@ def _planned_by_spark(runs: int, segments: int) -> Measure:
 
 @contextmanager
 def _watched() -> Iterator[list[int]]:
-    """The most memory that this process and those that it started have at once; the bucket's server is not among them."""
+    """Peak memory of this process and its children together, without the bucket's server."""
     peak, ended = [0], Event()
 
     def watch() -> None:
@@ -180,7 +180,7 @@ def _ratio(what: str, server: BucketServer) -> Measure:
 
 
 def _read(server: BucketServer, *filters: Filter, **options: str) -> list[dict[str, Any]]:
-    """As Spark would ask it, in this process."""
+    """Read in this process, as Spark would."""
     parsed = parse_options({**server.options, **options})
     reader = PushdownReader(parsed, ("fqn", "run_id", "line", "timestamp", "raw"))
     reader.pushFilters(list(filters))
@@ -193,7 +193,7 @@ def measure(shapes: Sequence[tuple[int, int]] = SHAPES) -> list[Measure]:
 
 
 def main() -> int:
-    """Exit code 1 when a figure was missed."""
+    """Exit code 1 if a goal was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark_planning", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="planning, bytes_read; both by default")
     parser.add_argument("--plan", metavar="URL", help=argparse.SUPPRESS)

@@ -1,6 +1,6 @@
-"""What the jobs cost that look after the archive: the catalog made anew from S3 alone, old runs expired, files catalogued.
+"""Cost of the maintenance jobs: rebuilding the catalog from S3, expiring old runs, cataloguing files.
 
-``python -m bench.spark_upkeep``. Requests are counted by the jobs themselves; the runs are those of the compaction's measurement, finished.
+``python -m bench.spark_upkeep``. The jobs count their own requests; the runs are those of the compaction's measurement, finalized.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CORES, _VCPU_OF_DPU = 2, 4
 
 
 class _NextYear(SystemClock):
-    """What is young expires for no rule."""
+    """A clock one year ahead, because retention never expires young runs."""
 
     def now_ms(self) -> int:
         return super().now_ms() + 365 * 86_400_000
@@ -61,7 +61,7 @@ def _rebuilt(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
     archive.rows.delete_all([{"fqn": each.run.fqn, "run_id": each.run.run_id} for each in made])
     told = job(name="rebuild_catalog")
     assert sum(told["runs"].values()) == len(lost) and told["files"]["files"] == len(made), told
-    assert archive.runs.get(made[0].run), "its row is back"
+    assert archive.runs.get(made[0].run), "its row is rebuilt"
     return _costs(f"rebuild_catalog, {what}", told["requests"], told["bytes"], told["seconds"])
 
 

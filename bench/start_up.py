@@ -1,4 +1,4 @@
-"""How long each function takes to start, as Lambda starts it, over importing Chalice and boto3 alone; each in a process of its own, in turn."""
+"""Start time of each function as on Lambda, relative to importing Chalice and boto3 alone; each in its own process, alternating."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALONE = "import chalice, boto3"
 
 
 def start_up(_: Function, rounds: int = 9) -> list[Measure]:
-    """Import, settings, clients, services and keys of the issuer's address; no request."""
+    """Import, settings, clients, services, and the issuer's keys; no request."""
     alone: list[float] = []
     spent: dict[str, list[float]] = {handler: [] for handler in _HANDLERS}
     for _round in range(rounds):

@@ -1,4 +1,4 @@
-"""Runs as they stand in a bucket, put there object by object: what a log's bytes are is known before anything reads them."""
+"""Runs stored in a bucket object by object, so that a log's bytes are known without reading them."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class Bucket:
         return self.server.options
 
     def run(self, fqn: str = "svc.orders", run_id: str = "run-1", at_ms: int = START_MS) -> StoredRun:
-        """A run without any object yet."""
+        """A run without objects."""
         return StoredRun(self.server, fqn, run_id, at_ms)
 
     def rows(self, *filters: Filter, columns: str = "", **options: str) -> list[dict[str, Any]]:
-        """What the data source reads, in this process: as Spark would ask it, without Spark. ``columns``: names; empty: all."""
+        """Rows of the data source, read in this process without Spark. ``columns``: names; empty: all."""
         parsed = parse_options({**self.options, **options})
         reader = PushdownReader(parsed, tuple(columns.split() or schema_of(parsed.rows).names))
         reader.pushFilters(list(filters))
         return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
 
     def tasks(self, *filters: Filter, **options: str) -> list[Any]:
-        """What it plans."""
+        """Tasks that the data source plans."""
         parsed = parse_options({**self.options, **options})
         reader = PushdownReader(parsed, tuple(schema_of(parsed.rows).names))
         reader.pushFilters(list(filters))
@@ -53,18 +53,18 @@ class Bucket:
 
 
 class Server(Protocol):
-    """Where runs are put."""
+    """Stores objects of runs."""
 
     def put(self, key: str, body: bytes, metadata: Mapping[str, str] | None = None, modified_ms: int | None = None) -> None:
         """Store an object."""
 
     def delete(self, key: str) -> None:
-        """Remove one."""
+        """Delete an object."""
 
 
 @dataclass
 class StoredRun:
-    """One run: ``log`` is what it must read as."""
+    """One run; ``log``: its expected bytes."""
 
     server: Server
     fqn: str
@@ -83,7 +83,7 @@ class StoredRun:
         return b"".join(self.bodies)
 
     def append(self, *bodies: bytes, connector: str = "", every_ms: int = 1000) -> StoredRun:
-        """A segment for each body."""
+        """Append a segment for each body."""
         for body in bodies:
             self._put(
                 SegmentEntry(
@@ -106,7 +106,7 @@ class StoredRun:
         return self
 
     def lines(self, count: int, *, of: int = 40, first: int = 0, every_ms: int = 1000, seconds: int = 0) -> StoredRun:
-        """Lines of Python's logging, ``of`` in a segment. Their stamps are those of their arrival."""
+        """Append lines of Python's logging, ``of`` in a segment, with their arrival times as stamps."""
         written: list[bytes] = []
         for number in range(first, first + count):
             stamp = datetime.fromtimestamp(self.at_ms // 1000 + seconds, UTC)
@@ -131,13 +131,13 @@ class StoredRun:
         return self
 
     def finalize(self, reason: str = "closed") -> StoredRun:
-        """Write logs.txt, remove partial.txt."""
+        """Write logs.txt, delete partial.txt."""
         self._artifact("logs.txt", len(self.entries), reason)
         self.server.delete(f"{self.base}partial.txt")
         return self
 
     def retire(self, below: int | None = None) -> StoredRun:
-        """Remove segments, but the last one."""
+        """Delete segments except the last."""
         for number in range(len(self.entries) - 1 if below is None else below):
             self.server.delete(self.key(number))
         return self
@@ -146,7 +146,7 @@ class StoredRun:
         return f"{self.base}segments/{number:010d}"
 
     def overwrite_segment(self, number: int, body: bytes | None = None, **changes: Any) -> None:
-        """Store a segment as it should not be. ``metadata=None``: without any."""
+        """Store an invalid segment. ``metadata=None``: without metadata."""
         metadata = changes.pop("metadata", {})
         entry = replace(self.entries[number], **changes)
         stored = None if metadata is None else metadata_of(entry) | metadata
@@ -168,11 +168,11 @@ class StoredRun:
 
 
 def raw_bytes(rows: Iterable[Any], run_id: str = "run-1") -> bytes:
-    """The raw bytes of a run's rows, ordered by line."""
+    """Raw bytes of a run's rows, ordered by line."""
     wanted = [row for row in rows if row["run_id"] == run_id]
     return b"".join(bytes(row["raw"]) for row in sorted(wanted, key=lambda row: row["line"]))
 
 
 def event_numbers(rows: Sequence[Any], run_id: str = "run-1") -> list[int]:
-    """The numbers of a run's events, in order."""
+    """Numbers of a run's events, in order."""
     return sorted(row["line"] for row in rows if row["run_id"] == run_id)

@@ -1,7 +1,7 @@
-"""The algorithm of Planet's datalake over the same tables, to measure against: what its ingester and its API ask of AWS.
+"""The algorithm of Planet's datalake over the same tables, as a baseline: the AWS requests of its ingester and its API.
 
-A GET of the whole object for its metadata, a put for each day bucket, a conditional put in ``latest``, a publish; a query for each day of an
-interval, whose rows are filtered afterwards; the latest by reading every record of day after day, backwards.
+A GET of the whole object for its metadata, a put for each day bucket, a conditional put in ``latest``, a publish; a query for each
+day of an interval, whose rows are filtered afterwards; the latest by reading every record of day after day, backwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_RESULTS = 100
 
 
 class Upstream:
-    """Over the bucket and the tables ``files`` and ``latest`` that it is given."""
+    """Works on the given bucket and the tables ``files`` and ``latest``."""
 
     def __init__(self, files: str, latest: str, topic_arn: str) -> None:
         self._s3, self._sns = boto3.resource("s3"), boto3.client("sns")
@@ -27,7 +27,7 @@ class Upstream:
         self._topic_arn = topic_arn
 
     def ingest(self, bucket: str, key: str) -> None:
-        """One notification."""
+        """Process one notification."""
         started_s = time.time()
         found = self._s3.Object(bucket, key).get()
         found["Body"].read()

@@ -1,4 +1,4 @@
-"""Bytes that compaction sends to S3 over bytes of log, by the shape of a run: small batches while the log is small cost the most."""
+"""Bytes that compaction uploads to S3 over bytes of log, by the shape of a run: small batches in a small log cost the most."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BATCHES_OF_A_TICK = 12
 
 
 def write_amplification(function: Function, sizes: tuple[int, ...] = (256 * _KIB, MIB, 5 * MIB, 20 * MIB)) -> list[Measure]:
-    """A run of 4 KiB batches up to several lengths, 12 a tick; and one of 2 MiB batches, compacted behind each, up to 200 MiB."""
+    """A run of 4 KiB batches up to several lengths, 12 a tick; and one of 2 MiB batches, compacted after each, up to 200 MiB."""
     large = 40 * max(sizes) if max(sizes) < MIB else 200 * MIB
     ratio = _amplification(function, "large", large, 2 * MIB, 1)[large]
     by_size = _by_size(function, sizes)
@@ -38,7 +38,7 @@ def _by_size(function: Function, sizes: tuple[int, ...]) -> dict[int, float]:
 def _amplification(
     function: Function, name: str, size: int, batch_bytes: int, batches_of_a_tick: int, sizes: tuple[int, ...] = ()
 ) -> dict[int, float]:
-    """Uploaded bytes over bytes of log, when the log has reached each of the sizes."""
+    """Uploaded bytes over bytes of log at each of the sizes."""
     run, position = Run("svc.bench", f"amplification-{name}"), None
     batch = Batch.from_text((LINE * (batch_bytes // len(LINE) + 1))[: batch_bytes - 1] + "\n")
     uploaded = written = number = 0
