@@ -111,7 +111,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
         if not item or item.status is not Status.COMPLETED:
             faults.append(f"not completed key={key} item={item}")
         elif any(event["version"] > item.version for event in events if event["key"] == key):
-            faults.append(f"an unknown writer wrote a version key={key} item={item}")
+            faults.append(f"a worker logged a version newer than the stored one key={key} item={item}")
     taken_over = sum(len({event["fence"] for event in events if event["key"] == key}) > 1 for key in keys)
     return Outcome(seconds, kills, Counter(event["event"] for event in events), taken_over, faults)
 

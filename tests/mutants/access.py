@@ -36,14 +36,14 @@ MUTANTS = (
         find="ANY in self.patterns",
         replace="bool(self.patterns)",
         tests=_LISTS,
-        why="a principal with some names reads the lists of all names",
+        why="a principal with permission for some names reads the lists of all names",
     ),
     Mutant(
         "chalicelib.access.grants:Grants.__getitem__",
         find="self.names.get(scope, Patterns())",
         replace="self.names.get(scope, Patterns((ANY,)))",
         tests=_PATTERNS,
-        why="missing grants are granted",
+        why="missing grants count as granted",
     ),
     Mutant(
         "chalicelib.access.policy:Policy.denies",
@@ -78,7 +78,7 @@ MUTANTS = (
         find="not credentials.user_arn",
         replace="False",
         tests=_AUTHENTICATORS,
-        why="an unsigned request has a name",
+        why="an unsigned request has a principal",
     ),
     Mutant(
         "chalicelib.access.tokens:TokenVerifier._decode",

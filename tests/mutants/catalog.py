@@ -83,14 +83,14 @@ MUTANTS = (
         find="self._settle(record.source for record in lost)",
         replace="None",
         tests=f"{_FILES}::test_the_latest_file_falls_back_step_by_step[memory]",
-        why="where the latest file goes, the next one takes its place",
+        why="when the latest file is deleted, the next one replaces it",
     ),
     Mutant(
         "chalicelib.catalog.registration:_change",
         find="record is None and before and not state.is_at(ref.url)",
         replace="False",
         tests=f"{_FILES}::test_rejected_object_does_not_take_a_file_from_a_good_one[memory]",
-        why="an object that is refused does not take a file from a good one",
+        why="a rejected object does not replace a valid file",
     ),
     Mutant(
         "chalicelib.catalog.registration:_without_late_upload",
@@ -104,21 +104,21 @@ MUTANTS = (
         find="created_ms < (gone_s + self.UPLOAD_WINDOW_S) * 1000",
         replace="True",
         tests=f"{_UPLOADS}::test_upload_that_is_restored_after_its_link_expired_is_listed",
-        why="an upload that is restored from a backup is a file again",
+        why="an upload restored from a backup is a file again",
     ),
     Mutant(
         "chalicelib.catalog.latest:_not_older",
         find="(same_start, Clause(_CREATED, '=', best.create_time))",
         replace="(same_start, Clause(_CREATED, '<', best.create_time))",
         tests=f"{_FILES}::test_files_of_one_source_and_the_same_times_are_all_listed[memory]",
-        why="a file that is no newer than the latest makes sure of it",
+        why="a file that is not newer than the latest verifies the latest",
     ),
     Mutant(
         "chalicelib.catalog.latest:LatestFiles.settle",
         find="Check(file_key(newest.id), is_listed)",
         replace="Check(file_key(newest.id), (*is_listed, (Clause(('key',), '=', f'file#{newest.id}'),), *_NONE))",
         tests=_OVERTAKEN,
-        why="a successor that is removed meanwhile is not put in the place of the latest",
+        why="a successor that was removed meanwhile does not become the latest",
     ),
     # rows of runs
     Mutant(
@@ -133,14 +133,14 @@ MUTANTS = (
         find="_moved(group[0], seen, now) and _number(now, group[0]) > _number(item, group[0])",
         replace="_number(now, group[0]) > _number(item, group[0])",
         tests=f"{_MENDING}::test_row_of_a_run_with_continuous_appends_is_put_right",
-        why="a group that is ahead of S3 and did not move is damaged",
+        why="a group of attributes that is ahead of S3 and did not change is damaged",
     ),
     Mutant(
         "chalicelib.catalog.merging:merge_forward",
         find="_moved('activity_shard', seen, now) and _number(now, 'segments') == _number(item, 'segments')",
         replace="False",
         tests=_MERGING,
-        why="a run that the schedule let go of meanwhile stays let go of",
+        why="a run that the schedule released meanwhile stays released",
     ),
     Mutant(
         "chalicelib.catalog.merging:merge_forward",
@@ -154,14 +154,14 @@ MUTANTS = (
         find="max([*self.entries, *self.live], default=-1) > number",
         replace="False",
         tests=f"{_MENDING}::test_reopened_run_whose_segments_expired_has_no_end",
-        why="a reopened run has not ended with its first logs.txt",
+        why="a reopened run has not ended, although its first logs.txt exists",
     ),
     Mutant(
         "chalicelib.runlog.census:RunInspection.expired_seal",
         find="base.artifact.end",
         replace="None",
         tests=f"{_MENDING}::test_run_whose_seal_expired_before_its_log_keeps_its_outcome",
-        why="the rebuilt row of a failed run is unknown",
+        why="the rebuilt row of a failed run has the outcome unknown",
     ),
     Mutant(
         "chalicelib.triggers.schedules:_is_idle",
@@ -189,7 +189,7 @@ MUTANTS = (
         find="f'attribute_exists(#p) AND {condition}'",
         replace="condition",
         tests=f"{_ITEMS}::test_changing_a_row_that_is_gone_makes_none[moto]",
-        why="changing a row that is gone makes none",
+        why="changing a deleted row does not create it",
     ),
     Mutant(
         "glue_jobs.catalog.catalog_repair:RunRepairer._write_run",
@@ -203,21 +203,21 @@ MUTANTS = (
         find="'attribute_not_exists(#segments) OR #segments < :segments'",
         replace="'attribute_not_exists(#segments) OR #segments <> :segments'",
         tests=f"{_RUNS}::test_events_twice_and_in_any_order_end_in_the_same_row[moto-0]",
-        why="a notification that comes late sets nothing back",
+        why="a late notification reverts nothing",
     ),
     Mutant(
         "chalicelib.catalog.dynamodb_runs:read_cursor",
         find="is_sort_key(run_id)",
         replace="isinstance(run_id, str) and run_id",
         tests="tests/unit/test_cursor.py",
-        why="a cursor that was made by hand is a 400, not an error of the table",
+        why="a handmade cursor is a 400, not an error of the table",
     ),
     Mutant(
         "chalicelib.catalog.cursor:CursorSigner.read",
         find="fingerprint != _fingerprint(query)",
         replace="False",
         tests="tests/unit/test_cursor.py",
-        why="a cursor goes on only in the query that it is of",
+        why="a cursor is valid only for its own query",
     ),
     # the archive
     Mutant(
@@ -239,7 +239,7 @@ MUTANTS = (
         find="verified and ANNOUNCED_BYTES in info.metadata",
         replace="False",
         tests=f"{_UPLOADS}::test_an_upload_is_no_file_before_its_bytes_were_checked",
-        why="an upload is no file before its hash is proved",
+        why="an upload is no file before its hash is verified",
     ),
     Mutant(
         "chalicelib.archive.objects:ArchiveObjects._broken_promise",

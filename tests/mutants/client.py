@@ -21,21 +21,21 @@ MUTANTS = (
         find="_UNPRINTABLE.sub(REPLACEMENT, text)",
         replace="text",
         tests=_TERMINAL,
-        why="a terminal acts on controls",
+        why="a terminal executes control characters",
     ),
     Mutant(
         "runlake.terminal:sanitize",
         find="_UNPRINTABLE.sub(REPLACEMENT, piece)",
         replace="piece",
         tests=_TERMINAL,
-        why="controls between sequences of style act too",
+        why="control characters between style sequences are executed too",
     ),
     Mutant(
         "runlake.terminal:sanitize",
         find="RESET if current else ''",
         replace="''",
         tests=_TERMINAL,
-        why="a log's colour must not go on in what follows it",
+        why="a log's colour must not continue in the text after it",
     ),
     Mutant(
         "runlake.terminal:_Style.apply",
@@ -49,7 +49,7 @@ MUTANTS = (
         find="high - low < _MIN_SATURATION",
         replace="False",
         tests=_TERMINAL,
-        why="any colour that is nearly grey hides text on a background of its kind",
+        why="any colour close to grey hides text on a similar background",
     ),
     Mutant(
         "runlake.terminal:label",
@@ -70,7 +70,7 @@ MUTANTS = (
         find="f'[{len(earlier)} overwritten] {last}' if earlier else last",
         replace="last",
         tests=_TERMINAL,
-        why="a carriage return must not hide what was written before it without a word",
+        why="a carriage return must not silently hide the text before it",
     ),
     Mutant(
         "runlake.commands.output:show_rows",
@@ -98,7 +98,7 @@ MUTANTS = (
         find="stream.isatty() and not os.environ.get('NO_COLOR') and os.environ.get('TERM') != 'dumb'",
         replace="stream.isatty()",
         tests=f"{_HOSTILE}::test_no_sequences_without_colours",
-        why="NO_COLOR and terminals without colours are heeded",
+        why="NO_COLOR and terminals without colours are respected",
     ),
     Mutant(
         "runlake.shipper:to_stderr",
@@ -120,7 +120,7 @@ MUTANTS = (
         find="entry.sequence == 0",
         replace="True",
         tests=_NAMES,
-        why="a run of an earlier release goes on",
+        why="a run of an earlier release continues",
     ),
     Mutant(
         "chalicelib.events.names:checked_label",
@@ -142,14 +142,14 @@ MUTANTS = (
         find="replace(self.leftover, position=stored.position, sent=0, begin=end)",
         replace="replace(self.leftover, position=stored.position, begin=end)",
         tests=_DRAINING,
-        why="the batch without an answer is counted, and sent, once",
+        why="the batch without a response is counted and sent once",
     ),
     Mutant(
         "runlake.draining:Drain._bytes_from",
         find="file.seek(max(begin - chunk.first_byte, 0))",
         replace="file.seek(max(begin - chunk.first_byte - 1, 0))",
         tests=_DRAINING,
-        why="a batch begins where the one before ended, in the middle of a chunk too",
+        why="a batch starts at the end of the previous one, also within a chunk",
     ),
     Mutant(
         "runlake.spool:check_is_own",
@@ -163,7 +163,7 @@ MUTANTS = (
         find="self._spool is None or self._spool.is_empty",
         replace="True",
         tests=_BUFFER,
-        why="memory is older than disk: while anything is there, the next bytes go there too",
+        why="bytes in memory are older than those on disk: while memory is not empty, new bytes go there",
     ),
     Mutant(
         "runlake.buffer:Buffer._drop",
@@ -185,14 +185,14 @@ MUTANTS = (
         find="start.again(A)",
         replace="start",
         tests="client/tests/test_handler.py",
-        why="the attempt of a closed log's start is closed too",
+        why="the attempt that a start of a closed log created is closed too",
     ),
     Mutant(
         "runlake.draining:Drain._open",
         find="start.is_joining and not started.is_joined",
         replace="False",
         tests=_DRAINING,
-        why="nobody else closes the attempt that a drain starts for a writer",
+        why="only the drain closes the attempt that it starts for a writer",
     ),
     Mutant(
         "runlake.shipper:Shipper._persist",
@@ -214,7 +214,7 @@ MUTANTS = (
         find="self._in_flight or self._waiting or self._buffer.pending_bytes or self._is_close_unanswered",
         replace="self._waiting or self._buffer.pending_bytes or self._is_close_unanswered",
         tests="client/tests/test_handler.py",
-        why="the last batch has no answer, and is lost",
+        why="the last batch has no response, and is lost",
     ),
     Mutant(
         "runlake.shipper:Shipper._end_with_lost",
@@ -235,7 +235,7 @@ MUTANTS = (
         find="self._position = stored.position",
         replace="pass",
         tests=f"{_FAULTS}::test_equal_batches_are_stored_each",
-        why="the next batch presents the position of the answer before",
+        why="the next batch sends the position of the previous response",
     ),
     Mutant(
         "runlake.shipper:Shipper._try_once",
@@ -264,7 +264,7 @@ MUTANTS = (
         find="not passed_on.isdisjoint(_CANCELLING)",
         replace="bool(passed_on)",
         tests="client/tests/test_outcomes.py::test_command_that_is_ended_from_outside_is_cancelled",
-        why="a command that fails after SIGUSR1 was not cancelled",
+        why="a command that fails after SIGUSR1 counts as failed, not as cancelled",
     ),
     Mutant(
         "runlake.outputs:MergedLog.add",
@@ -370,6 +370,6 @@ MUTANTS = (
         find="value not in (None, '')",
         replace="True",
         tests=f"{_MISTAKES}::test_message_that_is_null_is_not_printed",
-        why="null says nothing to a person",
+        why="null is meaningless to a reader",
     ),
 )

@@ -121,7 +121,7 @@ MUTANTS = (
         find="current is None or current.version < old.version",
         replace="current is None",
         tests=_AVAILABILITY,
-        why="a deletion whose response was lost is not undone by a new item of the key",
+        why="a deletion whose response was lost is not repeated on a new item of the key",
     ),
     Mutant(
         "chalicelib.coordination.lease:_LeaseChecked._checked",

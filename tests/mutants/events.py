@@ -47,7 +47,7 @@ MUTANTS = (
         find="rejection, self._rejection = self._rejection, None",
         replace="rejection = self._rejection",
         tests=_REJECTED,
-        why="one rejection fails every flush, and the close",
+        why="one rejection makes every flush fail, and the close",
     ),
     Mutant(
         "chalicelib.events.writing:SinkWriter._complete",
@@ -68,7 +68,7 @@ MUTANTS = (
         find="self._position = accepted.position",
         replace="None",
         tests=_REJECTED,
-        why="each later batch looks for the log's end, and a position that is old is used again",
+        why="each later batch reads the log's end, and an old position is used again",
     ),
     Mutant(
         "chalicelib.events.run_method:_Appends.send",
@@ -117,14 +117,14 @@ MUTANTS = (
         find="put_retrying_conflicts(self._store, key, body, _PACKED, ABSENT)",
         replace="None",
         tests=_LOG,
-        why="events lose all but their text",
+        why="events keep only their text",
     ),
     Mutant(
         "chalicelib.events.run_event_log:RunEventLog.append",
         find="appended.repeated and entry.bytes != len(ready.batch.body)",
         replace="False",
         tests=_LOG,
-        why="places of a repeat under other rules are not those of the stored bytes",
+        why="positions of a retry under other rules differ from those of the stored bytes",
     ),
     Mutant(
         "chalicelib.events.forward_run:forward",
@@ -152,14 +152,14 @@ MUTANTS = (
         find="together = len(part) // 2",
         replace="together = 0",
         tests=_TARGETS,
-        why="a bad event costs the good ones of its request, or hides which it was",
+        why="a bad event rejects the good ones of its request, or is not identified",
     ),
     Mutant(
         "chalicelib.events.intake:idempotency_key_of",
         find="all(item.is_unique for item in items)",
         replace="True",
         tests=_AGENTS,
-        why="equal lines of two requests are taken for one",
+        why="equal lines of two requests are stored once",
     ),
     Mutant(
         "chalicelib.events.intake:Intake._groups",
@@ -194,14 +194,14 @@ MUTANTS = (
         find="weight(shared)",
         replace="0",
         tests=_SHARING,
-        why="a log group counts nothing",
+        why="the size of a log group does not count",
     ),
     Mutant(
         "chalicelib.events.codecs.otlp:_Shared.with_scope",
         find="self.bytes + weight(A)",
         replace="self.bytes",
         tests=_SHARING,
-        why="a scope counts nothing",
+        why="the size of a scope does not count",
     ),
     Mutant(
         "chalicelib.events.sidecar:decode_sidecar",

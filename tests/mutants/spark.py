@@ -25,7 +25,7 @@ MUTANTS = (
         find="around and around.end > byte",
         replace="False",
         tests=_LEVELS,
-        why="the rest of an event is a row, with the times of its text",
+        why="the rest of an event becomes a row, with the times of its text",
     ),
     Mutant(
         "glue_jobs.datasource.following:Follower._made",
@@ -46,7 +46,7 @@ MUTANTS = (
         find="self._through_s(previous, to_the_end)",
         replace="self._through_s(previous, grown)",
         tests=_LEVELS,
-        why="a run that waits is taken for one that was read",
+        why="a waiting run counts as read",
     ),
     Mutant(
         "glue_jobs.datasource.reading:_with_stated",
@@ -60,6 +60,6 @@ MUTANTS = (
         find="status == SEALED and objects.segment_ranges",
         replace="False",
         tests=_OUTCOMES,
-        why="a run that is closed and not finalized has no outcome, a reopened one that of its first end",
+        why="a closed run that is not finalized has no outcome, a reopened one that of its first end",
     ),
 )
