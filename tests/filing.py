@@ -1,6 +1,5 @@
-"""Test harness for pipelines that write files: a minimal framework that feeds a handler and commits its rows with a checkpoint,
-and a reader of files that uses no Runlake code.
-"""
+"""Test harness for pipelines that write files: a minimal framework that feeds a handler and commits its rows with a checkpoint, and
+a reader of files that uses no Runlake code."""
 
 from __future__ import annotations
 
@@ -80,7 +79,7 @@ class Site:
         return found
 
     def objects(self, prefix: str = "files/") -> list[str]:
-        """Objects."""
+        """The stored objects."""
         return [each.key for each in self.store.list(prefix).objects]
 
 
@@ -107,7 +106,7 @@ class Worker:
         self.handler.committed()
 
     def run(self, events: Sequence[logging.LogRecord], batch: int = 2, batches: int = 2) -> None:
-        """All events from the checkpoint on, a checkpoint after each so many batches."""
+        """Process all events from the checkpoint on, with a checkpoint after each batch of this many."""
         at = seen = self.position()
         while at < len(events):
             for _ in range(batches):

@@ -1,4 +1,4 @@
-"""The ingester over a world in memory, or over wrappers of its ports; messages as the queue brings them."""
+"""The ingester over an in-memory world, or over wrappers of its ports; messages as the queue delivers them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ingester_of(
     early_flush: Callable[[Run], None] = lambda run: None,
     index_sidecar: Callable[[ParsedKey], None] = lambda parsed: None,
 ) -> Ingester:
-    """``port`` wraps each port, the clock apart."""
+    """``port`` wraps each port except the clock."""
     store, index, runs, database = port(world.store), port(world.index), port(runs), port(world.database)
     return Ingester(
         run_objects=RunObjects(BUCKET, store, index, runs, world.layout, watermark_bytes, early_flush, index_sidecar),

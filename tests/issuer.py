@@ -1,4 +1,4 @@
-"""An issuer of tokens that tests own: keys made when asked for, their public halves as a JWKS document, tokens with any claims."""
+"""A token issuer for tests: generated keys, their public halves as a JWKS document, tokens with any claims."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from bench.issuer import serve_document as served_document
 ISSUER = "https://issuer.test/"
 AUDIENCE = "runlake"
 JWT = {"auth": "jwt", "jwt_issuer": ISSUER, "jwt_audience": AUDIENCE, "jwt_jwks_url": "https://issuer.test/keys"}
-"""Settings of an API that believes this issuer."""
+"""Settings of an API that trusts this issuer."""
 EVERYTHING = {"logs_write": ["*"], "logs_read": ["*"], "archive_write": ["*"], "archive_read": ["*"], "admin": ["*"]}
-"""What ``Issuer.granted`` grants to whom everything is allowed."""
+"""Arguments of ``Issuer.granted`` for all permissions."""
 _TO_JWK = {"RS": RSAAlgorithm, "PS": RSAAlgorithm, "ES": ECAlgorithm, "Ed": OKPAlgorithm}
 
 
@@ -36,7 +36,7 @@ def private_key(algorithm: str) -> Any:
 
 @dataclass
 class Issuer:
-    """``reads`` counts how often the document was read; ``failure``, if there is one, is what a read raises."""
+    """``reads`` counts reads of the document; ``failure``, if set, is raised by a read."""
 
     algorithm: str = "ES256"
     keys: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Issuer:
         self.add("key-1")
 
     def add(self, key_id: str) -> None:
-        """One more key. Tokens are signed with the last."""
+        """Add a key. Tokens are signed with the last one."""
         self.keys[key_id] = private_key(self.algorithm)
 
     def jwks(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Issuer:
         return {"keys": [self.jwk(key_id) for key_id in self.keys]}
 
     def jwk(self, key_id: str) -> dict[str, Any]:
-        """One of them."""
+        """One public key."""
         written = _TO_JWK[self.algorithm[:2]].to_jwk(self.keys[key_id].public_key(), as_dict=True)
         return {**written, "kid": key_id, "use": "sig", "alg": self.algorithm}
 
@@ -67,29 +67,29 @@ class Issuer:
         return json.dumps(self.jwks()).encode()
 
     def token(self, sub: str = "somebody", *, header: dict[str, Any] | None = None, key_id: str = "", **claims: Any) -> str:
-        """A token; ``claims`` replace what it says, None: it does not say it."""
+        """A token; ``claims`` replace its claims, None removes one."""
         key_id, now_s = key_id or list(self.keys)[-1], int(time.time())
         said = {"iss": ISSUER, "aud": AUDIENCE, "sub": sub, "iat": now_s, "exp": now_s + 600} | claims
         payload = {name: value for name, value in said.items() if value is not None}
         return jwt.encode(payload, self.keys[key_id], self.algorithm, headers={"kid": key_id} | (header or {}))
 
     def granted(self, sub: str = "somebody", valid_s: int = 600, **scopes: list[str]) -> str:
-        """A token that grants; ``logs_read=["*"]`` is ``logs:read``."""
+        """A token with grants; ``logs_read=["*"]`` is ``logs:read``."""
         return self.token(
             sub, exp=int(time.time()) + valid_s, runlake={name.replace("_", ":"): names for name, names in scopes.items()}
         )
 
 
 def bearer(token: str) -> dict[str, str]:
-    """The header."""
+    """Authorization header with the token."""
     return {"Authorization": f"Bearer {token}"}
 
 
 def basic(token: str, user: str = "anybody") -> dict[str, str]:
-    """The header of a client that knows users and passwords alone."""
+    """Authorization header of a client that supports only user and password."""
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()}
 
 
 def serve_document(issuer: Issuer) -> AbstractContextManager[str]:
-    """The address where its document is, on this machine."""
+    """URL of the document on this machine."""
     return served_document(issuer.read)

@@ -20,9 +20,9 @@ _CREATE_S = 300
 
 
 def use_short_lived_jvms() -> None:
-    """Set the options for this process and those that it starts. Processor time of a job that does little: 17.0 s without them, 6.0 with.
+    """Set the options for this process and its children. Processor time of a small job: 17.0 s without them, 6.0 with.
 
-    The archive is made once for a virtual environment, in some 16 s. A JVM that cannot use it does without.
+    The archive is created once for a virtual environment, in about 16 s. A JVM that cannot use it ignores it.
     """
     if "JDK_JAVA_OPTIONS" in os.environ:
         return

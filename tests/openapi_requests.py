@@ -42,7 +42,7 @@ STRANGE = schemathesis.openapi.from_dict(openapi.document("http://127.0.0.1/api"
 OPERATIONS = [(path, method.upper()) for path, item in KNOWN.raw_schema["paths"].items() for method in item]
 VALID, INVALID = GenerationMode.POSITIVE, GenerationMode.NEGATIVE
 _FREE = "/v1/services/ingestionPipelines/logs/{fqn}/last/download"
-"""It takes any name, and nothing besides."""
+"""Accepts any name, and has no other input."""
 FALLIBLE = [
     (path, method)
     for path, method in OPERATIONS
@@ -77,7 +77,7 @@ def is_open(operation: Any) -> bool:
 
 
 def _is_of_its_path(case: Case) -> bool:
-    """Schemathesis does not encode lists in paths: with a ``?`` or ``#`` in one, the request is one of another, shorter path."""
+    """Schemathesis does not encode lists in paths: with a ``?`` or ``#`` in one, the request has a different, shorter path."""
     lists = [value for value in (case.path_parameters or {}).values() if isinstance(value, list | dict)]
     return not any({"?", "#"} & set(str(value)) for value in lists)
 

@@ -1,4 +1,4 @@
-"""What AWS asks for each call, what a deployed role allows, and where the two differ."""
+"""Permissions that AWS requires for each call, grants of a deployed role, and the differences between them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ON_INDEXES = ("dynamodb:Query", "dynamodb:Scan")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Need:
-    """A permission that AWS looks for. ``context``: the one condition key that is given, and its value."""
+    """A permission that AWS checks. ``context``: the one condition key in the request, and its value."""
 
     action: str
     resource: str
@@ -41,7 +41,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Grant:
-    """One action on one resource of one statement, which may have ``*`` in it. ``condition``: a key and the value it must have."""
+    """One action on one resource of one statement, which may contain ``*``. ``condition``: a key and its required value."""
 
     sid: str
     action: str
@@ -49,13 +49,13 @@ class Grant:
     condition: tuple[str, str] = ("", "")
 
     def allows(self, need: Need) -> bool:
-        """Whether it is enough."""
+        """Whether the grant satisfies the need."""
         fits = self.action == need.action and fnmatchcase(need.resource, self.resource.replace("[", "[[]"))
         return fits and self.condition in (("", ""), need.context)
 
     @property
     def is_possible(self) -> bool:
-        """Whether AWS knows the action for such a resource: one of its own service; an index is read by queries and scans alone."""
+        """Whether AWS defines the action for such a resource: an action of its service; indexes are only read by queries and scans."""
         service = self.resource.split(":")[2] if self.resource.startswith("arn:") else ""
         if {service, self.action.partition(":")[0]} == {"ssm", "secretsmanager"}:
             return False  # one list names parameters and secrets
@@ -63,7 +63,7 @@ class Grant:
 
 
 class Calls:
-    """What processes asked of AWS, from now on, that were begun with ``environment``."""
+    """Calls of AWS, from now on, by processes that were started with ``environment``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -71,11 +71,11 @@ class Calls:
 
     @property
     def environment(self) -> dict[str, str]:
-        """To be added to a process's own."""
+        """Variables to add to a process's environment."""
         return recording(self._path)
 
     def needs(self, stack: Stack, by: str = "") -> set[Need]:
-        """What the calls so far need, of all processes or of one function's."""
+        """Permissions needed by the calls so far, of all processes or of one function."""
         lines = self._path.read_bytes()[self._begin :].splitlines() if self._path.exists() else []
         rows = [json.loads(line) for line in lines]
         return {need for row in rows if row["by"] == by for need in _needs(stack["region"], row)}
@@ -92,7 +92,7 @@ def _needs(region: str, row: dict[str, Any]) -> Iterator[Need]:
         case "monitoring":
             yield Need(f"cloudwatch:{operation}", "*", ("cloudwatch:namespace", given["Namespace"]))
         case "sns":
-            yield Need("sns:Publish", given["TopicArn"])  # a batch, too
+            yield Need("sns:Publish", given["TopicArn"])  # also of a batch
         case "lambda":
             action = "InvokeFunction" if operation == "Invoke" else operation
             yield Need(f"lambda:{action}", f"arn:aws:lambda:{region}:000000000000:function:{given['FunctionName']}")
@@ -134,7 +134,7 @@ def _of_dynamodb(operation: str, given: dict[str, Any]) -> Iterator[tuple[str, s
 
 
 def grants(stack: Stack, role_arn: str) -> set[Grant]:
-    """All that a role of the stack allows, as IAM has it."""
+    """All grants of a role of the stack, from IAM."""
     with closing(stack.client("iam")) as iam:
         found = {grant for document in _documents(iam, role_arn.rpartition("/")[2]) for grant in _grants(document)}
     return {grant for grant in found if grant.is_possible}
@@ -155,18 +155,18 @@ def _grants(document: dict[str, Any]) -> Iterator[Grant]:
         ((key, value),) = conditions.items()
         for action in _listed(statement["Action"]):
             for resource in _listed(statement["Resource"]):
-                named = re.sub(r"(:stack/[^/]+/).+", r"\1", resource)  # callers know a stack by its name alone
+                named = re.sub(r"(:stack/[^/]+/).+", r"\1", resource)  # callers know only the name of a stack
                 yield Grant(statement["Sid"], action, named, (key, value))
 
 
 def refused(needs: Iterable[Need], allowed: Iterable[Grant]) -> list[Need]:
-    """What a role would be refused."""
+    """Needs that a role does not grant."""
     held = list(allowed)
     return sorted(need for need in needs if not any(grant.allows(need) for grant in held))
 
 
 def unused(needs: Iterable[Need], allowed: Iterable[Grant]) -> list[Grant]:
-    """What a role is allowed and has no need of."""
+    """Grants that a role does not need."""
     found = list(needs)
     return sorted(grant for grant in allowed if not any(grant.allows(need) for need in found))
 

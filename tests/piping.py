@@ -1,4 +1,4 @@
-"""A world with pipelines: runs, workers that process them, and handlers that record their events."""
+"""An in-memory world with pipelines: runs, workers that process them, and handlers that record their events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.world import START_MS, World
 
 RECORDS = "tests.piping.Remembering"
 MODULES = AllowedModules(("tests.*",))
-"""Handlers of tests may be named by pipelines of tests."""
+"""Lets pipelines of tests name handlers of tests."""
 
 
 class Remembering(logging.Handler):
@@ -67,7 +67,7 @@ def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), **sections: An
 
 
 class Piping(World):
-    """Adds runs to the catalog as they are written."""
+    """Adds runs to the catalog when they are written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class Piping(World):
         return Worker(file, WorkerDependencies(**given), fence, owner)
 
     def work(self, worker: Worker, steps: int = 20) -> None:
-        """Steps, a second apart, until there is nothing to do."""
+        """Steps, a second apart, until no work is left."""
         for _ in range(steps):
             busy = worker.step()
             if not busy and worker.is_idle:

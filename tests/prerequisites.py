@@ -1,4 +1,5 @@
-"""What some tests need beside the packages of ``.venv``: foreign clients, Chromium, syslog-ng. The first test that needs one has it installed."""
+"""Prerequisites of some tests outside of ``.venv``: foreign clients, Chromium, syslog-ng. The first test that needs one installs
+it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _INSTALL_S = 1200
 
 @cache
 def require(target: str) -> None:
-    """Run a target of the Makefile, once in a process and in one process at a time; what is installed already costs nothing more.
+    """Run a target of the Makefile, once in a process and in one process at a time; fast if already installed.
 
     Raises AssertionError with the output of ``make``.
     """

@@ -109,7 +109,7 @@ class Live:
         self.positions[run] = answer.position
 
     def start(self, run: Run, start_id: str) -> None:
-        """Of an attempt of a run; later attempts are among ``runs`` then."""
+        """Start an attempt of a run; adds later attempts to ``runs``."""
         attempts = Attempts(self.services.store, self.world.layout, self.services.writer, self.world.clock)
         attempt = attempts.start(run, StartRequest(start_id, "host", "./load.sh", age_ms=5000))
         self.positions[attempt.run] = attempt.position
@@ -119,7 +119,7 @@ class Live:
         self.services.finalizer.close(run, self.positions.get(run), end)
 
     def openmetadata(self, run: Run, name: str, text: str) -> None:
-        """As OpenMetadata writes: no metadata of ours."""
+        """Write as OpenMetadata does, without our metadata."""
         self.positions.setdefault(run, None)
         self.services.store.put(self.world.layout.run_prefix(run) + name, text.encode(), PutOptions())
 
@@ -143,7 +143,7 @@ class Live:
         self.notify()
 
     def rows(self) -> dict[tuple[str, str], Item]:
-        """The items of all segments that the live system keeps."""
+        """All segment items of the live system."""
         kept = [(run, entry) for run in self.runs for entry in self.world.index.rows_from(run, 0, 0, 100_000)]
         return {(row["run"], row["at"]): row for run, entry in kept for row in segment_rows(run, entry, KEEP_S)}
 
@@ -171,7 +171,7 @@ class Live:
 
 
 def live_through(seed: int, steps: int = 60) -> Live:
-    """A history by a seed, quiet at its end: all notifications have come, and the schedule has nothing left to do at once."""
+    """A history by a seed that ends quiet: all notifications are delivered, and the schedule has no work."""
     chance, live = random.Random(seed), Live()
     runs = [Run(f"svc.pipe-{number % 2}", f"run-{number}") for number in range(4)]
     old, newer = Run("svc_legacy", "run-a"), Run("svc_legacy", "run-b")

@@ -47,8 +47,8 @@ def pick(fast: int, default: int, thorough: int) -> int:
 
 
 def examples(full: int, thorough: int = 0) -> int:
-    """How many examples Hypothesis tries: a tenth of ``full`` in a fast run, a quarter in a default one, ``thorough`` (else ``full``) in a
-    thorough one. Each run draws others."""
+    """Number of Hypothesis examples: a tenth of ``full`` in a fast run, a quarter in a default one, ``thorough`` (otherwise
+    ``full``) in a thorough one. Each run draws different ones."""
     return pick(max(3, full // _FAST_SHARE), max(10, full // _DEFAULT_SHARE), max(full, thorough))
 
 

@@ -32,7 +32,7 @@ class Vendor(Protocol):
 
 @dataclass
 class Bulk:
-    """Elasticsearch's bulk API. ``documents`` by id, in the order in which they were created."""
+    """Elasticsearch's bulk API. ``documents`` by id, in order of creation."""
 
     reject: Reject = lambda _: 201
     limit_bytes: int = 10 * 1024 * 1024

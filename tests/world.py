@@ -35,7 +35,7 @@ class Parts:
 
 
 class World:
-    """A bucket, a catalog and a clock that tests own. ``parts()`` builds as many processes as a test wants over them."""
+    """A bucket, a catalog and a clock that tests own. ``parts()`` builds any number of processes over them."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(START_MS)
@@ -59,7 +59,7 @@ class World:
         return Deadline(self.clock, seconds)
 
     def names(self, run: Run = RUN) -> list[str]:
-        """What the bucket holds of a run, without the run's own prefix; entries of deleted segments apart."""
+        """Names of a run's objects, without the run's prefix; entries of deleted segments are listed separately."""
         prefix = self.layout.run_prefix(run)
         keys = [found.key for found in list_all(self.store, prefix)]
         return [key.removeprefix(prefix) for key in keys if not key.startswith(self.layout.all_retired(run))]

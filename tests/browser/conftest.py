@@ -1,4 +1,4 @@
-"""Chromium, Debian's, and a fake server for it to ask."""
+"""Debian's Chromium and a fake server for it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tests.prerequisites import BROWSER, require
 from tests.world import World
 
 _INSTALLED = (Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium"))
-"""The first has the same engine and no windows: half the processor time. ``make browser`` installs it."""
+"""The first has the same engine without windows and takes half the processor time; ``make browser`` installs it."""
 _PATIENCE_MS = 60_000
 
 expect.set_options(timeout=_PATIENCE_MS)
 
 
 def chromium() -> str:
-    """Path of the browser: the environment variable ``CHROMIUM``, else the first one that is installed."""
+    """Path of the browser: the environment variable ``CHROMIUM``, otherwise the first installed one."""
     installed_paths = (str(path) for path in _INSTALLED if path.exists())
     return os.environ.get("CHROMIUM") or next(installed_paths, str(_INSTALLED[0]))
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Not longer than a module: while Playwright is there its event loop runs in this thread, and no other test can run one."""
+    """Module scope: a running Playwright has an event loop in this thread, where no other test can run one."""
     require(BROWSER)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
@@ -49,7 +49,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
-    """A page on which nothing may go wrong that nobody expects: no script fails, nothing is refused by the policy."""
+    """A page that fails the test on unexpected errors: failed scripts, violations of the policy."""
     opened = context.new_page()
     wrong: list[str] = []
     opened.on("pageerror", lambda error: wrong.append(str(error)))

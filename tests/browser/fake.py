@@ -1,6 +1,5 @@
-"""A server for the viewer's tests: the page as the function serves it, headers and all, and an API that answers as it is agreed, from
-lists in memory or from a function of the line's number. It can vanish and come back at the same address.
-"""
+"""A fake server for the viewer's tests: serves the page with the function's headers, and an API with the documented responses, from
+lists in memory or from a function of the line's number. It can stop and restart at the same address."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ START_MS = 1_795_250_000_000
 _PAGE_BYTES = 1_000_000
 _HOLD_S = 2.0
 STORED = "/stored"
-"""A path that is not the API's: it asks for no token, and allows no origin."""
+"""A path outside of the API: needs no token, and allows no origin."""
 _ROUTE = re.compile(
     r"/api(?:"
     r"(?P<ui>/v1/ui.*)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
@@ -39,7 +38,7 @@ _ROUTE = re.compile(
 
 @dataclass
 class FakeStep:
-    """What is told of a step; ``after_s`` since the run's start, ``took_s`` None: it runs."""
+    """A step; ``after_s`` since the run's start, ``took_s`` None: it is running."""
 
     step: str
     name: str | None = None
@@ -52,8 +51,8 @@ class FakeStep:
 
 @dataclass
 class FakeRun:
-    """A run's log. ``text``: its lines by number, where they are too many for a list. ``share``: how many have come by a share of the time.
-    ``lag``: how many more times the catalog says that it is open when it has ended."""
+    """A run's log. ``text``: its lines by number, if they are too many for a list. ``share``: the share of lines that exist at a
+    share of the time. ``lag``: how many more times the catalog lists it as open after its end."""
 
     run_id: str
     lines: list[str] = field(default_factory=list)
@@ -84,7 +83,7 @@ class FakeRun:
         notes: Sequence[tuple[int, Any]] = (),
         data: Mapping[str, JsonValue] | None = None,
     ) -> None:
-        """An event: its lines are lines of the log."""
+        """Add an event: its lines are lines of the log."""
         lines = message.split("\n")
         event = EventView(
             id=len(self.events),
@@ -160,7 +159,7 @@ class FakeHandler:
 
 @dataclass
 class FakePipeline:
-    """A processing pipeline; its fields are those that it is answered with."""
+    """A processing pipeline; its fields are those of the response."""
 
     name: str
     state: str = "running"
@@ -178,7 +177,7 @@ class FakePipeline:
     handlers: list[FakeHandler] = field(default_factory=list)
 
     def change(self, action: str, body: dict[str, Any]) -> None:
-        """As the real one does: at once what was asked for."""
+        """Applies the action at once, like the real server."""
         if action == "replay":
             self.replay_from = body["from"]
         elif "handler" in body:
@@ -190,8 +189,8 @@ class FakePipeline:
 
 
 class FakeServer:
-    """``runs``: by pipeline, newest first. ``token``: what it asks for, if it does. ``asked``: the paths of requests, in order, and the
-    bytes that were answered. ``link``: where large logs are, if this one is large."""
+    """``runs``: by pipeline, newest first. ``token``: the required token, if any. ``asked``: paths of requests in order, and the
+    bytes of responses. ``link``: URL of large logs."""
 
     def __init__(self, runs: dict[str, list[FakeRun]], token: str = "", auth: str = "none") -> None:
         self.runs, self.token, self.auth = runs, token, auth
@@ -201,12 +200,12 @@ class FakeServer:
         self.examined_names = 8_000
         """Of pipelines, by one request."""
         self.pipelines: list[FakePipeline] | None = []
-        """Processing pipelines; None: a server of a version before them."""
+        """Processing pipelines; None: a server release without them."""
         self.problems: list[dict[str, str]] = []
         self.refusals: dict[str, tuple[int, str]] = {}
-        """What is refused about processing pipelines, by method: status and message."""
+        """Errors for requests about processing pipelines, by method: status and message."""
         self.changes: list[tuple[str, str, dict[str, Any]]] = []
-        """What was asked for: pipeline, action, body."""
+        """Requested actions: pipeline, action, body."""
         self._server: ThreadingHTTPServer | None = None
 
     @property
@@ -225,7 +224,7 @@ class FakeServer:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self) -> None:
-        """No more connections, and those that are open end."""
+        """Refuse connections, and close the open ones."""
         self.is_gone = True
         assert self._server
         self._server.shutdown()
@@ -240,7 +239,7 @@ class _Listener(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def handle_error(self, *_: Any) -> None:
-        """A browser that goes away is none."""
+        """A disconnecting browser is no error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -248,7 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:
-        """Quiet."""
+        """Log nothing."""
 
     def do_POST(self) -> None:
         self.asked_body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -464,7 +463,7 @@ def _step_log(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
 
 
 def _found_events(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
-    """``after`` is a line of the log, as the real one's is. Lines of a run without events are parsed as the real one parses them."""
+    """``after`` is a line of the log, as in the real server. Lines of a run without events are parsed as in the real server."""
     limit, first = int(query.get("limit", "100")), int(query.get("after", "0"))
     if run.events:
         found = [event for event in (run.of_step(query["step"]) if "step" in query else run.events) if event["line"] >= first]
@@ -488,7 +487,7 @@ _EVENTS = {"": _found_events, "/log": _step_log, "/steps": _steps, "/completenes
 
 
 def numbered(count: int, levels: Sequence[str] = ("INFO", "INFO", "DEBUG", "INFO", "WARN")) -> Callable[[int], str]:
-    """A log of so many lines that look like those of a connector."""
+    """A log of this many lines in a connector's format."""
 
     def text(number: int) -> str:
         level = "ERROR" if number % 997 == 996 else levels[number % len(levels)]

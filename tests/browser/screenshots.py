@@ -1,4 +1,4 @@
-"""The pictures of docs/images: ``python -m tests.browser.screenshots``. Look at them before they are committed."""
+"""Generates the pictures of docs/images: ``python -m tests.browser.screenshots``. Check them before committing."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def _is_error(number: int) -> bool:
 
 
 def wave(time: float) -> float:
-    """The share of lines that have come by this share of the time: now more, now less."""
+    """The share of lines that exist at this share of the time, at a varying rate."""
     return time + 0.011 * math.sin(time * 19) + 0.006 * math.sin(time * 57)
 
 
 def found(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
-    """A search that does not make five million lines to look at them."""
+    """A search that does not generate all five million lines."""
     first, words = int(query.get("after") or 0), query["q"]
     numbers = [number for number in range(first - first % _APART + 14, run.total, _APART) if number >= first][:500]
     texts = {number: line(number) for number in numbers}
@@ -46,7 +46,7 @@ def found(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
 
 
 def line(number: int) -> str:
-    """What a connector might say."""
+    """A typical line of a connector."""
     stamp = time.strftime("%H:%M:%S", time.gmtime(fake.START_MS // 1000 + number // 900)) + f",{number * 37 % 1000:03d}"
     table, phase = f"shop.{_TABLES[number * 7 % 8]}_{number % 41:02d}", _PHASES[number // 3 % 4]
     if _is_error(number):
@@ -136,7 +136,7 @@ def take_steps(page: Page, server: FakeServer, theme: str) -> None:
 
 
 def processing() -> list[FakePipeline]:
-    """Three pipelines, one of which has lost a handler."""
+    """Three pipelines, one of which has a disabled handler."""
 
     def iso(ago_s: float) -> str:
         return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - ago_s))

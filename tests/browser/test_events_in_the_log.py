@@ -1,4 +1,4 @@
-"""What the page shows of events: rows of errors as the server defines them, and an event's data."""
+"""Events in the page: rows of errors as the server defines them, and an event's data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.browser.test_viewer_for_everybody import violations
 Serve = Callable[..., FakeServer]
 CASES = [case for case in json.loads((Path(__file__).parents[1] / "error_cases.json").read_text()) if "lines" in case]
 TRACES = {"traceback after INFO": [2, 3]}
-"""Lines of errors behind their first."""
+"""Lines of errors after their first."""
 HOSTILE = '<img src=x onerror="window.owned = 1">\u202e\x1b[31m'
 
 

@@ -1,4 +1,4 @@
-"""What somebody wrote into a log stays text, in its line, whatever it is."""
+"""Hostile text in a log remains text within its line."""
 
 from __future__ import annotations
 

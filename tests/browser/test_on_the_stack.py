@@ -1,4 +1,4 @@
-"""The page, the client and the archive together: what a program logs is on the screen, to its end, and is what is downloaded."""
+"""The page, the client and the archive together: a program's log is displayed to its end, and equals the download."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_steps_are_a_tree_and_a_step_is_read_alone(stack: Stack, page: Page, tmp
     expect(page.get_by_role("treeitem", name="Compile <b>")).to_contain_text("1 error")
     page.locator(".step-pane .log").focus()
     last = page.locator('.step-pane [data-line="3000"] .text')
-    # The end is where the pane knows it to be when the key is pressed: a reader presses it again when lines have come.
+    # The key jumps to the end known when it is pressed; a reader presses it again after new lines.
     eventually(lambda: page.keyboard.press("End") or last.count())
     expect(last).to_have_text("compiled 2999")
 
@@ -147,7 +147,7 @@ def test_a_processing_pipeline_is_switched_off_and_on(stack: Stack, page: Page) 
 
 
 def newest(stack: Stack) -> Any:
-    """Facts of the pipeline's newest run, as soon as it is catalogued."""
+    """Facts of the pipeline's newest run, once catalogued."""
     with requests.get(f"{stack.api_url}/v1/catalog/pipelines", params={"prefix": FQN}, timeout=PATIENCE_S) as answer:
         (found,) = answer.json()["pipelines"]
     return found["last"]

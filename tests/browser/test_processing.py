@@ -1,4 +1,5 @@
-"""The processing pipelines in the viewer: how they are, told anew, and what an operator may do, asked before; and what may not be seen."""
+"""The processing pipelines in the viewer: their status and its refresh, an operator's actions with confirmation, and missing
+permissions."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ NOON = "2026-11-21T12:00:00.000Z"
 
 
 def audit() -> FakePipeline:
-    """A pipeline one of whose handlers has failed too often."""
+    """A pipeline with a handler that was disabled after too many failures."""
     at = {"run": "mysql.ingest/run-1", "line": 4710}
     failed = FakeHandler("files", "disabled", FULL, NOON, at, 1101)
     figures = {"lag_events": 12_345, "lag_s": 3_725.4, "runs": 3, "events": 8_123_456, "late": 1, "dead_letters": 7}

@@ -1,4 +1,5 @@
-"""Steps in the viewer: the tree by mouse and keys, a step's log, links, colours and folds, completeness; runs without look as before."""
+"""Steps in the viewer: the tree by mouse and keys, a step's log, links, colours and folds, completeness; runs without steps are
+unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def built(status: str = "finalized") -> FakeRun:
-    """A run of some steps, whose lines are mixed."""
+    """A run of some steps with interleaved lines."""
     run = FakeRun(RUN, status=status)
     run.steps = [
         FakeStep("checkout", "Checkout", took_s=2),
@@ -161,7 +162,7 @@ def test_a_live_run_grows_steps_and_lines(page: Page, serve: Serve) -> None:
     run.close()
     expect(page.locator(".state")).to_have_text("Events are lost. Writers: agent <b>7</b>")
     expect(item(page, "Deploy")).to_contain_text("failed")
-    requests_in_ten_minutes(page, server)  # those that were under way
+    requests_in_ten_minutes(page, server)  # requests in flight
     assert requests_in_ten_minutes(page, server) == 0, "a finished run is not polled"
 
 

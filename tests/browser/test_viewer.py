@@ -1,4 +1,4 @@
-"""The viewer as people use it: find, open, follow to the end, search, permalinks, keys, tokens, and a server that goes away."""
+"""The viewer in use: find, open, follow to the end, search, permalinks, keys, tokens, and an unavailable server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FQN, RUN = "mysql_prod.ingest", "run-17"
 
 
 def requests_in_ten_minutes(page: Page, server: FakeServer) -> int:
-    """How many requests the page makes while its timers run for ten minutes; its clock is installed."""
+    """Number of requests while the page's timers run for ten minutes of its installed clock."""
     before = len(server.asked)
     page.clock.run_for(600_000)
     page.wait_for_load_state("networkidle")
@@ -29,12 +29,12 @@ def address(server: FakeServer, run_id: str = RUN, fqn: str = FQN) -> str:
 
 
 def row(page: Page, number: int) -> str:
-    """A line's text, numbered as people do."""
+    """A line's text, numbered from 1."""
     return page.locator(f'[data-line="{number - 1}"] .text').inner_text()
 
 
 def settled(page: Page) -> list[int]:
-    """Numbers of lines that are drawn, once the page has come to rest after a turn of the wheel."""
+    """Numbers of displayed lines, once the page is idle after scrolling."""
     before, now = [-1], shown(page)
     while now != before:
         page.wait_for_timeout(200)
@@ -43,7 +43,7 @@ def settled(page: Page) -> list[int]:
 
 
 def leads_to(page: Page, fragment: str, act: Callable[[], None]) -> None:
-    """Act until the address ends so: a click is lost on a row that is drawn again under it, while lines around it still come."""
+    """Repeat the action until the address ends like this: a click is lost if its row is redrawn while lines arrive."""
     address_ = re.compile(f"{fragment}$")
     for _ in range(20):
         act()
@@ -53,7 +53,7 @@ def leads_to(page: Page, fragment: str, act: Callable[[], None]) -> None:
 
 
 def shown(page: Page) -> list[int]:
-    """Numbers of lines that are drawn, in order."""
+    """Numbers of displayed lines, in order."""
     return [int(text) for text in page.locator(".row .number").all_inner_texts()]
 
 

@@ -1,4 +1,4 @@
-"""Everybody can use the viewer: axe finds no violation on any page, in either theme, wide or narrow."""
+"""Accessibility: axe finds no violation on any page, in either theme, wide or narrow."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One suite over the in-memory ports, moto and ministack: what holds for one must hold for all."""
+"""One suite over the in-memory ports, moto and ministack: all must behave alike."""

@@ -1,4 +1,4 @@
-"""Stores to hold to one behaviour: in memory, on moto, on ministack. A fresh bucket and fresh tables for each test."""
+"""Stores that must behave alike: in memory, on moto, on ministack. A fresh bucket and fresh tables for each test."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _names = (f"contract-{number}" for number in itertools.count())
 
 
 class _Template(yaml.SafeLoader):
-    """Reads the template's tables; CloudFormation's tags say nothing about them."""
+    """Reads the template's tables; ignores CloudFormation's tags."""
 
 
 _Template.add_multi_constructor("!", lambda loader, suffix, node: None)
@@ -111,7 +111,7 @@ def endpoint_url(kind: str, request: pytest.FixtureRequest) -> str | None:
 
 
 def client_of(service: str, endpoint_url: str) -> Any:
-    """The client that a function has."""
+    """A client configured as in a function."""
     return make_client(service, region=REGION, endpoint_url=endpoint_url, **CREDENTIALS)
 
 
@@ -153,7 +153,7 @@ def runs(endpoint_url: str | None) -> Iterator[RunCatalog]:
 
 @pytest.fixture(scope="session")
 def dynamodb_of() -> Iterator[Callable[[str], Any]]:
-    """One client for all tests of an emulator: making one takes longer than most of them."""
+    """One client for all tests of an emulator: creating one takes longer than most tests."""
     clients: dict[str, Any] = {}
 
     def client(endpoint_url: str) -> Any:
@@ -168,7 +168,7 @@ def dynamodb_of() -> Iterator[Callable[[str], Any]]:
 
 @pytest.fixture
 def new_database(endpoint_url: str | None, dynamodb_of: Callable[[str], Any]) -> Callable[[], Database]:
-    """Makes databases with fresh tables."""
+    """Creates databases with fresh tables."""
     if endpoint_url is None:
         return InMemoryDatabase
     client = dynamodb_of(endpoint_url)
@@ -181,7 +181,7 @@ def database(new_database: Callable[[], Database]) -> Database:
 
 
 def create_file_tables(client: Any) -> dict[str, Schema]:
-    """The tables of files, fresh."""
+    """Fresh tables of files."""
     return {table: Schema(create_table(client, resource), *KEYS[table]) for table, resource in TABLES.items()}
 
 
@@ -192,7 +192,7 @@ def _resources() -> dict[str, Any]:
 
 
 def create_table(client: Any, resource: str) -> str:
-    """A table exactly as the template that is deployed describes it."""
+    """A table exactly as in the deployed template."""
     properties = _resources()[resource]["Properties"]
     name = next(_names)
     wanted = {"AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode"}

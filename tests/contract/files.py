@@ -1,6 +1,7 @@
 """Files to register, and the plain list that the catalog is compared with.
 
-``Bucket`` is what the objects are, ``Model`` which files the catalog should have for them. The model knows nothing of tables, lanes or days.
+``Bucket`` has the objects, ``Model`` the files that the catalog should have for them. The model uses no tables, index lanes or
+days.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def metadata(number: int, start_ms: int, duration_ms: int | None = None, **other
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What an object is: a file, or (``refused``) something that claims to be one."""
+    """Content of an object: a file, or (``refused``) an invalid one."""
 
     metadata: Metadata
     size: int = 5
@@ -67,7 +68,7 @@ class Content:
 
 @dataclass
 class Bucket:
-    """Objects by key. ``looks``: how often one was described."""
+    """Objects by key. ``looks``: number of reads."""
 
     objects: dict[str, Content] = field(default_factory=dict)
     looks: int = 0
@@ -83,23 +84,23 @@ class Bucket:
         return Description(self.record(of.key))
 
     def record(self, key: str) -> FileRecord:
-        """An object's record."""
+        """Record of an object."""
         content = self.objects[key]
         return FileRecord(f"s3://{BUCKET}/{key}", content.size, content.created_ms, content.metadata)
 
 
 @dataclass
 class Model:
-    """The catalog as it should be: each file as the object that it is in. ``copied``: files that have been several objects; of these the
-    catalog only knows the last that was looked at, and how to find the original, by its key."""
+    """The expected catalog: each file with its object. ``copied``: files that have been several objects; the catalog knows only the
+    last one read, and derives the original from its key."""
 
     files: dict[str, FileRecord] = field(default_factory=dict)
     copied: set[str] = field(default_factory=set)
     keys: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def tell(self, bucket: Bucket, find: Callable[[str], str | None]) -> None:
-        """Every object that changed was looked at. Of several good objects that are one file, any may be it, so there ``find`` (the key
-        of an id's object, in the catalog) is asked, and must name one of them; it may name none only when the original is not there."""
+        """Apply reads of all changed objects. Of several valid objects of one file any may be chosen, so ``find`` (the key of an
+        id's object in the catalog) decides, and must return one of them, or nothing if the original is missing."""
         objects: dict[str, list[str]] = defaultdict(list)
         for key, content in bucket.objects.items():
             self.keys[content.metadata.id].add(key)

@@ -50,7 +50,7 @@ from tests.sampling import pick, seed_of
 SEED = seed_of("file catalog")
 EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(5, 20, 400))
 EMULATED_SHARE = 30
-"""One in so many examples is run on each emulator."""
+"""One in this many examples runs on each emulator."""
 AHEAD_MS = DAY_MS
 """The contract: the latest file is not one that begins more than 24 h from now."""
 DIRECTORIES = ("n#", "c#", "p#")
@@ -100,7 +100,7 @@ class Change:
     own: bool
 
     def applied(self) -> Content | None:
-        """With the id that it should have."""
+        """The content with the expected id."""
         if self.content is None or not self.own or not self.key.endswith("/data"):
             return self.content
         own = metadata(0, 0).model_validate(self.content.metadata.document() | {"id": self.key.removesuffix("/data")})
@@ -118,7 +118,7 @@ BATCHES = st.lists(CHANGES, min_size=1, max_size=10, unique_by=lambda change: ch
 
 @dataclass
 class World:
-    """A catalog over fresh tables, the objects, and what the catalog should be."""
+    """A catalog over fresh tables, the objects, and the expected catalog."""
 
     database: Database
     bucket: Bucket = field(default_factory=Bucket)
@@ -149,14 +149,14 @@ class World:
         self.model.tell(self.bucket, self._key_of)
 
     def _key_of(self, file_id: str) -> str | None:
-        """Of which object the catalog has a file."""
+        """Key of the object from which the catalog has a file."""
         state = self.registration.find(file_id)
         return state.url.removeprefix("s3://archive/") if state and state.record else None
 
     # ------------------------------------------------------------ what must hold
 
     def check(self, queries: Iterable[tuple[FileQuery, list[int]]]) -> None:
-        """After each step."""
+        """Runs after each step."""
         for query, limits in queries:
             self.check_query(query, limits)
         self.check_latest()
@@ -249,7 +249,7 @@ def by_keys(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[
 
 
 def as_a_table_holds_it(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers of more than 38 digits are text there; a fraction of two is the same as a decimal."""
+    """A table stores numbers of more than 38 digits as text; a fraction of two equals a decimal."""
     document = {name: str(value) if value == 10**40 else value for name, value in row["metadata"].items()}
     return {**row, "metadata": document}
 
@@ -376,7 +376,7 @@ def test_a_file_of_thirty_days_is_listed_once_and_has_thirty_rows(world: World) 
 
 
 def test_thirty_days_that_all_become_others(world: World) -> None:
-    """The largest change of one file: every row goes, and as many come."""
+    """The largest change of one file: every row is deleted, and as many are added."""
     for start in (NOW_MS // DAY_MS * DAY_MS, 0):
         world.change([(data_key(1), Content(metadata(1, start, 30 * DAY_MS - 1, work_id=f"job-{start}", what=f"w{start}")))])
         world.check([(FileQuery(("*",)), [1])])
@@ -395,7 +395,7 @@ def test_an_object_becomes_another_file_of_thirty_days_that_was_elsewhere(world:
 
 
 def test_a_file_that_came_back_to_an_odd_key_is_missed_when_it_goes(world: World) -> None:
-    """The row that leads from the key to the file must not expire while the file is there."""
+    """The row that maps the key to the file must not expire while the file exists."""
     content = Content(metadata(1, NOW_MS, 5))
     for key, now in (("odd", content), ("odd", None), (data_key(1), content), ("odd", content)):
         world.change([(key, now)])
@@ -403,7 +403,7 @@ def test_a_file_that_came_back_to_an_odd_key_is_missed_when_it_goes(world: World
 
 
 def test_a_file_outlives_its_copy(world: World) -> None:
-    """A copy has the same document, so it is the same file. When the copy goes, the file is still there."""
+    """A copy has the same document, so it is the same file. If the copy is deleted, the file remains."""
     content = Content(metadata(1, NOW_MS, 5))
     for key, now in ((data_key(1), content), ("odd", content), ("odd", None)):
         world.change([(key, now)])
@@ -446,7 +446,7 @@ REWRITES = 12
 
 
 def test_rewritten_odd_key_costs_the_same_each_time(world: World) -> None:
-    """Its earlier files leave the row once their originals were looked at."""
+    """Its earlier files leave the row once their originals were read."""
     looks: list[int] = []
     for number in range(REWRITES):
         world.bucket.looks = 0
@@ -470,7 +470,7 @@ def test_file_that_moves_again_and_again_settles_only_its_last_source(world: Wor
 
 
 def test_original_is_looked_at_when_an_earlier_look_stopped_before_it(world: World) -> None:
-    """A copy becomes another file, and the process dies before it looks at the original; the next look at the key makes it good."""
+    """A copy becomes another file, and the process dies before it reads the original; the next read of the key repairs it."""
     content = Content(metadata(1, NOW_MS, 5))
     world.change([(data_key(1), content)])
     world.change([("odd", content)])
@@ -496,7 +496,7 @@ ODD_NAMES = ("cls", "_fields_set", "self", "days", "document", "model_extra", "_
 
 
 def test_keys_of_any_name_are_kept(world: World) -> None:
-    """Unknown keys are kept, also ones that mean something to Python, and the file can be listed, changed and removed like others."""
+    """Unknown keys are kept, including names with a meaning in Python, and the file can be listed, changed and removed."""
     for number, name in enumerate(ODD_NAMES):
         for created in range(2):
             of = metadata(number, NOW_MS, 5, what=f"w{number}", **{name: "kept"})
@@ -571,7 +571,7 @@ def by_work_id(database: Database, work: str, where: str | None) -> list[Mapping
 
 @pytest.mark.slow
 def test_a_page_over_many_sources_is_full() -> None:
-    """Rows that are read ahead for it are not read in vain."""
+    """Rows read ahead for it are used."""
     world = World(InMemoryDatabase())
     for where in range(120):
         world.change([
@@ -585,7 +585,8 @@ def test_a_page_over_many_sources_is_full() -> None:
 
 
 def test_a_page_ends_when_it_reads_too_much_in_vain() -> None:
-    """Files that began before the interval and have ended are passed, so many for a page: it ends before it is full, never empty."""
+    """Files that began before the interval and have ended are skipped, up to a limit for a page: it ends before it is full, never
+    empty."""
     database, minute_ms = InMemoryDatabase(), 60_000
     begins = [
         (NOW_MS - 63 * minute_ms, 64),

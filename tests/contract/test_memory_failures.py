@@ -173,14 +173,14 @@ calls = pytest.mark.parametrize(("twin", "name"), [(twin, name) for twin in TWIN
 
 
 def answered(results: Any) -> None:
-    """A publisher answers its errors."""
+    """A publisher returns its errors."""
     for result in results:
         if result:
             raise result
 
 
 def failures_on_aws(service: str) -> list[Callable[[], AWSResponse | Exception]]:
-    """What the service, or the network, may answer."""
+    """Responses of the service, and network failures."""
     made: list[Callable[[], AWSResponse | Exception]] = [
         lambda: ReadTimeoutError(endpoint_url=NOWHERE),
         lambda: EndpointConnectionError(endpoint_url=NOWHERE),
@@ -220,7 +220,7 @@ def raised_on_aws(twin: Twin, name: str) -> set[type[RunlakeError]]:
 
 
 def state(adapter: Any) -> str:
-    """What an adapter holds, as a text."""
+    """The adapter's content as text."""
     fields = {name: value for name, value in vars(adapter).items() if name not in {"failures", "_lock", "_ids", "_clock", "calls"}}
     return repr({name: value.rows if hasattr(value, "rows") else value for name, value in fields.items()})
 
@@ -312,7 +312,7 @@ def test_errors_of_the_stores_state_need_no_schedule() -> None:
 
 
 def row(size: int, sort: str = "a") -> Put:
-    """A row of so many bytes, as DynamoDB counts them."""
+    """A row of this many bytes, as DynamoDB counts them."""
     key = Key(LISTING, "p", sort)
     fixed = len("partition" + "p" + "at" + sort + "text")
     return Put(key, {"partition": "p", "at": sort, "text": "x" * (size - fixed)})

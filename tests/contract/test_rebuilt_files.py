@@ -26,12 +26,12 @@ from tests.world import START_MS, World
 
 RUNS = [Run("svc.pipe", f"run-{number}") for number in range(3)]
 MEMORY = ("revision", "unsettled", "left")
-"""How often a file was looked at, and what it once was."""
+"""Attributes with the number of reads and the earlier contents of a file."""
 Rows = dict[tuple[str, str], dict[str, Any]]
 
 
 class Archive:
-    """Files and finished logs, catalogued as they came."""
+    """Files and finalized logs, catalogued on arrival."""
 
     def __init__(self, client: Any) -> None:
         schemas = create_file_tables(client)
@@ -77,7 +77,7 @@ class Archive:
         composition.ingester(self.services).ingest([message(s3_record(key, name, bucket))], Deadline(self.world.clock))
 
     def rebuild(self, *, prune: bool = False, dry_run: bool = False) -> list[dict[str, Any]]:
-        self.services = composition.assemble(self.settings, self.ports)  # a process of its own, which remembers nothing
+        self.services = composition.assemble(self.settings, self.ports)  # a new process without caches
         told = [each for table in READ_FIRST for each in self._check(table, is_last=False, prune=prune, dry_run=dry_run)]
         for first, last in (("", "7"), ("7", "")):
             told += register_archive(self.services, first, last, dry_run=dry_run)

@@ -1,1 +1,1 @@
-"""Decoders fed with anything: ``make fuzz``. What was interesting is kept in ``corpus`` and replayed by the tests."""
+"""Fuzzing of decoders: ``make fuzz``. Interesting inputs are stored in ``corpus`` and replayed by the tests."""

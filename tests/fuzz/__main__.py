@@ -1,8 +1,8 @@
-"""``make fuzz``: feed every decoder with inputs that reach new code, begun from the corpus, and measure small bodies that may be costly; the
-same seed does the same.
+"""``make fuzz``: feed every decoder with inputs that reach new code, starting from the corpus, and measure small bodies that may be
+costly. The same seed gives the same inputs.
 
-``--keep`` writes what reached new code back into the corpus, the smallest of it. atheris is there for Linux on x86-64; elsewhere the corpus is
-replayed by the tests, and nothing more.
+``--keep`` writes the smallest inputs that reached new code back into the corpus. atheris exists only for Linux on x86-64; elsewhere
+the tests only replay the corpus.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _DONE = re.compile(r"^#(\d+)\s")
 
 
 def main() -> int:
-    """1 when a decoder gave something that is neither a value nor its own error, or a small body costs too much."""
+    """1 if a decoder raised anything but its own error, or a small body costs too much."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"all by default: {', '.join([*TARGETS, COSTS])}")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"default all: {', '.join([*TARGETS, COSTS])}")
     parser.add_argument("--count", type=int, default=COUNT, help=f"inputs of all targets together (default {COUNT:,})")
     parser.add_argument("--costs", type=int, default=COSTS_COUNT, help=f"small bodies to measure (default {COSTS_COUNT:,})")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31) or 1, help="one is drawn and printed by default")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**31) or 1, help="default: drawn and printed")
     parser.add_argument("--keep", action="store_true", help="renew the corpus")
     arguments = parser.parse_args()
     if unknown := set(arguments.targets) - {*TARGETS, COSTS}:
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
     decoders = [target for target in arguments.targets or TARGETS if target != COSTS]
     if decoders and importlib.util.find_spec("atheris") is None:
-        parser.error("atheris is there for Linux on x86-64 only")
+        parser.error("atheris exists only for Linux on x86-64")
     is_good = True
     if not arguments.targets or COSTS in arguments.targets:
         is_good = _measure(arguments.costs, arguments.seed)
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def _measure(count: int, seed: int) -> bool:
-    """Whether none of so many small bodies costs too much. Prints those that do, and the largest costs."""
+    """Whether no small body costs too much. Prints those that do, and the largest costs."""
     costly, memory_bytes, cpu_units = 0, 0, 0.0
     for number, (name, shape, cost, units, over) in enumerate(costs.search(seed, count, workers=os.cpu_count() or 1), 1):
         memory_bytes, cpu_units = max(memory_bytes, cost.memory_bytes), max(cpu_units, units)
@@ -94,7 +94,7 @@ def _fuzz_all(targets: Sequence[str], count: int, seed: int, *, keep: bool) -> b
 
 
 def _fuzz(target: str, folder: Path, count: int, seed: int, tell: object) -> tuple[int, str]:
-    """How many inputs were tried, and what was found, if anything."""
+    """Number of inputs tried, and the finding, if any."""
     (folder / "found").mkdir()
     for number, known in enumerate([*SEEDS[target], *corpus.read(target)]):
         (folder / "found" / f"known-{number}").write_bytes(known)

@@ -1,4 +1,4 @@
-"""The inputs that are kept: a file for each target, a line of base64 for each input."""
+"""The stored inputs: a file for each target, a line of base64 for each input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "corpus"
 MOST_INPUTS, MOST_BYTES = 150, 512
-"""Of each target: the smallest of those that reach something new."""
+"""Inputs stored for each target: the smallest ones that reach new code."""
 
 
 def read(target: str) -> list[bytes]:
@@ -18,7 +18,7 @@ def read(target: str) -> list[bytes]:
 
 
 def write(target: str, inputs: Iterable[bytes]) -> int:
-    """Keep the smallest; how many."""
+    """Store the smallest ones; returns how many."""
     kept = sorted({each for each in inputs if len(each) <= MOST_BYTES}, key=lambda each: (len(each), each))[:MOST_INPUTS]
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{target}.txt").write_text("".join(base64.b64encode(each).decode() + "\n" for each in kept))

@@ -1,7 +1,7 @@
-"""What a small body costs: each is handled by a process of its own, forked from one that handles nothing else.
+"""Cost of small bodies: each is handled in its own process, forked from an idle one.
 
-Memory is what that process's resident set grows by at most, CPU time is in units of a calibration loop, and work is what the request's
-allowance counted, the bytes that were looked through for secrets, and the items that were answered.
+Memory is the peak growth of that process's resident set, CPU time is in units of a calibration loop, and work is counted by the
+request's allowance, the bytes searched for secrets, and the items in the response.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ MAX_CPU_UNITS = 200.0
 _MASKING = json.dumps([{"fqn": "*", "shapes": list(SECRETS), "values": ["hush-hush-hush"]}])
 _MAXRSS_BYTES = 1024
 _PATIENCE_MS = 600_000
-"""Of a request: the deadline must not be what ends one that is costly."""
+"""Deadline of a request; so long that it does not end costly ones."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """``expanded_bytes``, ``values``, ``members``, ``shared_bytes``: what was counted against the allowance. ``masked_bytes``: looked through for
-    secrets, each time again. ``items``: that were answered."""
+    """``expanded_bytes``, ``values``, ``members``, ``shared_bytes``: counted against the allowance. ``masked_bytes``: bytes
+    searched for secrets, repeated searches included. ``items``: items in the response."""
 
     status: int
     body_bytes: int
@@ -61,7 +61,7 @@ class Cost:
 
 
 class Meter:
-    """Measures shapes in processes that were started afresh. ``workers``: how many at a time."""
+    """Measures shapes in fresh processes. ``workers``: how many at a time."""
 
     def __init__(self, workers: int = 1) -> None:
         self._pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), initializer=_prepare)
@@ -73,16 +73,16 @@ class Meter:
         self._pool.shutdown(cancel_futures=True)
 
     def costs(self, shapes: Iterable[Shape]) -> Iterator[Cost]:
-        """Of each shape, in order."""
+        """The cost of each shape, in order."""
         return self._pool.map(_cost, ((shape, shape.body()) for shape in shapes))
 
     def unit_s(self) -> float:
-        """CPU seconds of one unit of the calibration loop, on this machine as it is now."""
+        """CPU seconds of one unit of the calibration loop, on this machine now."""
         return self._pool.submit(unit_s).result()
 
 
 def excess(shape: Shape, cost: Cost) -> list[str]:
-    """Which limits of counted work and of memory a body exceeds; CPU time is not looked at."""
+    """Limits of counted work and of memory that a body exceeds; ignores CPU time."""
     operation = find_operation("POST", event_of("POST", shape.path)["resource"], shape.path)
     assert operation
     budget = BUDGETS[operation]
@@ -103,7 +103,7 @@ def excess(shape: Shape, cost: Cost) -> list[str]:
 
 
 def search(seed: int, count: int, workers: int) -> Iterator[tuple[str, Shape, Cost, float, list[str]]]:
-    """Bodies that are mutated from the corpus: name, shape, cost, units of CPU, and the limits that it exceeds. The same seed tries the same ones."""
+    """Bodies mutated from the corpus: name, shape, cost, units of CPU, and exceeded limits. The same seed tries the same bodies."""
     with Meter(workers) as meter:
         unit_s = meter.unit_s()
         some = islice(mutated(random.Random(seed)), count)
@@ -132,7 +132,7 @@ class _Counted(Allowance):
 
 
 def _prepare() -> None:
-    """Import whatever a request imports, so that no request is charged for it. What requests log goes nowhere."""
+    """Import everything that requests import, so that no request is charged for it. Discards the logs of requests."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
@@ -143,7 +143,7 @@ def _prepare() -> None:
 
 
 def _cost(request: tuple[Shape, bytes]) -> Cost:
-    """Handled by a fork: what it costs depends on nothing that others left behind."""
+    """Handled in a fork, so that the cost is independent of earlier bodies."""
     source, target = os.pipe()
     child = os.fork()
     if child == 0:
@@ -183,7 +183,7 @@ def _measured(shape: Shape, body: bytes) -> Cost:
 
 
 def _resident_bytes() -> int:
-    """The largest resident set of this process so far; of one that was just forked, what it has now."""
+    """Peak resident set of this process so far; right after a fork, its current one."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES
 
 

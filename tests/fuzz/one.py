@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz.one TARGET [libFuzzer's own options]``: one target in a process of its own, which libFuzzer ends."""
+"""``python -m tests.fuzz.one TARGET [libFuzzer options]``: one target in its own process, which libFuzzer ends."""
 
 from __future__ import annotations
 

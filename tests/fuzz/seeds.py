@@ -1,4 +1,4 @@
-"""What fuzzing begins with, beside the corpus: an input or two of each target that its decoder takes."""
+"""Start inputs of fuzzing in addition to the corpus: one or two valid inputs for each target."""
 
 from __future__ import annotations
 

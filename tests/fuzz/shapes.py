@@ -1,4 +1,4 @@
-"""Small bodies that are costly: the corpus that every run of the tests replays, and mutations of it for ``make fuzz``."""
+"""Costly small bodies: the corpus that every test run replays, and its mutations for ``make fuzz``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NAMED = {"X-Runlake-Fqn": "svc.a", "X-Runlake-Run-Id": "r1"}
 
 @dataclass(frozen=True)
 class Shape:
-    """A body: a unit repeated between a head and a tail, packed. ``%d`` in a unit is its number.
+    """A body: a unit repeated between a head and a tail, compressed. ``%d`` in a unit is its number.
 
-    ``pack``: how it is sent. ``padded``: with zeros behind the gzip, since limits grow with the size.
+    ``pack``: the compression. ``padded``: with zeros after the gzip data, since limits grow with the size.
     """
 
     path: str
@@ -33,7 +33,7 @@ class Shape:
     pack: str = "gzip"
 
     def body(self) -> bytes:
-        """What is sent; of the largest that is small enough, if it must be. Raises ValueError: not even without units."""
+        """The body as sent, by default the largest that is small enough. Raises ValueError if none is."""
         expanded = self.expanded_bytes
         while len(packed := self._packed(expanded)) > BODY_BYTES:
             if not expanded:
@@ -42,7 +42,7 @@ class Shape:
         return packed
 
     def headers(self) -> dict[str, str]:
-        """Of the request."""
+        """Headers of the request."""
         kind = "application/gzip" if self.pack == "gzip-type" else self.content_type
         return {"Content-Type": kind, **({"Content-Encoding": "gzip"} if self.pack in ("gzip", "padded") else {}), **_NAMED}
 
@@ -84,7 +84,7 @@ def _varint(number: int) -> bytes:
 
 
 def _proto(unit: bytes, size: int, *fields: int) -> Shape:
-    """Units within messages of these fields, outermost first."""
+    """Units nested in messages of these fields, outermost first."""
     inner = unit * (size // len(unit))
     heads = b""
     for field in reversed(fields):
@@ -296,11 +296,11 @@ SHAPES: dict[str, Shape] = {
     "bulk names": Shape(_BULK, _LINES, b'{"create":{"_index":"' + b"i" * 200 + b'","_id":"' + b"d" * 200 + b'"}}\n{"a":1}\n'),
     "bulk deletes": Shape(_BULK, _LINES, b'{"delete":{}}\n', 34_750),
 }  # fmt: skip
-"""By what is costly about it. Most are just below a limit, where a body costs the most."""
+"""Shapes by name of their cost. Most are just below a limit, where a body costs the most."""
 
 
 def mutated(rng: random.Random) -> Iterator[tuple[str, Shape]]:
-    """Shapes derived from those above, without end: other units, sizes, operations and packing."""
+    """An endless stream of shapes derived from those above: other units, sizes, operations and packing."""
     shapes = list(SHAPES.items())
     while True:
         name, shape = rng.choice(shapes)

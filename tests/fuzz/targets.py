@@ -1,6 +1,6 @@
-"""What is fuzzed: each target takes bytes and asserts that a decoder gives a value or its own error, and that its inverse leads back.
+"""Fuzz targets: each asserts that a decoder returns a value or raises its own error, and that its inverse restores the input.
 
-A target reads its input front to back (``Bytes``), so that a mutation of the input is a mutation of what the decoder gets.
+A target reads its input front to back (``Bytes``), so that a mutation of the input is a mutation of the decoder's input.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Bytes:
         self._raw, self._at = raw, 0
 
     def number(self, below: int) -> int:
-        """A number; 0 when there is no input left."""
+        """A number; 0 at the end of the input."""
         width = (max(below - 1, 1).bit_length() + 7) // 8
         piece = self._raw[self._at : self._at + width]
         self._at += width
@@ -82,11 +82,11 @@ class Bytes:
         return of[self.number(len(of))]
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """The remaining bytes."""
         return self._raw[self._at :]
 
     def text(self) -> str:
-        """The rest as a gateway hands it over: anything that JSON can say, lone surrogates too."""
+        """The remaining bytes as text that a gateway can pass: anything JSON can express, including lone surrogates."""
         return self.rest().decode(errors="surrogateescape")
 
 
@@ -110,7 +110,7 @@ def bodies(raw: bytes) -> None:
 
 
 def packed(raw: bytes) -> None:
-    """gzip: anything, what was packed, and what was packed and then broken."""
+    """gzip: random bytes, compressed data, and damaged compressed data."""
     given = Bytes(raw)
     cut, at, bits = given.number(64), given.number(1 << 16), given.number(256)
     content = given.rest()
@@ -132,7 +132,7 @@ def _by_the_standard_library(piece: bytes) -> bytes:
 
 
 def positions(raw: bytes) -> None:
-    """The cookie: as it comes, and with what somebody who has the key would sign."""
+    """The cookie: random, and signed values of a client that has the key."""
     signer = PositionSigner(KEYS)
     given = Bytes(raw)
     position = Position(
@@ -150,7 +150,7 @@ def positions(raw: bytes) -> None:
 
 
 def cursors(raw: bytes) -> None:
-    """Cursors of the runs of a pipeline, of files, of partitions: as they come, and signed where they are signed."""
+    """Cursors of the runs of a pipeline, of files, of partitions: random, and signed where cursors are signed."""
     given = Bytes(raw)
     form, text = given.number(4), given.text()
     as_cursor = base64.urlsafe_b64encode(given.rest()).decode().rstrip("=")
@@ -182,7 +182,7 @@ def _file_cursors(form: int, text: str) -> None:
 
 
 def notifications(raw: bytes) -> None:
-    """Messages of the queue: anything, records with anything in them, and wrapped by SNS."""
+    """Messages of the queue: random, records with random fields, and wrapped by SNS."""
     given = Bytes(raw)
     form, text = given.number(4), given.text()
     record = {"eventVersion": "2.1", "eventName": "ObjectCreated:Put", "s3": {"bucket": {"name": "b"}, "object": {"key": text}}}
@@ -203,7 +203,7 @@ def notifications(raw: bytes) -> None:
 
 
 def names(raw: bytes) -> None:
-    """FQNs and run ids: in paths, in keys, and back."""
+    """FQNs and run ids: to paths and keys, and back."""
     given = Bytes(raw)
     method, text = given.choice(["GET", "POST"]), given.text()
     with suppress(NotFoundError, InvalidNameError):
@@ -224,7 +224,7 @@ def names(raw: bytes) -> None:
 
 
 def parameters(raw: bytes) -> None:
-    """Query parameters, which are never an error, and moments in time."""
+    """Query parameters, which never raise foreign errors, and times."""
     given = Bytes(raw)
     text = given.text()
     query = {given.choice(["after", "offset", "limit", "tail", "since", "wait"]): text, "since": text}
@@ -261,7 +261,7 @@ def documents(raw: bytes) -> None:
 
 
 def segments(raw: bytes) -> None:
-    """Metadata of segment objects, landmarks among it."""
+    """Metadata of segment objects, including landmarks."""
     given = Bytes(raw)
     fields = given.text().split("|")
     with suppress(ValueError):
@@ -288,7 +288,7 @@ def segments(raw: bytes) -> None:
 
 
 def masking(raw: bytes) -> None:
-    """Every shape, and values in all their forms, over anything."""
+    """Every shape, and values in all their encodings, over random text."""
     found = mask(raw, _FINDERS)
     assert not any(value in found.body for value in _VALUES)
     assert found.body.count(b"\n") == raw.count(b"\n")
@@ -303,7 +303,7 @@ AGENTS: list[Callable[[bytes], Iterable[Any]]] = [
 
 
 def agents(raw: bytes) -> None:
-    """What log agents send: each item is an event or a refusal, numbered in order."""
+    """Requests of log agents: each item is an event or a rejection, numbered in order."""
     given = Bytes(raw)
     decode = given.choice(AGENTS)
     with suppress(InvalidEventError):

@@ -1,4 +1,4 @@
-"""Every input that was kept, and the empty one, through its target. The fuzzing itself is a command: ``make fuzz``."""
+"""Replays every stored input, and the empty one, through its target. Fuzzing itself is a command: ``make fuzz``."""
 
 from __future__ import annotations
 

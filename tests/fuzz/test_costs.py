@@ -1,4 +1,4 @@
-"""The corpus of costly bodies: what each costs, counted. ``make fuzz`` looks for others, and measures CPU time too."""
+"""Replays the corpus of costly bodies and counts their cost. ``make fuzz`` searches for others, and measures CPU time too."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_each_cost_over_its_limit_is_reported(field: str) -> None:
 
 
 def test_memory_and_work_of_a_request_are_measured(meter: Meter) -> None:
-    """The measurement means something: 3 MiB are all counted, and are in memory."""
+    """Checks the measurement: 3 MiB are counted completely, and are in memory."""
     (cost,) = meter.costs([SHAPES["log of addresses"]])
     assert cost.status == 200 and cost.expanded_bytes == 3 * MIB
     assert 3 * MIB < cost.memory_bytes < MAX_MEMORY_BYTES and cost.cpu_s > 0

@@ -1,1 +1,1 @@
-"""The deployed stack: the packaged template on the emulator, functions and all."""
+"""Tests of the deployed stack: the packaged template on the emulator, functions included."""

@@ -16,14 +16,14 @@ from tests.permissions import Calls
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    """One stack for all tests of the session: use names of runs that are your own."""
+    """One stack for all tests of the session; use unique run names."""
     with shared_stack() as shared:
         yield shared
 
 
 @pytest.fixture(scope="session")
 def template() -> dict[str, Any]:
-    """The template that is deployed, here and on AWS."""
+    """The deployed template, as on AWS."""
     package.ensure_packaged()
     loaded: dict[str, Any] = yaml.load(package.TEMPLATE.read_text(), yaml.CSafeLoader)
     return loaded
@@ -31,7 +31,7 @@ def template() -> dict[str, Any]:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """What the processes that a test begins ask of AWS, and the process of the jobs."""
+    """AWS calls of the processes that a test starts, and of the job process."""
     recorded = Calls(CALLS_OF_JOBS)
     for name, value in recorded.environment.items():
         monkeypatch.setenv(name, value)

@@ -68,13 +68,13 @@ def run_alone(stack: Mapping[str, object], name: str, *arguments: str) -> Ended:
 
 
 CALLS_OF_JOBS = Path(tempfile.gettempdir(), f"runlake-calls-{os.getpid()}.jsonl")
-"""Where jobs record what they ask of AWS: all of them, for another environment would need another process."""
+"""File for the recorded AWS calls of all jobs: another environment would need another process."""
 atexit.register(CALLS_OF_JOBS.unlink, missing_ok=True)
 _running: dict[str, subprocess.Popen[str]] = {}
 
 
 def run_job(stack: Mapping[str, object], name: str, *arguments: str) -> Ended:
-    """Run a job against a stack, in the environment of this process."""
+    """Run a job against a stack, with the environment of this process."""
     given = environment_of(stack) | recording(CALLS_OF_JOBS)
     process = _process(given)
     assert process.stdin and process.stdout

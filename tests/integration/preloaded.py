@@ -1,6 +1,7 @@
-"""Foreign clients whose imports cost more than what a test has them do: one process imports, and forks for each command.
+"""Foreign clients whose imports cost more than the tests' work: one process imports, and forks for each command.
 
-A fork runs the client's own script from its first line to the interpreter's end, with its own arguments, environment, folder and streams.
+A fork runs the client's own script from its first line to the interpreter's end, with its own arguments, environment, folder and
+streams.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A process that ended."""
+    """A process that has ended."""
 
     code: int
     output: bytes
@@ -53,12 +54,12 @@ class Done:
 
     @property
     def text(self) -> str:
-        """What it printed."""
+        """Its output."""
         return self.output.decode()
 
     @property
     def last_line(self) -> str:
-        """Of what it complained about: the error itself, without usage, warnings and traceback."""
+        """Last line of its errors, without usage, warnings and traceback."""
         return (self.error.strip().splitlines() or [""])[-1]
 
 

@@ -1,7 +1,8 @@
-"""The release before this one, as it was deployed: its packaged template, and its code.
+"""The previous release as deployed: its packaged template and its code.
 
-``python -m tests.integration.previous_release COMMIT`` makes ``tests/integration/previous/`` anew: do it when a release is made, with its
-commit. CI's clone may be shallow, so both are kept: the template packed, the code without the packages of others, which are today's.
+``python -m tests.integration.previous_release COMMIT`` writes ``tests/integration/previous/`` again: run it for each release, with
+its commit. CI's clone may be shallow, so both are stored: the template compressed, the code without third-party packages, which are
+today's.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _OURS = ("app.py", "chalicelib/")
 
 
 def make(commit: str) -> None:
-    """From the repository's history."""
+    """Write them from the repository's history."""
     FOLDER.mkdir(exist_ok=True)
     full = _git("rev-parse", commit).decode().strip()
     with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +44,7 @@ def template() -> bytes:
 
 
 def write_code(packages: Path, target: Path) -> None:
-    """A function's zip of its code, over the packages of today's zip."""
+    """Write a function's zip of its code, over the packages of today's zip."""
     _proved(CODE)
     with ZipFile(packages) as today, ZipFile(CODE) as code, ZipFile(target, "w", ZIP_DEFLATED) as made:
         for name in today.namelist():

@@ -1,4 +1,4 @@
-"""A stack full of runs and files of every kind, its tables as they are, and hands to lose or damage them."""
+"""A stack with runs and files of every kind, snapshots of its tables, and functions that lose or damage them."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from tests.integration.stacks import PATIENCE_S, Stack
 
 TABLES = ("runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table")
 QUIET_PARAMETERS = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
-"""How long a condition may take on a machine that does other things."""
+"""Timeout of a condition on a busy machine."""
 MEMORY = ("revision", "unsettled", "left")
-"""Of files: how often they were looked at, and what they once were."""
+"""Attributes with the number of reads and the earlier contents of files."""
 HOUR_S = 3600
 Tables = dict[str, dict[str, dict[str, Any]]]
 
 
 @contextmanager
 def services_of(stack: Stack, offset_s: float) -> Iterator[Services]:
-    """The stack's own parts in this process, by a clock that is off by so much."""
+    """The stack's services in this process, with a clock off by this much."""
     environment = {"AWS_ENDPOINT_URL": stack["aws_endpoint_url"], "AWS_DEFAULT_REGION": stack["region"]}
     environment |= {name.upper(): value for name, value in CREDENTIALS.items()}
-    environment["RUNLAKE_POSITION_KEYS"] = "0123456789abcdef"  # no job has the stack's own; nobody else reads these positions
+    environment["RUNLAKE_POSITION_KEYS"] = "0123456789abcdef"  # jobs lack the stack's key; only this process reads these positions
     with patch.dict(os.environ, environment):
         boto3.setup_default_session()
         use_stack(stack["stack_name"])
@@ -95,7 +95,8 @@ def _end(services: Services, closed: list[Run], abandoned: list[Run]) -> None:
 
 
 def _tick(stack: Stack, offset_s: float) -> None:
-    """What the schedule does, at a time when all that is compacted may go; twice, since runs must be finalized before they are let go."""
+    """Run the schedule at a time when all compacted segments may be deleted; twice, since runs must be finalized before they leave
+    the schedule."""
     for _ in range(2):
         with services_of(stack, offset_s) as future:
             told = schedules.compact(future, 840_000)
@@ -104,7 +105,7 @@ def _tick(stack: Stack, offset_s: float) -> None:
 
 
 def _openmetadata(stack: Stack, fqn: str) -> None:
-    """Of a pipeline each: of two logs that S3 took in the same second either may be the latest."""
+    """A pipeline for each: of two logs that S3 stored in the same second either may be the latest."""
     with closing(stack.client("s3")) as s3:
         for run_id, names in {"old": ["logs.txt"], "running": ["partial.txt"], "both": ["partial.txt", "logs.txt"]}.items():
             for name in names:
@@ -128,7 +129,7 @@ def _files(stack: Stack, what: str, chance: random.Random, count: int = 12) -> N
 
 
 def wait_until_quiet(stack: Stack) -> None:
-    """All notifications are worked."""
+    """Wait until all notifications are processed."""
     give_up, calm = time.monotonic() + PATIENCE_S, 0
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     with closing(stack.client("sqs")) as sqs:
@@ -140,7 +141,7 @@ def wait_until_quiet(stack: Stack) -> None:
 
 
 def snapshot(stack: Stack) -> Tables:
-    """Every row of every table, by its key. Not what is remembered of files that are gone."""
+    """Every row of every table by its key, except the state of deleted files."""
     with closing(stack.client("dynamodb")) as dynamodb:
         return {table: dict(_rows(dynamodb, stack, table)) for table in TABLES}
 
@@ -155,7 +156,7 @@ def _rows(dynamodb: Any, stack: Stack, table: str) -> Iterator[tuple[str, dict[s
 
 
 def differences(one: Tables, other: Tables) -> list[str]:
-    """In words."""
+    """Descriptions of the differences."""
     return [
         f"{table} {key}: {one[table].get(key)} {other[table].get(key)}"
         for table in TABLES
@@ -165,7 +166,7 @@ def differences(one: Tables, other: Tables) -> list[str]:
 
 
 def drop_tables(stack: Stack) -> None:
-    """Gone, and there again, empty, as an operator makes them."""
+    """Delete the tables and create them empty, as an operator does."""
     kept = ("AttributeDefinitions", "KeySchema", "TableName")
     with closing(stack.client("dynamodb")) as dynamodb:
         for name in TABLES:
@@ -180,7 +181,7 @@ def drop_tables(stack: Stack) -> None:
 
 
 def damage_tables(stack: Stack, seed: int, count: int) -> None:
-    """Rows that are gone, or say something else, or are of nothing."""
+    """Delete rows, change rows, and add orphan rows."""
     chance = random.Random(seed)
     with closing(stack.client("dynamodb")) as dynamodb:
         for _ in range(count):
@@ -222,7 +223,7 @@ def _another(value: dict[str, Any], chance: random.Random) -> dict[str, Any]:
 
 
 def job(stack: Stack, *arguments: str, expected: int = 0, run: Callable[..., Ended] = run_job) -> dict[str, Any]:
-    """Run the job; its summary."""
+    """Run the job and return its summary."""
     done = run(stack, "rebuild_catalog", *arguments)
     assert done.returncode == expected, (done.returncode, done.stdout[-3000:], done.stderr[-5000:])
     return dict(json.loads(done.stdout.splitlines()[-1]))

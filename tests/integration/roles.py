@@ -1,4 +1,4 @@
-"""That a role of the deployed stack fits what was recorded; and files that change while nobody is told, so that a job meets them."""
+"""Checks that a deployed role fits the recorded calls; and changes files without notification, so that a job discovers them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVENTS = [{"message": "one", "id": 0, "step": "s"}, {"message": "two", "id": 1, 
 
 START_MS = 1_790_000_000_000
 BY_GLUE = {"Code": "Glue fetches it before the job begins", "Logs": "Glue writes what a job prints"}
-"""Statements of jobs' roles that no client of the job's own needs."""
+"""Statements of jobs' roles that the job's own clients do not need."""
 GIVEN_UP = {
     "GiveUpFilesOfPipelines": "when a call of an upload in parts fails; shown for the same code in tests/contract/test_object_store.py",
     "Switches": "when a handler of a job blocks: tests/functional/test_run_pipelines_job.py",
@@ -29,11 +29,11 @@ logging:
   handlers: {poison: {class: logging.StreamHandler, formatter: bad}}
   root: {level: NOTSET, handlers: [poison]}
 """
-"""A pipeline whose handler takes no event: each is put away."""
+"""A pipeline whose handler rejects every event: each becomes a dead letter."""
 
 
 def assert_job_fits(stack: Stack, job: str, calls: Calls, others: Mapping[str, str] = BY_GLUE) -> None:
-    """A job's role allows what was recorded and nothing else. ``others``: statements that somebody else than the job needs, and who."""
+    """A job's role allows the recorded calls and nothing else. ``others``: statements that another principal needs, and which."""
     with closing(stack.client("glue")) as glue:
         role = glue.get_job(JobName=f"{stack['stack_name']}-{job}")["Job"]["Role"]
     allowed, needs = grants(stack, role), calls.needs(stack)
@@ -42,14 +42,14 @@ def assert_job_fits(stack: Stack, job: str, calls: Calls, others: Mapping[str, s
 
 
 def assert_fits(needs: set[Need], allowed: set[Grant], is_excused: Callable[[Grant], bool]) -> None:
-    """What is allowed is what is needed, but for grants that may be without use here."""
+    """Grants equal needs, except for grants that may be unused here."""
     denied, idle = refused(needs, allowed), [grant for grant in unused(needs, allowed) if not is_excused(grant)]
     assert not denied, "the role allows not all that is done:\n" + "\n".join(map(str, denied))
     assert not idle, "the role allows what nobody does:\n" + "\n".join(map(str, idle))
 
 
 def output(stack: Stack, name: str) -> str:
-    """Of the CloudFormation stack."""
+    """Output of the CloudFormation stack."""
     with closing(stack.client("cloudformation")) as cloudformation:
         outputs = cloudformation.describe_stacks(StackName=stack["stack_name"])["Stacks"][0]["Outputs"]
     return str({row["OutputKey"]: row["OutputValue"] for row in outputs}[name])
@@ -57,7 +57,7 @@ def output(stack: Stack, name: str) -> str:
 
 @contextmanager
 def unnoticed(stack: Stack, of: str = "archive_bucket") -> Iterator[Any]:
-    """A client of S3, while a bucket, the archive's by default, notifies nobody."""
+    """A client of S3, while a bucket, by default the archive's, sends no notifications."""
     with closing(stack.client("s3")) as s3:
         bucket = stack[of]
         told = s3.get_bucket_notification_configuration(Bucket=bucket)
@@ -70,10 +70,11 @@ def unnoticed(stack: Stack, of: str = "archive_bucket") -> Iterator[Any]:
 
 
 def changes(stack: Stack, prefix: str, what: str, *, notified: bool = False) -> Iterator[int]:
-    """Files that come, then move in time, then break, and nobody is told, unless ``notified``: after each step it is for a job to notice.
+    """Files that are added, moved in time, then broken, without notification unless ``notified``: after each step a job must
+    notice.
 
-    Whatever can become of rows happens once: a source's latest file steps back behind another; one that is not the latest does; all of a
-    source go; and one lies under a key that does not tell its file. Yields how many objects are files then.
+    Every kind of row change happens once: a source's latest file moves behind another; a file that is not the latest does; all
+    files of a source are deleted; one has a key that does not contain its id. Yields the number of objects that are files then.
     """
     one, two, three, four, odd = (f"{prefix}{number:0{32 - len(prefix)}x}" for number in range(5))
     with closing(stack.client("s3")) if notified else unnoticed(stack) as s3:
@@ -100,13 +101,13 @@ def _put(s3: Any, bucket: str, key: str, file_id: str, what: str, where: str, st
 
 
 def append_events(stack: Stack, fqn: str, run_id: str) -> None:
-    """A batch of events of a run, whose rows can be lost as those of segments."""
+    """A batch of events of a run, whose rows can be lost like those of segments."""
     with requests.post(f"{stack.api_url}/v1/events/{fqn}/{run_id}?writer=w", json=EVENTS, timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200, answer.text
 
 
 def lose_rows(stack: Stack, fqn: str, run_id: str, *, with_run: bool = False) -> None:
-    """As if a run's segments, or the run itself too, had never been catalogued."""
+    """Delete the rows of a run's segments, or of the run too, as if never catalogued."""
     with closing(stack.client("dynamodb")) as dynamodb:
         rows = dynamodb.query(
             TableName=stack["segments_table"],

@@ -1,4 +1,4 @@
-"""A local stack, as tests see it."""
+"""A local stack for tests."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from local.state import PATIENCE_S
 from tests.issuer import AUDIENCE, ISSUER, Issuer, serve_document
 
 REUSED = "RUNLAKE_STACK"
-"""Environment variable: path of the stack.json of a stack that runs already."""
+"""Environment variable: path of the stack.json of a running stack."""
 COMMAND_S = 1800
-"""For a command."""
+"""Timeout of a command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """``description`` is what ``stack.json`` says."""
+    """``description``: content of ``stack.json``."""
 
     description: Mapping[str, Any]
 
     @property
     def api_url(self) -> str:
-        """The friendly address, without a slash at its end."""
+        """URL of the API without a trailing slash."""
         url: str = self.description["api_url"]
         return url
 
@@ -45,7 +45,7 @@ class Stack:
 
 
 def eventually(ask: Callable[[], Any], holds: Callable[[Any], Any] = bool, *, what: str = "") -> Any:
-    """The answer that holds, which comes in a while: notifications, schedules and the catalog are behind what was done."""
+    """Wait for a response that satisfies the condition: notifications, schedules and the catalog are asynchronous."""
     give_up = time.monotonic() + PATIENCE_S
     while not holds(answer := ask()):
         assert time.monotonic() < give_up, f"gave up waiting for {what or answer}"
@@ -55,7 +55,7 @@ def eventually(ask: Callable[[], Any], holds: Callable[[Any], Any] = bool, *, wh
 
 @contextmanager
 def running_stack(**parameters: str) -> Iterator[Stack]:
-    """A stack of our own on free ports, gone afterwards."""
+    """A private stack on free ports, for the duration of the block."""
     port = free_port()
     try:
         yield Stack(control.up(port, parameters, private=True))
@@ -65,7 +65,7 @@ def running_stack(**parameters: str) -> Iterator[Stack]:
 
 @contextmanager
 def stack_with_tokens(issuer: Issuer, **parameters: str) -> Iterator[Stack]:
-    """A stack of our own that believes this issuer."""
+    """A private stack that trusts this issuer."""
     with (
         serve_document(issuer) as keys_url,
         running_stack(Auth="jwt", JwtIssuer=ISSUER, JwtAudience=AUDIENCE, JwtJwksUrl=keys_url, **parameters) as stack,
@@ -75,7 +75,7 @@ def stack_with_tokens(issuer: Issuer, **parameters: str) -> Iterator[Stack]:
 
 @contextmanager
 def shared_stack() -> Iterator[Stack]:
-    """The stack that ``RUNLAKE_STACK`` names, or else the one of this process, which runs until the process ends."""
+    """The stack that ``RUNLAKE_STACK`` names, otherwise one that runs until this process ends."""
     if path := os.environ.get(REUSED):
         yield Stack(json.loads(Path(path).read_text()))
     else:

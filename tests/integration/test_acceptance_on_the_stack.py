@@ -27,7 +27,7 @@ _TICK = {
     "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {},
 }  # fmt: skip
 
-# A writer process with nothing but the standard library: 50 batches, one in flight, its cookie echoed.
+# A writer process that uses only the standard library: 50 batches, one in flight, with cookies.
 WRITER = """
 import json, sys
 from urllib.request import HTTPCookieProcessor, Request, build_opener
@@ -42,7 +42,7 @@ for number in range(count):
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    """A stack on which a run counts as abandoned after a minute. ``IDLE_RUN`` has one line, from before all tests."""
+    """A stack on which a run counts as abandoned after a minute. ``IDLE_RUN`` has one line from before all tests."""
     with running_stack(StreamTimeoutMinutes="1") as running:
         send(url_of(running, "svc.swept", IDLE_RUN), "first\n")
         yield running
@@ -85,7 +85,7 @@ def read_lines(url: str) -> list[str]:
 
 
 def invoke(stack: Stack, function: str) -> dict[str, Any]:
-    """What EventBridge does, now."""
+    """Invoke a scheduled function, as EventBridge does."""
     with closing(stack.client("lambda")) as client:
         answer = client.invoke(FunctionName=stack["functions"][function], Payload=json.dumps(_TICK))
         return dict(json.load(answer["Payload"]))
@@ -100,7 +100,7 @@ def names(stack: Stack, fqn: str, run_id: str) -> dict[str, str]:
 
 
 def check_writers(lines: list[str], writers: dict[str, int]) -> None:
-    """Nothing lost, nothing twice, each batch in one piece, each writer's order kept."""
+    """No line lost or duplicated, each batch contiguous, each writer's order kept."""
     expected = {name: [f"{name} {number} {half}" for number in range(count) for half in "ab"] for name, count in writers.items()}
     assert len(lines) == sum(map(len, expected.values()))
     for name, own in expected.items():

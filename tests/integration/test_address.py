@@ -1,4 +1,4 @@
-"""The friendly address passes things on as they are. Behind it here: an emulator of ours that tells what it was sent."""
+"""The local stack's address forwards requests unchanged, to a fake emulator that echoes them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Scene = Callable[[ClientSession, str], Awaitable[None]]
 
 
 async def echo(request: web.Request) -> web.StreamResponse:
-    """Says what arrived, in the way that the path asks for."""
+    """Returns the received request in the form that the path names."""
     raw_path = request.raw_path.partition("_user_request_")[2]
     if raw_path.startswith("/status/"):
         return web.json_response({"message": "x"}, status=int(raw_path.removeprefix("/status/")), headers={"Location": "/there"})
@@ -45,7 +45,7 @@ async def echo(request: web.Request) -> web.StreamResponse:
 
 
 async def _all_arrived(arrived: asyncio.Condition, count: int) -> None:
-    """Return once so many requests are here at the same time."""
+    """Return once this many requests are here at the same time."""
     async with arrived:
         arrived.waiting = getattr(arrived, "waiting", 0) + 1  # type: ignore[attr-defined]
         arrived.notify_all()
@@ -53,7 +53,7 @@ async def _all_arrived(arrived: asyncio.Condition, count: int) -> None:
 
 
 def play(scene: Scene) -> None:
-    """Run a scene with a client and the address's URL."""
+    """Run a scenario with a client and the address's URL."""
 
     async def stage() -> None:
         upstream = web.Application(client_max_size=2 * GATEWAY_LIMIT_BYTES)

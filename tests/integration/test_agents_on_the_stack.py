@@ -1,6 +1,6 @@
-"""Real senders of logs against the deployed stack, unmodified, with the batch settings of docs/agents.md: what was sent is what is read.
+"""Real log senders against the deployed stack, unmodified, with the batch settings of docs/agents.md: lines read equal lines sent.
 
-syslog-ng is Debian's (the test installs it); the others are the packages of their makers.
+syslog-ng is Debian's (the test installs it); all others are their vendors' packages.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def read(stack: Stack, fqn: str, run_id: str = "run-1") -> list[str]:
 
 
 def events(stack: Stack, fqn: str, run_id: str = "run-1") -> list[dict[str, Any]]:
-    """All events of a run, as they are browsed."""
+    """All events of a run by the API."""
     with requests.get(f"{stack.api_url}/v1/events/{quote(fqn, safe='')}/{run_id}?limit=1000", timeout=PATIENCE_S) as answer:
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()["events"]
@@ -66,7 +66,7 @@ def events(stack: Stack, fqn: str, run_id: str = "run-1") -> list[dict[str, Any]
 
 @contextmanager
 def otel_logger(stack: Stack, fqn: str, compression: Compression) -> Iterator[logging.Logger]:
-    """A logger of Python's own, exported by OpenTelemetry's SDK."""
+    """A logger of Python, exported by OpenTelemetry's SDK."""
     resource = Resource({"service.name": fqn, "cicd.pipeline.run.id": "run-1", "deployment": "test"})
     exporter = OTLPLogExporter(endpoint=f"{stack.api_url}/v1/agents/otlp/v1/logs", compression=compression, timeout=PATIENCE_S)
     provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
@@ -106,7 +106,7 @@ def test_opentelemetrys_sdk(stack: Stack, fqn: str, compression: Compression) ->
 
 
 def test_an_exporter_is_told_what_is_rejected(stack: Stack, caplog: pytest.LogCaptureFixture) -> None:
-    """Its records name no run: 400, which it does not repeat."""
+    """Its records name no run: 400, which it does not retry."""
     exporter = OTLPLogExporter(endpoint=f"{stack.api_url}/v1/agents/otlp/v1/logs", timeout=PATIENCE_S)
     provider = LoggerProvider(resource=Resource({"service.name": "x"}), shutdown_on_exit=False)
     provider.add_log_record_processor(BatchLogRecordProcessor(exporter))
@@ -239,7 +239,7 @@ FORMS: dict[str, dict[str, str]] = {
 
 @contextmanager
 def syslog_ng(folder: Path, **given: Any) -> Iterator[None]:
-    """Debian's own, in the foreground, as whoever runs the tests."""
+    """Debian's syslog-ng in the foreground, as the current user."""
     require(AGENTS)
     program = shutil.which("syslog-ng", path="/usr/sbin:/usr/bin:/usr/local/sbin")
     assert program

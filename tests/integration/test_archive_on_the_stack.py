@@ -1,4 +1,4 @@
-"""The archive on the deployed stack: what only real presigned links, notifications, queues and topics can show."""
+"""The archive on the deployed stack: behaviour that needs real presigned links, notifications, queues and topics."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def hash_of(body: bytes) -> str:
 
 
 def name(prefix: str) -> str:
-    """A what of one's own: the stack is shared."""
+    """A unique ``what``: the stack is shared."""
     return f"{prefix}-{uuid4().hex[:12]}"
 
 
 @dataclass
 class Reports:
-    """What the topic tells: other tests' reports too."""
+    """Reports of the topic, including those of other tests."""
 
     sqs: Any
     queue: str
     seen: list[dict[str, Any]] = field(default_factory=list)
 
     def about(self, text: str) -> list[dict[str, Any]]:
-        """Reports that name something, so far."""
+        """Reports so far that contain a text."""
         received = self.sqs.receive_message(QueueUrl=self.queue, MaxNumberOfMessages=10).get("Messages", ())
         for message in received:
             self.seen.append(json.loads(json.loads(message["Body"])["Message"]))
@@ -55,7 +55,7 @@ class Reports:
 
 @dataclass
 class Archive:
-    """The stack as a client sees it, and its bucket as S3's clients do."""
+    """The stack for a client of the API, and its bucket for S3 clients."""
 
     stack: Stack
     web: requests.Session
@@ -88,7 +88,7 @@ class Archive:
         return found
 
     def listed(self, what: str) -> dict[str, Any]:
-        """The one file of a what, as soon as it is there."""
+        """The only file of a ``what``, once it exists."""
         (record,) = eventually(lambda: self.records(what), what=f"a file of {what}")
         return dict(record)
 
@@ -108,7 +108,7 @@ class Archive:
         return begun
 
     def notify(self, *records: dict[str, Any], wrapped: bool = True) -> None:
-        """A message on the ingestion's queue, as SNS would put it there."""
+        """Put a message on the ingestion's queue, as SNS would."""
         body = json.dumps({"Records": list(records)})
         about = {
             "Type": "Notification",
@@ -145,7 +145,7 @@ def is_no_file(archive: Archive, file_id: str) -> bool:
     return answer.status_code == 404 and answer.json()["code"] == "NoSuchFile"
 
 
-# Pushed as the datalake's client pushes
+# Files pushed like those of the datalake's client
 
 
 def test_a_file_is_listed_reported_fetched_and_the_latest(archive: Archive) -> None:
@@ -245,7 +245,7 @@ def test_a_removal_takes_the_rows_along_and_the_latest_falls_back(archive: Archi
 
 
 def test_an_expiry_that_only_the_queue_tells_of(archive: Archive) -> None:
-    """A late removal of what is there changes nothing; the bucket's lifecycle sends the same event as any removal."""
+    """A late removal of an existing object changes nothing; the bucket's lifecycle sends the same event as any removal."""
     document = archive.push(b"1", what=name("expiry"))
     archive.listed(document["what"])
     marker = name("marker")
@@ -334,7 +334,7 @@ def test_a_wrong_hash_or_size_is_reported_marked_and_never_listed(archive: Archi
     metadata = {key.removeprefix("x-amz-meta-"): value for key, value in headers.items() if key.startswith("x-amz-meta-")}
     if says == "hash":
         assert archive.ask("PUT", begun["upload"]["url"], data=sent, headers=headers).status_code == 200
-    else:  # S3 itself refuses this by the signature
+    else:  # S3 itself rejects this by the signature
         archive.s3.put_object(Bucket=archive.stack["archive_bucket"], Key=f"{begun['id']}/data", Body=sent, Metadata=metadata)
     report = archive.reports.first(begun["id"])
     assert report["status"] == "error" and report["records"] == []
@@ -394,7 +394,7 @@ def test_a_run_log_is_a_file_until_it_expires(archive: Archive) -> None:
     assert archive.ask("GET", f"/v0/archive/latest/{what}/host-1_example").status_code == 404
 
 
-# Bad input that only real tables and buckets would stumble over
+# Bad input that only real tables and buckets reject
 
 
 @pytest.mark.parametrize(

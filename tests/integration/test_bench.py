@@ -1,4 +1,4 @@
-"""The measurements of ``make bench`` still work: a sample of them, at sizes that say nothing about speed."""
+"""The measurements of ``make bench`` still work: a sample of them, at sizes that are not representative of speed."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ files.clear("data/")
 assert [found.name for found in files.list("")] == ["_staging/a", "log/1"]
 files.clear("")
 """
-"""Each thing that the job does with its files. Spark itself cannot write to S3 here: it has no file system for it."""
+"""Every operation of the job on its files. Spark itself cannot write to S3 here: it has no file system for it."""
 
 
 @pytest.mark.sampled(default=1, group="roles of jobs")

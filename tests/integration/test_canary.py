@@ -1,4 +1,4 @@
-"""A stage whose API shifts: what SAM, which AWS runs, makes of the template."""
+"""A stage whose API shifts: the template after SAM's transform, which AWS runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOW = "Canary10Percent5Minutes"
 
 
 def translated(template: dict[str, Any]) -> dict[str, Any]:
-    """As CloudFormation does. The policies of AWS's own that it may look up are none here."""
+    """The template as CloudFormation transforms it. Managed policies that it may look up are empty here."""
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = "s3://bucket/code.zip"

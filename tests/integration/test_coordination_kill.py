@@ -17,7 +17,7 @@ def test_no_partition_is_lost_or_held_twice() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench.coordination_kill"], cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S
     )
-    print(done.stdout)  # has the seed, for a repetition
+    print(done.stdout)  # contains the seed
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     told = {name: int(count) for count, name in re.findall(r"(\d+) (killed|acquired|completed|taken over|faults)", done.stdout)}
     assert told["faults"] == 0 and told["completed"] >= 200 - told["killed"]

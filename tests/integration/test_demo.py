@@ -1,4 +1,4 @@
-"""``make demo`` as a newcomer runs it: it checks every log itself, and says what is where."""
+"""``make demo``, which checks every log itself and prints the stored objects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The very commands of an operator against the emulator: the previous release, its upgrade with data in it, and the end.
+"""An operator's commands against the emulator: the previous release, its upgrade with data, and its deletion.
 
-The previous release let everybody in; this one is told first whom it is to believe.
+The previous release allowed every caller; this one needs an issuer first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.issuer import AUDIENCE, EVERYTHING, ISSUER, Issuer, bearer, serve_doc
 STACK = "runlake-test"
 HOLD_DATA = ("S3::Bucket ", "DynamoDB::Table", "SQS::Queue ")
 OF_THE_API = ("ApiUrl", "RestAPIId", "EndpointURL")
-"""For a new definition the emulator makes a new API; CloudFormation overwrites the one that is there."""
+"""For a new definition the emulator creates a new API; CloudFormation overwrites the existing one."""
 LOGS = "/v1/services/ingestionPipelines/logs"
 RUNS = 6
 QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
@@ -38,26 +38,26 @@ QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"
 
 @dataclass
 class Operator:
-    """Somebody with a terminal, whose AWS is the emulator."""
+    """Runs an operator's commands with the emulator as AWS."""
 
     emulator: Emulator
     stage: Path
     issuer: Issuer
     believing: dict[str, str]
-    """Parameters of a stack that believes the issuer."""
+    """Parameters of a stack that trusts the issuer."""
 
     @property
     def token(self) -> str:
-        """Of somebody who may do everything."""
+        """A token with all permissions."""
         return self.issuer.granted("operator", **EVERYTHING)
 
     def believe(self) -> None:
-        """Write into the stage's file whom it is to believe."""
+        """Write the trusted issuer into the stage's file."""
         stage = json.loads(self.stage.read_text())
         self.stage.write_text(json.dumps(stage | {"parameters": stage["parameters"] | self.believing}))
 
     def make(self, target: str, *variables: str, typed: str = "", expected: int = 0) -> str:
-        """What ``make`` prints."""
+        """Output of ``make``."""
         environment = without_aws(os.environ) | {name.upper(): value for name, value in CREDENTIALS.items()}
         environment |= {"AWS_ENDPOINT_URL": self.emulator.endpoint_url, "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION}
         command = ["make", "--no-print-directory", "-o", ".venv/ready", target, *variables]
@@ -74,7 +74,7 @@ class Operator:
         return {row["OutputKey"]: row["OutputValue"] for row in rows}
 
     def url(self, template: dict[str, Any]) -> str:
-        """Where the API answers; what the emulator does not take from the template is completed."""
+        """URL of the API; applies the parts of the template that the emulator ignores."""
         api_id = self.outputs()["RestAPIId"]
         with closing(self.client("apigateway")) as client:
             gateway.complete(client, api_id, template["Resources"]["RestAPI"])
@@ -109,7 +109,7 @@ def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str
 
 
 def deploy_previous(operator: Operator, folder: Path) -> dict[str, Any]:
-    """As its own operator did: the packaged template, the code beside it, one stack."""
+    """Deploy as its own operator did: the packaged template, its code, one stack."""
     package.ensure_packaged()
     code = folder / "previous.zip"
     previous_release.write_code(package.ZIP, code)
@@ -135,7 +135,7 @@ def deploy_previous(operator: Operator, folder: Path) -> dict[str, Any]:
 
 
 def write_runs(url: str) -> dict[str, bytes]:
-    """Every second one closed; each run's log as it must be read ever after."""
+    """Write runs and close every second one; returns each run's log, which must remain readable."""
     logs = {}
     for number in range(RUNS):
         text = b"".join(b"line %d of run %d\n" % (line, number) for line in range(number + 1))
@@ -200,7 +200,7 @@ def test_a_stack_of_the_previous_release_is_upgraded_with_its_data(
     }
     url, token = operator.url(template), operator.token
     assert ask(f"{url}{LOGS}/svc.upgraded/run-0")[0] == 401
-    kept = {name: found for name, found in tables(operator).items() if name in rows}  # the others are new
+    kept = {name: found for name, found in tables(operator).items() if name in rows}  # all remaining ones are new
     assert read_runs(url, token) == logs and kept == rows and listed(url, token) == sorted(logs)
     assert ask(f"{url}{LOGS}/svc.upgraded/run-0", "POST", b"after the upgrade\n", **bearer(token))[0] == 200
     assert read_runs(url, token)["run-0"] == logs["run-0"] + b"after the upgrade\n"

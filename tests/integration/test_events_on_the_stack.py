@@ -1,4 +1,5 @@
-"""Events on the deployed stack: 20 writers at once, some killed; what was sent is what is browsed, and the answer is right at every look."""
+"""Events on the deployed stack: 20 concurrent writers, some killed; browsed events equal those sent, and every response is
+consistent."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from tests.integration.stacks import PATIENCE_S, Stack, eventually, running_stac
 
 WRITERS = 20
 GRACE_S = 30
-"""Of a writer that is slow on a machine that has other work; who is killed is waited for as long."""
+"""Timeout of a slow writer on a busy machine, also of a killed one."""
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +34,19 @@ class Client:
     def __init__(self, base: str, writer: str) -> None:
         self.base, self.writer, self.sent = base, writer, 0
         self.session = requests.Session()
-        # A function that starts beside twenty others may take longer than its time: the gateway answers 503, and a client repeats.
+        # A function that starts with twenty others may time out: the gateway answers 503, and a client retries.
         self.session.mount(
             "http://", HTTPAdapter(max_retries=Retry(10, status_forcelist=[503], allowed_methods=None, backoff_factor=0.5))
         )
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        key = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}  # a repeat of the first batch has no cookie yet
+        key = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}  # a retry of the first batch has no cookie yet
         with self.session.request(method, self.base + path, json=body, headers=key, timeout=PATIENCE_S) as answer:
             assert answer.status_code == 200, answer.text
             return answer.json()
 
     def write(self, random: Random, *, killed: bool) -> list[tuple[str, str]]:
-        """Batches of a random size; who is killed does not close. What was acknowledged."""
+        """Write batches of random sizes; a killed writer does not close. Returns the acknowledged events."""
         self.ask("PUT", f"/writers/{self.writer}")
         said: list[tuple[str, str]] = []
         for _ in range(random.randint(1, 3)):

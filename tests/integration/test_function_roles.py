@@ -1,7 +1,7 @@
-"""Each function's role against what the function asks of AWS, recorded on a stack of its own: everything allowed, nothing besides.
+"""Each function's role compared with its AWS calls, recorded on a private stack: everything needed is allowed, nothing else.
 
-The functions run with the recorder on their path. The schedules are begun by hand, by a clock that is a day ahead where runs have to be
-old: a run is idle for a day, a segment is deleted twenty minutes after it was written.
+The functions run with the recorder on their path. The schedules are invoked directly, with a clock a day ahead for old runs: a run
+is idle after a day, a segment is deleted twenty minutes after it was written.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BY_OTHERS = {
 DAY_S = 90_000
 RUNS_PER_WORKER = 20
 CONSTANTS = {"RECORDED_CONSTANTS": json.dumps({"chalicelib.triggers.schedules": {"RUNS_PER_WORKER": RUNS_PER_WORKER}})}
-"""Another worker is started for fewer runs than in production: which rights that needs does not depend on how many they are."""
+"""Another worker is started for fewer runs than in production: the needed permissions do not depend on the number."""
 QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
 POLICY, PARAMETER, SECRET = "/runlake/policy", "/role/password", "role/db"
 MASKED = f"role-masked-{uuid4().hex[:8]}"
@@ -66,7 +66,7 @@ def issuer() -> Issuer:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterator[tuple[Stack, Calls]]:
-    """A stack whose functions record what they ask."""
+    """A stack whose functions record their calls."""
     calls = Calls(Path(tmp_path_factory.mktemp("calls")) / "calls.jsonl")
     with patch.dict(os.environ, calls.environment | CONSTANTS), stack_with_tokens(issuer, **QUIET, **NAMED) as stack:
         with closing(stack.client("ssm")) as ssm, closing(stack.client("secretsmanager")) as secrets:
@@ -80,7 +80,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer) -> Iterat
 
 @pytest.fixture(scope="module")
 def web(issuer: Issuer) -> Iterator[requests.Session]:
-    """Somebody who may do everything."""
+    """A session with all permissions."""
     with requests.Session() as session:
         session.headers.update(bearer(issuer.granted("root", DAY_S, **EVERYTHING)))
         yield session
@@ -94,7 +94,7 @@ def assert_function_fits(stack: Stack, calls: Calls, function: str) -> None:
 
 
 def is_excused(grant: Grant) -> bool:
-    """Two statements have the name Logs: S3's and CloudWatch's. Of what is remembered of a file a change asks only where a notification
+    """Two statements have the name Logs: S3's and CloudWatch's. A change reads a file's stored state only if a notification
     overtakes it."""
     if (grant.sid, grant.action) == ("Objects", "dynamodb:ConditionCheckItem"):
         return True
@@ -102,7 +102,7 @@ def is_excused(grant: Grant) -> bool:
 
 
 class Api:
-    """The API as its clients use it, every answer expected."""
+    """The API for a client; every response is expected."""
 
     def __init__(self, stack: Stack, web: requests.Session) -> None:
         self._stack, self._web = stack, web
@@ -118,7 +118,7 @@ class Api:
         self.ask("POST", path, data=text.encode(), headers=TEXT | headers)
 
     def upload(self, what: str, body: bytes, where: str = "w") -> str:
-        """A file by a presigned request; its id, as soon as it is catalogued."""
+        """Upload a file by a presigned request; returns its id once catalogued."""
         told = self.ask(
             "POST", "/v0/archive/files", 201,
             json={"what": what, "where": where, "start": "now", "path": "/x", "work_id": None, "size": len(body),
@@ -134,7 +134,7 @@ class Api:
 
 
 def tick(stack: Stack, function: str, ahead_s: int = 0) -> dict[str, int]:
-    """What EventBridge does, by a function's clock that is ahead; the function's answer."""
+    """Invoke as EventBridge does, with the function's clock ahead; returns the function's result."""
     set_ahead(stack, function, ahead_s)
     event = dict.fromkeys(("id", "detail-type", "source", "account", "time", "region"), "")
     with closing(stack.client("lambda")) as client:
@@ -146,18 +146,19 @@ def tick(stack: Stack, function: str, ahead_s: int = 0) -> dict[str, int]:
 
 
 def set_ahead(stack: Stack, function: str, seconds: int) -> None:
-    """By how much a function's clock is ahead from now on."""
+    """Set how far a function's clock is ahead from now on."""
     name = stack["functions"][function]
     with closing(stack.client("lambda")) as client:
         variables = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-        if variables.get("RECORDED_AHEAD_S", "0") != str(seconds):  # the emulator kills those that run meanwhile
+        if variables.get("RECORDED_AHEAD_S", "0") != str(seconds):  # the emulator kills running workers meanwhile
             variables["RECORDED_AHEAD_S"] = str(seconds)
             client.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
 
 
 def test_the_api(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
-    """A run of every kind written, masked, read and closed; files uploaded, changed, found and removed; partitions of work; what
-    processing pipelines wrote, switched, mended and deleted. Each request passed the authorizer, which asks AWS for nothing."""
+    """A run of every kind written, masked, read and closed; files uploaded, changed, found and removed; partitions of work; files
+    of processing pipelines, their handlers disabled and enabled, repaired and deleted. Each request passed the authorizer, which
+    makes no AWS call."""
     stack, calls = recorded
     api, run = Api(stack, web), f"{LOGS}/role-{uuid4().hex[:8]}/run"
     _logs(api, run)
@@ -236,7 +237,8 @@ def _partitions(stack: Stack, api: Api) -> None:
 
 
 def _processing(stack: Stack, api: Api, namespace: str) -> None:
-    """Of the files one goes on behind what its row counts, one is gone, and one has no row; each is old by a clock that is ahead."""
+    """Of the files one continues behind the bytes of its row, one is deleted, and one has no row; all are old by a clock that is
+    ahead."""
 
     def written(app: str) -> Any:
         tick(stack, "pipelines")
@@ -273,7 +275,8 @@ def _keys(stack: Stack, prefix: str) -> list[str]:
 
 
 def test_the_ingestion(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
-    """Segments, one of them large enough for a compaction at once; finished logs; files that come, move, break and go."""
+    """Segments, one of them large enough for an immediate compaction; finalized logs; files that are added, moved, broken and
+    deleted."""
     stack, calls = recorded
     api, fqn = Api(stack, web), f"role-{uuid4().hex[:8]}"
     for _ in range(3):
@@ -292,7 +295,8 @@ def test_the_ingestion(recorded: tuple[Stack, Calls], web: requests.Session) -> 
 
 @pytest.mark.parametrize("function", ["compact", "sweep"])
 def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, function: str) -> None:
-    """Runs that wait for it; the day after, when they are abandoned and their segments are old; and more work than for one."""
+    """Runs that are due; the same a day later, when they are abandoned and their segments are old; and more work than one
+    invocation does."""
     stack, calls = recorded
     api, fqn = Api(stack, web), f"role-{uuid4().hex[:8]}"
     for number in range(3):
@@ -315,7 +319,7 @@ def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, fun
 
 
 def _files_that_go(stack: Stack, api: Api, namespace: str) -> None:
-    """Files of pipelines that will be too old; and a pipeline that was deleted, of which there is more since."""
+    """Files of pipelines that will be too old; and a deleted pipeline that has written since."""
     for run in ("old.a/run-1", "deleted.a/run-1", "deleted.a/run-2"):
         api.append(f"{LOGS}/{namespace}.{run}", "a line\n")
     eventually(lambda: tick(stack, "pipelines") and len(_keys(stack, f"pipeline-files/{namespace}/")) == 2)
@@ -325,7 +329,8 @@ def _files_that_go(stack: Stack, api: Api, namespace: str) -> None:
 
 
 def test_the_pipelines(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
-    """Running runs, with lines and events, and one that ends; a file that grows; events that nobody takes; switches; a deleted run."""
+    """Running runs with lines and events, and one that ends; a file that grows; events that no handler takes; disabled handlers; a
+    deleted run."""
     stack, calls = recorded
     api, fqn = Api(stack, web), f"role{uuid4().hex[:8]}.flow"
     for number in range(2):
@@ -347,7 +352,7 @@ def test_the_pipelines(recorded: tuple[Stack, Calls], web: requests.Session) -> 
 
 
 def crowd(stack: Stack) -> None:
-    """More runs that are due than one invocation works: rows alone, each of which is looked at and done with."""
+    """More due runs than one invocation processes: only rows, each of which is checked and completed."""
     now_ms = round(time.time() * 1000)
     numbers = {"segments": 1, "lines": 1, "bytes": 5, "started_ms": now_ms, "last_append_ms": now_ms}
     row = {name: {"N": str(value)} for name, value in numbers.items()}

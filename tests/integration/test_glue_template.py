@@ -1,4 +1,4 @@
-"""The template's jobs: that Glue can begin each, what each may do, and when."""
+"""The template's jobs: their start by Glue, their permissions and their schedules."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_job_is_glue_6_on_workers_that_come_and_go(template: Template, job: st
 
 
 def given(values: dict[str, Any]) -> list[str]:
-    """Arguments as Glue hands them over, references resolved to anything."""
+    """Arguments as Glue passes them, with references resolved to placeholders."""
     known = {"JobsBucket": "jobs", "DatasetBucket": "dataset", "JobsVersion": "1"}
 
     def text(value: Any) -> str:
@@ -122,14 +122,14 @@ def test_the_table_is_what_the_job_writes(template: Template) -> None:
 
 
 def statements(template: Template, role: str) -> list[dict[str, Any]]:
-    """Of a role of a job, and what all jobs may."""
+    """Statements of a job's role and of all jobs."""
     policies = [policy["PolicyDocument"] for policy in properties(template, role)["Policies"]]
     policies.append(properties(template, "JobsPolicy")["PolicyDocument"])
     return [statement for policy in policies for statement in policy["Statement"] if "Sid" in statement]
 
 
 def granted(template: Template, role: str) -> set[str]:
-    """Actions of a role. That each is needed: the jobs' own tests."""
+    """Actions of a role. The jobs' own tests check that each is needed."""
     named = (statement["Action"] for statement in statements(template, role))
     return {action for each in named for action in (each if isinstance(each, list) else [each])}
 

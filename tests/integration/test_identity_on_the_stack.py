@@ -1,6 +1,5 @@
-"""Who may do what, on the deployed stack: tokens at the gateway's authorizer and in the function, the two unmodified clients with them,
-signatures of AWS. The emulator runs the authorizer of the deployed definition as AWS does; signatures it takes without checking them.
-"""
+"""Access on the deployed stack: tokens at the gateway's authorizer and in the function, the two unmodified clients with tokens, and
+AWS signatures. The emulator runs the deployed authorizer as AWS does; it accepts signatures without checking them."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ POLICY = "/runlake/policy"
 
 @dataclass(frozen=True)
 class Said:
-    """What an API answered."""
+    """A response of the API."""
 
     status: int
     body: str
@@ -61,7 +60,7 @@ def issuer() -> Issuer:
 
 @pytest.fixture(scope="module")
 def asking(issuer: Issuer) -> Iterator[Stack]:
-    """A stack that asks for tokens."""
+    """A stack that requires tokens."""
     with stack_with_tokens(issuer, JwtLeewaySeconds="0", PolicyParameter=POLICY) as stack:
         policy = {"principals": {"bot-*": {"logs:write": ["svc_policy.*"]}}}
         with closing(stack.client("ssm")) as ssm:
@@ -84,7 +83,7 @@ def test_the_gateway_turns_away_who_has_no_token_that_holds(asking: Stack, issue
 
 
 def test_the_answer_that_the_gateway_keeps_is_not_about_the_path(asking: Stack, issuer: Issuer) -> None:
-    """A token that was used for one pipeline is decided anew for another."""
+    """A token that was used for one pipeline is authorized separately for another."""
     token = bearer(issuer.granted("writer", logs_write=["svc_sales.*"]))
     assert ask(asking, "POST", run_path("svc_hr.etl"), token, b"x\n").status == 403
     assert ask(asking, "POST", run_path("svc_sales.etl"), token, b"x\n").status == 200
@@ -93,7 +92,7 @@ def test_the_answer_that_the_gateway_keeps_is_not_about_the_path(asking: Stack, 
 
 
 def test_the_function_asks_by_itself(asking: Stack) -> None:
-    """As if the authorizer had been taken off the gateway."""
+    """As if the gateway had no authorizer."""
     event = event_of("GET", f"{LOGS}/svc.pipe/run-1")
     event["requestContext"]["authorizer"] = {"principalId": "root"}
     with closing(asking.client("lambda")) as functions:
@@ -144,7 +143,7 @@ def test_openmetadatas_own_client_is_refused_another_pipeline(asking: Stack, iss
 
 
 def test_the_datalakes_own_client_with_a_netrc(asking: Stack, issuer: Issuer, tmp_path: Path) -> None:
-    """push, list across pages, fetch by HTTP, latest, and the log of a run: what it sends is what requests finds for the host."""
+    """push, list across pages, fetch by HTTP, latest, and the log of a run, with the credentials that requests reads for the host."""
     home = tmp_path / "home"
     home.mkdir()
     datalake, what = Datalake(asking, home), f"what-{uuid.uuid4().hex[:8]}"
@@ -201,7 +200,7 @@ def test_each_decision_is_in_the_log_and_no_token_is(asking: Stack, issuer: Issu
 
 @pytest.fixture(scope="module")
 def signed() -> Iterator[Stack]:
-    """A stack that asks for signatures."""
+    """A stack that requires signatures."""
     with running_stack(Auth="iam", PolicyParameter=POLICY) as stack:
         policy = {"principals": {"arn:aws:iam::*:user/sales-*": {"logs:write": ["svc_sales.*"], "logs:read": ["svc_sales.*"]}}}
         with closing(stack.client("ssm")) as ssm:
@@ -210,7 +209,7 @@ def signed() -> Iterator[Stack]:
 
 
 def signature(stack: Stack, method: str, path: str, body: bytes, key: Credentials) -> dict[str, str]:
-    """Headers of a request that botocore signs."""
+    """Headers of a request signed by botocore."""
     request = AWSRequest(method, stack.api_url + path, data=body, headers={"Content-Type": "text/plain"})
     SigV4Auth(key, "execute-api", stack["region"]).add_auth(request)
     return dict(request.headers)
@@ -230,7 +229,7 @@ def test_a_role_of_iam_does_what_the_policy_grants_it(signed: Stack) -> None:
 
 
 def test_firehose_shows_its_token_in_a_header_of_its_own(asking: Stack, issuer: Issuer) -> None:
-    """It can send no other: its path has an authorizer that reads this one."""
+    """It cannot send another: its path has an authorizer that reads this header."""
     token = bearer(issuer.granted("firehose", logs_write=["svc_sales.*"]))["Authorization"].removeprefix("Bearer ")
     attributes = {"commonAttributes": {"runlake.fqn": "svc_sales.etl", "runlake.run_id": uuid.uuid4().hex}}
     named = {"Content-Type": "application/json", "X-Amz-Firehose-Common-Attributes": json.dumps(attributes)}

@@ -1,4 +1,4 @@
-"""Masking on a deployed stack: the setting goes through the template, and values are read from where they are kept."""
+"""Masking on a deployed stack: the setting passes through the template, and values are read from their parameters."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The OpenAPI document against the deployed stack, which asks for tokens: generated requests of a sample of operations pass the gateway and
-the authorizer. ``tests/functional/test_openapi_requests.py`` has all operations, in memory.
+"""The OpenAPI document against the deployed stack, which requires tokens: generated requests of a sample of operations pass the
+gateway and the authorizer. ``tests/functional/test_openapi_requests.py`` covers all operations in memory.
 
 ``RUNLAKE_EXAMPLES=200`` sends more requests of each operation.
 """
@@ -20,7 +20,7 @@ from tests.openapi_requests import FALLIBLE, INVALID, KNOWN, OPERATIONS, STRANGE
 
 EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES", "10"))
 STRANGERS = max(1, EXAMPLES // 5)
-"""The emulator begins a new process for the authorizer after each token that it turned away."""
+"""The emulator starts a new authorizer process after each rejected token."""
 _HOUR_S = 3600
 
 
@@ -31,7 +31,7 @@ def issuer() -> Issuer:
 
 @pytest.fixture(scope="module")
 def asking(issuer: Issuer) -> Iterator[Stack]:
-    """A stack that asks for tokens."""
+    """A stack that requires tokens."""
     with stack_with_tokens(issuer) as stack:
         yield stack
 

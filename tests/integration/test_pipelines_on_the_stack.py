@@ -1,6 +1,5 @@
-"""Log pipelines on the deployed stack: lines that connectors write over HTTP are in files that are read over HTTP. The scheduled
-function runs the built-in pipeline and one whose file is in the bucket.
-"""
+"""Log pipelines on the deployed stack: lines that connectors write over HTTP appear in files that are read over HTTP. The scheduled
+function runs the built-in pipeline and one whose file is in the bucket."""
 
 from __future__ import annotations
 
@@ -186,8 +185,8 @@ def test_what_is_deleted_is_gone_and_a_recreated_pipeline_is_new(lab: Lab) -> No
 
 
 def test_the_job_works_what_has_ended_and_its_role_allows_that_and_nothing_else(quiet: Stack, calls: Calls) -> None:
-    """More runs than tasks; one that the function has processed in part; pipelines that never ran, one of them with a handler
-    that rejects everything."""
+    """More runs than tasks; one that the function has processed in part; pipelines that never ran, one of them with a handler that
+    rejects everything."""
     lab = Lab(quiet)
     events = f"/v1/events/{lab.fqn}/run-0?writer=w"
     lab.ask("POST", events, body=[{"message": "0", "step": "s"}])
@@ -210,7 +209,7 @@ def test_the_job_works_what_has_ended_and_its_role_allows_that_and_nothing_else(
 
 
 def job(stack: Stack, *arguments: str) -> Any:
-    """Run the job in a process of its own. Returns its summary."""
+    """Run the job in a separate process. Returns its summary."""
     command = [sys.executable, "-m", "local", "job", "--port", str(stack["port"]), "run_pipelines", *arguments]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S)
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])

@@ -40,7 +40,7 @@ made = read_plan(read_text(sys.argv[2]))
 expiry = expiry_of(composition.services().with_ports(clock=Ahead()), made.id)
 print(json.dumps([expiry.expire(run) for run in made.runs * 2]))
 """
-"""Applies a plan twice, an hour from now: the emulator's clock is ours, and nothing that young expires."""
+"""Applies a plan twice with a clock an hour ahead: the emulator uses the same clock, and no run this young expires."""
 
 
 def call(stack: Stack, method: str, path: str, body: str | None = None) -> Any:
@@ -52,7 +52,7 @@ def call(stack: Stack, method: str, path: str, body: str | None = None) -> Any:
 
 
 def job(stack: Stack, *arguments: str, run: Callable[..., Ended] = run_job) -> tuple[int, dict[str, Any]]:
-    """Exit code and summary of the job."""
+    """Run the job; returns exit code and summary."""
     done = run(stack, "retention", *arguments)
     lines = done.stdout.splitlines()
     assert lines, done.stderr

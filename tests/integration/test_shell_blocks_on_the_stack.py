@@ -1,4 +1,4 @@
-"""The blocks of shell in README, the how-to guides and the client's page do what they say, run by bash against a stack."""
+"""The shell blocks of README, the how-to guides and the client's page work as described, run by bash against a stack."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from tests.integration.datalake.client import BIN, Datalake
 from tests.integration.stacks import PATIENCE_S, Stack, running_stack
 
 DAY = datetime.date(2026, 11, 21)
-"""What the examples say. The datalake's client looks days back from now, so they are run with yesterday's date."""
+"""The date in the examples. The datalake's client searches back from now, so they run with yesterday's date."""
 ASYNCHRONOUS = ("datalake list", "datalake latest", "bin/runlake runs --failed")
-"""Files and outcomes are listed once their notification was ingested: until something is printed these are repeated."""
+"""Commands repeated until they print: files and outcomes are listed once their notification is ingested."""
 OPENTELEMETRY_PROGRAM = """
 import logging
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
@@ -41,13 +41,13 @@ STACK_FILES = {"nginx.log": "GET /\n", "report.txt": "a report\n", "load.sh": "#
 
 
 class Bash:
-    """Executes commands, each by a bash of its own that begins with the variables that the one before ended with."""
+    """Executes each command in a new bash, with the variables of the previous one."""
 
     def __init__(self, folder: Path, environment: dict[str, str], addresses: dict[str, str]) -> None:
         self._folder, self._environment, self._addresses = folder, environment, addresses
 
     def run(self, command: str) -> str:
-        """What it prints. Fails the test if the command fails."""
+        """Output of a command. Fails the test if the command fails."""
         for text, address in self._addresses.items():
             command = command.replace(text, address)
         give_up = time.monotonic() + PATIENCE_S
@@ -77,14 +77,14 @@ class Bash:
 
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
-    """One for the blocks of all pages: they name the same runs."""
+    """One stack for the blocks of all pages: they name the same runs."""
     with running_stack() as own:
         yield own
 
 
 @pytest.fixture
 def bash(stack: Stack, tmp_path: Path) -> Bash:
-    """In a folder with the files that the examples name, and ``.local/stack.json`` as beside a checkout."""
+    """In a folder with the example files, and ``.local/stack.json`` as in a checkout."""
     for name, text in STACK_FILES.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "load.sh").chmod(0o755)
@@ -113,7 +113,7 @@ def bash(stack: Stack, tmp_path: Path) -> Bash:
 
 
 def executed(bash: Bash, page: str) -> list[tuple[str, str]]:
-    """The commands of a page's blocks, and what each printed."""
+    """The commands of a page's blocks with their output."""
     lines = [
         line
         for block in shell_blocks(PROJECT / page)
@@ -124,7 +124,7 @@ def executed(bash: Bash, page: str) -> list[tuple[str, str]]:
 
 
 def closed_run(stack: Stack, run: str) -> None:
-    """A finished run of one connector."""
+    """A finalized run of one connector."""
     logs = f"{stack.api_url}/v1/services/ingestionPipelines/logs/{run}"
     body = b'{"connectorId": "host-17", "logs": "one\\ntwo\\n"}'
     for path, content in (("", body), ("/close", b"")):
@@ -161,7 +161,7 @@ def test_how_to(bash: Bash, stack: Stack, tmp_path: Path) -> None:
 
 
 def test_agents(bash: Bash, stack: Stack) -> None:
-    """The page sets the variables of OpenTelemetry's SDK: a program that knows no others logs with them."""
+    """The page sets the variables of OpenTelemetry's SDK: a program that knows only those logs with them."""
     bash.run("RUN_ID=of-the-sdk")
     assert executed(bash, "docs/agents.md")
     bash.run(f"{sys.executable} -c {shlex.quote(OPENTELEMETRY_PROGRAM)}")
@@ -174,7 +174,7 @@ def test_pipeline_files(bash: Bash) -> None:
 
 
 def test_client(bash: Bash, tmp_path: Path) -> None:
-    """In an environment of its own, into which the page installs it."""
+    """In a separate virtual environment, into which the page installs it."""
     venv.create(tmp_path / "venv", with_pip=True)
     (tmp_path / ".runlake-token").write_text("of-nobody\n")
     printed = dict(executed(bash, "client/README.md"))

@@ -1,4 +1,4 @@
-"""A short soak, and that its judge would find what it looks for."""
+"""A short soak test, and a test of its checks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_nothing_acknowledged_is_lost_while_the_store_fails_and_is_killed() -> N
     ],
 )
 def test_the_judge(order: list[int], finding: str | None) -> None:
-    """Line 4 was sent and never acknowledged: it may be there or not."""
+    """Line 4 was sent and never acknowledged: it may be in the log or not."""
     writer, other = (Connector(number, "", random.Random(0), sent=5, acknowledged=[0, 1, 2, 3]) for number in (7, 8))
     lines = [line for number in order for line in (writer.line(number), other.line(number))]
     found = writer.violations(lines)

@@ -1,4 +1,4 @@
-"""The template, deployed: it answers, it ingests, it is scheduled, and two of it run side by side."""
+"""The deployed template: it responds, ingests, runs its schedules, and two stacks run side by side."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_subscriber_to_failures_gets_the_end_of_a_failed_run_and_nothing_else(st
 
 
 def reports(sqs: Any, queue: str) -> Iterator[dict[str, Any]]:
-    """What arrives, until nothing does for 20 seconds. Other tests report to the same topic."""
+    """Messages of the topic until none arrives for 20 seconds. Other tests report to the same topic."""
     while messages := sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20, MaxNumberOfMessages=10).get("Messages"):
         for message in messages:
             yield json.loads(json.loads(message["Body"])["Message"])

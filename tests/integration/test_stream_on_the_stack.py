@@ -1,4 +1,4 @@
-"""The live stream and what runs are found by, on the deployed stack: a writer and viewers that know nothing but HTTP."""
+"""The live stream and the search for runs on the deployed stack: a writer and viewers that use plain HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The packaged template: what it grants, what it keeps, and that its parameters are the settings."""
+"""The packaged template: its permissions, its retained resources, and the mapping of its parameters to settings."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_buckets_are_encrypted_private_tls_only_and_kept(template: Template, nam
 
 
 def rules(template: Template, name: str) -> dict[str, dict[str, Any]]:
-    """A bucket's rules by id, those behind a condition under ``condition id``."""
+    """A bucket's rules by id, conditional ones as ``condition id``."""
     found = {}
     for rule in properties(template, name)["LifecycleConfiguration"]["Rules"]:
         condition, own = ("", rule) if "Id" in rule else (rule["Fn::If"][0] + " ", rule["Fn::If"][1])
@@ -146,7 +146,7 @@ def test_logs_expire_and_files_only_if_it_is_asked_for(template: Template) -> No
 
 
 def notified(template: Template, name: str) -> dict[str, Any]:
-    """What a bucket tells the queue of: kinds of events, and the names of keys that they are about."""
+    """A bucket's notifications to the queue: event types and key filters."""
     told: list[dict[str, Any]] = properties(template, name)["NotificationConfiguration"]["QueueConfigurations"]
     assert all(each["Queue"] == {"Fn::GetAtt": ["IngestQueue", "Arn"]} for each in told)
     rules = {each["Event"]: each.get("Filter", {"S3Key": {"Rules": []}})["S3Key"]["Rules"] for each in told}
@@ -198,7 +198,7 @@ def test_queues_and_topic_are_tls_only(template: Template) -> None:
 
 
 def test_topic_lets_its_own_account_in_and_nobody_else(template: Template) -> None:
-    """A policy replaces the one that SNS has by itself."""
+    """A policy replaces SNS's default one."""
     allowed = [
         each for each in properties(template, "ReportTopicPolicy")["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"
     ]
@@ -238,7 +238,7 @@ def test_origin_of_pages_is_a_parameter(template: Template) -> None:
 
 
 def test_a_message_stays_hidden_for_two_timeouts_and_ends_in_the_dead_letter_queue(template: Template) -> None:
-    """Longer than the function may work at it, and short enough that what failed comes again soon."""
+    """Longer than the function's timeout, and short enough for an early retry."""
     queue, function = properties(template, "IngestQueue"), properties(template, "Ingest")
     assert (function["Timeout"], queue["VisibilityTimeout"]) == (180, 2 * 180)
     assert queue["RedrivePolicy"] == {"deadLetterTargetArn": {"Fn::GetAtt": ["DeadLetterQueue", "Arn"]}, "maxReceiveCount": 5}
@@ -259,7 +259,7 @@ def test_a_message_stays_hidden_for_two_timeouts_and_ends_in_the_dead_letter_que
     ],
 )
 def test_tables_of_files(template: Template, table: str, keys: list[str], indexes: dict[str, list[str]]) -> None:
-    """The first two are as Planet's datalake has them."""
+    """The first two are defined as in Planet's datalake."""
     found = properties(template, table)
     assert [key["AttributeName"] for key in found["KeySchema"]] == keys
     made = found.get("GlobalSecondaryIndexes", [])
@@ -318,7 +318,7 @@ ROLES = ("ApiRole", "IngestRole", "CompactRole", "SweepRole", "PipelinesRole")
 
 
 def test_permissions_name_what_they_are_for(template: Template) -> None:
-    """That each is needed, and enough: test_function_roles.py."""
+    """test_function_roles.py checks that each is needed and sufficient."""
     statements = [statement for role in ROLES for statement in own_statements(template, role)]
     shared = properties(template, "FunctionsPolicy")["PolicyDocument"]["Statement"]
     statements += [each.get("Fn::If", [None, each])[1] for each in shared]
@@ -329,7 +329,7 @@ def test_permissions_name_what_they_are_for(template: Template) -> None:
 
 
 def own_statements(template: Template, role: str) -> list[dict[str, Any]]:
-    """What a role may do beside what all may."""
+    """A role's statements beyond those of all roles."""
     policies = properties(template, role)["Policies"]
     return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
 
@@ -524,7 +524,7 @@ def dashboard(template: Template) -> list[dict[str, Any]]:
 
 
 def drawn(template: Template) -> list[tuple[str, str]]:
-    """Namespace and name of each metric of the dashboard, as often as it is there."""
+    """Namespace and name of each metric of the dashboard, with repetitions."""
     graphs = [widget["properties"]["metrics"] for widget in dashboard(template) if widget["type"] == "metric"]
     return [(metric[0], metric[1]) for graph in graphs for metric in graph]
 
@@ -568,7 +568,7 @@ def test_the_gateway_never_answers_what_makes_a_connector_give_up(template: Temp
     assert {
         statuses[kind] for kind in ("THROTTLED", "QUOTA_EXCEEDED", "INTEGRATION_TIMEOUT", "INTEGRATION_FAILURE", "DEFAULT_5XX")
     } == {503}
-    # What is not named has the status of its own, 500: also when tokens cannot be checked, for which the gateway has no message.
+    # Kinds that are not named keep their status 500, also a failed check of a token, for which the gateway has no message.
     assert {statuses[kind] for kind in ("AUTHORIZER_FAILURE", "AUTHORIZER_CONFIGURATION_ERROR", "API_CONFIGURATION_ERROR")} == {503}
     assert "$context" not in responses["AUTHORIZER_FAILURE"]["ResponseTemplates"]["application/json"]
     for response in responses.values():

@@ -1,4 +1,4 @@
-"""Background work on the deployed stack: the schedule's functions share it out over the template's table, and start more of themselves."""
+"""Background work on the deployed stack: the scheduled functions share it over the template's table, and start more workers."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ NOTHING = {"done": 0, "failed": 0, "set_aside": 0, "left": 0, "lost": 0}
 
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Stack]:
-    """A stack on which nothing is worked unless a test says so."""
+    """A stack that does no work unless a test triggers it."""
     quiet = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
     with running_stack(MaxWorkers="2", **quiet) as stack:
         yield stack
 
 
 def tick(stack: Stack, function: str = "compact", worker: int | None = None) -> dict[str, int]:
-    """What EventBridge does, or the function itself where it starts a worker; its answer."""
+    """Invoke as EventBridge does, or as the function does to start a worker; returns the result."""
     event: dict[str, Any] = {"version": "0", "id": "test", "detail-type": "Test", "source": "test", "account": "", "time": ""}
     event |= {"region": stack["region"], "resources": [], "detail": {} if worker is None else {"worker": worker}}
     with closing(stack.client("lambda")) as client:
@@ -70,7 +70,7 @@ def wait_until_catalogued(stack: Stack, runs: Iterable[Run]) -> None:
 
 
 def partial(stack: Stack, run: Run) -> bytes | None:
-    """What partial.txt holds; None: there is none."""
+    """Content of partial.txt; None if missing."""
     key = f"pipeline-logs/{run.fqn}/{run.run_id}/partial.txt"
     with closing(stack.client("s3")) as s3:
         if not s3.list_objects_v2(Bucket=stack["bucket"], Prefix=key).get("Contents"):
@@ -80,7 +80,7 @@ def partial(stack: Stack, run: Run) -> bytes | None:
 
 
 def partitions(stack: Stack) -> list[str]:
-    """Keys of all that wait, are worked, or are set aside."""
+    """Keys of all waiting, assigned and quarantined partitions."""
     with closing(stack.client("dynamodb")) as dynamodb:
         pages = dynamodb.get_paginator("scan").paginate(TableName=stack["coordination_table"], ConsistentRead=True)
         items = [item for page in pages for item in page["Items"]]
@@ -88,7 +88,7 @@ def partitions(stack: Stack) -> list[str]:
 
 
 def coordinator(stack: Stack, source: str) -> SourceCoordinator:
-    """Another node that shares the functions' table, by the settings that the functions have."""
+    """Another node on the functions' table, with the functions' settings."""
     with closing(stack.client("lambda")) as client:
         configuration = client.get_function_configuration(FunctionName=stack["functions"]["compact"])
     settings = parse_settings(json.loads(configuration["Environment"]["Variables"]["RUNLAKE_SOURCE_COORDINATION"]))
@@ -109,7 +109,7 @@ def test_the_table_is_as_a_coordinator_would_make_it(stack: Stack) -> None:
 
 
 def test_tables_expire_as_the_template_says(stack: Stack, template: dict[str, Any]) -> None:
-    """The emulator's CloudFormation forgets it, so ``local.deploy`` sees to it."""
+    """The emulator's CloudFormation ignores it, so ``local.deploy`` enables it."""
     with closing(stack.client("dynamodb")) as dynamodb:
         described = {
             name: dynamodb.describe_time_to_live(TableName=stack[name])["TimeToLiveDescription"].get("AttributeName")
@@ -167,7 +167,7 @@ def test_what_another_node_has_in_hand_is_left_to_it(quiet: Stack) -> None:
 
 @pytest.fixture
 def crowd(quiet: Stack) -> Iterator[list[Run]]:
-    """One run more than a worker should have, all due: rows of runs of which S3 has nothing, so that each is looked at and done with."""
+    """One run more than a worker should have, all due: rows of runs without objects on S3, so that each is checked and completed."""
     runs = some_runs(RUNS_PER_WORKER + 1)
     now_ms = round(time.time() * 1000)
     numbers = {"segments": 1, "lines": 1, "bytes": 5, "started_ms": now_ms, "last_append_ms": now_ms}
@@ -201,7 +201,7 @@ def test_more_than_one_can_do_in_time_is_shared_with_another_that_is_started(qui
 
 
 def completed(stack: Stack) -> Counter[str]:
-    """Partitions that were completed, by invocation: what the functions' metrics say. The emulator gives each invocation a stream."""
+    """Completed partitions by invocation, from the functions' metrics. The emulator gives each invocation a log stream."""
     group = f"/aws/lambda/{stack['functions']['compact']}"
     found: Counter[str] = Counter()
     with closing(stack.client("logs")) as logs:

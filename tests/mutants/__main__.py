@@ -1,4 +1,4 @@
-"""``make mutants``: change one decisive line at a time and run the tests that must notice. Exit code 1 where one did not."""
+"""``make mutants``: change one decisive line at a time and run the tests that must fail. Exit code 1 if they pass."""
 
 from __future__ import annotations
 

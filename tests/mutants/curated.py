@@ -1,4 +1,4 @@
-"""All curated mutants, by area: each module beside this one that defines ``MUTANTS``."""
+"""All curated mutants, by area: each module of this package that defines ``MUTANTS``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of pipeline files: what a file holds, who writes it, how it goes, and what a pipeline's file may name."""
+"""Mutants of pipeline files: contents, writers, deletion, and the modules that a pipeline's file may name."""
 
 from tests.mutants.mutant import Mutant
 

@@ -171,7 +171,7 @@ MUTANTS = (
         tests=_WRITER,
         why="a retry finds its own segment after its deletion",
     ),
-    # a listing and a read of what it listed
+    # a listing and a read of a listed object
     Mutant(
         "chalicelib.runlog.log_end:LogEndFinder.find",
         find="retry_on_change(A)",

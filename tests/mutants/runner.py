@@ -20,7 +20,7 @@ from tests.mutants.syntax import mutate
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 240
-"""A mutant may make a loop endless: a test run that takes this long has noticed it."""
+"""A mutant may make a loop endless: a test run that takes this long counts as failed."""
 _TESTS_FAILED = 1
 _COPIED = (
     "app.py",
@@ -40,7 +40,7 @@ _IGNORED = shutil.ignore_patterns("__pycache__", "node_modules", ".hypothesis", 
 
 
 class Outcome(StrEnum):
-    """What became of a mutant. ``BROKEN``: pytest could not run the tests, which shows nothing about them."""
+    """Result of testing a mutant. ``BROKEN``: pytest could not run the tests, which proves nothing."""
 
     KILLED = "killed"
     TIMED_OUT = "killed by its time limit"
@@ -54,7 +54,7 @@ PASSES = frozenset({Outcome.KILLED, Outcome.TIMED_OUT, Outcome.EQUIVALENT})
 
 @dataclass(frozen=True)
 class Result:
-    """``detail``: the last lines of pytest where the outcome needs an explanation."""
+    """``detail``: the last lines of pytest if the outcome needs an explanation."""
 
     mutant: Mutant
     outcome: Outcome
@@ -72,7 +72,7 @@ def source_of(mutant: Mutant, root: Path = ROOT) -> Path:
 
 
 def mutated(mutant: Mutant, root: Path = ROOT) -> str:
-    """The source of the mutant's module with the mutation in it. Raises PatternError, FileNotFoundError."""
+    """The mutated source of the mutant's module. Raises PatternError, FileNotFoundError."""
     return mutate(source_of(mutant, root).read_text(), mutant.qualified_name, mutant.find, mutant.replace, mutant.nth)
 
 
@@ -87,7 +87,7 @@ def run(mutants: Sequence[Mutant], workers: int) -> Iterator[Result]:
 
 
 def failing_unmutated(mutants: Sequence[Mutant]) -> str:
-    """The output of pytest where the tests fail without any mutation, else nothing."""
+    """The output of pytest if the tests fail without a mutation, otherwise empty."""
     arguments = sorted({argument for mutant in mutants for argument in mutant.tests.split()})
     if not arguments:
         return ""
@@ -141,7 +141,7 @@ def _judged(mutant: Mutant, copy: Path) -> Result:
 
 
 def _pytest(folder: Path, arguments: Sequence[str], timeout_s: float | None) -> subprocess.CompletedProcess[str]:
-    # Without bytecode: a mutation may leave size and time of a file as they were, and Python would run the old code.
+    # Without bytecode: a mutation may keep a file's size and time, and Python would run the old code.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "RUNLAKE_SAMPLE": "all"}
     command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=line", *arguments]
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""Finds a pattern in Python source and replaces it, leaving every other character as it is.
+"""Finds a pattern in Python source and replaces it, preserving every other character.
 
 Patterns are Python: a single capital letter is a variable that matches any expression; ``...`` as the only statement of a body matches
 any statements.
@@ -19,7 +19,7 @@ _IGNORED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
 
 
 class PatternError(ValueError):
-    """The place does not exist, or holds no such syntax."""
+    """The named definition does not exist, or does not contain the pattern."""
 
 
 def mutate(source: str, qualified_name: str, find: str, replace: str, nth: int = 0) -> str:
@@ -28,7 +28,7 @@ def mutate(source: str, qualified_name: str, find: str, replace: str, nth: int =
     pattern = _pattern(find, replace)
     matches = [(node, bound) for node in _nodes(scope) if (bound := _match(pattern, node)) is not None]
     if nth >= len(matches):
-        raise PatternError(f"{len(matches)} occurrences of {find!r} in {qualified_name or 'the module'}, wanted number {nth}")
+        raise PatternError(f"{len(matches)} occurrences of {find!r} in {qualified_name or 'the module'}, requested number {nth}")
     node, bound = matches[nth]
     mutated = _splice(source, node, _filled(replace, bound))
     if ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(source)):
@@ -47,7 +47,7 @@ def _scope(tree: ast.AST, qualified_name: str) -> ast.AST:
 
 
 def _pattern(find: str, replace: str) -> ast.AST:
-    """An expression, unless a statement takes its place: then the statement that consists of it."""
+    """An expression; or, if the replacement is a statement, the statement that consists of the expression."""
     statements = ast.parse(textwrap.dedent(find)).body
     if len(statements) != 1:
         raise PatternError(f"a pattern is one expression or one statement: {find!r}")

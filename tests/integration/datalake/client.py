@@ -1,4 +1,4 @@
-"""The unmodified datalake client, as tests run it: each command is a process, forked from one of .venv-datalake that has imported the client."""
+"""The unmodified datalake client for tests: each command is forked from a process of .venv-datalake that has imported the client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POLL_S = 0.2
 
 
 class Datalake:
-    """The client with the settings of one stack. ``home`` is a folder for them."""
+    """The client with the settings of one stack; ``home`` is the folder for them."""
 
     def __init__(self, stack: Stack, home: Path) -> None:
         require(DATALAKE)
@@ -48,37 +48,37 @@ class Datalake:
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Done:
-        """One ``datalake`` command, whether it succeeds or not. ``environment`` comes in place of the client's own."""
+        """Run one ``datalake`` command that may fail. ``environment`` replaces the client's own."""
         return self._finish([BIN / "datalake", *arguments], stdin, cwd, environment)
 
     def run(self, *arguments: str | Path, stdin: str = "", cwd: Path | None = None, **settings: str) -> str:
-        """What a command that must succeed prints; ``settings`` are environment variables."""
+        """Output of a command that must succeed; ``settings`` are environment variables."""
         done = self.attempt(*arguments, stdin=stdin, cwd=cwd, environment=self.environment | settings)
         assert done.code == 0, f"datalake {arguments} exit code {done.code}\n{done.error}"
         return done.text
 
     def call(self, operation: str, **arguments: Any) -> Any:
-        """What an operation of driver.py, which uses the client's Python interface, returns."""
+        """Result of an operation of driver.py, which uses the client's Python interface."""
         done = self._finish([DRIVER, operation, json.dumps(arguments)])
         assert done.code == 0, f"{operation} exit code {done.code}\n{done.error}"
         return json.loads(done.text)
 
     def start(self, operation: str, **arguments: Any) -> subprocess.Popen[str]:
-        """Begin an operation of driver.py; the caller ends the process."""
+        """Start an operation of driver.py; the caller ends the process."""
         command = [BIN / "python", DRIVER, operation, json.dumps(arguments)]
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd=self.home, env=self.environment
         )
 
     def push(self, path: Path, **metadata: str) -> str:
-        """Push a file; its S3 address, as the client prints it."""
+        """Push a file; returns its S3 URL, as the client prints it."""
         printed = self.run("push", *options(**metadata), path)
         match = re.fullmatch(r"Pushed (.+) to (s3://\S+/([0-9a-f]{32})/data)\n", printed)
         assert match and match[1] == str(path), printed
         return match[2]
 
     def http_url(self, s3_url: str) -> str:
-        """Where the API serves the contents of a pushed file."""
+        """URL of a pushed file's contents in the API."""
         return f"{self.api_url}/v0/archive/files/{file_id(s3_url)}/data"
 
     def listing(self, what: str, *arguments: str, **filters: str) -> list[str]:
@@ -96,7 +96,7 @@ class Datalake:
         return found
 
     def listed(self, count: int = 1, **query: str) -> list[dict[str, Any]]:
-        """The records of a query, once there are so many: ingestion comes after the push."""
+        """Waits until a query has this many records: ingestion follows the push."""
         return wait_for(
             lambda: found if len(found := self.records(**query)) >= count else None, f"{count} files listed for {query}"
         )
@@ -118,17 +118,17 @@ def options(**values: str) -> list[str]:
 
 
 def file_id(s3_url: str) -> str:
-    """The id in the address of a pushed file."""
+    """The id in the URL of a pushed file."""
     return s3_url.split("/")[-2]
 
 
 def fingerprint(content: bytes) -> str:
-    """The hash that datalake's metadata holds."""
+    """The hash in datalake's metadata."""
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def wait_for(condition: Callable[[], T | None], description: str) -> T:
-    """What the condition returns once it is not None. The only waiting in these tests."""
+    """Waits for a condition that returns a value other than None. The only waiting in these tests."""
     give_up = time.monotonic() + _GIVE_UP_S
     while (value := condition()) is None:
         assert time.monotonic() < give_up, f"not within {_GIVE_UP_S} s: {description}"
@@ -137,7 +137,7 @@ def wait_for(condition: Callable[[], T | None], description: str) -> T:
 
 
 def request(url: str, body: bytes | None = None, **headers: str) -> bytes:
-    """GET, or POST where there is a body; what an answer other than 200 says is the failure."""
+    """GET, or POST with a body; fails with the body of a response other than 200."""
     try:
         with urlopen(Request(url, body, headers), timeout=PATIENCE_S) as answer:
             content: bytes = answer.read()
@@ -148,7 +148,7 @@ def request(url: str, body: bytes | None = None, **headers: str) -> bytes:
 
 
 def _environment(stack: Stack, home: Path) -> dict[str, str]:
-    """Nothing of the caller's settings. A region in a variable would send the client to Amazon's own S3, so a file has it."""
+    """Excludes the caller's settings. A region in a variable would send the client to Amazon's S3, so it is in a file."""
     aws, settings = home / "aws.ini", home / "datalake.env"
     aws.write_text(f"[default]\nregion = {stack['region']}\n")
     settings.write_text("")

@@ -1,4 +1,4 @@
-"""Fixtures of the datalake client: the client itself, and names and files that no other test has."""
+"""Fixtures of the datalake client: the client, and names and files unique to a test."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tests.integration.stacks import Stack
 
 @pytest.fixture(scope="session")
 def datalake(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Datalake:
-    """The unmodified client, set up for the stack."""
+    """The unmodified client, configured for the stack."""
     return Datalake(stack, tmp_path_factory.mktemp("datalake"))
 
 
 @pytest.fixture
 def what() -> str:
-    """A name for the test's own files: the stack is shared, and may be used again."""
+    """A unique ``what`` for the test's files: the stack is shared, and may be reused."""
     return f"what-{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture
 def where() -> str:
-    """A name for the test's own machine."""
+    """A unique ``where`` for the test."""
     return f"where_{uuid.uuid4().hex[:12]}"
 
 
 @pytest.fixture
 def work_id() -> str:
-    """A name for the test's own work."""
+    """A unique work id for the test."""
     return f"work-{uuid.uuid4().hex[:12]}"

@@ -1,6 +1,6 @@
-"""What the datalake command does not do: the client's Python interface, unmodified. Runs in .venv-datalake, knows nothing of Runlake.
+"""Operations of the client's Python interface that the datalake command lacks. Runs unmodified in .venv-datalake without Runlake.
 
-The operation and its arguments, as JSON, are given on the command line; what it returns is printed as JSON.
+The command line is the operation and its arguments as JSON; the result is printed as JSON.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datalake import Archive, File, Uploader
 
 
 def push_many(files: list[dict[str, Any]]) -> list[str]:
-    """Push files, each given by its metadata, in one process; their addresses."""
+    """Push files by their metadata in one process; returns their URLs."""
     archive = Archive()
     return [archive.push(File.from_filename(each.pop("filename"), **each)) for each in files]
 
@@ -25,7 +25,7 @@ def list_records(**query: Any) -> list[dict[str, Any]]:
 
 
 def fetch(urls: list[str]) -> list[dict[str, Any]]:
-    """Each file at once, as a stream and by lines: hashes of the contents and the metadata."""
+    """Fetch each file as a whole, as a stream and by lines; returns hashes of contents and metadata."""
     return [_fetched(Archive(), url) for url in urls]
 
 
@@ -36,7 +36,7 @@ def _fetched(archive: Archive, url: str) -> dict[str, Any]:
 
 
 def upload(queue_dir: str) -> None:
-    """Push what comes to the queue until the process is ended; a line for each file."""
+    """Push queued files until the process is ended; prints a line for each file."""
     Uploader(Archive(), queue_dir, callback=lambda filename: print(filename, flush=True)).listen(timeout=600)
 
 
@@ -45,7 +45,7 @@ def _hash(content: bytes) -> str:
 
 
 def main() -> None:
-    """Prints what the operation returned, as JSON."""
+    """Print the operation's result as JSON."""
     operations = {each.__name__: each for each in (push_many, list_records, fetch, upload)}
     print(json.dumps(operations[sys.argv[1]](**json.loads(sys.argv[2]))))
 

@@ -1,8 +1,8 @@
-"""What cannot work is refused in a usage error: exit code 2, one line that says why, no traceback.
+"""Invalid input is a usage error: exit code 2, one line with the reason, no traceback.
 
-Where the client itself lets an error through, with exit code 1 and a traceback, the test says so. It catches bad metadata, bad
-translations, missing settings and what the API answers; not InvalidDatalakePath, and nothing that ``Archive()`` raises in
-``push``, ``list`` and ``latest``.
+Where the client itself does not catch an error (exit code 1 and a traceback), the test says so. The client catches bad metadata,
+bad translations, missing settings and the API's errors; not InvalidDatalakePath, and nothing that ``Archive()`` raises in ``push``,
+``list`` and ``latest``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def assert_let_through(done: Done, error: str, *words: str) -> None:
         (["--end", "2020-01-01"], ["(InvalidWorkInterval)"]),
         (["--start", "2020-01-02", "--end", "2020-01-01"], ["(InvalidWorkInterval)"]),
         (["--start", "2020-01-01T00:00:00.001Z", "--end", "2020-01-01"], ["(InvalidWorkInterval)"]),
-        # Of times the client says itself that they are none.
+        # The client itself reports invalid times.
         (["--start", "yesterday", "--end", "now"], ["yesterday"]),
         (["--start", "2020-01-01", "--end", "2020-13-01"], ["month"]),
         (["--start", "2020-01-01", "--end", "2020-01-02", "--format", "xml"], ["xml"]),
@@ -69,7 +69,7 @@ def test_a_kind_that_nobody_pushed_has_no_files(datalake: Datalake, nobodys: str
 
 
 def test_a_work_that_nobody_did_has_no_files(datalake: Datalake, what: str, where: str, log: Path) -> None:
-    """A file without a work has a key of its own in the index, which begins with ``null``."""
+    """A file without a work id has a separate key in the index, which starts with ``null``."""
     datalake.push(log, what=what, where=where, start="2020-01-01")
     datalake.listed(what=what, start="2020-01-01", end="2020-01-02")
     assert datalake.listing(what, work_id="no-such-work") == datalake.listing(what, work_id="null") == []
@@ -146,7 +146,7 @@ def test_an_unknown_variable_of_a_template_is_let_through(datalake: Datalake, lo
         (["no-such-what", "here"], ["(NoSuchFile)"]),
         (["Not A Slug", "größe"], ["(NoSuchFile)"]),
         (["--lookback", "99999999", "no-such-what", "here"], ["(NoSuchFile)"]),
-        (["--lookback", "soon", "no-such-what", "here"], ["lookback"]),  # says the client itself
+        (["--lookback", "soon", "no-such-what", "here"], ["lookback"]),  # the client's own message
         (["no-such-what"], ["WHERE"]),
     ],
     ids=" ".join,

@@ -1,4 +1,4 @@
-"""What is fetched is what was pushed: by both addresses, of any size and kind, to files, to the terminal and to a program."""
+"""Fetched contents equal pushed contents: by both URLs, of any size and type, to files, to the terminal and to a program."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def fetch(datalake: Datalake, url: str, folder: Path, *options: str) -> bytes:
 
 
 def cat(datalake: Datalake, *urls: str) -> bytes:
-    """Contents one after the other, with a newline that the client adds to each."""
+    """Concatenated contents, with a newline that the client adds to each."""
     done = datalake.attempt("cat", *urls)
     assert done.code == 0, done.error
     return done.output
 
 
 def test_contents_of_all_kinds_are_the_same_by_both_addresses(datalake: Datalake, what: str, where: str, tmp_path: Path) -> None:
-    """At once, before anything is ingested: the API serves contents and metadata straight from S3."""
+    """Immediately, before ingestion: the API serves contents and metadata from S3."""
     for name, content in CONTENTS.items():
         (tmp_path / name).write_bytes(content)
     files = [{"filename": str(tmp_path / name), "what": what, "where": where, **INTERVAL, "work_id": None} for name in CONTENTS]
@@ -95,7 +95,7 @@ def test_150_mb_are_pushed_in_parts_and_fetched_by_both_addresses(
 def test_gzip_is_unpacked_by_http_and_left_alone_by_s3(
     datalake: Datalake, what: str, where: str, tmp_path: Path, name: str, unpacked: bytes
 ) -> None:
-    """By HTTP it comes with Content-Encoding, so the client's own HTTP library unpacks it, whatever its name is."""
+    """The HTTP response has Content-Encoding, so the client's HTTP library decompresses it, whatever the file's name."""
     packed = gzip.compress(unpacked, compresslevel=1, mtime=0)
     url = push(datalake, tmp_path / name, packed, what, where)
     [record] = datalake.listed(what=what, **INTERVAL)

@@ -1,4 +1,4 @@
-"""What is pushed is listed: by time, place, kind and work, in all formats of the client."""
+"""Pushed files are listed: by time, place, kind and work, in all formats of the client."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_place_is_chosen_from_a_days_files(datalake: Datalake, what: str, wher
 
 
 def test_several_kinds_at_once(datalake: Datalake, what: str, where: str, tmp_path: Path) -> None:
-    """The README's ``--what syslog,foobar``; version 2.5 takes the kind as an argument and passes it on as it is."""
+    """The README's ``--what syslog,foobar``; version 2.5 passes the argument on unchanged."""
     path = log_file(tmp_path)
     kinds = [f"{what}-{name}" for name in ("syslog", "foobar", "other")]
     urls = {kind: datalake.push(path, what=kind, where=where, **INTERVAL) for kind in kinds}
@@ -102,7 +102,7 @@ def test_the_files_of_a_work(datalake: Datalake, what: str, where: str, work_id:
 
 
 def test_a_file_pushed_now_without_an_interval_of_its_own(datalake: Datalake, what: str, where: str, tmp_path: Path) -> None:
-    """``now`` is the client's own word for a time, also in a list."""
+    """``now`` is the client's notation for a time, also in a list."""
     url = datalake.push(log_file(tmp_path), what=what, where=where, start="now", end="now")
     datalake.listed(what=what, start="2015-03-20", end="now")
     assert datalake.listing(what, start="2015-03-20", end="now") == [url]

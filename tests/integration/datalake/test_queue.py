@@ -34,7 +34,7 @@ def queue(tmp_path: Path) -> Path:
 
 @contextmanager
 def uploader(datalake: Datalake, queue: Path) -> Iterator[list[str]]:
-    """An uploader that waits for files, ready to see them, and the lines that its callback printed once it has ended."""
+    """An uploader that watches for files; yields, once it has ended, the lines that its callback printed."""
     process = datalake.start("upload", queue_dir=str(queue))
     printed: list[str] = []
     try:
@@ -46,7 +46,7 @@ def uploader(datalake: Datalake, queue: Path) -> Iterator[list[str]]:
 
 
 def watches(pid: int) -> bool:
-    """Whether the process has an inotify watch; of its open files some may be gone before they are read."""
+    """Whether the process has an inotify watch; some of its open files may be closed before they are read."""
     with suppress(FileNotFoundError):
         return any("inotify wd:" in each.read_text() for each in Path(f"/proc/{pid}/fdinfo").iterdir())
     return False

@@ -1,7 +1,7 @@
 """Logs of runs are files of the archive: the datalake client lists and fetches them.
 
-They are in another bucket than the one of DATALAKE_STORAGE_URL, and the client fetches from no other. So a record's ``url``, which
-``list`` prints by default, is an address of the API too, where a pushed file has one of S3.
+They are in a bucket other than DATALAKE_STORAGE_URL, and the client fetches from no other bucket. So a record's ``url``, which
+``list`` prints by default, is a URL of the API, whereas a pushed file has one of S3.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLOCK_TOLERANCE_MS = 2_000
 
 
 def slug(name: str) -> str:
-    """As the archive spells names of runs, written a second time on purpose."""
+    """The archive's spelling of run names, reimplemented on purpose."""
     return re.sub("[^a-z0-9_-]+", "_", name.lower()).strip("_")
 
 
@@ -42,7 +42,7 @@ def now_ms() -> int:
 
 
 def the_record(datalake: Datalake, fqn: str, run_id: str) -> dict[str, Any]:
-    """Of the finalized run, once it is there."""
+    """The finalized run's record, once it exists."""
     [record] = datalake.listed(what=slug(fqn), work_id=slug(run_id))
     return record
 

@@ -1,4 +1,4 @@
-"""Which files a time finds: bounds are part of the interval, a file of several days is one file, an instant has its start alone."""
+"""Files by time: bounds are part of the interval, a file of several days is one file, an instant has only a start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_file_of_three_days_is_listed_once_and_found_by_each_day(datalake: Dat
         assert datalake.listing(what, start=first, end=last) == [url], first
     assert datalake.listing(what, start="2016-02-29T05:00", end="2016-02-29T05:00") == [url]
 
-    # The bounds of a query are part of it.
+    # A query includes its bounds.
     assert datalake.listing(what, start="2016-02-28", end="2016-02-28T12:00:00.500Z") == [url]
     assert datalake.listing(what, start="2016-02-28", end="2016-02-28T12:00:00.499Z") == []
     assert datalake.listing(what, start="2016-03-01T12:00:00.250Z", end="2016-03-02") == [url]
@@ -58,9 +58,8 @@ def test_times_in_all_forms_that_the_client_reads(datalake: Datalake, what: str,
 
 
 def test_a_file_from_before_march_1973_keeps_its_time(datalake: Datalake, what: str, where: str, work_id: str, log: Path) -> None:
-    """Its milliseconds are few enough to be taken for seconds by whoever normalizes them once more, as the client does
-    when it reads them back. So it is found by its work; a time before 1973 the client cannot ask for.
-    """
+    """Its milliseconds are few enough to be mistaken for seconds when they are normalized again, as the client does on reading. So
+    it is found by its work id; the client cannot query times before 1973."""
     url = datalake.push(log, what=what, where=where, work_id=work_id, start="1971-05-01T00:00:00Z")
     [record] = datalake.listed(what=what, work_id=work_id)
     assert record["metadata"]["start"] == 41904000000 and record["metadata"]["start_iso"] == "1971-05-01T00:00:00.000Z"

@@ -1,6 +1,6 @@
-"""A connector's process: OpenMetadata's own client and log handler, unmodified. Runs in .venv-openmetadata, knows nothing of Runlake.
+"""A connector's process: OpenMetadata's own client and log handler, unmodified. Runs in .venv-openmetadata without Runlake.
 
-What the handler is given is also written to a file, formatted by the same formatter: what must come out again, from its own source.
+The handler's records are also written to a file by the same formatter: the independent expected output.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 import uuid
 import warnings
 
-warnings.simplefilter("ignore")  # the client's own models warn of each other's names
+warnings.simplefilter("ignore")  # the client's models warn about each other's names
 
 from metadata.generated.schema.entity.services.connections.metadata.openMetadataConnection import (  # noqa: E402
     AuthProvider,
@@ -29,7 +29,7 @@ TOKEN = os.environ.get("CONNECTOR_TOKEN", "eyJhbGciOiJub25lIn0.eyJzdWIiOiJjb25uZ
 
 
 def connect(api_url: str) -> OpenMetadata:
-    """The real client with the real connection; only the check of the server's version is off, since there is no such server."""
+    """The real client with the real connection; only the check of the server's version is disabled, since there is no such server."""
     connection = OpenMetadataConnection(
         hostPort=api_url,
         authProvider=AuthProvider.openmetadata,
@@ -38,9 +38,7 @@ def connect(api_url: str) -> OpenMetadata:
     )
     client = OpenMetadata(connection)
     if "CONNECTOR_TOKEN" in os.environ:
-        client.client.get(
-            "/health"
-        )  # a workflow asks its server for much before its first line: then the client takes up its token
+        client.client.get("/health")  # a workflow makes requests before its first line, in which the client sets up its token
     return client
 
 
@@ -77,7 +75,7 @@ def work(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def print_summary(errors: int) -> None:
-    """A workflow's end, printed by its own code: two steps, the first one with so many errors."""
+    """A workflow's end, printed by its own code: two steps, the first one with this many errors."""
     from metadata.generated.schema.entity.services.ingestionPipelines.status import StackTraceError
     from metadata.ingestion.api.step import Step
     from metadata.workflow.workflow_output_handler import WorkflowOutputHandler
@@ -109,7 +107,7 @@ def print_summary(errors: int) -> None:
 
 
 def fail(arguments: argparse.Namespace) -> None:
-    """A workflow that fails before it begins: its log is set up as the workflow does it, and nobody catches the exception."""
+    """A workflow that fails before it starts: its log is configured as the workflow does it, and the exception is not caught."""
     setup_streamable_logging_for_workflow(
         connect(arguments.api_url), arguments.fqn, uuid.UUID(arguments.run_id), logging.INFO, enable_streaming=True
     )
@@ -130,7 +128,7 @@ def call(arguments: argparse.Namespace) -> object:
 
 
 def main() -> None:
-    """Prints what the operation returned, as JSON."""
+    """Print the operation's result as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("operation", choices=["work", "call", "fail"])
     parser.add_argument("api_url")

@@ -1,4 +1,4 @@
-"""OpenMetadata's own client ships logs to the deployed stack and reads them back; what must come out is what its handler was given."""
+"""OpenMetadata's own client ships logs to the deployed stack and reads them back; the result must equal its handler's input."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOGS = "/v1/services/ingestionPipelines/logs"
 def connector(
     operation: str, api_url: str, fqn: str, run_id: str, *options: str, text: str = "", fails: bool = False, token: str = ""
 ) -> Any:
-    """Run the client in a process; what its operation returned. A handler's work (``work``) has a process that begins with it."""
+    """Run the client in a process; returns the operation's result. A handler's work (``work``) has its own process."""
     require(OPENMETADATA)
     command = [str(CONNECTOR), operation, api_url, fqn, run_id, *options]
     environment = os.environ | ({"CONNECTOR_TOKEN": token} if token else {})
@@ -139,7 +139,7 @@ def test_behaviour_03_a_batch_whose_answer_is_lost_is_repeated_by_the_client_and
 
 
 class cutting_proxy:
-    """Passes requests on and answers back, but cuts the connection instead of answering some appends: the server has applied them.
+    """Forwards requests and responses, but cuts the connection instead of answering some appends, which the server has applied.
 
     Appends are counted from 0, the init included.
     """
