@@ -52,7 +52,7 @@ class _Counting(InMemoryObjectStore):
 
 
 def step_sidecars(share: float, run_bytes: int, step_bytes: int) -> Iterator[Sidecar]:
-    """Of a run in which a step of so many bytes begins in the middle, and has ``share`` of the lines from there on."""
+    """Sidecars of a run in which a step of ``step_bytes`` starts in the middle and has ``share`` of the lines from there on."""
     lines, remaining, owed = run_bytes // len(LINE), step_bytes // len(LINE), 0.0
     for first in range(0, lines, BATCH_LINES):
         events, in_turn = [], not share and first >= lines // 2 and first // BATCH_LINES % 2 == 0
@@ -75,7 +75,7 @@ def measure_step_reading(way: str, share: float, run_bytes: int, step_bytes: int
     indexing = EventIndexing(store, layout, index, StepUpdates(store, layout, index))
     number = 0
     for sidecar in step_sidecars(share, run_bytes, step_bytes):
-        # Ids of all would be one range that is read and written 10,000 times: it is not what is measured.
+        # Ids of all events would be one range, read and written 10,000 times, which is not measured here.
         index.put(RUN, [replace(sidecar, writer="")])
         number += 1
     size = run_bytes // len(LINE) * len(LINE)

@@ -76,7 +76,8 @@ def send(
     is_live: bool,
     instance_id: str,
 ) -> ForwardingStats:
-    """Forward a run. ``target`` is a JSON document. Raises LocalError: a target or a run that is none is told before anything is sent."""
+    """Forward a run. ``target`` is a JSON document. Raises LocalError for an invalid target or an unknown run before anything is
+    sent."""
     keep, clock, run = _PositionFile(position_file), SystemClock(), Run(fqn, run_id)
     try:
         forwarder = Forwarder(make_target(parsed_target(target)), Loggable.of_run(run, instance_id), clock)
@@ -96,7 +97,7 @@ def send(
 
 
 def summarize(figures: ForwardingStats) -> str:
-    """A summary for a person."""
+    """A summary for display."""
     rest = [
         f"  not taken: {each.event.id if each.event else '?'} {each.reason}"
         for each in figures.rejections[:_MAX_PRINTED_REJECTIONS]

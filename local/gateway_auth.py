@@ -1,7 +1,7 @@
 """Authorizers of the gateway, added to the API's definition, because Chalice can write only one kind of ``Auth``.
 
-Each operation that is not open for everybody (``routes.gate.PUBLIC_ROUTES``) asks for a token or for a signature, as the template's parameter
-``Auth`` says; so a route that somebody adds is closed from the start.
+Each operation that is not public (``routes.gate.PUBLIC_ROUTES``) requires a token or a signature, depending on the template's
+parameter ``Auth``; a new route is therefore protected by default.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def add_to(template: dict[str, Any]) -> None:
     definition["securityDefinitions"] = _DEFINITIONS
     for path, methods in definition["paths"].items():
         for method, operation in methods.items():
-            if path not in PUBLIC_ROUTES and method != "options":  # browsers ask beforehand, without credentials
+            if path not in PUBLIC_ROUTES and method != "options":  # browsers send preflights without credentials
                 operation["security"] = _security(path)
 
 

@@ -246,7 +246,7 @@ MUTANTS = (
         find="announced != str(info.size)",
         replace="False",
         tests=f"{_UPLOADS}::test_upload_with_a_wrong_size_is_not_hashed",
-        why="nobody pays for a hash when the size is wrong",
+        why="an upload of the wrong size is not hashed",
     ),
     # ingestion
     Mutant(
