@@ -182,7 +182,7 @@ MUTANTS = (
         find="f'attribute_exists(#p) AND {condition}'",
         replace="'attribute_exists(#p)'",
         tests=f"{_ITEMS}::test_attributes_are_changed_only_while_unchanged[moto]",
-        why="an attribute that moved since it was read is not written over",
+        why="an attribute that changed since it was read is not overwritten",
     ),
     Mutant(
         "chalicelib.catalog.items:DynamoDbRunItems.change_run",
