@@ -273,7 +273,7 @@ class LogsClient:
         raise ClientError(answer, operation)
 
 
-class Site:
+class VendorServers:
     """Vendors on real sockets: the first element of the path names the vendor. The fault "close" cuts the connection."""
 
     def __init__(self, vendors: Mapping[str, Vendor], faults: Sequence[int | str | None] = ()) -> None:
@@ -317,7 +317,7 @@ class Site:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
 
-    def __enter__(self) -> Site:
+    def __enter__(self) -> VendorServers:
         self._thread.start()
         return self
 

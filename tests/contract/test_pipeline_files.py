@@ -15,7 +15,7 @@ from chalicelib.pipelines.files.repair import Repair
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Database, ObjectStore
-from tests.filing import START_MS, record_of
+from tests.files_harness import START_MS, record_of
 
 
 class House:

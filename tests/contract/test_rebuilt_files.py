@@ -21,7 +21,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.settings import Settings
 from glue_jobs.catalog.files import CHECKED_LAST, READ_FIRST, check_rows, register_archive, register_logs
 from tests.contract.conftest import KEYS, client_of, create_file_tables
-from tests.ingesting import ARCHIVE, BUCKET, message, s3_record
+from tests.ingestion_harness import ARCHIVE, BUCKET, message, s3_record
 from tests.world import START_MS, World
 
 RUNS = [Run("svc.pipe", f"run-{number}") for number in range(3)]

@@ -14,7 +14,7 @@ from chalicelib.catalog.items import DynamoDbRunItems, RunItems
 from chalicelib.catalog.segments import segment_rows
 from chalicelib.ports import Run, SegmentEntry
 from tests.contract.conftest import KEEP_S, client_of, create_table
-from tests.rebuilding import Items
+from tests.rebuild_harness import Items
 
 RUN = Run("svc.pipeline/ä", "run-1")
 ITEM: dict[str, Any] = {"fqn": RUN.fqn, "run_id": RUN.run_id, "segments": 3, "seal": "", "bytes": 2**40, "started_ms": 1}

@@ -16,7 +16,7 @@ from chalicelib.coordination.schema import encode_state
 from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.settings import Settings
-from tests.ingesting import ingest_one, message, s3_record
+from tests.ingestion_harness import ingest_one, message, s3_record
 from tests.world import START_MS, World
 
 BUCKET, ARCHIVE = "runlake-logs", "runlake-archive"

@@ -17,7 +17,7 @@ from chalicelib.triggers.ingest import ingest
 from tests.docs.pages import DOCS, rows, section
 from tests.faults.interception import Intercepted
 from tests.faults.test_concurrent_writers import finish, stopped_before
-from tests.ingesting import ingester_of, message, queued, s3_record
+from tests.ingestion_harness import ingester_of, message, queued, s3_record
 from tests.world import RUN, World
 
 PAGE = DOCS / "failure-modes.md"

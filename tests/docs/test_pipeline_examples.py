@@ -20,7 +20,7 @@ from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.context import validate_logging
 from chalicelib.ports import Run
 from local.run_pipelines import use_wheels
-from tests.piping import START_MS, Piping, line
+from tests.pipelines_harness import START_MS, PipelinesHarness, line
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "pipelines"
 A, B = Run("sales.load", "r1"), Run("hr.load", "r2")
@@ -48,8 +48,8 @@ def example(name: str) -> PipelineFile:
     return parse_pipeline_file((EXAMPLES / f"{name}.yaml").read_text(), name, modules=ADDED)
 
 
-def worked(file: PipelineFile, events: list[tuple[Run, str, str, str]]) -> Piping:
-    world = Piping()
+def worked(file: PipelineFile, events: list[tuple[Run, str, str, str]]) -> PipelinesHarness:
+    world = PipelinesHarness()
     for at, (run, logger, level, text) in enumerate(events):
         world.write(run, [line(START_MS + at, text, level, logger)])
     for run in {run for run, *_ in events}:

@@ -27,7 +27,7 @@ from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Message, Publisher, PutOptions, Write
 from tests.faults.interception import Crash, Intercepted
-from tests.ingesting import ARCHIVE, BUCKET, ingester_of, message, s3_record
+from tests.ingestion_harness import ARCHIVE, BUCKET, ingester_of, message, s3_record
 from tests.world import START_MS, World
 
 Gate = Callable[[str, Callable[[], Any]], Any]

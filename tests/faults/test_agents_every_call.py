@@ -13,7 +13,7 @@ from chalicelib.events.event import NewEvent
 from chalicelib.events.intake import Intake, IntakeLimits, IntakeRequest, ItemResult, ItemStatus
 from chalicelib.events.routing import Router
 from chalicelib.ports import Run
-from tests.eventing import event_parts
+from tests.events_harness import event_parts
 from tests.faults.interception import FAULTS, Crash, Intercepted, StopAt
 from tests.world import World
 

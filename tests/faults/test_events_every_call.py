@@ -14,11 +14,11 @@ from chalicelib.errors import UnavailableError
 from chalicelib.events.completeness import COMPLETE
 from chalicelib.events.event import NewEvent
 from chalicelib.events.step_updates import StepUpdate
-from tests.eventing import Author, EventParts, event_parts, notify, said, step_log, whole_log
+from tests.events_harness import ClientWriter, EventParts, event_parts, make_event, notify, read_log, read_step_log
 from tests.faults.interception import CONFLICT, FAULTS, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, World
 
-BATCH = (said("in question", "s", timestamp=1), said("of another\nstep", "t", timestamp=2))
+BATCH = (make_event("in question", "s", timestamp=1), make_event("of another\nstep", "t", timestamp=2))
 
 
 class Scenario:
@@ -28,9 +28,9 @@ class Scenario:
         self.world = World()
         self.parts = event_parts(self.world)
         self.parts.writers.open(RUN, "w")
-        self.author = Author(self.parts, "w")
+        self.author = ClientWriter(self.parts, "w")
         self.model: list[NewEvent] = []
-        self.say(said("first", "s", timestamp=0))
+        self.say(make_event("first", "s", timestamp=0))
         self.world.clock.advance(1)
 
     def say(self, *events: NewEvent) -> None:
@@ -115,10 +115,10 @@ def _stopped_at(scenario: Scenario, operation: Any, stop: StopAt) -> bool:
 def _check(world: World, model: list[NewEvent], at_most: list[NewEvent]) -> None:
     """All acknowledged events are in the log and in the steps; the interrupted batch is stored completely or not at all."""
     parts = event_parts(world)
-    logs = {step: step_log(parts, step) for step in ("s", "t")}
+    logs = {step: read_step_log(parts, step) for step in ("s", "t")}
     for step, text in logs.items():
         assert text in (_text(model, step), _text(at_most, step))
-    assert whole_log(parts) in (_text(model), _text(at_most))
+    assert read_log(parts) in (_text(model), _text(at_most))
 
 
 def _check_end(scenario: Scenario) -> None:

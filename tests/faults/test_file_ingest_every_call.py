@@ -20,7 +20,7 @@ from chalicelib.ports import Message, Write
 from chalicelib.runlog.batch import Batch
 from tests.faults.files_model import HOUR_MS, NOON_MS, POOLS, Archived, Gate, InThread, canonical, document, hash_of, id_of, key_of
 from tests.faults.interception import AFTER, BEFORE, FAULTS, StopAt
-from tests.ingesting import message, s3_record
+from tests.ingestion_harness import message, s3_record
 from tests.world import RUN
 
 Queue = list[list[str]]

@@ -20,7 +20,7 @@ from chalicelib.catalog.timestamps import DAY_MS
 from tests.faults.files_model import HOUR_MS, NOON_MS, POOLS, Archived, InThread, canonical, document, key_of
 from tests.faults.interception import AFTER, BEFORE, Crash
 from tests.faults.stepping import Actor
-from tests.ingesting import ARCHIVE, message, s3_record
+from tests.ingestion_harness import ARCHIVE, message, s3_record
 from tests.sampling import pick, seed_of
 
 SEED = seed_of("files interleaved")

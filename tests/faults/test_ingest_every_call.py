@@ -20,7 +20,7 @@ from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import RunEnd
 from chalicelib.runlog.batch import Batch
 from tests.faults.interception import CONFLICT, FAULTS, THROTTLED, Crash, Intercepted, StopAt
-from tests.ingesting import BUCKET, ingest_one, ingester_of, message, s3_record
+from tests.ingestion_harness import BUCKET, ingest_one, ingester_of, message, s3_record
 from tests.world import RUN, World
 
 

@@ -16,7 +16,7 @@ import pytest
 from chalicelib.errors import OutcomeUnknownError, RunlakeError
 from chalicelib.pipelines.files import appendable_object, two_phase_commit
 from tests.faults.interception import AFTER, BEFORE, FAULTS, Crash, Intercepted, StopAt
-from tests.filing import START_MS, Site, Worker, record_of
+from tests.files_harness import START_MS, FilesHarness, Worker, record_of
 
 KIB = 1024
 EVENTS: dict[str, list[logging.LogRecord]] = {
@@ -31,7 +31,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def lives(site: Site, events: Sequence[logging.LogRecord], stop: StopAt) -> int:
+def lives(site: FilesHarness, events: Sequence[logging.LogRecord], stop: StopAt) -> int:
     """Successive processes, until everything is done."""
     for number in range(1, 6):
         gate = stop if not stop.fired else stop.successor
@@ -62,7 +62,7 @@ def test_each_event_once_wherever_it_stops(
         monkeypatch.setattr("chalicelib.memory.object_store.MIN_PART_BYTES", 100)
     points, expected = 0, Counter(range(len(events)))
     while True:
-        site, stop = Site(options=OPTIONS.get(scenario, {})), StopAt(points, moment, how)
+        site, stop = FilesHarness(options=OPTIONS.get(scenario, {})), StopAt(points, moment, how)
         lives(site, events, stop)
         stop.land()
         assert site.lines() == expected, f"stopped at call {points}: {stop.calls[points - 1 : points + 1]}"
@@ -82,7 +82,7 @@ def test_a_process_that_goes_on_after_an_error(path: str, monkeypatch: pytest.Mo
     events = EVENTS["many applications"]
     for moment in (BEFORE, AFTER):
         for point in range(60):
-            site, stop = Site(), StopAt(point, moment, "error")
+            site, stop = FilesHarness(), StopAt(point, moment, "error")
             handler = site.handler(Intercepted(site.store, stop), Intercepted(site.database, lambda _, call: call()))
             worker = Worker(site, handler)
             for event in events:
@@ -98,7 +98,7 @@ def test_a_lost_answer_while_more_files_come(monkeypatch: pytest.MonkeyPatch) ->
     """Rows were staged and the response was lost; before the retry one of the files has grown, and another one was begun."""
     monkeypatch.setattr(two_phase_commit, "DIRECT_ROWS", 0)
     for rounds in range(3):
-        site = Site()
+        site = FilesHarness()
         transacted: list[int] = []
 
         def lossy(operation: str, call: Any, transacted: list[int] = transacted, rounds: int = rounds) -> Any:
@@ -125,7 +125,7 @@ def test_a_lost_answer_while_more_files_come(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_two_workers_at_once_never_share_a_file() -> None:
     """Both continue the same open file: one extends it, the second begins its own."""
-    site = Site()
+    site = FilesHarness()
     Worker(site, site.handler()).run([record_of(0)])
     first, second = site.handler(), site.handler()
     for handler, numbers in ((first, (1, 2)), (second, (3, 4))):
@@ -141,7 +141,7 @@ def test_two_workers_at_once_never_share_a_file() -> None:
 
 def test_overtaken_writer_leaves_the_file_unchanged() -> None:
     """An old process resumes after a new one has continued its file: the new one's commit remains."""
-    site = Site()
+    site = FilesHarness()
     old = site.handler()
     old.handle(record_of(0))
     site.database.transact([*old.pending_writes()])
@@ -161,7 +161,7 @@ def test_a_file_that_another_extends_in_between_keeps_what_the_other_wrote(copie
     if copied:
         monkeypatch.setattr(appendable_object, "COPY_FROM_BYTES", 100)
         monkeypatch.setattr("chalicelib.memory.object_store.MIN_PART_BYTES", 100)
-    site = Site()
+    site = FilesHarness()
     Worker(site, site.handler()).run([record_of(0)])
     other, came = site.handler(), list[str]()
 
@@ -182,7 +182,7 @@ def test_a_file_that_another_extends_in_between_keeps_what_the_other_wrote(copie
 
 def test_the_fence_is_asked_before_each_publication() -> None:
     asked: list[int] = []
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(fence=lambda: asked.append(site.store.calls["put"]))
     for number in range(3):
         handler.handle(record_of(number, fqn=f"svc.flow{number}"))

@@ -23,13 +23,13 @@ from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.files.table import COMMITS, rows_of_partition
 from chalicelib.ports import Key, Put, PutOptions
 from tests.faults.interception import FAULTS, LATER, Crash, Intercepted, StopAt
-from tests.filing import START_MS, Site, commit, put, record_of
+from tests.files_harness import START_MS, FilesHarness, commit, put, record_of
 
 Gate = Callable[[str, Callable[[], Any]], Any]
-Work = Callable[[Site, Any, Any], Any]
+Work = Callable[[FilesHarness, Any, Any], Any]
 
 
-def stopped_everywhere(make: Callable[[], Site], work: Work, check: Callable[[Site], None]) -> int:
+def stopped_everywhere(make: Callable[[], FilesHarness], work: Work, check: Callable[[FilesHarness], None]) -> int:
     """Run an operation with each fault at each call where it is possible; then repeat it without faults, except for writes that
     take effect late; then check."""
     points = 0
@@ -53,9 +53,9 @@ def stopped_everywhere(make: Callable[[], Site], work: Work, check: Callable[[Si
     return points
 
 
-def filled(**options: Any) -> Site:
+def filled(**options: Any) -> FilesHarness:
     """Six closed files of six days, the oldest first, each of 100 bytes or so."""
-    site = Site()
+    site = FilesHarness()
     for day in range(6):
         handler = site.handler(**options)
         put(site, handler, day, time_ms=START_MS + day * DAY_MS)
@@ -64,11 +64,11 @@ def filled(**options: Any) -> Site:
     return site
 
 
-def forever(site: Site) -> Deadline:
+def forever(site: FilesHarness) -> Deadline:
     return Deadline(site.clock)
 
 
-def keep(site: Site, store: Any, database: Any, **bounds: int) -> None:
+def keep(site: FilesHarness, store: Any, database: Any, **bounds: int) -> None:
     base = replace(OutputSet("files", "", 0, 0, 0), **bounds)
     OutputRetention(store, database, site.clock).run(base, forever(site))
 
@@ -84,7 +84,7 @@ def keep(site: Site, store: Any, database: Any, **bounds: int) -> None:
     ],
 )
 def test_retention_wherever_it_stops(bounds: dict[str, int], left: list[int]) -> None:
-    def check(site: Site) -> None:
+    def check(site: FilesHarness) -> None:
         assert site.lines() == Counter(left)
         assert len(site.objects()) == len(site.rows()) == len(left)
 
@@ -93,7 +93,7 @@ def test_retention_wherever_it_stops(bounds: dict[str, int], left: list[int]) ->
 
 
 def test_retention_is_by_the_last_event_and_seven_days_by_default() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     put(site, handler, 1)
     (base,) = list_output_sets(site.database)
@@ -105,7 +105,7 @@ def test_retention_is_by_the_last_event_and_seven_days_by_default() -> None:
 
 
 def test_a_file_that_is_being_written_is_kept() -> None:
-    site = Site()
+    site = FilesHarness()
     put(site, site.handler(), 1, time_ms=START_MS - 30 * DAY_MS)
     keep(site, site.store, site.database, keep_ms=DAY_MS, keep_files=1)
     assert site.lines() == Counter([1])
@@ -146,7 +146,7 @@ def test_due_files_match_a_model() -> None:
 
 def test_number_is_not_reused_while_its_row_exists() -> None:
     """A condemned file whose object is gone already: a new file has the next number, and keeps its object."""
-    site = Site()
+    site = FilesHarness()
     put(site, site.handler(), 1)
     (row,) = site.rows()
     site.database.transact([row.written(state="condemned")[1]])
@@ -157,7 +157,7 @@ def test_number_is_not_reused_while_its_row_exists() -> None:
 
 
 def test_rows_on_stage_are_settled_and_writers_forgotten() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number in range(20):
         handler.handle(record_of(number, fqn=f"svc.flow{number}"))
@@ -175,14 +175,14 @@ def test_rows_on_stage_are_settled_and_writers_forgotten() -> None:
     assert site.lines() == Counter(range(20)) and len(site.rows()) == 20
 
 
-def deletion(site: Site, store: Any, database: Any) -> Deletion:
+def deletion(site: FilesHarness, store: Any, database: Any) -> Deletion:
     generations = Generations(database, site.clock)
     return Deletion(database, generations, site.clock, lambda _: store)
 
 
-def two_pipelines() -> Site:
+def two_pipelines() -> FilesHarness:
     """Files of two handlers, of two pipelines and a second namespace."""
-    site = Site()
+    site = FilesHarness()
     generations = Generations(site.database, site.clock)
     for base in ("files", "audit"):
         handler = site.handler(base=base)
@@ -195,7 +195,7 @@ def two_pipelines() -> Site:
 
 @pytest.mark.parametrize(("fqn", "left"), [("svc.flow", [1, 2]), (None, [2])])
 def test_deletion_wherever_it_stops(fqn: str | None, left: list[int]) -> None:
-    def check(site: Site) -> None:
+    def check(site: FilesHarness) -> None:
         for base in ("files", "audit"):
             assert site.lines(base) == Counter(left)
             assert len(site.objects(f"{base}/")) == len(site.rows(base)) == len(left)
@@ -243,7 +243,7 @@ def test_a_deletion_that_is_applied_late_spares_the_file_that_took_the_number() 
     """The deletion of the object times out and is repeated; the pipeline is recreated, and its first file of the day has the same
     key."""
     for number in range(20):
-        site = Site()
+        site = FilesHarness()
         generations = Generations(site.database, site.clock)
         put(site, site.handler(), 1, generation=generations.of_run("svc", "svc.flow", "run-1", START_MS))
         site.clock.advance(1)
@@ -263,7 +263,7 @@ def test_a_deletion_that_is_applied_late_spares_the_file_that_took_the_number() 
 
 
 def test_a_removal_takes_an_object_that_goes_on_behind_its_row_and_spares_one_that_is_replaced() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     put(site, handler, 1)
     handler.handle(record_of(2))
@@ -284,7 +284,7 @@ def test_a_removal_takes_an_object_that_goes_on_behind_its_row_and_spares_one_th
 
 
 def test_a_removal_leaves_a_file_whose_row_was_changed() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     put(site, handler, 1)
     (stale,) = site.rows()
@@ -294,7 +294,7 @@ def test_a_removal_leaves_a_file_whose_row_was_changed() -> None:
 
 
 def test_a_run_that_began_with_the_deletion_is_of_the_dead_generation() -> None:
-    site = Site()
+    site = FilesHarness()
     generations = Generations(site.database, site.clock)
     generations.end("svc", "svc.flow")
     now_ms = site.clock.now_ms()
@@ -304,7 +304,7 @@ def test_a_run_that_began_with_the_deletion_is_of_the_dead_generation() -> None:
 
 def test_repair_leaves_a_file_that_was_extended_meanwhile() -> None:
     """Between the read of the committed bytes and the PUT that truncates the object, another writer extends it."""
-    site = Site()
+    site = FilesHarness()
     put(site, site.handler(), 1)
     (row,) = site.rows()
     counts = site.store.get(row.object_key).body
@@ -340,7 +340,7 @@ def test_pipelines_that_a_caller_may_not_delete_stay_with_their_namespace() -> N
 
 
 def test_a_deletion_of_some_pipelines_wherever_it_stops() -> None:
-    def check(site: Site) -> None:
+    def check(site: FilesHarness) -> None:
         for base in ("files", "audit"):
             assert site.lines(base) == Counter([0, 2])
             assert len(site.objects(f"{base}/")) == len(site.rows(base)) == 2
@@ -352,7 +352,7 @@ def test_a_deletion_of_some_pipelines_wherever_it_stops() -> None:
 
 
 def test_what_a_dead_process_writes_late_is_swept_later() -> None:
-    site = Site()
+    site = FilesHarness()
     generations = Generations(site.database, site.clock)
     generation = generations.of_run("svc", "svc.flow", "run-1", START_MS)
     handler = site.handler()
@@ -372,7 +372,7 @@ def test_what_a_dead_process_writes_late_is_swept_later() -> None:
 
 def test_deletion_that_finds_nothing_is_repeated_later() -> None:
     """A process publishes and commits its first file right after the pass."""
-    site = Site()
+    site = FilesHarness()
     generation = Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-1", START_MS)
     handler = site.handler()
     site.clock.advance(1)
@@ -386,7 +386,7 @@ def test_deletion_that_finds_nothing_is_repeated_later() -> None:
 
 
 def test_deleted_run_stays_dead_at_any_start_time() -> None:
-    site = Site()
+    site = FilesHarness()
     generations = Generations(site.database, site.clock)
     generations.mark_runs("svc.flow", ["run-1", "run-1"])
     assert generations.of_run("svc", "svc.flow", "run-1", START_MS + 10**9) is None
@@ -394,7 +394,7 @@ def test_deleted_run_stays_dead_at_any_start_time() -> None:
 
 
 def test_each_creation_has_a_fresh_uuid() -> None:
-    site = Site()
+    site = FilesHarness()
     generations = Generations(site.database, site.clock)
     seen = set()
     for _ in range(5):
@@ -407,9 +407,9 @@ def test_each_creation_has_a_fresh_uuid() -> None:
     assert len(list(generations.dead())) == 10  # the namespace's own too
 
 
-def broken() -> Site:
+def broken() -> FilesHarness:
     """One of each inconsistency, at least an hour old."""
-    site = Site()
+    site = FilesHarness()
     for number, program in enumerate(("good", "row-only", "longer", "changed", "shorter", "garbage", "unfinished")):
         handler = site.handler()
         put(site, handler, number, number, program=program)
@@ -439,7 +439,7 @@ def broken() -> Site:
 BASE = OutputSet("files", "", 0, 0, 0)
 
 
-def kinds(site: Site) -> list[str]:
+def kinds(site: FilesHarness) -> list[str]:
     return sorted(finding.kind for finding in Repair(site.store, site.database, site.clock).findings(BASE))
 
 
@@ -452,12 +452,12 @@ def test_repair_lists_what_does_not_fit() -> None:
 
 
 def test_repair_wherever_it_stops_and_the_second_run_is_clean() -> None:
-    def check(site: Site) -> None:
+    def check(site: FilesHarness) -> None:
         assert kinds(site) == []
         assert site.lines() == Counter({0: 2, 2: 2, 3: 2, 4: 1})
         assert site.store.head("filesystem/other").size == 8
 
-    def work(site: Site, store: Any, database: Any) -> None:
+    def work(site: FilesHarness, store: Any, database: Any) -> None:
         Repair(store, database, site.clock).repair_all(BASE, forever(site))
 
     assert stopped_everywhere(broken, work, check) > 40
@@ -476,7 +476,7 @@ def test_repair_spares_what_is_young() -> None:
 
 
 def test_repair_cuts_a_large_file_back_on_the_server() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format="text")
     for number in range(6):
         handler.handle(record_of(number, "x" * 1_000_000))

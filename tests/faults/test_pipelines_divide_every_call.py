@@ -19,7 +19,7 @@ from chalicelib.pipelines.shards import Shard, shards
 from chalicelib.ports import Run
 from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
 from tests.faults.test_pipelines_every_call import Both
-from tests.piping import MODULES, START_MS, Piping, line
+from tests.pipelines_harness import MODULES, START_MS, PipelinesHarness, line
 
 RUNS = [Run(f"svc.{name}", "r1") for name in "abcde"]
 LATER = [f"{run.fqn} {number}" for run in RUNS for number in (2, 3)]
@@ -43,7 +43,7 @@ def file(count: int) -> PipelineFile:
     return parse_pipeline_file(yaml.safe_dump(document), "test", modules=MODULES)
 
 
-def live(world: Piping, count: int, owner: str, gate: Any = None, steps: int = 8) -> None:
+def live(world: PipelinesHarness, count: int, owner: str, gate: Any = None, steps: int = 8) -> None:
     """The workers of all shards, in turns; the gate may stop any of them, and it is restarted in the next round."""
     gate = gate or StopAt(-1, BEFORE, "error")
     store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)
@@ -66,9 +66,9 @@ def live(world: Piping, count: int, owner: str, gate: Any = None, steps: int = 8
     world.clock.advance(30)
 
 
-def world_with_checkpoint(count: int) -> Piping:
+def world_with_checkpoint(count: int) -> PipelinesHarness:
     """Two lines of each run are processed and committed; two more wait in ended runs that are in no index any more."""
-    world = Piping()
+    world = PipelinesHarness()
     for run in RUNS:
         world.write(run, [line(START_MS + number, f"{run.fqn} {number}") for number in (0, 1)])
     live(world, count, "before")
@@ -84,13 +84,13 @@ def world_with_checkpoint(count: int) -> Piping:
     return world
 
 
-def divided(gate: StopAt, before: int, after: int) -> Piping:
+def divided(gate: StopAt, before: int, after: int) -> PipelinesHarness:
     world = world_with_checkpoint(before)
     live(world, after, "w1", gate)
     return world
 
 
-def replayed(gate: StopAt, count: int) -> Piping:
+def replayed(gate: StopAt, count: int) -> PipelinesHarness:
     world = world_with_checkpoint(count)
     live(world, count, "again")
     assert sorted(Both.got) == ALL

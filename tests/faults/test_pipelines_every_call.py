@@ -16,7 +16,7 @@ from chalicelib.pipelines.configuration import parse_pipeline_file
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Key, Put, Run, Write
 from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
-from tests.piping import MODULES, START_MS, Piping, line
+from tests.pipelines_harness import MODULES, START_MS, PipelinesHarness, line
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r2")
 _MOST_CALLS = 200
@@ -65,8 +65,8 @@ FILE = parse_pipeline_file(
 EXPECTED = [f"{run} {number}" for run in "ab" for number in range(4)]
 
 
-def world_with_logs() -> Piping:
-    world = Piping()
+def world_with_logs() -> PipelinesHarness:
+    world = PipelinesHarness()
     for name, run in (("a", A), ("b", B)):
         world.write(run, [line(START_MS + number, f"{name} {number}") for number in (0, 1)])
         world.write(run, [line(START_MS + 10 + number, f"{name} {number}") for number in (2, 3)])
@@ -74,7 +74,7 @@ def world_with_logs() -> Piping:
     return world
 
 
-def worked(world: Piping, gate: Any, owner: str) -> None:
+def worked(world: PipelinesHarness, gate: Any, owner: str) -> None:
     """The life of a worker over stores that may stop it."""
     worker: Worker | None = None
     store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)

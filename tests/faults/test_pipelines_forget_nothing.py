@@ -18,7 +18,7 @@ from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from tests.faults.interception import Crash, Intercepted
-from tests.piping import START_MS, Piping, Remembering, line, pipeline
+from tests.pipelines_harness import START_MS, PipelinesHarness, RecordingHandler, line, pipeline
 
 RUNS = [Run(f"svc.{name}", f"r{number}") for name in "ab" for number in range(3)]
 EXPECTED = sorted(f"{run.fqn} {run.run_id} {at}" for run in RUNS for at in range(2))
@@ -47,12 +47,12 @@ class Gate:
 
 @pytest.fixture(autouse=True)
 def forget() -> Iterator[None]:
-    Remembering.forget()
+    RecordingHandler.forget()
     yield
-    Remembering.forget()
+    RecordingHandler.forget()
 
 
-def finished_runs(world: Piping) -> None:
+def finished_runs(world: PipelinesHarness) -> None:
     """Finalized, catalogued, and no longer in the activity index."""
     for run in RUNS:
         world.write(run, [line(START_MS + at, f"{run.fqn} {run.run_id} {at}") for at in range(2)])
@@ -60,7 +60,7 @@ def finished_runs(world: Piping) -> None:
         world.leave_index(run)
 
 
-def worker_of(world: Piping, gate: Gate, owner: str, **changes: Any) -> Worker:
+def worker_of(world: PipelinesHarness, gate: Gate, owner: str, **changes: Any) -> Worker:
     runs: Any = Intercepted(world.runs, gate)
 
     def names(after: str) -> tuple[list[str], str | None]:
@@ -76,7 +76,7 @@ def worker_of(world: Piping, gate: Gate, owner: str, **changes: Any) -> Worker:
     return world.worker(FILE, owner=owner, **parts | changes)
 
 
-def tick(world: Piping, gate: Gate, owner: str, steps: int = 12, pause_s: int = 1, **changes: Any) -> None:
+def tick(world: PipelinesHarness, gate: Gate, owner: str, steps: int = 12, pause_s: int = 1, **changes: Any) -> None:
     """The life of a worker: one minute of the schedule. Killed: it does not stop in an orderly way."""
     try:
         worker = worker_of(world, gate, owner, **changes)
@@ -92,10 +92,10 @@ def tick(world: Piping, gate: Gate, owner: str, steps: int = 12, pause_s: int = 
 
 
 def reads_of(steps: int, **changes: Any) -> int:
-    world, gate = Piping(), Gate(0)
+    world, gate = PipelinesHarness(), Gate(0)
     finished_runs(world)
     tick(world, gate, "counting", steps, **changes)
-    Remembering.forget()
+    RecordingHandler.forget()
     return gate.reads
 
 
@@ -103,22 +103,22 @@ def reads_of(steps: int, **changes: Any) -> int:
 @pytest.mark.parametrize("max_runs", [2, 100])
 @pytest.mark.parametrize("number", range(1, 80))
 def test_throttled_read_forgets_no_run(number: int, max_runs: int) -> None:
-    world, gate = Piping(), Gate(number)
+    world, gate = PipelinesHarness(), Gate(number)
     finished_runs(world)
     tick(world, gate, "w0", 40, pause_s=2, max_runs=max_runs)  # long enough to report that discovery is complete
     for at in range(2):
         tick(world, Gate(0), f"w{at + 1}", 40, max_runs=max_runs)
-    assert sorted(Remembering.messages()) == EXPECTED
+    assert sorted(RecordingHandler.messages()) == EXPECTED
 
 
 @pytest.mark.parametrize("number", range(1, 80))
 def test_process_killed_while_it_takes_runs_forgets_none(number: int) -> None:
-    world, gate = Piping(), Gate(number, lambda: Crash("killed"))
+    world, gate = PipelinesHarness(), Gate(number, lambda: Crash("killed"))
     finished_runs(world)
     tick(world, gate, "w0", 40, max_runs=2)
     for at in range(2):
         tick(world, Gate(0), f"w{at + 1}", 40, max_runs=2)
-    assert sorted(set(Remembering.messages())) == EXPECTED
+    assert sorted(set(RecordingHandler.messages())) == EXPECTED
 
 
 def test_reads_cover_a_tick() -> None:
@@ -127,7 +127,7 @@ def test_reads_cover_a_tick() -> None:
 
 def test_process_killed_before_a_run_moved_forgets_none() -> None:
     """Runs are active and unreadable; a checkpoint says that discovery is complete. Then the process dies."""
-    world = Piping()
+    world = PipelinesHarness()
     finished_runs(world)
 
     class Unreadable:
@@ -142,17 +142,17 @@ def test_process_killed_before_a_run_moved_forgets_none() -> None:
     assert worker.scheduler.listed and not worker.scheduler.waiting  # killed here
     world.clock.advance(60)
     tick(world, Gate(0), "w1")
-    assert sorted(Remembering.messages()) == EXPECTED
+    assert sorted(RecordingHandler.messages()) == EXPECTED
 
 
 @pytest.mark.parametrize("steps", range(8))
 def test_process_killed_in_a_replay_forgets_no_run(steps: int) -> None:
     """There is room for two runs, so most of them wait in memory when the process dies; and the next one is killed as early."""
-    world = Piping()
+    world = PipelinesHarness()
     finished_runs(world)
     tick(world, Gate(0), "w0", 40, pause_s=2, max_runs=2)  # long enough to report that discovery is complete
-    assert sorted(Remembering.messages()) == EXPECTED
-    Remembering.forget()
+    assert sorted(RecordingHandler.messages()) == EXPECTED
+    RecordingHandler.forget()
     switches = PipelineStateStore(world.database, world.clock)
     switches.replay(FILE.name, START_MS - 10, world.clock.now_ms())
     for at in range(2):
@@ -165,17 +165,17 @@ def test_process_killed_in_a_replay_forgets_no_run(steps: int) -> None:
     assert switches.read(FILE.name)[0].replay_ms is None
     for at in range(3):
         tick(world, Gate(0), f"w{at}", 20, max_runs=2)
-    assert sorted(set(Remembering.messages())) == EXPECTED
-    Remembering.forget()
+    assert sorted(set(RecordingHandler.messages())) == EXPECTED
+    RecordingHandler.forget()
     tick(world, Gate(0), "last", 40, max_runs=2)
-    assert Remembering.messages() == [], "a replay that is done is done"
+    assert RecordingHandler.messages() == [], "a replay that is done is done"
 
 
 def test_replay_that_is_asked_for_again_midway_is_of_all_its_runs() -> None:
-    world = Piping()
+    world = PipelinesHarness()
     finished_runs(world)
     tick(world, Gate(0), "w0", 40, max_runs=2)
-    Remembering.forget()
+    RecordingHandler.forget()
     switches = PipelineStateStore(world.database, world.clock)
     switches.replay(FILE.name, START_MS - 10, 1)
     first = worker_of(world, Gate(0), "w1", max_runs=2)
@@ -184,13 +184,13 @@ def test_replay_that_is_asked_for_again_midway_is_of_all_its_runs() -> None:
     switches.replay(FILE.name, START_MS - 5, 2)
     for at in range(3):
         tick(world, Gate(0), f"again{at}", 20, max_runs=2)
-    messages = Remembering.messages()
+    messages = RecordingHandler.messages()
     assert set(messages) == set(EXPECTED) and all(messages.count(text) <= 2 for text in EXPECTED)
 
 
 def test_replay_asked_for_again_does_not_forget_a_run_at_its_beginning() -> None:
     """A marked run's checkpoint is before its first event: its time alone does not make it part of the replay."""
-    world = Piping()
+    world = PipelinesHarness()
     checkpoints = Checkpoints(world.database, "p", world.clock, 100)
     checkpoints.take_over("w0")
     checkpoints.commit({RUNS[0]: RunCheckpoint(EventPosition(2, 20, START_MS))})
@@ -205,7 +205,7 @@ def test_replay_asked_for_again_does_not_forget_a_run_at_its_beginning() -> None
 
 def test_run_in_hand_that_is_not_replayed_goes_on_after_a_kill() -> None:
     """The events of active runs are older than the replay's time, and their remaining events are in no index any more."""
-    world = Piping()
+    world = PipelinesHarness()
     finished_runs(world)
     first = worker_of(world, Gate(0), "w0", generation=lambda run: "")
     first.start()
@@ -217,4 +217,4 @@ def test_run_in_hand_that_is_not_replayed_goes_on_after_a_kill() -> None:
     second = worker_of(world, Gate(0), "w1")
     second.start()  # killed here
     tick(world, Gate(0), "w2")
-    assert sorted(Remembering.messages()) == EXPECTED
+    assert sorted(RecordingHandler.messages()) == EXPECTED

@@ -18,7 +18,7 @@ from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
-from tests.piping import START_MS, Piping, line
+from tests.pipelines_harness import START_MS, PipelinesHarness, line
 
 RUNS = {"a": Run("svc.a", "r1"), "b": Run("svc.b", "r2"), "c": Run("other.c.part", "r3")}
 ROLLING = "chalicelib.pipelines.files.handler.RollingS3Handler"
@@ -39,8 +39,8 @@ FILE = parse_pipeline_file(
 EXPECTED = Counter((run.fqn, run.run_id, number) for run in RUNS.values() for number in range(6))
 
 
-def world_with_logs() -> Piping:
-    world = Piping()
+def world_with_logs() -> PipelinesHarness:
+    world = PipelinesHarness()
     for name, run in RUNS.items():
         for first in (0, 3):
             numbers = range(first, first + 3)
@@ -49,7 +49,7 @@ def world_with_logs() -> Piping:
     return world
 
 
-def worked(world: Piping, gate: Any, owner: str) -> None:
+def worked(world: PipelinesHarness, gate: Any, owner: str) -> None:
     """The life of a worker over stores that may stop it."""
     store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)
     try:
@@ -67,11 +67,11 @@ def worked(world: Piping, gate: Any, owner: str) -> None:
         pass  # restarted by the next tick
 
 
-def worker_of(world: Piping, store: Any, database: Any, owner: str) -> Worker:
+def worker_of(world: PipelinesHarness, store: Any, database: Any, owner: str) -> Worker:
     return world.worker(FILE, owner=owner, store=store, database=database)
 
 
-def named(world: Piping, base: str) -> Counter[tuple[str, str, int]]:
+def named(world: PipelinesHarness, base: str) -> Counter[tuple[str, str, int]]:
     """How often the rows name each event, read without any Runlake reader."""
     found: Counter[tuple[str, str, int]] = Counter()
     for row in FileRows(world.database).listed(base, ""):

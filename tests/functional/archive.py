@@ -17,7 +17,7 @@ from chalicelib.ports import ABSENT, Database, ObjectStore, PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers.ingest import ingest
 from tests.functional.gateway import Answer, call, installed
-from tests.ingesting import ARCHIVE, message, queued, s3_record
+from tests.ingestion_harness import ARCHIVE, message, queued, s3_record
 from tests.world import START_MS, World
 
 FILES = "/v0/archive/files"

@@ -32,7 +32,7 @@ from chalicelib.routes.budgets import BUDGETS, MIB, BodyForm, Operation
 from chalicelib.routes.viewer import files
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.finalization import INLINE_UPLOADED_BYTES
-from tests.filing import record_of
+from tests.files_harness import record_of
 from tests.functional.archive import Site, hash_of
 from tests.functional.budget_requests import MSGPACK, SAMPLES, Sample, padded
 from tests.functional.gateway import LOGS, Answer, Context, call, installed

@@ -22,7 +22,7 @@ from chalicelib.runlog.tombstones import find_tombstone
 from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call, get, installed, post
 from tests.functional.test_access_lists import flat, pages
-from tests.ingesting import message, s3_record
+from tests.ingestion_harness import message, s3_record
 from tests.issuer import JWT, Issuer, bearer
 from tests.sampling import examples
 from tests.world import World

@@ -19,7 +19,7 @@ from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import Key, Message, ObjectInfo, PutOptions, Row, Write
 from tests.functional.archive import DAY_MS, FILES, Site, deployed, hash_of, is_refusal
-from tests.ingesting import ARCHIVE, message, s3_record
+from tests.ingestion_harness import ARCHIVE, message, s3_record
 from tests.sampling import examples
 from tests.world import START_MS, World
 

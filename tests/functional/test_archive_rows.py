@@ -16,7 +16,7 @@ from chalicelib.errors import StoreUnavailableError
 from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.ports import Put, PutOptions, Run, Write
 from tests.functional.archive import BASE, DAY_MS, FILES, Site, deployed, hash_of, is_refusal
-from tests.ingesting import ARCHIVE, message, s3_record
+from tests.ingestion_harness import ARCHIVE, message, s3_record
 from tests.world import START_MS, World
 
 YEAR_MS = 365 * DAY_MS

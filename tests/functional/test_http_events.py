@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib import composition
 from chalicelib.response_size import RESPONSE_BYTES
-from tests.eventing import notify
+from tests.events_harness import notify
 from tests.functional.gateway import Answer, call, installed, post
 from tests.world import START_MS, World
 

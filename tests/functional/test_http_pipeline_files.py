@@ -26,7 +26,7 @@ from chalicelib.response_size import RESPONSE_BYTES
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.tombstones import find_tombstone
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
-from tests.filing import record_of
+from tests.files_harness import record_of
 from tests.functional.gateway import call, get, installed, post
 from tests.issuer import JWT, Issuer, bearer
 from tests.world import START_MS, World

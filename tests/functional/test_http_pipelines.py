@@ -24,16 +24,16 @@ from chalicelib.routes import pipelines as routes_pipelines
 from chalicelib.triggers.pipelines import work_pipelines
 from tests.faults.interception import Intercepted
 from tests.functional.gateway import Answer, call, installed
-from tests.piping import RECORDS, START_MS, Piping, Remembering, line
+from tests.pipelines_harness import RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
 
 A = Run("svc.a", "r1")
 BASE = "/v1/pipelines"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[Piping]:
-    Remembering.forget()
-    made = Piping()
+def world(tmp_path: Path) -> Iterator[PipelinesHarness]:
+    RecordingHandler.forget()
+    made = PipelinesHarness()
     made.clock.sleep = lambda seconds: patiently(made, seconds)  # type: ignore[method-assign]
     store = InMemoryPartitionStore()
     made.work_sources = lambda source: (store, WorkSource(source))
@@ -43,10 +43,10 @@ def world(tmp_path: Path) -> Iterator[Piping]:
     (tmp_path / "bad.yaml").write_text("[")
     with installed(made, runs=made.runs, pipelines_config=str(tmp_path), pipeline_modules="tests.*"):
         yield made
-    Remembering.forget()
+    RecordingHandler.forget()
 
 
-def patiently(world: Piping, seconds: float) -> None:
+def patiently(world: PipelinesHarness, seconds: float) -> None:
     """Yield the processor to other threads."""
     threading.Event().wait(0.001)
     world.clock.advance(seconds / 20)
@@ -65,21 +65,21 @@ def audit() -> dict[str, Any]:
     return dict(found)
 
 
-def log(world: Piping, run: Run = A, *texts: str) -> None:
+def log(world: PipelinesHarness, run: Run = A, *texts: str) -> None:
     world.write(run, [line(START_MS + at, text) for at, text in enumerate(texts or ("one", "two"))])
     world.end(run)
 
 
-def test_the_schedule_works_every_pipeline_and_bad_files_are_left_out(world: Piping) -> None:
+def test_the_schedule_works_every_pipeline_and_bad_files_are_left_out(world: PipelinesHarness) -> None:
     log(world)
     assert tick() == {"runlake": "stopped", "audit": "stopped"}
-    assert Remembering.messages("a") == Remembering.messages("b") == ["one", "two"]
+    assert RecordingHandler.messages("a") == RecordingHandler.messages("b") == ["one", "two"]
     answer = call("GET", BASE).json
     assert [each["name"] for each in answer["pipelines"]] == ["runlake", "audit"]
     assert [each["file"].rpartition("/")[2] for each in answer["problems"]] == ["bad.yaml"]
 
 
-def test_status_of_a_pipeline(world: Piping) -> None:
+def test_status_of_a_pipeline(world: PipelinesHarness) -> None:
     assert (audit()["state"], audit()["told_at"]) == ("new", None)
     log(world)
     tick()
@@ -90,61 +90,61 @@ def test_status_of_a_pipeline(world: Piping) -> None:
     assert audit()["state"] == "silent"
 
 
-def test_disabled_handler_is_listed_and_receives_missed_events_after_enable(world: Piping) -> None:
+def test_disabled_handler_is_listed_and_receives_missed_events_after_enable(world: PipelinesHarness) -> None:
     def fail(_: Any) -> None:
         raise OSError("down")
 
-    Remembering.fails["a"] = fail
+    RecordingHandler.fails["a"] = fail
     log(world)
     tick()
     [found, _] = audit()["handlers"]
     assert (found["state"], found["reason"], found["at"], found["errors"]) == (
         "disabled", "OSError: down", {"run": "svc.a/r1", "line": 1}, 2,
     )  # fmt: skip
-    Remembering.fails.clear()
+    RecordingHandler.fails.clear()
     answer = post("audit/enable", '{"handler": "a"}')
     assert (answer.status, answer.json["handlers"][0]["state"]) == (200, "replaying")
     tick()
-    assert Remembering.messages("a") == Remembering.messages("b") == ["one", "two"]
+    assert RecordingHandler.messages("a") == RecordingHandler.messages("b") == ["one", "two"]
     assert audit()["handlers"][0]["state"] == "enabled"
     assert post("audit/enable", '{"handler": "a"}').json["handlers"][0]["state"] == "enabled"
 
 
-def test_a_handler_is_disabled_by_an_operator(world: Piping) -> None:
+def test_a_handler_is_disabled_by_an_operator(world: PipelinesHarness) -> None:
     answer = post("audit/disable", '{"handler": "b"}')
     assert answer.json["handlers"][1] == {
         "name": "b", "state": "disabled", "reason": "disabled by an operator", "since": "2026-09-21T14:13:20.000Z", "at": None, "errors": 0,
     }  # fmt: skip
     log(world)
     tick()
-    assert (Remembering.messages("a"), Remembering.messages("b")) == (["one", "two"], [])
+    assert (RecordingHandler.messages("a"), RecordingHandler.messages("b")) == (["one", "two"], [])
 
 
-def test_a_pipeline_is_disabled_and_enabled(world: Piping) -> None:
+def test_a_pipeline_is_disabled_and_enabled(world: PipelinesHarness) -> None:
     log(world)
     assert post("audit/disable").json["state"] == "disabled"
     assert tick() == {"runlake": "stopped", "audit": "disabled"}
-    assert Remembering.messages("a") == []
+    assert RecordingHandler.messages("a") == []
     assert post("audit/enable").json["state"] == "new"
     tick()
-    assert Remembering.messages("a") == ["one", "two"]
+    assert RecordingHandler.messages("a") == ["one", "two"]
 
 
 @pytest.mark.parametrize("times", [(0, 1), (1, 0), (0, 0)])
-def test_a_replay_that_has_not_begun_is_part_of_the_next(world: Piping, times: tuple[int, int]) -> None:
+def test_a_replay_that_has_not_begun_is_part_of_the_next(world: PipelinesHarness, times: tuple[int, int]) -> None:
     log(world)
     tick()
     for late_ms in times:
         answer = post("audit/replay", f'{{"from": {START_MS + late_ms}}}')
     assert answer.json["replay_from"] == "2026-09-21T14:13:20.000Z"
     tick()
-    assert Remembering.messages("a") == ["one", "two"] * 2
+    assert RecordingHandler.messages("a") == ["one", "two"] * 2
     assert audit()["replay_from"] is None
 
 
 @pytest.mark.parametrize("other", ["replay", "enable", "disable"])
 @pytest.mark.parametrize("first", ["replay", "enable", "disable"])
-def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, other: str) -> None:
+def test_no_change_of_a_pipeline_overwrites_another(world: PipelinesHarness, first: str, other: str) -> None:
     """One change is written between the read and the write of another."""
     switches = PipelineStateStore(world.database, world.clock)
     changes = {
@@ -169,7 +169,7 @@ def test_no_change_of_a_pipeline_overwrites_another(world: Piping, first: str, o
     assert stored.enabled == (last == "enable")
 
 
-def test_a_replay_asked_for_in_the_moment_another_begins_is_not_taken_for_it(world: Piping) -> None:
+def test_a_replay_asked_for_in_the_moment_another_begins_is_not_taken_for_it(world: PipelinesHarness) -> None:
     switches = PipelineStateStore(world.database, world.clock)
     switches.replay("audit", START_MS + 9, START_MS)
     begun, _ = switches.read("audit")
@@ -179,13 +179,13 @@ def test_a_replay_asked_for_in_the_moment_another_begins_is_not_taken_for_it(wor
     assert switches.read("audit")[0].replay_ms == START_MS + 1
 
 
-def test_a_replay_from_a_time(world: Piping) -> None:
+def test_a_replay_from_a_time(world: PipelinesHarness) -> None:
     log(world)
     tick()
     answer = post("audit/replay", f'{{"from": {START_MS + 1}}}')
     assert answer.json["replay_from"] == "2026-09-21T14:13:20.001Z"
     tick()
-    assert Remembering.messages("a") == ["one", "two", "two"]
+    assert RecordingHandler.messages("a") == ["one", "two", "two"]
     assert audit()["replay_from"] is None
 
 
@@ -203,13 +203,13 @@ def test_a_replay_from_a_time(world: Piping) -> None:
         ("audit/replay", '{"from": [1]}', 400),
     ],
 )
-def test_bad_requests_are_refused_and_change_nothing(world: Piping, path: str, body: str | None, status: int) -> None:
+def test_bad_requests_are_refused_and_change_nothing(world: PipelinesHarness, path: str, body: str | None, status: int) -> None:
     answer = post(path, body)
     assert (answer.status, answer.json["code"]) == (status, status)
     assert world.database.rows("pipelines") == []
 
 
-def test_a_table_that_is_away_is_a_503(world: Piping) -> None:
+def test_a_table_that_is_away_is_a_503(world: PipelinesHarness) -> None:
     def away(*_: Any, **__: Any) -> Any:
         raise StoreUnavailableError("away")
 
@@ -219,7 +219,7 @@ def test_a_table_that_is_away_is_a_503(world: Piping) -> None:
     assert set(tick().values()) == {"failed"}
 
 
-def test_the_built_in_pipeline_missing_is_fatal(world: Piping, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_built_in_pipeline_missing_is_fatal(world: PipelinesHarness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(config_loader.load_pipelines, "__defaults__", (None, tmp_path / "gone.yaml", AllowedModules()))
     with pytest.raises(InvalidConfigurationError):
         tick()
@@ -239,7 +239,7 @@ class Started:
         self.numbers.append(number)
 
 
-def test_each_pipeline_has_an_invocation_of_its_own_where_there_are_workers(world: Piping, tmp_path: Path) -> None:
+def test_each_pipeline_has_an_invocation_of_its_own_where_there_are_workers(world: PipelinesHarness, tmp_path: Path) -> None:
     log(world)
     workers = Started()
     with installed(world, runs=world.runs, workers=workers, pipelines_config=str(tmp_path), pipeline_modules="tests.*"):
@@ -250,7 +250,7 @@ def test_each_pipeline_has_an_invocation_of_its_own_where_there_are_workers(worl
         assert set(tick()) == {"runlake", "audit"}
 
 
-def test_metrics_of_lag_errors_and_handlers_without_events(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_of_lag_errors_and_handlers_without_events(world: PipelinesHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     from chalicelib.triggers import pipelines as trigger
 
     seen: list[tuple[str, float]] = []
@@ -283,7 +283,7 @@ def pages(limit: int | None = None) -> list[Answer]:
     return answers
 
 
-def test_pipelines_come_by_pages(world: Piping, tmp_path: Path) -> None:
+def test_pipelines_come_by_pages(world: PipelinesHarness, tmp_path: Path) -> None:
     pipeline_files(tmp_path, 7)
     answers = pages(limit=3)
     assert [len(each.json["pipelines"]) for each in answers] == [3, 3, 3]
@@ -292,7 +292,7 @@ def test_pipelines_come_by_pages(world: Piping, tmp_path: Path) -> None:
     assert [len(each.json["problems"]) for each in answers] == [1, 0, 0]
 
 
-def test_a_page_of_pipelines_reads_the_rows_of_its_own_pipelines_alone(world: Piping, tmp_path: Path) -> None:
+def test_a_page_of_pipelines_reads_the_rows_of_its_own_pipelines_alone(world: PipelinesHarness, tmp_path: Path) -> None:
     pipeline_files(tmp_path, 7)
     before = world.database.calls["query"]
     call("GET", f"{BASE}?limit=2")
@@ -300,7 +300,9 @@ def test_a_page_of_pipelines_reads_the_rows_of_its_own_pipelines_alone(world: Pi
 
 
 @pytest.mark.slow
-def test_pages_of_pipelines_and_problems_fit_responses(world: Piping, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_of_pipelines_and_problems_fit_responses(
+    world: PipelinesHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pipeline_files(tmp_path, 3, handlers=200, bad=150)
     one = call("GET", f"{BASE}?limit=3").json
     assert len(one["problems"]) == 100 and one["more_problems"] == 51
@@ -314,7 +316,7 @@ def test_pages_of_pipelines_and_problems_fit_responses(world: Piping, tmp_path: 
     assert largest < 5 * 1024 * 1024
 
 
-def test_the_largest_pipeline_fits_a_response(world: Piping, tmp_path: Path) -> None:
+def test_the_largest_pipeline_fits_a_response(world: PipelinesHarness, tmp_path: Path) -> None:
     """The most handlers of a file, each with the longest name, reason and position."""
     names = [f"{at:03d}{chr(0x1F600) * 197}" for at in range(200)]
     logging_ = {
@@ -332,7 +334,7 @@ def test_the_largest_pipeline_fits_a_response(world: Piping, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "cursor=nobody"])
-def test_bad_queries_for_pipelines_are_refused(world: Piping, query: str) -> None:
+def test_bad_queries_for_pipelines_are_refused(world: PipelinesHarness, query: str) -> None:
     answer = call("GET", f"{BASE}?{query}")
     assert (answer.status, answer.json["code"]) == (400, 400)
 

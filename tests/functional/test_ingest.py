@@ -17,7 +17,7 @@ from chalicelib.ports import PutOptions, Run, RunEnd
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers.ingest import ingest
 from tests.docs.pages import DOCS, blocks
-from tests.ingesting import BUCKET, ingester_of, message, queued, s3_record
+from tests.ingestion_harness import BUCKET, ingester_of, message, queued, s3_record
 from tests.world import RUN, World
 
 

@@ -40,10 +40,10 @@ from chalicelib.ports import Run
 from chalicelib.routes import event_paths, gate, operations, paths, secrets, viewer
 from chalicelib.routes.responses import MOVED_TO_SLASH
 from chalicelib.runlog.log_end import list_all
-from tests.filing import record_of
+from tests.files_harness import record_of
 from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call, installed, post
-from tests.ingesting import ARCHIVE, BUCKET, s3_record
+from tests.ingestion_harness import ARCHIVE, BUCKET, s3_record
 from tests.sampling import examples
 from tests.world import START_MS, World
 

@@ -18,15 +18,15 @@ from local.run_pipelines import main
 from local.state import PROJECT
 from tests.functional.gateway import installed
 from tests.functional.test_http_pipelines import patiently
-from tests.piping import RECORDS, START_MS, Piping, Remembering, line
+from tests.pipelines_harness import RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
 
 A = Run("svc.a", "r1")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    Remembering.forget()
-    world = Piping()
+    RecordingHandler.forget()
+    world = PipelinesHarness()
     world.clock.sleep = lambda seconds: patiently(world, seconds)  # type: ignore[method-assign]
     world.write(A, [line(START_MS, "one"), line(START_MS + 1, "two")])
     world.end(A)
@@ -34,24 +34,24 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"logging": logging_}))
     with installed(world, runs=world.runs, pipeline_modules="tests.*"):
         yield tmp_path
-    Remembering.forget()
+    RecordingHandler.forget()
 
 
 def test_it_runs_a_folders_pipelines_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--config", str(folder), "--once"]) == 0
-    assert Remembering.messages() == ["one", "two"]
+    assert RecordingHandler.messages() == ["one", "two"]
     assert capsys.readouterr().out.splitlines()[-2:] == ["runlake: stopped", "mine: stopped"]
 
 
 def test_only_some(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--config", str(folder), "--once", "--only", "runlake"]) == 0
-    assert Remembering.messages() == []
+    assert RecordingHandler.messages() == []
 
 
 def test_unknown_name_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--config", str(folder), "--once", "--only", "mine", "--only", "nobody"]) == 2
     assert capsys.readouterr().err == "runlake-pipelines: no such pipeline: nobody; there are runlake, mine\n"
-    assert Remembering.messages() == []
+    assert RecordingHandler.messages() == []
 
 
 def test_archive_is_the_stack_of_a_port(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,8 +103,8 @@ def test_validate_prints_the_setting_to_add(
     assert main(["validate", "--config", str(folder)]) == 2
     printed = capsys.readouterr()
     assert printed.out == "1 pipelines: runlake\n"
-    assert f"set {VARIABLE}=site_handlers,tests.piping" in printed.err
-    monkeypatch.setenv(VARIABLE, "site_handlers,tests.piping")
+    assert f"set {VARIABLE}=site_handlers,tests.pipelines_harness" in printed.err
+    monkeypatch.setenv(VARIABLE, "site_handlers,tests.pipelines_harness")
     assert main(["validate", "--config", str(folder)]) == 0
 
 

@@ -21,16 +21,16 @@ from glue_jobs.pipelines.pipeline_lease import LEASE_S, PATIENCE_S, FixedRuns, d
 from glue_jobs.pipelines.task import work
 from glue_jobs.run_pipelines import main, planned
 from tests.functional.gateway import installed
-from tests.piping import START_MS, Piping, Remembering, line, pipeline
+from tests.pipelines_harness import START_MS, PipelinesHarness, RecordingHandler, line, pipeline
 
 RUNS = [Run(f"svc.p{number}", "r1") for number in range(5)]
 FILE = pipeline()
 
 
 @pytest.fixture
-def world() -> Iterator[Piping]:
-    Remembering.forget()
-    made = Piping()
+def world() -> Iterator[PipelinesHarness]:
+    RecordingHandler.forget()
+    made = PipelinesHarness()
     store = InMemoryPartitionStore()
     made.work_sources = lambda source: (store, WorkSource(source))
     for number, run in enumerate(RUNS):
@@ -38,7 +38,7 @@ def world() -> Iterator[Piping]:
         made.end(run)
     with installed(made, runs=made.runs):
         yield made
-    Remembering.forget()
+    RecordingHandler.forget()
 
 
 EXPECTED = [f"{number}.{at}" for number in range(5) for at in range(3)]
@@ -48,26 +48,26 @@ def silent(message: str, **facts: object) -> None:
     """Discard a warning."""
 
 
-def known(world: Piping) -> list[KnownRun]:
+def known(world: PipelinesHarness) -> list[KnownRun]:
     return list(due(composition.services(), FILE, 0))
 
 
-def test_tasks_work_runs_of_their_own_and_the_schedule_goes_on_behind_them(world: Piping) -> None:
+def test_tasks_work_runs_of_their_own_and_the_schedule_goes_on_behind_them(world: PipelinesHarness) -> None:
     services, runs = composition.services(), known(world)
     assert {each.run for each in runs} == set(RUNS)
     with hold_pipeline(services, FILE) as epoch:
         assert epoch is not None
         assert work(services, FILE, JobPart("j.0", epoch), runs[:2], 1 << 20, silent).events == 6
         assert work(services, FILE, JobPart("j.1", epoch), runs[2:], 1 << 20, silent).problem is None
-    assert sorted(Remembering.messages()) == EXPECTED
+    assert sorted(RecordingHandler.messages()) == EXPECTED
     assert not [row for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint#")]
     worker = world.worker(FILE)
     worker.start()
     world.work(worker)
-    assert sorted(Remembering.messages()) == EXPECTED
+    assert sorted(RecordingHandler.messages()) == EXPECTED
 
 
-def test_meanwhile_the_pipeline_is_the_jobs(world: Piping) -> None:
+def test_meanwhile_the_pipeline_is_the_jobs(world: PipelinesHarness) -> None:
     services = composition.services()
     with hold_pipeline(services, FILE) as epoch, hold_pipeline(services, FILE) as second:
         assert epoch is not None and second is None
@@ -75,7 +75,7 @@ def test_meanwhile_the_pipeline_is_the_jobs(world: Piping) -> None:
         assert third is not None and third > epoch
 
 
-def test_task_of_a_killed_job_commits_nothing_and_its_runs_are_taken_over(world: Piping) -> None:
+def test_task_of_a_killed_job_commits_nothing_and_its_runs_are_taken_over(world: PipelinesHarness) -> None:
     services, runs = composition.services(), known(world)
     with hold_pipeline(services, FILE) as epoch:
         assert epoch is not None
@@ -89,19 +89,19 @@ def test_task_of_a_killed_job_commits_nothing_and_its_runs_are_taken_over(world:
         killed.step()  # committed
         other = Worker(FILE, replace(parts, discovery=FixedRuns(runs[2:]), part=JobPart("j.1", epoch)), lambda: None, "task")
         other.start()
-    assert len(Remembering.messages()) == 6
+    assert len(RecordingHandler.messages()) == 6
     done = work(services, FILE, JobPart("j.2", epoch), runs[2:], 1 << 20, silent)
     assert done.problem and "PartitionNotOwnedError" in done.problem
-    Remembering.forget()
+    RecordingHandler.forget()
     worker = world.worker(FILE)
     worker.start()
     world.work(worker)
     worker.stop()
-    assert len(Remembering.messages()) == 9  # of the runs that the killed task had not committed
+    assert len(RecordingHandler.messages()) == 9  # of the runs that the killed task had not committed
     assert not [row for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint#")]
 
 
-def test_a_task_that_is_begun_again_goes_on(world: Piping) -> None:
+def test_a_task_that_is_begun_again_goes_on(world: PipelinesHarness) -> None:
     services, runs = composition.services(), known(world)
     with hold_pipeline(services, FILE) as epoch:
         assert epoch is not None
@@ -109,10 +109,10 @@ def test_a_task_that_is_begun_again_goes_on(world: Piping) -> None:
         first.take_over("first try")
         assert work(services, FILE, JobPart("j.0", epoch), runs, 1 << 20, silent).events == 15
         assert work(services, FILE, JobPart("j.0", epoch), runs, 1 << 20, silent).events == 0
-    assert sorted(Remembering.messages()) == EXPECTED
+    assert sorted(RecordingHandler.messages()) == EXPECTED
 
 
-def test_task_reports_damaged_logs_and_processes_them_after_repair(world: Piping) -> None:
+def test_task_reports_damaged_logs_and_processes_them_after_repair(world: PipelinesHarness) -> None:
     services, runs = composition.services(), known(world)
     key = world.layout.logs(RUNS[0])
     logs = world.store.get(key)
@@ -121,16 +121,16 @@ def test_task_reports_damaged_logs_and_processes_them_after_repair(world: Piping
         assert epoch is not None
         done = work(services, FILE, JobPart("j.0", epoch), runs, 1 << 20, silent)
     assert done.problem == "runs whose logs are damaged, 1 in all: svc.p0/r1"
-    assert sorted(Remembering.messages()) == EXPECTED[3:]
+    assert sorted(RecordingHandler.messages()) == EXPECTED[3:]
     world.store.put(key, logs.body, PutOptions(logs.info.metadata))
     world.runs.mark_retired(RUNS[0], 99)
     worker = world.worker(FILE, discovery=FixedRuns([]))
     worker.start()
     world.work(worker)
-    assert sorted(Remembering.messages()) == EXPECTED
+    assert sorted(RecordingHandler.messages()) == EXPECTED
 
 
-def test_a_job_that_is_begun_again_waits_for_the_lease_of_the_one_that_was_killed(world: Piping) -> None:
+def test_a_job_that_is_begun_again_waits_for_the_lease_of_the_one_that_was_killed(world: PipelinesHarness) -> None:
     services = composition.services()
     killed = SourceCoordinator(*services.work_sources("pipelines"), world.clock, lambda *_: None, terms=LeaseTerms(LEASE_S))
     killed.initialize()
@@ -142,7 +142,7 @@ def test_a_job_that_is_begun_again_waits_for_the_lease_of_the_one_that_was_kille
 
 
 @pytest.mark.slow
-def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_without_it(world: Piping) -> None:
+def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_without_it(world: PipelinesHarness) -> None:
     services, file, runs = composition.services(), pipeline(to=("all", "stuck")), known(world)
     released, switches = Event(), PipelineStateStore(world.database, world.clock)
 
@@ -150,28 +150,28 @@ def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_with
         while not released.wait(0.005):
             world.clock.advance(1)
 
-    Remembering.fails["stuck"] = block
+    RecordingHandler.fails["stuck"] = block
     head = Checkpoints(world.database, file.name, world.clock, 10)
     head.take_over("driver")
     done = work(services, file, JobPart("j.0", head.epoch), runs, 1 << 20, silent)
     assert done.problem == "handlers that get no events: stuck"
-    assert set(Remembering.messages()) == set(EXPECTED)
+    assert set(RecordingHandler.messages()) == set(EXPECTED)
     assert switches.read(file.name)[1]["stuck"].reason == "blocked: it did not come back for 60 s"
     released.set()
     for thread in threads():
         if thread.name == f"pipeline {file.name}":
             thread.join(10)
-    assert len(Remembering.messages("stuck")) == 1, "what it was blocked at, and no more"
+    assert len(RecordingHandler.messages("stuck")) == 1, "what it was blocked at, and no more"
     assert not [row for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint#")]
 
 
-def test_an_operator_stops_it(world: Piping) -> None:
+def test_an_operator_stops_it(world: PipelinesHarness) -> None:
     services = composition.services()
     PipelineStateStore(world.database, world.clock).set_enabled(FILE.name, False)
     with hold_pipeline(services, FILE) as epoch:
         assert epoch is not None
         assert work(services, FILE, JobPart("j.0", epoch), known(world), 1 << 20, silent).problem == "the pipeline was disabled"
-    assert Remembering.messages() == []
+    assert RecordingHandler.messages() == []
 
 
 def test_the_plan_gives_each_run_to_one_task_the_largest_to_each() -> None:
@@ -183,6 +183,6 @@ def test_the_plan_gives_each_run_to_one_task_the_largest_to_each() -> None:
     assert planned(runs, 3) == plan
 
 
-def test_unknown_name_is_refused(world: Piping, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_name_is_refused(world: PipelinesHarness, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--dry-run", "--only", "runlake,nobody"]) == 2
     assert capsys.readouterr().err == "run_pipelines: no such pipeline: nobody; there are runlake\n"

@@ -19,7 +19,7 @@ from chalicelib.ports import Run
 from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.job_process import Ended, run_alone, run_job
-from tests.integration.rebuilding import wait_until_quiet
+from tests.integration.rebuild_harness import wait_until_quiet
 from tests.integration.roles import append_events, assert_job_fits, lose_rows, output
 from tests.integration.stacks import PATIENCE_S, Stack, running_stack
 from tests.permissions import Calls

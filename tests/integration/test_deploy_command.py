@@ -166,7 +166,7 @@ def listed(url: str, token: str = "") -> list[str]:
 
 
 def wait_until_listed(operator: Operator, url: str) -> None:
-    from tests.integration.rebuilding import wait_until_quiet
+    from tests.integration.rebuild_harness import wait_until_quiet
     from tests.integration.stacks import Stack
 
     described = {"aws_endpoint_url": operator.emulator.endpoint_url, "ingest_queue_url": operator.outputs()["IngestQueueUrl"]}

@@ -25,7 +25,7 @@ from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 from tests.contract.conftest import client_of
 from tests.integration.stacks import COMMAND_S
 from tests.unit.test_event_targets import LOGGABLE, event, events_of
-from tests.vendors import Bulk, Otlp, Shipper, Site
+from tests.vendors import Bulk, Otlp, Shipper, VendorServers
 
 PROJECT = Path(__file__).parents[2]
 
@@ -87,7 +87,7 @@ def run(folder: Path, url: str, target: Mapping[str, Any], *more: str, **environ
 )
 def test_command_forwards_a_run_and_continues(tmp_path: Path, target: Any, path: str, vendor: Any, count: Any) -> None:
     api = Api(250)
-    with Site({path: vendor, "api": api}, ["close", 503, None]) as site:
+    with VendorServers({path: vendor, "api": api}, ["close", 503, None]) as site:
         done = run(tmp_path, site.url, {**target, "url": f"{site.url}/{path}"}, "--follow")
         assert done.returncode == 0, done.stderr
         assert done.stdout.startswith("runlake: taken=250 refused=0 requests=3 repeated=500")
@@ -99,7 +99,7 @@ def test_command_forwards_a_run_and_continues(tmp_path: Path, target: Any, path:
 
 
 def test_command_reports_errors(tmp_path: Path) -> None:
-    with Site({"api": Api(1)}) as site:
+    with VendorServers({"api": Api(1)}) as site:
         wrong = run(tmp_path, site.url, {"kind": "otlp", "url": "ftp://h"})
         assert wrong.returncode == 1 and "field=otlp.url" in wrong.stderr and "Traceback" not in wrong.stderr
         denied = run(tmp_path, site.url, {"kind": "otlp", "url": f"{site.url}/x"}, TOKEN="other")
@@ -121,7 +121,7 @@ def test_cloudwatch_logs_have_what_the_command_sent(tmp_path: Path, emulator: st
     api = Api(250)
     names = {"aws_access_key_id": "AWS_ACCESS_KEY_ID", "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY"}
     given = {names[name]: value for name, value in CREDENTIALS.items() if name in names}
-    with Site({"api": api}) as site:
+    with VendorServers({"api": api}) as site:
         target = {"kind": "cloudwatch", "group": "runs", "region": REGION}
         done = run(tmp_path, site.url, target, AWS_ENDPOINT_URL=emulator, AWS_DEFAULT_REGION=REGION, **given)
         assert done.returncode == 0, done.stderr
@@ -135,7 +135,7 @@ def test_cloudwatch_logs_have_what_the_command_sent(tmp_path: Path, emulator: st
 
 def test_redirects_are_not_followed() -> None:
     bulk = Bulk()
-    with Site({"es": bulk}, [302, "close", "lost"]) as site, closing(Urllib3Transport(1, 5)) as transport:
+    with VendorServers({"es": bulk}, [302, "close", "lost"]) as site, closing(Urllib3Transport(1, 5)) as transport:
         target = ElasticsearchTarget(transport, f"{site.url}/es", "logs")
         with pytest.raises(TargetUnavailableError, match="status=302"):
             target.send(LOGGABLE, events_of(1))
@@ -151,7 +151,7 @@ def test_redirects_are_not_followed() -> None:
 def test_a_large_run_over_sockets_that_break() -> None:
     bulk = Bulk()
     faults = ["close", "lost", None, 500, None, "lost", 429, None] * 5
-    with Site({"es": bulk}, faults) as site, closing(Urllib3Transport(1, 5)) as transport:
+    with VendorServers({"es": bulk}, faults) as site, closing(Urllib3Transport(1, 5)) as transport:
         target = ElasticsearchTarget(transport, f"{site.url}/es", "logs")
         forwarder = Forwarder(target, LOGGABLE, ManualClock(0), policy=RetryPolicy(attempts=6))
         for each in events_of(20_000):

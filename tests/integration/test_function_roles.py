@@ -25,7 +25,7 @@ import requests
 from chalicelib.catalog.runs import shard_of
 from chalicelib.coordination import Status
 from local.deploy import BUCKET
-from tests.integration.rebuilding import wait_until_quiet
+from tests.integration.rebuild_harness import wait_until_quiet
 from tests.integration.roles import EVENTS, GIVEN_UP, POISON, assert_fits, changes, unnoticed
 from tests.integration.stacks import PATIENCE_S, Stack, eventually, stack_with_tokens
 from tests.integration.test_coordination_on_the_stack import put

@@ -22,7 +22,7 @@ from tests.integration.roles import BY_GLUE, GIVEN_UP, POISON, assert_job_fits, 
 from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, running_stack
 from tests.integration.test_workers_on_the_stack import tick
 from tests.permissions import Calls
-from tests.piping import line
+from tests.pipelines_harness import line
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 ALWAYS, OURS = "pipeline-files", "pipeline-files/audit"

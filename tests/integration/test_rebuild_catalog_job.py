@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib.ports import Run
 from tests.integration.job_process import run_alone
-from tests.integration.rebuilding import (
+from tests.integration.rebuild_harness import (
     PATIENCE_S,
     QUIET_PARAMETERS,
     TABLES,

@@ -24,7 +24,7 @@ from glue_jobs.datasource.reading import ReadSpec, Row
 from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.datasource.selection import narrowed, selection_of
 from glue_jobs.datasource.tasks import Slices, Task
-from tests.eventing import event_parts
+from tests.events_harness import event_parts
 from tests.world import World
 
 

@@ -24,8 +24,8 @@ from chalicelib.pipelines.run_event_reader import RunEventReader
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.histogram import histogram
-from tests.eventing import EventParts, event_parts
-from tests.piping import Piping
+from tests.events_harness import EventParts, event_parts
+from tests.pipelines_harness import PipelinesHarness
 from tests.spark.memory import Reading
 from tests.unit.test_pl_events import beside
 
@@ -70,7 +70,7 @@ IN_TEXT = {
 @pytest.mark.parametrize("name", [*PLAIN, *IN_TEXT, *STATED])
 def test_all_readers_see_the_same_errors(name: str) -> None:
     case = (PLAIN | IN_TEXT | STATED)[name]
-    world = Piping()
+    world = PipelinesHarness()
     parts = event_parts(world)
     case.send(parts)
     segment = parts.writer.tails.segment(RUN, 0)

@@ -19,13 +19,13 @@ from chalicelib.runlog.segment import metadata_of
 from glue_jobs.catalog.catalog_repair import CORRECT, FAILED, GONE, REPAIRED
 from glue_jobs.catalog.files import register_logs
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
-from tests.rebuilding import KEEP_S, Items, Live, live_through
+from tests.rebuild_harness import KEEP_S, Items, LiveSystem, live_through
 from tests.world import RUN, START_MS
 
 OTHER = Run("svc.pipeline", "another")
 
 
-def check(live: Live, items: Items) -> None:
+def check(live: LiveSystem, items: Items) -> None:
     """Asserts that the items equal those of the live system."""
     assert {run: row_of(item) for run, item in items.runs.items()} == {run: row for run in live.runs if (row := live.row(run))}
     assert {run for run, item in items.runs.items() if "activity_shard" in item} == live.active()
@@ -48,7 +48,7 @@ def test_lost_tables_are_made_as_the_live_system_keeps_them(seed: int) -> None:
 
 @pytest.mark.parametrize(("value", "kept"), [(START_MS + 9, START_MS + 9), ("x", 0), (True, 0)])
 def test_heartbeat_of_a_row_is_kept_unless_it_is_damaged(value: object, kept: int) -> None:
-    live, items = Live(), Items()
+    live, items = LiveSystem(), Items()
     live.append(RUN, "one\n")
     live.notify()
     live.repairer(items).repair(RUN)
@@ -101,7 +101,7 @@ def damage(items: Items, chance: random.Random) -> None:
 
 
 def test_a_row_that_is_moved_meanwhile_is_not_set_back() -> None:
-    live, items = Live(), Items()
+    live, items = LiveSystem(), Items()
     live.append(RUN, "one\n")
     moved: list[str] = []
 
@@ -120,7 +120,7 @@ def test_a_row_that_is_moved_meanwhile_is_not_set_back() -> None:
     assert items.runs[RUN]["segments"] == 2 and len(moved) == 1, "the second look found it right"
 
 
-def expire(live: Live, left: str) -> None:
+def expire(live: LiveSystem, left: str) -> None:
     """Delete all objects except ``logs.txt`` and those of ``left``."""
     store, layout = live.world.store, live.world.layout
     for key in list(store._objects):
@@ -139,7 +139,7 @@ _OF_SEAL = ("segments", "lines", "bytes", "epoch", "seal", "end", "outcome", "en
 class Ingestion:
     """Changes a run's row as ingestion does, segment by segment: one update of one group of attributes, forward only."""
 
-    def __init__(self, live: Live, items: Items, run: Run) -> None:
+    def __init__(self, live: LiveSystem, items: Items, run: Run) -> None:
         self.live, self.items, self.run, self.landed = live, items, run, 0
 
     def append(self) -> None:
@@ -167,7 +167,7 @@ STREAM_S = 60
 @pytest.mark.parametrize("lost", ["row", "first line's time", "artifact", "nothing", "behind", "ahead"])
 def test_row_of_a_run_with_continuous_appends_is_put_right(lost: str, backlog: int) -> None:
     """For 60 s a segment is added at every call of the job. ``backlog``: notifications that are still outstanding at its start."""
-    live, items = Live(), Items()
+    live, items = LiveSystem(), Items()
     ingestion = Ingestion(live, items, RUN)
     for _ in range(50):
         ingestion.append()
@@ -206,7 +206,7 @@ def test_row_of_a_run_with_continuous_appends_is_put_right(lost: str, backlog: i
 
 
 def test_run_that_is_let_go_of_meanwhile_stays_let_go_of() -> None:
-    live = finished(Live())
+    live = finished(LiveSystem())
     items, right = Items(), Items()
     live.repairer(right).repair(RUN)
     items.runs[RUN] = right.runs[RUN] | {"activity_shard": shard_of(RUN), "compacted_bytes": 1}
@@ -221,7 +221,7 @@ def test_run_that_is_let_go_of_meanwhile_stays_let_go_of() -> None:
 
 
 def test_row_that_was_deleted_meanwhile_does_not_come_back() -> None:
-    live, items = Live(), Items()
+    live, items = LiveSystem(), Items()
     live.append(RUN, "one\n")
     live.repairer(items).repair(RUN)
     items.runs[RUN]["lines"] = 5
@@ -238,7 +238,7 @@ def test_row_that_was_deleted_meanwhile_does_not_come_back() -> None:
 
 
 def test_row_that_keeps_changing_is_an_error() -> None:
-    live, items = Live(), Items()
+    live, items = LiveSystem(), Items()
     live.append(RUN, "one\n")
 
     def gate(operation: str, call: Callable[[], Any]) -> Any:
@@ -256,7 +256,7 @@ def intercepted(gate: Callable[[str, Callable[[], Any]], Any]) -> Callable[[Any]
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 def test_stop_at_every_call(moment: str, how: str) -> None:
     number = 0
-    live = finished(Live())
+    live = finished(LiveSystem())
     expected = Items()
     live.repairer(expected).repair(RUN)
     while True:
@@ -275,7 +275,7 @@ def test_stop_at_every_call(moment: str, how: str) -> None:
     assert number >= 10
 
 
-def finished(live: Live, lines: int = 30) -> Live:
+def finished(live: LiveSystem, lines: int = 30) -> LiveSystem:
     """A finalized run with only its seal left; two passes have deleted its segments."""
     for number in range(lines):
         live.append(RUN, f"line {number}\n", key=f"key-{number}" if number % 7 == 0 else None)
@@ -291,7 +291,7 @@ def finished(live: Live, lines: int = 30) -> Live:
     return live
 
 
-def without_entries(live: Live) -> Live:
+def without_entries(live: LiveSystem) -> LiveSystem:
     """As written by a version that kept no entries of deleted segments."""
     for found in live.world.store.list(live.world.layout.all_retired(RUN)).objects:
         live.world.store.delete(found.key)
@@ -299,7 +299,7 @@ def without_entries(live: Live) -> Live:
 
 
 def test_what_an_earlier_version_deleted_is_left_as_the_table_has_it() -> None:
-    live, items = finished(Live()), Items()
+    live, items = finished(LiveSystem()), Items()
     live.repairer(items).repair(RUN)
     right = items.snapshot()
     without_entries(live)
@@ -308,7 +308,7 @@ def test_what_an_earlier_version_deleted_is_left_as_the_table_has_it() -> None:
 
 
 def test_what_an_earlier_version_deleted_and_the_table_lost_is_one_row_that_pages_are_read_by() -> None:
-    live, items = finished(Live(), lines=4), Items()
+    live, items = finished(LiveSystem(), lines=4), Items()
     for number in range(40):
         live.append(OTHER, "".join(f"{number} {line} {'x' * 1000}\n" for line in range(100)))
     live.close(OTHER)
@@ -338,7 +338,7 @@ def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
     end: RunEnd | None, outcome: str, seal: str, left: str, row: str
 ) -> None:
     """``left``: objects that remain with ``logs.txt``."""
-    live, items = Live(), Items()
+    live, items = LiveSystem(), Items()
     for number in range(3):
         live.append(RUN, f"line {number}\n")
     live.notify()
@@ -374,7 +374,7 @@ def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
 @pytest.mark.parametrize("is_compacted", [False, True])
 def test_reopened_run_whose_segments_expired_has_no_end(is_compacted: bool) -> None:
     """Before its compaction the segments after the seal exist."""
-    live, items = Live(), Items()
+    live, items = LiveSystem(), Items()
     live.append(RUN, "old\n")
     live.notify()
     live.world.clock.advance(25 * 3600)
@@ -396,7 +396,7 @@ def test_reopened_run_whose_segments_expired_has_no_end(is_compacted: bool) -> N
 
 @pytest.mark.parametrize("damaged", ["segment", "artifact", "entries", "foreign", "gap", "empty"])
 def test_dirty_objects_are_reported_and_other_rows_repaired(damaged: str) -> None:
-    live, items = finished(Live()), Items()
+    live, items = finished(LiveSystem()), Items()
     live.append(OTHER, "one\n")
     live.append(OTHER, "two\n")
     live.append(OTHER, "three\n")
@@ -421,7 +421,7 @@ def test_dirty_objects_are_reported_and_other_rows_repaired(damaged: str) -> Non
 
 
 def test_rows_of_runs_that_are_gone_are_removed_when_asked_and_old() -> None:
-    live, items = finished(Live()), Items()
+    live, items = finished(LiveSystem()), Items()
     live.repairer(items).repair(RUN)
     for name in list(live.world.store._objects):
         live.world.store.delete(name)
@@ -437,7 +437,7 @@ def test_rows_of_runs_that_are_gone_are_removed_when_asked_and_old() -> None:
 def test_deleted_run_is_listed_by_nothing_while_its_last_objects_stay() -> None:
     """Neither notifications of its deletion nor a rebuild of runs or files adds it to a list; its tail and its emptied log remain
     for minutes."""
-    live, items = finished(Live()), Items()
+    live, items = finished(LiveSystem()), Items()
     live.world.clock.advance(1)
     files = live.services.pipeline_files
     assert files.delete("svc", RUN.fqn, Deadline(live.world.clock)).runs == 1
@@ -450,7 +450,7 @@ def test_deleted_run_is_listed_by_nothing_while_its_last_objects_stay() -> None:
 
 
 def test_a_run_of_thousands_of_one_line_segments() -> None:
-    live, items = Live(), Items()
+    live, items = LiveSystem(), Items()
     count = 3000
     for number in range(count):
         entry = SegmentEntry(number, "data", 1, number, 2 * number, 1, 2, "s", number, "d", START_MS + number)

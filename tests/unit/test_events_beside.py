@@ -18,8 +18,8 @@ from chalicelib.runlog.log_end import list_all
 from glue_jobs.datasource.objects import Listed, RunGrouper
 from glue_jobs.expiration.expiry import ExpiringRun, Expiry, Outcome
 from glue_jobs.expiration.inventory import BucketInventory
-from tests.eventing import Author, event_parts, said, step_log
-from tests.ingesting import ingest_one, ingester_of, message, s3_record
+from tests.events_harness import ClientWriter, event_parts, make_event, read_step_log
+from tests.ingestion_harness import ingest_one, ingester_of, message, s3_record
 from tests.world import RUN, World
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
@@ -35,9 +35,9 @@ def ended() -> World:
     world = World()
     parts = event_parts(world)
     parts.writers.open(RUN, "w")
-    author = Author(parts, "w")
+    author = ClientWriter(parts, "w")
     for number in range(3):
-        author.say(said(f"{number}", "s"))
+        author.say(make_event(f"{number}", "s"))
     parts.step_updates.record(RUN, "s", StepUpdate(name="S"))
     world.store.put(world.layout.chosen(RUN), b"{}", PutOptions())
     parts.writers.close(RUN, "w", 3)
@@ -86,7 +86,7 @@ def test_retirement_keeps_how_many_events_a_segment_had() -> None:
     world.clock.advance(3600)
     world.parts().finalizer.compact_and_finalize(RUN, world.deadline())
     assert [entry.events for entry in world.retired_entries()] == [1, 1, 1]
-    assert step_log(event_parts(world), "s") == "0\n1\n2\n"
+    assert read_step_log(event_parts(world), "s") == "0\n1\n2\n"
 
 
 def test_inventory_and_expiry_include_event_objects() -> None:

@@ -23,8 +23,8 @@ from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import RunEventReader
 from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
 from chalicelib.ports import PutOptions, Run, StoredObject
-from tests.eventing import EventParts, event_parts, said, step_log
-from tests.piping import Piping
+from tests.events_harness import EventParts, event_parts, make_event, read_step_log
+from tests.pipelines_harness import PipelinesHarness
 from tests.world import RUN, START_MS, World
 
 A = Run("svc.a", "r1")
@@ -61,7 +61,7 @@ def _stored() -> World:
     world = World()
     parts = event_parts(world)
     for number in range(COMPANIONS):
-        parts.log.append(RUN, [said("x", "s") for _ in range(EVENTS)])
+        parts.log.append(RUN, [make_event("x", "s") for _ in range(EVENTS)])
         key = world.layout.companion(RUN, number)
         world.store.delete(key)
         world.store.put(key, body_of(number), PutOptions())
@@ -113,10 +113,10 @@ def test_readers_of_large_sidecars_use_bounded_memory(stored: World, read: Calla
 
 def test_pipeline_reads_large_sidecars_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "MAX_DATA_BYTES", 2_000)
-    world = Piping()
+    world = PipelinesHarness()
     parts = event_parts(world)
     for first in (0, 10):
-        parts.log.append(A, [said(f"m{number}", data={"k": "x" * 50}) for number in range(first, first + 10)])
+        parts.log.append(A, [make_event(f"m{number}", data={"k": "x" * 50}) for number in range(first, first + 10)])
     world.end(A)
     tails = EventTails(Views(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
     beside = StoredSidecarReader(parts.indexing, tails, world.index, world.clock)
@@ -153,7 +153,7 @@ def test_only_the_beginnings_of_sidecars_are_read_ahead(monkeypatch: pytest.Monk
     stores: list[Ranges] = []
     writing = event_parts(world)
     for number in range(5):
-        writing.log.append(RUN, [said(f"m{number}", data={"number": number})])
+        writing.log.append(RUN, [make_event(f"m{number}", data={"number": number})])
     parts = event_parts(world, lambda inner: stores.append(Ranges(inner)) or stores[-1])
     found = parts.indexing.read_sidecars(RUN, range(5))
     assert next(found).sequence == 0
@@ -166,7 +166,7 @@ def test_sidecars_are_read_on_demand() -> None:
     world = World()
     stores: list[Ranges] = []
     parts = event_parts(world, lambda inner: stores.append(Ranges(inner)) or stores[-1])
-    parts.log.append(RUN, [said("m")])
+    parts.log.append(RUN, [make_event("m")])
     found = parts.indexing.sidecar_readers(RUN, [0] * 64)
     next(found)
     found.close()  # type: ignore[attr-defined]
@@ -178,18 +178,18 @@ def test_unindexed_events_are_bounded_and_the_rest_withheld(monkeypatch: pytest.
     world = World()
     parts = event_parts(world)
     for number in range(4):
-        parts.log.append(RUN, [said(f"{number}a", "s"), said(f"{number}b", "s")])
+        parts.log.append(RUN, [make_event(f"{number}a", "s"), make_event(f"{number}b", "s")])
     parts.index.put(RUN, [parts.indexing.read_sidecar(RUN, 3)])
     assert parts.logs.step_log(RUN, "s").text == "0a\n0b\n" and not parts.logs.step_log(RUN, "s").complete
     assert parts.indexing.rebuild(RUN) == 4
-    assert step_log(parts, "s") == "0a\n0b\n1a\n1b\n2a\n2b\n3a\n3b\n"
+    assert read_step_log(parts, "s") == "0a\n0b\n1a\n1b\n2a\n2b\n3a\n3b\n"
 
 
 def test_page_of_a_step_is_independent_of_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     parts = event_parts(world)
     for number in range(3):
-        parts.log.append(RUN, [said(f"{number}-{each}", "s" if each % 2 else "t", data={"n": each}) for each in range(6)])
+        parts.log.append(RUN, [make_event(f"{number}-{each}", "s" if each % 2 else "t", data={"n": each}) for each in range(6)])
     parts.indexing.rebuild(RUN)
     whole = parts.browser.page(RUN, EventFilter(step="s")).events
     monkeypatch.setattr(step_events, "MAX_BATCH_BYTES", 0)
@@ -201,14 +201,14 @@ def test_rows_of_many_events_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) 
     world = World()
     parts = event_parts(world)
     for number in range(3):
-        parts.log.append(RUN, [said(f"{number}", "s"), said("x", "t")], writer="w" if number else None)
+        parts.log.append(RUN, [make_event(f"{number}", "s"), make_event("x", "t")], writer="w" if number else None)
     assert parts.indexing.rebuild(RUN) == 3
     assert parts.index.indexed(RUN, 0) == {0, 1, 2}
 
 
 def test_small_sidecars_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
-    event_parts(world).log.append(RUN, [said("m", data={"a": 1})])
+    event_parts(world).log.append(RUN, [make_event("m", data={"a": 1})])
     body = world.store.get(world.layout.companion(RUN, 0)).body
     assert isinstance(decode_sidecar(body).events, tuple)
     monkeypatch.setattr(sidecar, "MAX_PARSED_BYTES", 0)
@@ -223,7 +223,7 @@ def outlined_with_data(body: bytes) -> Iterator[SidecarEntry]:
 def test_a_batch_of_too_much_data_stores_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "MAX_DETAILS_BYTES", 1_000)
     world = World()
-    events = [said("m", data={"k": "x" * 400}) for _ in range(3)]
+    events = [make_event("m", data={"k": "x" * 400}) for _ in range(3)]
     with pytest.raises(BatchTooLargeError, match="data and annotations of a batch are too large limit=1000"):
         event_parts(world).log.append(RUN, events)
     assert not world.store.list("").objects

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from chalicelib.errors import ConflictError, InvalidEventError
 from chalicelib.events import ranges
 from chalicelib.events.completeness import COMPLETE, LOST, PENDING
-from tests.eventing import GRACE_MS, Author, event_parts, notify, said
+from tests.events_harness import GRACE_MS, ClientWriter, event_parts, make_event, notify
 from tests.world import RUN, World
 
 
 def test_complete_when_sealed_every_writer_closed_and_every_id_visible() -> None:
     world = World()
     parts = event_parts(world)
-    author = Author(parts, "w")
+    author = ClientWriter(parts, "w")
     assert parts.watch.check(RUN).state == PENDING
     parts.writers.open(RUN, "w")
-    author.say(said("a"), said("b"))
+    author.say(make_event("a"), make_event("b"))
     parts.writers.close(RUN, "w", 2, 77)
     assert parts.watch.check(RUN).state == PENDING
     notify(world, parts)
@@ -41,7 +41,7 @@ def test_a_close_makes_all_visible_without_any_notification() -> None:
     world = World()
     parts = event_parts(world)
     parts.writers.open(RUN, "w")
-    Author(parts, "w").say(said("a"), said("b"))
+    ClientWriter(parts, "w").say(make_event("a"), make_event("b"))
     parts.writers.close(RUN, "w", 2)
     parts.finalizer.close(RUN)
     assert parts.watch.check(RUN).state == COMPLETE
@@ -52,8 +52,8 @@ def test_lost_names_the_writers_after_the_time_of_grace() -> None:
     parts = event_parts(world)
     for name in ("closed-short", "killed", "well"):
         parts.writers.open(RUN, name)
-        Author(parts, name).say(said("a"), said("b"))
-    parts.log.append(RUN, [said("d", id=5)], writer="closed-short")
+        ClientWriter(parts, name).say(make_event("a"), make_event("b"))
+    parts.log.append(RUN, [make_event("d", id=5)], writer="closed-short")
     parts.writers.close(RUN, "closed-short", 8)
     parts.writers.close(RUN, "well", 2)
     parts.finalizer.close(RUN)
@@ -70,12 +70,12 @@ def test_lost_names_the_writers_after_the_time_of_grace() -> None:
 def test_a_closed_writer_is_lost_in_an_open_run_too_and_found_again_when_it_comes() -> None:
     world = World()
     parts = event_parts(world)
-    author = Author(parts, "w")
+    author = ClientWriter(parts, "w")
     parts.writers.open(RUN, "w")
     parts.writers.close(RUN, "w", 1)
     world.clock.advance(GRACE_MS / 1000 + 1)
     assert parts.watch.check(RUN).lost == ["w"]
-    author.say(said("late"))
+    author.say(make_event("late"))
     parts.finalizer.close(RUN)
     assert parts.watch.check(RUN).state == COMPLETE
 
@@ -93,7 +93,7 @@ def test_waiting_ends_when_it_is_complete_or_the_time_is_over() -> None:
         looked.append(seconds)
         sleep(seconds)
         if len(looked) == 3:
-            parts.log.append(RUN, [said("a")])
+            parts.log.append(RUN, [make_event("a")])
             parts.finalizer.close(RUN)
 
     world.clock.sleep = meanwhile  # type: ignore[method-assign]
@@ -124,7 +124,7 @@ def test_twenty_writers_some_killed_messages_delayed_and_reordered(round_: int) 
     seed = Random().randrange(10**9) + round_
     print(f"seed: {seed}")
     random, world = Random(seed), World()
-    authors = {f"w{number:02d}": Author(event_parts(world), f"w{number:02d}") for number in range(20)}
+    authors = {f"w{number:02d}": ClientWriter(event_parts(world), f"w{number:02d}") for number in range(20)}
     killed = set(random.sample(sorted(authors), random.randrange(4)))
     intended = {name: random.randrange(1, 12) for name in authors}
     for name in authors:
@@ -138,7 +138,7 @@ def test_twenty_writers_some_killed_messages_delayed_and_reordered(round_: int) 
         if name in killed and random.random() < 0.3:
             open_.remove(name)
         elif size:
-            answer = author.say(*(said(f"{name} {author.next_id + at}", "s") for at in range(size)))
+            answer = author.say(*(make_event(f"{name} {author.next_id + at}", "s") for at in range(size)))
             assert answer.accepted == size
             waiting.append(world.layout.companion(RUN, world.parts().writer.tails.find(RUN).sequence - 1))
         elif name in killed:

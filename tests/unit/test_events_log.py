@@ -13,7 +13,7 @@ from chalicelib.events.event_view import EventFilter
 from chalicelib.events.sidecar import decode_sidecar
 from chalicelib.masking.rules import MaskingRule
 from chalicelib.runlog.batch import Batch
-from tests.eventing import INSTANCE, Author, event_parts, said, step_log, whole_log
+from tests.events_harness import INSTANCE, ClientWriter, event_parts, make_event, read_log, read_step_log
 from tests.faults.interception import BEFORE, Intercepted, StopAt
 from tests.world import RUN, World
 
@@ -28,9 +28,9 @@ MESSAGES = st.one_of(
 def test_every_message_comes_back_as_it_was(batches: list[list[str]], closed: bool, compacted: bool) -> None:
     world = World()
     parts = event_parts(world)
-    author = Author(parts, "w")
+    author = ClientWriter(parts, "w")
     for batch in batches:
-        author.say(*map(said, batch))
+        author.say(*map(make_event, batch))
         if compacted:
             parts.compactor.compact(RUN, world.deadline())
     if closed:
@@ -68,11 +68,11 @@ def test_errors_of_a_segment_are_those_that_senders_state() -> None:
     world = World()
     parts = event_parts(world)
     events = [
-        said("went wrong", level="err"),
-        said("gone", level="fatal"),
-        said("ERROR a", level="info"),
-        said("ERROR b"),
-        said("c"),
+        make_event("went wrong", level="err"),
+        make_event("gone", level="fatal"),
+        make_event("ERROR a", level="info"),
+        make_event("ERROR b"),
+        make_event("c"),
     ]
     parts.log.append(RUN, events)
     assert parts.writer.tails.segment(RUN, 0).errors == 3
@@ -82,7 +82,7 @@ def test_without_an_id_the_line_is_the_id_and_without_a_time_it_is_now() -> None
     world = World()
     parts = event_parts(world)
     parts.writer.append(RUN, Batch.from_text("plain\n"))
-    answer = parts.log.append(RUN, [said("a\nb"), said("c")])
+    answer = parts.log.append(RUN, [make_event("a\nb"), make_event("c")])
     assert (answer.accepted, answer.first_line, answer.repeated) == (2, 1, False)
     shown = parts.browser.page(RUN, EventFilter(), after=1).events
     assert [(each.id, each.timestamp) for each in shown] == [(1, world.clock.now_ms()), (3, world.clock.now_ms())]
@@ -90,10 +90,10 @@ def test_without_an_id_the_line_is_the_id_and_without_a_time_it_is_now() -> None
 
 def test_an_append_is_two_puts() -> None:
     world = World()
-    author = Author(event_parts(world))
-    author.say(said("first"))
+    author = ClientWriter(event_parts(world))
+    author.say(make_event("first"))
     world.store.calls.clear()
-    author.say(said("second"), said("third"))
+    author.say(make_event("second"), make_event("third"))
     assert world.store.calls == {"put": 2}
 
 
@@ -101,19 +101,19 @@ def test_a_repeat_with_the_same_position_is_stored_once() -> None:
     world = World()
     parts = event_parts(world)
     position = parts.log.append(RUN, []).position
-    first = parts.log.append(RUN, [said("a")], position=position)
-    again = parts.log.append(RUN, [said("a")], position=position)
+    first = parts.log.append(RUN, [make_event("a")], position=position)
+    again = parts.log.append(RUN, [make_event("a")], position=position)
     assert (again.first_line, again.repeated) == (first.first_line, True)
-    other = parts.log.append(RUN, [said("a", data={"n": 1})], position=position)
+    other = parts.log.append(RUN, [make_event("a", data={"n": 1})], position=position)
     assert (other.first_line, other.repeated) == (1, False)
 
 
 def test_a_repeat_with_the_same_key_is_stored_once_and_another_batch_refused() -> None:
     parts = event_parts(World())
-    parts.log.append(RUN, [said("a", id=1)], writer="w", idempotency_key="k")
-    assert parts.log.append(RUN, [said("a", id=1)], writer="w", idempotency_key="k").repeated
+    parts.log.append(RUN, [make_event("a", id=1)], writer="w", idempotency_key="k")
+    assert parts.log.append(RUN, [make_event("a", id=1)], writer="w", idempotency_key="k").repeated
     with pytest.raises(InvalidBatchError):
-        parts.log.append(RUN, [said("a", id=2)], writer="w", idempotency_key="k")
+        parts.log.append(RUN, [make_event("a", id=2)], writer="w", idempotency_key="k")
 
 
 def test_valid_items_are_stored_and_invalid_ones_reported() -> None:
@@ -121,14 +121,14 @@ def test_valid_items_are_stored_and_invalid_ones_reported() -> None:
     answer = parts.log.append(
         RUN,
         [
-            said("a", id=0),
-            said("b", id=1, data={"loggableId": "another"}),
-            said("c", id=2, step="x", data={"stepId": "y"}),
-            said("d"),
-            said("e", id=3, annotations=(Annotation(position=2, note=1),)),
-            said("f", id=4, step="\n"),
-            said("g", id=5, data={"x": "y" * 70_000}),
-            said("h", id=6, data={"loggableId": RUN.run_id, "jobId": RUN.fqn, "loggableType": "run", "stepId": "s"}),
+            make_event("a", id=0),
+            make_event("b", id=1, data={"loggableId": "another"}),
+            make_event("c", id=2, step="x", data={"stepId": "y"}),
+            make_event("d"),
+            make_event("e", id=3, annotations=(Annotation(position=2, note=1),)),
+            make_event("f", id=4, step="\n"),
+            make_event("g", id=5, data={"x": "y" * 70_000}),
+            make_event("h", id=6, data={"loggableId": RUN.run_id, "jobId": RUN.fqn, "loggableType": "run", "stepId": "s"}),
         ],
         writer="w",
     )
@@ -136,17 +136,17 @@ def test_valid_items_are_stored_and_invalid_ones_reported() -> None:
     shown = parts.browser.page(RUN, EventFilter()).events
     assert [(each.message, each.step) for each in shown] == [("a", None), ("h", "s")]
     with pytest.raises(InvalidEventError):
-        parts.log.append(RUN, [said("b", data={"loggableId": "another"})])
+        parts.log.append(RUN, [make_event("b", data={"loggableId": "another"})])
     with pytest.raises(BatchTooLargeError):
-        parts.log.append(RUN, [said("x")] * 10_001)
+        parts.log.append(RUN, [make_event("x")] * 10_001)
 
 
 def test_a_closed_run_takes_no_events() -> None:
     parts = event_parts(World())
-    parts.log.append(RUN, [said("a")])
+    parts.log.append(RUN, [make_event("a")])
     parts.finalizer.close(RUN)
     with pytest.raises(RunClosedError):
-        parts.log.append(RUN, [said("b")])
+        parts.log.append(RUN, [make_event("b")])
 
 
 SECRET = "hunter2-secret"
@@ -165,7 +165,7 @@ def test_secrets_are_masked_in_message_data_and_annotations_before_anything_is_s
             Annotation(position=17, note=1), Annotation(position=len(f"é {SECRET} then {SECRET}\n"), note=1),
         ),
     )  # fmt: skip
-    parts.log.append(RUN, [event, said("behind")])
+    parts.log.append(RUN, [event, make_event("behind")])
     everything = b"".join(world.store.get(key).body for key in (world.layout.segment(RUN, 0),))
     sidecar = decode_sidecar(world.store.get(world.layout.companion(RUN, 0)).body)
     assert SECRET.encode() not in everything and SECRET not in repr(sidecar) and "1234567890" not in repr(sidecar)
@@ -182,7 +182,7 @@ def test_secrets_are_masked_in_message_data_and_annotations_before_anything_is_s
 def test_a_secret_that_is_cut_into_events_is_masked() -> None:
     parts = event_parts(World(), rules=RULES)
     key = ["-----BEGIN RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEA", "-----END RSA PRIVATE KEY-----"]
-    parts.log.append(RUN, [said(line) for line in ["before", *key, "behind"]])
+    parts.log.append(RUN, [make_event(line) for line in ["before", *key, "behind"]])
     assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == [
         "before",
         *["***private-key***"] * 3,
@@ -194,7 +194,7 @@ def test_retry_under_other_rules_describes_the_stored_bytes() -> None:
     world = World()
     strict, lax = event_parts(world, rules=RULES), event_parts(world)
     position = lax.log.append(RUN, []).position
-    events = [said(f"{SECRET} a"), said("b\nc")]
+    events = [make_event(f"{SECRET} a"), make_event("b\nc")]
     lax.log.append(RUN, events, position=position)
     world.store.delete(world.layout.companion(RUN, 0))
     assert strict.log.append(RUN, events, position=position).repeated
@@ -207,26 +207,26 @@ def test_retry_under_other_rules_describes_the_stored_bytes_when_only_the_text_w
     world = World()
     position = event_parts(world).log.append(RUN, []).position
     stop = StopAt(1, BEFORE, "error")
-    events = [said("password=hunter2 a"), said("b", "s"), said("c\nd", "s")]
+    events = [make_event("password=hunter2 a"), make_event("b", "s"), make_event("c\nd", "s")]
     with pytest.raises(UnavailableError):
         event_parts(world, lambda port: Intercepted(port, stop) if port is world.store else port).log.append(
             RUN, events, position=position
         )
     parts = event_parts(world, rules=[MaskingRule(fqn="*")])
     assert parts.log.append(RUN, events, position=position).repeated
-    assert whole_log(parts) == "password=hunter2 a\nb\nc\nd\n", "as it was stored"
-    assert step_log(parts, "s") == "b\nc\nd\n"
+    assert read_log(parts) == "password=hunter2 a\nb\nc\nd\n", "as it was stored"
+    assert read_step_log(parts, "s") == "b\nc\nd\n"
 
 
 def test_missing_sidecar_is_written_by_the_retry() -> None:
     world = World()
     parts = event_parts(world)
     position = parts.log.append(RUN, []).position
-    parts.log.append(RUN, [said("a\nb", step="s")], position=position)
+    parts.log.append(RUN, [make_event("a\nb", step="s")], position=position)
     world.store.delete(world.layout.companion(RUN, 0))
     world.clock.advance(61)
     assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == ["a"]  # plain lines; the last may grow
-    parts.log.append(RUN, [said("a\nb", step="s")], position=position)
+    parts.log.append(RUN, [make_event("a\nb", step="s")], position=position)
     assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == ["a\nb"]
 
 
@@ -235,7 +235,7 @@ def test_plain_lines_between_events_are_parsed() -> None:
     parts = event_parts(world)
     plain = "2026-11-21 03:12:45,123 ERROR orders: no\nTraceback (most recent call last):\n  File x\nValueError: y\n"
     parts.writer.append(RUN, Batch.from_text(plain))
-    parts.log.append(RUN, [said("an event", step="s")])
+    parts.log.append(RUN, [make_event("an event", step="s")])
     parts.writer.append(RUN, Batch.from_text("2026-11-21 03:12:46,000 INFO orders: yes\n"))
     parts.finalizer.close(RUN)
     shown = parts.browser.page(RUN, EventFilter()).events
@@ -248,7 +248,7 @@ def test_plain_lines_between_events_are_parsed() -> None:
 
 def test_filters_and_cursor() -> None:
     parts = event_parts(World())
-    parts.log.append(RUN, [said(f"m{n}\n.", step="ab"[n % 2], level="INFO", timestamp=n) for n in range(20)])
+    parts.log.append(RUN, [make_event(f"m{n}\n.", step="ab"[n % 2], level="INFO", timestamp=n) for n in range(20)])
     page = parts.browser.page(RUN, EventFilter(step="a"), limit=3)
     assert [each.message for each in page.events] == ["m0\n.", "m2\n.", "m4\n."] and page.after == 10
     rest = parts.browser.page(RUN, EventFilter(step="a"), after=page.after or 0)

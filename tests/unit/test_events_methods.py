@@ -22,7 +22,7 @@ from chalicelib.events.registry import Context, Registry, RunLogParts
 from chalicelib.events.views import Views
 from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import MaskingRule
-from tests.eventing import INSTANCE, event_parts
+from tests.events_harness import INSTANCE, event_parts
 from tests.faults.interception import AFTER, Intercepted, StopAt
 from tests.sampling import examples
 from tests.world import RUN, World

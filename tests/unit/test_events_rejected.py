@@ -14,7 +14,7 @@ from chalicelib.events.ports import EventWriter
 from chalicelib.events.sinks import BATCH_EVENTS, BatchSink
 from chalicelib.events.validation import MAX_DETAILS_BYTES
 from chalicelib.events.well_formed import MAX_DEPTH
-from tests.eventing import event_parts, notify
+from tests.events_harness import event_parts, notify
 from tests.faults.interception import AFTER, BEFORE, Intercepted, StopAt
 from tests.unit.test_event_targets import events_of
 from tests.unit.test_events_methods import House, texts

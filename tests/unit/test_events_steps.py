@@ -18,7 +18,7 @@ from chalicelib.events.step_log import MAX_READS
 from chalicelib.events.step_updates import StepUpdate
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
-from tests.eventing import Author, EventParts, event_parts, notify, said, step_log, whole_log
+from tests.events_harness import ClientWriter, EventParts, event_parts, make_event, notify, read_log, read_step_log
 from tests.sampling import examples
 from tests.world import RUN, START_MS, World
 
@@ -44,10 +44,10 @@ def test_step_log_equals_the_overall_log_filtered(
 ) -> None:
     world = World()
     parts = event_parts(world)
-    author, model, plain = Author(parts, "w"), [], []
+    author, model, plain = ClientWriter(parts, "w"), [], []
     for kind, given_ in operations:
         if kind == "events":
-            author.say(*(said(message, step) for step, message in given_))  # type: ignore[attr-defined]
+            author.say(*(make_event(message, step) for step, message in given_))  # type: ignore[attr-defined]
             model += given_  # type: ignore[arg-type]
         elif kind == "plain":
             parts.writer.append(RUN, Batch.from_text(str(given_)))
@@ -85,10 +85,10 @@ def _events_of(parts: EventParts, step: str) -> list[str]:
 
 
 def _check(parts: EventParts, model: list[tuple[str | None, str]], max_lines: int | None) -> None:
-    assert whole_log(parts) == "".join(f"{message}\n" for _, message in model)
+    assert read_log(parts) == "".join(f"{message}\n" for _, message in model)
     for step in STEPS[:3]:
         wanted = "".join(f"{message}\n" for of, message in model if of == step)
-        assert step_log(parts, str(step), max_lines=max_lines) == wanted
+        assert read_step_log(parts, str(step), max_lines=max_lines) == wanted
         assert _events_of(parts, str(step)) == [message for of, message in model if of == step]
     for facts in parts.steps.all(RUN):
         of = [message for step, message in model if step == facts.step]
@@ -98,9 +98,9 @@ def _check(parts: EventParts, model: list[tuple[str | None, str]], max_lines: in
 def test_a_position_stays_true_while_the_log_grows() -> None:
     world = World()
     parts = event_parts(world)
-    author, text, start = Author(parts, "w"), "", 0
+    author, text, start = ClientWriter(parts, "w"), "", 0
     for number in range(30):
-        author.say(said(f"one {number}", "s"), said("other", "t"), said(f"two {number}\n", "s"))
+        author.say(make_event(f"one {number}", "s"), make_event("other", "t"), make_event(f"two {number}\n", "s"))
         if number % 7 == 3:
             parts.compactor.compact(RUN, world.deadline())
         if number % 5 == 2:
@@ -119,21 +119,21 @@ def test_append_in_progress_withholds_later_events() -> None:
     """The segment of one batch exists without its sidecar, while another sidecar exists: the step's log ends before both."""
     world = World()
     parts = event_parts(world)
-    parts.log.append(RUN, [said("first", "s")])
+    parts.log.append(RUN, [make_event("first", "s")])
     position = parts.log.append(RUN, []).position
-    parts.log.append(RUN, [said("under way", "s")], position=position)
+    parts.log.append(RUN, [make_event("under way", "s")], position=position)
     key = world.layout.companion(RUN, 1)
     body = world.store.get(key).body
     world.store.delete(key)
-    parts.log.append(RUN, [said("third", "s")])
+    parts.log.append(RUN, [make_event("third", "s")])
     notify(world, parts)
-    assert step_log(parts, "s") == "first\n"
+    assert read_step_log(parts, "s") == "first\n"
     assert [event.message for event in parts.browser.page(RUN, EventFilter()).events] == ["first"]
     world.clock.advance(61)  # the append has failed
-    assert step_log(event_parts(world), "s") == "first\nthird\n"
+    assert read_step_log(event_parts(world), "s") == "first\nthird\n"
     assert body
-    parts.log.append(RUN, [said("under way", "s")], position=position)
-    assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
+    parts.log.append(RUN, [make_event("under way", "s")], position=position)
+    assert read_step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -141,32 +141,32 @@ def test_compaction_during_an_append_hides_nothing(closed: bool) -> None:
     """The artifact has the lines of a batch whose sidecar is written later, and whose notification is lost."""
     world = World()
     parts = event_parts(world)
-    parts.log.append(RUN, [said("first", "s")])
+    parts.log.append(RUN, [make_event("first", "s")])
     position = parts.log.append(RUN, []).position
-    parts.log.append(RUN, [said("under way", "s")], position=position)
+    parts.log.append(RUN, [make_event("under way", "s")], position=position)
     key = world.layout.companion(RUN, 1)
     body = world.store.get(key).body
     world.store.delete(key)
-    parts.log.append(RUN, [said("third", "s")])
+    parts.log.append(RUN, [make_event("third", "s")])
     parts.finalizer.close(RUN) if closed else parts.compactor.compact(RUN, world.deadline())
-    assert step_log(parts, "s") == "first\n"
+    assert read_step_log(parts, "s") == "first\n"
     assert [event.message for event in parts.browser.page(RUN, EventFilter()).events][:1] == ["first"]
     assert not parts.logs.step_log(RUN, "s").complete
     world.store.put(key, body, PutOptions())
-    assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
+    assert read_step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
     world.clock.advance(22 * 60)
     parts.finalizer.compact_and_finalize(RUN, world.deadline())
     assert parts.index.indexed(RUN, 0) == {0, 1, 2}
     world.clock.advance(22 * 60)
-    assert step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
+    assert read_step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
 
 
 def test_the_index_is_rebuilt_from_s3_alone() -> None:
     world = World()
     parts = event_parts(world)
-    author = Author(parts, "w")
+    author = ClientWriter(parts, "w")
     for number in range(6):
-        author.say(said(f"{number}", "a"), said("x", "b"))
+        author.say(make_event(f"{number}", "a"), make_event("x", "b"))
     parts.step_updates.record(RUN, "a", StepUpdate(name="Compile", startedMs=3))
     parts.finalizer.close(RUN)
     before = {row["at"]: row for row in world.database.rows("events")}
@@ -180,9 +180,9 @@ def test_the_index_is_rebuilt_from_s3_alone() -> None:
 def test_notifications_twice_and_in_any_order_are_the_same() -> None:
     world = World()
     parts = event_parts(world)
-    author = Author(parts, "w")
+    author = ClientWriter(parts, "w")
     for number in range(9):
-        author.say(*(said(f"{number}", "ab"[at % 2]) for at in range(3)))
+        author.say(*(make_event(f"{number}", "ab"[at % 2]) for at in range(3)))
     notify(world, parts)
     expected = {row["at"]: row | {"version": 0} for row in world.database.rows("events")}
     seed = Random().randrange(10**9)
@@ -200,8 +200,8 @@ def test_steps_in_order_of_start_with_updates() -> None:
     world = World()
     parts = event_parts(world)
     parts.log.append(RUN, [
-        said("x", "late", timestamp=START_MS + 50), said("ERROR: no", "early", timestamp=START_MS + 10),
-        said("y", "late", timestamp=START_MS + 90, level="fatal"),
+        make_event("x", "late", timestamp=START_MS + 50), make_event("ERROR: no", "early", timestamp=START_MS + 10),
+        make_event("y", "late", timestamp=START_MS + 90, level="fatal"),
     ])  # fmt: skip
     parts.step_updates.record(
         RUN, "early", StepUpdate(name="Early one", parent="root", startedMs=START_MS + 5, endedMs=START_MS + 25, status="failed")
@@ -225,9 +225,9 @@ def test_cost_of_a_step_is_independent_of_the_run() -> None:
     """A step of 200 lines in a log a hundred times as long: two requests for its text, and no other bytes."""
     world = World()
     parts = event_parts(world)
-    author = Author(parts, "w")
+    author = ClientWriter(parts, "w")
     for number in range(100):
-        author.say(*(said("x" * 100, f"step-{number}") for _ in range(200)))
+        author.say(*(make_event("x" * 100, f"step-{number}") for _ in range(200)))
     parts.finalizer.close(RUN)
     world.clock.advance(3600)
     fresh = event_parts(world)
@@ -255,7 +255,7 @@ def test_scattered_step_is_read_in_bounded_requests_and_bytes() -> None:
     world.store.calls.clear()
     first = parts.logs.step_log(RUN, "s")
     assert world.store.calls["get"] <= MAX_READS + 1 and first.text and not first.complete
-    assert step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(200))
+    assert read_step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(200))
 
 
 @pytest.mark.slow
@@ -265,7 +265,7 @@ def test_many_sidecars_cost_compaction_one_more_listing() -> None:
     parts = event_parts(world)
     position = None
     for number in range(1200):
-        position = parts.log.append(RUN, [said(f"{number}", "s")], position=position).position
+        position = parts.log.append(RUN, [make_event(f"{number}", "s")], position=position).position
     world.store.calls.clear()
     state = parts.compactor.read_state(RUN)
     assert (len(state.pending), state.has_events, world.store.calls["list"]) == (1200, True, 3)
@@ -275,7 +275,7 @@ def test_many_sidecars_cost_compaction_one_more_listing() -> None:
     assert parts.index.indexed(RUN, 0) == set(range(1200))
     assert world.store.calls["list"] == 5 and world.database.calls["put_many"] <= 2 * 1200 // 25 + 40
     world.database.calls.clear()
-    parts.log.append(RUN, [said("more", "s")])
+    parts.log.append(RUN, [make_event("more", "s")])
     parts.compactor.compact(RUN, world.deadline())
     assert dict(world.database.calls) == {"query": 1, "put_many": 2}
 

@@ -13,7 +13,7 @@ from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.event_times import LOOK_BACK_LINES
 from chalicelib.events.event_view import EventFilter
 from chalicelib.runlog.batch import Batch
-from tests.eventing import EventParts, event_parts, said
+from tests.events_harness import EventParts, event_parts, make_event
 from tests.faults.interception import Intercepted
 from tests.world import RUN, World
 
@@ -69,7 +69,7 @@ def scenario(world: World, parts: EventParts, name: str) -> tuple[int, list[int]
         append(parts, f"{stated(world, -60)} INFO a: b\n" + "print\n" * (LOOK_BACK_LINES + 1))
         return now_ms, [LOOK_BACK_LINES + 1]
     assert name == "behind an event"
-    parts.log.append(RUN, [said("a", timestamp=now_ms - 60_000), said("b", timestamp=now_ms - 30_000)])
+    parts.log.append(RUN, [make_event("a", timestamp=now_ms - 60_000), make_event("b", timestamp=now_ms - 30_000)])
     append(parts, TRACE)
     return now_ms - 40_000, [1, 2]
 

@@ -12,7 +12,7 @@ from chalicelib.lines.time_search import MAX_PARSED_LINES, MAX_SCANNED_BYTES, fi
 from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.segment import metadata_of
-from tests.eventing import event_parts
+from tests.events_harness import event_parts
 from tests.world import RUN, START_MS, World
 
 NOW = datetime.fromtimestamp(START_MS / 1000, UTC)

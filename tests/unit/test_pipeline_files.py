@@ -31,25 +31,25 @@ from chalicelib.pipelines.files.rows import CLOSED, OPEN
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, HandlerContext, TakesContext
 from chalicelib.ports import Key, Put
 from tests.faults.interception import Intercepted
-from tests.filing import START_MS, Site, Worker, commit, put, record_of, written
+from tests.files_harness import START_MS, FilesHarness, Worker, commit, put, record_of, run_writer
 
 DAY = "2026-09-21"
 
 
 def test_a_handler_is_one_of_the_frameworks() -> None:
-    handler = Site().handler()
+    handler = FilesHarness().handler()
     assert isinstance(handler, logging.Handler) and isinstance(handler, TakesContext) and isinstance(handler, CommitsWithCheckpoint)
 
 
 def test_the_key_names_base_namespace_day_application_program_and_number() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(base="audit/files", format="text")
     put(site, handler, 1, fqn="svc.my flow", program="a/b:c")
     assert site.objects("") == [f"audit/files/svc/{DAY}/my%20flow/a%2Fb%3Ac/00000000.log"]
 
 
 def test_the_day_is_the_events_own() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number, days in enumerate((0, 1, 0)):
         handler.handle(record_of(number, time_ms=START_MS + days * DAY_MS + number))
@@ -59,7 +59,7 @@ def test_the_day_is_the_events_own() -> None:
 
 
 def test_applications_have_files_of_their_own() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number in range(6):
         handler.handle(record_of(number, fqn=f"svc.flow{number % 2}", program=f"p{number % 3}"))
@@ -68,11 +68,11 @@ def test_applications_have_files_of_their_own() -> None:
 
 
 def test_a_number_that_is_taken_is_passed_over_and_nothing_is_listed() -> None:
-    site = Site()
+    site = FilesHarness()
     for number in range(3):
         site.store.put(f"files/svc/{DAY}/flow/main/{number:08d}.jsonl", b"another's", _options())
     lists = site.store.calls["list"]
-    written(site, 1)
+    run_writer(site, 1)
     assert site.rows()[0].sequence == 3 and site.store.calls["list"] == lists
     assert site.store.get(f"files/svc/{DAY}/flow/main/00000000.jsonl").body == b"another's"
 
@@ -84,7 +84,7 @@ def _options() -> Any:
 
 
 def test_a_file_becomes_readable_when_its_row_is_committed() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     handler.handle(record_of(1))
     handler.flush()
@@ -95,7 +95,7 @@ def test_a_file_becomes_readable_when_its_row_is_committed() -> None:
 
 
 def test_a_file_grows_from_checkpoint_to_checkpoint() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number in range(5):
         put(site, handler, number)
@@ -105,23 +105,23 @@ def test_a_file_grows_from_checkpoint_to_checkpoint() -> None:
 
 
 def test_the_next_process_goes_on_with_the_file() -> None:
-    site = Site()
+    site = FilesHarness()
     for number in range(4):
-        written(site, number)
+        run_writer(site, number)
         site.clock.advance(60)
     assert len(site.objects()) == 1 and site.lines() == Counter(range(4))
 
 
 def test_another_handler_has_its_own_files() -> None:
-    site = Site()
-    written(site, 1)
-    written(site, 2, base="other")
-    written(site, 3, extension="audit")
+    site = FilesHarness()
+    run_writer(site, 1)
+    run_writer(site, 2, base="other")
+    run_writer(site, 3, extension="audit")
     assert [key.rsplit("/")[-1] for key in site.objects("")] == ["00000000.audit", "00000000.jsonl", "00000000.jsonl"]
 
 
 def test_it_rolls_by_size() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(max_bytes=1000)
     put(site, handler, *range(50))
     sizes = [row.contents.size for row in site.rows()]
@@ -130,15 +130,15 @@ def test_it_rolls_by_size() -> None:
 
 
 def test_it_rolls_by_size_over_checkpoints_and_processes() -> None:
-    site = Site(options={"max_bytes": 1000})
+    site = FilesHarness(options={"max_bytes": 1000})
     for number in range(20):
-        written(site, number)
+        run_writer(site, number)
     assert len(site.objects()) == len(site.rows()) > 1 and site.lines() == Counter(range(20))
 
 
 def test_it_rolls_by_age() -> None:
     """The first flush at or after the age closes a file, with the batch of that flush."""
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(max_age_s=3600, idle_s=3600)
     for number in range(9):
         put(site, handler, number)
@@ -147,7 +147,7 @@ def test_it_rolls_by_age() -> None:
 
 
 def test_an_idle_file_is_closed_without_traffic() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(idle_s=300)
     put(site, handler, 1)
     site.clock.advance(200)
@@ -159,8 +159,8 @@ def test_an_idle_file_is_closed_without_traffic() -> None:
 
 
 def test_an_idle_commit_costs_nothing() -> None:
-    site = Site()
-    handler = written(site, 1)
+    site = FilesHarness()
+    handler = run_writer(site, 1)
     before = (sum(site.store.calls.values()), sum(site.database.calls.values()))
     for _ in range(5):
         assert commit(site, handler) == 0
@@ -170,7 +170,7 @@ def test_an_idle_commit_costs_nothing() -> None:
 def test_what_a_commit_costs() -> None:
     """A new file: a query, a PUT, a read of dead generations, and its row within the transaction; one that grows: a GET and a
     PUT."""
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     site.store.calls.clear(), site.database.calls.clear()
     put(site, handler, 1)
@@ -181,7 +181,7 @@ def test_what_a_commit_costs() -> None:
 
 
 def test_a_large_file_grows_on_the_server() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format="text")
     big = "x" * 1_000_000
     for number in range(6):
@@ -195,7 +195,7 @@ def test_a_large_file_grows_on_the_server() -> None:
 
 
 def test_ten_rows_go_with_the_checkpoint_and_more_by_one_write() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number in range(10):
         handler.handle(record_of(number, fqn=f"svc.flow{number}"))
@@ -207,7 +207,7 @@ def test_ten_rows_go_with_the_checkpoint_and_more_by_one_write() -> None:
 
 
 def test_staged_rows_count_only_when_their_commit_does() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number in range(30):
         handler.handle(record_of(number, fqn=f"svc.flow{number}"))
@@ -219,7 +219,7 @@ def test_staged_rows_count_only_when_their_commit_does() -> None:
 
 
 def test_events_during_an_outage_of_the_checkpoint_store_are_committed_after_it() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for count in (3, 30, 2):
         start = int(handler.counts["events"])
@@ -236,7 +236,7 @@ def test_a_lost_lease_publishes_nothing() -> None:
     def lost() -> None:
         raise LeaseError("lost")
 
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(fence=lost)
     handler.handle(record_of(1))
     with pytest.raises(LeaseError):
@@ -253,7 +253,7 @@ def test_a_failed_flush_is_repeated_and_loses_nothing() -> None:
             raise StoreUnavailableError("throttled")
         return call()
 
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(store=Intercepted(site.store, flaky))
     handler.handle(record_of(1))
     for _ in range(3):
@@ -264,7 +264,7 @@ def test_a_failed_flush_is_repeated_and_loses_nothing() -> None:
 
 
 def test_events_of_a_dead_generation_are_dropped_and_counted() -> None:
-    site = Site()
+    site = FilesHarness()
     generations = Generations(site.database, site.clock)
     generation = generations.of_run("svc", "svc.flow", "run-1", START_MS)
     assert generation
@@ -281,7 +281,7 @@ def test_events_of_a_dead_generation_are_dropped_and_counted() -> None:
 def test_a_deletion_holds_the_checkpoint_back_once() -> None:
     """It has removed the row of a file that this handler had extended: the transaction is rejected, the next one succeeds without
     it."""
-    site = Site()
+    site = FilesHarness()
     generations = Generations(site.database, site.clock)
     one, two = (str(generations.of_run("svc", fqn, "run-1", START_MS)) for fqn in ("svc.flow", "svc.other"))
     handler = site.handler()
@@ -299,7 +299,7 @@ def test_a_deletion_holds_the_checkpoint_back_once() -> None:
 
 
 def test_an_event_that_cannot_be_written_is_handled_as_logging_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     failed: list[logging.LogRecord] = []
     monkeypatch.setattr(handler, "handleError", failed.append)
@@ -312,7 +312,7 @@ def test_an_event_that_cannot_be_written_is_handled_as_logging_does(monkeypatch:
 
 @pytest.mark.parametrize("formatter", [None, logging.Formatter("%(levelname)s|%(message)s|%(runlake_line)s")])
 def test_text_has_its_own_layout_or_the_usual_one(formatter: logging.Formatter | None) -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format="text")
     handler.setFormatter(formatter)
     put(site, handler, 7)
@@ -321,8 +321,8 @@ def test_text_has_its_own_layout_or_the_usual_one(formatter: logging.Formatter |
 
 
 def test_a_line_of_json_holds_each_field() -> None:
-    site = Site()
-    written(site, 7)
+    site = FilesHarness()
+    run_writer(site, 7)
     assert json.loads(site.store.get(site.objects()[0]).body) == {
         "time": START_MS + 7, "level": "INFO", "logger": "logger.main", "message": "event 7", "fqn": "svc.flow", "runId": "run-1", "line": 7,
     }  # fmt: skip
@@ -335,7 +335,7 @@ def test_other_libraries_read_the_files(format_: str) -> None:
     import fastavro
     import pyarrow.parquet as pq
 
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format=format_)
     for number in range(3):
         put(site, handler, number, text=f"größe \ud800 {number}")
@@ -376,7 +376,7 @@ def test_an_extension_that_cannot_be_part_of_a_key_is_refused(extension: str) ->
 
 @pytest.mark.parametrize("second", [{}, {"format": "text", "extension": "jsonl"}, {"max_bytes": 1}])
 def test_two_handlers_of_a_worker_that_write_the_same_files_are_refused(second: dict[str, Any]) -> None:
-    site = Site()
+    site = FilesHarness()
     context = HandlerContext(site.store, site.database, site.clock, "test", lambda: None)
     RollingS3Handler("files", "jsonl").use(context)
     with pytest.raises(InvalidConfigurationError, match=r"writes the same files output=files/….jsonl"):
@@ -413,7 +413,7 @@ def test_another_key_is_no_file_of_a_base(key: str) -> None:
 
 
 def test_its_own_location_on_s3() -> None:
-    site, other = Site(), Site()
+    site, other = FilesHarness(), FilesHarness()
     handler = RollingS3Handler("files", "jsonl", bucket="elsewhere", workers=1)
     handler.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None, {"elsewhere": other.store}.__getitem__))
     put(site, handler, 1)
@@ -426,7 +426,7 @@ def test_its_own_location_on_s3() -> None:
 
 
 def test_output_set_stores_the_retention_of_its_files() -> None:
-    site = Site()
+    site = FilesHarness()
     site.handler(keep_days=1, keep_files=3)
     site.handler()
     assert list_output_sets(site.database) == [OutputSet("files", "", 7 * DAY_MS, 0, 0)]
@@ -453,7 +453,7 @@ def test_handler_without_a_context_reports_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_memory_is_bounded_in_a_batch_of_any_size() -> None:
-    site = Site(options={"memory_bytes": 200_000, "format": "text"})
+    site = FilesHarness(options={"memory_bytes": 200_000, "format": "text"})
     handler = site.handler()
     tracemalloc.start()
     for number in range(3000):
@@ -466,7 +466,7 @@ def test_memory_is_bounded_in_a_batch_of_any_size() -> None:
 
 
 def test_applications_that_are_quiet_are_forgotten_and_found_again() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(max_open=10)
     for number in range(100):
         handler.handle(record_of(number, fqn=f"svc.flow{number}"))
@@ -479,14 +479,14 @@ def test_applications_that_are_quiet_are_forgotten_and_found_again() -> None:
 
 
 def test_files_are_published_side_by_side_with_the_same_outcome() -> None:
-    site = Site()
+    site = FilesHarness()
     Worker(site, site.handler(workers=8, max_bytes=600)).run([record_of(n, fqn=f"svc.flow{n % 9}") for n in range(100)], batch=20)
     assert site.lines() == Counter(range(100))
 
 
 def test_a_row_that_another_has_changed_holds_the_checkpoint_back() -> None:
-    site = Site()
-    handler = written(site, 1)
+    site = FilesHarness()
+    handler = run_writer(site, 1)
     (row,) = site.rows()
     site.database.transact([row.written(state=CLOSED)[1]])
     handler.handle(record_of(2))
@@ -496,8 +496,8 @@ def test_a_row_that_another_has_changed_holds_the_checkpoint_back() -> None:
 
 
 def test_a_damaged_row_is_passed_over_by_the_writer() -> None:
-    site = Site()
+    site = FilesHarness()
     at = f"{prefix_of('svc', 'flow', 'main')}{START_MS:015d}:x"
     site.database.put_many([Put(Key("pipeline_files", "files", at), {"partition": "files", "at": at, "names": 1})])
-    written(site, 1)
+    run_writer(site, 1)
     assert site.lines() == Counter([1])

@@ -13,7 +13,7 @@ from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import DAY_MS
 from chalicelib.pipelines.files.reading import FileEventQuery, FileReader, MergePosition
 from tests.faults.interception import Intercepted
-from tests.filing import START_MS, Site, commit, record_of
+from tests.files_harness import START_MS, FilesHarness, commit, record_of
 
 QUERY = FileEventQuery("files", "svc", "flow")
 GET_S, PAGE_S = 0.5, 4.0
@@ -22,7 +22,7 @@ GET_S, PAGE_S = 0.5, 4.0
 class Slow:
     """Reads a site with GETs that take half a second."""
 
-    def __init__(self, site: Site, page_s: float = PAGE_S) -> None:
+    def __init__(self, site: FilesHarness, page_s: float = PAGE_S) -> None:
         self.site, self.page_s, self.gets = site, page_s, 0
 
     def page(
@@ -62,7 +62,7 @@ class Slow:
         return call()
 
 
-def written(site: Site, times: dict[str, list[int]]) -> list[str]:
+def written(site: FilesHarness, times: dict[str, list[int]]) -> list[str]:
     """A file for each program with events of these times, in this order. Returns all messages in the order in which they are
     read."""
     order = []
@@ -76,14 +76,14 @@ def written(site: Site, times: dict[str, list[int]]) -> list[str]:
 
 
 def test_page_that_finds_nothing_ends_at_its_deadline() -> None:
-    site = Site()
+    site = FilesHarness()
     written(site, {f"p{number:02d}": [0, 3_000_000] for number in range(40)})
     messages, gets = Slow(site).all(FileEventQuery("files", "svc", "flow", from_ms=START_MS + 1000, to_ms=START_MS + 2000))
     assert messages == [] and max(gets) <= PAGE_S / GET_S and sum(gets) == 40
 
 
 def test_pages_read_no_file_again_for_events_of_the_same_time() -> None:
-    site = Site()
+    site = FilesHarness()
     order = written(site, {f"p{number:02d}": [0] for number in range(40)})
     messages, gets = Slow(site).all(QUERY)
     assert messages == order and sum(gets) <= 40 + len(gets)
@@ -92,13 +92,13 @@ def test_pages_read_no_file_again_for_events_of_the_same_time() -> None:
 
 
 def test_page_whose_time_is_over_before_it_begins_comes_further() -> None:
-    site = Site()
+    site = FilesHarness()
     order = written(site, {f"p{number}": [0, 0, number] for number in range(5)})
     assert Slow(site, page_s=0.0).all(QUERY)[0] == order
 
 
 def test_pages_pass_over_times_without_events() -> None:
-    site = Site()
+    site = FilesHarness()
     order = written(site, {f"p{number:02d}": [0, 3_000_000, 9_000_000 + number % 2] for number in range(40)})
     messages, gets = Slow(site).all(QUERY)
     assert messages == order and len(gets) < 60
@@ -106,7 +106,7 @@ def test_pages_pass_over_times_without_events() -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_pages_are_what_one_read_without_a_deadline_is(seed: int) -> None:
-    rng, site = random.Random(seed), Site()
+    rng, site = random.Random(seed), FilesHarness()
     programs = [f"p{number:02d}" for number in range(rng.randint(1, 14))]
     order = written(site, {each: [rng.randrange(12) for _ in range(rng.randint(1, 8))] for each in programs})
     reading = FileReader(site.store, site.database, Generations(site.database, site.clock), lambda what, why: None)
@@ -119,7 +119,7 @@ def test_pages_are_what_one_read_without_a_deadline_is(seed: int) -> None:
 
 def test_rows_of_other_days_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chalicelib.pipelines.files.table.PAGE_ROWS", 5)
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     programs = ["a", "b", "c"]
     for program in programs:

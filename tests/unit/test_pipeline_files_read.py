@@ -22,18 +22,18 @@ from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.reading import FileEventQuery, FileReader
 from chalicelib.pipelines.files.rows import FileRows
 from chalicelib.ports import Key, Put, PutOptions
-from tests.filing import START_MS, Site, commit, put, record_of, written
+from tests.files_harness import START_MS, FilesHarness, commit, put, record_of, run_writer
 
 HOUR_MS = 3_600_000
 FORMATS = ("jsonl", "avro", "parquet", "text")
 
 
-def reading(site: Site) -> FileReader:
+def reading(site: FilesHarness) -> FileReader:
     generations = Generations(site.database, site.clock)
     return FileReader(site.store, site.database, generations, lambda what, why: site.warnings.append((what, why)))
 
 
-def read(site: Site, **about: Any) -> list[int]:
+def read(site: FilesHarness, **about: Any) -> list[int]:
     """The numbers of the events, from their messages: text has no other field."""
     query = FileEventQuery(**({"base": "files", "namespace": "svc", "app": "flow"} | about))
     return [int(event.message.rsplit(" ", 1)[1]) for event in reading(site).events(query)]
@@ -41,7 +41,7 @@ def read(site: Site, **about: Any) -> list[int]:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_many_files_come_as_one_in_order_of_time(format_: str) -> None:
-    site, order = Site(), list(range(60))
+    site, order = FilesHarness(), list(range(60))
     random.Random(7).shuffle(order)
     handler = site.handler(format=format_, max_bytes=500)
     for first in range(0, 60, 6):
@@ -52,7 +52,7 @@ def test_many_files_come_as_one_in_order_of_time(format_: str) -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_programs_are_merged_or_read_alone(format_: str) -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format=format_)
     for number in range(12):
         handler.handle(record_of(number, program=f"p{number % 3}"))
@@ -62,7 +62,7 @@ def test_programs_are_merged_or_read_alone(format_: str) -> None:
 
 
 def test_a_range_includes_the_file_that_began_before_it() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number in range(10):
         handler.handle(record_of(number, time_ms=START_MS + number * HOUR_MS))
@@ -74,7 +74,7 @@ def test_a_range_includes_the_file_that_began_before_it() -> None:
 
 def test_a_range_includes_a_file_whose_first_event_is_later_than_the_range() -> None:
     """A late event follows the one that the file was created for."""
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number, hour in ((1, 9), (2, 3), (3, 10)):
         handler.handle(record_of(number, time_ms=START_MS + hour * HOUR_MS))
@@ -86,7 +86,7 @@ def test_a_range_includes_a_file_whose_first_event_is_later_than_the_range() -> 
 def test_ranges_are_what_a_list_of_all_events_says() -> None:
     rng = random.Random(3)
     times = {number: START_MS + rng.randrange(5 * 24) * HOUR_MS for number in range(80)}
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(max_bytes=900)
     for number, time_ms in times.items():
         handler.handle(record_of(number, time_ms=time_ms, program=f"p{number % 2}"))
@@ -102,7 +102,7 @@ def test_ranges_are_what_a_list_of_all_events_says() -> None:
 
 
 def test_a_range_reads_the_rows_of_its_days_alone() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for day in range(50):
         put(site, handler, day, time_ms=START_MS + day * 24 * HOUR_MS)
@@ -112,7 +112,7 @@ def test_a_range_reads_the_rows_of_its_days_alone() -> None:
 
 
 def test_flow1_never_answers_for_flow10() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number, app in enumerate(("flow1", "flow10", "flow1", "flow", "flow1.x")):
         handler.handle(record_of(number, fqn=f"svc.{app}"))
@@ -122,7 +122,7 @@ def test_flow1_never_answers_for_flow10() -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_missing_file_is_left_out_with_one_warning(format_: str) -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format=format_, max_bytes=100)
     for number in range(6):
         put(site, handler, number, text=f"{'x' * 200} event {number}")
@@ -135,7 +135,7 @@ def test_a_missing_file_is_left_out_with_one_warning(format_: str) -> None:
 @pytest.mark.parametrize("damage", ["other bytes", "cut"])
 @pytest.mark.parametrize("format_", ["jsonl", "avro", "parquet"])
 def test_a_corrupt_file_is_left_out_with_one_warning(format_: str, damage: str) -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format=format_, max_bytes=100)
     for number in range(4):
         put(site, handler, number, text=f"{'x' * 200} event {number}")
@@ -147,16 +147,16 @@ def test_a_corrupt_file_is_left_out_with_one_warning(format_: str, damage: str) 
 
 
 def test_a_row_that_makes_no_sense_is_left_out_with_one_warning() -> None:
-    site = Site()
-    written(site, 1)
+    site = FilesHarness()
+    run_writer(site, 1)
     at = site.rows()[0].at + "x"
     site.database.put_many([Put(Key("pipeline_files", "files", at), {"partition": "files", "at": at, "names": ["a"]})])
     assert read(site) == [1] and [what for what, _ in site.warnings] == [at]
 
 
 def test_what_was_published_and_not_committed_is_not_read() -> None:
-    site = Site()
-    handler = written(site, 1)
+    site = FilesHarness()
+    handler = run_writer(site, 1)
     handler.handle(record_of(2))
     handler.pending_writes()
     assert read(site) == [1] and site.warnings == []
@@ -164,7 +164,7 @@ def test_what_was_published_and_not_committed_is_not_read() -> None:
 
 @pytest.mark.parametrize("format_", ["jsonl", "avro", "text"])
 def test_each_beginning_of_a_file_that_grows_can_be_read(format_: str) -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format=format_)
     seen = []
     for number in range(5):
@@ -179,7 +179,7 @@ def test_each_beginning_of_a_file_that_grows_can_be_read(format_: str) -> None:
 
 
 def test_a_recreated_pipeline_never_shows_the_old_logs() -> None:
-    site = Site()
+    site = FilesHarness()
     generations = Generations(site.database, site.clock)
     handler = site.handler()
     old = generations.of_run("svc", "svc.flow", "run-1", START_MS)
@@ -195,13 +195,13 @@ def test_a_recreated_pipeline_never_shows_the_old_logs() -> None:
 
 
 def test_events_of_a_pipeline_without_permission_are_not_returned() -> None:
-    site = Site()
-    written(site, 1)
+    site = FilesHarness()
+    run_writer(site, 1)
     assert read(site, may_see=lambda fqn: fqn != "svc.flow") == []
 
 
 def test_events_of_text_keep_their_lines_together() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format="text")
     trace = 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: no'
     put(site, handler, 1, text=f"it broke\n{trace}")
@@ -214,7 +214,7 @@ def test_events_of_text_keep_their_lines_together() -> None:
 
 def test_memory_is_a_piece_of_each_file_that_covers_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "CHUNK_BYTES", 65_536)
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(max_bytes=2_000_000)
     for number in range(10_000):
         handler.handle(record_of(number, f"{'x' * 1000} event {number}"))
@@ -232,7 +232,7 @@ def test_memory_is_a_piece_of_each_file_that_covers_the_moment(monkeypatch: pyte
 def test_a_range_begins_near_its_first_event(format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at the file's first byte: the cost of a page is proportional to its size, not to the file's."""
     monkeypatch.setattr(streams, "CHUNK_BYTES", 2000)
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(format=format_)
     rng = random.Random(2)
     for first in range(0, 2000, 10):
@@ -248,7 +248,7 @@ def test_a_range_begins_near_its_first_event(format_: str, monkeypatch: pytest.M
 
 
 def test_a_file_is_opened_when_its_time_comes() -> None:
-    site = Site()
+    site = FilesHarness()
     handler = site.handler(max_bytes=100)
     for number in range(20):
         put(site, handler, number)
@@ -260,7 +260,7 @@ def test_a_file_is_opened_when_its_time_comes() -> None:
 
 def test_pages_of_rows_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chalicelib.pipelines.files.table.PAGE_ROWS", 7)
-    site = Site()
+    site = FilesHarness()
     handler = site.handler()
     for number in range(40):
         handler.handle(record_of(number, program=f"p{number}"))
@@ -305,9 +305,9 @@ def test_avro_is_what_another_library_reads_and_writes(records: list[logging.Log
     ]  # fmt: skip
     assert ours == expected
     assert [dict(each, time=_ms(each["time"])) for each in theirs] == expected
-    written = io.BytesIO()
-    fastavro.writer(written, fastavro.parse_schema(dict(avro.SCHEMA)), expected, codec="deflate", sync_interval=100)
-    assert [event.document() for event in avro.read(iter([written.getvalue()]), 0)] == expected
+    buffer = io.BytesIO()
+    fastavro.writer(buffer, fastavro.parse_schema(dict(avro.SCHEMA)), expected, codec="deflate", sync_interval=100)
+    assert [event.document() for event in avro.read(iter([buffer.getvalue()]), 0)] == expected
 
 
 def as_stored(text: str) -> str:

@@ -15,7 +15,7 @@ from chalicelib.pipelines.config_loader import BUILT_IN, BucketPrefix, ConfigFil
 from chalicelib.pipelines.configuration import MAX_VALUES, Properties, _Loader, parse_pipeline_file
 from chalicelib.pipelines.context import validate_logging
 from chalicelib.ports import PutOptions
-from tests.piping import MODULES
+from tests.pipelines_harness import MODULES
 
 LOGGING = {"version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]}}
 GOOD = yaml.safe_dump({"logging": LOGGING})

@@ -15,15 +15,15 @@ import yaml
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.configuration import Logging, Properties, parse_pipeline_file
 from chalicelib.pipelines.context import LoggingContext, build_logging
-from tests.piping import MODULES, RECORDS, Remembering
+from tests.pipelines_harness import MODULES, RECORDS, RecordingHandler
 from tests.sampling import pick
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    Remembering.forget()
+    RecordingHandler.forget()
     yield
-    Remembering.forget()
+    RecordingHandler.forget()
 
 
 class Refuses(logging.Handler):

@@ -16,18 +16,18 @@ from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import RunEventReader
 from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
 from chalicelib.ports import PutOptions, Run
-from tests.eventing import EventParts, event_parts, said
-from tests.piping import START_MS, Piping, Remembering, line, pipeline
+from tests.events_harness import EventParts, event_parts, make_event
+from tests.pipelines_harness import START_MS, PipelinesHarness, RecordingHandler, line, pipeline
 
 A = Run("svc.a", "r1")
 Told = tuple[int, str, int, str, str, Any]
 
 
 @pytest.fixture
-def world() -> Iterator[Piping]:
-    Remembering.forget()
-    yield Piping()
-    Remembering.forget()
+def world() -> Iterator[PipelinesHarness]:
+    RecordingHandler.forget()
+    yield PipelinesHarness()
+    RecordingHandler.forget()
 
 
 class Counted(StoredSidecarReader):
@@ -40,29 +40,29 @@ class Counted(StoredSidecarReader):
         return super().sidecars(run, numbers)
 
 
-def beside(world: Piping, parts: EventParts) -> Counted:
+def beside(world: PipelinesHarness, parts: EventParts) -> Counted:
     tails = EventTails(Views(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
     made = Counted(parts.indexing, tails, world.index, world.clock)
     made.asked = []
     return made
 
 
-def catalogued(world: Piping, run: Run = A) -> None:
+def catalogued(world: PipelinesHarness, run: Run = A) -> None:
     last = world.index.last(run)
     entry = last or world.parts().writer.tails.segment(run, 0)
     world.runs.record_segment(run, entry)
 
 
-def mixed(world: Piping, parts: EventParts) -> list[Told]:
+def mixed(world: PipelinesHarness, parts: EventParts) -> list[Told]:
     """A log of plain lines and structured events, and the records that handlers should receive."""
     world.write(A, [line(START_MS, "plain"), "  goes on"])
     parts.log.append(
         A,
         [
-            said("of two\n  lines", "extract", level="warn", timestamp=START_MS + 1, data={"rows": 3, "logger": "app.x"}),
-            said("", timestamp=START_MS + 2),
-            said(line(START_MS + 99, "looks like a line", "ERROR"), timestamp=START_MS + 3, level="notice"),
-            said("    indented", "load", timestamp=START_MS + 4, level="DEBUG"),
+            make_event("of two\n  lines", "extract", level="warn", timestamp=START_MS + 1, data={"rows": 3, "logger": "app.x"}),
+            make_event("", timestamp=START_MS + 2),
+            make_event(line(START_MS + 99, "looks like a line", "ERROR"), timestamp=START_MS + 3, level="notice"),
+            make_event("    indented", "load", timestamp=START_MS + 4, level="DEBUG"),
         ],
     )
     world.write(A, ["    of nobody", line(START_MS + 5, "plain again", "ERROR")])
@@ -87,12 +87,12 @@ def told() -> list[Told]:
             each.runlake_step,  # type: ignore[attr-defined]
             {name: value for name, value in each.runlake_data.items() if name in ("rows", "logger")},  # type: ignore[attr-defined]
         )
-        for each in Remembering.kept.get("all", ())
+        for each in RecordingHandler.records.get("all", ())
     ]
 
 
 @pytest.mark.parametrize("state", ["live", "ended"])
-def test_each_is_one_record_with_what_it_said(world: Piping, state: str) -> None:
+def test_each_is_one_record_with_what_it_said(world: PipelinesHarness, state: str) -> None:
     parts = event_parts(world)
     wanted = mixed(world, parts)
     if state == "ended":
@@ -102,10 +102,10 @@ def test_each_is_one_record_with_what_it_said(world: Piping, state: str) -> None
     world.work(worker)
     worker.stop()
     assert told() == wanted
-    assert [each.name for each in Remembering.kept["all"]][1] == "app.x"
+    assert [each.name for each in RecordingHandler.records["all"]][1] == "app.x"
 
 
-def fed(world: Piping, parts: EventParts, fetch_bytes: int, place: EventPosition | None = None) -> list[tuple[int, str]]:
+def fed(world: PipelinesHarness, parts: EventParts, fetch_bytes: int, place: EventPosition | None = None) -> list[tuple[int, str]]:
     reading = RunEventReader(
         world.parts().reader,
         A,
@@ -126,7 +126,7 @@ def fed(world: Piping, parts: EventParts, fetch_bytes: int, place: EventPosition
 
 
 @pytest.mark.parametrize("fetch_bytes", [20, 47, 100, 10_000])
-def test_pieces_of_any_size_and_from_any_border_give_the_same(world: Piping, fetch_bytes: int) -> None:
+def test_pieces_of_any_size_and_from_any_border_give_the_same(world: PipelinesHarness, fetch_bytes: int) -> None:
     parts = event_parts(world)
     wanted = [(at, message) for at, _, _, message, _, _ in mixed(world, parts)]
     world.end(A)
@@ -147,7 +147,7 @@ def test_pieces_of_any_size_and_from_any_border_give_the_same(world: Piping, fet
         ]
 
 
-def test_a_batch_that_is_being_written_holds_back_what_follows(world: Piping) -> None:
+def test_a_batch_that_is_being_written_holds_back_what_follows(world: PipelinesHarness) -> None:
     parts = event_parts(world)
     world.write(A, [line(START_MS, "before")])
     put = world.store.put
@@ -158,7 +158,7 @@ def test_a_batch_that_is_being_written_holds_back_what_follows(world: Piping) ->
         return put(key, *given)
 
     world.store.put = broken  # type: ignore[method-assign]
-    parts.log.append(A, [said("an\n event", "s", timestamp=START_MS + 1)])
+    parts.log.append(A, [make_event("an\n event", "s", timestamp=START_MS + 1)])
     world.store.put = put  # type: ignore[method-assign]
     world.write(A, [line(START_MS + 2, "behind")])
     world.clock.advance(10)
@@ -168,7 +168,7 @@ def test_a_batch_that_is_being_written_holds_back_what_follows(world: Piping) ->
     assert (found[0], found[-1]) == ((0, "before"), (3, "behind"))
 
 
-def test_a_companion_that_is_damaged_leaves_plain_lines(world: Piping) -> None:
+def test_a_companion_that_is_damaged_leaves_plain_lines(world: PipelinesHarness) -> None:
     parts = event_parts(world)
     wanted = mixed(world, parts)
     world.store.put(world.layout.companion(A, 1), b"no gzip", PutOptions())
@@ -177,10 +177,10 @@ def test_a_companion_that_is_damaged_leaves_plain_lines(world: Piping) -> None:
     assert found[0][0] == 0 and found[-1] == (8, wanted[-1][3])
 
 
-def test_no_more_companions_are_held_than_twice_those_that_a_piece_has(world: Piping) -> None:
+def test_no_more_companions_are_held_than_twice_those_that_a_piece_has(world: PipelinesHarness) -> None:
     parts = event_parts(world)
     for number in range(100):
-        parts.log.append(A, [said(f"event {number:03d}", "s", timestamp=START_MS + number)])
+        parts.log.append(A, [make_event(f"event {number:03d}", "s", timestamp=START_MS + number)])
     world.end(A)
     source = beside(world, parts)
     reading = RunEventReader(

@@ -20,17 +20,17 @@ from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.reader import LogRange
-from tests.piping import MODULES, RECORDS, START_MS, Piping, Remembering, line, pipeline
+from tests.pipelines_harness import MODULES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line, pipeline
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r1")
 
 
 @pytest.fixture
-def world() -> Iterator[Piping]:
-    Remembering.forget()
+def world() -> Iterator[PipelinesHarness]:
+    RecordingHandler.forget()
     Swallows.forget()
-    yield Piping()
-    Remembering.forget()
+    yield PipelinesHarness()
+    RecordingHandler.forget()
 
 
 class Swallows(logging.Handler):
@@ -61,7 +61,7 @@ def poison(text: str, error: Callable[[], BaseException]) -> Callable[[logging.L
     return fail
 
 
-def run_whole(world: Piping, file: PipelineFile, texts: list[str], **changes: Any) -> Worker:
+def run_whole(world: PipelinesHarness, file: PipelineFile, texts: list[str], **changes: Any) -> Worker:
     world.write(A, [line(START_MS + at, text) for at, text in enumerate(texts)])
     world.end(A)
     worker = world.worker(file, **changes)
@@ -70,7 +70,7 @@ def run_whole(world: Piping, file: PipelineFile, texts: list[str], **changes: An
     return worker
 
 
-def dead(world: Piping) -> list[dict[str, Any]]:
+def dead(world: PipelinesHarness) -> list[dict[str, Any]]:
     return [json.loads(world.store.get(found.key).body) for found in list_all(world.store, "_dead/")]
 
 
@@ -82,12 +82,12 @@ def with_handler(cls: str, **errors: int) -> PipelineFile:
 
 @pytest.mark.parametrize("error", [lambda: ValueError("no number"), lambda: SystemExit(7)], ids=["throws", "sys.exit"])
 def test_a_poison_event_is_put_away_with_its_reason_and_the_next_is_delivered(
-    world: Piping, error: Callable[[], BaseException]
+    world: PipelinesHarness, error: Callable[[], BaseException]
 ) -> None:
-    Remembering.fails["a"] = poison("two", error)
+    RecordingHandler.fails["a"] = poison("two", error)
     worker = run_whole(world, pipeline(to=("a", "b"), errors={"retries": 2}), ["one", "two", "three"])
-    assert Remembering.messages("a") == ["one", "three"]
-    assert Remembering.messages("b") == ["one", "two", "three"]
+    assert RecordingHandler.messages("a") == ["one", "three"]
+    assert RecordingHandler.messages("b") == ["one", "two", "three"]
     [letter] = dead(world)
     assert letter["handler"] == "a" and letter["pipeline"] == "test" and letter["attempts"] == 3
     assert letter["reason"].startswith(type(error()).__name__)
@@ -102,7 +102,7 @@ def test_a_poison_event_is_put_away_with_its_reason_and_the_next_is_delivered(
 class Damaged:
     """Logs, one of them damaged from a byte on."""
 
-    def __init__(self, world: Piping, run: Run, byte: int = 0) -> None:
+    def __init__(self, world: PipelinesHarness, run: Run, byte: int = 0) -> None:
         self._logs, self._run, self._byte = world.parts().reader, run, byte
 
     def read_range(self, run: Run, start: int, length: int) -> LogRange:
@@ -111,7 +111,7 @@ class Damaged:
         return self._logs.read_range(run, start, length)
 
 
-def session(world: Piping, file: PipelineFile, logs: Damaged | None = None, **changes: Any) -> Worker:
+def session(world: PipelinesHarness, file: PipelineFile, logs: Damaged | None = None, **changes: Any) -> Worker:
     """A worker from its start to its stop, a minute after the one before."""
     world.clock.advance(60)
     worker = world.worker(file, **({"logs": logs} if logs else {}), **changes)
@@ -122,46 +122,46 @@ def session(world: Piping, file: PipelineFile, logs: Damaged | None = None, **ch
 
 
 @pytest.mark.parametrize("sessions", [1, 3])
-def test_a_run_that_is_damaged_at_its_first_read_is_processed_once_it_is_mended(world: Piping, sessions: int) -> None:
+def test_a_run_that_is_damaged_at_its_first_read_is_processed_once_it_is_mended(world: PipelinesHarness, sessions: int) -> None:
     for run, text in ((A, "a"), (B, "b")):
         world.write(run, [line(START_MS, text)])
         world.end(run)
     for _ in range(sessions):
         session(world, pipeline(), Damaged(world, B))
         world.runs.mark_retired(B, 99)  # not in the activity index any more
-    assert Remembering.messages() == ["a"]
+    assert RecordingHandler.messages() == ["a"]
     worker = session(world, pipeline())
-    assert Remembering.messages() == ["a", "b"] and not worker.checkpoints.active()
+    assert RecordingHandler.messages() == ["a", "b"] and not worker.checkpoints.active()
     session(world, pipeline())
-    assert Remembering.messages() == ["a", "b"]
+    assert RecordingHandler.messages() == ["a", "b"]
 
 
-def test_a_run_that_is_damaged_during_a_replay_is_replayed_once_it_is_mended(world: Piping) -> None:
+def test_a_run_that_is_damaged_during_a_replay_is_replayed_once_it_is_mended(world: PipelinesHarness) -> None:
     world.write(B, [line(START_MS, "b")])
     world.end(B)
     session(world, pipeline())
     world.runs.mark_retired(B, 99)
     PipelineStateStore(world.database, world.clock).replay("test", START_MS, START_MS)
     session(world, pipeline(), Damaged(world, B))
-    assert Remembering.messages() == ["b"]
+    assert RecordingHandler.messages() == ["b"]
     session(world, pipeline())
-    assert Remembering.messages() == ["b", "b"]
+    assert RecordingHandler.messages() == ["b", "b"]
 
 
-def test_a_run_that_is_damaged_midway_goes_on_there_once_it_is_mended(world: Piping) -> None:
+def test_a_run_that_is_damaged_midway_goes_on_there_once_it_is_mended(world: PipelinesHarness) -> None:
     """The events before the damage are committed together with the handlers' rows."""
     texts = [f"{number} {'x' * 2000}" for number in range(12)]
     world.write(A, [line(START_MS + 4000 * at, text) for at, text in enumerate(texts)])
     world.end(A)
     file = pipeline(properties={"fetch_bytes": 4096})
     session(world, file, Damaged(world, A, 8000))
-    came = len(Remembering.messages())
+    came = len(RecordingHandler.messages())
     assert 0 < came < 12
     session(world, file)
-    assert Remembering.messages() == texts
+    assert RecordingHandler.messages() == texts
 
 
-def test_an_error_that_passes_is_tried_again(world: Piping) -> None:
+def test_an_error_that_passes_is_tried_again(world: PipelinesHarness) -> None:
     left = [2]
 
     def fail(record: logging.LogRecord) -> None:
@@ -169,13 +169,13 @@ def test_an_error_that_passes_is_tried_again(world: Piping) -> None:
             left[0] -= 1
             raise OSError("for now")
 
-    Remembering.fails["all"] = fail
+    RecordingHandler.fails["all"] = fail
     run_whole(world, pipeline(), ["one", "two"])
-    assert Remembering.messages() == ["one", "two"]
+    assert RecordingHandler.messages() == ["one", "two"]
     assert dead(world) == []
 
 
-def test_swallowed_errors_are_seen_counted_and_tried_again(world: Piping) -> None:
+def test_swallowed_errors_are_seen_counted_and_tried_again(world: PipelinesHarness) -> None:
     Swallows.failures = 2
     worker = run_whole(world, with_handler(f"{__name__}.Swallows"), ["one", "bad", "three"])
     assert Swallows.kept == ["one", "bad", "three"]
@@ -183,15 +183,15 @@ def test_swallowed_errors_are_seen_counted_and_tried_again(world: Piping) -> Non
     assert dead(world) == []
 
 
-def test_swallowed_errors_end_in_a_dead_letter_too(world: Piping) -> None:
+def test_swallowed_errors_end_in_a_dead_letter_too(world: PipelinesHarness) -> None:
     Swallows.failures = 1000
     run_whole(world, with_handler(f"{__name__}.Swallows", retries=1), ["one", "bad", "three"])
     assert Swallows.kept == ["one", "three"]
-    assert Remembering.messages("good") == ["one", "bad", "three"]
+    assert RecordingHandler.messages("good") == ["one", "bad", "three"]
     assert [(each["handler"], each["reason"]) for each in dead(world)] == [("bad", "OSError: disk full")]
 
 
-def test_errors_of_a_handler_behind_another_count_for_that_one_and_lose_nothing(world: Piping) -> None:
+def test_errors_of_a_handler_behind_another_count_for_that_one_and_lose_nothing(world: PipelinesHarness) -> None:
     Swallows.failures = 1
     handlers = {
         "m": {"class": "logging.handlers.MemoryHandler", "capacity": 100, "target": "s"},
@@ -205,13 +205,13 @@ def test_errors_of_a_handler_behind_another_count_for_that_one_and_lose_nothing(
     assert worker.delivery.budget.total == {"m": 1}
 
 
-def test_over_the_budget_the_handler_is_disabled_with_reason_and_place_and_its_siblings_go_on(world: Piping) -> None:
-    Remembering.fails["a"] = poison("bad", lambda: OSError("down"))
+def test_over_the_budget_the_handler_is_disabled_with_reason_and_place_and_its_siblings_go_on(world: PipelinesHarness) -> None:
+    RecordingHandler.fails["a"] = poison("bad", lambda: OSError("down"))
     texts = ["one", *[f"bad {number}" for number in range(5)], "last"]
     worker = run_whole(world, pipeline(to=("a", "b"), errors={"max": 3, "retries": 1}), texts)
     worker.stop()
-    assert Remembering.messages("b") == texts
-    assert Remembering.messages("a") == ["one"]
+    assert RecordingHandler.messages("b") == texts
+    assert RecordingHandler.messages("a") == ["one"]
     _, handlers = PipelineStateStore(world.database, world.clock).read("test")
     switch = handlers["a"]
     assert (switch.state, switch.reason, switch.run, switch.line) == (DISABLED, "OSError: down", "svc.a/r1", 2)
@@ -219,7 +219,7 @@ def test_over_the_budget_the_handler_is_disabled_with_reason_and_place_and_its_s
     assert [each["handler"] for each in world.told if "disabled" in each["message"]] == ["a"]
 
 
-def test_errors_that_are_long_ago_do_not_count(world: Piping) -> None:
+def test_errors_that_are_long_ago_do_not_count(world: PipelinesHarness) -> None:
     worker = world.worker(pipeline(errors={"max": 2, "window_s": 10}))
     worker.start()
     budget = worker.delivery.budget
@@ -227,8 +227,8 @@ def test_errors_that_are_long_ago_do_not_count(world: Piping) -> None:
     worker.stop()
 
 
-def test_a_disabled_handler_stays_so_and_when_enabled_gets_what_it_missed(world: Piping) -> None:
-    Remembering.fails["a"] = poison("", lambda: OSError("down"))
+def test_a_disabled_handler_stays_so_and_when_enabled_gets_what_it_missed(world: PipelinesHarness) -> None:
+    RecordingHandler.fails["a"] = poison("", lambda: OSError("down"))
     file = pipeline(to=("a", "b"), errors={"max": 1, "retries": 0})
     run_whole(world, file, ["one", "two", "three"]).stop()
     world.write(B, [line(START_MS, "more")])
@@ -237,33 +237,33 @@ def test_a_disabled_handler_stays_so_and_when_enabled_gets_what_it_missed(world:
     worker.start()
     world.work(worker)
     worker.stop()
-    assert Remembering.messages("a") == []
-    assert Remembering.messages("b") == ["one", "two", "three", "more"]
-    Remembering.fails.clear()
+    assert RecordingHandler.messages("a") == []
+    assert RecordingHandler.messages("b") == ["one", "two", "three", "more"]
+    RecordingHandler.fails.clear()
     PipelineStateStore(world.database, world.clock).set_handler("test", HandlerState("a", REPLAYING))
     worker = world.worker(file, owner="w3")
     worker.start()
     world.work(worker)
     worker.stop()
-    assert sorted(Remembering.messages("a")) == ["more", "one", "three", "two"]
-    assert Remembering.messages("b") == ["one", "two", "three", "more"]
+    assert sorted(RecordingHandler.messages("a")) == ["more", "one", "three", "two"]
+    assert RecordingHandler.messages("b") == ["one", "two", "three", "more"]
     world.clock.advance(20)
     worker = world.worker(file, owner="w4")
     worker.start()
     world.work(worker)
     worker.stop()
-    assert len(Remembering.messages("a")) == 4
+    assert len(RecordingHandler.messages("a")) == 4
     assert PipelineStateStore(world.database, world.clock).read("test")[1] == {}
 
 
 B = Run("svc.b", "r1")
 
 
-def test_a_handler_that_cannot_start_is_told_the_others_go_on_and_later_it_gets_what_it_missed(world: Piping) -> None:
+def test_a_handler_that_cannot_start_is_told_the_others_go_on_and_later_it_gets_what_it_missed(world: PipelinesHarness) -> None:
     handlers = {"late": {"class": "tests.no.such.Handler"}, "good": {"class": RECORDS, "to": "good"}}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["late", "good"]}}
     run_whole(world, parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), ["one", "two"]).stop()
-    assert Remembering.messages("good") == ["one", "two"]
+    assert RecordingHandler.messages("good") == ["one", "two"]
     assert [each["handler"] for each in world.told if "could not be started" in each["message"]] == ["late"]
     assert PipelineStateStore(world.database, world.clock).read("test")[1]["late"].state == FAILED
     handlers["late"] = {"class": RECORDS, "to": "late"}
@@ -271,27 +271,27 @@ def test_a_handler_that_cannot_start_is_told_the_others_go_on_and_later_it_gets_
     worker.start()
     world.work(worker)
     worker.stop()
-    assert Remembering.messages("late") == ["one", "two"]
-    assert Remembering.messages("good") == ["one", "two"]
+    assert RecordingHandler.messages("late") == ["one", "two"]
+    assert RecordingHandler.messages("good") == ["one", "two"]
 
 
-def test_flush_comes_after_every_batch_also_an_empty_one(world: Piping) -> None:
+def test_flush_comes_after_every_batch_also_an_empty_one(world: PipelinesHarness) -> None:
     worker = world.worker(pipeline())
     worker.start()
     for _ in range(3):
         worker.step()
-    assert Remembering.flushes["all"] == [0, 0, 0]
+    assert RecordingHandler.flushes["all"] == [0, 0, 0]
     worker.stop()
 
 
-def test_a_failed_flush_blocks_the_checkpoint_and_is_tried_again(world: Piping) -> None:
+def test_a_failed_flush_blocks_the_checkpoint_and_is_tried_again(world: PipelinesHarness) -> None:
     failing = [True]
 
     def fail() -> None:
         if failing[0]:
             raise OSError("no space")
 
-    Remembering.fail_flush["all"] = fail
+    RecordingHandler.fail_flush["all"] = fail
     worker = run_whole(world, pipeline(), ["one"])
     for _ in range(3):
         world.clock.advance(11)
@@ -303,12 +303,12 @@ def test_a_failed_flush_blocks_the_checkpoint_and_is_tried_again(world: Piping) 
     worker.step()
     worker.stop()
     assert next(iter(worker.checkpoints.find([A]).values())).position.line == 1
-    assert Remembering.messages() == ["one"]
+    assert RecordingHandler.messages() == ["one"]
 
 
-def test_every_checkpoint_comes_behind_a_flush(world: Piping) -> None:
+def test_every_checkpoint_comes_behind_a_flush(world: PipelinesHarness) -> None:
     events: list[str] = []
-    Remembering.fail_flush["all"] = lambda: events.append("flush")
+    RecordingHandler.fail_flush["all"] = lambda: events.append("flush")
     transact = world.database.transact
     world.database.transact = lambda writes: (events.append("commit"), transact(writes))[1]  # type: ignore[method-assign, func-returns-value]
     worker = run_whole(world, pipeline(), ["one"])
@@ -317,7 +317,7 @@ def test_every_checkpoint_comes_behind_a_flush(world: Piping) -> None:
     assert commits and events[commits[0] - 1] == "flush"
 
 
-def test_a_checkpoint_outage_never_stops_processing_and_an_idle_pipeline_persists_it_afterwards(world: Piping) -> None:
+def test_a_checkpoint_outage_never_stops_processing_and_an_idle_pipeline_persists_it_afterwards(world: PipelinesHarness) -> None:
     worker = world.worker(pipeline())
     worker.start()
     transact, world.database.transact = world.database.transact, _away  # type: ignore[method-assign]
@@ -325,7 +325,7 @@ def test_a_checkpoint_outage_never_stops_processing_and_an_idle_pipeline_persist
         world.write(A, [line(START_MS + number, f"line {number}")])
         world.clock.advance(15)
         worker.step()
-    assert Remembering.messages() == [f"line {number}" for number in range(5)]
+    assert RecordingHandler.messages() == [f"line {number}" for number in range(5)]
     assert len([each for each in world.told if "a checkpoint failed" in each["message"]]) >= 4
     world.database.transact = transact  # type: ignore[method-assign]
     world.clock.advance(15)
@@ -337,8 +337,8 @@ def _away(writes: Any) -> None:
     raise StoreUnavailableError("the database is away")
 
 
-def test_a_dead_letter_that_cannot_be_written_is_not_lost(world: Piping) -> None:
-    Remembering.fails["all"] = poison("two", lambda: ValueError("no"))
+def test_a_dead_letter_that_cannot_be_written_is_not_lost(world: PipelinesHarness) -> None:
+    RecordingHandler.fails["all"] = poison("two", lambda: ValueError("no"))
     put = world.store.put
     world.write(A, [line(START_MS + at, text) for at, text in enumerate(["one", "two", "three"])])
     world.end(A)
@@ -350,7 +350,7 @@ def test_a_dead_letter_that_cannot_be_written_is_not_lost(world: Piping) -> None
     world.store.put = put  # type: ignore[method-assign]
     world.work(worker)
     worker.stop()
-    assert Remembering.messages() == ["one", "three"]
+    assert RecordingHandler.messages() == ["one", "three"]
     assert [each["event"]["message"] for each in dead(world)] == ["two"]
 
 
@@ -361,7 +361,7 @@ def _away_put(*_: Any, **__: Any) -> str:
 LONG = Run("svc.a", "r" * 979)
 
 
-def test_long_run_id_still_gets_a_dead_letter(world: Piping) -> None:
+def test_long_run_id_still_gets_a_dead_letter(world: PipelinesHarness) -> None:
     world.layout.check_new(LONG)  # as long as a run's names may be
     handler = "rolling_s3_files"
     world.write(LONG, [line(START_MS, "bad"), line(START_MS + 5, "good")])
@@ -376,12 +376,12 @@ def test_long_run_id_still_gets_a_dead_letter(world: Piping) -> None:
         return put(key, *arguments, **options)
 
     world.store.put = limited  # type: ignore[method-assign]
-    Remembering.fails[handler] = poison("bad", lambda: ValueError("no"))
+    RecordingHandler.fails[handler] = poison("bad", lambda: ValueError("no"))
     worker = world.worker(pipeline("openmetadata-audit", to=(handler,), errors={"retries": 1}))
     worker.start()
     world.clock.advance(60)
     world.work(worker)
-    assert Remembering.messages(handler) == ["good", "of another run"]
+    assert RecordingHandler.messages(handler) == ["good", "of another run"]
     [letter] = dead(world)
     assert letter["event"]["run_id"] == LONG.run_id
     assert next(key for key in keys if key.startswith("_dead/")).startswith(dead_prefixes(LONG)[-1])
@@ -410,23 +410,23 @@ def test_short_names_keep_their_readable_key() -> None:
     assert dead_prefixes(run)[0] == f"_dead/svc.a/{'r' * 900}/"
 
 
-def test_outage_of_the_catalog_does_not_stop_runs_in_hand(world: Piping) -> None:
+def test_outage_of_the_catalog_does_not_stop_runs_in_hand(world: PipelinesHarness) -> None:
     world.write(A, [line(START_MS, "one"), line(START_MS + 1, "two")])
     worker = world.worker(pipeline())
     worker.start()
     worker.step()
-    assert Remembering.messages() == []
+    assert RecordingHandler.messages() == []
     active = world.runs.active
     world.runs.active = _away_put  # type: ignore[method-assign, assignment]
     world.clock.advance(15)
     for _ in range(2):
         with pytest.raises(StoreUnavailableError):
             worker.step()
-    assert Remembering.messages() == ["one", "two"]
+    assert RecordingHandler.messages() == ["one", "two"]
     assert worker.checkpoints.active()[A].position.line == 2
     world.runs.active = active  # type: ignore[method-assign]
     world.write(A, [line(START_MS + 9, "three")])
     world.clock.advance(15)
     world.work(worker)
     worker.stop()
-    assert Remembering.messages() == ["one", "two", "three"]
+    assert RecordingHandler.messages() == ["one", "two", "three"]

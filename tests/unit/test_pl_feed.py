@@ -19,7 +19,7 @@ from chalicelib.pipelines.run_event_reader import RunEventReader
 from chalicelib.ports import Run
 from chalicelib.runlog.log_end import LogEnd
 from chalicelib.runlog.reader import LogRange
-from tests.piping import START_MS, Piping, line
+from tests.pipelines_harness import START_MS, PipelinesHarness, line
 
 A = Run("svc.a", "r1")
 LINES = [
@@ -46,7 +46,7 @@ class Text:
 
 
 def feed(text: Text, place: EventPosition | None = None, fetch_bytes: int = 1024, now_ms: int = START_MS) -> RunEventReader:
-    world = Piping()
+    world = PipelinesHarness()
     world.clock.advance((now_ms - START_MS) / 1000)
     return RunEventReader(
         text, A, place or EventPosition(0, 0, START_MS), "", fetch_bytes=fetch_bytes, patience_ms=2000, clock=world.clock
@@ -195,7 +195,7 @@ def test_batch_under_way_ends_a_piece_after_bounded_reads(monkeypatch: pytest.Mo
     monkeypatch.setattr(feeds, "MAX_PIECE_BYTES", 4096)
     text = FailsOnce(b"a line of the log\n" * lines, 0)
     text.sealed = False
-    under_way, clock = UnderWay(first), Piping().clock
+    under_way, clock = UnderWay(first), PipelinesHarness().clock
     clock.advance(3)
     reading = RunEventReader(
         text, A, EventPosition(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, sidecars=under_way
@@ -221,7 +221,7 @@ def test_overlong_line_of_a_batch_under_way_is_not_skipped(monkeypatch: pytest.M
         PLAIN.name,
         fetch_bytes=1024,
         patience_ms=2000,
-        clock=Piping().clock,
+        clock=PipelinesHarness().clock,
         sidecars=under_way,
     )
     assert reading.fetch().at_end
@@ -243,7 +243,7 @@ class Damaged(UnderWay):
 
 def test_companion_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None:
     text = FailsOnce(b"first\nsecond\nthird\n", 0)
-    clock = Piping().clock
+    clock = PipelinesHarness().clock
     reading = RunEventReader(
         text, A, EventPosition(0, 0, START_MS), PLAIN.name, fetch_bytes=1024, patience_ms=2000, clock=clock, sidecars=Damaged(None)
     )
@@ -261,7 +261,7 @@ def test_piece_is_limited_by_max_bytes() -> None:
 
 @pytest.mark.parametrize("state", ["segments", "compacted", "finalized"])
 def test_it_is_the_same_wherever_the_bytes_lie(state: str) -> None:
-    world = Piping()
+    world = PipelinesHarness()
     for number in range(20):
         world.write(A, [line(START_MS + number, f"line {number}")])
     if state == "compacted":

@@ -32,7 +32,7 @@ from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.pipelines.rows import EventPosition, RunCheckpoint, pack_checkpoints, pipeline_key, unpack_checkpoints
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import ABSENT_ROW, Key, Put, Run, Write
-from tests.piping import MODULES, START_MS, Piping, line
+from tests.pipelines_harness import MODULES, START_MS, PipelinesHarness, line
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r2")
 PLACES = st.builds(EventPosition, st.integers(0, 1 << 40), st.integers(0, 1 << 50), st.integers(0, 1 << 45))
@@ -317,7 +317,7 @@ def test_conflicting_transaction_is_tried_again(call: str, conflicts: int) -> No
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_pipeline_goes_on_after_a_conflict_at_any_transaction(world: Piping, number: int) -> None:
+def test_pipeline_goes_on_after_a_conflict_at_any_transaction(world: PipelinesHarness, number: int) -> None:
     world.write(A, [line(START_MS, "one")])
     world.end(A)
     transact, calls = world.database.transact, []
@@ -409,7 +409,9 @@ def test_no_run_takes_more_of_a_head_than_is_counted(fqn: str, run_id: str, hand
     assert len(raw) * 1.26 <= head_bytes(Run(fqn, run_id), handlers) + 4
 
 
-def test_runs_with_long_names_are_admitted_only_as_far_as_a_head_has_room(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_with_long_names_are_admitted_only_as_far_as_a_head_has_room(
+    world: PipelinesHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = [Run("svc.long", f"{number:03d}" + "r" * 300) for number in range(12)]
     monkeypatch.setattr(active_runs, "MAX_HEAD_BYTES", 5 * head_bytes(runs[0], ["rows"]))
     for run in runs:
@@ -483,9 +485,9 @@ class Publishing(logging.Handler):
 
 
 @pytest.fixture
-def world() -> Piping:
+def world() -> PipelinesHarness:
     Publishing.instances.clear()
-    return Piping()
+    return PipelinesHarness()
 
 
 def publishing() -> Any:
@@ -495,11 +497,11 @@ def publishing() -> Any:
     )
 
 
-def rows(world: Piping) -> list[str]:
+def rows(world: PipelinesHarness) -> list[str]:
     return sorted(row["at"] for row in world.database.rows("files"))
 
 
-def assert_next_run_is_worked(world: Piping, worker: Worker) -> None:
+def assert_next_run_is_worked(world: PipelinesHarness, worker: Worker) -> None:
     """Each event of A, which has one, and of B, which is written now, has its row once."""
     world.write(B, [line(START_MS, "two")])
     world.end(B)
@@ -511,7 +513,7 @@ def assert_next_run_is_worked(world: Piping, worker: Worker) -> None:
     assert rows(world) == ["r1/0000", "r2/0000"]
 
 
-def test_rows_of_handlers_come_with_the_checkpoint(world: Piping) -> None:
+def test_rows_of_handlers_come_with_the_checkpoint(world: PipelinesHarness) -> None:
     world.write(A, [line(START_MS, text) for text in ("one", "two")])
     world.end(A)
     worker = world.worker(publishing())
@@ -523,7 +525,7 @@ def test_rows_of_handlers_come_with_the_checkpoint(world: Piping) -> None:
 
 
 @pytest.mark.parametrize("applied", [False, True])
-def test_rows_are_seen_once_though_the_answer_was_lost(world: Piping, applied: bool) -> None:
+def test_rows_are_seen_once_though_the_answer_was_lost(world: PipelinesHarness, applied: bool) -> None:
     world.write(A, [line(START_MS, "one")])
     world.end(A)
     worker = world.worker(publishing())
@@ -542,7 +544,7 @@ def test_rows_are_seen_once_though_the_answer_was_lost(world: Piping, applied: b
     assert Publishing.instances[0].lines == []
 
 
-def test_a_worker_that_lost_its_lease_publishes_nothing(world: Piping) -> None:
+def test_a_worker_that_lost_its_lease_publishes_nothing(world: PipelinesHarness) -> None:
     world.write(A, [line(START_MS, "one")])
     world.end(A)
     lost: list[bool] = []
@@ -573,7 +575,7 @@ def test_a_worker_that_lost_its_lease_publishes_nothing(world: Piping) -> None:
     assert rows(world) == ["r1/0000"]
 
 
-def test_lease_lost_during_a_step_stops_its_commit(world: Piping) -> None:
+def test_lease_lost_during_a_step_stops_its_commit(world: PipelinesHarness) -> None:
     world.write(A, [line(START_MS, "one")])
     world.end(A)
     calls: list[int] = []
@@ -591,7 +593,7 @@ def test_lease_lost_during_a_step_stops_its_commit(world: Piping) -> None:
     assert rows(world) == []
 
 
-def test_a_database_that_is_away_at_the_start_is_told(world: Piping) -> None:
+def test_a_database_that_is_away_at_the_start_is_told(world: PipelinesHarness) -> None:
     def away(*_: Any) -> Any:
         raise StoreUnavailableError("away")
 
@@ -601,7 +603,7 @@ def test_a_database_that_is_away_at_the_start_is_told(world: Piping) -> None:
 
 
 @pytest.mark.parametrize("where", ["pending_writes", "committed"])
-def test_a_handler_that_is_told_of_the_lost_lease_stops_the_worker_and_is_not_blamed(world: Piping, where: str) -> None:
+def test_a_handler_that_is_told_of_the_lost_lease_stops_the_worker_and_is_not_blamed(world: PipelinesHarness, where: str) -> None:
     world.write(A, [line(START_MS, "one")])
     world.end(A)
     worker = world.worker(publishing())

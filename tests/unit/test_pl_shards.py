@@ -27,7 +27,7 @@ from chalicelib.pipelines.supervisor import Assignment, PipelineOutcome
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Put, Run
 from tests.faults.interception import Crash
-from tests.piping import START_MS, Piping, Remembering, line, pipeline
+from tests.pipelines_harness import START_MS, PipelinesHarness, RecordingHandler, line, pipeline
 from tests.unit.test_pl_supervisor import supervisor
 
 NAMES = [f"svc.p{number}" for number in range(12)]
@@ -35,44 +35,46 @@ RUNS = [Run(name, "r1") for name in NAMES]
 
 
 @pytest.fixture
-def world() -> Iterator[Piping]:
-    Remembering.forget()
-    yield Piping()
-    Remembering.forget()
+def world() -> Iterator[PipelinesHarness]:
+    RecordingHandler.forget()
+    yield PipelinesHarness()
+    RecordingHandler.forget()
 
 
-def write(world: Piping, texts: str, *, at_ms: int = 0) -> list[str]:
+def write(world: PipelinesHarness, texts: str, *, at_ms: int = 0) -> list[str]:
     """A line of each text in each run."""
     for run in RUNS:
         world.write(run, [line(world.clock.now_ms() + at_ms, f"{run.fqn} {text}") for text in texts])
     return sorted(f"{run.fqn} {text}" for run in RUNS for text in texts)
 
 
-def end(world: Piping) -> None:
+def end(world: PipelinesHarness) -> None:
     for run in RUNS:
         world.end(run)
 
 
-def leave_index(world: Piping) -> None:
+def leave_index(world: PipelinesHarness) -> None:
     for run in RUNS:
         world.leave_index(run)
 
 
-def workers(world: Piping, count: int, file: PipelineFile | None = None, **changes: Any) -> list[Worker]:
+def workers(world: PipelinesHarness, count: int, file: PipelineFile | None = None, **changes: Any) -> list[Worker]:
     return [
         world.worker(file or pipeline(shards=count), owner=f"{count}.{shard.number}", shard=shard, **changes)
         for shard in shards(count)
     ]
 
 
-def work(world: Piping, several: list[Worker], steps: int = 20) -> None:
+def work(world: PipelinesHarness, several: list[Worker], steps: int = 20) -> None:
     for _ in range(steps):
         for worker in several:
             worker.step()
         world.clock.advance(1)
 
 
-def live(world: Piping, count: int, *, file: PipelineFile | None = None, steps: int = 20, stop: bool = True) -> list[Worker]:
+def live(
+    world: PipelinesHarness, count: int, *, file: PipelineFile | None = None, steps: int = 20, stop: bool = True
+) -> list[Worker]:
     """The life of a worker for each shard."""
     several = workers(world, count, file)
     for worker in several:
@@ -83,7 +85,7 @@ def live(world: Piping, count: int, *, file: PipelineFile | None = None, steps: 
     return several
 
 
-def heads(world: Piping) -> list[str]:
+def heads(world: PipelinesHarness) -> list[str]:
     return sorted(row["at"] for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint"))
 
 
@@ -100,19 +102,19 @@ def test_every_name_has_exactly_one_shard() -> None:
         assert all(sum(shard.has(name) for shard in shards(count)) == 1 for name in NAMES)
 
 
-def test_shards_process_each_event_once(world: Piping) -> None:
+def test_shards_process_each_event_once(world: PipelinesHarness) -> None:
     expected = write(world, "ab")
     several = live(world, 3)
-    assert sorted(Remembering.messages()) == expected
+    assert sorted(RecordingHandler.messages()) == expected
     assert all(0 < worker.processed < len(expected) for worker in several)
     assert heads(world) == ["checkpoint", "checkpoint#shard.1", "checkpoint#shard.2"]
     expected = sorted(expected + write(world, "c"))
     end(world)
     live(world, 3)
-    assert sorted(Remembering.messages()) == expected
+    assert sorted(RecordingHandler.messages()) == expected
 
 
-def test_shard_waits_until_the_leading_one_has_divided_the_runs(world: Piping) -> None:
+def test_shard_waits_until_the_leading_one_has_divided_the_runs(world: PipelinesHarness) -> None:
     write(world, "a")
     lead, other = workers(world, 2)
     with pytest.raises(LayoutChangedError):
@@ -120,16 +122,16 @@ def test_shard_waits_until_the_leading_one_has_divided_the_runs(world: Piping) -
     lead.start()
     other.start()
     work(world, [lead, other])
-    assert len(Remembering.messages()) == len(RUNS)
+    assert len(RecordingHandler.messages()) == len(RUNS)
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (3, 5), (5, 2)])
-def test_other_number_of_shards_loses_and_doubles_nothing(world: Piping, before: int, after: int) -> None:
+def test_other_number_of_shards_loses_and_doubles_nothing(world: PipelinesHarness, before: int, after: int) -> None:
     expected = write(world, "ab")
     old = live(world, before, stop=False)
     for worker in old:
         worker._checkpoint(worker.delivery.flush(at_once=True))
-    assert sorted(Remembering.messages()) == expected
+    assert sorted(RecordingHandler.messages()) == expected
     new = workers(world, after)
     for worker in new:
         worker.start()
@@ -141,11 +143,11 @@ def test_other_number_of_shards_loses_and_doubles_nothing(world: Piping, before:
     work(world, new)
     for worker in new:
         worker.stop()
-    assert sorted(Remembering.messages()) == expected
+    assert sorted(RecordingHandler.messages()) == expected
     assert len(heads(world)) == after
 
 
-def test_checkpoint_of_the_previous_release_is_divided(world: Piping) -> None:
+def test_checkpoint_of_the_previous_release_is_divided(world: PipelinesHarness) -> None:
     """Its head has no attempt and no layout; some of its runs have ended meanwhile and are in no index any more."""
     expected = write(world, "abc")
     end(world)
@@ -166,10 +168,10 @@ def test_checkpoint_of_the_previous_release_is_divided(world: Piping) -> None:
     rows = [Put(pipeline_key("test", "checkpoint"), head), Put(pipeline_key("test", "status"), status)]
     world.database.put_many(rows)
     live(world, 3)
-    assert sorted(Remembering.messages()) == [text for text in expected if text.endswith(" c")]
+    assert sorted(RecordingHandler.messages()) == [text for text in expected if text.endswith(" c")]
 
 
-def listing(world: Piping, several: int, turns: int) -> None:
+def listing(world: PipelinesHarness, several: int, turns: int) -> None:
     """The life of the first workers of a distribution; they list the entire catalog if they have to."""
     discovery = CatalogRunDiscovery(world.runs, lambda _: (NAMES, None), pipeline().source, world.clock)
     begun = workers(world, several, discovery=discovery)[:turns]
@@ -182,7 +184,9 @@ def listing(world: Piping, several: int, turns: int) -> None:
 
 @pytest.mark.parametrize("after", [1, 3])
 @pytest.mark.parametrize("before", [2, 1], ids=["its head is hours old", "it never had a head"])
-def test_runs_that_ended_while_a_shard_was_away_are_found_by_the_next_division(world: Piping, before: int, after: int) -> None:
+def test_runs_that_ended_while_a_shard_was_away_are_found_by_the_next_division(
+    world: PipelinesHarness, before: int, after: int
+) -> None:
     """The leading shard has just discovered runs, and only its own were processed."""
     listing(world, before, before)
     world.clock.advance(4 * 3600)
@@ -191,10 +195,10 @@ def test_runs_that_ended_while_a_shard_was_away_are_found_by_the_next_division(w
     leave_index(world)
     world.clock.advance(3600)
     listing(world, 2, 1)
-    assert 0 < len(Remembering.messages()) < len(expected)
+    assert 0 < len(RecordingHandler.messages()) < len(expected)
     world.clock.advance(60)
     listing(world, after, after)
-    assert sorted(Remembering.messages()) == expected
+    assert sorted(RecordingHandler.messages()) == expected
 
 
 def killed_by_now(*_: Any) -> None:
@@ -203,7 +207,7 @@ def killed_by_now(*_: Any) -> None:
 
 @pytest.mark.parametrize("after", [1, 3])
 def test_division_that_broke_off_looks_as_far_back_as_the_first_try(
-    world: Piping, after: int, monkeypatch: pytest.MonkeyPatch
+    world: PipelinesHarness, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The heads that it has moved already are gone, and so are their times."""
     lead, other = (Checkpoints(world.database, "p", world.clock, 100, shard=shard) for shard in shards(2))
@@ -220,7 +224,7 @@ def test_division_that_broke_off_looks_as_far_back_as_the_first_try(
     assert again.looked_ms <= 1000
 
 
-def test_late_division_removes_no_head_of_the_next_one(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_division_removes_no_head_of_the_next_one(world: PipelinesHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """A leading worker stalls between the rows of another head and its removal. Meanwhile the runs are redistributed, and the
     shard has a new head with the same key."""
 
@@ -247,7 +251,7 @@ def test_late_division_removes_no_head_of_the_next_one(world: Piping, monkeypatc
     assert set(since[0].active()) == {RUNS[1], RUNS[2]}
 
 
-def test_name_of_a_late_worker_of_the_old_division_commits_nothing(world: Piping) -> None:
+def test_name_of_a_late_worker_of_the_old_division_commits_nothing(world: PipelinesHarness) -> None:
     first = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 2))
     first.take_over("lead")
     old = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(1, 2))
@@ -265,7 +269,7 @@ def test_name_of_a_late_worker_of_the_old_division_commits_nothing(world: Piping
     assert first.find([RUNS[0]]) == {RUNS[0]: RunCheckpoint(EventPosition(1, 10, 1))}
 
 
-def test_shard_commits_nothing_once_a_division_has_begun(world: Piping) -> None:
+def test_shard_commits_nothing_once_a_division_has_begun(world: PipelinesHarness) -> None:
     """A commit after its checkpoints were read, and before its head is removed, would be lost with the head."""
     Checkpoints(world.database, "p", world.clock, 100, shard=Shard(0, 2)).take_over("lead")
     old = Checkpoints(world.database, "p", world.clock, 100, shard=Shard(1, 2))
@@ -286,7 +290,7 @@ def test_shard_commits_nothing_once_a_division_has_begun(world: Piping) -> None:
     assert lead.find([RUNS[0]]) == {RUNS[0]: RunCheckpoint(EventPosition(1, 10, 1))}
 
 
-def test_job_takes_the_runs_of_all_shards_and_gives_them_back(world: Piping) -> None:
+def test_job_takes_the_runs_of_all_shards_and_gives_them_back(world: PipelinesHarness) -> None:
     expected = write(world, "ab")
     old = live(world, 3)
     job = Checkpoints(world.database, "test", world.clock, 100, shard=OF_A_JOB)
@@ -299,10 +303,10 @@ def test_job_takes_the_runs_of_all_shards_and_gives_them_back(world: Piping) -> 
     end(world)
     world.clock.advance(3600)
     live(world, 3)
-    assert sorted(Remembering.messages()) == expected
+    assert sorted(RecordingHandler.messages()) == expected
 
 
-def test_job_after_a_killed_job_begins_where_its_tasks_committed(world: Piping) -> None:
+def test_job_after_a_killed_job_begins_where_its_tasks_committed(world: PipelinesHarness) -> None:
     killed = Checkpoints(world.database, "test", world.clock, 100, shard=OF_A_JOB)
     killed.take_over("job 1")
     task = Checkpoints(world.database, "test", world.clock, 100, JobPart("1.0", killed.epoch))
@@ -316,7 +320,7 @@ def test_job_after_a_killed_job_begins_where_its_tasks_committed(world: Piping) 
         task.commit({RUNS[1]: position})
 
 
-def test_more_live_runs_than_one_worker_has_room_for_are_in_time_in_shards(world: Piping) -> None:
+def test_more_live_runs_than_one_worker_has_room_for_are_in_time_in_shards(world: PipelinesHarness) -> None:
     runs = [Run(f"svc.q{number}", "r1") for number in range(240)]
     for run in runs:
         world.write(run, [line(world.clock.now_ms(), run.fqn)])
@@ -324,22 +328,22 @@ def test_more_live_runs_than_one_worker_has_room_for_are_in_time_in_shards(world
     for worker in several:
         worker.start()
     work(world, several, 4)
-    assert sorted(Remembering.messages()) == sorted(run.fqn for run in runs)
+    assert sorted(RecordingHandler.messages()) == sorted(run.fqn for run in runs)
     assert sum(worker.buffer.late for worker in several) == 0
 
 
-def test_replay_is_of_all_shards(world: Piping) -> None:
+def test_replay_is_of_all_shards(world: PipelinesHarness) -> None:
     expected = write(world, "ab")
     end(world)
     live(world, 3)
-    Remembering.forget()
+    RecordingHandler.forget()
     PipelineStateStore(world.database, world.clock).replay("test", START_MS - 1, 5)
     live(world, 3, steps=30)
-    assert sorted(Remembering.messages()) == expected
+    assert sorted(RecordingHandler.messages()) == expected
     assert PipelineStateStore(world.database, world.clock).read("test")[0] == DesiredState(True, None, 5)
 
 
-def test_replay_waits_for_the_leading_shard(world: Piping) -> None:
+def test_replay_waits_for_the_leading_shard(world: PipelinesHarness) -> None:
     """The leading shard marks the runs of all shards: one that starts before it does not begin the replay."""
     write(world, "ab")
     end(world)
@@ -355,14 +359,14 @@ def test_replay_waits_for_the_leading_shard(world: Piping) -> None:
     assert not any(worker.wants_restart for worker in others)
 
 
-def test_enabled_handler_gets_what_it_missed_from_every_shard(world: Piping) -> None:
+def test_enabled_handler_gets_what_it_missed_from_every_shard(world: PipelinesHarness) -> None:
     file = pipeline(to=("a", "b"), shards=3)
     switches = PipelineStateStore(world.database, world.clock)
     switches.set_handler("test", HandlerState("a", DISABLED, "by an operator", 1))
     expected = write(world, "ab")
     end(world)
     live(world, 3, file=file)
-    assert sorted(Remembering.messages("b")) == expected and Remembering.messages("a") == []
+    assert sorted(RecordingHandler.messages("b")) == expected and RecordingHandler.messages("a") == []
     switches.set_handler("test", HandlerState("a", REPLAYING, "", world.clock.now_ms()))
     lead, *others = workers(world, 3, file)
     lead.start()
@@ -371,15 +375,15 @@ def test_enabled_handler_gets_what_it_missed_from_every_shard(world: Piping) -> 
     for worker in others:
         worker.start()
     work(world, [lead, *others], 30)
-    assert sorted(Remembering.messages("a")) == sorted(Remembering.messages("b")) == expected
+    assert sorted(RecordingHandler.messages("a")) == sorted(RecordingHandler.messages("b")) == expected
     for worker in (lead, *others):
         worker.stop()
     assert switches.read("test")[1] == {}
     live(world, 3, file=file)
-    assert sorted(Remembering.messages("a")) == expected
+    assert sorted(RecordingHandler.messages("a")) == expected
 
 
-def test_replay_that_is_asked_for_while_another_begins_is_not_done_with_it(world: Piping) -> None:
+def test_replay_that_is_asked_for_while_another_begins_is_not_done_with_it(world: PipelinesHarness) -> None:
     """From the same time: events in between have to be processed again too."""
     key, asked = pipeline_key("p", SWITCH), DesiredState(True, START_MS, 2)
     world.database.put_many([Put(key, row_at(key, enabled=True, replay_ms=START_MS, asked_ms=2))])
@@ -390,7 +394,7 @@ def test_replay_that_is_asked_for_while_another_begins_is_not_done_with_it(world
 
 
 @pytest.mark.parametrize("meanwhile", [HandlerState("a", REPLAYING, "", 2), HandlerState("a", DISABLED, "", 1)])
-def test_handler_that_was_switched_meanwhile_keeps_its_switch(world: Piping, meanwhile: HandlerState) -> None:
+def test_handler_that_was_switched_meanwhile_keeps_its_switch(world: PipelinesHarness, meanwhile: HandlerState) -> None:
     """Disabled and enabled again, it lacks events that no shard has delivered yet."""
     switches = PipelineStateStore(world.database, world.clock)
     switches.set_handler("p", meanwhile)
@@ -409,7 +413,7 @@ def test_handler_that_was_switched_meanwhile_keeps_its_switch(world: Piping, mea
     ],
 )
 def test_combined_report_is_as_bad_as_the_worst_shard(
-    world: Piping, told_ms: tuple[int, int], last_errors: tuple[str, str], expected: str
+    world: PipelinesHarness, told_ms: tuple[int, int], last_errors: tuple[str, str], expected: str
 ) -> None:
     reports = (
         {"lag_events": 10, "runs": 1, "processed": 3, "late": 5, "dropped": 7, "dead": 9}
@@ -437,7 +441,7 @@ def test_combined_report_is_as_bad_as_the_worst_shard(
     }
 
 
-def test_reports_of_all_shards_are_one(world: Piping) -> None:
+def test_reports_of_all_shards_are_one(world: PipelinesHarness) -> None:
     write(world, "ab")
     several = live(world, 3)
     switches = PipelineStateStore(world.database, world.clock)
@@ -447,7 +451,7 @@ def test_reports_of_all_shards_are_one(world: Piping) -> None:
     assert switches.status(["test"])["test"]["processed"] == several[0].processed
 
 
-def test_shards_have_leases_of_their_own(world: Piping) -> None:
+def test_shards_have_leases_of_their_own(world: PipelinesHarness) -> None:
     expected = write(world, "ab")
     end(world)
     watching = supervisor(world)
@@ -456,17 +460,17 @@ def test_shards_have_leases_of_their_own(world: Piping) -> None:
         "test#1": PipelineOutcome.STOPPED,
         "test#2": PipelineOutcome.STOPPED,
     }
-    assert sorted(Remembering.messages()) == expected
+    assert sorted(RecordingHandler.messages()) == expected
 
 
-def test_shard_without_a_leading_one_is_busy(world: Piping) -> None:
+def test_shard_without_a_leading_one_is_busy(world: PipelinesHarness) -> None:
     write(world, "a")
     watching = supervisor(world)
     assert watching.run([Assignment(pipeline(shards=2), Shard(1, 2))], world.deadline(600)) == {"test#1": PipelineOutcome.BUSY}
-    assert Remembering.messages() == []
+    assert RecordingHandler.messages() == []
 
 
-def test_unsharded_pipeline_and_leading_shard_share_a_lease(world: Piping) -> None:
+def test_unsharded_pipeline_and_leading_shard_share_a_lease(world: PipelinesHarness) -> None:
     watching = supervisor(world)
     watching.coordinator.initialize()
     assert isinstance(watching.coordinator.acquire(Assignment(pipeline()).name), Lease)

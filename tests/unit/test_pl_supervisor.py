@@ -20,7 +20,7 @@ from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, Pipeline
 from chalicelib.pipelines.supervisor import Assignment, CallWatchdog, PipelineOutcome, Supervisor
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
-from tests.piping import MODULES, RECORDS, START_MS, Piping, Remembering, line, pipeline
+from tests.pipelines_harness import MODULES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line, pipeline
 
 A = Run("svc.a", "r1")
 RELEASE = threading.Event()
@@ -71,13 +71,13 @@ class Stops:
 
 
 @pytest.fixture
-def world() -> Iterator[Piping]:
-    Remembering.forget()
+def world() -> Iterator[PipelinesHarness]:
+    RecordingHandler.forget()
     RELEASE.clear()
     Leaks.bytes = 0
-    yield Piping()
+    yield PipelinesHarness()
     RELEASE.set()
-    Remembering.forget()
+    RecordingHandler.forget()
 
 
 def ill(cls: str, name: str = "ill", **sections: Any) -> PipelineFile:
@@ -86,7 +86,7 @@ def ill(cls: str, name: str = "ill", **sections: Any) -> PipelineFile:
     return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
 
 
-def supervisor(world: Piping, **changes: Any) -> Supervisor:
+def supervisor(world: PipelinesHarness, **changes: Any) -> Supervisor:
     def make(share: Assignment, fence: Any, owner: str) -> Worker:
         return world.worker(share.file, fence=fence, owner=owner, shard=share.shard)
 
@@ -101,37 +101,37 @@ def supervisor(world: Piping, **changes: Any) -> Supervisor:
     return Supervisor(coordinator, PipelineStateStore(world.database, world.clock), make, world.clock, world_tell(world), **given)
 
 
-def world_tell(world: Piping) -> Callable[..., None]:
+def world_tell(world: PipelinesHarness) -> Callable[..., None]:
     return lambda message, **facts: world.told.append({"message": message, **facts})
 
 
-def logs(world: Piping, count: int = 3) -> list[str]:
+def logs(world: PipelinesHarness, count: int = 3) -> list[str]:
     texts = [f"line {number}" for number in range(count)]
     world.write(A, [line(START_MS + at, text) for at, text in enumerate(texts)])
     world.end(A)
     return texts
 
 
-def test_each_pipeline_is_worked_and_its_lease_given_back(world: Piping) -> None:
+def test_each_pipeline_is_worked_and_its_lease_given_back(world: PipelinesHarness) -> None:
     texts = logs(world)
     outcome = supervisor(world).run([pipeline("one", to=["1"]), pipeline("two", to=["2"])], world.deadline(600))
     assert outcome == {"one": PipelineOutcome.STOPPED, "two": PipelineOutcome.STOPPED}
-    assert Remembering.messages("1") == Remembering.messages("2") == texts
+    assert RecordingHandler.messages("1") == RecordingHandler.messages("2") == texts
 
 
 @pytest.mark.slow
-def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: Piping) -> None:
+def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: PipelinesHarness) -> None:
     texts = logs(world)
     file, well = ill("Blocks"), pipeline("well", to=["well"])
     outcome = supervisor(world).run([file, well], world.deadline(600))
     assert outcome == {"ill": PipelineOutcome.BLOCKED, "well": PipelineOutcome.STOPPED}
-    assert Remembering.messages("well") == texts
+    assert RecordingHandler.messages("well") == texts
     switch = PipelineStateStore(world.database, world.clock).read("ill")[1]["bad"]
     assert (switch.state, switch.reason) == (DISABLED, "blocked: it did not come back for 60 s")
     # The next tick continues without it; the thread that is still blocked cannot commit anything when it returns.
     outcome = supervisor(world).run([file], world.deadline(600))
     assert outcome == {"ill": PipelineOutcome.STOPPED}
-    assert Remembering.messages("ill good")[-3:] == texts
+    assert RecordingHandler.messages("ill good")[-3:] == texts
     stored = world.database.rows("pipelines")
     RELEASE.set()
     for thread in threading.enumerate():
@@ -141,7 +141,7 @@ def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: Piping) -> 
 
 
 @pytest.mark.slow
-def test_a_pipeline_that_goes_on_for_ever_is_begun_again_without_the_handler_that_blocks(world: Piping) -> None:
+def test_a_pipeline_that_goes_on_for_ever_is_begun_again_without_the_handler_that_blocks(world: PipelinesHarness) -> None:
     texts = logs(world)
     made = supervisor(world, forever=True, until_idle=False)
     seen = threading.Event()
@@ -154,7 +154,7 @@ def test_a_pipeline_that_goes_on_for_ever_is_begun_again_without_the_handler_tha
     assert pause is not None
 
     def watched(seconds: float) -> None:
-        if len(Remembering.messages("ill good")) >= 1 + len(texts):
+        if len(RecordingHandler.messages("ill good")) >= 1 + len(texts):
             seen.set()
             made.stopping.set()
         pause(seconds)
@@ -162,30 +162,32 @@ def test_a_pipeline_that_goes_on_for_ever_is_begun_again_without_the_handler_tha
     made.pause = watched
     made.run([ill("Blocks")], world.deadline(10_000))
     assert seen.is_set()
-    assert Remembering.messages("ill good") == [texts[0], *texts]
+    assert RecordingHandler.messages("ill good") == [texts[0], *texts]
 
 
 @pytest.mark.parametrize("cls", ["Exits", "Leaks"])
-def test_a_handler_that_exits_or_leaks_stops_nobody(world: Piping, cls: str) -> None:
+def test_a_handler_that_exits_or_leaks_stops_nobody(world: PipelinesHarness, cls: str) -> None:
     texts = logs(world)
     file = ill(cls, errors={"max": 2, "retries": 0})
     outcome = supervisor(world).run([file, pipeline("well", to=["well"])], world.deadline(600))
     assert outcome == {"ill": PipelineOutcome.STOPPED, "well": PipelineOutcome.STOPPED}
-    assert Remembering.messages("well") == Remembering.messages("ill good") == texts
+    assert RecordingHandler.messages("well") == RecordingHandler.messages("ill good") == texts
 
 
-def test_where_memory_runs_out_all_stop_in_good_order(world: Piping) -> None:
+def test_where_memory_runs_out_all_stop_in_good_order(world: PipelinesHarness) -> None:
     texts = logs(world)
-    made = supervisor(world, until_idle=False, is_short=lambda: Leaks.bytes >= 3_000_000 and len(Remembering.messages("well")) == 3)
+    made = supervisor(
+        world, until_idle=False, is_short=lambda: Leaks.bytes >= 3_000_000 and len(RecordingHandler.messages("well")) == 3
+    )
     outcome = made.run([ill("Leaks"), pipeline("well", to=["well"])], world.deadline(10_000))
     assert set(outcome.values()) == {PipelineOutcome.STOPPED}
     assert made.was_short
     again = supervisor(world).run([pipeline("well", to=["well"])], world.deadline(600))
     assert again == {"well": PipelineOutcome.STOPPED}
-    assert Remembering.messages("well") == texts  # nothing twice: it was checkpointed
+    assert RecordingHandler.messages("well") == texts  # nothing twice: it was checkpointed
 
 
-def test_a_pipeline_that_cannot_be_built_stops_no_other(world: Piping) -> None:
+def test_a_pipeline_that_cannot_be_built_stops_no_other(world: PipelinesHarness) -> None:
     texts = logs(world)
     bad = {
         "version": 1,
@@ -196,17 +198,17 @@ def test_a_pipeline_that_cannot_be_built_stops_no_other(world: Piping) -> None:
     broken = parse_pipeline_file(yaml.safe_dump({"name": "broken", "logging": bad}), "broken", modules=MODULES)
     outcome = supervisor(world).run([broken, pipeline("well", to=["well"])], world.deadline(600))
     assert outcome == {"broken": PipelineOutcome.FAILED, "well": PipelineOutcome.STOPPED}
-    assert Remembering.messages("well") == texts
+    assert RecordingHandler.messages("well") == texts
 
 
-def test_a_pipeline_that_is_switched_off_is_left_alone(world: Piping) -> None:
+def test_a_pipeline_that_is_switched_off_is_left_alone(world: PipelinesHarness) -> None:
     logs(world)
     PipelineStateStore(world.database, world.clock).set_enabled("off", False)
     assert supervisor(world).run([pipeline("off")], world.deadline(600)) == {"off": PipelineOutcome.DISABLED}
-    assert Remembering.messages() == []
+    assert RecordingHandler.messages() == []
 
 
-def test_pipeline_that_another_worker_has_leased_is_busy(world: Piping) -> None:
+def test_pipeline_that_another_worker_has_leased_is_busy(world: PipelinesHarness) -> None:
     logs(world)
     made = supervisor(world)
     made.coordinator.initialize()
@@ -215,7 +217,7 @@ def test_pipeline_that_another_worker_has_leased_is_busy(world: Piping) -> None:
     assert other.run([pipeline()], world.deadline(600)) == {"test": PipelineOutcome.BUSY}
 
 
-def test_an_operators_change_takes_effect_while_it_runs(world: Piping) -> None:
+def test_an_operators_change_takes_effect_while_it_runs(world: PipelinesHarness) -> None:
     worker = world.worker(pipeline(to=("a", "b")))
     worker.start()
     PipelineStateStore(world.database, world.clock).set_handler("test", HandlerState("a", DISABLED, "by an operator"))
@@ -243,17 +245,17 @@ def test_watchdog_uses_its_own_clock() -> None:
     assert watch.blocked(progress) == ""
 
 
-def test_work_ends_before_the_deadline(world: Piping) -> None:
+def test_work_ends_before_the_deadline(world: PipelinesHarness) -> None:
     deadline = Deadline(world.clock, 30)
     assert supervisor(world, until_idle=False).run([pipeline()], deadline) == {"test": PipelineOutcome.STOPPED}
     assert deadline.remaining_s() > 0
 
 
-def test_a_replay_from_a_time_gives_again_what_is_not_older(world: Piping) -> None:
+def test_a_replay_from_a_time_gives_again_what_is_not_older(world: PipelinesHarness) -> None:
     texts = logs(world)
     supervisor(world).run([pipeline()], world.deadline(600))
     PipelineStateStore(world.database, world.clock).replay("test", START_MS + 1, START_MS + 99)
     supervisor(world).run([pipeline()], world.deadline(600))
-    assert Remembering.messages() == [*texts, *texts[1:]]
+    assert RecordingHandler.messages() == [*texts, *texts[1:]]
     supervisor(world).run([pipeline()], world.deadline(600))
-    assert Remembering.messages() == [*texts, *texts[1:]]
+    assert RecordingHandler.messages() == [*texts, *texts[1:]]

@@ -18,40 +18,40 @@ from chalicelib.pipelines.rows import EventPosition, RunCheckpoint
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from chalicelib.runlog.reader import LogRange, Reader
-from tests.piping import START_MS, Piping, Remembering, line, pipeline
+from tests.pipelines_harness import START_MS, PipelinesHarness, RecordingHandler, line, pipeline
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r1")
 
 
 @pytest.fixture
-def world() -> Iterator[Piping]:
-    Remembering.forget()
-    yield Piping()
-    Remembering.forget()
+def world() -> Iterator[PipelinesHarness]:
+    RecordingHandler.forget()
+    yield PipelinesHarness()
+    RecordingHandler.forget()
 
 
-def test_a_finalized_run_is_processed_without_delay(world: Piping) -> None:
+def test_a_finalized_run_is_processed_without_delay(world: PipelinesHarness) -> None:
     world.write(A, [line(START_MS, "one"), line(START_MS + 1, "two")])
     world.end(A)
     worker = world.worker(pipeline())
     worker.start()
     worker.step()
-    assert Remembering.messages() == ["one", "two"]
+    assert RecordingHandler.messages() == ["one", "two"]
 
 
-def test_a_live_run_is_held_for_the_delay_and_comes_sorted(world: Piping) -> None:
+def test_a_live_run_is_held_for_the_delay_and_comes_sorted(world: PipelinesHarness) -> None:
     worker = world.worker(pipeline())
     worker.start()
     world.write(A, [line(START_MS + 10, "second")])
     world.write(B, [line(START_MS + 5, "first"), line(START_MS + 20, "third")])
     worker.step()
-    assert Remembering.messages() == []
+    assert RecordingHandler.messages() == []
     world.clock.advance(3)
     world.work(worker)
-    assert Remembering.messages() == ["first", "second", "third"]
+    assert RecordingHandler.messages() == ["first", "second", "third"]
 
 
-def test_it_goes_on_where_it_was(world: Piping) -> None:
+def test_it_goes_on_where_it_was(world: PipelinesHarness) -> None:
     world.write(A, [line(START_MS, "one")])
     worker = world.worker(pipeline())
     worker.start()
@@ -64,16 +64,16 @@ def test_it_goes_on_where_it_was(world: Piping) -> None:
     again.start()
     world.work(again)
     again.stop()
-    assert Remembering.messages() == ["one", "two"]
+    assert RecordingHandler.messages() == ["one", "two"]
     assert [row["at"] for row in world.database.rows("pipelines")] == ["checkpoint", "status", "svc.a/r1"]
     once_more = world.worker(pipeline(), owner="w3")
     once_more.start()
     world.work(once_more)
-    assert Remembering.messages() == ["one", "two"]
+    assert RecordingHandler.messages() == ["one", "two"]
 
 
 @pytest.mark.parametrize("was_read", [False, True])
-def test_a_run_whose_log_is_gone_is_let_go_and_not_asked_for_again(world: Piping, was_read: bool) -> None:
+def test_a_run_whose_log_is_gone_is_let_go_and_not_asked_for_again(world: PipelinesHarness, was_read: bool) -> None:
     """The catalog still lists it, for rows expire up to two days after objects."""
     world.write(A, [line(START_MS, "one")])
     world.write(B, [line(START_MS + 1, "two")])
@@ -92,7 +92,7 @@ def test_a_run_whose_log_is_gone_is_let_go_and_not_asked_for_again(world: Piping
     for _ in range(20):
         world.clock.advance(60)
         worker.step()
-    assert world.store.calls.total() == before and Remembering.messages() == (["one", "two"] if was_read else ["two"])
+    assert world.store.calls.total() == before and RecordingHandler.messages() == (["one", "two"] if was_read else ["two"])
 
 
 class Counted:
@@ -108,7 +108,7 @@ class Counted:
         return self._logs.read_range(run, start, length)
 
 
-def test_event_that_may_go_on_is_not_read_again_and_again(world: Piping) -> None:
+def test_event_that_may_go_on_is_not_read_again_and_again(world: PipelinesHarness) -> None:
     """The last event of a running run is incomplete: it is read again after a pause."""
     world.write(A, [line(START_MS, "one"), line(START_MS + 1, "two")])
     logs = Counted(world.parts().reader)
@@ -123,10 +123,10 @@ def test_event_that_may_go_on_is_not_read_again_and_again(world: Piping) -> None
     for _ in range(4):
         world.clock.advance(3)
         worker.step()
-    assert Remembering.messages() == ["one", "two"]
+    assert RecordingHandler.messages() == ["one", "two"]
 
 
-def test_damaged_runs_keep_their_room_in_the_head(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_runs_keep_their_room_in_the_head(world: PipelinesHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their checkpoints stay there, so only as many further runs become active as fit."""
     runs = [Run(f"svc.p{number}", "r" * 300) for number in range(8)]
     monkeypatch.setattr(active_runs, "MAX_HEAD_BYTES", 3 * head_bytes(runs[0], ["all"]))
@@ -157,10 +157,10 @@ def test_damaged_runs_keep_their_room_in_the_head(world: Piping, monkeypatch: py
         world.end(run)
     work(40)
     assert set(worker.active_runs.skipped) == set(runs[:2]) <= set(worker.checkpoints.active())
-    assert sorted(Remembering.messages()) == [*(f"{run.fqn} one" for run in runs[:2]), *(f"{run.fqn} two" for run in runs[2:])]
+    assert sorted(RecordingHandler.messages()) == [*(f"{run.fqn} one" for run in runs[:2]), *(f"{run.fqn} two" for run in runs[2:])]
 
 
-def many(world: Piping, count: int, *, ended: bool) -> list[str]:
+def many(world: PipelinesHarness, count: int, *, ended: bool) -> list[str]:
     for number in range(count):
         run = Run(f"svc.p{number}", "r1")
         world.write(run, [line(START_MS + number, f"line {number}")])
@@ -170,7 +170,7 @@ def many(world: Piping, count: int, *, ended: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_more_runs_than_there_is_room_for_take_turns(world: Piping, ended: bool) -> None:
+def test_more_runs_than_there_is_room_for_take_turns(world: PipelinesHarness, ended: bool) -> None:
     texts = many(world, 10, ended=ended)
     worker = world.worker(pipeline(), max_runs=3)
     worker.start()
@@ -180,10 +180,10 @@ def test_more_runs_than_there_is_room_for_take_turns(world: Piping, ended: bool)
         assert len(worker.checkpoints.active()) <= 3
         world.clock.advance(4)
     worker.stop()
-    assert sorted(Remembering.messages()) == sorted(texts)
+    assert sorted(RecordingHandler.messages()) == sorted(texts)
 
 
-def test_live_runs_take_turns_when_the_head_is_full(world: Piping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_runs_take_turns_when_the_head_is_full(world: PipelinesHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = many(world, 10, ended=False)
     monkeypatch.setattr(active_runs, "MAX_HEAD_BYTES", 3 * head_bytes(Run("svc.p0", "r1"), ["all"]))
     worker = world.worker(pipeline())
@@ -193,13 +193,13 @@ def test_live_runs_take_turns_when_the_head_is_full(world: Piping, monkeypatch: 
         assert len(worker.active_runs) <= 3
         world.clock.advance(4)
     worker.stop()
-    assert sorted(Remembering.messages()) == sorted(texts)
+    assert sorted(RecordingHandler.messages()) == sorted(texts)
 
 
 @pytest.mark.parametrize(
     ("include", "expected"), [(["finalized"], ["ended"]), (["live"], ["goes on"]), (["finalized", "live"], ["ended", "goes on"])]
 )
-def test_a_source_is_what_goes_on_or_has_ended(world: Piping, include: list[str], expected: list[str]) -> None:
+def test_a_source_is_what_goes_on_or_has_ended(world: PipelinesHarness, include: list[str], expected: list[str]) -> None:
     world.write(A, [line(START_MS, "ended")])
     world.end(A)
     world.write(B, [line(START_MS + 1, "goes on")])
@@ -207,10 +207,10 @@ def test_a_source_is_what_goes_on_or_has_ended(world: Piping, include: list[str]
     worker.start()
     world.clock.advance(5)
     world.work(worker)
-    assert Remembering.messages() == expected
+    assert RecordingHandler.messages() == expected
 
 
-def test_what_was_live_is_worked_to_its_end(world: Piping) -> None:
+def test_what_was_live_is_worked_to_its_end(world: PipelinesHarness) -> None:
     worker = world.worker(pipeline(source={"include": ["live"]}))
     worker.start()
     world.write(A, [line(START_MS, "begins")])
@@ -220,10 +220,10 @@ def test_what_was_live_is_worked_to_its_end(world: Piping) -> None:
     world.end(A)
     world.clock.advance(10)
     world.work(worker)
-    assert Remembering.messages() == ["begins", "ends"]
+    assert RecordingHandler.messages() == ["begins", "ends"]
 
 
-def test_names_choose_runs(world: Piping) -> None:
+def test_names_choose_runs(world: PipelinesHarness) -> None:
     world.write(A, [line(START_MS, "a")])
     world.write(B, [line(START_MS + 1, "b")])
     world.end(A)
@@ -231,10 +231,10 @@ def test_names_choose_runs(world: Piping) -> None:
     worker = world.worker(pipeline(source={"what": ["*.b", "other"]}))
     worker.start()
     world.work(worker)
-    assert Remembering.messages() == ["b"]
+    assert RecordingHandler.messages() == ["b"]
 
 
-def test_events_of_deleted_pipelines_are_dropped_and_counted(world: Piping) -> None:
+def test_events_of_deleted_pipelines_are_dropped_and_counted(world: PipelinesHarness) -> None:
     world.write(A, [line(START_MS, "a"), line(START_MS, "a")])
     world.write(B, [line(START_MS + 1, "b")])
     world.end(A)
@@ -243,19 +243,19 @@ def test_events_of_deleted_pipelines_are_dropped_and_counted(world: Piping) -> N
     worker.start()
     world.work(worker)
     worker.stop()
-    [record] = Remembering.kept["all"]
+    [record] = RecordingHandler.records["all"]
     assert (record.getMessage(), record.runlake_generation) == ("b", "g1")  # type: ignore[attr-defined]
     assert worker.status(0)["dropped"] == 2
 
 
-def test_a_record_says_where_it_is_from(world: Piping) -> None:
+def test_a_record_says_where_it_is_from(world: PipelinesHarness) -> None:
     run = Run('svc."a.b".load.daily', "r1")
     world.write(run, [line(START_MS + 5, "hello %s", "WARNING", "app.db")])
     world.end(run)
     worker = world.worker(pipeline())
     worker.start()
     world.work(worker)
-    [record] = Remembering.kept["all"]
+    [record] = RecordingHandler.records["all"]
     assert (record.name, record.levelname, record.levelno, record.getMessage()) == ("app.db", "WARNING", 30, "hello %s")
     told = record.__dict__
     assert (told["runlake_namespace"], told["runlake_app"], told["runlake_program"]) == ("svc", "a.b", "load.daily")
@@ -271,7 +271,7 @@ def _names(run: Run) -> tuple[str, str]:
     return run.fqn, run.run_id
 
 
-def test_the_buffer_is_bounded_however_much_comes(world: Piping) -> None:
+def test_the_buffer_is_bounded_however_much_comes(world: PipelinesHarness) -> None:
     lines = [line(START_MS + number, f"line {number}") for number in range(2000)]
     world.write(A, lines)
     worker = world.worker(pipeline(properties={"buffer_bytes": 100_000, "fetch_bytes": 4096, "event_delay_ms": 3_600_000}))
@@ -281,11 +281,11 @@ def test_the_buffer_is_bounded_however_much_comes(world: Piping) -> None:
         worker.step()
         most = max(most, worker.buffer.bytes)
     assert most <= 100_000 + 4096 * 50
-    assert len(Remembering.messages()) > 1000
-    assert Remembering.messages() == [f"line {number}" for number in range(len(Remembering.messages()))]
+    assert len(RecordingHandler.messages()) > 1000
+    assert RecordingHandler.messages() == [f"line {number}" for number in range(len(RecordingHandler.messages()))]
 
 
-def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: Piping) -> None:
+def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: PipelinesHarness) -> None:
     """It was disabled at the second line; the replay starts later."""
     file, switches = pipeline(to=("a", "b")), PipelineStateStore(world.database, world.clock)
     world.write(A, [line(START_MS, "one")])
@@ -294,16 +294,16 @@ def test_replay_gives_a_handler_that_was_behind_all_that_it_missed(world: Piping
     world.write(A, [line(START_MS + 1, "two"), line(START_MS + 9000, "three")])
     world.end(A)
     live(world, file)
-    assert (Remembering.messages("a"), Remembering.messages("b")) == (["one"], ["one", "two", "three"])
+    assert (RecordingHandler.messages("a"), RecordingHandler.messages("b")) == (["one"], ["one", "two", "three"])
     switches.set_handler("test", HandlerState("a", REPLAYING, "", 2))
     switches.replay("test", START_MS + 5000, 3)
     live(world, file)
-    assert Remembering.messages("a") == ["one", "two", "three"]
-    assert Remembering.messages("b") == ["one", "two", "three", "two", "three"]
+    assert RecordingHandler.messages("a") == ["one", "two", "three"]
+    assert RecordingHandler.messages("b") == ["one", "two", "three", "two", "three"]
 
 
 @pytest.mark.parametrize("steps", range(1, 5))
-def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for(world: Piping, steps: int) -> None:
+def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for(world: PipelinesHarness, steps: int) -> None:
     """A worker ends while most of these runs still wait in memory: the handler's state has to stay."""
     file, switches = pipeline(to=("a", "b")), PipelineStateStore(world.database, world.clock)
     switches.set_handler(file.name, HandlerState("a", DISABLED, "by an operator", 1))
@@ -313,7 +313,7 @@ def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for
     first.start()
     world.work(first)
     first.stop()
-    assert sorted(Remembering.messages("b")) == expected and Remembering.messages("a") == []
+    assert sorted(RecordingHandler.messages("b")) == expected and RecordingHandler.messages("a") == []
     for run in runs:
         world.leave_index(run)
     switches.set_handler(file.name, HandlerState("a", REPLAYING, "", world.clock.now_ms()))
@@ -323,28 +323,28 @@ def test_enabled_handler_gets_what_it_missed_of_more_runs_than_there_is_room_for
         second.step()
         world.clock.advance(1)
     second.stop()
-    assert 0 < len(Remembering.messages("a")) < len(expected)
+    assert 0 < len(RecordingHandler.messages("a")) < len(expected)
     third = world.worker(file, owner="w3", max_runs=1)
     third.start()
     world.work(third)
     third.stop()
-    assert sorted(Remembering.messages("a")) == sorted(Remembering.messages("b")) == expected
+    assert sorted(RecordingHandler.messages("a")) == sorted(RecordingHandler.messages("b")) == expected
     assert switches.read(file.name)[1] == {}
 
 
 @pytest.mark.parametrize("meanwhile", [HandlerState("a", DISABLED, "by an operator", 3), HandlerState("a", REPLAYING, "", 3)])
-def test_switch_that_an_operator_changes_while_a_handler_catches_up_stays(world: Piping, meanwhile: HandlerState) -> None:
+def test_switch_that_an_operator_changes_while_a_handler_catches_up_stays(world: PipelinesHarness, meanwhile: HandlerState) -> None:
     worker, switches = catching_up(world)
     switches.set_handler("test", meanwhile)
     world.work(worker)
     worker.stop()
-    assert Remembering.messages("a") == ["one"]
+    assert RecordingHandler.messages("a") == ["one"]
     assert switches.read("test")[1] == {"a": meanwhile}
 
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_handler_that_is_disabled_when_it_has_caught_up_stays_disabled(
-    world: Piping, is_away: bool, monkeypatch: pytest.MonkeyPatch
+    world: PipelinesHarness, is_away: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if the table is unavailable at the moment at which its state is to be cleared."""
     worker, switches = catching_up(world)
@@ -362,21 +362,21 @@ def test_handler_that_is_disabled_when_it_has_caught_up_stays_disabled(
     assert switches.read("test")[1]["a"].state == DISABLED
 
 
-def catching_up(world: Piping) -> tuple[Worker, PipelineStateStore]:
+def catching_up(world: PipelinesHarness) -> tuple[Worker, PipelineStateStore]:
     """A worker that begins to deliver the one event that a handler missed while it was disabled."""
     file, switches = pipeline(to=("a", "b")), PipelineStateStore(world.database, world.clock)
     switches.set_handler("test", HandlerState("a", DISABLED, "by an operator", 1))
     world.write(A, [line(START_MS, "one")])
     world.end(A)
     live(world, file)
-    assert (Remembering.messages("a"), Remembering.messages("b")) == ([], ["one"])
+    assert (RecordingHandler.messages("a"), RecordingHandler.messages("b")) == ([], ["one"])
     switches.set_handler("test", HandlerState("a", REPLAYING, "", 2))
     worker = world.worker(file)
     worker.start()
     return worker, switches
 
 
-def live(world: Piping, file: PipelineFile) -> None:
+def live(world: PipelinesHarness, file: PipelineFile) -> None:
     """The life of a worker, ten seconds later."""
     world.clock.advance(10)
     worker = world.worker(file)

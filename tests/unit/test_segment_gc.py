@@ -19,7 +19,7 @@ from chalicelib.runlog.legacy import find_legacy
 from chalicelib.runlog.log_end import LogEndFinder, list_all
 from chalicelib.runlog.segment_gc import SegmentGc, read_retired_entries
 from tests.faults.interception import Intercepted
-from tests.ingesting import ingest_one, ingester_of, message, s3_record
+from tests.ingestion_harness import ingest_one, ingester_of, message, s3_record
 from tests.world import RUN, World
 
 NUMBERS = st.integers(0, 2**53)

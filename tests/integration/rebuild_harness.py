@@ -197,7 +197,7 @@ def damage_tables(stack: Stack, seed: int, count: int) -> None:
                 case "gone":
                     dynamodb.delete_item(TableName=stack[table], Key=key)
                 case "another":
-                    _change(dynamodb, stack[table], row, keys, chance, lambda value: _another(value, chance))
+                    _change(dynamodb, stack[table], row, keys, chance, lambda value: _different_value(value, chance))
                 case "lacks":
                     _change(dynamodb, stack[table], row, keys, chance, lambda _: None)
 
@@ -216,7 +216,7 @@ def _change(
     dynamodb.put_item(TableName=table, Item=left)
 
 
-def _another(value: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+def _different_value(value: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     if "N" in value:
         return {"N": str(chance.choice([0, 1, 7, 10**9]))}
     return {"S": chance.choice(["", "x", "null", "{}"])}

@@ -83,12 +83,12 @@ def event_parts(
     )
 
 
-def said(message: str, step: str | None = None, **given: Any) -> NewEvent:
+def make_event(message: str, step: str | None = None, **given: Any) -> NewEvent:
     """An event as received."""
     return NewEvent(message=message, step=step, **given)
 
 
-class Author:
+class ClientWriter:
     """A client's writer: keeps its position and numbers its events."""
 
     def __init__(self, parts: EventParts, writer: str | None = None, run: Run = RUN) -> None:
@@ -115,12 +115,12 @@ def notify(world: World, parts: EventParts, run: Run = RUN) -> None:
         parts.indexing.index_object(parsed)
 
 
-def whole_log(parts: EventParts, run: Run = RUN) -> str:
+def read_log(parts: EventParts, run: Run = RUN) -> str:
     """The overall log, response by response."""
     return _all(lambda start: parts.logs.overall_log(run, start))
 
 
-def step_log(parts: EventParts, step: str, run: Run = RUN, max_lines: int | None = None) -> str:
+def read_step_log(parts: EventParts, step: str, run: Run = RUN, max_lines: int | None = None) -> str:
     """A step's log, response by response."""
     return _all(lambda start: parts.logs.step_log(run, step, start, max_lines))
 

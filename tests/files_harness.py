@@ -44,7 +44,7 @@ def record_of(
 
 
 @dataclass
-class Site:
+class FilesHarness:
     """A bucket, tables and a clock, for any number of processes."""
 
     clock: ManualClock = field(default_factory=lambda: ManualClock(START_MS))
@@ -87,7 +87,7 @@ class Site:
 class Worker:
     """The framework: events in batches, a checkpoint after every few; starts at the last checkpoint."""
 
-    site: Site
+    site: FilesHarness
     handler: RollingS3Handler
     database: Any = None
 
@@ -118,21 +118,21 @@ class Worker:
             seen = at
 
 
-def written(site: Site, *numbers: int, **options: Any) -> RollingS3Handler:
+def run_writer(site: FilesHarness, *numbers: int, **options: Any) -> RollingS3Handler:
     """A process that writes events and commits them."""
     handler = site.handler(**options)
     put(site, handler, *numbers)
     return handler
 
 
-def put(site: Site, handler: RollingS3Handler, *numbers: int, **about: Any) -> None:
+def put(site: FilesHarness, handler: RollingS3Handler, *numbers: int, **about: Any) -> None:
     """Write events with a process and commit them."""
     for number in numbers:
         handler.handle(record_of(number, **about))
     commit(site, handler)
 
 
-def commit(site: Site, handler: RollingS3Handler) -> int:
+def commit(site: FilesHarness, handler: RollingS3Handler) -> int:
     """A checkpoint of rows only. Returns their number."""
     handler.flush()
     writes = handler.pending_writes()

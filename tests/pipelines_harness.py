@@ -17,15 +17,15 @@ from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from tests.world import START_MS, World
 
-RECORDS = "tests.piping.Remembering"
+RECORDS = "tests.pipelines_harness.RecordingHandler"
 MODULES = AllowedModules(("tests.*",))
 """Lets pipelines of tests name handlers of tests."""
 
 
-class Remembering(logging.Handler):
+class RecordingHandler(logging.Handler):
     """Records its events by name, for assertions. ``fail``: a function that may raise."""
 
-    kept: dict[str, list[logging.LogRecord]] = {}  # noqa: RUF012
+    records: dict[str, list[logging.LogRecord]] = {}  # noqa: RUF012
     fails: dict[str, Callable[[logging.LogRecord], None]] = {}  # noqa: RUF012
     flushes: dict[str, list[int]] = {}  # noqa: RUF012
     fail_flush: dict[str, Callable[[], None]] = {}  # noqa: RUF012
@@ -37,25 +37,25 @@ class Remembering(logging.Handler):
     def handle(self, record: logging.LogRecord) -> bool:
         """Raises to the framework."""
         if self.filter(record):
-            self.fails.get(self.to, _nothing)(record)
-            self.kept.setdefault(self.to, []).append(record)
+            self.fails.get(self.to, _succeed)(record)
+            self.records.setdefault(self.to, []).append(record)
         return True
 
     def flush(self) -> None:
         self.fail_flush.get(self.to, lambda: None)()
-        self.flushes.setdefault(self.to, []).append(len(self.kept.get(self.to, ())))
+        self.flushes.setdefault(self.to, []).append(len(self.records.get(self.to, ())))
 
     @classmethod
     def forget(cls) -> None:
-        for each in (cls.kept, cls.fails, cls.flushes, cls.fail_flush):
+        for each in (cls.records, cls.fails, cls.flushes, cls.fail_flush):
             each.clear()
 
     @classmethod
     def messages(cls, to: str = "all") -> list[str]:
-        return [record.getMessage() for record in cls.kept.get(to, ())]
+        return [record.getMessage() for record in cls.records.get(to, ())]
 
 
-def _nothing(_: logging.LogRecord) -> None:
+def _succeed(_: logging.LogRecord) -> None:
     """Does not fail."""
 
 
@@ -66,7 +66,7 @@ def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), **sections: An
     return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
 
 
-class Piping(World):
+class PipelinesHarness(World):
     """Adds runs to the catalog when they are written."""
 
     def __init__(self) -> None:
@@ -129,4 +129,4 @@ def line(at_ms: int, text: str, level: str = "INFO", logger: str = "app") -> str
     return f"{stamp} {level:<8} {logger} - {text}"
 
 
-__all__ = ["MODULES", "RECORDS", "START_MS", "Piping", "Remembering", "line", "pipeline"]
+__all__ = ["MODULES", "RECORDS", "START_MS", "PipelinesHarness", "RecordingHandler", "line", "pipeline"]

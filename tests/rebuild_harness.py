@@ -24,7 +24,7 @@ from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
 from glue_jobs.catalog.catalog_repair import RunRepairer
 from tests.faults.interception import Intercepted
-from tests.ingesting import BUCKET, message, s3_record
+from tests.ingestion_harness import BUCKET, message, s3_record
 from tests.world import World
 
 KEEP_S = 30 * 86_400
@@ -76,7 +76,7 @@ class Items:
         return deepcopy(self.runs), deepcopy(self.rows)
 
 
-class Live:
+class LiveSystem:
     """Runlake over in-memory ports, with its notifications and schedules; ``runs`` are the runs of its requests."""
 
     def __init__(self) -> None:
@@ -170,9 +170,9 @@ class Live:
         return [info for key in list(self.world.store._objects) if (info := self.world.store._objects[key].info)]
 
 
-def live_through(seed: int, steps: int = 60) -> Live:
+def live_through(seed: int, steps: int = 60) -> LiveSystem:
     """A history by a seed that ends quiet: all notifications are delivered, and the schedule has no work."""
-    chance, live = random.Random(seed), Live()
+    chance, live = random.Random(seed), LiveSystem()
     runs = [Run(f"svc.pipe-{number % 2}", f"run-{number}") for number in range(4)]
     old, newer = Run("svc_legacy", "run-a"), Run("svc_legacy", "run-b")
     for step in range(steps):
