@@ -248,6 +248,6 @@ def _function(token: str) -> Function:
     requests = Requests()
     client = services.store._inner._client  # type: ignore[attr-defined]
     requests.watch(client)
-    requests.watch(services.store._inner._patient_client())  # type: ignore[attr-defined]
+    requests.watch(services.store._inner._get_long_timeout_client())  # type: ignore[attr-defined]
     requests.watch(services.index._table._client)  # type: ignore[attr-defined]
     return Function(app, services, client, requests, token)

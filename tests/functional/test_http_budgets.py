@@ -368,7 +368,7 @@ def test_errors_of_many_events_are_all_listed_and_fit(world: World) -> None:
 
 @pytest.mark.slow
 def test_long_reasons_of_many_events_are_shortened_to_what_fits() -> None:
-    errors = Items((), [Refused(number, "\u0001" * 10_000) for number in range(10_000)]).told([])
+    errors = Items((), [Refused(number, "\u0001" * 10_000) for number in range(10_000)]).error_documents([])
     assert len(errors) == 10_000
     assert document_bytes({"errors": errors}) <= RESPONSE_BYTES
 

@@ -144,7 +144,7 @@ def test_keys_that_are_no_runs_own(bucket: Bucket, run: StoredRun) -> None:
 
 def test_a_segment_that_ends_within_a_line(bucket: Bucket, run: StoredRun) -> None:
     """No append writes such a segment. Its bytes are still part of the log."""
-    run.put_again(5, body=run.bodies[5] + b"half a line", metadata={})
+    run.overwrite_segment(5, body=run.bodies[5] + b"half a line", metadata={})
     rows = bucket.rows()
     assert raw_bytes(rows) == b"".join([*run.bodies[:6], b"half a line", *run.bodies[6:]])
 

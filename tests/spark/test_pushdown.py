@@ -22,9 +22,9 @@ FQN, RUN, LINE, TIME = ("fqn",), ("run_id",), ("line",), ("timestamp",)
 START = datetime.fromtimestamp(START_MS / 1000, UTC)
 
 
-def _asked(server: BucketServer) -> tuple[int, set[str]]:
+def _traffic_of(server: BucketServer) -> tuple[int, set[str]]:
     """The number of bytes read, and their runs."""
-    return server.asked.read_bytes, {"/".join(key.split("/")[1:3]) for key in server.asked.keys}
+    return server.traffic.read_bytes, {"/".join(key.split("/")[1:3]) for key in server.traffic.keys}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_only_runs_with_the_right_names_are_read(
     rows = pipelines.rows(*filters, **options)
     assert {f"{row['fqn']}/{row['run_id']}" for row in rows} == runs
     assert len(rows) == 100 * len(runs)
-    size, read = _asked(pipelines.server)
+    size, read = _traffic_of(pipelines.server)
     assert read == runs
     assert size == sum(len(row["raw"]) for row in rows)
     assert pipelines.server.traffic.requests["GET"] == len(runs)
@@ -149,7 +149,7 @@ def test_an_hour_of_runs_of_an_hour(bucket: Bucket) -> None:
     rows = bucket.rows(*_hour(6))
     assert raw_bytes(rows, "run-06") == runs[6].log
     assert len(rows) == 3000
-    assert _asked(bucket.server)[1] == {f"svc.orders/run-{hour:02d}" for hour in range(5, 18)}
+    assert _traffic_of(bucket.server)[1] == {f"svc.orders/run-{hour:02d}" for hour in range(5, 18)}
 
 
 def test_a_zone_that_was_not_given_leaves_nothing_out(bucket: Bucket, caplog: pytest.LogCaptureFixture) -> None:

@@ -36,7 +36,7 @@ def test_results_of_tasks_are_added_up(spark: SparkSession) -> None:
         (None, 0, {"requests.s3:HeadObject": 3}, [], []),
         (None, 0, {"requests.s3:HeadObject": 4, "requests.dynamodb:Query": 1}, [], []),
     ]
-    found = summarized(spark.createDataFrame(rows, RESULTS), shown=2)
+    found = summarized(spark.createDataFrame(rows, RESULTS), limit=2)
     expected = [
         ("mended", 3, {"runs.wrong": 3, "bytes": 10, "runs.missing": 4}, ["a", "b"], ["runs wrong: x"]),
         ("right", 7, {}, [], []),

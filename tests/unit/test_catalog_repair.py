@@ -245,7 +245,7 @@ def test_row_that_keeps_changing_is_an_error() -> None:
         return False if operation == "replace_run" else call()
 
     result = live.repairer(items, port=lambda inner: Intercepted(inner, gate)).repair(RUN)
-    assert result.outcome == FAILED and "changes faster" in result.problems[0]
+    assert result.outcome == FAILED and "keeps changing" in result.problems[0]
 
 
 def intercepted(gate: Callable[[str, Callable[[], Any]], Any]) -> Callable[[Any], Any]:

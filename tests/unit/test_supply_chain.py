@@ -66,13 +66,13 @@ def test_wheel_with_another_digest_than_the_locks_is_refused(tmp_path: Path, mon
     assert [path.name for path in into.iterdir()] == ["itsdangerous-2.2.0-py3-none-any.whl"]
     for path in into.iterdir():
         path.unlink()
-    with pytest.raises(LocalError, match="could not be downloaded as locked"):
+    with pytest.raises(LocalError, match="could not download the locked packages"):
         wheels.download("itsdangerous==2.2.0 --hash=sha256:" + "0" * 64, into, [])
     assert list(into.iterdir()) == []
 
 
 def test_package_without_a_digest_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match="could not be downloaded as locked"):
+    with pytest.raises(LocalError, match="could not download the locked packages"):
         wheels.download("itsdangerous==2.2.0", tmp_path, [])
     assert list(tmp_path.iterdir()) == []
 
