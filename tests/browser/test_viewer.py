@@ -42,14 +42,18 @@ def settled(page: Page) -> list[int]:
     return now
 
 
-def leads_to(page: Page, fragment: str, act: Callable[[], None]) -> None:
-    """Repeat the action until the address ends like this: a click is lost if its row is redrawn while lines arrive."""
-    address_ = re.compile(f"{fragment}$")
+def repeat_until(act: Callable[[], None], check: Callable[[float], None]) -> None:
+    """Repeat an action until a check with a timeout passes: a click is lost if its row is redrawn while lines arrive."""
     for _ in range(20):
         act()
         with suppress(AssertionError):
-            return expect(page).to_have_url(address_, timeout=3000)
-    expect(page).to_have_url(address_)
+            return check(3000)
+    check(3000)
+
+
+def leads_to(page: Page, fragment: str, act: Callable[[], None]) -> None:
+    """Repeat the action until the address ends with the fragment."""
+    repeat_until(act, lambda timeout_ms: expect(page).to_have_url(re.compile(f"{fragment}$"), timeout=timeout_ms))
 
 
 def shown(page: Page) -> list[int]:
@@ -236,8 +240,10 @@ def test_a_permalink_leads_to_its_lines(page: Page, serve: Serve) -> None:
     expect(page.locator(".row.selected")).to_have_count(5)
     page.evaluate("location.hash = '#L17'")
     expect(page.locator('[data-line="16"]')).to_have_class(re.compile("selected"))
-    page.locator('[data-line="16"] .number').click()
-    expect(page.locator(".row.selected")).to_have_count(0)
+    repeat_until(
+        lambda: page.locator('[data-line="16"] .number').click(),
+        lambda timeout_ms: expect(page.locator(".row.selected")).to_have_count(0, timeout=timeout_ms),
+    )
 
 
 def test_lines_are_copied_as_they_were_written(page: Page, serve: Serve) -> None:
