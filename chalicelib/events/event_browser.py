@@ -26,7 +26,7 @@ from chalicelib.lines.formats import LogFormat
 from chalicelib.lines.text import LineCursor, number_lines
 from chalicelib.ports import Clock, Run, SegmentIndex
 from chalicelib.runlog.conflicts import retry_on_change
-from chalicelib.runlog.reader import Reader
+from chalicelib.runlog.reader import Reader, Scan
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 MAX_READ_BYTES = 16 * 1024 * 1024
@@ -69,8 +69,8 @@ class _Page:
             self.line = event.end_line
             self.read_bytes += event.bytes
             times.record(event)
-            if event_filter.matches(event) and not (
-                event_filter.has_time_bounds and not event_filter.matches_time(times.time_of(event))
+            if event_filter.matches(event) and (
+                not event_filter.has_time_bounds or event_filter.matches_time(times.time_of(event))
             ):
                 self.events.append(event)
                 self.answer_bytes += event.bytes + len(str(event.data)) + len(str(event.annotations))
@@ -124,17 +124,15 @@ class EventBrowser:
             return EventPage([], None)
         under_way = self._tails.end_line(run)
         is_final = is_last_included or (bool(scan.end.seal) and under_way is None)
-        lines = number_lines(scan.chunks, after - scan.skip)
-        wanted_lines = ((number, raw) for number, raw in lines if number >= after and (under_way is None or number < under_way))
-        return page.filled(self._events(run, loggable, wanted_lines, after, is_final=is_final), event_filter, times)
+        lines = _lines_between(scan, after, under_way)
+        return page.filled(self._events(run, loggable, lines, after, is_final=is_final), event_filter, times)
 
     def _stated_before(self, run: Run, loggable: Loggable, line: int) -> StatedTime | None:
         """The last time that an event states in the ``LOOK_BACK_LINES`` lines before a line; None also if these exceed the bytes
         that a page may read."""
         first, found, read_bytes = max(0, line - LOOK_BACK_LINES), None, 0
-        scan = self._reader.scan(run, first)
-        lines = takewhile(lambda each: each[0] < line, number_lines(scan.chunks, first - scan.skip))
-        for event in self._events(run, loggable, (each for each in lines if each[0] >= first), first, is_final=True):
+        lines = _lines_between(self._reader.scan(run, first), first, line)
+        for event in self._events(run, loggable, lines, first, is_final=True):
             read_bytes += event.bytes
             if read_bytes > MAX_READ_BYTES:
                 return None
@@ -187,3 +185,9 @@ class EventBrowser:
                 if len(self._formats) > _MAX_FORMATS:
                     self._formats.popitem(last=False)
         return found
+
+
+def _lines_between(scan: Scan, first: int, end: int | None) -> Iterator[tuple[int, bytes]]:
+    """The lines [first, end) of a scan that was requested from ``first`` on; ``end=None``: to the end of the log."""
+    numbered = takewhile(lambda each: end is None or each[0] < end, number_lines(scan.chunks, first - scan.skip))
+    return (each for each in numbered if each[0] >= first)

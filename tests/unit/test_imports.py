@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[2]
+_CLIENT = PROJECT / "client" / "src"
 BASE = frozenset(
     {"chalicelib", "chalicelib.deadline", "chalicelib.errors", "chalicelib.ports", "chalicelib.response_size"}
 )  # "chalicelib" itself has only its version
@@ -136,8 +137,8 @@ def _name(node: ast.Name | ast.Attribute) -> str:
 
 def _resolved(module: str, name: str) -> str:
     """``from a import b`` imports ``a.b`` if that is a module of this project."""
-    below = PROJECT / module.replace(".", "/") / name
-    return f"{module}.{name}" if below.is_dir() or below.with_suffix(".py").exists() else module
+    candidates = (root / module.replace(".", "/") / name for root in (PROJECT, _CLIENT))
+    return f"{module}.{name}" if any(each.is_dir() or each.with_suffix(".py").exists() for each in candidates) else module
 
 
 def is_in(module: str, package: str) -> bool:
@@ -166,7 +167,7 @@ def _is_allowed(module: str, ours: set[str], others: frozenset[str]) -> bool:
 
 def module_of(path: Path) -> str:
     """A file's dotted name."""
-    parts = path.relative_to(PROJECT).with_suffix("").parts
+    parts = path.relative_to(_CLIENT if path.is_relative_to(_CLIENT) else PROJECT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 

@@ -10,7 +10,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from tests.unit.test_imports import PROJECT, sources
+from tests.unit.test_imports import PROJECT, imports_of, is_in, module_of, sources
 
 BANNED = frozenset({"told", "tell", "found", "given", "held", "wanted", "whole", "beside", "kept", "shown"})
 """Words that say nothing about the thing: a name has a noun or a verb of the field in their place."""
@@ -47,23 +47,6 @@ def has_banned_word(name: str) -> bool:
     return any(word.lower() in BANNED for word in words)
 
 
-def imports_of(module: str, tree: ast.Module, modules: set[str]) -> set[str]:
-    """The modules of ours that a module imports, wherever the line stands."""
-    imported = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            below = {f"{node.module}.{alias.name}" for alias in node.names}
-            imported |= below & modules or {node.module} & modules
-        elif isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names} & modules
-    return imported - {module}
-
-
-def module_of(path: Path) -> str:
-    """A file's dotted name, as it is imported."""
-    return path.as_posix().removeprefix("client/src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
 def test_no_public_class_name_is_defined_twice() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for path, tree in _trees("chalicelib").items():
@@ -90,10 +73,14 @@ def test_banned_words_are_recognized() -> None:
 
 def test_no_modules_import_each_other() -> None:
     """Except a package and its own modules, which it imports when they are needed."""
-    trees = {module_of(path): tree for path, tree in _trees(*_FOLDERS).items()}
+    paths = {module_of(path): path for path in sources(*_FOLDERS)}
     graph = {
-        module: {each for each in imports_of(module, tree, set(trees)) if not each.startswith(f"{module}.")}
-        for module, tree in trees.items()
+        module: {
+            each.module
+            for each in imports_of(path.read_text(), str(path))
+            if each.module in paths and not is_in(each.module, module)
+        }
+        for module, path in paths.items()
     }
     try:
         TopologicalSorter(graph).prepare()
