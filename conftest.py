@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import sampling
+from tests import sampling, session
 from tests.jvm import use_short_lived_jvms
 
 settings.register_profile("fast", deadline=None, max_examples=10, print_blob=True)
@@ -73,6 +73,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         use_short_lived_jvms()
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    session.shared.close()
 
 
 def pytest_unconfigure() -> None:

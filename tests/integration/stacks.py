@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import time
@@ -16,6 +15,7 @@ from typing import Any
 from local import control, deploy
 from local.emulator import free_port
 from local.state import PATIENCE_S
+from tests import session
 from tests.issuer import AUDIENCE, ISSUER, Issuer, serve_document
 
 REUSED = "RUNLAKE_STACK"
@@ -75,16 +75,13 @@ def stack_with_tokens(issuer: Issuer, **parameters: str) -> Iterator[Stack]:
 
 @contextmanager
 def shared_stack() -> Iterator[Stack]:
-    """The stack that ``RUNLAKE_STACK`` names, otherwise one that runs until this process ends."""
+    """The stack that ``RUNLAKE_STACK`` names, otherwise one that runs until the session of this process ends."""
     if path := os.environ.get(REUSED):
         yield Stack(json.loads(Path(path).read_text()))
     else:
-        yield _of_this_process()
+        yield _of_this_session()
 
 
 @cache
-def _of_this_process() -> Stack:
-    running = running_stack()
-    stack = running.__enter__()
-    atexit.register(running.__exit__, None, None, None)
-    return stack
+def _of_this_session() -> Stack:
+    return session.shared.enter_context(running_stack())
