@@ -73,14 +73,16 @@ class WorkerPool:
         after an error. Raises StoreUnavailableError when the store does not respond."""
         results: Counter[Result] = Counter()
 
-        def go_on() -> None:
+        def go_on() -> Counter[Result]:
+            own: Counter[Result] = Counter()  # adding to a shared counter is not atomic
             while deadline.remaining_s() > 0 and (lease := self._next()):
-                results[self._worked(lease, work)] += 1
+                own[self._worked(lease, work)] += 1
+            return own
 
         try:
             with self._coordinator.heartbeat(), ThreadPoolExecutor(self._threads) as threads:
                 for thread in [threads.submit(go_on) for _ in range(self._threads)]:
-                    thread.result()
+                    results.update(thread.result())
         finally:
             results[Result.UNFINISHED] += len(self._waiting)
             self._waiting.clear()
