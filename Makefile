@@ -10,6 +10,9 @@ CHECKOV := .venv-checkov/ready
 AUDIT := .venv-audit/ready
 # Locks name every package with the digests of its files: nothing else is installed, and nothing is resolved.
 HASHED := --disable-pip-version-check --require-hashes --no-deps
+# uv installs a lock in half of pip's time. It does not read pip's configuration of another index or certificate: then pip installs.
+install = { $(VENV)/bin/uv pip install --quiet --native-tls --require-hashes --no-deps --compile-bytecode --python $(1)/bin/python \
+	-r $(2) 2>/dev/null || $(1)/bin/python -m pip install -qq $(HASHED) -r $(2); }
 
 .DEFAULT_GOAL := help
 .PHONY: help demo unit test test-thorough check checkov lock audit browser axe agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak
@@ -91,11 +94,11 @@ checkov: $(READY) $(CHECKOV) ## scan the packaged template; what is let through 
 	@$(RUN) -m local package
 	@$(CHECKOV:ready=bin/python) -m checkov.main --config-file infra/checkov.yaml -f build/sam.yaml
 
-lock: $(READY) $(AUDIT) ## make the locks anew after a change of the pins, with the digests of the package index
+lock: $(READY) ## make the locks anew after a change of the pins, with the digests of the package index
 	@$(RUN) -m local.locks
 
 audit: $(READY) $(AUDIT) ## look the locked packages up in the database of known vulnerabilities; Node's too, where npm is
-	@for each in requirements.lock requirements-dev.lock infra/checkov.lock infra/audit.lock; do \
+	@for each in requirements.lock requirements-dev.lock infra/checkov.lock infra/audit.lock infra/uv.lock; do \
 		echo "runlake: auditing $$each" && $(AUDIT:ready=bin/pip-audit) --strict --require-hashes --disable-pip --no-deps -r $$each || exit 1; done
 	@! npm --version >/dev/null 2>&1 || (cd viewer && npm audit --omit=dev)
 
@@ -120,31 +123,32 @@ mutants: $(READY) ## change decisive lines one at a time: the tests must notice;
 soak: $(READY) ## 200 connectors for 3 minutes on a store that fails and is killed; ARGS="--seconds 30 --seed 7"
 	@$(RUN) -m bench.soak $(ARGS)
 
-$(READY): requirements-dev.lock
+$(READY): requirements-dev.lock infra/uv.lock
 	@test -n "$(PYTHON)" || $(call missing,Python 3.11 is missing: install it or name it with PYTHON=path)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || $(call missing,$(PYTHON) is not Python 3.11)
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(call missing,Python has no venv: install python3.11-venv)
 	@echo "runlake: installing into $(VENV), once, in about a minute"
 	@$(PYTHON) -m venv $(VENV)
-	@$(RUN) -m pip install -qq $(HASHED) -r requirements-dev.lock || $(call missing,the packages could not be installed)
+	@$(RUN) -m pip install -qq $(HASHED) -r infra/uv.lock || $(call missing,the packages could not be installed)
+	@$(call install,$(VENV),requirements-dev.lock) || $(call missing,the packages could not be installed)
 	@touch $@
 
 .venv-checkov/ready: infra/checkov.lock | $(READY)
 	@echo "runlake: installing checkov into $(@D), once, in about a minute"
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install -qq $(HASHED) -r $< || $(call missing,checkov could not be installed)
+	@$(call install,$(@D),$<) || $(call missing,checkov could not be installed)
 	@touch $@
 
 .venv-audit/ready: infra/audit.lock | $(READY)
-	@echo "runlake: installing pip-audit and uv into $(@D), once"
+	@echo "runlake: installing pip-audit into $(@D), once"
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install -qq $(HASHED) -r $< || $(call missing,pip-audit could not be installed)
+	@$(call install,$(@D),$<) || $(call missing,pip-audit could not be installed)
 	@touch $@
 
 .venv-%/ready: tests/integration/%/requirements.lock | $(READY)
 	@echo "runlake: installing the $* client for the tests into $(@D), once, in about a minute"
 	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install -qq $(HASHED) -r $< || $(call missing,the $* client could not be installed)
+	@$(call install,$(@D),$<) || $(call missing,the $* client could not be installed)
 	@touch $@
 
 node = npm --version >/dev/null 2>&1 || $(call missing,the viewer is built with Node 20 or later: install nodejs and npm)

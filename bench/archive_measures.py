@@ -22,8 +22,8 @@ from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.listing import directory_keys, listing_rows
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.catalog.search import FileQuery, Search
-from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.ports import Put
+from tests.support.database import InMemoryDatabase
 
 WHATS, WHERES, DAYS = 3, 5, 7
 SIZES = (1000, 10_000)

@@ -15,17 +15,17 @@ from typing import Any
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.sidecar import Sidecar, SidecarEntry
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import StepLogs
 from chalicelib.events.step_updates import StepUpdates
 from chalicelib.events.tail import EventTails
-from chalicelib.events.views import Views
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.memory.object_store import InMemoryObjectStore
-from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.ports import Run, StoredObject
 from chalicelib.runlog.artifact import artifact_metadata
 from chalicelib.runlog.layout import Layout
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase
+from tests.support.object_store import InMemoryObjectStore
+from tests.support.segment_index import InMemorySegmentIndex
 
 RUN = Run("bench.events", "run-1")
 LINE = b"x" * 99 + b"\n"
@@ -82,8 +82,8 @@ def measure_step_reading(way: str, share: float, run_bytes: int, step_bytes: int
     metadata = artifact_metadata(size // len(LINE), size, number + 1, 1, "closed")
     store.put_repeated(layout.logs(RUN), LINE, size, metadata)
     clock.advance(3600)  # finalized some time ago
-    views = Views(store, index_, layout)
-    logs = StepLogs(views, index, EventTails(views, indexing, index, clock))
+    snapshots = LogSnapshots(store, index_, layout)
+    logs = StepLogs(snapshots, index, EventTails(snapshots, indexing, index, clock))
     store.calls.clear()
     database.calls.clear()
     database.read_bytes = store.read_bytes = 0

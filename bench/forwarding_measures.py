@@ -19,8 +19,8 @@ from chalicelib.events.targets.transport import Answer
 from chalicelib.masking.fields import Mask
 from chalicelib.masking.mask import mask
 from chalicelib.masking.shapes import SHAPES, finders
-from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
+from tests.support.clock import ManualClock
 
 _LOGGABLE = Loggable.of_run(Run("svc.orders", "run-1"), "here")
 

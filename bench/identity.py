@@ -14,7 +14,7 @@ from bench.bench_world import Function
 from bench.measure import Measure, cpu_s, reported
 from chalicelib.access.keys import IssuerKeys
 from chalicelib.access.tokens import TokenVerifier
-from chalicelib.memory.clock import ManualClock
+from tests.support.clock import ManualClock
 
 _ISSUER = "https://issuer.bench/"
 

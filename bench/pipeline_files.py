@@ -18,12 +18,12 @@ import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.pipelines.files.formats import FORMATS
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.ports import HandlerContext
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase
+from tests.support.object_store import InMemoryObjectStore
 
 EVENTS = 100_000
 CHECKPOINT_EVENTS = 10_000

@@ -23,9 +23,6 @@ import yaml
 from chalicelib.lines.events import events
 from chalicelib.lines.format_detection import detect_format
 from chalicelib.lines.levels import LOGGING_NUMBERS
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.run_discovery import KnownRun
@@ -33,6 +30,9 @@ from chalicelib.pipelines.worker import Worker, WorkerDependencies
 from chalicelib.ports import Run
 from chalicelib.runlog.log_end import LogEnd
 from chalicelib.runlog.reader import LogRange
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase
+from tests.support.object_store import InMemoryObjectStore
 
 START_MS = 1_790_000_000_000
 LINE_BYTES = 120

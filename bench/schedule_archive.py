@@ -11,9 +11,9 @@ import yaml
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.object_store import S3ObjectStore
-from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.aws.run_catalog import DynamoDbRunCatalog
+from chalicelib.aws.segment_index import DynamoDbSegmentIndex
 from chalicelib.catalog.runs import shard_of
-from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.coordination.store import in_parallel
 from chalicelib.ports import PutOptions, Run, SegmentEntry
 from chalicelib.runlog.artifact import artifact_metadata

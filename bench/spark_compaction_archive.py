@@ -25,9 +25,9 @@ from bench.bench_world import set_environment
 from bench.workload import LINE
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
-from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.aws.run_catalog import DynamoDbRunCatalog
+from chalicelib.aws.segment_index import DynamoDbSegmentIndex, segment_rows
 from chalicelib.catalog.runs import shard_of
-from chalicelib.catalog.segments import DynamoDbSegmentIndex, segment_rows
 from chalicelib.coordination.schema import create_table_request
 from chalicelib.ports import Run, SegmentEntry
 from chalicelib.runlog.layout import Layout

@@ -1,4 +1,4 @@
-"""The interfaces between the core packages and storage. Adapters: ``chalicelib.aws`` (boto3) and ``chalicelib.memory``.
+"""The interfaces between the core packages and storage. Adapters: ``chalicelib.aws`` (boto3) and ``tests.support``.
 
 Every implementation raises ``StoreUnavailableError`` (nothing was done) and ``OutcomeUnknownError`` (a write whose response was lost);
 each method documents its further errors.
@@ -217,7 +217,7 @@ class SegmentEntry:
     ``line`` and ``byte`` are the log's totals before this segment; ``lines`` and ``bytes`` its own size. ``session``, ``base`` (the
     sequence number in the writer's position) and ``digest`` distinguish a retry from a new batch. ``landmarks`` are (line, byte) pairs
     inside a large segment, relative to its start; they bound the bytes that a page reads. ``errors``: number of its lines that report an
-    error, None if not counted (by earlier versions). ``events``: number of its events, 0: plain text; a segment of events has a companion
+    error, None if not counted (by earlier versions). ``events``: number of its events, 0: plain text; a segment of events has a sidecar
     (decision 0022). ``end``: on a seal whose close reported an outcome; rows of the index omit it. ``first_ms`` and ``last_ms``: the first
     and last timestamp in its lines, None if no line has one or an earlier version wrote the segment (decision 0043); for display only.
     Times in ms since the epoch; ``appended_ms`` is by the writer's clock.
@@ -294,6 +294,13 @@ class SegmentIndex(Protocol):
 
     def keyed(self, run: Run, session: str) -> SegmentEntry | None:
         """The row of a batch with an Idempotency-Key, by the session that is derived from the key. One request."""
+
+
+class EventIndexer(Protocol):
+    """Writes the events of a run to their index."""
+
+    def bring_up_to_date(self, run: Run, first: int) -> None:
+        """Index the events of all segments from number ``first`` on that are not indexed yet. Idempotent. Raises UnavailableError."""
 
 
 class Clock(Protocol):

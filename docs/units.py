@@ -20,9 +20,9 @@ from chalicelib.catalog.metadata import Metadata
 from chalicelib.catalog.registration import Description, FileCatalogWriter, ObjectRef
 from chalicelib.catalog.search import FileQuery, Search
 from chalicelib.catalog.timestamps import DAY_MS
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase, row_bytes
 from chalicelib.ports import Check, Key, Put, Row, Write
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase, row_bytes
 
 (PAGE,) = Path(__file__).parent.glob("decisions/0009-*.md")
 COUNTS = (10, 10_000, 1_000_000)

@@ -20,10 +20,10 @@ from chalicelib.aws.clock import SystemClock
 from chalicelib.composition.environment import make_target
 from chalicelib.errors import InvalidInputError, UnavailableError
 from chalicelib.events.event import Event, Loggable
-from chalicelib.events.forward_run import EventBatch, follow, forward
 from chalicelib.events.forwarding import Forwarder, ForwardingStats
 from chalicelib.events.targets.configuration import parsed_target
 from chalicelib.ports import Run
+from local.forward_run import EventBatch, follow, forward
 from local.state import LocalError, StackFolder
 
 _PAGE_EVENTS = 1_000

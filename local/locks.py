@@ -18,11 +18,12 @@ LOCKS = (
     "requirements-dev.lock",
     "infra/checkov.lock",
     "infra/audit.lock",
+    "infra/uv.lock",
     "tests/integration/datalake/requirements.lock",
     "tests/integration/openmetadata/requirements.lock",
 )
 RUNTIME, DEVELOPMENT = LOCKS[:2]
-UV = PROJECT / ".venv-audit" / "bin" / "uv"
+UV = PROJECT / ".venv" / "bin" / "uv"
 _PIN = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;\\]+)")
 
 

@@ -13,12 +13,12 @@ from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.ports import Accepted
 from chalicelib.events.run_event_log import RunEventLog
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_events import StepEvents
 from chalicelib.events.step_log import StepLogs
 from chalicelib.events.step_updates import StepUpdates
 from chalicelib.events.steps import Steps
 from chalicelib.events.tail import EventTails
-from chalicelib.events.views import Views
 from chalicelib.events.writers import Writers
 from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import MaskingRule
@@ -63,10 +63,10 @@ def event_parts(
     index = EventIndex(database, clock, 86_400)
     step_updates = StepUpdates(store, layout, index)
     indexing = EventIndexing(store, layout, index, step_updates)
-    compactor = Compactor(store, segments, layout, clock, index_events=indexing.bring_up_to_date)
+    compactor = Compactor(store, segments, layout, clock, event_indexer=indexing)
     reader = Reader(store, segments, layout, clock, compactor)
-    views, writers = Views(store, segments, layout), Writers(store, layout, clock)
-    tails = EventTails(views, indexing, index, clock)
+    snapshots, writers = LogSnapshots(store, segments, layout), Writers(store, layout, clock)
+    tails = EventTails(snapshots, indexing, index, clock)
     return EventParts(
         writer=writer,
         compactor=compactor,
@@ -76,9 +76,11 @@ def event_parts(
         step_updates=step_updates,
         index=index,
         indexing=indexing,
-        logs=StepLogs(views, index, tails),
-        steps=Steps(views, index, tails),
-        browser=EventBrowser(reader, views, tails, indexing, StepEvents(views, index, indexing, tails), segments, clock, INSTANCE),
+        logs=StepLogs(snapshots, index, tails),
+        steps=Steps(snapshots, index, tails),
+        browser=EventBrowser(
+            reader, snapshots, tails, indexing, StepEvents(snapshots, index, indexing, tails), segments, clock, INSTANCE
+        ),
         watch=CompletenessWatch(writers, index, writer.tails, clock, GRACE_MS),
     )
 

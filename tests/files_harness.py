@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.rows import CONDEMNED, FileRow, FileRows
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Clause, Key, Put, When
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase
+from tests.support.object_store import InMemoryObjectStore
 
 START_MS = 1_790_000_000_000 // 86_400_000 * 86_400_000 + 3_600_000
 """An hour into a day."""

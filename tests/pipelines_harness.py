@@ -8,13 +8,13 @@ from typing import Any
 
 import yaml
 
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
 from chalicelib.pipelines.worker import Worker, WorkerDependencies
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 RECORDS = "tests.pipelines_harness.RecordingHandler"

@@ -10,21 +10,21 @@ from typing import Any
 from pydantic import SecretStr
 
 from chalicelib import composition
+from chalicelib.aws.segment_index import run_key, segment_rows
 from chalicelib.catalog.runs import RunRow
-from chalicelib.catalog.segments import run_key, segment_rows
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidBatchError, RunClosedError
 from chalicelib.ingestion.report import Report
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run, RunEnd
 from chalicelib.runlog.attempts import Attempts, StartRequest
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.census import RunInspector
 from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
 from glue_jobs.catalog.catalog_repair import RunRepairer
+from glue_jobs.catalog.run_inspection import RunInspector
 from tests.faults.interception import Intercepted
 from tests.ingestion_harness import BUCKET, message, s3_record
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import World
 
 KEEP_S = 30 * 86_400

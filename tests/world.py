@@ -6,10 +6,6 @@ from dataclasses import dataclass
 
 from chalicelib.composition import in_memory_work_sources
 from chalicelib.deadline import Deadline
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.memory.object_store import InMemoryObjectStore
-from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.ports import ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.compaction import Compactor
 from chalicelib.runlog.finalization import Finalizer
@@ -19,6 +15,10 @@ from chalicelib.runlog.position import PositionSigner
 from chalicelib.runlog.reader import PageRequest, Reader
 from chalicelib.runlog.segment_gc import read_retired_entries
 from chalicelib.runlog.writer import Writer
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase
+from tests.support.object_store import InMemoryObjectStore
+from tests.support.segment_index import InMemorySegmentIndex
 
 START_MS = 1_790_000_000_000
 RUN = Run("svc.pipeline", "0f1e2d3c-0000-4000-8000-000000000001")

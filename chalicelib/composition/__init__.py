@@ -90,6 +90,17 @@ class Ports:
     secrets: SecretReader | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _EventIndexer:
+    """``ports.EventIndexer`` that loads the modules of events for the first run that has events."""
+
+    services: Services
+
+    def bring_up_to_date(self, run: Run, first: int) -> None:
+        """See ``EventIndexer``."""
+        self.services.events.indexing.bring_up_to_date(run, first)
+
+
 class Services:
     """The services of routes and triggers. Stateless with respect to runs: any number of processes may have an instance.
 
@@ -182,15 +193,12 @@ class Services:
         """Compacts segments into ``partial.txt``, and updates the index of events."""
         from chalicelib.runlog.compaction import Compactor
 
-        return Compactor(self.store, self.index, self.layout, self.clock, index_events=self._index_events)
+        return Compactor(self.store, self.index, self.layout, self.clock, event_indexer=_EventIndexer(self))
 
     @property
     def expiration_ms(self) -> int:
         """Lifetime of an object in the bucket of logs."""
         return self.settings.expiration_days * _MS_OF_A_DAY
-
-    def _index_events(self, *arguments: Any) -> Any:
-        return self.events.indexing.bring_up_to_date(*arguments)
 
     @cached_property
     def finalizer(self) -> Finalizer:
@@ -381,8 +389,7 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = 
 
     store = lease_checked(services.store, lease)
     # The index needs no lease check: its writes are idempotent.
-    index_events = services.events.indexing.bring_up_to_date
-    compactor = Compactor(store, services.index, services.layout, services.clock, readers or READERS, index_events)
+    compactor = Compactor(store, services.index, services.layout, services.clock, readers or READERS, _EventIndexer(services))
     writer = Writer(store, services.index, services.layout, services.signer, services.clock)
     storage_class = services.settings.storage_class
     return Finalizer(

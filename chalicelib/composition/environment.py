@@ -17,13 +17,13 @@ from chalicelib.aws.database import DynamoDbDatabase, Schema
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.object_store import Encryption, S3ObjectStore
 from chalicelib.aws.publisher import SnsPublisher
+from chalicelib.aws.run_catalog import DynamoDbRunCatalog
 from chalicelib.aws.secrets import read_secret
+from chalicelib.aws.segment_index import DynamoDbSegmentIndex
 from chalicelib.aws.workers import LambdaWorkers
-from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
 from chalicelib.catalog.file_state import OBJECTS
 from chalicelib.catalog.files import FILES, LATEST
 from chalicelib.catalog.listing import LISTING
-from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.composition import SECONDS_OF_A_DAY, Ports, WorkSources
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.events.index import EVENTS

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from chalicelib.events.registry import Registry
     from chalicelib.events.routing import Router
     from chalicelib.events.run_event_log import RunEventLog
+    from chalicelib.events.snapshots import LogSnapshots
     from chalicelib.events.starts import Starts
     from chalicelib.events.step_events import StepEvents
     from chalicelib.events.step_log import StepLogs
     from chalicelib.events.steps import Steps
     from chalicelib.events.tail import EventTails
-    from chalicelib.events.views import Views
     from chalicelib.events.writers import Writers
     from chalicelib.masking.mask import Masked
 
@@ -47,11 +47,11 @@ class EventServices:
         return self._services.masker.mask(fqn, text)
 
     @cached_property
-    def views(self) -> Views:
-        """Views of a run's segments and objects."""
-        from chalicelib.events.views import Views
+    def snapshots(self) -> LogSnapshots:
+        """LogSnapshots of a run's segments and objects."""
+        from chalicelib.events.snapshots import LogSnapshots
 
-        return Views(self._store, self._services.index, self._layout)
+        return LogSnapshots(self._store, self._services.index, self._layout)
 
     @cached_property
     def writers(self) -> Writers:
@@ -85,28 +85,28 @@ class EventServices:
         """Reads events that are not indexed yet."""
         from chalicelib.events.tail import EventTails
 
-        return EventTails(self.views, self.indexing, self.index, self._clock)
+        return EventTails(self.snapshots, self.indexing, self.index, self._clock)
 
     @cached_property
     def logs(self) -> StepLogs:
         """Reads logs of steps."""
         from chalicelib.events.step_log import StepLogs
 
-        return StepLogs(self.views, self.index, self.tails)
+        return StepLogs(self.snapshots, self.index, self.tails)
 
     @cached_property
     def step_events(self) -> StepEvents:
         """Reads events of steps."""
         from chalicelib.events.step_events import StepEvents
 
-        return StepEvents(self.views, self.index, self.indexing, self.tails)
+        return StepEvents(self.snapshots, self.index, self.indexing, self.tails)
 
     @cached_property
     def steps(self) -> Steps:
         """Lists the steps of a run."""
         from chalicelib.events.steps import Steps
 
-        return Steps(self.views, self.index, self.tails)
+        return Steps(self.snapshots, self.index, self.tails)
 
     @cached_property
     def browser(self) -> EventBrowser:
@@ -115,7 +115,7 @@ class EventServices:
 
         services = self._services
         return EventBrowser(
-            services.reader, self.views, self.tails, self.indexing, self.step_events, services.index, self._clock,
+            services.reader, self.snapshots, self.tails, self.indexing, self.step_events, services.index, self._clock,
             services.settings.instance_id,
         )  # fmt: skip
 
@@ -139,7 +139,7 @@ class EventServices:
         """Logging methods and log browsers by name."""
         from chalicelib.events.registry import Context, Registry, RunLogParts
 
-        parts = RunLogParts(self._store, self.log, self.writers, self.views, self.logs, self.browser)
+        parts = RunLogParts(self._store, self.log, self.writers, self.snapshots, self.logs, self.browser)
         make_output = partial(_output, self._services)
         return Registry(Context(self._clock, self._services.masker.mask, parts, make_output), self._configuration())
 

@@ -19,9 +19,9 @@ from chalicelib.events.event_view import EventFilter, EventView, build_event_vie
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.line_parsing import detect_log_format, parse_lines
 from chalicelib.events.sidecar import Sidecar
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_events import StepEvents
 from chalicelib.events.tail import EventTails
-from chalicelib.events.views import Views
 from chalicelib.lines.formats import LogFormat
 from chalicelib.lines.text import LineCursor, number_lines
 from chalicelib.ports import Clock, Run, SegmentIndex
@@ -83,7 +83,7 @@ class EventBrowser:
     def __init__(
         self,
         reader: Reader,
-        views: Views,
+        snapshots: LogSnapshots,
         tails: EventTails,
         indexing: EventIndexing,
         steps: StepEvents,
@@ -91,7 +91,7 @@ class EventBrowser:
         clock: Clock,
         instance_id: str,
     ) -> None:
-        self._reader, self._views, self._tails, self._indexing, self._index = reader, views, tails, indexing, index
+        self._reader, self._snapshots, self._tails, self._indexing, self._index = reader, snapshots, tails, indexing, index
         self._clock, self._instance_id, self._steps = clock, instance_id, steps
         self._formats: OrderedDict[Run, LogFormat] = OrderedDict()
         self._lock = Lock()
@@ -176,8 +176,8 @@ class EventBrowser:
             known = self._formats.get(run)
         if known is not None:
             return known
-        view = self._views.take(run, 0, _SAMPLE_BYTES)
-        sample = b"".join(self._views.bytes(view, [(0, min(_SAMPLE_BYTES, view.end_byte))]))
+        view = self._snapshots.take(run, 0, _SAMPLE_BYTES)
+        sample = b"".join(self._snapshots.bytes(view, [(0, min(_SAMPLE_BYTES, view.end_byte))]))
         found = detect_log_format(sample[: sample.rfind(b"\n") + 1] or sample)
         if view.end_byte >= _SAMPLE_BYTES:  # later appends cannot change it
             with self._lock:

@@ -34,8 +34,8 @@ class EventIndexing:
     def index_object(self, parsed: ParsedKey) -> None:
         """Index an object under ``events/`` after it was written: a sidecar (a GET and a few writes) or a step update. Raises
         ObjectNotFoundError, DamagedLogError, UnavailableError."""
-        if parsed.companion is not None:
-            self._index.put(parsed.run, [self.read_sidecar(parsed.run, parsed.companion, decode_outline)])
+        if parsed.sidecar is not None:
+            self._index.put(parsed.run, [self.read_sidecar(parsed.run, parsed.sidecar, decode_outline)])
         elif parsed.kind == "step":
             self._step_updates.index_stored(parsed.run, parsed.name)
 
@@ -58,12 +58,12 @@ class EventIndexing:
 
     def list_sequences(self, run: Run, first: int) -> Iterator[int]:
         """The sequence numbers of a run's sidecars from ``first`` on, ascending. One LIST for each 1,000 keys under ``events/``."""
-        for found in list_all(self._store, self._layout.events(run), self._layout.before_companion(run, first)):
+        for found in list_all(self._store, self._layout.events(run), self._layout.before_sidecar(run, first)):
             parsed = self._layout.parse(found.key)
-            if found.key > self._layout.after_companions(run):
+            if found.key > self._layout.after_sidecars(run):
                 return
-            if parsed and parsed.companion is not None:
-                yield parsed.companion
+            if parsed and parsed.sidecar is not None:
+                yield parsed.sidecar
 
     def read_sidecar(self, run: Run, number: int, decode: DecodeSidecar = decode_sidecar) -> Sidecar:
         """One sidecar. One GET, two if it is larger than ``READ_AHEAD_BYTES``. Raises ObjectNotFoundError, DamagedLogError."""
@@ -95,7 +95,7 @@ class EventIndexing:
     def _begin(self, run: Run, number: int) -> StoredObject:
         """The first bytes of a sidecar. Raises ObjectNotFoundError, DamagedLogError."""
         try:
-            return self._store.get(self._layout.companion(run, number), 0, READ_AHEAD_BYTES)
+            return self._store.get(self._layout.sidecar(run, number), 0, READ_AHEAD_BYTES)
         except RangeNotSatisfiableError as error:
             raise DamagedLogError(f"a sidecar is empty sequence={number}") from error
 
@@ -104,7 +104,7 @@ class EventIndexing:
 
     def _read(self, run: Run, number: int, beginning: StoredObject, decode: DecodeSidecar) -> Sidecar:
         if len(beginning.body) < beginning.info.size:
-            beginning = self._store.get(self._layout.companion(run, number))
+            beginning = self._store.get(self._layout.sidecar(run, number))
         found = decode(beginning.body)
         if found.sequence != number:
             raise DamagedLogError(f"a sidecar is of another segment sequence={number} says={found.sequence}")

@@ -26,8 +26,8 @@ from chalicelib.events.methods import MakeSink, teed
 from chalicelib.events.ports import EventLog, EventWriter, LogBrowser, LoggingMethod
 from chalicelib.events.run_method import RunLogBrowser, RunLogMethod, run_of
 from chalicelib.events.sinks import WriterSink
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import StepLogs
-from chalicelib.events.views import Views
 from chalicelib.events.writers import Writers
 from chalicelib.events.writing import SinkWriter
 from chalicelib.masking.mask import Masked
@@ -44,7 +44,7 @@ class RunLogParts:
     store: ObjectStore
     log: EventLog
     writers: Writers
-    views: Views
+    snapshots: LogSnapshots
     logs: StepLogs
     events: EventBrowser
 
@@ -138,7 +138,7 @@ class Registry:
 
 
 def _chosen(parts: RunLogParts, loggable: Loggable) -> str:
-    return parts.views.layout.chosen(run_of(loggable))
+    return parts.snapshots.layout.chosen(run_of(loggable))
 
 
 def _installed(group: str) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _run_log_method(context: Context, options: Options) -> LoggingMethod:
 
 def _run_log_browser(context: Context, options: Options, loggable: Loggable) -> LogBrowser:
     parts = _run_log(context)
-    return RunLogBrowser(loggable, parts.store, parts.views, parts.logs, parts.events)
+    return RunLogBrowser(loggable, parts.store, parts.snapshots, parts.logs, parts.events)
 
 
 def _files_method(context: Context, options: Options) -> LoggingMethod:

@@ -79,7 +79,7 @@ class RunEventLog:
         return Accepted(len(placed), entry.line, appended.position, appended.repeated, tuple(ready.refused))
 
     def _put_sidecar(self, run: Run, sidecar: Sidecar) -> None:
-        key, body = self._layout.companion(run, sidecar.sequence), encode_sidecar(sidecar)
+        key, body = self._layout.sidecar(run, sidecar.sequence), encode_sidecar(sidecar)
         with suppress(PreconditionFailedError):  # written by an earlier attempt
             put_retrying_conflicts(self._store, key, body, _PACKED, ABSENT)
 

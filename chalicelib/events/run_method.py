@@ -15,8 +15,8 @@ from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.log_streams import last_lines, open_buffered, write_temporary_file
 from chalicelib.events.ports import EventLog, EventWriter, LogText
 from chalicelib.events.sinks import BatchSink, as_new, rejection
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import StepLogs
-from chalicelib.events.views import Views
 from chalicelib.events.writers import Writers
 from chalicelib.events.writing import SinkWriter
 from chalicelib.ports import Clock, ObjectStore, Run
@@ -74,8 +74,10 @@ class _Appends:
 class RunLogBrowser:
     """``LogBrowser`` of a run's log. Stateless."""
 
-    def __init__(self, loggable: Loggable, store: ObjectStore, views: Views, logs: StepLogs, events: EventBrowser) -> None:
-        self._run, self._store, self._views, self._logs, self._events = run_of(loggable), store, views, logs, events
+    def __init__(
+        self, loggable: Loggable, store: ObjectStore, snapshots: LogSnapshots, logs: StepLogs, events: EventBrowser
+    ) -> None:
+        self._run, self._store, self._snapshots, self._logs, self._events = run_of(loggable), store, snapshots, logs, events
 
     def overall_log(self, start: int = 0) -> LogText:
         """See the port."""
@@ -107,7 +109,7 @@ class RunLogBrowser:
 
     def delete(self) -> None:
         """Delete all of the run's objects. Requires that no client writes to it; its rows expire."""
-        keys = [found.key for found in list_all(self._store, self._views.layout.run_prefix(self._run))]
+        keys = [found.key for found in list_all(self._store, self._snapshots.layout.run_prefix(self._run))]
         for first in range(0, len(keys), _DELETE_MANY):
             self._store.delete_many(keys[first : first + _DELETE_MANY])
 
@@ -118,6 +120,6 @@ class RunLogBrowser:
             at += len(piece)
 
     def _piece(self, at: int) -> bytes:
-        view = self._views.take(self._run, at, _PIECE_BYTES)
+        view = self._snapshots.take(self._run, at, _PIECE_BYTES)
         end = min(at + _PIECE_BYTES, view.end_byte)
-        return self._views.bytes(view, [(at, end)])[0] if at < end else b""
+        return self._snapshots.bytes(view, [(at, end)])[0] if at < end else b""

@@ -11,10 +11,10 @@ from chalicelib.events.event_view import EventView, build_event_view
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.sidecar import Sidecar, SidecarEntry
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import merge_tail
 from chalicelib.events.step_segments import StepSegment
 from chalicelib.events.tail import EventTails
-from chalicelib.events.views import Views
 from chalicelib.events.weight import weight
 from chalicelib.ports import Run
 from chalicelib.runlog.log_snapshot import LogSnapshot
@@ -27,14 +27,14 @@ MAX_BATCH_BYTES = 8 * 1024 * 1024
 class StepEvents:
     """Reads a step's events in the log's order."""
 
-    def __init__(self, views: Views, index: EventIndex, indexing: EventIndexing, tails: EventTails) -> None:
-        self._views, self._index, self._indexing, self._tails = views, index, indexing, tails
+    def __init__(self, snapshots: LogSnapshots, index: EventIndex, indexing: EventIndexing, tails: EventTails) -> None:
+        self._snapshots, self._index, self._indexing, self._tails = snapshots, index, indexing, tails
 
     def read(self, run: Run, step: str, after: int, loggable: Loggable) -> Iterator[EventView]:
         """Events from line ``after`` on, a few segments at a time: for each a GET of its sidecar, and the GETs of ``plan_reads``.
         Before that a query for each MB of the step's rows, and the requests of ``EventTails``. Raises SnapshotChangedError, also
         while it is iterated."""
-        view = self._views.take(run)
+        view = self._snapshots.take(run)
         tail = self._tails.read(run, view)
         segments = [
             segment
@@ -63,7 +63,7 @@ class StepEvents:
         self, entries: Sequence[tuple[Sidecar, SidecarEntry]], loggable: Loggable, view: LogSnapshot
     ) -> Iterator[EventView]:
         ranges = plan_reads([ByteRange(entry.byte, entry.end_byte - entry.byte, entry.line, entry.lines) for _, entry in entries])
-        bodies = self._views.bytes(view, ranges)
+        bodies = self._snapshots.bytes(view, ranges)
         at = 0
         for sidecar, entry in entries:
             while entry.byte >= ranges[at][1]:

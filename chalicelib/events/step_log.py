@@ -13,10 +13,10 @@ from threading import Lock
 from chalicelib.events.byte_ranges import ByteRange, merge_adjacent, plan_reads
 from chalicelib.events.index import EventIndex
 from chalicelib.events.ports import LogText
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_segments import StepSegment, step_segments_of
 from chalicelib.events.tail import EventTail, EventTails
 from chalicelib.events.text import ANSWER_BYTES, cut, decode_text
-from chalicelib.events.views import Views
 from chalicelib.ports import Run
 from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.log_snapshot import LogSnapshot
@@ -37,20 +37,20 @@ class _Reach:
 class StepLogs:
     """Reads logs. Remembers in memory where responses ended, so that the next read does not count a step's rows again."""
 
-    def __init__(self, views: Views, index: EventIndex, tails: EventTails) -> None:
-        self._views, self._index, self._tails = views, index, tails
+    def __init__(self, snapshots: LogSnapshots, index: EventIndex, tails: EventTails) -> None:
+        self._snapshots, self._index, self._tails = snapshots, index, tails
         self._places = _Places()
 
     def overall_log(self, run: Run, start: int = 0, max_lines: int | None = None) -> LogText:
         """The overall log from a byte on. The requests of a snapshot; a GET for each segment in it. Raises UnavailableError."""
 
         def attempt() -> LogText:
-            view = self._views.take(run, start, ANSWER_BYTES)
+            view = self._snapshots.take(run, start, ANSWER_BYTES)
             end = min(start + ANSWER_BYTES, view.end_byte)
-            data = b"".join(self._views.bytes(view, [(start, end)])) if start < end else b""
+            data = b"".join(self._snapshots.bytes(view, [(start, end)])) if start < end else b""
             answer = cut(data, max_lines, more=end < view.end_byte)
             at_end = start + len(answer) >= view.end_byte
-            return LogText(decode_text(answer), start + len(answer), at_end and self._views.is_ended(run, view))
+            return LogText(decode_text(answer), start + len(answer), at_end and self._snapshots.is_ended(run, view))
 
         return retry_on_change(attempt)
 
@@ -71,16 +71,16 @@ class StepLogs:
         answer = cut(data, max_lines, more=reach.more)
         self._remember(run, step, segments, before, start + len(answer))
         at_end = not reach.more and len(answer) == len(data) and not tail.has_pending
-        return LogText(decode_text(answer), start + len(answer), at_end and self._views.is_ended(run, view))
+        return LogText(decode_text(answer), start + len(answer), at_end and self._snapshots.is_ended(run, view))
 
     def _first_view(self, run: Run, reach: _Reach) -> LogSnapshot:
         """A snapshot with the first bytes of the response, if they are known already."""
         ranges = plan_reads(reach.byte_ranges)
-        return self._views.take(run, ranges[0][0], ranges[0][1] - ranges[0][0]) if ranges else self._views.take(run)
+        return self._snapshots.take(run, ranges[0][0], ranges[0][1] - ranges[0][0]) if ranges else self._snapshots.take(run)
 
     def _read(self, view: LogSnapshot, byte_ranges: Sequence[ByteRange]) -> bytes:
         ranges = plan_reads(byte_ranges)
-        bodies = self._views.bytes(view, ranges)
+        bodies = self._snapshots.bytes(view, ranges)
         return b"".join(_sliced(byte_ranges, ranges, bodies))
 
     def _remember(self, run: Run, step: str, segments: Sequence[StepSegment], before: int, end: int) -> None:

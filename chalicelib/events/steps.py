@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chalicelib.events.index import EventIndex
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import merge_tail
 from chalicelib.events.step_segments import StepSegment
 from chalicelib.events.step_updates import StepUpdate, parse_step_update
 from chalicelib.events.tail import EventTails
-from chalicelib.events.views import Views
 from chalicelib.ports import Run
 from chalicelib.runlog.conflicts import retry_on_change
 
@@ -43,8 +43,8 @@ class StepSummary:
 class Steps:
     """Lists steps. Reads the rows of all of them: one for each step of each segment."""
 
-    def __init__(self, views: Views, index: EventIndex, tails: EventTails) -> None:
-        self._views, self._index, self._tails = views, index, tails
+    def __init__(self, snapshots: LogSnapshots, index: EventIndex, tails: EventTails) -> None:
+        self._snapshots, self._index, self._tails = snapshots, index, tails
 
     def all(self, run: Run) -> list[StepSummary]:
         """All steps in the order in which they began. A snapshot, a query for each MB of rows, and the requests of ``EventTails``.
@@ -53,11 +53,11 @@ class Steps:
 
     def _all(self, run: Run) -> list[StepSummary]:
         segments = list(self._index.step_segments(run))
-        view = self._views.take(run)
+        view = self._snapshots.take(run)
         tail = self._tails.read(run, view)
         segments = merge_tail(segments, tail, None)
         updates = {step: parse_step_update(document) for step, document in self._index.step_updates(run).items()}
-        is_ended = not tail.has_pending and self._views.is_ended(run, view)
+        is_ended = not tail.has_pending and self._snapshots.is_ended(run, view)
         by_step: dict[str, list[StepSegment]] = {step: [] for step in updates}
         for segment in segments:
             by_step.setdefault(segment.step, []).append(segment)

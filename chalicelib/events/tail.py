@@ -17,7 +17,7 @@ from threading import Lock
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.sidecar import APPEND_TIMEOUT_MS, Sidecar, decode_outline
-from chalicelib.events.views import Views, first_uncompacted
+from chalicelib.events.snapshots import LogSnapshots, first_uncompacted
 from chalicelib.ports import Clock, ListedObject, Run
 from chalicelib.runlog.compaction import EVENTS_LOOK_BACK
 from chalicelib.runlog.log_snapshot import LogSnapshot
@@ -49,8 +49,8 @@ class EventTails:
     """Examines the end of the log, and a few segments before the end of the artifact: compaction may have copied lines whose
     sidecar was not written yet."""
 
-    def __init__(self, views: Views, indexing: EventIndexing, index: EventIndex, clock: Clock) -> None:
-        self._views, self._indexing, self._index, self._clock = views, indexing, index, clock
+    def __init__(self, snapshots: LogSnapshots, indexing: EventIndexing, index: EventIndex, clock: Clock) -> None:
+        self._snapshots, self._indexing, self._index, self._clock = snapshots, indexing, index, clock
         self._counts: OrderedDict[tuple[Run, int, str], int] = OrderedDict()
         self._lock = Lock()
 
@@ -76,11 +76,11 @@ class EventTails:
     def end_line(self, run: Run) -> int | None:
         """The first line that must not be read yet; None without one. A snapshot, and the LISTs and HEADs of ``read``. Raises
         SnapshotChangedError."""
-        view = self._views.take(run)
+        view = self._snapshots.take(run)
         if self._is_settled(view):
             return None
         _, _, end = self._under_way(run, view)
-        return None if end >= self._behind(run, view) else self._views.tails.segment(run, end).line
+        return None if end >= self._behind(run, view) else self._snapshots.tails.segment(run, end).line
 
     def _is_settled(self, view: LogSnapshot) -> bool:
         """Whether the index is complete: segments are deleted only after they are indexed."""
@@ -91,19 +91,19 @@ class EventTails:
 
     def _behind(self, run: Run, view: LogSnapshot) -> int:
         """The sequence number after the last segment of a snapshot."""
-        last = (self._views.layout.sequence_of(run, found.key) + 1 for found in view.segments)
+        last = (self._snapshots.layout.sequence_of(run, found.key) + 1 for found in view.segments)
         return max(last, default=first_uncompacted(view))
 
     def _under_way(self, run: Run, view: LogSnapshot) -> tuple[int, Sequence[int], int]:
         """The first sequence number that was examined, the sidecars from there on, and the first number that must not be read
         yet."""
         first = max(0, first_uncompacted(view) - EVENTS_LOOK_BACK)
-        segments = list(self._views.tails.list_segments(run, first))
+        segments = list(self._snapshots.tails.list_segments(run, first))
         sequences = list(
             self._indexing.list_sequences(run, first)
         )  # listed after the segments: a finished append has its sidecar by now
         there, behind = set(sequences), self._behind(run, view)
-        numbered = ((self._views.layout.sequence_of(run, found.key), found) for found in segments)
+        numbered = ((self._snapshots.layout.sequence_of(run, found.key), found) for found in segments)
         end = self._end(run, [found for number, found in numbered if first <= number < behind and number not in there])
         return first, sequences, behind if end is None else end
 
@@ -113,17 +113,17 @@ class EventTails:
         young = [found for found in without if found.last_modified_ms > since_ms]
         with ThreadPoolExecutor(_THREADS) as threads:
             counts = list(threads.map(partial(self._events, run), young) if young else ())
-        numbers = (self._views.layout.sequence_of(run, found.key) for found in young)
+        numbers = (self._snapshots.layout.sequence_of(run, found.key) for found in young)
         return next((number for number, count in zip(numbers, counts, strict=True) if count), None)
 
     def _events(self, run: Run, listed: ListedObject) -> int:
         """The number of events in a segment. One HEAD, cached in memory: segments are immutable."""
-        sequence = self._views.layout.sequence_of(run, listed.key)
+        sequence = self._snapshots.layout.sequence_of(run, listed.key)
         place = run, sequence, listed.etag
         with self._lock:
             if place in self._counts:
                 return self._counts[place]
-        count = self._views.tails.listed_segment(run, sequence).events
+        count = self._snapshots.tails.listed_segment(run, sequence).events
         with self._lock:
             self._counts[place] = count
             if len(self._counts) > _MAX_REMEMBERED:

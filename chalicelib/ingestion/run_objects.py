@@ -20,7 +20,7 @@ from chalicelib.runlog.segment import SEAL, entry_of
 _HEARTBEAT_MS = 60_000
 _UNREPORTED = frozenset(["marker", "retired", "tombstone", "unfinished"])
 """Kinds that are not reported and need no request."""
-_SIDECARS = frozenset(["companion", "writer", "step", "chosen"])
+_SIDECARS = frozenset(["sidecar", "writer", "step", "chosen"])
 """Sidecar objects, which describe events of the log: indexed, not reported."""
 _FAILURES = frozenset([FAILED, LOST])
 

@@ -91,15 +91,15 @@ class SidecarCursor:
                 numbers = _with(first, numbers)
         width, last_line = 1, 0
         while batch := list(islice(numbers, width)):
-            for number, companion in zip(batch, self._sidecars.sidecars(self._run, batch), strict=True):
-                if companion is None or companion.end_line <= line:
+            for number, sidecar in zip(batch, self._sidecars.sidecars(self._run, batch), strict=True):
+                if sidecar is None or sidecar.end_line <= line:
                     self._number = number + 1
-                elif companion.line >= end_line:
-                    self._none_before = companion.line if final else 0
+                elif sidecar.line >= end_line:
+                    self._none_before = sidecar.line if final else 0
                     return
                 else:
-                    self._number, last_line = number, companion.end_line
-                    yield from (noted for noted in companion.events if line < noted.end_line and noted.line < end_line)
+                    self._number, last_line = number, sidecar.end_line
+                    yield from (noted for noted in sidecar.events if line < noted.end_line and noted.line < end_line)
             width = min(2 * width, _AT_ONCE)
         self._are_all = final and last_line <= end_line
 

@@ -14,7 +14,18 @@ from itertools import takewhile
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, MissingSegmentError, StoreConditionError, StoreUnavailableError
-from chalicelib.ports import ABSENT, Clock, Condition, ListedObject, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
+from chalicelib.ports import (
+    ABSENT,
+    Clock,
+    Condition,
+    EventIndexer,
+    ListedObject,
+    ObjectStore,
+    PutOptions,
+    Run,
+    SegmentEntry,
+    SegmentIndex,
+)
 from chalicelib.runlog.artifact import Artifact, Extent, artifact_metadata, extent_of, find_artifact, furthest
 from chalicelib.runlog.concatenation import READERS, ConcatenationResult, Concatenator, parts_of
 from chalicelib.runlog.conflicts import Outcome, retry_on_change
@@ -33,14 +44,11 @@ RETIRABLE_MS = RETIRE_AFTER_MS + 60_000
 RETIRE_TOGETHER = 100
 """Minimum number of segments of a running run to retire at once: a few requests for all of them, and one object of entries."""
 EVENTS_LOOK_BACK = 1000
-"""Segments before the artifact's end whose companions may have been written after it: an append takes seconds."""
+"""Segments before the artifact's end whose sidecars may have been written after it: an append takes seconds."""
 _ATTEMPTS = 4
 _ROWS = 1000
 _PLACES = 10_000
 """More than a response of DynamoDB contains (1 MB of rows, about 4,000), so the number of queries is minimal."""
-
-IndexEvents = Callable[[Run, int], None]
-"""Indexes all companions of a run from a segment number on. Raises UnavailableError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,7 @@ class Compaction:
 
 class Compactor:
     """Compacts runs. Only retirement depends on the injected clock; the stored objects decide everything else. ``readers``: see
-    ``Concatenator``. ``index_events`` is called for runs with events."""
+    ``Concatenator``. ``event_indexer``: for runs with events; None leaves them to the notifications."""
 
     def __init__(
         self,
@@ -92,10 +100,10 @@ class Compactor:
         layout: Layout,
         clock: Clock,
         readers: int = READERS,
-        index_events: IndexEvents | None = None,
+        event_indexer: EventIndexer | None = None,
     ) -> None:
         self.layout = layout
-        self._index_events = index_events
+        self._event_indexer = event_indexer
         self._store, self._index, self._clock = store, index, clock
         self._tails = LogEndFinder(store, index, layout)
         self._gc = SegmentGc(store, index, layout, self._tails)
@@ -246,15 +254,15 @@ class Compactor:
         below = base.next_segment if base else 0
         epoch = base.epoch if base else 0
         reason = seal.reason if seal else (base.reason if base else "")
-        if len(state.segments) > 1:  # one of the next passes retires them: until then companions may be written
+        if len(state.segments) > 1:  # one of the next passes retires them: until then sidecars may be written
             self._bring_events_up_to_date(run, state)
         retired = self.retire(run, state.segments, below)
         return Compaction(state.extent.lines, state.extent.bytes, below, epoch, reason, retired_segments=retired)
 
     def _bring_events_up_to_date(self, run: Run, state: RunState) -> None:
-        """Also for the segments of the last pass: a companion may have been written after it."""
-        if state.has_events and self._index_events:
-            self._index_events(run, max(0, (state.base.next_segment if state.base else 0) - EVENTS_LOOK_BACK))
+        """Also for the segments of the last pass: a sidecar may have been written after it."""
+        if state.has_events and self._event_indexer:
+            self._event_indexer.bring_up_to_date(run, max(0, (state.base.next_segment if state.base else 0) - EVENTS_LOOK_BACK))
 
     def _drop_if_finalized(self, run: Run, etag: str, last: SegmentEntry) -> None:
         """The first partial.txt has no older version for a condition: delete it if a finalizer was faster."""

@@ -7,7 +7,7 @@
                             logs.txt                    bytes [0, end) once it is finalized
                             unfinished.json             an upload that goes on in the next pass (``runlog.unfinished``)
                             retired/{digest}            what deleted segments were (``runlog.retirement``)
-                            events/{sequence:010d}      a segment's companion: what is not text of its events (``events.sidecar``)
+                            events/{sequence:010d}      a segment's sidecar: what is not text of its events (``events.sidecar``)
                             events/writers/{w}/opened   a writer of events was registered; ``closed``: it has ended (``events.writers``)
                             events/steps/{step}         what was told of a step (``events.step_updates``)
                             events/chosen               how its events are written and browsed (``events.registry``)
@@ -56,7 +56,7 @@ _EVENTS = "events"
 _CHOSEN, _START = "chosen", "start"
 ATTEMPT_MARK = "~"
 """Separates a run's id and the number of an attempt after the first; unreserved in URLs and keys."""
-_COMPANION = re.compile(rf"{_EVENTS}/(\d{{10}})", re.ASCII)
+_SIDECAR = re.compile(rf"{_EVENTS}/(\d{{10}})", re.ASCII)
 _WRITER = re.compile(rf"{_EVENTS}/writers/([^/]+)/(?:opened|closed)")
 _STEP = re.compile(rf"{_EVENTS}/steps/([^/]+)")
 _TOMBSTONES, _TOMBSTONE = ".tombstones", "expired.json"
@@ -99,13 +99,13 @@ def checked_run(fqn: str, run_id: str) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """``kind``: segment, partial, logs, unfinished, retired, companion, writer, step, chosen, start, marker or tombstone; ``sequence``: of a
-    segment, else None; ``companion``: the number of a companion's segment, else None; ``name``: of a writer or step."""
+    """``kind``: segment, partial, logs, unfinished, retired, sidecar, writer, step, chosen, start, marker or tombstone; ``sequence``: of a
+    segment, else None; ``sidecar``: the number of a sidecar's segment, else None; ``name``: of a writer or step."""
 
     run: Run
     kind: str
     sequence: int | None = None
-    companion: int | None = None
+    sidecar: int | None = None
     name: str = ""
 
 
@@ -162,16 +162,16 @@ class Layout:
         """Prefix of a run's event objects: first in a LIST of the run."""
         return f"{self.run_prefix(run)}{_EVENTS}/"
 
-    def companion(self, run: Run, sequence: int) -> str:
-        """The companion of the segment with this number."""
+    def sidecar(self, run: Run, sequence: int) -> str:
+        """The sidecar of the segment with this number."""
         return f"{self.events(run)}{sequence:010d}"
 
-    def before_companion(self, run: Run, sequence: int) -> str:
-        """The ``start_after`` of a LIST that begins with the companion with this number."""
-        return self.companion(run, sequence - 1) if sequence > 0 else self.events(run)
+    def before_sidecar(self, run: Run, sequence: int) -> str:
+        """The ``start_after`` of a LIST that begins with the sidecar with this number."""
+        return self.sidecar(run, sequence - 1) if sequence > 0 else self.events(run)
 
-    def after_companions(self, run: Run) -> str:
-        """A key that sorts after all companions."""
+    def after_sidecars(self, run: Run) -> str:
+        """A key that sorts after all sidecars."""
         return f"{self.events(run)}:"
 
     def writers(self, run: Run) -> str:
@@ -267,13 +267,13 @@ class Layout:
 
     def _parsed_event_key(self, elements: list[str]) -> ParsedKey | None:
         """Parse a key under ``events/``."""
-        name, parsed = "/".join(elements[2:]), self._parsed(elements[:2], "companion")
+        name, parsed = "/".join(elements[2:]), self._parsed(elements[:2], "sidecar")
         if parsed is None:
             return None
         if elements[3:] in ([_CHOSEN], [_START]):
             return replace(parsed, kind=elements[3])
-        if companion := _COMPANION.fullmatch(name):
-            return replace(parsed, companion=int(companion[1]))
+        if sidecar := _SIDECAR.fullmatch(name):
+            return replace(parsed, sidecar=int(sidecar[1]))
         for kind, found in (("writer", _WRITER.fullmatch(name)), ("step", _STEP.fullmatch(name))):
             if found:
                 return _named(parsed, kind, found[1])

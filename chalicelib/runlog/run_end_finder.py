@@ -30,7 +30,7 @@ class RunEndFinder:
     def find(self, run: Run, tail: LogEnd) -> RunEnd | None:
         """The end of a run whose next segment goes to ``tail``; None if nothing states it, or if a store is unavailable, so that the close does
         not fail. Requests: a query and a GET; if the last segment may be the end of a workflow's log, a GET for each of three more segments, and
-        another one for each of the four that is larger than ``MAX_BYTES``; if it consists of events, a GET for each of four companions. The
+        another one for each of the four that is larger than ``MAX_BYTES``; if it consists of events, a GET for each of four sidecars. The
         result is valid for the log up to ``tail`` only: if another write takes that number, find it again."""
         with suppress(UnavailableError):
             if step := self.failed_step(run):
@@ -74,7 +74,7 @@ class RunEndFinder:
 
     def _end_of_events(self, run: Run, numbers: Iterable[int]) -> RunEnd | None:
         for number in numbers:
-            with suppress(ObjectNotFoundError, DamagedLogError):  # it consists of lines, or its companion is not written yet
+            with suppress(ObjectNotFoundError, DamagedLogError):  # it consists of lines, or its sidecar is not written yet
                 if end := self.stated_by_event(run, number):
                     return end
         return None

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from random import random
 from typing import Any
 
-from chalicelib.catalog.items import RunItems
-from chalicelib.catalog.merging import is_ahead, merge_forward, names_to_change
-from chalicelib.catalog.run_row_builder import ArtifactExtent, RunFacts, run_item
-from chalicelib.catalog.segments import entry_of_row, segment_rows
+from chalicelib.aws.segment_index import entry_of_row, segment_rows
 from chalicelib.errors import RunlakeError, StoreUnavailableError
 from chalicelib.ingestion.run_objects import known_since_ms
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry
-from chalicelib.runlog.census import RunInspection, RunInspector, StoredArtifact
 from chalicelib.runlog.compaction import RETIRABLE_MS
 from chalicelib.runlog.layout import Layout
+from glue_jobs.catalog.row_merging import is_ahead, merge_forward, names_to_change
+from glue_jobs.catalog.run_inspection import RunInspection, RunInspector, StoredArtifact
+from glue_jobs.catalog.run_items import RunItems
+from glue_jobs.catalog.run_row_builder import ArtifactExtent, RunFacts, run_item
 
 CORRECT, REPAIRED, GONE, FAILED = "right", "mended", "gone", "failed"
 """Results of a run: all rows were correct; rows were repaired; S3 has no objects of the run, and its rows were or may be removed;

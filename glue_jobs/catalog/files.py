@@ -15,7 +15,6 @@ from chalicelib.archive.objects import object_ref
 from chalicelib.aws.dynamodb import Item, Table
 from chalicelib.catalog.file_state import OBJECTS, FileState, file_key, file_state_of_row, url_state_of_row
 from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
-from chalicelib.catalog.items import unchanged_condition
 from chalicelib.catalog.listing import LISTING, directory_keys, listing_rows
 from chalicelib.catalog.registration import Describe, Description, ObjectRef, RegistrationResult
 from chalicelib.composition import Services, run_files
@@ -23,6 +22,7 @@ from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, Unav
 from chalicelib.ports import Check, Clause, Delete, Key, Run
 from glue_jobs.backfill import BATCH, Source, batches, catalog_batch
 from glue_jobs.catalog.catalog_repair import EXTRA, MISSING, REPAIRED, WRONG
+from glue_jobs.catalog.run_items import unchanged_condition
 from glue_jobs.catalog.scan import scan_table
 
 READ_FIRST, CHECKED_LAST = (OBJECTS, LATEST, LISTING), (FILES, LISTING, LATEST)

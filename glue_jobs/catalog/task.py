@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from chalicelib import composition
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
-from chalicelib.catalog.items import DynamoDbRunItems
 from chalicelib.composition import Services
 from chalicelib.ports import Run
 from glue_jobs.catalog.catalog_repair import RUNS, SEGMENTS, RunRepair, RunRepairer
 from glue_jobs.catalog.files import check_rows, register_archive, register_logs
+from glue_jobs.catalog.run_items import DynamoDbRunItems
 from glue_jobs.catalog.scan import known_runs
 from glue_jobs.expiration.inventory import BucketInventory
 from glue_jobs.job_runtime.environment import apply_environment

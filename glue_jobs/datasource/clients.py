@@ -16,8 +16,8 @@ from botocore.config import Config
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.errors import translate_errors
 from chalicelib.aws.object_store import S3ObjectStore
-from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
-from chalicelib.catalog.segments import DynamoDbSegmentIndex
+from chalicelib.aws.run_catalog import DynamoDbRunCatalog
+from chalicelib.aws.segment_index import DynamoDbSegmentIndex
 from chalicelib.ports import ObjectStore, SegmentIndex
 from glue_jobs.datasource.objects import Listed
 from glue_jobs.datasource.options import Options

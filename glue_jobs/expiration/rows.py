@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chalicelib.aws.dynamodb import Table
-from chalicelib.catalog.segments import run_key
+from chalicelib.aws.segment_index import run_key
 from chalicelib.ports import Run
 
 _NAMES = {"#run": "run", "#at": "at"}

@@ -18,21 +18,21 @@ from chalicelib.aws.clients import make_client
 from chalicelib.aws.database import DynamoDbDatabase, Schema
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.object_store import S3ObjectStore
-from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.aws.run_catalog import DynamoDbRunCatalog
+from chalicelib.aws.segment_index import DynamoDbSegmentIndex
 from chalicelib.catalog.file_state import OBJECTS
 from chalicelib.catalog.files import FILES, LATEST
 from chalicelib.catalog.listing import LISTING
 from chalicelib.catalog.runs import RunCatalog
-from chalicelib.catalog.segments import DynamoDbSegmentIndex
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.memory.object_store import InMemoryObjectStore
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.pipelines.files.table import TABLE as PIPELINE_FILES
 from chalicelib.ports import Database, ObjectStore, SegmentIndex
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 from tests import sampling
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase
+from tests.support.object_store import InMemoryObjectStore
+from tests.support.run_catalog import InMemoryRunCatalog
+from tests.support.segment_index import InMemorySegmentIndex
 
 MEMORY, MOTO, MINISTACK = "memory", "moto", "ministack"
 _FEW = 10

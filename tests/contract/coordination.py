@@ -31,8 +31,8 @@ from chalicelib.coordination.schema import KEY, SOURCE, to_row
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery, PartitionStore
 from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError
-from chalicelib.memory.clock import ManualClock
 from local.emulator import CREDENTIALS, REGION
+from tests.support.clock import ManualClock
 
 START_MS = 1_790_000_000_000
 SOURCE_NAME = "compaction"

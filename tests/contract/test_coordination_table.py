@@ -23,10 +23,10 @@ from chalicelib.coordination.partition import new_partition
 from chalicelib.coordination.schema import Capacity, create_table_request
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.memory.clock import ManualClock
 from local.emulator import CREDENTIALS, REGION
 from tests.contract.canned import answer, cut_off
 from tests.contract.conftest import MINISTACK, MOTO
+from tests.support.clock import ManualClock
 
 _names = (f"coordination-table-{number}" for number in itertools.count())
 ROLE = "arn:aws:iam::123456789012:role/coordination"

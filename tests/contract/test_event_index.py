@@ -10,15 +10,15 @@ import pytest
 
 from chalicelib.aws.database import DynamoDbDatabase, Schema
 from chalicelib.aws.dynamodb import Table
-from chalicelib.catalog.items import DynamoDbRunItems
-from chalicelib.catalog.segments import DynamoDbSegmentIndex
+from chalicelib.aws.segment_index import DynamoDbSegmentIndex
 from chalicelib.events.index import EVENTS, EventIndex
 from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.events.step_segments import step_segments_of
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.ports import Run, SegmentEntry
+from glue_jobs.catalog.run_items import DynamoDbRunItems
 from tests.contract.conftest import KEEP_S, create_table
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase
 from tests.world import START_MS
 
 RUN = Run("a/b c#", "run~1")

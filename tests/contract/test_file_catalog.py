@@ -27,8 +27,6 @@ from chalicelib.catalog.registration import Description, FileCatalogWriter, Obje
 from chalicelib.catalog.search import MAX_INDEXES, MAX_ROWS, FileQuery, Search
 from chalicelib.catalog.timestamps import FIRST_MS, LAST_MS
 from chalicelib.errors import StoreUnavailableError, TooManyNamesError
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.ports import Database, Put
 from local.emulator import CREDENTIALS, REGION
 from tests.contract.conftest import MEMORY
@@ -46,6 +44,8 @@ from tests.contract.files import (
     subject,
 )
 from tests.sampling import pick, seed_of
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase
 
 SEED = seed_of("file catalog")
 EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(5, 20, 400))

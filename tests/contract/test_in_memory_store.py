@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import PreconditionFailedError, WriteConflictError
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.object_store import InMemoryObjectStore
-from chalicelib.memory.rope import Rope
 from chalicelib.ports import ABSENT, Condition, PutOptions
+from tests.support.clock import ManualClock
+from tests.support.object_store import InMemoryObjectStore
+from tests.support.rope import Rope
 
 GIB = 1024**3
 MIB = 1024**2

@@ -16,11 +16,11 @@ from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.errors import ERROR_BY_CODE
 from chalicelib.aws.object_store import S3ObjectStore
 from chalicelib.aws.publisher import SnsPublisher
-from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.aws.run_catalog import DynamoDbRunCatalog
+from chalicelib.aws.segment_index import DynamoDbSegmentIndex
 from chalicelib.catalog.file_state import OBJECTS
 from chalicelib.catalog.listing import LISTING
 from chalicelib.catalog.runs import RunCatalog
-from chalicelib.catalog.segments import DynamoDbSegmentIndex
 from chalicelib.errors import (
     ObjectNotFoundError,
     OutcomeUnknownError,
@@ -31,12 +31,6 @@ from chalicelib.errors import (
     UnavailableError,
     WriteConflictError,
 )
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.memory.object_store import InMemoryObjectStore
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.ports import (
     ABSENT,
     ABSENT_ROW,
@@ -55,6 +49,12 @@ from chalicelib.ports import (
     SegmentIndex,
 )  # fmt: skip
 from tests.contract.canned import NOWHERE, answer, cut_off, s3_error
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase
+from tests.support.object_store import InMemoryObjectStore
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
+from tests.support.segment_index import InMemorySegmentIndex
 
 Call = Callable[[Any], Any]
 ETAG = "0" * 32

@@ -16,11 +16,11 @@ from chalicelib.errors import (
     RunlakeError,
     WriteConflictError,
 )
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import ABSENT, Condition, Folders, ObjectStore, PutOptions, after_folder
 from tests.contract.conftest import MEMORY, client_of
 from tests.contract.differences import refused, upload_is_gone
+from tests.support.clock import ManualClock
+from tests.support.object_store import InMemoryObjectStore
 
 MIB = 1024 * 1024
 PLAIN = PutOptions()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from chalicelib.deadline import Deadline
-from chalicelib.memory.clock import ManualClock
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
@@ -16,6 +15,7 @@ from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Database, ObjectStore
 from tests.files_harness import START_MS, record_of
+from tests.support.clock import ManualClock
 
 
 class House:

@@ -9,10 +9,10 @@ import pytest
 
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.publisher import SnsPublisher
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.ports import Clock, Message, Publisher
 from tests.contract.conftest import client_of
+from tests.support.clock import ManualClock
+from tests.support.publisher import InMemoryPublisher
 
 MESSAGES: list[tuple[str, dict[str, str]]] = [
     ('{"status": "success", "what": "ünï"}', {"status": "success"}),

@@ -15,13 +15,13 @@ from chalicelib import composition
 from chalicelib.aws.database import DynamoDbDatabase
 from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.settings import Settings
 from glue_jobs.catalog.files import CHECKED_LAST, READ_FIRST, check_rows, register_archive, register_logs
 from tests.contract.conftest import KEYS, client_of, create_file_tables
 from tests.ingestion_harness import ARCHIVE, BUCKET, message, s3_record
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 RUNS = [Run("svc.pipe", f"run-{number}") for number in range(3)]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from chalicelib.aws.dynamodb import Table
-from chalicelib.catalog.items import DynamoDbRunItems, RunItems
-from chalicelib.catalog.segments import segment_rows
+from chalicelib.aws.segment_index import segment_rows
 from chalicelib.ports import Run, SegmentEntry
+from glue_jobs.catalog.run_items import DynamoDbRunItems, RunItems
 from tests.contract.conftest import KEEP_S, client_of, create_table
 from tests.rebuild_harness import Items
 

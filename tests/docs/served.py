@@ -13,10 +13,10 @@ from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
 from chalicelib.coordination.partition import format_timestamp
 from chalicelib.coordination.schema import encode_state
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.settings import Settings
 from tests.ingestion_harness import ingest_one, message, s3_record
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 BUCKET, ARCHIVE = "runlake-logs", "runlake-archive"

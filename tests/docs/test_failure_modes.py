@@ -9,8 +9,6 @@ from collections.abc import Sequence
 import pytest
 
 from chalicelib.errors import RunClosedError, StoreUnavailableError, UnavailableError
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Message
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers.ingest import ingest
@@ -18,6 +16,8 @@ from tests.docs.pages import DOCS, rows, section
 from tests.faults.interception import Intercepted
 from tests.faults.test_concurrent_writers import finish, stopped_before
 from tests.ingestion_harness import ingester_of, message, queued, s3_record
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import RUN, World
 
 PAGE = DOCS / "failure-modes.md"

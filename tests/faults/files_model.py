@@ -23,11 +23,11 @@ from chalicelib.catalog.timestamps import DAY_MS
 from chalicelib.deadline import Deadline
 from chalicelib.errors import UnavailableError
 from chalicelib.ingestion.ingester import Ingester
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Message, Publisher, PutOptions, Write
 from tests.faults.interception import Crash, Intercepted
 from tests.ingestion_harness import ARCHIVE, BUCKET, ingester_of, message, s3_record
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 Gate = Callable[[str, Callable[[], Any]], Any]

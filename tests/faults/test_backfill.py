@@ -10,12 +10,12 @@ import pytest
 from chalicelib import composition
 from chalicelib.catalog.search import FileQuery, Search
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions
 from chalicelib.runlog.batch import Batch
 from glue_jobs import backfill
 from tests.faults.interception import Crash, Intercepted
 from tests.functional.gateway import installed
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import RUN, START_MS, World
 
 HASH = "0" * 32

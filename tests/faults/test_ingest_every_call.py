@@ -15,12 +15,12 @@ from chalicelib.catalog.recent import ENDED
 from chalicelib.catalog.runs import RunRow
 from chalicelib.errors import UnavailableError
 from chalicelib.ingestion.ingester import Ingester
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import RunEnd
 from chalicelib.runlog.batch import Batch
 from tests.faults.interception import CONFLICT, FAULTS, THROTTLED, Crash, Intercepted, StopAt
 from tests.ingestion_harness import BUCKET, ingest_one, ingester_of, message, s3_record
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import RUN, World
 
 

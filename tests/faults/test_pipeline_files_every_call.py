@@ -59,7 +59,7 @@ def test_each_event_once_wherever_it_stops(
         monkeypatch.setattr(two_phase_commit, "DIRECT_ROWS", 0)
     if size == "copied":
         monkeypatch.setattr(appendable_object, "COPY_FROM_BYTES", 100)
-        monkeypatch.setattr("chalicelib.memory.object_store.MIN_PART_BYTES", 100)
+        monkeypatch.setattr("tests.support.object_store.MIN_PART_BYTES", 100)
     points, expected = 0, Counter(range(len(events)))
     while True:
         site, stop = FilesHarness(options=OPTIONS.get(scenario, {})), StopAt(points, moment, how)
@@ -160,7 +160,7 @@ def test_a_file_that_another_extends_in_between_keeps_what_the_other_wrote(copie
     """Between the read of the old bytes and the write of the new ones another worker extends the file, and commits."""
     if copied:
         monkeypatch.setattr(appendable_object, "COPY_FROM_BYTES", 100)
-        monkeypatch.setattr("chalicelib.memory.object_store.MIN_PART_BYTES", 100)
+        monkeypatch.setattr("tests.support.object_store.MIN_PART_BYTES", 100)
     site = FilesHarness()
     Worker(site, site.handler()).run([record_of(0)])
     other, came = site.handler(), list[str]()

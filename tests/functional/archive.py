@@ -12,12 +12,12 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit
 
 from chalicelib import composition
-from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.ports import ABSENT, Database, ObjectStore, PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers.ingest import ingest
 from tests.functional.gateway import Answer, call, installed
 from tests.ingestion_harness import ARCHIVE, message, queued, s3_record
+from tests.support.publisher import InMemoryPublisher
 from tests.world import START_MS, World
 
 FILES = "/v0/archive/files"

@@ -16,9 +16,9 @@ from pydantic import SecretStr
 import app
 from chalicelib import composition
 from chalicelib.catalog.runs import RunCatalog
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Database, ObjectStore, Publisher, Workers
 from chalicelib.settings import Settings
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import World
 
 LOGS = "/v1/services/ingestionPipelines/logs"

@@ -21,8 +21,6 @@ from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.partition import format_timestamp
 from chalicelib.coordination.schema import to_row
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
@@ -36,6 +34,8 @@ from tests.files_harness import record_of
 from tests.functional.archive import Site, hash_of
 from tests.functional.budget_requests import MSGPACK, SAMPLES, Sample, padded
 from tests.functional.gateway import LOGS, Answer, Context, call, installed
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 EMOJI, CONTROL, QUOTE = "\U0001f600", "\x01", '"'

@@ -17,14 +17,14 @@ from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
 from chalicelib.coordination.partition import format_timestamp
 from chalicelib.ingestion.run_files import object_id, slug
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.ports import Run
 from chalicelib.routes import archive_authorization
 from tests.functional.archive import BASE, FILES, Site
 from tests.functional.gateway import Answer, call, installed
 from tests.issuer import JWT, Issuer, bearer
 from tests.sampling import examples
+from tests.support.database import InMemoryDatabase
+from tests.support.publisher import InMemoryPublisher
 from tests.world import START_MS, World
 
 ISSUER = Issuer()

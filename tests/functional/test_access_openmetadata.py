@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from chalicelib import composition
 from chalicelib.access.patterns import matches
 from chalicelib.deadline import Deadline
-from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.ports import Put, PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import shared_legacy_name
@@ -25,6 +24,7 @@ from tests.functional.test_access_lists import flat, pages
 from tests.ingestion_harness import message, s3_record
 from tests.issuer import JWT, Issuer, bearer
 from tests.sampling import examples
+from tests.support.publisher import InMemoryPublisher
 from tests.world import World
 
 ISSUER = Issuer()

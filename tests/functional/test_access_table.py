@@ -22,12 +22,12 @@ from chalicelib.coordination.partition import format_timestamp
 from chalicelib.events.codecs import bulk, firehose, logstash, otlp
 from chalicelib.events.event import NewEvent
 from chalicelib.ingestion.run_files import object_id
-from chalicelib.memory.publisher import InMemoryPublisher
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.ports import Run
 from tests.functional.archive import Site, hash_of
 from tests.functional.gateway import LOGS, Answer, call, installed
 from tests.issuer import JWT, Issuer, bearer
+from tests.support.publisher import InMemoryPublisher
 from tests.world import START_MS, World
 
 ISSUER = Issuer()

@@ -15,12 +15,12 @@ from chalicelib import composition
 from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError, UnavailableError
 from chalicelib.ingestion.report import Report
-from chalicelib.memory.database import InMemoryDatabase
-from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import Key, Message, ObjectInfo, PutOptions, Row, Write
 from tests.functional.archive import DAY_MS, FILES, Site, deployed, hash_of, is_refusal
 from tests.ingestion_harness import ARCHIVE, message, s3_record
 from tests.sampling import examples
+from tests.support.database import InMemoryDatabase
+from tests.support.object_store import InMemoryObjectStore
 from tests.world import START_MS, World
 
 ID = "ab" * 16

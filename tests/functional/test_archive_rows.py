@@ -13,10 +13,10 @@ from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.listing import directory_keys, listing_rows
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.memory.database import InMemoryDatabase
 from chalicelib.ports import Put, PutOptions, Run, Write
 from tests.functional.archive import BASE, DAY_MS, FILES, Site, deployed, hash_of, is_refusal
 from tests.ingestion_harness import ARCHIVE, message, s3_record
+from tests.support.database import InMemoryDatabase
 from tests.world import START_MS, World
 
 YEAR_MS = 365 * DAY_MS

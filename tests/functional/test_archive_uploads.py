@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from chalicelib.archive import uploads
 from chalicelib.catalog.file_state import FileState
 from chalicelib.errors import PreconditionFailedError
-from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import PutOptions, StoredObject
 from tests.functional.archive import BASE, FILES, Site, deployed, hash_of, is_refusal
 from tests.functional.gateway import Answer
 from tests.sampling import examples
+from tests.support.object_store import InMemoryObjectStore
 from tests.world import START_MS, World
 
 MIB = 1024 * 1024

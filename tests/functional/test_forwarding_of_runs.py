@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import pytest
 
 from chalicelib.events.event import Loggable
-from chalicelib.events.forward_run import EventSource, forward
 from chalicelib.events.forwarding import Forwarder
 from local.forward import ApiSource
+from local.forward_run import EventSource, forward
 from tests.functional.gateway import call, installed, post
 from tests.unit.test_event_targets import KITS
 from tests.world import World

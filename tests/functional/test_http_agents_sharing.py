@@ -98,8 +98,8 @@ def test_request_at_the_limit_is_stored(
     answer = send(url, make("x" * room, records), kind)
     assert answer.status == 200
     assert send(url, make("x" * (room + 1), records), kind).status == 413
-    companions = [decode_sidecar(world.store.get(each.key).body) for each in list_all(world.store, world.layout.events(RUN))]
-    assert sum(len(each.events) for each in companions) == records
+    sidecars = [decode_sidecar(world.store.get(each.key).body) for each in list_all(world.store, world.layout.events(RUN))]
+    assert sum(len(each.events) for each in sidecars) == records
 
 
 @pytest.mark.slow

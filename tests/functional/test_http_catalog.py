@@ -9,10 +9,10 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
 from tests.functional.gateway import Answer, call, installed, post
 from tests.issuer import JWT, Issuer, bearer
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 PIPELINES = "/v1/catalog/pipelines"

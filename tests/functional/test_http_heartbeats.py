@@ -9,10 +9,10 @@ import pytest
 
 from chalicelib.catalog.runs import SILENT_AFTER_MS
 from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run
 from chalicelib.runlog.attempts import read_start
 from tests.functional.gateway import call, installed, post
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 RUN = Run("svc.a", "r1")

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import pytest
 
 from chalicelib import composition
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run
 from tests.functional.gateway import call, installed, post
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 JSON, TEXT = {"Content-Type": "application/json"}, {"Content-Type": "text/plain"}

@@ -15,7 +15,6 @@ import pytest
 from chalicelib import composition
 from chalicelib.catalog.timestamps import iso, parse_time_ms
 from chalicelib.deadline import Deadline
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.pipelines.files import service
 from chalicelib.pipelines.files.handler import RollingS3Handler
@@ -29,6 +28,7 @@ from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.files_harness import record_of
 from tests.functional.gateway import call, get, installed, post
 from tests.issuer import JWT, Issuer, bearer
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 PATH = "/v1/pipeline-files"

@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 import pytest
 
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run
 from tests.functional.gateway import get, installed, post
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import World
 
 FQN = 'svc/"a b".pipe'

@@ -11,13 +11,13 @@ import pytest
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.ingestion.report import MAX_BYTES, Record, Report
 from chalicelib.ingestion.run_files import slug
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run, RunEnd
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers.ingest import ingest
 from tests.docs.pages import DOCS, blocks
 from tests.ingestion_harness import BUCKET, ingester_of, message, queued, s3_record
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import RUN, World
 
 

@@ -30,8 +30,6 @@ from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.partition import format_timestamp
 from chalicelib.coordination.schema import to_row
 from chalicelib.deadline import Deadline
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
@@ -45,6 +43,8 @@ from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call, installed, post
 from tests.ingestion_harness import ARCHIVE, BUCKET, s3_record
 from tests.sampling import examples
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 SECRET, QUOTED = "hunter2-prod-secret", 'it\'s a "hush"\\-secret'

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.object_store import InMemoryObjectStore
 from tests.functional.gateway import call, get, installed, post
 from tests.issuer import JWT, Issuer, bearer
+from tests.support.clock import ManualClock
+from tests.support.object_store import InMemoryObjectStore
 from tests.world import START_MS, World
 
 

@@ -17,7 +17,6 @@ from chalicelib import composition
 from chalicelib.composition import COMPACTION, SWEEP
 from chalicelib.coordination import Administration, SourceCoordinator, Status
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.observability import metrics
 from chalicelib.ports import Run, RunEnd, RunStart, Workers
 from chalicelib.runlog.batch import Batch
@@ -25,6 +24,7 @@ from chalicelib.runlog.finalization import Finalizer
 from chalicelib.triggers import schedules
 from tests.faults.interception import Call, Intercepted
 from tests.functional.gateway import Context, installed
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import World
 
 RUNS = [Run("svc.pipe", f"run-{number}") for number in range(6)]

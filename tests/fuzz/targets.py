@@ -17,9 +17,9 @@ from urllib.parse import quote
 from chalice.app import CaseInsensitiveMapping, NotFoundError
 from itsdangerous import URLSafeSerializer
 
+from chalicelib.aws.run_catalog import read_cursor, write_cursor
 from chalicelib.catalog import cursor as archive_cursor
 from chalicelib.catalog.cursor import CursorSigner
-from chalicelib.catalog.dynamodb_runs import read_cursor, write_cursor
 from chalicelib.catalog.metadata import parse_metadata
 from chalicelib.catalog.search import FileQuery
 from chalicelib.catalog.timestamps import iso, parse_time_ms

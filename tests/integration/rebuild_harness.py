@@ -19,7 +19,6 @@ from chalicelib import composition, settings
 from chalicelib.composition import Services
 from chalicelib.composition.environment import aws_ports
 from chalicelib.deadline import Deadline
-from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.triggers import schedules
@@ -27,6 +26,7 @@ from glue_jobs.job_runtime.environment import use_stack
 from local.emulator import CREDENTIALS
 from tests.integration.job_process import Ended, run_job
 from tests.integration.stacks import PATIENCE_S, Stack
+from tests.support.clock import ManualClock
 
 TABLES = ("runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table")
 QUIET_PARAMETERS = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")

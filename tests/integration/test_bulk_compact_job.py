@@ -75,10 +75,10 @@ def seal(stack: Stack, run: Run, cookie: str) -> None:
     from chalicelib.aws.clients import make_client
     from chalicelib.aws.clock import SystemClock
     from chalicelib.aws.object_store import S3ObjectStore
-    from chalicelib.memory.segment_index import InMemorySegmentIndex
     from chalicelib.runlog.layout import Layout
     from chalicelib.runlog.position import PositionSigner
     from chalicelib.runlog.writer import Writer
+    from tests.support.segment_index import InMemorySegmentIndex
 
     credentials = {name: stack[name] for name in ("aws_access_key_id", "aws_secret_access_key")}
     client = make_client("s3", region=stack["region"], endpoint_url=stack["aws_endpoint_url"], **credentials)

@@ -20,10 +20,10 @@ from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.targets.document import document
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.transport import Answer
-from chalicelib.memory.clock import ManualClock
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 from tests.contract.conftest import client_of
 from tests.integration.stacks import COMMAND_S
+from tests.support.clock import ManualClock
 from tests.unit.test_event_targets import LOGGABLE, event, events_of
 from tests.vendors import Bulk, Otlp, Shipper, VendorServers
 

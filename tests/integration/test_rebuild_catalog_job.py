@@ -58,7 +58,7 @@ class Writers:
         self._thread.join()
 
     def _work(self) -> None:
-        while not self._stop.wait(0.05):
+        while not self._stop.wait(0.5):
             for run in self.appended:
                 url = f"{self._stack.api_url}{LOGS}/{run.fqn}/{run.run_id}"
                 with urlopen(Request(url, b"meanwhile\n", {"Content-Type": "text/plain"}), timeout=PATIENCE_S) as answer:

@@ -17,13 +17,13 @@ MUTANTS = (
     *(
         Mutant(
             name,
-            find="artifact.is_deleted" if "census" not in name else "self.logs.artifact.is_deleted",
+            find="artifact.is_deleted" if "run_inspection" not in name else "self.logs.artifact.is_deleted",
             replace="False",
             tests=f"{_MENDING}::test_deleted_run_is_listed_by_nothing_while_its_last_objects_stay",
             why="a deleted run returns to lists while the objects that reject its late appends remain",
         )
         for name in (
-            "chalicelib.runlog.census:RunInspection.exists",
+            "glue_jobs.catalog.run_inspection:RunInspection.exists",
             "chalicelib.ingestion.run_objects:RunObjects._artifact",
             "chalicelib.ingestion.run_files:RunFiles.describe",
         )
@@ -122,42 +122,42 @@ MUTANTS = (
     ),
     # rows of runs
     Mutant(
-        "chalicelib.catalog.merging:merge_forward",
+        "glue_jobs.catalog.row_merging:merge_forward",
         find="_number(now, group[0]) > _number(item, group[0])",
         replace="False",
         tests=_MERGING,
         why="segments recorded while S3 was read must not be undone",
     ),
     Mutant(
-        "chalicelib.catalog.merging:merge_forward",
+        "glue_jobs.catalog.row_merging:merge_forward",
         find="_moved(group[0], seen, now) and _number(now, group[0]) > _number(item, group[0])",
         replace="_number(now, group[0]) > _number(item, group[0])",
         tests=f"{_MENDING}::test_row_of_a_run_with_continuous_appends_is_put_right",
         why="a group of attributes that is ahead of S3 and did not change is damaged",
     ),
     Mutant(
-        "chalicelib.catalog.merging:merge_forward",
+        "glue_jobs.catalog.row_merging:merge_forward",
         find="_moved('activity_shard', seen, now) and _number(now, 'segments') == _number(item, 'segments')",
         replace="False",
         tests=_MERGING,
         why="a run that the schedule released meanwhile stays released",
     ),
     Mutant(
-        "chalicelib.catalog.merging:merge_forward",
+        "glue_jobs.catalog.row_merging:merge_forward",
         find="_moved('alive_ms', seen, now)",
         replace="False",
         tests=_MERGING,
         why="a heartbeat recorded while S3 was read must not be undone",
     ),
     Mutant(
-        "chalicelib.runlog.census:RunInspection.expired_seal",
+        "glue_jobs.catalog.run_inspection:RunInspection.expired_seal",
         find="max([*self.entries, *self.live], default=-1) > number",
         replace="False",
         tests=f"{_MENDING}::test_reopened_run_whose_segments_expired_has_no_end",
         why="a reopened run has not ended, although its first logs.txt exists",
     ),
     Mutant(
-        "chalicelib.runlog.census:RunInspection.expired_seal",
+        "glue_jobs.catalog.run_inspection:RunInspection.expired_seal",
         find="base.artifact.end",
         replace="None",
         tests=f"{_MENDING}::test_run_whose_seal_expired_before_its_log_keeps_its_outcome",
@@ -178,14 +178,14 @@ MUTANTS = (
         why="a run whose heartbeats are a day apart is swept before one is due",
     ),
     Mutant(
-        "chalicelib.catalog.items:DynamoDbRunItems.change_run",
+        "glue_jobs.catalog.run_items:DynamoDbRunItems.change_run",
         find="f'attribute_exists(#p) AND {condition}'",
         replace="'attribute_exists(#p)'",
         tests=f"{_ITEMS}::test_attributes_are_changed_only_while_unchanged[moto]",
         why="an attribute that changed since it was read is not overwritten",
     ),
     Mutant(
-        "chalicelib.catalog.items:DynamoDbRunItems.change_run",
+        "glue_jobs.catalog.run_items:DynamoDbRunItems.change_run",
         find="f'attribute_exists(#p) AND {condition}'",
         replace="condition",
         tests=f"{_ITEMS}::test_changing_a_row_that_is_gone_makes_none[moto]",
@@ -199,14 +199,14 @@ MUTANTS = (
         why="segments recorded while the row was ahead were rejected, and are not delivered again",
     ),
     Mutant(
-        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.record_segment",
+        "chalicelib.aws.run_catalog:DynamoDbRunCatalog.record_segment",
         find="'attribute_not_exists(#segments) OR #segments < :segments'",
         replace="'attribute_not_exists(#segments) OR #segments <> :segments'",
         tests=f"{_RUNS}::test_events_twice_and_in_any_order_end_in_the_same_row[moto-0]",
         why="a late notification reverts nothing",
     ),
     Mutant(
-        "chalicelib.catalog.dynamodb_runs:read_cursor",
+        "chalicelib.aws.run_catalog:read_cursor",
         find="is_sort_key(run_id)",
         replace="isinstance(run_id, str) and run_id",
         tests="tests/unit/test_cursor.py",

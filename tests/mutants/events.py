@@ -127,14 +127,14 @@ MUTANTS = (
         why="positions of a retry under other rules differ from those of the stored bytes",
     ),
     Mutant(
-        "chalicelib.events.forward_run:forward",
+        "local.forward_run:forward",
         find="added = forwarder.added",
         replace="added = forwarder.done",
         tests=_WRITING,
         why="a position is saved before its events are settled",
     ),
     Mutant(
-        "chalicelib.events.forward_run:forward",
+        "local.forward_run:forward",
         find="unsaved[0][0] <= forwarder.done",
         replace="True",
         tests=_WRITING,

@@ -258,7 +258,7 @@ MUTANTS = (
         why="a started run without a line is swept",
     ),
     Mutant(
-        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.record_start",
+        "chalicelib.aws.run_catalog:DynamoDbRunCatalog.record_start",
         find="'attribute_not_exists(last_append_ms)'",
         replace="'attribute_exists(fqn) OR attribute_not_exists(fqn)'",
         tests="tests/contract/test_run_catalog.py",
@@ -322,7 +322,7 @@ MUTANTS = (
         why="the outcome is stored with the close",
     ),
     Mutant(
-        "chalicelib.catalog.dynamodb_runs:DynamoDbRunCatalog.record_segment",
+        "chalicelib.aws.run_catalog:DynamoDbRunCatalog.record_segment",
         find="[f'#{name}' for name in END_ATTRIBUTES if name not in ending]",
         replace="[]",
         tests="tests/contract/test_run_catalog.py",

@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{category}"))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def collected() -> Iterator[None]:
     """Py4J leaves its sockets to the garbage collector. Collect them here, not during another module's test."""
     yield

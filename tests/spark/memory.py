@@ -10,7 +10,6 @@ from pyspark.sql.datasource import Filter
 
 from chalicelib.catalog.runs import RunCatalog
 from chalicelib.events.event import NewEvent
-from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.ports import ObjectStore, PutOptions, Run, SegmentIndex
 from chalicelib.runlog.batch import Batch
 from glue_jobs.datasource.following import Follower
@@ -25,6 +24,7 @@ from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.datasource.selection import narrowed, selection_of
 from glue_jobs.datasource.tasks import Slices, Task
 from tests.events_harness import event_parts
+from tests.support.object_store import InMemoryObjectStore
 from tests.world import World
 
 

@@ -15,7 +15,6 @@ from chalicelib.catalog.runs import partition_key
 from chalicelib.coordination import InMemoryPartitionStore, LeaseTerms, Partition, SourceCoordinator, Status, WorkSource
 from chalicelib.coordination.worker_pool import Backoff
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
@@ -24,6 +23,7 @@ from chalicelib.triggers import schedules
 from glue_jobs.compaction.due_runs import by_catalog
 from glue_jobs.compaction.task import LEASE_S, Attempt, PlannedRun, Result, Task
 from tests.faults.interception import Intercepted
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import World
 
 SEALED, OPEN, OTHER = (Run("svc.pipe", name) for name in ("sealed", "open", "other"))

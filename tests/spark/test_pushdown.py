@@ -12,11 +12,11 @@ from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, LessThan, St
 
 from bench.spark_bucket import BucketServer
 from bench.stored_runs import MINUTE_MS, START_MS, Bucket, StoredRun, event_numbers, raw_bytes
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
-from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.ports import Run
 from tests.spark.conftest import Read
 from tests.spark.memory import MemoryServer, Reading
+from tests.support.run_catalog import InMemoryRunCatalog
+from tests.support.segment_index import InMemorySegmentIndex
 
 FQN, RUN, LINE, TIME = ("fqn",), ("run_id",), ("line",), ("timestamp",)
 START = datetime.fromtimestamp(START_MS / 1000, UTC)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import InvalidInputError, UnavailableError
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
@@ -20,6 +19,7 @@ from glue_jobs.expiration.inventory import BucketInventory
 from glue_jobs.expiration.plan import Plan, read_plan
 from glue_jobs.transforms.retention import RUNS
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import RUN, World
 
 DAY_MS = 86_400_000

@@ -109,8 +109,8 @@ def test_a_segment_of_events_waits_for_what_is_beside_it() -> None:
     _send(world, HEAD)
     for number in range(2):
         world.send(RUN, [NewEvent(message=f"event {number}", level="ERROR")])
-    key = world.layout.companion(RUN, 2)
-    companion = world.store.get(key).body
+    key = world.layout.sidecar(RUN, 2)
+    sidecar = world.store.get(key).body
     world.store.delete(key)
     reading = world.reading(flushAfter="none")
     follower = reading.follower(world.now_s)
@@ -118,14 +118,14 @@ def test_a_segment_of_events_waits_for_what_is_beside_it() -> None:
     first = follower.latest(start, start)
     assert _stated_rows(reading.between(follower, start, first)) == [(0, HEAD, "INFO", "svc.load"), (1, "event 0", "ERROR", None)]
     assert follower.latest(first, first) == first
-    world.store.put(key, companion, PutOptions())
+    world.store.put(key, sidecar, PutOptions())
     second = follower.latest(first, first)
     assert _stated_rows(reading.between(follower, first, second)) == [(2, "event 1", "ERROR", None)]
     # The reader does not wait for an interrupted append; later objects move no border.
     world.store.delete(key)
     world.clock.advance(61)
     third = reading.follower(world.now_s).latest(first, first)
-    world.store.put(key, companion, PutOptions())
+    world.store.put(key, sidecar, PutOptions())
     assert [row["line"] for row in reading.between(reading.follower(world.now_s), first, third)] == []
     world.close(RUN)
     last = reading.follower(world.now_s).latest(third, third)
@@ -138,8 +138,8 @@ def test_a_run_that_waits_is_not_passed_over() -> None:
     now_s = world.now_s() + 30
     for number in range(2):
         world.send(RUN, [NewEvent(message=f"event {number}", level="ERROR")])
-    key = world.layout.companion(RUN, 0)
-    companion = world.store.get(key).body
+    key = world.layout.sidecar(RUN, 0)
+    sidecar = world.store.get(key).body
     world.store.delete(key)
     world.close(RUN)
     world.clock.advance(600)
@@ -148,7 +148,7 @@ def test_a_run_that_waits_is_not_passed_over() -> None:
     follower = reading.follower(lambda: now_s)
     start = Offset.initial(reading.options)
     first = follower.latest(start, start)
-    world.store.put(key, companion, PutOptions())
+    world.store.put(key, sidecar, PutOptions())
     second = follower.latest(first, first)
     rows = reading.between(follower, first, second)
     assert [(row["run_id"], row["line"], row["level"]) for row in rows] == [("run-1", 0, "ERROR"), ("run-1", 1, "ERROR")]
@@ -158,12 +158,12 @@ def test_what_is_damaged_or_gone_is_text() -> None:
     world = Pipelines()
     for number in range(3):
         world.send(RUN, [NewEvent(message=f"event\n{number}", level="ERROR")])
-    world.store.put(world.layout.companion(RUN, 0), b"damaged", PutOptions())
-    body = world.store.get(world.layout.companion(RUN, 1)).body
-    world.store.put(world.layout.companion(RUN, 2), body, PutOptions())
+    world.store.put(world.layout.sidecar(RUN, 0), b"damaged", PutOptions())
+    body = world.store.get(world.layout.sidecar(RUN, 1)).body
+    world.store.put(world.layout.sidecar(RUN, 2), body, PutOptions())
     reading = Reading(world.store)
     tasks = reading.tasks()
-    world.store.delete(world.layout.companion(RUN, 1))
+    world.store.delete(world.layout.sidecar(RUN, 1))
     assert [(row["line"], row["level"]) for row in reading.read(tasks)] == [(line, None) for line in range(6)]
     assert sorted(problem.kind for problem in reading.problems.reported) == ["gone", "metadata", "metadata"]
     with pytest.raises(DamagedLogError):
@@ -171,11 +171,11 @@ def test_what_is_damaged_or_gone_is_text() -> None:
 
 
 def test_lines_of_another_size_than_their_event_are_text() -> None:
-    world, key = Pipelines(), Layout("pipeline-logs").companion(RUN, 0)
+    world, key = Pipelines(), Layout("pipeline-logs").sidecar(RUN, 0)
     world.send(RUN, [NewEvent(message="event", level="ERROR"), NewEvent(message="event", level="ERROR")])
-    companion = decode_sidecar(world.store.get(key).body)
-    first, second = companion.events
-    world.store.put(key, encode_sidecar(replace(companion, events=(replace(first, bytes=4), second))), PutOptions())
+    sidecar = decode_sidecar(world.store.get(key).body)
+    first, second = sidecar.events
+    world.store.put(key, encode_sidecar(replace(sidecar, events=(replace(first, bytes=4), second))), PutOptions())
     assert [(row["line"], row["level"]) for row in Reading(world.store).rows()] == [(0, None), (1, "ERROR")]
 
 

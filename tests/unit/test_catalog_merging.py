@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.catalog.merging import is_ahead, merge_forward, names_to_change
+from glue_jobs.catalog.row_merging import is_ahead, merge_forward, names_to_change
 
 S3: dict[str, Any] = {
     "fqn": "svc.pipeline", "run_id": "run-1", "segments": 5, "lines": 50, "bytes": 500, "epoch": 1, "seal": "", "last_append_ms": 5000,

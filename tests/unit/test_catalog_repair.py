@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.catalog.dynamodb_runs import row_of
+from chalicelib.aws.run_catalog import row_of
+from chalicelib.aws.segment_index import entry_of_row, run_key
 from chalicelib.catalog.runs import shard_of
-from chalicelib.catalog.segments import entry_of_row, run_key
 from chalicelib.deadline import Deadline
 from chalicelib.ports import PutOptions, Run, RunEnd, SegmentEntry
 from chalicelib.runlog.artifact import artifact_metadata

@@ -13,8 +13,8 @@ from chalicelib.coordination import InMemoryPartitionStore, ItemTtl, LeaseTerms,
 from chalicelib.coordination.candidates import CandidatePool
 from chalicelib.coordination.partition import new_partition
 from chalicelib.errors import OutcomeUnknownError
-from chalicelib.memory.clock import ManualClock
 from tests.contract.coordination import START_MS, Gated, World, in_memory
+from tests.support.clock import ManualClock
 
 TERMS = LeaseTerms(timeout_s=600, skew_s=5)
 NEW = new_partition("compaction|PARTITION", "k", START_MS * 1000)

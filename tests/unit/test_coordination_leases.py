@@ -27,8 +27,8 @@ from chalicelib.coordination.metrics import Metric
 from chalicelib.coordination.partition import format_timestamp, new_partition
 from chalicelib.coordination.store import MAX_ATTEMPTS, PAGE_SIZE, ConditionFailed, in_parallel, resolve_outcome
 from chalicelib.errors import DamagedPartitionError, OutcomeUnknownError
-from chalicelib.memory.clock import ManualClock
 from tests.contract.coordination import TERMS, TIMEOUT_S, Ticks, Trouble, World, in_memory, never
+from tests.support.clock import ManualClock
 
 
 @pytest.fixture

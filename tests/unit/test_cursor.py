@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.catalog import dynamodb_runs
+from chalicelib.aws import run_catalog as dynamodb_runs
 from chalicelib.catalog.cursor import CursorSigner
 from chalicelib.catalog.search import FileQuery
 from chalicelib.catalog.timestamps import FIRST_MS, LAST_MS
 from chalicelib.coordination import administration
 from chalicelib.coordination.store import IndexPosition
 from chalicelib.errors import InvalidCursorError, InvalidInputError
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
+from tests.support.run_catalog import InMemoryRunCatalog
 
 SIGNER = CursorSigner(["key-one"])
 AFTER = (1_790_000_000_000, "0123456789abcdef" * 2)

@@ -25,9 +25,9 @@ from chalicelib.events.targets.shippers import ShipperTarget, fluentd_record, lo
 from chalicelib.events.targets.transport import Answer, retry_after_s
 from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import parse_rules
-from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
 from tests.sampling import examples
+from tests.support.clock import ManualClock
 from tests.vendors import DAY_MS, Bulk, LogsClient, Otlp, Shipper, Wire, faults_of
 
 NOW_MS = 1_795_000_000_000

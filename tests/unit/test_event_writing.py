@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError, StoreUnavailableError, TargetUnavailableError
 from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent
-from chalicelib.events.forward_run import BrowserSource, EventBatch, follow, forward
 from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.masking import masked_event
 from chalicelib.events.methods import SinkMethod, teed, to_target
@@ -29,10 +28,11 @@ from chalicelib.masking.masker import Masker
 from chalicelib.masking.offsets import OffsetMap
 from chalicelib.masking.rules import parse_rules
 from chalicelib.masking.shapes import SHAPES, finders
-from chalicelib.memory.clock import ManualClock
 from chalicelib.ports import Run
 from local.forward import ApiSource, event_of
+from local.forward_run import BrowserSource, EventBatch, follow, forward
 from tests.faults.interception import Crash
+from tests.support.clock import ManualClock
 from tests.unit.test_event_targets import LOGGABLE, NOW_MS, es, events_of
 from tests.vendors import Bulk, Otlp, Shipper, Wire
 

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from chalicelib.errors import DamagedLogError, InvalidNameError
 from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_sidecar, encode_sidecar
 from chalicelib.events.step_updates import StepUpdate
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import PutOptions, Run
-from chalicelib.runlog.census import RunInspector
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.log_end import list_all
+from glue_jobs.catalog.run_inspection import RunInspector
 from glue_jobs.datasource.objects import Listed, RunGrouper
 from glue_jobs.expiration.expiry import ExpiringRun, Expiry, Outcome
 from glue_jobs.expiration.inventory import BucketInventory
 from tests.events_harness import ClientWriter, event_parts, make_event, read_step_log
 from tests.ingestion_harness import ingest_one, ingester_of, message, s3_record
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import RUN, World
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
@@ -49,12 +49,12 @@ def ended() -> World:
 @given(NAMES, NAMES, NAMES, st.integers(0, 10**10 - 1))
 def test_keys_come_back(fqn: str, run_id: str, name: str, number: int) -> None:
     run, layout = Run(fqn, run_id.replace("/", "_") + "-"), Layout("p")
-    assert layout.parse(layout.companion(run, number)) == ParsedKey(run, "companion", companion=number)
+    assert layout.parse(layout.sidecar(run, number)) == ParsedKey(run, "sidecar", sidecar=number)
     assert layout.parse(layout.writer(run, name, "opened")) == ParsedKey(run, "writer", name=name)
     assert layout.parse(layout.writer(run, name, "closed")) == ParsedKey(run, "writer", name=name)
     assert layout.parse(layout.step(run, name)) == ParsedKey(run, "step", name=name)
     assert layout.parse(layout.chosen(run)) == ParsedKey(run, "chosen")
-    assert layout.companion(run, number) < layout.after_companions(run) < layout.chosen(run) < layout.logs(run)
+    assert layout.sidecar(run, number) < layout.after_sidecars(run) < layout.chosen(run) < layout.logs(run)
 
 
 def test_foreign_keys_are_not_recognized() -> None:
@@ -121,18 +121,18 @@ def test_notifications_of_event_objects_are_indexed() -> None:
         assert (list(report.problems), list(report.records)) == ([], [])
     assert topic.messages == []
     assert parts.index.visible(RUN)["w"].ranges == ((0, 2),) and parts.index.step_updates(RUN)["s"]["name"] == "S"
-    gone = ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 9))))
+    gone = ingest_one(ingester, message(s3_record(world.layout.sidecar(RUN, 9))))
     assert "is gone" in gone.problems[0]
-    assert ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 0), "ObjectRemoved:Delete"))).problems == []
+    assert ingest_one(ingester, message(s3_record(world.layout.sidecar(RUN, 0), "ObjectRemoved:Delete"))).problems == []
 
 
 def test_damaged_sidecar_stops_nothing() -> None:
     world = ended()
     parts = event_parts(world)
-    world.store.put(world.layout.companion(RUN, 1), b"no gzip", PutOptions())
+    world.store.put(world.layout.sidecar(RUN, 1), b"no gzip", PutOptions())
     assert parts.indexing.rebuild(RUN) == 3
     ingester = ingester_of(world, InMemoryRunCatalog(), InMemoryPublisher(), index_sidecar=parts.indexing.index_object)
-    assert "not a sidecar" in ingest_one(ingester, message(s3_record(world.layout.companion(RUN, 1)))).problems[0]
+    assert "not a sidecar" in ingest_one(ingester, message(s3_record(world.layout.sidecar(RUN, 1)))).problems[0]
 
 
 JSON = st.recursive(

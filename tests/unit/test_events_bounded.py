@@ -16,8 +16,8 @@ from chalicelib.events.event import Event, NewEvent
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_outline, decode_sidecar, encode_sidecar
 from chalicelib.events.sinks import BatchSink
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.tail import EventTails
-from chalicelib.events.views import Views
 from chalicelib.pipelines import run_event_reader as feeds
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import RunEventReader
@@ -62,7 +62,7 @@ def _stored() -> World:
     parts = event_parts(world)
     for number in range(COMPANIONS):
         parts.log.append(RUN, [make_event("x", "s") for _ in range(EVENTS)])
-        key = world.layout.companion(RUN, number)
+        key = world.layout.sidecar(RUN, number)
         world.store.delete(key)
         world.store.put(key, body_of(number), PutOptions())
     return world
@@ -118,7 +118,7 @@ def test_pipeline_reads_large_sidecars_in_pieces(monkeypatch: pytest.MonkeyPatch
     for first in (0, 10):
         parts.log.append(A, [make_event(f"m{number}", data={"k": "x" * 50}) for number in range(first, first + 10)])
     world.end(A)
-    tails = EventTails(Views(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
+    tails = EventTails(LogSnapshots(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
     beside = StoredSidecarReader(parts.indexing, tails, world.index, world.clock)
     reading = RunEventReader(
         world.parts().reader, A, EventPosition(0, 0, START_MS), "", fetch_bytes=4096, patience_ms=0, clock=world.clock,
@@ -209,7 +209,7 @@ def test_rows_of_many_events_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) 
 def test_small_sidecars_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     event_parts(world).log.append(RUN, [make_event("m", data={"a": 1})])
-    body = world.store.get(world.layout.companion(RUN, 0)).body
+    body = world.store.get(world.layout.sidecar(RUN, 0)).body
     assert isinstance(decode_sidecar(body).events, tuple)
     monkeypatch.setattr(sidecar, "MAX_PARSED_BYTES", 0)
     assert tuple(decode_sidecar(body).events) == tuple(outlined_with_data(body))

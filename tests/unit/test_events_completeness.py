@@ -140,7 +140,7 @@ def test_twenty_writers_some_killed_messages_delayed_and_reordered(round_: int) 
         elif size:
             answer = author.say(*(make_event(f"{name} {author.next_id + at}", "s") for at in range(size)))
             assert answer.accepted == size
-            waiting.append(world.layout.companion(RUN, world.parts().writer.tails.find(RUN).sequence - 1))
+            waiting.append(world.layout.sidecar(RUN, world.parts().writer.tails.find(RUN).sequence - 1))
         elif name in killed:
             open_.remove(name)
         else:

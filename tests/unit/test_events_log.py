@@ -167,7 +167,7 @@ def test_secrets_are_masked_in_message_data_and_annotations_before_anything_is_s
     )  # fmt: skip
     parts.log.append(RUN, [event, make_event("behind")])
     everything = b"".join(world.store.get(key).body for key in (world.layout.segment(RUN, 0),))
-    sidecar = decode_sidecar(world.store.get(world.layout.companion(RUN, 0)).body)
+    sidecar = decode_sidecar(world.store.get(world.layout.sidecar(RUN, 0)).body)
     assert SECRET.encode() not in everything and SECRET not in repr(sidecar) and "1234567890" not in repr(sidecar)
     first, second = parts.browser.page(RUN, EventFilter()).events
     marker = "***configured-value***"
@@ -196,7 +196,7 @@ def test_retry_under_other_rules_describes_the_stored_bytes() -> None:
     position = lax.log.append(RUN, []).position
     events = [make_event(f"{SECRET} a"), make_event("b\nc")]
     lax.log.append(RUN, events, position=position)
-    world.store.delete(world.layout.companion(RUN, 0))
+    world.store.delete(world.layout.sidecar(RUN, 0))
     assert strict.log.append(RUN, events, position=position).repeated
     assert [each.message for each in lax.browser.page(RUN, EventFilter()).events] == [f"{SECRET} a", "b\nc"]
 
@@ -223,7 +223,7 @@ def test_missing_sidecar_is_written_by_the_retry() -> None:
     parts = event_parts(world)
     position = parts.log.append(RUN, []).position
     parts.log.append(RUN, [make_event("a\nb", step="s")], position=position)
-    world.store.delete(world.layout.companion(RUN, 0))
+    world.store.delete(world.layout.sidecar(RUN, 0))
     world.clock.advance(61)
     assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == ["a"]  # plain lines; the last may grow
     parts.log.append(RUN, [make_event("a\nb", step="s")], position=position)

@@ -19,7 +19,7 @@ from chalicelib.events.configuration import EventsConfiguration, parse_configura
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.ports import EventWriter, LogBrowser
 from chalicelib.events.registry import Context, Registry, RunLogParts
-from chalicelib.events.views import Views
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import MaskingRule
 from tests.events_harness import INSTANCE, event_parts
@@ -46,8 +46,8 @@ class House:
 
     def build(self, port: Callable[[Any], Any] = lambda inner: inner, with_store: bool = True) -> Registry:
         parts, world = event_parts(self.world, port, RULES), self.world
-        views = Views(world.store, world.index, world.layout)
-        run_log = RunLogParts(world.store, parts.log, parts.writers, views, parts.logs, parts.browser)
+        snapshots = LogSnapshots(world.store, world.index, world.layout)
+        run_log = RunLogParts(world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser)
         mask = Masker(RULES, None, world.clock).mask
         return Registry(Context(world.clock, mask, run_log if with_store else None), self.configuration)
 
@@ -324,8 +324,8 @@ def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
             """Does nothing."""
 
     parts = event_parts(house.world, lambda inner: inner, RULES)
-    views = Views(house.world.store, house.world.index, house.world.layout)
-    run_log = RunLogParts(house.world.store, parts.log, parts.writers, views, parts.logs, parts.browser)
+    snapshots = LogSnapshots(house.world.store, house.world.index, house.world.layout)
+    run_log = RunLogParts(house.world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser)
     context = Context(
         house.world.clock, Masker(RULES, None, house.world.clock).mask, run_log, lambda document: lambda loggable: Copy()
     )

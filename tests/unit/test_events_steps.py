@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.catalog.segments import run_key as segments_key
+from chalicelib.aws.segment_index import run_key as segments_key
 from chalicelib.events import byte_ranges
 from chalicelib.events.byte_ranges import ByteRange
 from chalicelib.events.event import NewEvent
@@ -68,7 +68,7 @@ def test_step_log_equals_the_overall_log_filtered(
 def _notify_some(world: World, parts: EventParts, each: int) -> None:
     """Some of the notifications, in reverse order."""
     for number in list(parts.indexing.list_sequences(RUN, 0))[:: -1 - each]:
-        parsed = world.layout.parse(world.layout.companion(RUN, number))
+        parsed = world.layout.parse(world.layout.sidecar(RUN, number))
         assert parsed
         parts.indexing.index_object(parsed)
 
@@ -122,7 +122,7 @@ def test_append_in_progress_withholds_later_events() -> None:
     parts.log.append(RUN, [make_event("first", "s")])
     position = parts.log.append(RUN, []).position
     parts.log.append(RUN, [make_event("under way", "s")], position=position)
-    key = world.layout.companion(RUN, 1)
+    key = world.layout.sidecar(RUN, 1)
     body = world.store.get(key).body
     world.store.delete(key)
     parts.log.append(RUN, [make_event("third", "s")])
@@ -144,7 +144,7 @@ def test_compaction_during_an_append_hides_nothing(closed: bool) -> None:
     parts.log.append(RUN, [make_event("first", "s")])
     position = parts.log.append(RUN, []).position
     parts.log.append(RUN, [make_event("under way", "s")], position=position)
-    key = world.layout.companion(RUN, 1)
+    key = world.layout.sidecar(RUN, 1)
     body = world.store.get(key).body
     world.store.delete(key)
     parts.log.append(RUN, [make_event("third", "s")])
@@ -191,7 +191,7 @@ def test_notifications_twice_and_in_any_order_are_the_same() -> None:
     Random(seed).shuffle(numbers)
     world.database.__init__()  # type: ignore[misc]
     for number in numbers:
-        parts.indexing.index_object(world.layout.parse(world.layout.companion(RUN, number)))  # type: ignore[arg-type]
+        parts.indexing.index_object(world.layout.parse(world.layout.sidecar(RUN, number)))  # type: ignore[arg-type]
     assert {row["at"]: row | {"version": 0} for row in world.database.rows("events")} == expected
     assert parts.index.visible(RUN)["w"].ranges == ((0, 26),)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.log_end import list_all
+from tests.support.segment_index import InMemorySegmentIndex
 from tests.world import RUN, World
 
 OLD = [f"old {number}" for number in range(3)]

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.catalog.segments import entry_of_row, segment_rows
+from chalicelib.aws.segment_index import entry_of_row, segment_rows
 from chalicelib.lines.events import events
 from chalicelib.lines.formats import ANY
 from chalicelib.lines.levels import is_error
 from chalicelib.lines.text import number_lines
-from chalicelib.memory.segment_index import InMemorySegmentIndex
 from chalicelib.ports import ARRIVAL, LINES, SegmentEntry
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.histogram import MAX_ROWS, SAMPLES, Bucket, Histogram, histogram
 from chalicelib.runlog.segment import DATA, SEAL, entry_of, errors_of, metadata_of
 from tests.sampling import examples
+from tests.support.segment_index import InMemorySegmentIndex
 from tests.unit.test_request_budgets import Counted
 from tests.world import RUN, World
 

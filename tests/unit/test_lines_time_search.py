@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chalicelib.catalog.segments import entry_of_row, segment_rows
+from chalicelib.aws.segment_index import entry_of_row, segment_rows
 from chalicelib.events.event import NewEvent
 from chalicelib.lines.time_search import MAX_PARSED_LINES, MAX_SCANNED_BYTES, first_and_last_ms, first_line_at
 from chalicelib.ports import ARRIVAL, LINES

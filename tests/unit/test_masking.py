@@ -15,7 +15,7 @@ from chalicelib.masking.masker import VALUES_AGE_MS, Masker
 from chalicelib.masking.private_keys import LONGEST_KEY_BYTES
 from chalicelib.masking.rules import SecretName, parse_rules
 from chalicelib.masking.shapes import SHAPES, finders
-from chalicelib.memory.clock import ManualClock
+from tests.support.clock import ManualClock
 
 ALL = finders(tuple(SHAPES))
 ID, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"

@@ -21,8 +21,8 @@ from chalicelib.masking.fields import LONGEST_LABEL_CHARS, FieldMask, _unused
 from chalicelib.masking.mask import Masked
 from chalicelib.masking.masker import VALUES_AGE_MS, Masker
 from chalicelib.masking.rules import MaskingRule, SecretName
-from chalicelib.memory.clock import ManualClock
 from tests.sampling import examples
+from tests.support.clock import ManualClock
 from tests.world import RUN
 
 VALUE = "geheim-12345"

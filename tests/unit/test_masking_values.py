@@ -20,8 +20,8 @@ from chalicelib.masking.rules import parse_rules
 from chalicelib.masking.shapes import MARKERS, SHAPES, finders
 from chalicelib.masking.text import Automaton, Text
 from chalicelib.masking.values import WINDOW_BYTES, ValueFinder
-from chalicelib.memory.clock import ManualClock
 from tests.sampling import examples
+from tests.support.clock import ManualClock
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 M = "***configured-value***"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.runner import ROOT, mutated
 from tests.mutants.syntax import PatternError, mutate
 
-CURATED = [(f"{area}-{number}", mutant) for area, mutants in areas().items() for number, mutant in enumerate(mutants)]
+CURATED = areas()
 SOURCE = """\
 class Store:
     def put(self, key, body):
@@ -27,16 +28,24 @@ def put(key):
 """
 
 
-@pytest.mark.parametrize("mutant", [mutant for _, mutant in CURATED], ids=[name for name, _ in CURATED])
-def test_curated_mutant_applies(mutant: Mutant) -> None:
-    compile(mutated(mutant), mutant.where, "exec")
+@pytest.mark.parametrize("area", CURATED)
+def test_curated_mutants_apply(area: str) -> None:
+    assert [failed for mutant in CURATED[area] for failed in _failure_of(mutant)] == []
 
 
-@pytest.mark.parametrize("mutant", [mutant for _, mutant in CURATED], ids=[name for name, _ in CURATED])
-def test_curated_mutant_names_existing_tests(mutant: Mutant) -> None:
-    paths = [argument.partition("::")[0] for argument in mutant.tests.split() if argument.startswith(("tests/", "client/"))]
-    assert bool(paths) != bool(mutant.equivalent)
-    assert all(Path(ROOT, path).exists() for path in paths), paths
+def _failure_of(mutant: Mutant) -> Iterator[str]:
+    try:
+        compile(mutated(mutant), mutant.where, "exec")
+    except (PatternError, SyntaxError) as error:
+        yield f"{mutant.where}: {error}"
+
+
+@pytest.mark.parametrize("area", CURATED)
+def test_curated_mutants_name_existing_tests(area: str) -> None:
+    for mutant in CURATED[area]:
+        paths = [argument.partition("::")[0] for argument in mutant.tests.split() if argument.startswith(("tests/", "client/"))]
+        assert bool(paths) != bool(mutant.equivalent), mutant.where
+        assert all(Path(ROOT, path).exists() for path in paths), paths
 
 
 def test_expression_is_replaced_with_captured_parts() -> None:

@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.object_store import InMemoryObjectStore
 from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.config_loader import BUILT_IN, BucketPrefix, ConfigFile, LocalFolder, load_pipelines
 from chalicelib.pipelines.configuration import MAX_VALUES, Properties, _Loader, parse_pipeline_file
 from chalicelib.pipelines.context import validate_logging
 from chalicelib.ports import PutOptions
 from tests.pipelines_harness import MODULES
+from tests.support.clock import ManualClock
+from tests.support.object_store import InMemoryObjectStore
 
 LOGGING = {"version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]}}
 GOOD = yaml.safe_dump({"logging": LOGGING})

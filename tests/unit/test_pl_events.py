@@ -9,8 +9,8 @@ import pytest
 
 from chalicelib.errors import PreconditionFailedError
 from chalicelib.events.sidecar import Sidecar
+from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.tail import EventTails
-from chalicelib.events.views import Views
 from chalicelib.pipelines.ordering import PendingEvent
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import RunEventReader
@@ -41,7 +41,7 @@ class Counted(StoredSidecarReader):
 
 
 def beside(world: PipelinesHarness, parts: EventParts) -> Counted:
-    tails = EventTails(Views(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
+    tails = EventTails(LogSnapshots(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
     made = Counted(parts.indexing, tails, world.index, world.clock)
     made.asked = []
     return made
@@ -168,16 +168,16 @@ def test_a_batch_that_is_being_written_holds_back_what_follows(world: PipelinesH
     assert (found[0], found[-1]) == ((0, "before"), (3, "behind"))
 
 
-def test_a_companion_that_is_damaged_leaves_plain_lines(world: PipelinesHarness) -> None:
+def test_a_sidecar_that_is_damaged_leaves_plain_lines(world: PipelinesHarness) -> None:
     parts = event_parts(world)
     wanted = mixed(world, parts)
-    world.store.put(world.layout.companion(A, 1), b"no gzip", PutOptions())
+    world.store.put(world.layout.sidecar(A, 1), b"no gzip", PutOptions())
     world.end(A)
     found = fed(world, parts, 10_000)
     assert found[0][0] == 0 and found[-1] == (8, wanted[-1][3])
 
 
-def test_no_more_companions_are_held_than_twice_those_that_a_piece_has(world: PipelinesHarness) -> None:
+def test_no_more_sidecars_are_held_than_twice_those_that_a_piece_has(world: PipelinesHarness) -> None:
     parts = event_parts(world)
     for number in range(100):
         parts.log.append(A, [make_event(f"event {number:03d}", "s", timestamp=START_MS + number)])

@@ -241,7 +241,7 @@ class Damaged(UnderWay):
         return [Sidecar(0, 1, 6, 3, 30, "", "", START_MS, [noted]) for _ in numbers]
 
 
-def test_companion_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None:
+def test_sidecar_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None:
     text = FailsOnce(b"first\nsecond\nthird\n", 0)
     clock = PipelinesHarness().clock
     reading = RunEventReader(

@@ -22,8 +22,6 @@ from chalicelib.errors import (
     StoreUnavailableError,
     WriteConflictError,
 )
-from chalicelib.memory.clock import ManualClock
-from chalicelib.memory.database import InMemoryDatabase, row_bytes
 from chalicelib.pipelines import active_runs
 from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, JobPart, RowsRefusedError
 from chalicelib.pipelines.configuration import parse_pipeline_file
@@ -33,6 +31,8 @@ from chalicelib.pipelines.rows import EventPosition, RunCheckpoint, pack_checkpo
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import ABSENT_ROW, Key, Put, Run, Write
 from tests.pipelines_harness import MODULES, START_MS, PipelinesHarness, line
+from tests.support.clock import ManualClock
+from tests.support.database import InMemoryDatabase, row_bytes
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r2")
 PLACES = st.builds(EventPosition, st.integers(0, 1 << 40), st.integers(0, 1 << 50), st.integers(0, 1 << 45))

@@ -13,7 +13,6 @@ import yaml
 
 from chalicelib.coordination import InMemoryPartitionStore, SourceCoordinator, WorkSource
 from chalicelib.deadline import Deadline
-from chalicelib.memory.clock import ManualClock
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.delivery import Progress
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
@@ -21,6 +20,7 @@ from chalicelib.pipelines.supervisor import Assignment, CallWatchdog, PipelineOu
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from tests.pipelines_harness import MODULES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line, pipeline
+from tests.support.clock import ManualClock
 
 A = Run("svc.a", "r1")
 RELEASE = threading.Event()

@@ -19,9 +19,9 @@ from chalicelib.catalog.listing import CLASSES_MS, directory_keys, duration_clas
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.catalog.search import MAX_PAGE, FilePage, FileQuery, Search
 from chalicelib.catalog.timestamps import DAY_MS, FIRST_MS, LAST_MS
-from chalicelib.memory.database import InMemoryDatabase, _Partition, row_bytes
 from chalicelib.ports import Key, Row
 from tests.sampling import pick
+from tests.support.database import InMemoryDatabase, _Partition, row_bytes
 
 SIZES = (10, 10_000, pick(20_000, 50_000, 1_000_000))
 """Files of one ``what`` in one day."""

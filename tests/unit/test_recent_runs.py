@@ -13,8 +13,8 @@ from chalicelib.catalog import recent
 from chalicelib.catalog.recent import MAX_ROUNDS, OUTCOMES, RecentQuery, RecentRuns
 from chalicelib.catalog.runs import SILENT_AFTER_MS, RunKeyPage, RunRow, activity_key
 from chalicelib.errors import InvalidInputError
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS
 
 SILENT_BEFORE_MS = START_MS + 15

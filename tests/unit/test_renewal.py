@@ -43,10 +43,10 @@ def pass_(world: World) -> None:
 
 
 def work(world: World, number: int) -> None:
-    """Append a batch with a companion, and run the schedule's pass, without a pause of the lifecycle."""
+    """Append a batch with a sidecar, and run the schedule's pass, without a pause of the lifecycle."""
     expire(world)
     world.parts().writer.append(RUN, Batch.from_text(f"{number}\n"))
-    world.store.put(world.layout.companion(RUN, number), b"of %d" % number, ABOUT)
+    world.store.put(world.layout.sidecar(RUN, number), b"of %d" % number, ABOUT)
     pass_(world)
     expire(world)
 
@@ -61,7 +61,7 @@ def test_run_open_for_three_expirations_keeps_its_auxiliary_objects(expiration_d
         world.clock.advance(step_s)
     assert beside(world) == {
         world.layout.writer(RUN, "w", "opened"),
-        *(world.layout.companion(RUN, number) for number in range(steps)),
+        *(world.layout.sidecar(RUN, number) for number in range(steps)),
     }
     assert {entry.sequence for entry in world.retired_entries()} | {
         world.layout.sequence_of(RUN, found.key) for found in list_all(world.store, world.layout.segments(RUN))
@@ -70,13 +70,13 @@ def test_run_open_for_three_expirations_keeps_its_auxiliary_objects(expiration_d
 
 
 @pytest.mark.slow
-def test_more_companions_than_a_listing_has_are_kept() -> None:
+def test_more_sidecars_than_a_listing_has_are_kept() -> None:
     """The run state only lists the first thousand."""
     world = world_of(8)
     chance = random.Random(11)
     print("seed 11")
     for number in range(2400):
-        world.store.put(world.layout.companion(RUN, number), b"x", ABOUT)
+        world.store.put(world.layout.sidecar(RUN, number), b"x", ABOUT)
         if chance.random() < 0.1:
             world.clock.advance(4 * 3600)
             world.parts().writer.append(RUN, Batch.from_text("line\n"))
@@ -119,7 +119,7 @@ def test_run_of_a_day_is_not_renewed() -> None:
         world = world_of(expiration_days)
         for number in range(4):
             world.parts().writer.append(RUN, Batch.from_text(f"{number}\n"))
-            world.store.put(world.layout.companion(RUN, number), b"of %d" % number, ABOUT)
+            world.store.put(world.layout.sidecar(RUN, number), b"of %d" % number, ABOUT)
             pass_(world)
             world.clock.advance(5 * 3600)
         assert world.parts().finalizer.close(RUN).finalized
@@ -140,7 +140,7 @@ def renew(world: World, store: Any = None, deadline: Any = None) -> int:
 
 def test_renewed_object_is_the_same_and_young() -> None:
     world = world_of()
-    key = world.layout.companion(RUN, 0)
+    key = world.layout.sidecar(RUN, 0)
     world.store.put(key, b"body", ABOUT)
     before = world.store.head(key)
     world.clock.advance(20 * DAY_S)
@@ -176,8 +176,8 @@ def test_renewal_that_breaks_off_is_due_again() -> None:
     number = 0
     while True:
         world = world_of(8)
-        for companion in range(7):
-            world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+        for sidecar in range(7):
+            world.store.put(world.layout.sidecar(RUN, sidecar), b"x", ABOUT)
             world.clock.advance(600)
         world.parts().writer.append(RUN, Batch.from_text("line\n"))
         world.clock.advance(5 * DAY_S)
@@ -194,8 +194,8 @@ def test_renewal_that_breaks_off_is_due_again() -> None:
 
 def test_renewal_that_breaks_off_among_thousands_is_due_again() -> None:
     world = world_of(8)
-    for companion in range(1500):
-        world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+    for sidecar in range(1500):
+        world.store.put(world.layout.sidecar(RUN, sidecar), b"x", ABOUT)
     world.parts().writer.append(RUN, Batch.from_text("line\n"))
     world.clock.advance(5 * DAY_S)
     stop = StopAt(2400, BEFORE, "crash")
@@ -207,7 +207,7 @@ def test_renewal_that_breaks_off_among_thousands_is_due_again() -> None:
 def test_conflict_with_another_write_is_tried_again() -> None:
     """409 does not prove a write: the object may be as old as before, and the lifecycle would remove it."""
     world = world_of()
-    keys = [world.layout.companion(RUN, companion) for companion in range(3)]
+    keys = [world.layout.sidecar(RUN, sidecar) for sidecar in range(3)]
     for key in keys:
         world.store.put(key, b"x", ABOUT)
     world.clock.advance(20 * DAY_S)
@@ -220,13 +220,13 @@ def test_conflict_with_another_write_is_tried_again() -> None:
 def test_renewal_that_fails_at_any_object_is_due_again(failing: int) -> None:
     """Also at an object that the run state does not list: the trigger is renewed last."""
     world = world_of(8)
-    for companion in range(1100):
-        world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+    for sidecar in range(1100):
+        world.store.put(world.layout.sidecar(RUN, sidecar), b"x", ABOUT)
     world.clock.advance(5 * DAY_S)
-    for companion in range(1, 1000):  # all that are listed but one
-        world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+    for sidecar in range(1, 1000):  # all that are listed but one
+        world.store.put(world.layout.sidecar(RUN, sidecar), b"x", ABOUT)
     world.parts().writer.append(RUN, Batch.from_text("line\n"))
-    key = world.layout.companion(RUN, failing)
+    key = world.layout.sidecar(RUN, failing)
     world.clock.advance(2 * DAY_S)
     world.store.conflict_next(1000, lambda each: each == key)
     with pytest.raises(UnavailableError):
@@ -236,7 +236,7 @@ def test_renewal_that_fails_at_any_object_is_due_again(failing: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("burst_day", [1, 14, 15, 16, 29])
-def test_writer_that_companions_push_out_of_the_listing_is_kept(burst_day: int) -> None:
+def test_writer_that_sidecars_push_out_of_the_listing_is_kept(burst_day: int) -> None:
     """In a run that had only plain lines before: entries of deleted segments are as old, and all of them are listed."""
     world = world_of(30)
     opened = world.layout.writer(RUN, "w", "opened")
@@ -247,15 +247,15 @@ def test_writer_that_companions_push_out_of_the_listing_is_kept(burst_day: int) 
             world.clock.advance(DAY_S // 2)
             pass_(world)
         if day == burst_day:
-            for companion in range(1100):
-                world.store.put(world.layout.companion(RUN, companion), b"x", ABOUT)
+            for sidecar in range(1100):
+                world.store.put(world.layout.sidecar(RUN, sidecar), b"x", ABOUT)
         expire(world)
         assert opened in beside(world)
 
 
 def test_renewal_stops_in_time() -> None:
     world = world_of()
-    world.store.put(world.layout.companion(RUN, 0), b"x", ABOUT)
+    world.store.put(world.layout.sidecar(RUN, 0), b"x", ABOUT)
     world.clock.advance(20 * DAY_S)
     with pytest.raises(DeadlineExceededError):
         renew(world, deadline=world.deadline(seconds=0))
@@ -263,7 +263,7 @@ def test_renewal_stops_in_time() -> None:
 
 def test_without_expiration_nothing_is_renewed() -> None:
     world = world_of(0)
-    world.store.put(world.layout.companion(RUN, 0), b"x", ABOUT)
+    world.store.put(world.layout.sidecar(RUN, 0), b"x", ABOUT)
     world.clock.advance(400 * DAY_S)
     oldest = world.parts().compactor.read_state(RUN).oldest
     assert oldest and not renewal(world).is_due(oldest) and not renewal(world).is_due_at_end(oldest)

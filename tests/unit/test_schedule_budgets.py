@@ -11,19 +11,19 @@ import pytest
 from pydantic import SecretStr
 
 from chalicelib import composition
-from chalicelib.catalog.dynamodb_runs import DynamoDbRunCatalog
+from chalicelib.aws.run_catalog import DynamoDbRunCatalog
 from chalicelib.catalog.runs import SHARDS, shard_of
 from chalicelib.coordination import InMemoryPartitionStore, WorkSource
 from chalicelib.coordination.lease import new_owner
 from chalicelib.coordination.partition import new_partition
 from chalicelib.coordination.schema import to_row
-from chalicelib.memory.database import row_bytes
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS, RETIRE_TOGETHER
 from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
+from tests.support.database import row_bytes
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 ENOUGH_MS = 840_000

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
-from chalicelib.memory.publisher import InMemoryPublisher
-from chalicelib.memory.run_catalog import InMemoryRunCatalog
 from chalicelib.ports import ListedObject, SegmentEntry
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS, RETIRE_TOGETHER
@@ -20,6 +18,8 @@ from chalicelib.runlog.log_end import LogEndFinder, list_all
 from chalicelib.runlog.segment_gc import SegmentGc, read_retired_entries
 from tests.faults.interception import Intercepted
 from tests.ingestion_harness import ingest_one, ingester_of, message, s3_record
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import RUN, World
 
 NUMBERS = st.integers(0, 2**53)

@@ -16,8 +16,6 @@ from threading import RLock
 from urllib.parse import quote, urlencode
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, RangeNotSatisfiableError, WriteConflictError
-from chalicelib.memory.failures import Failures, RequestRejectedError, can_fail
-from chalicelib.memory.rope import Rope
 from chalicelib.ports import (
     ANY,
     Clock,
@@ -31,6 +29,8 @@ from chalicelib.ports import (
     StoredObject,
     after_folder,
 )
+from tests.support.failures import Failures, RequestRejectedError, can_fail
+from tests.support.rope import Rope
 
 MIN_PART_BYTES = 5 * 1024 * 1024
 MAX_PART_BYTES = 5 * 1024 * 1024 * 1024

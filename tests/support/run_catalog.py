@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 
-from chalicelib.catalog.dynamodb_runs import read_cursor, write_cursor
+from chalicelib.aws.run_catalog import read_cursor, write_cursor
 from chalicelib.catalog.runs import RunKeyPage, RunPage, RunRow, SegmentUpdate, merge_newest, outcome_of_end, shard_of
-from chalicelib.memory.failures import Failures, can_fail
 from chalicelib.ports import Run, RunStart, SegmentEntry
+from tests.support.failures import Failures, can_fail
 
 
 class InMemoryRunCatalog:

@@ -14,7 +14,6 @@ from threading import RLock
 from typing import Any
 
 from chalicelib.errors import PreconditionFailedError
-from chalicelib.memory.failures import Failures, RequestRejectedError, can_fail
 from chalicelib.ports import (
     MAX_PARTITION_KEY_BYTES,
     MAX_SORT_KEY_BYTES,
@@ -28,6 +27,7 @@ from chalicelib.ports import (
     When,
     Write,
 )
+from tests.support.failures import Failures, RequestRejectedError, can_fail
 
 _ABSENT = object()
 MAX_READ_BYTES = 1024 * 1024

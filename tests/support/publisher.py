@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chalicelib.errors import UnavailableError
-from chalicelib.memory.failures import Failures, RequestRejectedError, can_fail
 from chalicelib.ports import Message
+from tests.support.failures import Failures, RequestRejectedError, can_fail
 
 MAX_MESSAGE_BYTES = 256 * 1024
 

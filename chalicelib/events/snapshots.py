@@ -11,27 +11,27 @@ from chalicelib.runlog.log_snapshot import LogSnapshot, SnapshotReader
 from chalicelib.runlog.segment import CLOSED
 
 
-class Views:
+class LogSnapshots:
     """Takes snapshots and reads them. Callers retry if compaction changes the log in between."""
 
     def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout) -> None:
         self.layout = layout
         self.tails = LogEndFinder(store, index, layout)
-        self.viewer = SnapshotReader(store, layout, self.tails)
+        self.reader = SnapshotReader(store, layout, self.tails)
 
     def take(self, run: Run, start: int = 0, length: int = 1) -> LogSnapshot:
-        """A snapshot with bytes of its artifact (see ``Viewer.take``)."""
-        return self.viewer.take(run, start, max(length, 1))
+        """A snapshot with bytes of its artifact (see ``SnapshotReader.take``)."""
+        return self.reader.take(run, start, max(length, 1))
 
-    def is_ended(self, run: Run, view: LogSnapshot) -> bool:
+    def is_ended(self, run: Run, snapshot: LogSnapshot) -> bool:
         """Whether no line can follow those of a snapshot. A HEAD if segments follow the artifact."""
-        return self.viewer.tail(run, view).seal == CLOSED
+        return self.reader.tail(run, snapshot).seal == CLOSED
 
-    def bytes(self, view: LogSnapshot, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    def bytes(self, snapshot: LogSnapshot, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Several ranges of the log. A GET for each, and for each segment in it. Raises SnapshotChangedError."""
-        return [b"".join(self.viewer.read(view, start, end)) for start, end in ranges]
+        return [b"".join(self.reader.read(snapshot, start, end)) for start, end in ranges]
 
 
-def first_uncompacted(view: LogSnapshot) -> int:
+def first_uncompacted(snapshot: LogSnapshot) -> int:
     """The first sequence number whose segment is not in the snapshot's artifact. All sidecars below it are indexed."""
-    return view.artifact.next_segment if view.artifact else 0
+    return snapshot.artifact.next_segment if snapshot.artifact else 0

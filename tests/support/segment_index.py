@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 
-from chalicelib.memory.failures import Failures, can_fail
 from chalicelib.ports import Run, SegmentEntry
+from tests.support.failures import Failures, can_fail
 
 _LAST = 10**20
 
