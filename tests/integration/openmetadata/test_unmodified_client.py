@@ -124,6 +124,7 @@ def test_batches_compressed_by_the_client_and_read_by_the_client(stack: Stack, r
     assert connector("call", stack.api_url, "svc.batches", run_id, "--offset", "395", "--limit", "10") == "\n".join(lines[395:405])
 
 
+@pytest.mark.sampled(default=2)
 @pytest.mark.parametrize("fqn", ['svc."a.b".pipe line', "svc/with/slashes.pipe", "сервис.größe.表", "svc.100%.done", "svc.a%2Fb"])
 def test_names_that_the_client_does_not_quote(stack: Stack, run_id: str, fqn: str) -> None:
     assert connector("call", stack.api_url, fqn, run_id, "--method", "append", text="one\ntwo\n") is True
