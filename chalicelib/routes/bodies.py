@@ -48,8 +48,8 @@ class LogBatch(BaseModel):
         extra="ignore",
         frozen=True,
         json_schema_extra={
-            "description": "OpenMetadata's batch of lines. Without `logs` it is an init or a keep-alive: nothing is stored. Its "
-            "`timestamp` and `lineCount` are accepted, and not looked at.",
+            "description": "OpenMetadata's batch of lines. Without `logs` it is an init or a keep-alive: nothing is stored. "
+            "`timestamp` and `lineCount` are ignored.",
             "examples": [
                 {"connectorId": "host-17", "logs": "one\ntwo\n"},
                 {"logs": "H4sIAAAAAAACA8vPS+UqKc/nAgDmC7oSCAAAAA==", "compressed": True},
@@ -59,7 +59,7 @@ class LogBatch(BaseModel):
 
     logs: InstanceOf[str] | None = Field(None, description="The lines, each ended by a newline; base64 of gzip if `compressed`.")
     connector_id: InstanceOf[str] | None = Field(
-        None, alias="connectorId", description="Who writes: kept beside the lines, not in them."
+        None, alias="connectorId", description="Identifier of the writer, stored as metadata of the segment."
     )
     compressed: bool | None = False
 
@@ -94,7 +94,9 @@ def read_batch(event: Mapping[str, Any], headers: Mapping[str, str], budget: Bud
         return _from_json(body)
     if body.content_type in _PLAIN or body.content_type in _GZIP:
         return Batch.from_bytes(body.content) if isinstance(body.content, bytes) else Batch.from_text(body.content)
-    raise UnsupportedMediaTypeError(f"a log is application/json, text/plain or application/gzip content_type={body.content_type!r}")
+    raise UnsupportedMediaTypeError(
+        f"unsupported content type: send application/json, text/plain or application/gzip content_type={body.content_type!r}"
+    )
 
 
 def read_body(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budget, limit_bytes: int) -> Body:
@@ -119,7 +121,7 @@ def read_body(event: Mapping[str, Any], headers: Mapping[str, str], budget: Budg
 def _is_packed(content_type: str, headers: Mapping[str, str]) -> bool:
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
-        raise UnsupportedMediaTypeError(f"a body is packed with gzip or not at all content_encoding={encoding!r}")
+        raise UnsupportedMediaTypeError(f"unsupported content encoding: send gzip or none content_encoding={encoding!r}")
     return content_type in _GZIP or encoding in ("gzip", "x-gzip")
 
 
@@ -127,7 +129,7 @@ def _is_gzip(content: str | bytes, is_gzip_type: bool, *, by_gateway: bool) -> b
     """Whether content that should be gzip still is. Raises InvalidBatchError."""
     if isinstance(content, str):
         if is_gzip_type or content.startswith(_GZIP_AS_TEXT):
-            raise InvalidBatchError("gzip body came as text: send it as application/gzip")
+            raise InvalidBatchError("gzip body was decoded as text: send it as application/gzip")
         return False  # the gateway decompressed it
     return not by_gateway or is_gzip_type or content.startswith(GZIP_MAGIC)
 
@@ -152,7 +154,7 @@ def _from_json(body: Body) -> Batch:
         return _log_batch(value).to_batch(body.allowance)
     if value is None:
         return Batch.from_bytes(b"")
-    raise InvalidBatchError(f"a json body is a string or a LogBatch object type={type(value).__name__}")
+    raise InvalidBatchError(f"a json body must be a string or a LogBatch object type={type(value).__name__}")
 
 
 def _log_batch(value: dict[str, Any]) -> LogBatch:

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of every endpoint, as ``GET /spec/`` and ``GET /v1/openapi.json`` answer it and ``GET /docs/`` shows it.
+"""The OpenAPI 3.1 document of every endpoint, which ``GET /spec/`` and ``GET /v1/openapi.json`` return and ``GET /docs/`` shows.
 
 The resources are tables (here, in ``openapi_logs``, ``openapi_events``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination``,
 ``openapi_pipeline_files``, ``openapi_pipelines`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
@@ -53,17 +53,17 @@ class _Resource:
 
 _DESCRIPTION = f"""A serverless archive for the logs of pipeline runs, and for files with metadata.
 
-**Addresses.** Every path stands below the address of this server. Where a path here ends in a slash, one without it is answered 308.
+**Addresses.** All paths are relative to the address of this server. If a path ends in a slash, a request without it is redirected
+(308).
 
 {openapi_security.ABOUT}
 
-**Errors** are JSON. Below `/v0`: `{{"code": "<text>", "message": "…"}}`, below `/v1`, and of 401 and 403: `{{"code": <number>, "message":
-"…"}}`. A 503 is
-trouble of ours: repeat the request after `Retry-After` seconds. 429 and 504 are never answered."""
+**Errors** are JSON. Below `/v0`: `{{"code": "<text>", "message": "…"}}`; below `/v1`, and for 401 and 403: `{{"code": <number>,
+"message": "…"}}`. 503: temporarily unavailable; repeat the request after `Retry-After` seconds. No response is a 429 or 504."""
 
 _SERVICE_SCHEMAS: dict[str, dict[str, Any]] = {
     "Health": {
-        "description": "The function runs, and its settings are good. No other service was asked.",
+        "description": "The function runs and its settings are valid. Other services are not checked.",
         "type": "object",
         "required": ["status", "version"],
         "properties": {"status": {"const": "ok"}, "version": {"type": "string"}},
@@ -76,7 +76,7 @@ _SERVICE_SCHEMAS: dict[str, dict[str, Any]] = {
         "examples": [{}],
     },
     "Environment": {
-        "description": "What is deployed.",
+        "description": "The deployed version.",
         "type": "object",
         "required": ["data"],
         "properties": {
@@ -100,30 +100,31 @@ _SERVICE_SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 _HOME = {
-    "description": "The page of the documents, which links the viewer.",
+    "description": "The documentation, which links to the viewer.",
     "headers": {"Location": {"description": "`/docs/` of this API.", "schema": {"type": "string"}}},
 }
-_PAGE = {"description": "A page for people that shows this document.", "content": {"text/html": {"schema": {"type": "string"}}}}
+_PAGE = {"description": "A web page that shows this document.", "content": {"text/html": {"schema": {"type": "string"}}}}
 
 _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
     "GET /v1/health": {
         "id": "getHealth",
-        "summary": "Whether the function runs and its settings are good",
+        "summary": "Check that the function runs and its settings are valid",
         "answers": {200: "Health"},
         "errors": [500],
     },
-    "GET /health/": {"id": "getArchiveHealth", "summary": "Whether the function runs", "answers": {200: "Nothing"}},
-    "GET /v0/environment/": {"id": "getEnvironment", "summary": "The version that is deployed", "answers": {200: "Environment"}},
-    "GET /spec/": {"id": "getDocument", "summary": "This document", "answers": {200: "Document"}},
-    "GET /v1/openapi.json": {"id": "getOpenApi", "summary": "This document once more", "answers": {200: "Document"}},
-    "GET /": {"id": "getHome", "summary": "The way to the documents", "answers": {302: _HOME}},
-    "GET /docs/": {"id": "getPage", "summary": "This document as a page", "answers": {200: _PAGE}},
+    "GET /health/": {"id": "getArchiveHealth", "summary": "Check that the function runs", "answers": {200: "Nothing"}},
+    "GET /v0/environment/": {"id": "getEnvironment", "summary": "Get the deployed version", "answers": {200: "Environment"}},
+    "GET /spec/": {"id": "getDocument", "summary": "Get this document", "answers": {200: "Document"}},
+    "GET /v1/openapi.json": {"id": "getOpenApi", "summary": "Get this document", "answers": {200: "Document"}},
+    "GET /": {"id": "getHome", "summary": "Redirect to the documentation", "answers": {302: _HOME}},
+    "GET /docs/": {"id": "getPage", "summary": "Show this document as a web page", "answers": {200: _PAGE}},
 }
 
 _RESOURCES = (
     _Resource(
         "Run logs",
-        "Append to the log of a run, read it while it grows and afterwards. The protocol of OpenMetadata's connectors.",
+        "Append to the log of a run, and read it while the run is running and afterwards. The protocol of OpenMetadata's "
+        "connectors.",
         openapi_logs.OPERATIONS,
         openapi_logs.SCHEMAS,
         openapi_logs.PARAMETERS,
@@ -132,7 +133,7 @@ _RESOURCES = (
     ),
     _Resource(
         "Events",
-        "The log of a run as events: append them, browse them, read the log of a step, know whether all of it is there.",
+        "The log of a run as events: append and list them, read the log of a step, check whether events are missing.",
         openapi_events.OPERATIONS,
         openapi_events.SCHEMAS,
         openapi_events.PARAMETERS,
@@ -141,8 +142,8 @@ _RESOURCES = (
     ),
     _Resource(
         "Agents",
-        "Log agents append to runs, each as it speaks: Fluent Bit, Fluentd, Logstash, Elasticsearch's and OpenSearch's clients, "
-        "OpenTelemetry, syslog-ng, rsyslog, AWS Data Firehose.",
+        "Log agents append to runs, each with its own protocol: Fluent Bit, Fluentd, Logstash, Elasticsearch's and OpenSearch's "
+        "clients, OpenTelemetry, syslog-ng, rsyslog, AWS Data Firehose.",
         openapi_agents.OPERATIONS,
         openapi_agents.SCHEMAS,
         openapi_agents.PARAMETERS,
@@ -151,7 +152,7 @@ _RESOURCES = (
     ),
     _Resource(
         "Pipelines",
-        "Find pipelines, their runs with facts, and what is in a run.",
+        "Find pipelines and their runs, and search the lines of a run.",
         openapi_catalog.OPERATIONS,
         openapi_catalog.SCHEMAS,
         openapi_catalog.PARAMETERS,
@@ -169,7 +170,7 @@ _RESOURCES = (
     ),
     _Resource(
         "Coordination",
-        "Background work on runs, for operators: what waits, is worked, failed or was set aside; try it again, take it from its worker.",
+        "Background work on runs, for operators: list partitions, retry them, release them.",
         openapi_coordination.OPERATIONS,
         openapi_coordination.SCHEMAS,
         openapi_coordination.PARAMETERS,
@@ -178,7 +179,7 @@ _RESOURCES = (
     ),
     _Resource(
         "Pipeline files",
-        "Files that processing pipelines write: read them together, delete them, mend them.",
+        "Files that processing pipelines write: read them merged, delete them, repair them.",
         openapi_pipeline_files.OPERATIONS,
         openapi_pipeline_files.SCHEMAS,
         openapi_pipeline_files.PARAMETERS,
@@ -187,7 +188,7 @@ _RESOURCES = (
     ),
     _Resource(
         "Processing pipelines",
-        "For operators: how each is; on and off; again from a time.",
+        "For operators: status, enable, disable, replay.",
         openapi_pipelines.OPERATIONS,
         openapi_pipelines.SCHEMAS,
         openapi_pipelines.PARAMETERS,
@@ -196,19 +197,29 @@ _RESOURCES = (
     ),
     _Resource(
         "Viewer",
-        "A web page for people: find runs, read their logs, follow them.",
+        "A web page to find runs, read their logs and follow them.",
         openapi_viewer.OPERATIONS,
         openapi_viewer.SCHEMAS,
         openapi_viewer.PARAMETERS,
         openapi_viewer.ERRORS,
         "LogError",
     ),
-    _Resource("Service", "What runs here.", _SERVICE_OPERATIONS, _SERVICE_SCHEMAS, {}, openapi_logs.ERRORS, "LogError"),
+    _Resource(
+        "Service",
+        "Health, version and documentation of this server.",
+        _SERVICE_OPERATIONS,
+        _SERVICE_SCHEMAS,
+        {},
+        openapi_logs.ERRORS,
+        "LogError",
+    ),
 )
 
 _MOVED = {
-    "description": "The slash at the path's end was missing: repeat the request with it.",
-    "headers": {"Location": {"description": "The path with its slash.", "schema": {"type": "string", "format": "uri-reference"}}},
+    "description": "The path lacks its trailing slash: repeat the request with it.",
+    "headers": {
+        "Location": {"description": "The path with a trailing slash.", "schema": {"type": "string", "format": "uri-reference"}}
+    },
 }
 _RETRY_AFTER = {"description": "Seconds to wait before the request is repeated.", "schema": {"type": "integer"}, "example": 1}
 

@@ -34,59 +34,66 @@ _FACTS: dict[str, Any] = {
     "command": "./load.sh --all",
 }
 _COUNT = {"type": "integer", "minimum": 0}
-_CURSOR = {"type": ["string", "null"], "description": "Where the next page begins; null at the end."}
+_CURSOR = {"type": ["string", "null"], "description": "Cursor of the next page; null on the last page."}
 _FIELDS: dict[str, dict[str, Any]] = {
     "runId": {"type": "string"},
-    "status": {"enum": ["open", "sealed", "finalized"], "description": "Whether it takes lines, has ended, is one file."},
-    "end": {"enum": ["closed", "abandoned", None], "description": "Who ended it: its connector, or the sweep; null: it goes on."},
+    "status": {
+        "enum": ["open", "sealed", "finalized"],
+        "description": "open: accepts lines. sealed: ended. finalized: ended, and `logs.txt` contains the whole log.",
+    },
+    "end": {
+        "enum": ["closed", "abandoned", None],
+        "description": "closed: ended by its client; abandoned: ended by the sweep; null: running.",
+    },
     "lines": _COUNT,
     "bytes": _COUNT,
-    "startedMs": {**_COUNT, "description": "When it began, or its first line came, in milliseconds since the epoch."},
-    "lastAppendMs": {**_COUNT, "description": "When its last line came, or its end."},
-    "durationMs": {**_COUNT, "description": "The time between the two."},
-    "complete": {"type": "boolean", "description": "Sealed, and all of it is in one file: nothing changes any more."},
-    "pendingBytes": {**_COUNT, "description": "What the next compaction has to do."},
+    "startedMs": {**_COUNT, "description": "Time of its start, or else of its first line, in milliseconds since the epoch."},
+    "lastAppendMs": {**_COUNT, "description": "Time of its last line or its end; if the sweep ended it, of its last sign of life."},
+    "durationMs": {**_COUNT, "description": "Time from `startedMs` to `lastAppendMs`."},
+    "complete": {"type": "boolean", "description": "Whether it is finalized: nothing changes anymore."},
+    "pendingBytes": {**_COUNT, "description": "Bytes that are not compacted yet."},
     "outcome": {
         "enum": list(OUTCOMES),
-        "description": "How it ended, as its client reports it with the close, or a step or its log states; silent: no line and no "
-        "heartbeat came when one was due; lost: sealed by the sweep; unknown: nothing states it.",
+        "description": "succeeded, failed, cancelled: as reported by its client with the close, or by a step or the log. silent: "
+        "running, and overdue for a line or a heartbeat. lost: ended by the sweep. unknown: ended without a reported outcome.",
     },
     "silentSinceMs": {
         "type": ["integer", "null"],
         "minimum": 0,
-        "description": "The last sign of life of a silent run; else null.",
+        "description": "Time of the last sign of life of a silent run; otherwise null.",
     },
-    "exitCode": {"type": ["integer", "null"], "description": "Of the command."},
-    "signal": {"type": ["string", "null"], "description": "The signal that killed the command."},
-    "exception": {"type": ["string", "null"], "description": "The exception that ended the run, secrets masked."},
-    "failedStep": {"type": ["string", "null"], "description": "The step in which it failed."},
-    "lostLines": {**_COUNT, "description": "Lines that its client could not store."},
-    "attempt": {"type": "integer", "minimum": 1, "description": "Which attempt of `firstRunId` it is."},
-    "firstRunId": {"type": "string", "description": "The run id of attempt 1."},
-    "host": {"type": ["string", "null"], "description": "Where it was started; null where its client does not report it."},
-    "command": {"type": ["string", "null"], "description": "The command or function, secrets masked."},
+    "exitCode": {"type": ["integer", "null"], "description": "Exit code of the command."},
+    "signal": {"type": ["string", "null"], "description": "Signal that killed the command."},
+    "exception": {"type": ["string", "null"], "description": "Exception that ended the run, with secrets masked."},
+    "failedStep": {"type": ["string", "null"], "description": "Step in which the run failed."},
+    "lostLines": {**_COUNT, "description": "Number of lines that its client could not store."},
+    "attempt": {"type": "integer", "minimum": 1, "description": "Number of the attempt of `firstRunId`."},
+    "firstRunId": {"type": "string", "description": "Run id of attempt 1."},
+    "host": {"type": ["string", "null"], "description": "Host on which it was started; null if its client does not report it."},
+    "command": {"type": ["string", "null"], "description": "Command or function, with secrets masked."},
 }
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "RunFacts": {
-        "description": "What the catalog knows of a run.",
+        "description": "A run's catalog row.",
         "type": "object",
         "required": list(_FIELDS),
         "properties": _FIELDS,
         "examples": [_FACTS],
     },
     "Run": {
-        "description": "What the catalog knows of a run; of one that is not catalogued yet, what its last segment tells.",
+        "description": "A run's catalog row; of a run that is not catalogued yet, the data of its start and its last segment.",
         "type": "object",
         "required": [*_FIELDS, "lost"],
         "properties": {
             **_FIELDS,
-            "lost": {**_COUNT, "description": "Lines that are missing: their segments were deleted too early."},
+            "lost": {**_COUNT, "description": "Number of missing lines, whose segments were deleted too early."},
         },
         "examples": [{**_FACTS, "lost": 0}],
     },
     "RecentRuns": {
-        "description": "Runs of all pipelines that may be read. A page may be shorter than `limit`, or empty, and go on.",
+        "description": "Runs of all pipelines that the principal may read. A page may have fewer than `limit` entries, or none, "
+        "and still have a cursor.",
         "type": "object",
         "required": ["runs", "cursor"],
         "properties": {
@@ -96,7 +103,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 "items": {
                     "type": "object",
                     "required": ["fqn", *_FIELDS],
-                    "properties": {"fqn": {"type": "string", "description": "Its pipeline."}, **_FIELDS},
+                    "properties": {"fqn": {"type": "string", "description": "FQN of the pipeline."}, **_FIELDS},
                 },
             },
             "cursor": _CURSOR,
@@ -114,7 +121,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "examples": [{"runs": [_FACTS], "cursor": None}],
     },
     "PipelineList": {
-        "description": "Pipelines that may be read, each once over all pages. A page may be shorter than `limit`, or empty, and go on.",
+        "description": "Pipelines that the principal may read, without duplicates across pages. A page may have fewer than `limit` "
+        "entries, or none, and still have a cursor.",
         "type": "object",
         "required": ["pipelines", "cursor"],
         "properties": {
@@ -128,7 +136,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                         "fqn": {"type": "string"},
                         "last": {
                             "anyOf": [{"$ref": "#/components/schemas/RunFacts"}, {"type": "null"}],
-                            "description": "Its newest run; null where none is catalogued (yet).",
+                            "description": "Its newest run; null if none is catalogued yet.",
                         },
                     },
                 },
@@ -143,29 +151,29 @@ _MATCH = {
     "type": "object",
     "required": ["line", "text", "spans"],
     "properties": {
-        "line": {**_COUNT, "description": "Its number, from 0."},
-        "text": {"type": "string", "maxLength": 2000, "description": "The line; of a long one what is around the first place."},
+        "line": {**_COUNT, "description": "Line number, from 0."},
+        "text": {"type": "string", "maxLength": 2000, "description": "The line; of a long line, the part around the first match."},
         "spans": {
             "type": "array",
             "maxItems": 100,
             "items": {"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
-            "description": "Where in `text` it is: first letter, and the one behind the last.",
+            "description": "Ranges of the matches in `text`: index of the first character, and of the one after the last.",
         },
     },
 }
 SCHEMAS["Matches"] = {
-    "description": "Lines that have it, as far as the request came.",
+    "description": "Matching lines among those that the request searched.",
     "type": "object",
     "required": ["matches", "after", "scannedLines", "scannedBytes", "total"],
     "properties": {
         "matches": {"type": "array", "maxItems": 1000, "items": _MATCH},
         "after": {
             "type": ["string", "null"],
-            "description": "The line with which the next request goes on; null at the log's end.",
+            "description": "Line from which the next request continues; null at the end of the log.",
         },
         "scannedLines": _COUNT,
         "scannedBytes": _COUNT,
-        "total": {**_COUNT, "description": "Lines of the whole log."},
+        "total": {**_COUNT, "description": "Number of lines in the log."},
     },
     "examples": [
         {
@@ -183,13 +191,13 @@ _BUCKET = {
     "required": ["fromMs", "toMs", "line", "lines", "errors"],
     "properties": {
         "fromMs": _COUNT,
-        "toMs": {**_COUNT, "description": "The moment behind it."},
-        "line": {**_COUNT, "description": "The first line that came in it, from 0; where none did, the one that came next."},
+        "toMs": {**_COUNT, "description": "End of the bucket, exclusive."},
+        "line": {**_COUNT, "description": "Number of its first line, from 0; if it has none, of the next line."},
         "lines": _COUNT,
         "errors": {
             "type": ["integer", "null"],
             "minimum": 0,
-            "description": "Records of level ERROR or CRITICAL, stack traces among them; null: not counted.",
+            "description": "Number of records of level ERROR or CRITICAL, including stack traces; null: not counted.",
         },
     },
 }
@@ -198,116 +206,126 @@ _FEW = [
     {"fromMs": 1790000001501, "toMs": 1790000003001, "line": 2, "lines": 3, "errors": None},
 ]
 SCHEMAS["Histogram"] = {
-    "description": "A run's lines over time.",
+    "description": "Histogram of a run's lines over time.",
     "type": "object",
     "required": ["fromMs", "toMs", "buckets", "partial", "clock"],
     "properties": {
         "fromMs": _COUNT,
         "toMs": _COUNT,
         "buckets": {"type": "array", "maxItems": 500, "items": _BUCKET},
-        "partial": {"type": "boolean", "description": "Lines are missing, or were spread evenly between samples."},
+        "partial": {"type": "boolean", "description": "Whether lines are missing, or estimated from samples."},
         "clock": CLOCK,
     },
     "examples": [{"fromMs": 1790000000000, "toMs": 1790000003001, "buckets": _FEW, "partial": False, "clock": LINES}],
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "The request can never work: fix it.", "limit is a whole number from 1 to 100 limit='0'"),
-    404: (404, "There is no such run.", "there is no such run run=mysql.ingest/run-9"),
-    503: (503, "Trouble of ours: repeat it.", "the store is away"),
+    400: (400, "The request is invalid.", "limit is a whole number from 1 to 100 limit='0'"),
+    404: (404, "No such run.", "there is no such run run=mysql.ingest/run-9"),
+    503: (503, "Temporarily unavailable: repeat the request.", "query failed code=ThrottlingException what=runlake-runs"),
 }
 
 PARAMETERS: dict[str, dict[str, Any]] = {
-    "pipelinePrefix": query_parameter("prefix", {"type": "string", "maxLength": 500}, "How the names begin."),
+    "pipelinePrefix": query_parameter("prefix", {"type": "string", "maxLength": 500}, "Beginning of the names."),
     "pipelineContains": query_parameter(
         "contains",
         {"type": "string", "maxLength": 500},
-        "A part of the names, in upper or lower case. A page may be empty, and go on.",
+        "Part of the names, case-insensitive. A page may be empty and still have a cursor.",
     ),
     "outcome": {
         **query_parameter(
             "outcome",
             {"type": "array", "items": {"enum": list(OUTCOMES)}},
-            "Only runs with one of these, separated by commas; all unless it is given.",
+            "Only runs with one of these outcomes, separated by commas; default: all.",
         ),
         "style": "form",
         "explode": False,
     },
     "fqnPattern": query_parameter(
-        "fqn", {"type": "string", "maxLength": 500}, "Only runs of these pipelines; `*` stands for any letters, as in `shop.*`."
+        "fqn", {"type": "string", "maxLength": 500}, "Only runs of matching pipelines; `*` matches any characters, as in `shop.*`."
     ),
     "activeSince": query_parameter(
-        "since", {"type": "string"}, "Only runs that were active then or later: milliseconds since the epoch, or ISO 8601."
+        "since", {"type": "string"}, "Only runs that were active at this time or later: milliseconds since the epoch, or ISO 8601."
     ),
-    "pageLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}, "How many at most."),
+    "pageLimit": query_parameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}, "Maximum number of entries."
+    ),
     "wanted": {
         **query_parameter(
-            "q", {"type": "string", "minLength": 1, "maxLength": 500}, "What is looked for: a text, without a newline."
+            "q",
+            {"type": "string", "minLength": 1, "maxLength": 500},
+            "Text to search for, without a newline; or a pattern, see `regex`.",
         ),
         "required": True,
         "example": "error",
     },
     "isPattern": query_parameter(
-        "regex", {"type": "boolean", "default": False}, "`q` is a pattern, of Python's `re`. It is run on each line by itself."
+        "regex",
+        {"type": "boolean", "default": False},
+        "Whether `q` is a regular expression in the syntax of Python's `re`. It is matched line by line.",
     ),
-    "ignoreCase": query_parameter("ignoreCase", {"type": "boolean", "default": False}, "Upper and lower case are alike."),
+    "ignoreCase": query_parameter("ignoreCase", {"type": "boolean", "default": False}, "Whether to ignore case."),
     "fromLine": query_parameter(
         "after",
         {"type": "integer", "minimum": 0, "maximum": 10**15, "default": 0},
-        "The line to begin with: `after` of the answer before.",
+        "First line to search: `after` of the previous response.",
     ),
-    "matchLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "Lines at most."),
+    "matchLimit": query_parameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "Maximum number of matching lines."
+    ),
     "buckets": query_parameter(
-        "buckets", {"type": "integer", "minimum": 1, "maximum": 500, "default": 60}, "Into how many spans of time, at most."
+        "buckets", {"type": "integer", "minimum": 1, "maximum": 500, "default": 60}, "Maximum number of buckets."
     ),
-    "pageCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
+    "pageCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
     "GET /v1/catalog": {
         "id": "listRecentRuns",
-        "summary": "Runs of all pipelines by outcome, the last to be active first",
-        "description": "Read from the catalog: what failed, with `outcome=failed,lost`. A run that is active meanwhile moves to the front: "
-        "a list of running runs may leave it out, or have it once more on a later page.",
+        "summary": "List the runs of all pipelines by outcome, most recently active first",
+        "description": "Read from the catalog; for failures, use `outcome=failed,lost`. A run that becomes active between two "
+        "requests moves to the front: the pages of a list of running runs may omit it, or contain it twice.",
         "parameters": ["outcome", "fqnPattern", "activeSince", "pageLimit", "pageCursor"],
         "answers": {200: "RecentRuns"},
         "errors": [400, 503],
     },
     f"GET {_BASE}": {
         "id": "listPipelines",
-        "summary": "Pipelines by name, each with its newest run",
-        "description": "Names in the order of their keys: by letters, but `a.b` before `a`, and what is percent-encoded first.",
+        "summary": "List pipelines by name, each with its newest run",
+        "description": "Names are in the order of their keys: alphabetical, but `a.b` before `a`, and percent-encoded characters "
+        "first.",
         "parameters": ["pipelinePrefix", "pipelineContains", "pageLimit", "pageCursor"],
         "answers": {200: "PipelineList"},
         "errors": [400, 503],
     },
     f"GET {_BASE}/{{fqn}}/runs": {
         "id": "listRunFacts",
-        "summary": "The runs of a pipeline with facts, newest first",
-        "description": "Read from the catalog: a run appears a moment after its first batch.",
+        "summary": "List the runs of a pipeline with details, newest first",
+        "description": "Read from the catalog: a run is listed shortly after its first batch.",
         "parameters": ["fqn", "pageLimit", "pageCursor"],
         "answers": {200: "RunFactsList"},
         "errors": [400, 503],
     },
     f"GET {_RUN}": {
         "id": "getRun",
-        "summary": "One run with facts",
+        "summary": "Get a run with details",
         "parameters": ["fqn", "runId"],
         "answers": {200: "Run"},
         "errors": [400, 404, 503],
     },
     f"GET {_RUN}/grep": {
         "id": "grepRun",
-        "summary": "Lines that have a text, or a pattern",
-        "description": "Forward from a line, for 5 s and 128 MiB or so; `after` says where to go on. A run that is not known has no lines.",
+        "summary": "Search the lines of a run for a text or a pattern",
+        "description": "Searches forward from a line, about 5 s or 128 MiB per request; `after` is the line from which the next "
+        "request continues. An unknown run has no lines.",
         "parameters": ["fqn", "runId", "wanted", "isPattern", "ignoreCase", "fromLine", "matchLimit"],
         "answers": {200: "Matches"},
         "errors": [400, 503],
     },
     f"GET {_RUN}/histogram": {
         "id": "histogramOfRun",
-        "summary": "When the lines of a run came, and how many told of errors",
-        "description": "From the catalog: the log itself is not read. A run that is not known has no buckets.",
+        "summary": "Get a histogram of a run's lines and errors over time",
+        "description": "Computed from the catalog, without reading the log. An unknown run has no buckets.",
         "parameters": ["fqn", "runId", "buckets"],
         "answers": {200: "Histogram"},
         "errors": [400, 503],

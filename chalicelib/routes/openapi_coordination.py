@@ -15,7 +15,7 @@ _PARTITION = {
     "status": "COMPLETED",
     "set_aside": True,
     "failures": 20,
-    "error": "StoreUnavailableError: get_object failed code=AccessDenied what=pipeline-logs/mysql.ingest/run-1/segments/0000000004",
+    "error": "StoreUnavailableError: get failed code=AccessDenied what=pipeline-logs/mysql.ingest/run-1/segments/0000000004",
     "failed_at": "2026-09-21T14:13:20.000Z",
     "reopen_at": None,
     "owner": None,
@@ -35,7 +35,7 @@ _WAITING = _PARTITION | {
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "Partition": {
-        "description": "The work on a run, as it is now.",
+        "description": "The partition of a run's background work.",
         "type": "object",
         "required": list(_PARTITION),
         "properties": {
@@ -45,27 +45,27 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "status": {"enum": _STATUSES},
             "set_aside": {
                 "type": "boolean",
-                "description": "It failed so often in a row that nobody works it until it is retried.",
+                "description": "Quarantined after repeated failures: no worker acquires it until an operator retries it.",
             },
-            "failures": {"type": "integer", "minimum": 0, "description": "How often it has failed in a row."},
-            "error": {"type": ["string", "null"], "description": "What its last failure said; null: none is known."},
-            "failed_at": {**_MOMENT, "description": "When that was."},
-            "reopen_at": {**_MOMENT, "description": "Of a CLOSED one: when it is tried again."},
+            "failures": {"type": "integer", "minimum": 0, "description": "Number of consecutive failures."},
+            "error": {"type": ["string", "null"], "description": "Message of the last failure; null: none."},
+            "failed_at": {**_MOMENT, "description": "Time of the last failure."},
+            "reopen_at": {**_MOMENT, "description": "Time of the next attempt; only if CLOSED."},
             "owner": {
                 "type": ["string", "null"],
-                "description": "Of an ASSIGNED one: who works it, as `host:process:acquisition`.",
+                "description": "Owner of the lease, as `host:process:acquisition`; only if ASSIGNED.",
             },
             "owned_until": {
                 **_MOMENT,
-                "description": "Until when, unless its owner renews; when that is past, others may take it.",
+                "description": "End of the lease, unless its owner renews it; after that, another worker may acquire the "
+                "partition.",
             },
             "since": {
                 **_MOMENT,
-                "description": "When it came to wait (UNASSIGNED), was put off (CLOSED) or set aside (COMPLETED); null where that is "
-                "not known, as of an ASSIGNED one.",
+                "description": "Time since when it has this status; null if unknown, as for ASSIGNED.",
             },
-            "age_s": {"type": ["integer", "null"], "minimum": 0, "description": "Whole seconds since then."},
-            "version": {"type": "integer", "minimum": 0, "description": "Grows with each write of the item."},
+            "age_s": {"type": ["integer", "null"], "minimum": 0, "description": "Seconds since `since`."},
+            "version": {"type": "integer", "minimum": 0, "description": "Increases with each write of the item."},
         },
         "examples": [_WAITING, _PARTITION],
     },
@@ -75,7 +75,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "required": ["partitions", "cursor"],
         "properties": {
             "partitions": {"type": "array", "maxItems": 100, "items": {"$ref": "#/components/schemas/Partition"}},
-            "cursor": {"type": ["string", "null"], "description": "Where the next page begins; null at the end."},
+            "cursor": {"type": ["string", "null"], "description": "Cursor of the next page; null on the last page."},
         },
         "examples": [{"partitions": [_PARTITION], "cursor": None}],
     },
@@ -84,15 +84,15 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (
         400,
-        "The request can never work: fix it.",
+        "The request is invalid.",
         "status is one of COMPLETED, CLOSED, ASSIGNED, UNASSIGNED status='done'",
     ),
     404: (
         404,
-        "There is no such source, or no such partition: it was worked, and is gone.",
+        "No such source, or no such partition: its work is done and it was deleted.",
         "no such partition key=mysql.ingest/run-9",
     ),
-    503: (503, "Trouble of ours: repeat it.", "the store is away"),
+    503: (503, "Temporarily unavailable: repeat the request.", "query failed code=ThrottlingException what=runlake-coordination"),
 }
 
 
@@ -105,38 +105,43 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "name": "source",
         "in": "path",
         "required": True,
-        "description": "Which work: compacting and finishing runs, or ending abandoned ones.",
+        "description": "Kind of work: compaction and finalization of runs, or the sweep, which ends idle runs.",
         "schema": {"enum": ["compaction", "sweep"]},
         "example": "compaction",
     },
     "partitionStatus": _query(
-        "status", {"enum": _STATUSES}, "Only these, in small letters too. Without it all, one status after the other."
+        "status",
+        {"enum": _STATUSES},
+        "Only partitions with this status, case-insensitive. Default: all, one status after the other.",
     ),
-    "partitionLimit": _query("limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 25}, "Partitions at most."),
-    "partitionCursor": _query("cursor", {"type": "string"}, "`cursor` of the answer before, for the same `status`."),
+    "partitionLimit": _query(
+        "limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 25}, "Maximum number of partitions."
+    ),
+    "partitionCursor": _query("cursor", {"type": "string"}, "`cursor` of the previous response, for the same `status`."),
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
     f"GET {_BASE}": {
         "id": "listPartitions",
-        "summary": "What waits, is worked, failed or was set aside",
-        "description": "For operators. Read from an index that lags a moment; work that was done is not listed.",
+        "summary": "List partitions of background work",
+        "description": "For operators. Read from an index that may lag slightly; a partition is deleted when its work is done.",
         "parameters": ["source", "partitionStatus", "partitionLimit", "partitionCursor"],
         "answers": {200: "PartitionList"},
         "errors": [400, 404, 503],
     },
     f"POST {_RUN}/retry": {
         "id": "retryPartition",
-        "summary": "Have a partition that failed or was set aside worked again at once",
-        "description": "For operators. One that waits or is worked stays as it is, so twice is harmless. A body is ignored.",
+        "summary": "Retry a failed or quarantined partition now",
+        "description": "For operators. Idempotent: an UNASSIGNED or ASSIGNED partition does not change. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
         "answers": {200: "Partition"},
         "errors": [400, 404, 503],
     },
     f"POST {_RUN}/release": {
         "id": "releasePartition",
-        "summary": "Take a partition from its owner, for others to work",
-        "description": "For operators. The owner stops at its next call of the store. One without an owner stays as it is. A body is ignored.",
+        "summary": "Release a partition from its owner",
+        "description": "For operators. The owner stops at its next request to the store. A partition without an owner does not "
+        "change. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
         "answers": {200: "Partition"},
         "errors": [400, 404, 503],

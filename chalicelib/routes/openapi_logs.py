@@ -15,10 +15,11 @@ _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/
 _POSITION = "eyJzIjoiOWYzYyIsIm4iOjB9.aRzC4w.m1Xk2"
 _LINES = "one\ntwo\n"
 _END = {"outcome": "failed", "exitCode": 3}
+_UNAVAILABLE = "get failed code=SlowDown what=pipeline-logs/mysql.ingest/run-1/logs.txt"
 
 CLOCK = {
     "enum": [LINES, ARRIVAL],
-    "description": "Whose times are meant: those that the lines state themselves (UTC where they name no zone), or those of arrival.",
+    "description": "`lines`: timestamps in the lines (UTC if they have no zone); `arrival`: time of storage.",
 }
 
 
@@ -37,15 +38,15 @@ class Untitled(GenerateJsonSchema):
 SCHEMAS: dict[str, dict[str, Any]] = {
     "LogBatch": LogBatch.model_json_schema(schema_generator=Untitled),
     "Appended": {
-        "description": "The batch is on S3. Where nothing was stored there is a position only.",
+        "description": "The batch is stored. If it has no lines, the response has only a position.",
         "type": "object",
         "required": ["position"],
         "properties": {
-            "position": {"type": "string", "description": "Where the writer stands: what the cookie carries."},
-            "sequence": {"type": "integer", "minimum": 0, "description": "The number of the segment."},
-            "line": {"type": "integer", "minimum": 0, "description": "The number of its first line in the whole log, from 0."},
-            "lines": {"type": "integer", "minimum": 1, "description": "How many lines it has."},
-            "repeated": {"type": "boolean", "description": "Whether it had been stored before."},
+            "position": {"type": "string", "description": "The position, as in the cookie."},
+            "sequence": {"type": "integer", "minimum": 0, "description": "Number of the segment."},
+            "line": {"type": "integer", "minimum": 0, "description": "Number of the batch's first line in the log, from 0."},
+            "lines": {"type": "integer", "minimum": 1, "description": "Number of lines in the batch."},
+            "repeated": {"type": "boolean", "description": "Whether an earlier request stored the batch."},
         },
         "examples": [
             {"position": _POSITION, "sequence": 0, "line": 0, "lines": 2, "repeated": False},
@@ -54,21 +55,24 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     },
     "RunEnd": EndBody.model_json_schema(schema_generator=Untitled) | {"examples": [_END]},
     "Closed": {
-        "description": "The run has ended: no line can follow.",
+        "description": "The run is closed: no line can be appended.",
         "type": "object",
         "required": ["message"],
         "properties": {"message": {"const": "Log stream closed successfully"}},
         "examples": [{"message": "Log stream closed successfully"}],
     },
     "LogPage": {
-        "description": "A page of lines. A run that is not known is an empty page.",
+        "description": "A page of lines; empty for an unknown run.",
         "type": "object",
         "required": ["logs", "after", "total", "streaming"],
         "properties": {
             "logs": {"type": "string", "description": "Lines joined by newlines, none at the end."},
-            "after": {"type": ["string", "null"], "description": "Where the next page begins; null when there is no more now."},
-            "total": {"type": "integer", "minimum": 0, "description": "Lines of the whole log."},
-            "streaming": {"type": "boolean", "description": "Whether more may come."},
+            "after": {
+                "type": ["string", "null"],
+                "description": "First line of the next page; null at the current end of the log.",
+            },
+            "total": {"type": "integer", "minimum": 0, "description": "Number of lines in the log."},
+            "streaming": {"type": "boolean", "description": "Whether the run is running, so that lines may follow."},
             "clock": CLOCK,
         },
         "examples": [
@@ -78,43 +82,44 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         ],
     },
     "RunList": {
-        "description": "Runs of a pipeline, newest first by the time of their first line.",
+        "description": "Runs of a pipeline by start time, newest first.",
         "type": "object",
         "required": ["runs", "cursor"],
         "properties": {
             "runs": {"type": "array", "items": {"type": "string"}, "description": "Ids of runs."},
-            "cursor": {"type": ["string", "null"], "description": "Where the next page begins; null at the end."},
+            "cursor": {"type": ["string", "null"], "description": "Cursor of the next page; null on the last page."},
         },
         "examples": [{"runs": ["run-2", "run-1"], "cursor": None}],
     },
     "Link": {
-        "description": "Where the file is; the same as the header `Location`. Null: the log is small, and answered without `link`.",
+        "description": "Link to the log, as in the header `Location`; null for a small log, which the request without `link` "
+        "returns.",
         "type": "object",
         "required": ["location"],
         "properties": {"location": {"type": ["string", "null"], "format": "uri"}},
         "examples": [{"location": _LINK}],
     },
     "LogError": {
-        "description": "Why a request was refused. `message` is lowercase and ends in `key=value` where a value matters.",
+        "description": "An error. `message` is lowercase and ends with relevant values as `key=value`.",
         "type": "object",
         "required": ["code", "message"],
-        "properties": {"code": {"type": "integer", "description": "The status."}, "message": {"type": "string"}},
-        "examples": [{"code": 400, "message": "a run id has no slash run_id='a/b'"}],
+        "properties": {"code": {"type": "integer", "description": "The HTTP status."}, "message": {"type": "string"}},
+        "examples": [{"code": 400, "message": "a run id has no slash"}],
     },
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "The request can never work: fix it.", "a run id has no slash run_id='a/b'"),
-    404: (404, "There is nothing to download.", "there is no such run run=mysql.ingest/run-9"),
-    409: (409, "The run was closed; nothing was stored.", "the run is closed: its log takes no more lines sequence=4"),
-    413: (413, "The body is too large, or expands too far.", "gzip body expands too far limit=67108864"),
+    400: (400, "The request is invalid.", "a run id has no slash"),
+    404: (404, "No such run, or no such path.", "there is no such run run=mysql.ingest/run-9"),
+    409: (409, "The run is closed; nothing was stored.", "the run is closed: its log takes no more lines sequence=4"),
+    413: (413, "The body is too large, or decompresses to too many bytes.", "gzip body expands too far limit=67108864"),
     415: (
         415,
-        "The body is of a type that is no log, or packed in a way that is not gzip.",
-        "a log is application/json, text/plain or application/gzip content_type='image/png'",
+        "Unsupported content type or content encoding.",
+        "unsupported content type: send application/json, text/plain or application/gzip content_type='image/png'",
     ),
-    500: (500, "A setting that cannot work, or something nobody expected; the function's log tells.", "internal server error"),
-    503: (503, "Trouble of ours: repeat it, with the same cookie or key.", "the store is away"),
+    500: (500, "Invalid configuration or an unexpected error; see the function's log.", "internal server error"),
+    503: (503, "Temporarily unavailable: repeat the request with the same cookie or key.", _UNAVAILABLE),
 }
 
 
@@ -128,7 +133,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "name": "fqn",
         "in": "path",
         "required": True,
-        "description": "Fully qualified name of a pipeline. Its slashes go as `%2F`; raw ones are read too, except in a list of runs.",
+        "description": "Fully qualified name of a pipeline. Encode slashes as `%2F`; all operations except the list of runs accept "
+        "them unencoded too.",
         "schema": {"type": "string", "minLength": 1},
         "example": "mysql.ingest",
     },
@@ -136,83 +142,94 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "name": "runId",
         "in": "path",
         "required": True,
-        "description": "Id of a run: no slash, and none of the words `last`, `close`, `download`.",
+        "description": "Id of a run, without slashes. `last`, `close` and `download` are reserved.",
         "schema": {"type": "string", "pattern": "^[^/]+$", "not": {"enum": ["last", "close", "download"]}},
         "example": "run-1",
     },
     "session": {
         "name": "PIPELINE_SESSION",
         "in": "cookie",
-        "description": "The position of the answer before. A batch that is sent again with the same position is stored once.",
+        "description": "The position in the previous response. A batch that is repeated with its position is stored once.",
         "schema": {"type": "string"},
     },
     "idempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "For clients without cookies. The same key and lines are stored once; the same key with other lines is a 400.",
+        "description": "For clients without cookies. A batch that is repeated with its key is stored once; the same key with other "
+        "lines is a 400.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
     },
     "after": query_parameter(
-        "after", {"type": "integer", "minimum": 0, "default": 0}, "Number of the first line, as the page before told it."
+        "after", {"type": "integer", "minimum": 0, "default": 0}, "Number of the first line: `after` of the previous page."
     ),
-    "offset": query_parameter("offset", {"type": "integer", "minimum": 0}, "The same as `after`, which goes first."),
-    "lineLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000}, "Lines at most."),
+    "offset": query_parameter("offset", {"type": "integer", "minimum": 0}, "Alias of `after`, which takes precedence."),
+    "lineLimit": query_parameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000}, "Maximum number of lines."
+    ),
     "tail": query_parameter(
-        "tail", {"type": "integer", "minimum": 0, "maximum": 10_000}, "Instead: begin so many lines before the end."
+        "tail",
+        {"type": "integer", "minimum": 0, "maximum": 10_000},
+        "Start this number of lines before the end, instead of at `after`.",
     ),
     "since": query_parameter(
         "since",
         {"type": "string"},
-        "Instead: begin with the first line of this time or later, by its own time or that of its arrival: the earlier line of the two. "
-        "Milliseconds since the epoch, or ISO 8601.",
+        "Start at the first line of this time or later: milliseconds since the epoch, or ISO 8601. Without `clock`, both kinds of "
+        "times are compared, and the earlier line counts.",
     ),
     "clock": query_parameter(
         "clock",
         {"type": "string", "enum": ["lines", "arrival"]},
-        "With `since`: by these times alone, the lines' own where they are known.",
+        "Times that `since` is compared with. `lines`: timestamps in the lines, or time of storage if they have none; `arrival`: "
+        "time of storage.",
     ),
     "wait": query_parameter(
         "wait",
         {"type": "number", "minimum": 0, "maximum": 20, "default": 0},
-        "Seconds to hold the answer while there is nothing new and the run is open.",
+        "Seconds to wait for new lines while the run is running (long polling).",
     ),
     "lastEventId": {
         "name": "Last-Event-ID",
         "in": "header",
-        "description": "The `id` of the last frame, as an `EventSource` sends it. It goes before `after` and `tail`.",
+        "description": "The `id` of the last frame, as an `EventSource` sends it. Takes precedence over `after` and `tail`.",
         "schema": {"type": "string", "pattern": "^[0-9]+$"},
         "example": "42",
     },
     "until": query_parameter(
         "until",
         {"type": "string"},
-        "When the viewer has seen enough: milliseconds since the epoch, or ISO 8601. Then it is told `complete`, `maxDuration`.",
+        "End of the stream: milliseconds since the epoch, or ISO 8601. The last frame is `complete` with the reason `maxDuration`.",
     ),
     "hold": query_parameter(
         "wait",
         {"type": "number", "minimum": 0, "maximum": 25, "default": 25},
-        "Seconds to hold an answer while there is nothing new.",
+        "Seconds that a response waits for new lines.",
     ),
     "isLink": query_parameter(
         "link",
         {"type": "boolean", "default": False},
-        "Answer where a large log is, in place of leading there: for pages that show a token.",
+        "Return the link to a large log instead of a redirect, for web pages that authenticate with a token.",
     ),
-    "runLimit": query_parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Runs at most."),
-    "runCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
+    "runLimit": query_parameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Maximum number of runs."
+    ),
+    "runCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
 }
 
 _PAGE_OF = ["after", "offset", "lineLimit", "tail", "since", "clock", "wait"]
-_FORGIVING = "A parameter that cannot be read counts as not given: never an error. To follow a log, ask with `after` and `wait=20`."
+_FORGIVING = (
+    "Invalid query parameters are ignored. To follow a log, repeat the request with `wait=20` and `after` set to the number of "
+    "lines received."
+)
 
 _BATCH = {
-    "description": "The lines. Lines end at `\\n` and nowhere else. `Content-Encoding: gzip` goes with every type.",
+    "description": "The lines; `\\n` is the only line separator. All types allow `Content-Encoding: gzip`.",
     "content": {
         "application/json": {
             "schema": {"anyOf": [_ref("LogBatch"), {"type": "string"}, {"type": "null"}]},
             "examples": {
                 "batch": {"summary": "OpenMetadata's batch", "value": {"connectorId": "host-17", "logs": _LINES}},
-                "string": {"summary": "The lines as they are", "value": _LINES},
+                "string": {"summary": "Lines as text", "value": _LINES},
                 "init": {"summary": "Init or keep-alive: nothing is stored", "value": {"connectorId": "host-17"}},
             },
         },
@@ -225,7 +242,7 @@ _BATCH = {
 }
 
 _STORED = {
-    "description": "The batch is on S3.",
+    "description": "The batch is stored.",
     "headers": {
         "Set-Cookie": {
             "description": "The position, for the next batch.",
@@ -236,7 +253,7 @@ _STORED = {
     "content": {"application/json": {"schema": _ref("Appended"), "example": SCHEMAS["Appended"]["examples"][0]}},
 }
 _WHOLE = {
-    "description": "The whole log: it is small, and UTF-8. With `link`: where it is.",
+    "description": "The whole log, if it is small and valid UTF-8. With `link`: the link to a large log, or null.",
     "headers": {
         "Content-Disposition": {"schema": {"type": "string"}, "example": 'attachment; filename="mysql.ingest-run-1.log"'},
     },
@@ -246,17 +263,17 @@ _WHOLE = {
     },
 }
 _ELSEWHERE = {
-    "description": "The log is large, or no UTF-8: a link to S3 that holds for 15 minutes.",
+    "description": "The log is large or not valid UTF-8: a redirect to S3. The link is valid for 15 minutes.",
     "headers": {"Location": {"description": "The link.", "schema": {"type": "string", "format": "uri"}, "example": _LINK}},
     "content": {"application/json": {"schema": _ref("Link"), "example": {"location": _LINK}}},
 }
 
 _FRAMES = {
-    "description": "A part of the stream: frames, each with the `id` from which the next part goes on.",
+    "description": "A part of the stream: frames, each with the `id` from which the next part continues.",
     "headers": {"Cache-Control": {"schema": {"const": "no-store"}}},
     "content": {
         "text/event-stream": {
-            "schema": {"description": "Frames, which some take for a text and some for objects."},
+            "schema": {"description": "Frames. The schema has no type, because tools represent frames as text or as objects."},
             "examples": {
                 "lines": {
                     "summary": "Lines, and the end of the run",
@@ -266,10 +283,10 @@ _FRAMES = {
                         'id: 2\ndata: {"eventType":"complete","runId":"run-1","after":"2","reason":"runFinished"}\n\n'
                     ),
                 },
-                "quiet": {"summary": "Nothing came", "value": "retry: 250\n\nid: 2\n: heartbeat\n\n"},
-                "trouble": {
-                    "summary": "Trouble of ours: come back",
-                    "value": 'retry: 1000\n\ndata: {"eventType":"error","runId":"run-1","message":"the store is away"}\n\n',
+                "quiet": {"summary": "No new lines", "value": "retry: 250\n\nid: 2\n: heartbeat\n\n"},
+                "unavailable": {
+                    "summary": "Temporarily unavailable: reconnect",
+                    "value": 'retry: 1000\n\ndata: {"eventType":"error","runId":"run-1","message":"' + _UNAVAILABLE + '"}\n\n',
                 },
             },
         }
@@ -280,7 +297,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     f"POST {_LOGS}/{{fqn}}/{{runId}}": {
         "id": "appendLog",
         "summary": "Append a batch of lines",
-        "description": "200 means that it is on S3. After a 503, or no answer, repeat it with the same cookie or key: it is stored once.",
+        "description": "200 means that the batch is stored. After a 503, or without a response, repeat the request with the same "
+        "cookie or key: the batch is stored once.",
         "parameters": ["fqn", "runId", "session", "idempotencyKey"],
         "body": _BATCH,
         "answers": {200: _STORED},
@@ -288,10 +306,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"POST {_LOGS}/{{fqn}}/{{runId}}/close": {
         "id": "closeRun",
-        "summary": "End a run for good",
-        "description": "A body reports how the run ended; one without `outcome` is ignored, and a failed step or the end of the log may state it. "
-        "Twice is harmless: the first outcome holds. "
-        "Once it is answered no line can follow.",
+        "summary": "Close a run",
+        "description": "The body reports how the run ended. A body without `outcome` is ignored; the outcome may then follow from "
+        "a failed step or the end of the log. Idempotent: the first outcome is kept. After the response no line can be appended.",
         "parameters": ["fqn", "runId", "session"],
         "body": {
             "required": False,
@@ -302,7 +319,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"GET {_LOGS}/{{fqn}}/{{runId}}": {
         "id": "readLog",
-        "summary": "A page of lines",
+        "summary": "Read a page of lines",
         "description": _FORGIVING,
         "parameters": ["fqn", "runId", *_PAGE_OF],
         "answers": {200: "LogPage"},
@@ -310,30 +327,31 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"GET {_LOGS}/{{fqn}}/stream/{{runId}}": {
         "id": "streamLog",
-        "summary": "Follow a run, as an EventSource does",
-        "description": "Server-sent events. An answer is held until there are lines; one without `complete` means: ask again from the last `id`.",
+        "summary": "Follow a run with an EventSource",
+        "description": "Server-sent events. A response waits until there are lines. After one without `complete`, repeat the "
+        "request from the last `id`.",
         "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
         "answers": {200: _FRAMES},
         "errors": [400, 404],
     },
     f"GET {_LOGS}/{{fqn}}/{{runId}}/download": {
         "id": "downloadLog",
-        "summary": "The whole log as a file",
+        "summary": "Download the log of a run",
         "parameters": ["fqn", "runId", "isLink"],
         "answers": {200: _WHOLE, 307: _ELSEWHERE},
         "errors": [400, 404, 503],
     },
     f"GET {_LOGS}/{{fqn}}": {
         "id": "listRuns",
-        "summary": "The runs of a pipeline, newest first",
-        "description": "Read from the catalog: a run appears a moment after its first batch.",
+        "summary": "List the runs of a pipeline, newest first",
+        "description": "Read from the catalog: a run is listed shortly after its first batch.",
         "parameters": ["fqn", "runLimit", "runCursor"],
         "answers": {200: "RunList"},
         "errors": [400, 503],
     },
     f"GET {_LOGS}/{{fqn}}/last": {
         "id": "readLastLog",
-        "summary": "A page of lines of the newest run",
+        "summary": "Read a page of lines of the newest run",
         "description": _FORGIVING,
         "parameters": ["fqn", *_PAGE_OF],
         "answers": {200: "LogPage"},
@@ -341,7 +359,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"GET {_LOGS}/{{fqn}}/last/download": {
         "id": "downloadLastLog",
-        "summary": "The whole log of the newest run as a file",
+        "summary": "Download the log of the newest run",
         "parameters": ["fqn", "isLink"],
         "answers": {200: _WHOLE, 307: _ELSEWHERE},
         "errors": [400, 404, 503],

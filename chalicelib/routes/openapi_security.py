@@ -1,4 +1,4 @@
-"""Security in the OpenAPI document: authentication schemes, the scopes that each operation requires, and its refusals.
+"""Security in the OpenAPI document: authentication schemes, the scopes that each operation requires, and its error responses.
 
 An operation without an entry in ``SCOPES`` allows any authenticated principal; those of ``gate.PUBLIC_ROUTES`` are public.
 """
@@ -26,18 +26,19 @@ SCHEMES: dict[str, dict[str, Any]] = {
         "type": "http",
         "scheme": "bearer",
         "bearerFormat": "JWT",
-        "description": "A token of the issuer that the operator has named. Where `RUNLAKE_AUTH` is `jwt`.",
+        "description": "A token of the configured issuer, if `RUNLAKE_AUTH` is `jwt`.",
     },
     "basic": {
         "type": "http",
         "scheme": "basic",
-        "description": "The same token as a password, with any user: for clients that know nothing else, such as the datalake's.",
+        "description": "The same token as a password, with any user, for clients that support only Basic authentication, such as "
+        "the datalake client.",
     },
     "sigv4": {
         "type": "apiKey",
         "in": "header",
         "name": "Authorization",
-        "description": "A signature of AWS (SigV4, service `execute-api`). Where `RUNLAKE_AUTH` is `iam`.",
+        "description": "An AWS signature (SigV4, service `execute-api`), if `RUNLAKE_AUTH` is `iam`.",
         "x-amazon-apigateway-authtype": "awsSigv4",
     },
 }
@@ -94,9 +95,10 @@ SCOPES: dict[str, tuple[Scope, ...]] = {
 }
 """Required scopes by operation. If two: the first for a file of the archive, the second for the log of a run."""
 
-ABOUT = """**Who may.** A token as `Authorization: Bearer`, or as the password of `Authorization: Basic`; or a signature of AWS: as the operator has
-set it up. What its bearer may do are scopes, each with patterns of names: `x-runlake-scopes` of an operation says which it asks for.
-Lists show what may be read. A file that may not be read is answered as one that is not there."""
+ABOUT = """**Authorization.** Send a token as `Authorization: Bearer`, or as the password of `Authorization: Basic`, or sign the request with AWS
+SigV4, depending on the installation. A principal has scopes, each with patterns of names; `x-runlake-scopes` of an operation lists the
+scopes that it requires. Lists contain only entries that the principal may read. A file that it may not read is reported as missing
+(404)."""
 
 
 def _refusal(status: int, description: str, message: str) -> dict[str, Any]:
@@ -107,26 +109,26 @@ def _refusal(status: int, description: str, message: str) -> dict[str, Any]:
 
 RESPONSES: dict[str, dict[str, Any]] = {
     "Unauthenticated": {
-        **_refusal(401, "No credentials, or such as do not hold.", "the token has expired: get another one"),
+        **_refusal(401, "Missing or invalid credentials.", "the token has expired: get another one"),
         "headers": {"WWW-Authenticate": {"schema": {"type": "string"}, "example": 'Bearer realm="runlake"'}},
     },
     "Forbidden": _refusal(
         403,
-        "The principal lacks the scope for this name. Whether the thing exists is not told.",
+        "The principal lacks the scope for this name. The response does not reveal whether the resource exists.",
         "not permitted: ask for the scope logs:read of this name name='mysql.ingest'",
     ),
-    "NobodyCanBeLetIn": {
-        **_refusal(503, "The issuer's keys or the policy cannot be read now.", "the issuer's keys cannot be read"),
+    "IdentityUnavailable": {
+        **_refusal(503, "The issuer's keys or the policy cannot be read at present.", "the issuer's keys cannot be read"),
         "headers": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}},
     },
 }
 
 
 def secured(name: str, operation: dict[str, Any]) -> dict[str, Any]:
-    """An operation (``"METHOD /path"``) with its required scopes and refusals."""
+    """An operation (``"METHOD /path"``) with its required scopes and error responses."""
     if (name.partition(" ")[2].rstrip("/") or "/") in PUBLIC_ROUTES:
         return {**operation, "security": []}
-    added = {"401": "Unauthenticated", "503": "NobodyCanBeLetIn"} | ({"403": "Forbidden"} if name in SCOPES else {})
+    added = {"401": "Unauthenticated", "503": "IdentityUnavailable"} | ({"403": "Forbidden"} if name in SCOPES else {})
     refusals = {status: {"$ref": f"#/components/responses/{response}"} for status, response in added.items()}
     responses = dict(sorted((refusals | operation["responses"]).items()))
     return {**operation, "x-runlake-scopes": list(SCOPES.get(name, ())), "responses": responses}

@@ -127,7 +127,7 @@ def test_nul_and_control_characters_are_log_too() -> None:
         (packed(b"hello")[:-5], "application/gzip", "ends too early"),
         (packed(b"hello") + b"rest", "application/gzip", "gzip body is broken"),
         (packed(b"hello")[:-8] + bytes(8), "application/gzip", "gzip body is broken"),
-        ("\x1f\ufffd\x08", "application/gzip", "came as text"),
+        ("\x1f\ufffd\x08", "application/gzip", "decoded as text"),
     ],
 )
 def test_bad_bodies_are_refused(body: Any, content_type: str, message: str) -> None:
@@ -138,7 +138,7 @@ def test_bad_bodies_are_refused(body: Any, content_type: str, message: str) -> N
 def test_broken_gzip_by_content_encoding() -> None:
     with pytest.raises(InvalidBatchError, match="gzip body is broken"):
         read(b"not gzip", "text/plain", Content_Encoding="gzip")
-    with pytest.raises(InvalidBatchError, match="came as text"):
+    with pytest.raises(InvalidBatchError, match="decoded as text"):
         read(packed(b"x").decode(errors="replace"), "application/json", Content_Encoding="gzip")
 
 
