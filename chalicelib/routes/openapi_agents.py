@@ -39,7 +39,7 @@ _ITEM = {"_index": "logs", "_id": "0", "_version": 1, "result": "created", "stat
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "AgentItems": _object(
-        "What was stored, and what of the rest was wrong with each; the first hundred of them.",
+        "Number of stored items, and the first hundred rejected ones with reasons.",
         ["accepted", "refused", "errors"],
         {
             "accepted": _COUNT,
@@ -57,13 +57,13 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         {"accepted": 1, "refused": 1, "errors": [{"index": 1, "code": 400, "message": "the record is empty"}]},
     ),
     "FirehoseAnswer": _object(
-        "Firehose's own form; `errorMessage` where something was refused.",
+        "Response in the format of Firehose; `errorMessage` if an item was rejected.",
         ["requestId", "timestamp"],
         {"requestId": _TEXT, "timestamp": {"type": "integer"}, "errorMessage": {"type": "string", "maxLength": 8192}},
         {"requestId": _REQUEST_ID, "timestamp": 1790000000000},
     ),
     "FirehoseDelivery": _object(
-        "What AWS Data Firehose sends to an HTTP endpoint.",
+        "A delivery of AWS Data Firehose to an HTTP endpoint.",
         ["requestId", "records"],
         {
             "requestId": _TEXT,
@@ -73,20 +73,25 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         _DELIVERY,
     ),
     "OtlpAnswer": _object(
-        "An ExportLogsServiceResponse: empty where all was stored.",
+        "An ExportLogsServiceResponse; empty if all records were stored.",
         [],
         {"partialSuccess": {"type": "object", "properties": {"rejectedLogRecords": _TEXT, "errorMessage": _TEXT}}},
         {},
-        {"partialSuccess": {"rejectedLogRecords": "1", "errorMessage": "no rule can tell the record's run refused=1 items=2"}},
+        {
+            "partialSuccess": {
+                "rejectedLogRecords": "1",
+                "errorMessage": "an event's data and annotations are too large limit=65536 refused=1 items=2",
+            }
+        },
     ),
     "BulkAnswer": _object(
-        "An item for each action, in their order; those with an `error` were not stored, and of these `status` 429 may come again.",
+        "An item for each action, in order. Items with an `error` were not stored; those with `status` 429 can be retried.",
         ["took", "errors", "items"],
         {"took": _COUNT, "errors": {"type": "boolean"}, "items": {"type": "array", "items": {"type": "object"}}},
         {"took": 12, "errors": False, "items": [{"create": _ITEM}]},
     ),
     "ElasticsearchInfo": _object(
-        "What a client of Elasticsearch or OpenSearch asks before it sends.",
+        "Server information for clients of Elasticsearch and OpenSearch.",
         [],
         {},
         {"version": {"number": "8.19.0"}, "tagline": "You Know, for Search"},
@@ -94,16 +99,28 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "No item can ever be stored: fix it.", "no rule can tell the record's run refused=1 items=1"),
-    403: (403, "No pipeline of the items may be written.", "not permitted: ask for the scope logs:write refused=1 items=1"),
-    409: (409, "The runs of all items are closed.", "the run is closed: its log takes no more lines refused=1 items=1"),
-    413: (413, "The body is too large, or expands too far.", "gzip body expands too far limit=67108864"),
+    400: (400, "The request is invalid, or all items are rejected.", "the record is empty refused=1 items=1"),
+    403: (
+        403,
+        "The principal may not write to the pipelines of the items.",
+        "not permitted: ask for the scope logs:write of this name name='mysql.ingest' refused=1 items=1",
+    ),
+    409: (
+        409,
+        "The runs of all items are closed.",
+        "the run is closed: its log takes no more lines sequence=4 refused=1 items=1",
+    ),
+    413: (413, "The body is too large, or expands too far.", "gzip body expands too far limit=16777216"),
     415: (
         415,
-        "The body is of another type, or packed with something else than gzip.",
+        "The content type or the content encoding is not supported.",
         "OTLP is application/json or application/x-protobuf",
     ),
-    503: (503, "Some items may be stored later: repeat the request.", "the store is away refused=1 items=2"),
+    503: (
+        503,
+        "Some items are not stored yet: repeat the request.",
+        "put failed code=SlowDown what=pipeline-logs/mysql.ingest/run-1/segments/0000000004 refused=1 items=2",
+    ),
 }
 
 
@@ -112,27 +129,27 @@ def _header(name: str, description: str, example: str) -> dict[str, Any]:
 
 
 PARAMETERS: dict[str, dict[str, Any]] = {
-    "agentFqn": _header("X-Runlake-Fqn", "The pipeline of records that name none.", "mysql.ingest"),
-    "agentRun": _header("X-Runlake-Run-Id", "The run of records that name none.", "run-1"),
-    "agentTag": query_parameter("tag", {"type": "string"}, "Fluentd's tag; the header `Fluent-Tag` goes first."),
-    "firehoseId": _header("X-Amz-Firehose-Request-Id", "The same in every attempt of a delivery.", _REQUEST_ID),
+    "agentFqn": _header("X-Runlake-Fqn", "Pipeline of records without one.", "mysql.ingest"),
+    "agentRun": _header("X-Runlake-Run-Id", "Run of records without one.", "run-1"),
+    "agentTag": query_parameter("tag", {"type": "string"}, "Fluentd's tag; the header `Fluent-Tag` takes precedence."),
+    "firehoseId": _header("X-Amz-Firehose-Request-Id", "Id of a delivery, the same in every attempt.", _REQUEST_ID),
     "firehoseAttributes": _header(
         "X-Amz-Firehose-Common-Attributes",
-        "Parameters of the stream: they may name the run.",
+        "Parameters of the stream, which can name the run.",
         '{"commonAttributes":{"runlake.fqn":"mysql.ingest","runlake.run_id":"run-1"}}',
     ),
     "bulkIndex": {
         "name": "index",
         "in": "path",
         "required": True,
-        "description": "The index of actions that name none. A rule may tell the run from it.",
+        "description": "Index of actions without one. A rule can derive the run from it.",
         "schema": {"type": "string", "minLength": 1},
         "example": "runlake-mysql.ingest-run1",
     },
 }
 
 _NAMED = ["agentFqn", "agentRun", "idempotencyKey"]
-_EACH = "Each item is stored or refused by itself. Which run it belongs to, rules tell: docs/agents.md."
+_EACH = "Each item is stored or rejected separately. Rules assign it to a run (docs/agents.md)."
 
 
 def _body(**types: Any) -> dict[str, Any]:
@@ -157,7 +174,7 @@ def _operation(id: str, summary: str, parameters: list[str], body: dict[str, Any
 
 _BULK = _body(lines=f'{{"create": {{"_index": "logs"}}}}\n{_LINES}', json=f'{{"create": {{}}}}\n{_LINES}')
 _EXPORTED = {
-    "description": "Stored; in the encoding of the request.",
+    "description": "The response, in the encoding of the request.",
     "content": {
         "application/json": {
             "schema": {"$ref": "#/components/schemas/OtlpAnswer"},
@@ -169,7 +186,7 @@ _EXPORTED = {
 
 
 def _bulk(method: str, path: str, id: str, parameters: list[str]) -> dict[str, dict[str, Any]]:
-    operation = _operation(id, "Append documents as Elasticsearch's bulk does", parameters, _BULK, "BulkAnswer")
+    operation = _operation(id, "Append documents with Elasticsearch's bulk API", parameters, _BULK, "BulkAnswer")
     return {f"{method} {_ES}{path}": operation | {"errors": [400, 413, 415, 503]}}
 
 
@@ -210,8 +227,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     **_bulk("PUT", "/_bulk", "putBulk", _NAMED),
     **_bulk("POST", "/{index}/_bulk", "indexBulk", ["bulkIndex", *_NAMED]),
     **_bulk("PUT", "/{index}/_bulk", "putIndexBulk", ["bulkIndex", *_NAMED]),
-    **_asked("GET", "", "elasticsearchInfo", "What a client of Elasticsearch asks first"),
-    **_asked("HEAD", "", "elasticsearchPing", "Whether somebody is there"),
-    **_asked("GET", "/_license", "elasticsearchLicense", "What Beats and Logstash ask before they send"),
-    **_asked("GET", "/_cluster/health", "elasticsearchHealth", "What Vector asks before it sends"),
+    **_asked("GET", "", "elasticsearchInfo", "Product check of Elasticsearch clients"),
+    **_asked("HEAD", "", "elasticsearchPing", "Connection check"),
+    **_asked("GET", "/_license", "elasticsearchLicense", "License check of Beats and Logstash"),
+    **_asked("GET", "/_cluster/health", "elasticsearchHealth", "Health check of Vector"),
 }

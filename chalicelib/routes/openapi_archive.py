@@ -18,7 +18,7 @@ _URI = {"type": "string", "format": "uri"}
 _ISO = {"type": "string", "format": "date-time"}
 _MOMENT = {
     "type": ["integer", "number", "string"],
-    "description": "Milliseconds since the epoch (seconds where small), or ISO 8601, or `now`.",
+    "description": "Milliseconds since the epoch (a number up to 100,000,000,000: seconds), ISO 8601, or `now`.",
 }
 
 
@@ -60,43 +60,46 @@ _MULTIPART = {
     "abort_url": f"{_SIGNED}?uploadId=u1&X-Amz-Signature=cdef",
 }
 _WHERE_AND_WHEN: dict[str, Any] = {
-    "path": {"type": "string", "minLength": 1, "description": "Absolute path where the file came from, POSIX or Windows."},
-    "where": {**_SLUG, "description": "The place or server that made the file."},
-    "what": {**_SLUG, "description": "The process or program that made the file; no file extension."},
+    "path": {"type": "string", "minLength": 1, "description": "Absolute path of the original file, POSIX or Windows."},
+    "where": {**_SLUG, "description": "The location or server that produced the file."},
+    "what": {**_SLUG, "description": "The process or program that produced the file, without a file extension."},
     "work_id": {
         "type": ["string", "null"],
         "pattern": "^[a-z0-9_-]+$",
         "not": {"const": "null"},
-        "description": "An id of the application's own, to find the file again; never the text `null`.",
+        "description": "An application-defined id to find the file by; not the string `null`.",
     },
 }
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "Storage": {
-        "description": "Where files are stored.",
+        "description": "The storage location of files.",
         "type": "object",
         "required": ["storage_url"],
         "properties": {"storage_url": _URI},
         "examples": [{"storage_url": "s3://runlake-archive"}],
     },
     "Metadata": {
-        "description": "What is known of a file. Other keys are kept. In records times are repeated as ISO 8601.",
+        "description": "Metadata of a file. Additional keys are preserved. Records also have the times as ISO 8601.",
         "type": "object",
         "required": ["version", "start", "end", "path", "where", "what", "work_id", "id", "hash"],
         "properties": {
             "version": {"const": 0},
-            "start": {"type": "integer", "description": "Time of the file's first event, ms since the epoch."},
-            "end": {"type": ["integer", "null"], "description": "Time of its last event; null: the file is of one instant."},
+            "start": {"type": "integer", "description": "Time of the file's first event, in ms since the epoch."},
+            "end": {
+                "type": ["integer", "null"],
+                "description": "Time of its last event; null: the file covers only the instant `start`.",
+            },
             **_WHERE_AND_WHEN,
             "id": {**_HEX, "description": "The file's id."},
-            "hash": {**_HEX, "description": "blake2b of its contents, 16 bytes."},
+            "hash": {**_HEX, "description": "blake2b hash of the contents, 16 bytes."},
             "start_iso": _ISO,
             "end_iso": {"type": ["string", "null"], "format": "date-time"},
         },
         "examples": [_METADATA],
     },
     "MetadataChange": {
-        "description": "The fields to change; the others stay. `id`, `hash` and `version` cannot be changed.",
+        "description": "The fields to change. Omitted fields keep their values. `id`, `hash` and `version` cannot be changed.",
         "type": "object",
         "properties": {"start": _MOMENT, "end": {"anyOf": [_MOMENT, {"type": "null"}]}, **_WHERE_AND_WHEN},
         "propertyNames": {"not": {"enum": ["id", "hash", "version"]}},
@@ -107,49 +110,49 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "type": "object",
         "required": ["url", "http_url", "create_time", "size", "metadata"],
         "properties": {
-            "url": {**_URI, "description": "Where it is on S3; of a run's log, `http_url` once more."},
-            "s3_url": {**_URI, "description": "Of a run's log: where it is on S3."},
-            "http_url": {**_URI, "description": "Where it is read over HTTP."},
-            "create_time": {"type": "integer", "description": "When it was stored, ms since the epoch."},
-            "size": {"type": "integer", "minimum": 0, "description": "Bytes."},
+            "url": {**_URI, "description": "S3 URL of the file; for the log of a run, the same as `http_url`."},
+            "s3_url": {**_URI, "description": "S3 URL of the log of a run."},
+            "http_url": {**_URI, "description": "HTTP URL of the contents."},
+            "create_time": {"type": "integer", "description": "Time of the last write, in ms since the epoch."},
+            "size": {"type": "integer", "minimum": 0, "description": "Size in bytes."},
             "metadata": _ref("Metadata"),
         },
         "examples": [_RECORD],
     },
     "RecordList": {
-        "description": "A page of files, each once over all pages. It may hold fewer than 100 and still have a `next`.",
+        "description": "A page of files. It may have fewer than 100 files and still have a `next`. No file is on two pages.",
         "type": "object",
         "required": ["records", "next"],
         "properties": {
             "records": {"type": "array", "maxItems": 100, "items": _ref("Record")},
-            "next": {"type": ["string", "null"], "format": "uri", "description": "Address of the next page; null at the end."},
+            "next": {"type": ["string", "null"], "format": "uri", "description": "URL of the next page; null on the last page."},
         },
         "examples": [{"records": [_RECORD], "next": None}],
     },
     "NewFile": {
-        "description": "Metadata of a file that is to be uploaded, and its size. Other keys are kept.",
+        "description": "Metadata and size of a file to upload. Additional keys are preserved.",
         "type": "object",
         "required": ["start", "path", "where", "what", "work_id", "hash", "size"],
         "properties": {
             "start": _MOMENT,
             "end": {"anyOf": [_MOMENT, {"type": "null"}]},
             **_WHERE_AND_WHEN,
-            "hash": {**_HEX, "description": "blake2b of the contents, 16 bytes."},
-            "size": {"type": "integer", "minimum": 0, "maximum": _MAX_BYTES, "description": "Bytes of the contents."},
+            "hash": {**_HEX, "description": "blake2b hash of the contents, 16 bytes."},
+            "size": {"type": "integer", "minimum": 0, "maximum": _MAX_BYTES, "description": "Size of the contents in bytes."},
         },
         "examples": [{key: value for key, value in _METADATA.items() if key not in ("version", "id")} | {"size": 7892341}],
     },
     "CreatedFile": {
-        "description": "Where to upload the contents. The file is in the archive once they are there.",
+        "description": "A prepared upload. The file is in the archive after its contents are uploaded and their hash is verified.",
         "type": "object",
         "required": ["id", "url", "http_url", "metadata", "upload", "expires_at"],
         "properties": {
             "id": _HEX,
-            "url": {**_URI, "description": "Where it will be on S3."},
-            "http_url": {**_URI, "description": "Where it will be read over HTTP."},
+            "url": {**_URI, "description": "S3 URL of the future file."},
+            "http_url": {**_URI, "description": "HTTP URL of the future contents."},
             "metadata": _ref("Metadata"),
             "upload": _ref("Upload"),
-            "expires_at": {**_ISO, "description": "Until when the upload's addresses hold."},
+            "expires_at": {**_ISO, "description": "Time at which the URLs of the upload expire."},
         },
         "examples": [
             {
@@ -164,7 +167,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         ],
     },
     "Upload": {
-        "description": "How to upload: whole up to 100 MiB, in parts above.",
+        "description": "The requests of an upload: one PUT up to 100 MiB, a multipart upload above.",
         "oneOf": [_ref("PutUpload"), _ref("MultipartUpload")],
         "discriminator": {
             "propertyName": "method",
@@ -185,14 +188,14 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     },
     "MultipartUpload": {
         "description": (
-            "PUT each part to its `url` and keep the answer's ETag; then POST S3's CompleteMultipartUpload document with all ETags to "
-            "`complete_url`, or DELETE `abort_url`."
+            "PUT each part to its `url` and keep the ETag of the response; then POST S3's CompleteMultipartUpload document with all "
+            "ETags to `complete_url`, or DELETE `abort_url` to cancel the upload."
         ),
         "type": "object",
         "required": ["method", "part_size", "parts", "complete_url", "abort_url"],
         "properties": {
             "method": {"const": "MULTIPART"},
-            "part_size": {"type": "integer", "minimum": 5 * _MIB, "description": "Bytes of every part but the last."},
+            "part_size": {"type": "integer", "minimum": 5 * _MIB, "description": "Size in bytes of every part except the last."},
             "parts": {"type": "array", "minItems": 1, "maxItems": 10_000, "items": _ref("Part")},
             "complete_url": _URI,
             "abort_url": _URI,
@@ -206,53 +209,69 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "properties": {
             "number": {"type": "integer", "minimum": 1, "maximum": 10_000},
             "url": _URI,
-            "size": {"type": "integer", "minimum": 0, "description": "Bytes."},
+            "size": {"type": "integer", "minimum": 0, "description": "Size in bytes."},
         },
         "examples": [_MULTIPART["parts"][0]],  # type: ignore[index]
     },
     "ArchiveError": {
-        "description": "Why a request was refused.",
+        "description": "An error.",
         "type": "object",
         "required": ["code", "message"],
         "properties": {
-            "code": {"type": "string", "description": "For programs."},
-            "message": {"type": "string", "description": "For people."},
+            "code": {"type": "string", "description": "Machine-readable code."},
+            "message": {"type": "string", "description": "Human-readable message."},
         },
-        "examples": [{"code": "NoSuchFile", "message": f"there is no such file id={_ID}"}],
+        "examples": [{"code": "NoSuchFile", "message": f"no file with id {_ID} exists"}],
     },
 }
 
 ERRORS: dict[str, tuple[int, str, str]] = {
-    "NoArgs": (400, "There are no parameters.", "a list needs what, and work_id or start and end"),
-    "NoWhat": (400, "`what` is missing.", "what is missing"),
-    "NoWorkInterval": (400, "Neither `work_id` nor `start` nor `end` is given.", "give work_id, or start and end"),
+    "NoArgs": (400, "The request has no parameters.", "Please provide minimal query arguments"),
+    "NoWhat": (400, "`what` is missing.", "You must provide the `what` parameter"),
+    "NoWorkInterval": (400, "`work_id`, `start` and `end` are all missing.", "You must provide either work_id or start/end"),
     "InvalidWorkInterval": (
         400,
-        "`start` or `end` is given alone, or `end` is before `start`.",
-        "end is before start start=1426895999114 end=1426809920345",
+        "`start` without `end`, `end` without `start`, or `start` after `end`.",
+        "start must be before end",
     ),
-    "InvalidTime": (400, "A time cannot be read.", "a time is a number or ISO 8601 start='yesterday'"),
-    "InvalidCursor": (400, "The cursor was not made here, or for another query.", "the cursor was not made here cursor='nonsense'"),
+    "InvalidTime": (
+        400,
+        "A time has an unknown format, or is not in the years 1 to 9999.",
+        "start must be a time, such as milliseconds since the epoch: not a time: 'yesterday'",
+    ),
+    "InvalidCursor": (
+        400,
+        "The cursor is invalid, or belongs to another query.",
+        "the cursor was not made here: leave it out to begin anew",
+    ),
     "TooManyNames": (
         400,
-        "`what` or `where` means more names than one request can ask for.",
+        "`what` and `where` match too many sources for one request.",
         "the names stand for too many sources: ask for fewer sources=201 most=200",
     ),
-    "InvalidOrder": (400, "`order` is neither `oldest` nor `newest`.", "order is oldest or newest order='random'"),
+    "InvalidOrder": (400, "`order` is neither `oldest` nor `newest`.", "order is one of oldest, newest"),
     "InvalidMetadata": (
         400,
-        "The body is no metadata that can be stored: a field is wrong, it spans more than 30 days, or is too large.",
+        "A field is missing or invalid, the file spans more than 30 days, or the metadata is too large.",
         "\"what\": only lower-case letters, digits, _ and - are allowed, not 'Sys Log'",
     ),
-    "InvalidLookback": (400, "`lookback` is no number of days.", "lookback is a number of days lookback='long'"),
-    "NoSuchFile": (404, "There is no such file.", f"there is no such file id={_ID}"),
+    "InvalidLookback": (
+        400,
+        "`lookback` is not a whole number of days.",
+        "lookback must be an integer, a number of days, not 'long'",
+    ),
+    "NoSuchFile": (404, "The file does not exist, or the principal may not read it.", f"no file with id {_ID} exists"),
     "NotChangeable": (
         409,
-        "The file is the log of a run: its run decides what it is.",
-        f"the log of a run cannot be changed id={_ID}",
+        "The file is the log of a run and cannot be changed or deleted.",
+        f"a run's log follows its run, and expires with it id={_ID}",
     ),
-    "TooLarge": (413, "The file is larger than 5 GiB.", f"a file has 5 GiB at most size={_MAX_BYTES + 1}"),
-    "Unavailable": (503, "Trouble of ours: repeat the request.", "the store is away"),
+    "TooLarge": (
+        413,
+        "The file is larger than 5 GiB.",
+        f"an upload has at most 5 GiB; use the datalake's client for larger files bytes={_MAX_BYTES + 1} limit={_MAX_BYTES}",
+    ),
+    "Unavailable": (503, "Temporarily unavailable: repeat the request.", f"head failed code=SlowDown what={_ID}/data"),
 }
 
 
@@ -268,30 +287,30 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "whats": _query(
         "what",
         {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[a-z0-9_*-]+$"}},
-        "What made the files: one name or several with commas between; `*` stands for any letters.",
+        "Producers of the files: one name or more, separated by commas; `*` matches any characters.",
         required=True,
         style="form",
         explode=False,
         example=["syslog", "nginx-*"],
     ),
-    "wheres": _query("where", {"type": "string"}, "Where they were made; `*` stands for any letters."),
+    "wheres": _query("where", {"type": "string"}, "Location or server of the files; `*` matches any characters."),
     "workId": _query(
         "work_id",
         {"type": "string", "pattern": "^[a-z0-9_-]+$"},
-        "Files of this work. Either this, or `start` and `end`, or all three.",
+        "Work id of the files. Either `work_id`, or `start` and `end`, or all three are required.",
     ),
     "start": _query(
-        "start", {"type": "string"}, "Files with something at this time or later: a number as in metadata, or ISO 8601."
+        "start", {"type": "string"}, "Only files that end at this time or later: a number as in metadata, or ISO 8601."
     ),
-    "end": _query("end", {"type": "string"}, "Files with something at this time or earlier."),
-    "fileCursor": _query("cursor", {"type": "string"}, "Where the page begins; `next` of the page before has it."),
+    "end": _query("end", {"type": "string"}, "Only files that start at this time or earlier."),
+    "fileCursor": _query("cursor", {"type": "string"}, "Beginning of the page, from `next` of the previous page."),
     "order": _query(
-        "order", {"type": "string", "enum": ["oldest", "newest"], "default": "oldest"}, "Which files come first, by `start`."
+        "order", {"type": "string", "enum": ["oldest", "newest"], "default": "oldest"}, "Order of the files by `start`."
     ),
-    "lookback": _query("lookback", {"type": "integer", "default": 14}, "How many days to look back."),
+    "lookback": _query("lookback", {"type": "integer", "default": 14}, "Maximum age of the file in days."),
     "fileId": _path("id", _HEX, "The file's id.", _ID),
-    "what": _path("what", _SLUG, "What made the file.", "syslog"),
-    "where": _path("where", _SLUG, "Where it was made.", "webserver02"),
+    "what": _path("what", _SLUG, "Producer of the file.", "syslog"),
+    "where": _path("where", _SLUG, "Location or server of the file.", "webserver02"),
 }
 
 
@@ -302,27 +321,24 @@ def _json_body(name: str) -> dict[str, Any]:
 
 
 _CONTENTS = {
-    "description": "The contents, of the type that the name in `path` tells, else `text/plain`.",
-    "headers": {
-        "Content-Encoding": {"description": "`gzip` where the contents are packed.", "schema": {"type": "string", "enum": ["gzip"]}}
-    },
+    "description": "The contents. The type follows from the file name in `path`; default: `text/plain`.",
     "content": {"text/plain": {"schema": {"type": "string"}, "example": "one\ntwo\n"}, "*/*": {}},
 }
 _ELSEWHERE = {
-    "description": "The contents are large, or no text: a link to S3 that holds for minutes.",
+    "description": "The contents are large or not text: a link to S3, valid for 15 minutes. S3 sends gzip with `Content-Encoding: gzip`.",
     "headers": {"Location": {"description": "The link.", "schema": _URI, "example": f"{_SIGNED}?X-Amz-Signature=0123"}},
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
     "GET /v0/archive/": {
         "id": "getStorage",
-        "summary": "Where files are stored",
+        "summary": "Get the storage location of files",
         "answers": {200: "Storage"},
     },
     "GET /v0/archive/files/": {
         "id": "listFiles",
         "summary": "Find files",
-        "description": "By `what` and by `work_id`, by time, or by both. Bounds are inclusive; a file without an end has its start only.",
+        "description": "By `what` and by `work_id`, time, or both. Bounds are inclusive; a file without an end matches by its start.",
         "parameters": ["whats", "wheres", "workId", "start", "end", "order", "fileCursor"],
         "answers": {200: "RecordList"},
         "errors": [
@@ -339,22 +355,22 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "POST /v0/archive/files": {
         "id": "createFile",
-        "summary": "Upload a file without credentials of AWS",
-        "description": "Answers addresses on S3 that take the contents.",
+        "summary": "Prepare an upload without AWS credentials",
+        "description": "Returns presigned S3 URLs for the contents.",
         "body": _json_body("NewFile"),
         "answers": {201: "CreatedFile"},
         "errors": ["InvalidMetadata", "TooLarge", "Unavailable"],
     },
     "GET /v0/archive/files/{id}/data": {
         "id": "readFile",
-        "summary": "A file's contents",
+        "summary": "Read a file's contents",
         "parameters": ["fileId"],
         "answers": {200: _CONTENTS, 307: _ELSEWHERE},
         "errors": ["NoSuchFile", "Unavailable"],
     },
     "GET /v0/archive/files/{id}/metadata": {
         "id": "readMetadata",
-        "summary": "A file's metadata",
+        "summary": "Get a file's metadata",
         "parameters": ["fileId"],
         "answers": {200: "Metadata"},
         "errors": ["NoSuchFile", "Unavailable"],
@@ -370,22 +386,22 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "DELETE /v0/archive/files/{id}": {
         "id": "deleteFile",
         "summary": "Delete a file",
-        "description": "Also an upload that was refused, or not checked yet.",
+        "description": "Also deletes an upload that was rejected or is not verified yet.",
         "parameters": ["fileId"],
-        "answers": {204: {"description": "It is gone."}},
+        "answers": {204: {"description": "The file is deleted."}},
         "errors": ["NoSuchFile", "NotChangeable", "Unavailable"],
     },
     "GET /v0/archive/latest/{what}/{where}": {
         "id": "readLatest",
-        "summary": "The file with the latest start",
-        "description": "Not one that begins more than a day from now.",
+        "summary": "Get the file with the latest start",
+        "description": "Ignores files that start more than a day from now.",
         "parameters": ["what", "where", "lookback"],
         "answers": {200: "Record"},
         "errors": ["InvalidLookback", "NoSuchFile", "Unavailable"],
     },
     "GET /v0/archive/latest/{what}/{where}/data": {
         "id": "readLatestFile",
-        "summary": "Contents of the file with the latest start",
+        "summary": "Read the contents of the file with the latest start",
         "parameters": ["what", "where", "lookback"],
         "answers": {200: _CONTENTS, 307: _ELSEWHERE},
         "errors": ["InvalidLookback", "NoSuchFile", "Unavailable"],

@@ -44,8 +44,8 @@ _ANNOTATION = {
     "type": "object",
     "required": ["position", "note"],
     "properties": {
-        "position": _number("In characters of the message."),
-        "note": {"description": "Any JSON: a link, a colour, a fold."},
+        "position": _number("Offset in the message, in characters."),
+        "note": {"description": "Any JSON, for example a link, a color or a fold."},
     },
 }
 _TIME = _number("In ms since the epoch.")
@@ -74,52 +74,63 @@ _WRITER = {
 }
 
 _OUTLINE: dict[str, Any] = {
-    "line": _number("Its first line."),
-    "lines": _number("How many it has."),
-    "severity": {"enum": [*SEVERITIES, None], "description": "The standard name of its level; null without one."},
-    "hasData": {"type": "boolean", "description": "Whether it has data beyond what the archive adds."},
+    "line": _number("Number of its first line, from 0."),
+    "lines": _number("Number of its lines."),
+    "severity": {"enum": [*SEVERITIES, None], "description": "Standard name of its level; null without a level."},
+    "hasData": {"type": "boolean", "description": "Whether it has data in addition to the fields that the archive adds."},
 }
 _OUTLINED = {"line": 0, "lines": 1, "severity": "INFO", "hasData": True}
-_AFTER = {"type": ["string", "null"], "description": "Where the next page begins; null at the end."}
+_AFTER = {"type": ["string", "null"], "description": "Beginning of the next page; null on the last page."}
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "NewEvent": _object(
-        "An event. Without `timestamp` it is of now; events of a named writer have an `id` that counts from 0.",
+        "An event. Default of `timestamp`: the time of arrival. The ids of a writer's events count from 0.",
         ["message"],
         {
-            "message": _TEXT | {"description": "One line or many."},
+            "message": _TEXT | {"description": "One line or more."},
             "timestamp": _or_null(_TIME),
             "id": _or_null(_number("Unique within its writer.")),
             "step": {"type": ["string", "null"], "maxLength": MAX_NAME_CHARS},
-            "level": {"type": ["string", "null"], "maxLength": 40, "description": "A usual name of a level; others are refused."},
-            "data": {"type": "object", "description": "More of it; `instanceId`, `loggableType`, `loggableId`, `jobId` are added."},
-            "annotations": {"type": "array", "items": _ANNOTATION, "description": "Notes beside the text."},
+            "level": {
+                "type": ["string", "null"],
+                "maxLength": 40,
+                "description": "A common name of a level; other names are rejected.",
+            },
+            "data": {
+                "type": "object",
+                "description": "Additional fields. The archive adds `instanceId`, `loggableType`, `loggableId` and `jobId`.",
+            },
+            "annotations": {"type": "array", "items": _ANNOTATION, "description": "Notes on parts of the message."},
         },
         _NEW,
         {"message": "two\nlines"},
     )
     | {"additionalProperties": False},
     "EventsAccepted": _object(
-        "The good items are on S3, the others are told.",
+        "Valid items are stored; the response lists the rejected ones.",
         ["accepted", "firstLine", "position", "repeated", "errors"],
         {
-            "accepted": _number("How many were stored."),
-            "firstLine": _or_null(_number("The line where the first of them begins.")),
-            "position": _TEXT | {"description": "What the cookie carries."},
-            "repeated": {"type": "boolean", "description": "Whether they had been stored before."},
+            "accepted": _number("Number of stored events."),
+            "firstLine": _or_null(_number("Number of the first line of the first stored event.")),
+            "position": _TEXT | {"description": "The position, as in the cookie."},
+            "repeated": {"type": "boolean", "description": "Whether the batch was stored before."},
             "errors": {
                 "type": "array",
                 "items": {
                     "type": "object",
                     "required": ["index", "code", "message"],
-                    "properties": {"index": _number("Which item."), "code": {"type": "integer"}, "message": _TEXT},
+                    "properties": {
+                        "index": _number("Index of the item in the request."),
+                        "code": {"type": "integer"},
+                        "message": _TEXT,
+                    },
                 },
             },
         },
         {"accepted": 1, "firstLine": 0, "position": _POSITION, "repeated": False, "errors": []},
     ),
     "BrowsedEvent": _object(
-        "An event as it is browsed. A plain line of the log is one too: its number is its id, its writer is empty.",
+        "An event of a log. Plain lines of the log are events too, with the line number as id and an empty writer.",
         ["id", "writer", "line", "lines", "timestamp", "level", "severity", "step", "message", "data", "hasData", "annotations"],
         {
             **_OUTLINE,
@@ -127,74 +138,80 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "writer": _TEXT,
             "timestamp": {
                 "type": ["integer", "null"],
-                "description": "In ms since the epoch; null where a plain line does not say.",
+                "description": "In ms since the epoch; null for a plain line without a time.",
             },
             "level": {"type": ["string", "null"]},
             "step": {"type": ["string", "null"]},
             "message": _TEXT,
             "data": {"type": "object"},
             "annotations": {"type": "array", "items": _ANNOTATION},
-            "truncated": {"const": True, "description": "The message is too large for any answer: read it by `log`."},
+            "truncated": {
+                "const": True,
+                "description": "The message is too large for a response and is truncated; `log` returns all of it.",
+            },
         },
         _NEW | _OUTLINED | {"writer": "agent-1", "data": {"table": "orders"} | _DATA, "annotations": []},
     ),
-    "EventOutline": _object("An event without its text, as `outline` answers.", list(_OUTLINE), _OUTLINE, _OUTLINED),
+    "EventOutline": _object("An event without its text, returned with `outline`.", list(_OUTLINE), _OUTLINE, _OUTLINED),
     "EventPage": _object(
-        "Events in the log's order. A page may have fewer than were asked for, or none, and go on.",
+        "Events in the order of the log. A page may have fewer events than `limit`, or none, and still have an `after`.",
         ["events", "after"],
         {
             "events": {
                 "type": "array",
                 "items": {"anyOf": [_ref("BrowsedEvent"), _ref("EventOutline")]},
                 "maxItems": MAX_LIMIT,
-                "description": "With `outline`: EventOutline.",
+                "description": "EventOutline with `outline`, else BrowsedEvent.",
             },
-            "after": {"type": ["string", "null"], "description": "Where the next page begins; null when there is no more now."},
+            "after": {"type": ["string", "null"], "description": "Beginning of the next page; null: no more events at present."},
         },
         {"events": [], "after": None},
     ),
     "LogText": _object(
-        "Part of a log: whole lines, as long as a line is no longer than an answer.",
+        "Part of a log: complete lines, or a part of a line that is too long for a response.",
         ["text", "next", "complete", "lines"],
         {
             "text": _TEXT,
-            "next": _number("The byte behind it: pass it as `start`."),
-            "complete": {"type": "boolean", "description": "Whether nothing will ever follow."},
-            "lines": _number("How many lines end in it."),
+            "next": _number("Byte offset of the end of this part: `start` of the next request."),
+            "complete": {"type": "boolean", "description": "Whether no more lines can follow."},
+            "lines": _number("Number of line ends in this part."),
         },
         {"text": "one\ntwo\n", "next": 8, "complete": False, "lines": 2},
     ),
     "ToldStep": _object(
-        "What is told of a step. What is left out stays.", [], _STEP_UPDATE, {"name": "Load orders", "status": "running"}
+        "An update of a step. Omitted fields keep their values; null removes a value.",
+        [],
+        _STEP_UPDATE,
+        {"name": "Load orders", "status": "running"},
     )
     | {"additionalProperties": False},
     "KnownStep": _object(
-        "What is told of a step by now.",
+        "All updates of a step, merged.",
         ["step", "name", "parent", "startedMs", "endedMs", "status"],
         {"step": _TEXT, **_STEP_UPDATE},
         {"step": "load", "name": "Load orders", "parent": None, "startedMs": None, "endedMs": None, "status": "running"},
     ),
     "Step": _object(
-        "A step: what its events show, and what was told of it.",
+        "A step, combined from its events and its updates.",
         list(_STEP),
         {
             "step": _TEXT,
-            "name": _TEXT | {"description": "As it was told; else the step's own."},
+            "name": _TEXT | {"description": "The name in the update; default: the step's id."},
             "parent": {"type": ["string", "null"]},
             "startedMs": _or_null(_TIME),
             "endedMs": _or_null(_TIME),
-            "durationMs": _or_null(_number("Up to its last event, as long as it has no end.")),
-            "lines": _number("Of its log."),
-            "bytes": _number("Of its log."),
-            "errors": _number("Events that tell of one."),
-            "firstLine": _or_null(_number("In the whole log.")),
+            "durationMs": _or_null(_number("Until its end, or until its last event if the end is unknown.")),
+            "lines": _number("Number of lines in its log."),
+            "bytes": _number("Size of its log in bytes."),
+            "errors": _number("Number of its events that are errors."),
+            "firstLine": _or_null(_number("Number of its first line in the log of the run.")),
             "status": _STEP_UPDATE["status"],
-            "complete": {"type": "boolean", "description": "Whether nothing will follow."},
+            "complete": {"type": "boolean", "description": "Whether no more events can follow."},
         },
         _STEP,
     ),
     "StepList": _object(
-        "Steps in the order in which they began.",
+        "Steps in the order of their start.",
         ["steps", "after"],
         {"steps": {"type": "array", "items": _ref("Step")}, "after": _AFTER},
         {"steps": [_STEP], "after": None},
@@ -204,24 +221,24 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         [],
         {
             "host": _TEXT | {"maxLength": MAX_HOST_CHARS},
-            "command": _TEXT | {"maxLength": MAX_COMMAND_CHARS, "description": "The command or the function; secrets are masked."},
-            "ageMs": _number("How long ago it began, in ms.", maximum=MAX_AGE_MS, default=0),
+            "command": _TEXT | {"maxLength": MAX_COMMAND_CHARS, "description": "The command or function; secrets are masked."},
+            "ageMs": _number("Time since the run began, in ms.", maximum=MAX_AGE_MS, default=0),
             "attempt": {
                 "type": ["integer", "null"],
                 "minimum": 1,
                 "maximum": MAX_ATTEMPTS,
-                "description": "The attempt to start; left out or null: the next free one.",
+                "description": "The attempt to start; omitted or null: the next free one.",
             },
             "join": {
                 "type": "boolean",
                 "default": False,
-                "description": "Write to the newest attempt that is open, whoever started it; start one if there is none.",
+                "description": "Write to the newest running attempt of any client; start one if there is none.",
             },
             "heartbeatS": {
                 "anyOf": [{"const": 0}, {"type": "integer", "minimum": MIN_HEARTBEAT_S, "maximum": MAX_HEARTBEAT_S}],
                 "default": 0,
-                "description": "A heartbeat comes so many seconds after the last batch, or the one before; 0: none. Without a line and "
-                "a heartbeat for three times as long the run is silent.",
+                "description": "Seconds between the heartbeats that the client will send; 0: none. The run is silent after three times "
+                "as long without a line or a heartbeat.",
             },
         },
         {"host": "worker-3", "command": "./load.sh --all"},
@@ -231,37 +248,42 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "A started attempt.",
         ["runId", "attempt", "startedMs", "position", "joined"],
         {
-            "runId": _TEXT | {"description": "The run that its log is stored as: `run-1~2` for attempt 2 of `run-1`."},
-            "attempt": _number("Its number, from 1.", minimum=1),
+            "runId": _TEXT | {"description": "The run that stores its log: `run-1~2` for attempt 2 of `run-1`."},
+            "attempt": _number("Number of the attempt, from 1.", minimum=1),
             "startedMs": _TIME,
-            "position": _TEXT | {"description": "The position of its first batch, as in the cookie."},
-            "joined": {"type": "boolean", "description": "With `join`: it is open, and of another start, whose client closes it."},
+            "position": _TEXT | {"description": "The position for its first batch, as in the cookie."},
+            "joined": {"type": "boolean", "description": "With `join`: another client started the attempt, and closes it."},
         },
         {"runId": "run-1~2", "attempt": 2, "startedMs": 1790000000000, "position": _POSITION, "joined": False},
     ),
     "Heartbeat": _object(
-        "Whether the heartbeat is recorded.",
+        "The result of a heartbeat.",
         ["recorded"],
-        {"recorded": {"type": "boolean", "description": "False: the run has ended, or is not catalogued (yet)."}},
+        {
+            "recorded": {
+                "type": "boolean",
+                "description": "False: the run has ended, is not catalogued yet, or a later heartbeat is recorded.",
+            }
+        },
         {"recorded": True},
     ),
-    "EventWriter": _object("A writer is registered.", ["writer"], {"writer": _TEXT}, {"writer": "agent-1"}),
+    "EventWriter": _object("A registered writer.", ["writer"], {"writer": _TEXT}, {"writer": "agent-1"}),
     "WriterEnd": _object(
-        "A writer's end: it has written ids 0 to `count` - 1.",
+        "The end of a writer. Its events have the ids 0 to `count` - 1.",
         ["count"],
-        {"count": _number("How many events."), "lastTimestamp": _or_null(_TIME)},
+        {"count": _number("Number of its events."), "lastTimestamp": _or_null(_TIME)},
         {"count": 2, "lastTimestamp": 1790000000000},
     )
     | {"additionalProperties": False},
     "ClosedWriter": _object(
-        "A writer is closed.",
+        "A closed writer.",
         ["writer", "count"],
-        {"writer": _TEXT, "count": _number("How many events it has written.")},
+        {"writer": _TEXT, "count": _number("Number of its events.")},
         {"writer": "agent-1", "count": 2},
     ),
     "Completeness": _object(
-        "`complete`: the run is sealed, every registered writer closed, and all of their events visible. `lost`: after a time of grace it "
-        "is not, and cannot become so by itself. Else `pending`.",
+        "`complete`: the run is sealed, every registered writer is closed, and all their events are visible. `lost`: after a grace "
+        "period, events of a closed writer are missing, or a writer of a sealed run is not closed. `pending`: neither.",
         ["state", "sealed", "writers", "lost", "after"],
         {
             "state": {"enum": ["complete", "pending", "lost"]},
@@ -276,19 +298,19 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                         "writer": _TEXT,
                         "opened": {"type": "boolean"},
                         "closed": {"type": "boolean"},
-                        "count": _or_null(_number("What it said at its end.")),
-                        "visible": _number("Events that are indexed."),
+                        "count": _or_null(_number("The count that the writer reported when it was closed.")),
+                        "visible": _number("Number of indexed events."),
                         "missing": {
                             "type": "array",
                             "maxItems": 10,
                             "items": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
-                            "description": "From an id to an id, the first ten.",
+                            "description": "The first ten ranges of missing ids: first and last id.",
                         },
                         "lastTimestamp": _or_null(_TIME),
                     },
                 },
             },
-            "lost": {"type": "array", "items": _TEXT, "description": "Writers that something is missing of."},
+            "lost": {"type": "array", "items": _TEXT, "description": "Writers with missing events, or that were not closed."},
         },
         {"state": "lost", "sealed": True, "after": None, "writers": [_WRITER], "lost": ["agent-1"]},
     ),
@@ -299,73 +321,103 @@ _CONFIGURATION = {
     "outputs": [], "installed": {"methods": ["files", "runlog"], "browsers": ["files", "runlog"]},
 }  # fmt: skip
 SCHEMAS["Configuration"] = _object(
-    "How events are written and browsed. What is secret is `***`.",
+    "Configuration of how events are written and browsed. Secrets are replaced by `***`.",
     list(_CONFIGURATION),
     {
         "method": _TEXT,
         "browser": _TEXT,
-        "methods": {"type": "object", "description": "Options, by name."},
-        "browsers": {"type": "object", "description": "Options, by name."},
-        "rules": {"type": "array", "description": "Which run an agent's record belongs to."},
-        "outputs": {"type": "array", "description": "Where events go too."},
-        "installed": {"type": "object", "description": "What may be chosen."},
+        "methods": {"type": "object", "description": "Options by name."},
+        "browsers": {"type": "object", "description": "Options by name."},
+        "rules": {"type": "array", "description": "Rules that assign agents' records to runs."},
+        "outputs": {"type": "array", "description": "Other systems that get copies of events."},
+        "installed": {"type": "object", "description": "Available methods and browsers."},
     },
     _CONFIGURATION,
 )
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "The request can never work: fix it.", "an event lacks its id, and others of its writer have one"),
-    409: (409, "The present state refuses it; nothing was stored.", "the run is closed: its log takes no more lines sequence=4"),
+    400: (
+        400,
+        "The request is invalid.",
+        "no event of the batch can be stored: an event's data and annotations are too large limit=65536",
+    ),
+    409: (
+        409,
+        "The request conflicts with the state of the run; nothing was stored.",
+        "the run is closed: its log takes no more lines sequence=4",
+    ),
     413: (
         413,
         "The body is too large, expands too far, or has too many events.",
-        "too many events in one batch events=10001 limit=10000",
+        "too many events for one request events=10001 limit=10000",
     ),
-    500: (500, "A setting that cannot work, or something nobody expected; the function's log tells.", "internal server error"),
-    415: (415, "The body is of another type.", "events are application/json or application/x-ndjson content_type='image/png'"),
-    503: (503, "Trouble of ours: repeat it, with the same cookie or key.", "the store is away"),
+    500: (500, "Invalid configuration or an unexpected error; see the function's log.", "internal server error"),
+    415: (
+        415,
+        "The content type or the content encoding is not supported.",
+        "events are application/json or application/x-ndjson content_type='image/png'",
+    ),
+    503: (
+        503,
+        "Temporarily unavailable: repeat the request with the same cookie or key.",
+        "get failed code=SlowDown what=pipeline-logs/mysql.ingest/run-1/segments/0000000004",
+    ),
 }
 
 
 def _path_parameter(name: str, description: str, example: str) -> dict[str, Any]:
-    told = {"name": name, "in": "path", "required": True, "description": description}
-    return told | {"schema": _NAME, "example": example}
+    parameter = {"name": name, "in": "path", "required": True, "description": description}
+    return parameter | {"schema": _NAME, "example": example}
 
 
 PARAMETERS: dict[str, dict[str, Any]] = {
-    "eventWriter": query_parameter("writer", _NAME, "Who writes: ids are unique within it. It need not be registered."),
-    "pathWriter": _path_parameter("writer", "A writer; its slashes go as `%2F`.", "agent-1"),
-    "pathStart": _path_parameter("start", "An id that the client makes, unique to this start.", "4f1c9a3e5d7b2c60"),
-    "pathStep": _path_parameter("step", "A step; its slashes go as `%2F`.", "load"),
-    "eventStep": query_parameter("step", _NAME, "Of this step only."),
+    "eventWriter": query_parameter(
+        "writer", _NAME, "The writer's name; event ids are unique per writer. Registration is optional."
+    ),
+    "pathWriter": _path_parameter("writer", "The writer's name; encode slashes as `%2F`.", "agent-1"),
+    "pathStart": _path_parameter("start", "A client-generated id that is unique to this start.", "4f1c9a3e5d7b2c60"),
+    "pathStep": _path_parameter("step", "The step's id; encode slashes as `%2F`.", "load"),
+    "eventStep": query_parameter("step", _NAME, "Only events of this step."),
     "eventLevel": query_parameter(
-        "level", {"type": "string"}, "Of this level only, in any spelling: `warn` is `WARNING`. A name that is no level is a 400."
+        "level", {"type": "string"}, "Only events of this level, in any spelling: `warn` is `WARNING`. 400 for an unknown level."
     ),
     "eventFrom": query_parameter(
         "from",
         {"type": "integer", "minimum": 0},
-        "From this time on, in ms since the epoch. An event without a time counts by the one before it, or by its arrival.",
+        "Only events from this time on, in ms since the epoch. The time of an event without one is that of the event before it, or of its "
+        "arrival.",
     ),
-    "eventTo": query_parameter("to", {"type": "integer", "minimum": 0}, "Before this time."),
-    "eventText": query_parameter("text", {"type": "string", "maxLength": 500}, "With this in the message."),
-    "eventAfter": query_parameter("after", {"type": "integer", "minimum": 0, "default": 0}, "Where the page before ended: a line."),
+    "eventTo": query_parameter("to", {"type": "integer", "minimum": 0}, "Only events before this time."),
+    "eventText": query_parameter("text", {"type": "string", "maxLength": 500}, "Only events with this text in the message."),
+    "eventAfter": query_parameter(
+        "after", {"type": "integer", "minimum": 0, "default": 0}, "`after` of the previous page: a line number."
+    ),
     "eventLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}, "Events at most."
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}, "Maximum number of events."
     ),
     "eventOutline": query_parameter(
         "outline",
         {"type": "boolean", "default": False},
-        "Events without their text: `line`, `lines`, `severity`, `hasData`; the last event of a growing log too, which may get more lines.",
+        "Return events without their text: `line`, `lines`, `severity`, `hasData`. Includes the last event of a growing log, which may get more "
+        "lines.",
     ),
-    "logStart": query_parameter("start", {"type": "integer", "minimum": 0, "default": 0}, "A byte of that log, as `next` told it."),
-    "logMaxLines": query_parameter("maxLines", {"type": "integer", "minimum": 1, "maximum": 1_000_000}, "Lines at most."),
-    "logRaw": query_parameter("raw", {"type": "boolean", "default": False}, "As text; `X-Next` and `X-Complete` are headers then."),
-    "listAfter": query_parameter("after", {"type": "integer", "minimum": 0, "default": 0}, "`after` of the page before."),
+    "logStart": query_parameter(
+        "start", {"type": "integer", "minimum": 0, "default": 0}, "Byte offset in that log: `next` of the previous part."
+    ),
+    "logMaxLines": query_parameter("maxLines", {"type": "integer", "minimum": 1, "maximum": 1_000_000}, "Maximum number of lines."),
+    "logRaw": query_parameter(
+        "raw",
+        {"type": "boolean", "default": False},
+        "Return text, with `next` and `complete` in the headers `X-Next` and `X-Complete`.",
+    ),
+    "listAfter": query_parameter("after", {"type": "integer", "minimum": 0, "default": 0}, "`after` of the previous page."),
     "listLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 10_000}, "Entries at most."
+        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 10_000}, "Maximum number of entries."
     ),
     "completenessWait": query_parameter(
-        "wait", {"type": "integer", "minimum": 0, "maximum": int(MAX_WAIT_S), "default": 0}, "Seconds to wait while it is pending."
+        "wait",
+        {"type": "integer", "minimum": 0, "maximum": int(MAX_WAIT_S), "default": 0},
+        "Seconds to wait while the state is `pending`.",
     ),
 }
 
@@ -385,7 +437,7 @@ _BATCH = {
     },
 }
 _STORED = {
-    "description": "The good items are on S3, the others are told.",
+    "description": "Valid items are stored; the response lists the rejected ones.",
     "headers": {"Set-Cookie": {"description": "The position, as `PIPELINE_SESSION`.", "schema": {"type": "string"}}},
     "content": {"application/json": {"schema": _ref("EventsAccepted"), "example": SCHEMAS["EventsAccepted"]["examples"][0]}},
 }
@@ -397,8 +449,8 @@ _STARTED = {
 _LOG = {
     "description": "Part of the log.",
     "headers": {
-        "X-Next": {"description": "With `raw`: the byte behind it.", "schema": {"type": "integer"}},
-        "X-Complete": {"description": "With `raw`: whether nothing will ever follow.", "schema": {"type": "boolean"}},
+        "X-Next": {"description": "With `raw`: byte offset of the end of this part.", "schema": {"type": "integer"}},
+        "X-Complete": {"description": "With `raw`: whether no more lines can follow.", "schema": {"type": "boolean"}},
     },
     "content": {
         "application/json": {"schema": _ref("LogText"), "example": SCHEMAS["LogText"]["examples"][0]},
@@ -410,7 +462,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     f"POST {_EVENTS}": {
         "id": "appendEvents",
         "summary": "Append events to a run",
-        "description": "Each item is taken or refused by itself. The message is one or more lines of the run's log. An empty list opens a session.",
+        "description": "Each item is accepted or rejected separately. Its message is one line of the log or more. An empty list opens a session.",
         "parameters": ["fqn", "runId", "eventWriter", "session", "idempotencyKey"],
         "body": _BATCH,
         "answers": {200: _STORED},
@@ -418,8 +470,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"PUT {_EVENTS}/starts/{{start}}": {
         "id": "startRun",
-        "summary": "Start a run, or the next attempt of one that has ended or was started before",
-        "description": "Idempotent: the same start of the same run gets the same attempt. 409: the attempt asked for is taken.",
+        "summary": "Start a run, or its next attempt if it has ended or was started before",
+        "description": "Idempotent: the same `start` of a run returns the same attempt. 409: the requested attempt is taken.",
         "parameters": ["fqn", "runId", "pathStart"],
         "body": _body("RunStart", {"host": "worker-3", "command": "./load.sh --all"}),
         "answers": {200: _STARTED},
@@ -427,23 +479,23 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"PUT {_EVENTS}/heartbeat": {
         "id": "sendHeartbeat",
-        "summary": "A sign of life of a run that has no lines to append",
-        "description": "Idempotent. It keeps the run from being silent, and from being swept.",
+        "summary": "Send a heartbeat of a run without new lines",
+        "description": "Idempotent. The run does not become silent, and the sweep does not end it.",
         "parameters": ["fqn", "runId"],
         "answers": {200: "Heartbeat"},
         "errors": [400, 503],
     },
     f"PUT {_EVENTS}/writers/{{writer}}": {
         "id": "openWriter",
-        "summary": "Register a writer: the run is not complete before it is closed",
+        "summary": "Register a writer; the run's events are complete only after it is closed",
         "parameters": ["fqn", "runId", "pathWriter"],
         "answers": {200: "EventWriter"},
         "errors": [400, 503],
     },
     f"POST {_EVENTS}/writers/{{writer}}/close": {
         "id": "closeWriter",
-        "summary": "A writer has ended",
-        "description": "Twice is harmless; another count is a 409.",
+        "summary": "Close a writer",
+        "description": "Idempotent; 409 for a different count.",
         "parameters": ["fqn", "runId", "pathWriter"],
         "body": _body("WriterEnd", {"count": 2}),
         "answers": {200: "ClosedWriter"},
@@ -451,7 +503,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"POST {_EVENTS}/steps/{{step}}": {
         "id": "tellOfStep",
-        "summary": "Tell of a step: its name, its parent, its times, its status",
+        "summary": "Update a step: name, parent, times, status",
         "parameters": ["fqn", "runId", "pathStep"],
         "body": _body("ToldStep", {"name": "Load orders", "status": "running"}),
         "answers": {200: "KnownStep"},
@@ -459,8 +511,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"GET {_EVENTS}": {
         "id": "browseEvents",
-        "summary": "The events of a run, those that are wanted",
-        "description": "Plain lines of the log are events too. A page reads 16 MiB or 5 s at most, and then goes on with `after`.",
+        "summary": "List the events of a run, with filters",
+        "description": "Plain lines of the log are events too. A page reads for 5 s and 16 MiB at most; the next page continues from `after`.",
         "parameters": [
             "fqn", "runId", "eventStep", "eventLevel", "eventFrom", "eventTo", "eventText", "eventAfter", "eventLimit",
             "eventOutline",
@@ -470,27 +522,27 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"GET {_EVENTS}/log": {
         "id": "readEventLog",
-        "summary": "The overall log, or the log of a step, by position",
+        "summary": "Read the log of a run or of a step by byte offset",
         "parameters": ["fqn", "runId", "eventStep", "logStart", "logMaxLines", "logRaw"],
         "answers": {200: _LOG},
         "errors": [400, 503],
     },
     f"GET {_EVENTS}/steps": {
         "id": "listSteps",
-        "summary": "The steps of a run",
+        "summary": "List the steps of a run",
         "parameters": ["fqn", "runId", "listAfter", "listLimit"],
         "answers": {200: "StepList"},
         "errors": [400, 503],
     },
     "GET /v1/configuration": {
         "id": "getConfiguration",
-        "summary": "How events are written and browsed here",
+        "summary": "Get the configuration of how events are written and browsed",
         "answers": {200: "Configuration"},
         "errors": [500],
     },
     f"GET {_EVENTS}/completeness": {
         "id": "getCompleteness",
-        "summary": "Whether all events are there",
+        "summary": "Get the completeness of a run's events",
         "parameters": ["fqn", "runId", "completenessWait", "listAfter", "listLimit"],
         "answers": {200: "Completeness"},
         "errors": [400, 503],

@@ -37,130 +37,142 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "level": {"type": "string"},
             "logger": {"type": "string"},
             "message": {"type": "string"},
-            "fqn": {"type": "string", "description": "The pipeline whose run logged it; empty in files of text."},
+            "fqn": {"type": "string", "description": "Pipeline of the run that logged it; empty in text files."},
             "runId": {"type": "string"},
             "line": {
                 "type": "integer",
                 "minimum": -1,
-                "description": "Where it stands in the run's log; -1 where that is not kept.",
+                "description": "Its line in the run's log; -1 in text files.",
             },
             "truncated": {
                 "type": "boolean",
-                "description": "True where the event is too large for a response and its texts are cut; else absent.",
+                "description": "True if the event is too large for a response and its texts are truncated; otherwise absent.",
             },
         },
         "examples": [_EVENT],
     },
     "FileEvents": {
-        "description": "Events in order of time.",
+        "description": "Events in the order of time.",
         "type": "object",
         "required": ["events", "cursor", "leftOut", "unsupported"],
         "properties": {
             "events": {"type": "array", "maxItems": 10_000, "items": {"$ref": "#/components/schemas/FileEvent"}},
             "cursor": {
                 "type": ["string", "null"],
-                "description": "Where the next page begins; null: no more now.",
+                "description": "Beginning of the next page; null: no more events at present.",
             },
-            "leftOut": {**_COUNT, "description": "Files and rows that were missing or damaged, and are left out."},
+            "leftOut": {**_COUNT, "description": "Number of missing or damaged files and rows, which are left out."},
             "unsupported": {
                 **_COUNT,
-                "description": "Files in a format that this server cannot read (Parquet), left out: read them from the bucket.",
+                "description": "Number of files in a format that this server cannot read (Parquet); read them from the bucket.",
             },
         },
         "examples": [{"events": [_EVENT], "cursor": None, "leftOut": 0, "unsupported": 0}],
     },
     "Deletion": {
-        "description": "What this request deleted. From the first one on nothing of it is read any more.",
+        "description": "The deletions of one request. Pipeline files are unreadable from the first request on.",
         "type": "object",
         "required": ["state", "files", "bytes", "runs", "waiting", "shared"],
         "properties": {
             "state": {
                 "enum": ["deleted", "deleting"],
-                "description": "deleting: ask again, or wait for the schedule.",
+                "description": "deleting: repeat the request, or wait for the schedule.",
             },
-            "files": {**_COUNT, "description": "Files of processors."},
-            "bytes": {**_COUNT, "description": "Of these."},
-            "runs": {**_COUNT, "description": "Logs of runs."},
-            "waiting": {**_COUNT, "description": "Runs whose last object goes 20 minutes after they were closed."},
+            "files": {**_COUNT, "description": "Number of deleted pipeline files."},
+            "bytes": {**_COUNT, "description": "Size of these files in bytes."},
+            "runs": {**_COUNT, "description": "Number of runs whose logs were deleted."},
+            "waiting": {**_COUNT, "description": "Number of runs whose last object is deleted 20 minutes after they were closed."},
             "shared": {
                 **_COUNT,
-                "description": "Runs that stay: OpenMetadata stored them under a name that several pipelines share.",
+                "description": "Number of runs that remain: OpenMetadata stored them under a name that several pipelines share.",
             },
         },
         "examples": [{"state": "deleted", "files": 3, "bytes": 4096, "runs": 2, "waiting": 0, "shared": 0}],
     },
     "FileFinding": {
-        "description": "Something that does not fit.",
+        "description": "An inconsistency between a file and its row.",
         "type": "object",
         "required": ["kind", "path", "detail"],
         "properties": {"kind": {"enum": _KINDS}, "path": {"type": "string"}, "detail": {"type": "string"}},
         "examples": [_FINDING],
     },
     "FileFindings": {
-        "description": "What does not fit, an hour after it was written or later.",
+        "description": "Inconsistencies between files and their rows that are older than an hour.",
         "type": "object",
         "required": ["findings", "complete"],
         "properties": {
             "findings": {"type": "array", "maxItems": 1000, "items": {"$ref": "#/components/schemas/FileFinding"}},
-            "complete": {"type": "boolean", "description": "Whether this is all."},
+            "complete": {"type": "boolean", "description": "Whether all inconsistencies are listed."},
         },
         "examples": [{"findings": [_FINDING], "complete": True}],
     },
     "FilesMended": {
-        "description": "What was put right.",
+        "description": "The repaired inconsistencies.",
         "type": "object",
         "required": ["mended", "complete"],
         "properties": {
             "mended": {"type": "array", "maxItems": 1000, "items": {"$ref": "#/components/schemas/FileFinding"}},
-            "complete": {"type": "boolean", "description": "Whether nothing is left; else ask again."},
+            "complete": {"type": "boolean", "description": "Whether none is left; false: repeat the request."},
         },
         "examples": [{"mended": [_FINDING], "complete": True}],
     },
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "The request can never work: fix it.", "no handler writes files with this base base='nobody'"),
-    503: (503, "Trouble of ours: repeat it.", "the store is away"),
+    400: (400, "The request is invalid.", "no handler writes files with this base base='audit-files'"),
+    503: (
+        503,
+        "Temporarily unavailable: repeat the request.",
+        "query failed code=ThrottlingException what=runlake-PipelineFilesTable-1A2B3C4D5E6F",
+    ),
 }
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "filedBase": query_parameter(
-        "base", {"type": "string", "default": "pipeline-files"}, "Whose files: `base` of the handler that writes them."
+        "base", {"type": "string", "default": "pipeline-files"}, "`base` of the handler that writes the files."
     ),
     "filedNamespace": {
-        **query_parameter("namespace", {"type": "string", "minLength": 1}, "The service: the first part of the FQN."),
+        **query_parameter("namespace", {"type": "string", "minLength": 1}, "The service, which is the first part of the FQN."),
         "required": True,
         "example": "mysql",
     },
     "filedApp": {
-        **query_parameter("app", {"type": "string", "minLength": 1}, "The application: the second part."),
+        **query_parameter("app", {"type": "string", "minLength": 1}, "The application, which is the second part of the FQN."),
         "required": True,
         "example": "ingest",
     },
     "filedProgram": query_parameter(
-        "program", {"type": "string"}, "The rest of the FQN, `run` where there is none. Without it all."
+        "program", {"type": "string"}, "The rest of the FQN, or `run` if there is none. Default: all programs."
     ),
     "filedFrom": query_parameter(
-        "from", _moment(_LAST_MS) | {"default": 0}, "From this time on: ISO 8601, or milliseconds since the epoch."
+        "from", _moment(_LAST_MS) | {"default": 0}, "Only events from this time on: ISO 8601, or milliseconds since the epoch."
     ),
-    "filedTo": query_parameter("to", _moment(_LAST_MS + 1), "Before this time: ISO 8601, or milliseconds since the epoch."),
+    "filedTo": query_parameter(
+        "to", _moment(_LAST_MS + 1), "Only events before this time: ISO 8601, or milliseconds since the epoch."
+    ),
     "filedLimit": query_parameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000},
-        "Events at most. A page has at most 4 MiB.",
+        "Maximum number of events. A page has at most 4 MiB.",
     ),
-    "filedCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before, for the same files and times."),
-    "deletedFqn": query_parameter("fqn", {"type": "string"}, "The pipeline whose logs are deleted. This, or `namespace`."),
+    "filedCursor": query_parameter(
+        "cursor", {"type": "string"}, "`cursor` of the previous response, for the same files and times."
+    ),
+    "deletedFqn": query_parameter(
+        "fqn", {"type": "string"}, "The pipeline whose logs are deleted. Either `fqn` or `namespace` is required."
+    ),
     "deletedNamespace": query_parameter(
-        "namespace", {"type": "string"}, "The namespace whose pipelines' logs are deleted: `admin` of all its names is asked for."
+        "namespace",
+        {"type": "string"},
+        "The namespace whose pipelines' logs are deleted. Requires the scope `admin` for all its names.",
     ),
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
     f"GET {_BASE}": {
         "id": "readPipelineFiles",
-        "summary": "Read an application's files together",
-        "description": "Of pipelines that may be read; all files that have events of the range, whatever their format, as one.",
+        "summary": "Read an application's files as one list of events",
+        "description": "Merges files of all formats with events in the time range. Contains only events of pipelines that the principal may read.",
         "parameters": [
             "filedBase",
             "filedNamespace",
@@ -177,15 +189,16 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     f"DELETE {_BASE}": {
         "id": "deletePipelineLogs",
         "summary": "Delete the logs of a pipeline or a namespace",
-        "description": "Its runs' logs, and the files that processors wrote of them. What comes late of them is dropped; a pipeline of the "
-        "same name whose runs begin later is another one. Repeat it until it says deleted; it can be broken off anywhere.",
+        "description": "Deletes the logs of its runs and the files that handlers wrote from them. Late events of these runs are dropped; later "
+        "runs of a pipeline with the same name are not affected. Repeat the request until `state` is `deleted`; it can be interrupted at "
+        "any time.",
         "parameters": ["deletedFqn", "deletedNamespace"],
         "answers": {200: "Deletion", 202: "Deletion"},
         "errors": [400, 503],
     },
     f"GET {_BASE}/repair": {
         "id": "listFileFindings",
-        "summary": "List where files and their rows do not fit each other",
+        "summary": "List inconsistencies between files and their rows",
         "description": "For operators.",
         "parameters": ["filedBase"],
         "answers": {200: "FileFindings"},
@@ -193,8 +206,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"POST {_BASE}/repair": {
         "id": "mendFiles",
-        "summary": "Make files and their rows fit each other",
-        "description": "For operators. What is younger than an hour is spared. The second time there is nothing left to do. A body is ignored.",
+        "summary": "Repair inconsistencies between files and their rows",
+        "description": "For operators. Skips files and rows that were written within the last hour. Idempotent. A body is ignored.",
         "parameters": ["filedBase"],
         "answers": {200: "FilesMended"},
         "errors": [400, 503],

@@ -36,26 +36,29 @@ _PIPELINE = {
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "ProcessingPipeline": {
-        "description": "A processing pipeline, as its worker told it last.",
+        "description": "The last reported status of a processing pipeline.",
         "type": "object",
         "required": list(_PIPELINE),
         "properties": {
             "name": {"type": "string"},
             "state": {
                 "enum": ["new", "running", "silent", "disabled"],
-                "description": "new: it never ran. silent: nothing was heard of its worker for ten minutes.",
+                "description": "new: has never run. silent: its worker has reported no status for ten minutes.",
             },
-            "told_at": {**_MOMENT, "description": "When its worker told it."},
-            "lag_events": {**_COUNT, "description": "Lines that are known of and not processed yet."},
-            "lag_s": {"type": "number", "minimum": 0, "description": "Seconds since the time of the oldest of them."},
-            "runs": {**_COUNT, "description": "Runs in hand."},
-            "events": {**_COUNT, "description": "Processed since its worker started; so are all further numbers."},
-            "late": {**_COUNT, "description": "Events that came after later ones had gone out."},
-            "dropped": {**_COUNT, "description": "Events of what was deleted."},
-            "dead_letters": {**_COUNT, "description": "Events that a handler would not take, below `_dead/`."},
+            "told_at": {**_MOMENT, "description": "Time of the last status report."},
+            "lag_events": {**_COUNT, "description": "Lines of known runs that are not processed yet."},
+            "lag_s": {"type": "number", "minimum": 0, "description": "Age of the oldest of these lines in seconds."},
+            "runs": {**_COUNT, "description": "Active runs."},
+            "events": {
+                **_COUNT,
+                "description": "Events processed since the worker started. All counters below also start with the worker.",
+            },
+            "late": {**_COUNT, "description": "Events that arrived after later events were delivered."},
+            "dropped": {**_COUNT, "description": "Events dropped because their run, pipeline or namespace was deleted."},
+            "dead_letters": {**_COUNT, "description": "Events that a handler failed to process; they are stored below `_dead/`."},
             "errors": _COUNT,
             "last_error": {"type": ["string", "null"]},
-            "replay_from": {**_MOMENT, "description": "A replay that was asked for and has not begun."},
+            "replay_from": {**_MOMENT, "description": "Start time of a requested replay that has not begun."},
             "handlers": {"type": "array", "items": {"$ref": "#/components/schemas/PipelineHandler"}},
         },
         "examples": [_PIPELINE],
@@ -68,8 +71,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "name": {"type": "string"},
             "state": {
                 "enum": ["enabled", "disabled", "failed", "replaying"],
-                "description": "disabled: it failed too often, blocked, or an operator said so. failed: it could not be started, which is "
-                "tried at each start. replaying: it gets what it missed.",
+                "description": "disabled: it failed too often, blocked, or an operator disabled it. failed: it could not be started; each "
+                "start of the pipeline retries. replaying: it receives the events that it missed.",
             },
             "reason": {"type": ["string", "null"]},
             "since": _MOMENT,
@@ -89,13 +92,13 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "examples": [_HANDLER],
     },
     "ProcessingPipelineList": {
-        "description": "A page of the processing pipelines, and with the first page files that are none.",
+        "description": "A page of processing pipelines. The first page also lists invalid pipeline files.",
         "type": "object",
         "required": ["pipelines", "cursor", "problems", "more_problems"],
         "properties": {
             "pipelines": {"type": "array", "maxItems": 200, "items": {"$ref": "#/components/schemas/ProcessingPipeline"}},
-            "cursor": {"type": ["string", "null"], "description": "Where the next page begins; null: this is the last one."},
-            "more_problems": {**_COUNT, "description": "How many problems there are besides those listed."},
+            "cursor": {"type": ["string", "null"], "description": "Beginning of the next page; null on the last page."},
+            "more_problems": {**_COUNT, "description": "Number of problems that are not listed."},
             "problems": {
                 "type": "array",
                 "maxItems": 100,
@@ -111,9 +114,13 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "The request can never work: fix it.", "the pipeline has no such handler: it has files handler='mail'"),
+    400: (400, "The request is invalid.", "the pipeline has no such handler: it has files handler='mail'"),
     404: (404, "There is no such pipeline.", "there is no such pipeline name='nonsense'"),
-    503: (503, "Trouble of ours: repeat it.", "the store is away"),
+    503: (
+        503,
+        "Temporarily unavailable: repeat the request.",
+        "query failed code=ThrottlingException what=runlake-PipelinesTable-1A2B3C4D5E6F",
+    ),
 }
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -121,44 +128,44 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "name": "name",
         "in": "path",
         "required": True,
-        "description": "The processing pipeline.",
+        "description": "Name of the processing pipeline.",
         "schema": {"type": "string"},
         "example": "runlake",
     },
     "pipelinesLimit": query_parameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": 200, "default": 100},
-        "Pipelines at most. A page has at most 4 MiB.",
+        "Maximum number of pipelines. A page has at most 4 MiB.",
     ),
-    "pipelinesCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the answer before."),
+    "pipelinesCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
 }
 
 
 def _body(name: str, schema: dict[str, Any], example: Any, *, required: bool) -> dict[str, Any]:
-    given = {"type": "object", "properties": {name: schema}, "additionalProperties": False}
+    body = {"type": "object", "properties": {name: schema}, "additionalProperties": False}
     return {
         "required": required,
-        "content": {"application/json": {"schema": given | ({"required": [name]} if required else {}), "example": {name: example}}},
+        "content": {"application/json": {"schema": body | ({"required": [name]} if required else {}), "example": {name: example}}},
     }
 
 
 _HANDLER_BODY = _body(
-    "handler", {"type": "string", "description": "This handler alone. Default: the pipeline."}, "files", required=False
+    "handler", {"type": "string", "description": "Name of a handler. Default: the whole pipeline."}, "files", required=False
 )
 
 OPERATIONS: dict[str, dict[str, Any]] = {
     f"GET {_BASE}": {
         "id": "listProcessingPipelines",
-        "summary": "How processing pipelines are",
-        "description": "For operators: state, lag, errors, handlers that get nothing.",
+        "summary": "List the status of processing pipelines",
+        "description": "For operators: state, lag, errors, handlers that receive no events.",
         "parameters": ["pipelinesLimit", "pipelinesCursor"],
         "answers": {200: "ProcessingPipelineList"},
         "errors": [400, 503],
     },
     f"POST {_BASE}/{{name}}/enable": {
         "id": "enablePipeline",
-        "summary": "Let a pipeline go on, or a handler get what it missed and all that comes",
-        "description": "For operators. Twice is harmless. It takes effect at the next checkpoint or start.",
+        "summary": "Enable a pipeline, or a handler, which then also receives the events it missed",
+        "description": "For operators. Idempotent. Takes effect at the next checkpoint or start.",
         "parameters": ["pipelineName"],
         "body": _HANDLER_BODY,
         "answers": {200: "ProcessingPipeline"},
@@ -166,8 +173,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"POST {_BASE}/{{name}}/disable": {
         "id": "disablePipeline",
-        "summary": "Let a pipeline stand still, or a handler get nothing",
-        "description": "For operators. What it misses it gets when it is enabled.",
+        "summary": "Disable a pipeline or a handler",
+        "description": "For operators. Missed events are delivered after it is enabled again.",
         "parameters": ["pipelineName"],
         "body": _HANDLER_BODY,
         "answers": {200: "ProcessingPipeline"},
@@ -175,8 +182,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     f"POST {_BASE}/{{name}}/replay": {
         "id": "replayPipeline",
-        "summary": "Process again what is not older than a time",
-        "description": "For operators. All handlers get it again, of the runs whose places are still kept.",
+        "summary": "Replay the events from a time on",
+        "description": "For operators. All handlers receive these events again, from runs whose checkpoints still exist.",
         "parameters": ["pipelineName"],
         "body": _body(
             "from",
