@@ -9,13 +9,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from botocore.exceptions import ClientError
 
 from chalicelib import __version__
 from chalicelib.archive.contents import MAX_INLINE_BYTES
-from chalicelib.ports import PutOptions
+from chalicelib.archive.uploads import MAX_BYTES
+from chalicelib.aws.errors import translate_error
+from chalicelib.catalog.search import MAX_INDEXES
+from chalicelib.ports import ObjectInfo, PutOptions, Run
+from chalicelib.routes import openapi_archive
 from tests.functional.archive import BASE, DAY_MS, FILES, HOST, Site, deployed, is_refusal
-from tests.functional.gateway import event_of, handled
-from tests.world import START_MS
+from tests.functional.gateway import Answer, event_of, handled
+from tests.support.object_store import InMemoryObjectStore
+from tests.world import START_MS, World
 
 SLASHED = ["/v0/archive", "/v0/environment", FILES, "/health", "/spec", "/docs"]
 
@@ -505,3 +511,58 @@ def test_fields_that_are_not_s3s_own_survive(site: Site) -> None:
     document = site.document()
     site.world.archive_store.put(f"{document['id']}/data", b"x", PutOptions({"datalake": json.dumps(document), "other": "1"}))
     assert site.get(f"{FILES}/{document['id']}/metadata").json == document
+
+
+# The examples of the OpenAPI document
+
+
+class Throttled(InMemoryObjectStore):
+    """A store that S3 throttles."""
+
+    def head(self, key: str) -> ObjectInfo:
+        raise translate_error(ClientError({"Error": {"Code": "SlowDown"}}, "HeadObject"), "head", key, write=False)
+
+
+EXAMPLE_ID = openapi_archive.SCHEMAS["Metadata"]["examples"][0]["id"]
+MANY = ",".join(f"name-{number}" for number in range(MAX_INDEXES + 1))
+QUERIES: dict[str, dict[str, Any]] = {
+    "NoArgs": {},
+    "NoWhat": {"work_id": "job-1"},
+    "NoWorkInterval": {"what": "syslog"},
+    "InvalidWorkInterval": {"what": "syslog", "start": 1_426_895_999_114, "end": 1_426_809_920_345},
+    "InvalidTime": {"what": "syslog", "start": "yesterday", "end": "now"},
+    "InvalidCursor": {"what": "syslog", "work_id": "job-1", "cursor": "nonsense"},
+    "InvalidOrder": {"what": "syslog", "work_id": "job-1", "order": "random"},
+    "TooManyNames": {"what": MANY, "work_id": "job-1"},
+}
+NEW_FILE = openapi_archive.SCHEMAS["NewFile"]["examples"][0]
+
+
+def failed(code: str) -> Answer:
+    """The response to a request that fails with an archive code."""
+    world = World()
+    if code == "Unavailable":
+        world.archive_store = Throttled(world.clock)
+    with deployed(world=world) as site:
+        if code in QUERIES:
+            return site.get(f"{FILES}/?{urlencode(QUERIES[code])}")
+        if code == "InvalidLookback":
+            return site.latest(query="?lookback=long")
+        if code in ("InvalidMetadata", "TooLarge"):
+            wrong = {"what": "Sys Log"} if code == "InvalidMetadata" else {"size": MAX_BYTES + 1}
+            return site.ask("POST", FILES, NEW_FILE | wrong)
+        if code == "NotChangeable":
+            run = Run("mysql.ingest", "run-1")
+            site.write_run(run, "one\n")
+            site.finish_run(run)
+            (file_id,) = site.ids(what="mysql_ingest")
+            answer = site.ask("DELETE", f"{FILES}/{file_id}")
+            return Answer(answer.status, answer.body.replace(file_id, EXAMPLE_ID), answer.headers)
+        return site.get(f"{FILES}/{EXAMPLE_ID}/data")
+
+
+@pytest.mark.parametrize("code", openapi_archive.ERRORS)
+def test_documented_error_is_one_that_the_server_sends(code: str) -> None:
+    status, _, message = openapi_archive.ERRORS[code]
+    answer = failed(code)
+    assert (answer.status, answer.json) == (status, {"code": code, "message": message})
