@@ -75,8 +75,8 @@ def test_a_line_of_a_megabyte_is_cut_and_shown_on_demand(page: Page, serve: Call
     page.get_by_label("Search in this run").fill("needle")
     expect(page.locator(".matches")).to_have_text("1 of 1 line")
     page.get_by_role("button", name="show all").evaluate("button => button.click()")
-    expect(page.locator(".whole")).to_be_visible()
-    assert page.locator(".whole").text_content() == LONG
+    expect(page.locator(".full-line")).to_be_visible()
+    assert page.locator(".full-line").text_content() == LONG
 
 
 def test_a_log_of_long_lines_is_not_fetched_whole(page: Page, serve: Callable[..., FakeServer]) -> None:

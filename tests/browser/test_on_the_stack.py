@@ -107,7 +107,7 @@ def test_a_log_that_was_stored_late_is_found_by_its_own_times(stack: Stack, page
     assert told.stdout.splitlines() == lines[-2:]
     assert "times are those of the lines (UTC where they name no zone)" in told.stderr
     page.goto(f"{stack.api_url}/v1/ui/?p={quote(FQN)}&r={run_id}")
-    expect(page.locator(".histogram .clock")).to_have_text("times of the lines, UTC")
+    expect(page.locator(".histogram .clock")).to_have_text("timestamps in the lines, UTC")
     page.get_by_label("Go to a line or a time").fill(f"{begin + timedelta(minutes=30):%Y-%m-%d %H:%M}")
     page.keyboard.press("Enter")
     expect(page.locator('[data-line="33"]')).to_have_class(re.compile("selected"))

@@ -60,14 +60,14 @@ def test_one_sees_how_each_is(page: Page, serve: Serve) -> None:
     expect(page).to_have_title("Processing pipelines · Runlake")
     expect(page.locator("tbody")).to_have_count(4)
     assert row(page).locator(".figure").all_inner_texts()[:4] == ["12,345", "1 h 2 min", "8,123,456", "1,101"]
-    expect(row(page)).to_contain_text("3 runs in hand · 1 event came late · 7 events put away below _dead/")
+    expect(row(page)).to_contain_text("3 active runs · 1 late event · 7 events stored as dead letters below _dead/")
     files = row(page).get_by_role("listitem").first
     expect(files).to_contain_text(f"{FULL}. Since 2026-11-21 12:00:00")
     expect(files).to_contain_text("at line 4,711 of mysql.ingest/run-1")
     expect(files.locator(".badge")).to_have_text("Disabled")
     words = [page.locator("tr:not(.detail) .badge").nth(at).inner_text() for at in range(4)]
     assert words == ["Running", "New", "Silent", "Disabled"]
-    expect(row(page, "still")).to_contain_text("A replay from 2026-11-21 12:00:00 on has not begun yet")
+    expect(row(page, "still")).to_contain_text("A replay from 2026-11-21 12:00:00 on is pending")
     expect(page.locator(".problems")).to_have_text("bad.yaml: no yaml <b>")
 
 
@@ -80,12 +80,12 @@ def test_it_is_told_anew_while_the_page_is_open_and_the_server_may_be_away(page:
     expect(row(page).locator(".handlers .badge").first).to_have_text("Catching up")
     expect(row(page).get_by_role("button", name="Disable mail")).to_be_focused()
     server.stop()
-    expect(page.locator(".told")).to_contain_text("The server does not answer. This is how it was at", timeout=20_000)
+    expect(page.locator(".status")).to_contain_text("The server does not respond. Status as of", timeout=20_000)
     expect(row(page).locator(".figure").first).to_have_text("17")
     pipeline.lag_events = 0
     server.start()
     expect(row(page).locator(".figure").first).to_have_text("0", timeout=20_000)
-    expect(page.locator(".told")).to_contain_text("As of")
+    expect(page.locator(".status")).to_contain_text("As of")
 
 
 def test_to_disable_and_enable_says_what_will_happen_and_asks(page: Page, serve: Serve) -> None:
@@ -93,7 +93,7 @@ def test_to_disable_and_enable_says_what_will_happen_and_asks(page: Page, serve:
     asked = page.get_by_role("dialog")
     row(page).get_by_role("button", name="Disable audit").click()
     expect(asked).to_contain_text("Disable audit?")
-    expect(asked).to_contain_text("goes on from there when it is enabled")
+    expect(asked).to_contain_text("When it is enabled, it continues from its checkpoint")
     page.keyboard.press("Escape")
     assert server.changes == [], "nobody confirmed it"
     expect(row(page).get_by_role("button", name="Disable audit")).to_be_focused()
@@ -101,15 +101,15 @@ def test_to_disable_and_enable_says_what_will_happen_and_asks(page: Page, serve:
     asked.get_by_role("button", name="Disable").click()
     expect(page.locator(".outcome")).to_have_text("audit is disabled.")
     row(page).get_by_role("button", name="Enable audit").click()
-    expect(asked).to_contain_text("It goes on from where it stood. 12,345 events or more wait.")
+    expect(asked).to_contain_text("It continues from its checkpoint. At least 12,345 events are waiting.")
     asked.get_by_role("button", name="Enable").click()
     expect(page.locator(".outcome")).to_have_text("audit is enabled.")
     row(page).get_by_role("button", name="Enable files").click()
-    expect(asked).to_contain_text("It gets what it missed, from line 4,711 of mysql.ingest/run-1 on")
+    expect(asked).to_contain_text("It receives the events it missed, from line 4,711 of mysql.ingest/run-1 on")
     asked.get_by_role("button", name="Enable").click()
     expect(row(page).locator(".handlers .badge").first).to_have_text("Catching up")
     row(page).get_by_role("button", name="Disable mail").click()
-    expect(asked).to_contain_text("The pipeline's other handlers go on.")
+    expect(asked).to_contain_text("The pipeline's other handlers continue.")
     asked.get_by_role("button", name="Disable").click()
     expect(row(page)).to_contain_text("disabled by an operator")
     of = [("disable", {}), ("enable", {}), ("enable", {"handler": "files"}), ("disable", {"handler": "mail"})]
@@ -120,34 +120,34 @@ def test_a_replay_takes_a_time_and_says_what_it_does(page: Page, serve: Serve) -
     server = opened(page, serve, audit())
     row(page).get_by_role("button", name="Replay").click()
     asked = page.get_by_role("dialog")
-    expect(asked).to_contain_text("All 2 handlers get all events from that time on once more")
+    expect(asked).to_contain_text("All 2 handlers receive all events from that time on again")
     asked.get_by_label("From").fill("2999-01-01T00:00")
     asked.get_by_role("button", name="Replay").click()
     expect(asked).to_contain_text("is in the future")
     assert server.changes == []
     asked.get_by_label("From").fill("2026-09-21T14:13:20")
-    expect(asked).to_contain_text("Everything from 2026-09-21 14:13:20 on")
+    expect(asked).to_contain_text("All events from 2026-09-21 14:13:20 on")
     asked.get_by_role("button", name="Replay").click()
-    expect(page.locator(".outcome")).to_have_text("The replay of audit is asked for.")
+    expect(page.locator(".outcome")).to_have_text("The replay of audit was requested.")
     assert server.changes == [("audit", "replay", {"from": "2026-09-21T14:13:20.000Z"})]
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "said"),
+    ("status", "message", "expected"),
     [
-        (403, "not permitted", "You may not change this pipeline: that takes the scope admin of pipelines/audit."),
-        (404, "there is none", "There is no such pipeline any more"),
-        (503, "the store is away", "The change may have been made all the same: look before you try again."),
+        (403, "not permitted", "Changing this pipeline requires the scope admin for pipelines/audit."),
+        (404, "there is none", "The pipeline does not exist anymore"),
+        (503, "the store is away", "The change may have been applied: check before you retry."),
     ],
 )
-def test_a_change_that_is_refused_says_why(page: Page, serve: Serve, status: int, message: str, said: str) -> None:
+def test_a_change_that_is_refused_says_why(page: Page, serve: Serve, status: int, message: str, expected: str) -> None:
     server = opened(page, serve, audit())
     server.refusals["POST"] = (status, message)
     row(page).get_by_role("button", name="Disable audit").click()
     asked = page.get_by_role("dialog")
     asked.get_by_role("button", name="Disable").click()
-    expect(asked.get_by_role("alert")).to_contain_text(said)
-    expect(asked.get_by_role("alert")).to_contain_text(f"The server says: {message}.")
+    expect(asked.get_by_role("alert")).to_contain_text(expected)
+    expect(asked.get_by_role("alert")).to_contain_text(f"Error: {message}.")
     assert violations(page) == []
     server.refusals.clear()
     asked.get_by_role("button", name="Disable").click()
@@ -156,10 +156,10 @@ def test_a_change_that_is_refused_says_why(page: Page, serve: Serve, status: int
 
 def test_who_may_not_see_them_and_a_server_without_are_told_so(page: Page, serve: Serve) -> None:
     server = opened(page, serve)
-    expect(page.locator("main")).to_contain_text("There is no pipeline that you may administer.")
+    expect(page.locator("main")).to_contain_text("There are no processing pipelines that you can administer.")
     server.refusals["GET"] = (403, "not permitted: ask for the scope admin of some names")
     page.get_by_role("button", name="Refresh").click()
-    expect(page.get_by_role("alert")).to_contain_text("You may not see the processing pipelines")
+    expect(page.get_by_role("alert")).to_contain_text("You lack permission to see the processing pipelines")
     expect(page.get_by_role("alert")).to_contain_text("ask for the scope admin")
     assert violations(page) == []
     server.refusals.clear()
@@ -196,7 +196,7 @@ def test_the_keyboard_alone_is_enough(page: Page, serve: Serve) -> None:
     server = serve({})
     server.pipelines = [audit()]
     page.goto(server.url)
-    expect(page.locator("main")).to_contain_text("No pipeline has such a name")
+    expect(page.locator("main")).to_contain_text("No pipelines match")
     page.get_by_role("link", name="Processing").focus()
     page.keyboard.press("Enter")
     expect(row(page)).to_be_visible()
@@ -206,7 +206,7 @@ def test_the_keyboard_alone_is_enough(page: Page, serve: Serve) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_label("From")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.locator(".outcome")).to_contain_text("is asked for")
+    expect(page.locator(".outcome")).to_contain_text("was requested")
     expect(row(page).get_by_role("button", name="Replay")).to_be_focused()
     assert [action for _, action, _ in server.changes] == ["replay"]
 

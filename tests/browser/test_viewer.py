@@ -124,7 +124,7 @@ def test_a_live_run_is_followed_to_its_end(page: Page, serve: Serve) -> None:
     expect(page.get_by_role("button", name="Follow", exact=True)).to_be_visible()
     seen = settled(page)
     run.append("line 701")
-    expect(page.locator(".where")).to_contain_text("of 701")
+    expect(page.locator(".range")).to_contain_text("of 701")
     assert shown(page)[0] == seen[0], "whoever reads is left where they are"
     page.keyboard.press("f")
     run.append("the last line")
@@ -155,7 +155,7 @@ def test_an_end_that_the_catalog_does_not_know_yet_is_asked_for_again(page: Page
 def test_a_run_that_has_ended_is_not_followed(page: Page, serve: Serve) -> None:
     server = serve({FQN: [large()]})
     page.goto(address(server))
-    expect(page.locator(".where")).to_have_text(re.compile("^Lines 1 to"))
+    expect(page.locator(".range")).to_have_text(re.compile("^Lines 1 to"))
     assert not [path for path, _ in server.asked if "/stream/" in path]
 
 
@@ -174,7 +174,7 @@ def test_five_million_lines_open_at_once_and_every_place_is_in_reach(page: Page,
     page.keyboard.press("Home")
     expect(page.locator('[data-line="0"] .text')).to_contain_text("batch 0 of")
     page.locator(".log").evaluate("log => log.scrollTop = log.scrollHeight / 2")
-    expect(page.locator(".where")).to_have_text(re.compile("^Lines 2,(49|50)"))
+    expect(page.locator(".range")).to_have_text(re.compile("^Lines 2,(49|50)"))
     expect(page.locator(".absent")).to_have_count(0)
     assert sum(size for path, size in server.asked if "/logs/" in path) < 1_000_000
 
@@ -187,7 +187,7 @@ def test_a_time_is_jumped_to(page: Page, serve: Serve) -> None:
     at = START_MS // 1000 + 1600
     line = (at - at % 60) * 1000 - START_MS
     expect(page.locator(f'[data-line="{line}"]')).to_have_class(re.compile("selected"))
-    expect(page.locator(".said")).to_have_text("By times of the lines, UTC.")
+    expect(page.locator(".message")).to_have_text("Found by timestamps in the lines, UTC.")
 
 
 def test_matches_are_counted_marked_and_walked(page: Page, serve: Serve) -> None:
@@ -208,7 +208,7 @@ def test_matches_are_counted_marked_and_walked(page: Page, serve: Serve) -> None
     page.keyboard.press("N")
     page.keyboard.press("N")
     expect(page.locator('[data-line="950"]')).to_have_class(re.compile("current"))
-    page.get_by_role("button", name="Capital letters count").click()
+    page.get_by_role("button", name="Case-sensitive").click()
     page.get_by_label("Search in this run").fill("NEEDLE")
     expect(page.locator(".matches")).to_have_text("No match")
     page.get_by_role("button", name="Regular expression").click()
@@ -221,7 +221,7 @@ def test_a_search_of_many_pages_stops_and_goes_on(page: Page, serve: Serve) -> N
     page.goto(address(server))
     page.get_by_label("Search in this run").fill("batch")
     expect(page.locator(".matches")).to_have_text("1 of 10,000 lines, and more")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue searching").click()
     expect(page.locator(".matches")).to_have_text("1 of 20,000 lines, and more")
 
 
@@ -252,7 +252,7 @@ def test_lines_are_copied_as_they_were_written(page: Page, serve: Serve) -> None
     page.goto(address(server) + "#L1-L2")
     expect(page.locator(".row.selected")).to_have_count(2)
     page.keyboard.press("c")
-    expect(page.locator(".said")).to_contain_text("Copied 2 lines")
+    expect(page.locator(".message")).to_contain_text("Copied 2 lines")
     assert page.evaluate("navigator.clipboard.readText()") == "\x1b[31mred\x1b[0m\ntwo\0\n"
 
 
@@ -323,12 +323,12 @@ def test_the_server_is_gone_and_comes_back(page: Page, serve: Serve) -> None:
     page.goto(address(server))
     expect(page.locator(".row")).to_have_count(1)
     server.stop()
-    expect(page.locator(".away")).to_contain_text("The server is away")
+    expect(page.locator(".connection")).to_contain_text("The server is unavailable")
     run.append(*(f"line {number}" for number in range(2, 12)))
     page.clock.run_for(60_000)
     server.start()
     expect(page.locator(".row")).to_have_count(11)
-    expect(page.locator(".away")).to_be_empty()
+    expect(page.locator(".connection")).to_be_empty()
     assert [row(page, number) for number in range(1, 12)] == [f"line {number}" for number in range(1, 12)]
     run.append("line 12")
     expect(page.locator(".row")).to_have_count(12)
@@ -340,7 +340,7 @@ def test_a_page_that_could_not_be_fetched_is_tried_again(page: Page, serve: Serv
     expect(page.locator(".row").first).to_contain_text("batch 0")
     server.stop()
     page.keyboard.press("End")
-    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    expect(page.get_by_role("alert")).to_contain_text("does not respond")
     server.start()
     expect(page.locator('[data-line="4999999"] .text')).to_contain_text("batch 4999999")
     expect(page.get_by_role("alert")).to_have_count(0)
@@ -349,7 +349,7 @@ def test_a_page_that_could_not_be_fetched_is_tried_again(page: Page, serve: Serv
 def test_what_is_not_there_says_so(page: Page, serve: Serve) -> None:
     server = serve({FQN: []})
     page.goto(address(server, "no-such-run"))
-    expect(page.get_by_role("alert")).to_contain_text("There is no such log")
+    expect(page.get_by_role("alert")).to_contain_text("Log not found")
     page.goto(f"{server.url}?p={FQN}")
     expect(page.locator("main")).to_contain_text("no runs")
 
@@ -357,7 +357,7 @@ def test_what_is_not_there_says_so(page: Page, serve: Serve) -> None:
 def test_a_run_that_is_about_to_begin_is_waited_for(page: Page, serve: Serve) -> None:
     server = serve({FQN: []})
     page.goto(address(server))
-    expect(page.get_by_role("alert")).to_contain_text("looks again by itself")
+    expect(page.get_by_role("alert")).to_contain_text("retries automatically")
     server.runs[FQN].append(FakeRun(RUN, ["the first"]))
     expect(page.locator(".row")).to_contain_text("the first")
 
@@ -365,7 +365,7 @@ def test_a_run_that_is_about_to_begin_is_waited_for(page: Page, serve: Serve) ->
 def test_the_histogram_leads_to_its_lines(page: Page, serve: Serve) -> None:
     server = serve({FQN: [large()]})
     page.goto(address(server))
-    expect(page.locator(".histogram .clock")).to_have_text("times of the lines, UTC")
+    expect(page.locator(".histogram .clock")).to_have_text("timestamps in the lines, UTC")
     bar = page.locator(".bar").nth(40)
     expect(bar).to_have_attribute("aria-label", re.compile(r"\d\d:\d\d:\d\d: 62,500 lines, "))
     bar.click()

@@ -81,4 +81,4 @@ def test_the_keyboard_alone_is_enough(page: Page, server: FakeServer) -> None:
     page.keyboard.press("Enter")
     expect(page.locator(".log")).to_be_focused()
     page.keyboard.press("PageDown")
-    expect(page.locator(".where")).not_to_have_text("Lines 1 to 29 of 100,000")
+    expect(page.locator(".range")).not_to_have_text("Lines 1 to 29 of 100,000")

@@ -442,11 +442,11 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "decoder fed with {} inputs": "tests.fuzz.__main__:COUNT",
     },
     "docs/viewer.md": {
-        "and {} longer at most": "viewer/src/steps/steps.ts:REFRESH_MS * viewer/src/steps/steps.ts:MOST_AFTER_THE_END",
+        "and {} longer at most": "viewer/src/steps/steps.ts:REFRESH_MS * viewer/src/steps/steps.ts:MAX_REFRESHES_AFTER_END",
         "the stream after {}, then": "viewer/src/log/feed.ts:FIRST_WAIT_MS",
         "page refreshes every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
-        "longer than {} characters is cut": "viewer/src/log/lines.ts:SHOWN_CHARS",
-        "copies of up to {} lines, contain": "viewer/src/log/clipboard.ts:MOST_COPIED_LINES",
+        "longer than {} characters is cut": "viewer/src/log/lines.ts:MAX_LINE_CHARS",
+        "copies of up to {} lines, contain": "viewer/src/log/clipboard.ts:MAX_COPIED_LINES",
         "a page of {} lines, the histogram": "viewer/src/pages/run.ts:FIRST_LINES",
         "pages of at most {} lines around": "viewer/src/log/lines.ts:PAGE_LINES",
         "rows more than {} behind its first": "viewer/src/log/outline.ts:MARGIN_LINES",
@@ -454,7 +454,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "viewer/src/api.ts:OUTLINE_EVENTS",
             "viewer/src/log/outline.ts:PAUSE_MS",
         ),
-        "{} pages of its events at most": "viewer/src/steps/steplog.ts:MOST_EVENT_PAGES",
+        "{} pages of its events at most": "viewer/src/steps/steplog.ts:MAX_EVENT_PAGES",
         "or one in {}; the facts every {} and the histogram every {} |": (
             "chalicelib.runlog.following:HOLD_S",
             "viewer/src/pages/run.ts:FACTS_MS",
@@ -469,10 +469,10 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "/v1/pipelines` every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
         "`grep`, {} matches a request, until the log's end or {} matching lines": (
             "viewer/src/log/search.ts:PAGE_MATCHES",
-            "viewer/src/log/search.ts:MOST_MATCHES",
+            "viewer/src/log/search.ts:MAX_MATCHES",
         ),
         "up to every {}, and other content every {}.": (
-            "viewer/src/log/feed.ts:LONGEST_WAIT_MS",
+            "viewer/src/log/feed.ts:MAX_WAIT_MS",
             "viewer/src/app.ts:RETRY_MS",
         ),
     },

@@ -1,7 +1,7 @@
-/** The HTTP API, as far as this page asks it. It stands two steps above the page. */
+/** Client of the HTTP API, limited to what this page requests. The API's root is two levels above the page's URL. */
 
 import { ApiError } from "./errors";
-import { type Completeness, joined, pagesOf } from "./paging";
+import { allPages, type Completeness, mergeCompleteness } from "./paging";
 import { session } from "./session";
 
 export { ApiError };
@@ -27,14 +27,14 @@ export interface RunFacts {
   failedStep: string | null;
   /** Lines that its client could not store. */
   lostLines: number;
-  /** Which attempt of `firstRunId` it is, from 1. */
+  /** Number of the attempt of `firstRunId`, from 1. */
   attempt: number;
   firstRunId: string;
   host: string | null;
   command: string | null;
 }
 export interface Pipeline { fqn: string; last: RunFacts | null }
-/** Whose times are meant: those that lines state themselves, or those of arrival. */
+/** Source of times: timestamps in the lines, or the time of storage. */
 export type Clock = "lines" | "arrival";
 export interface Page { logs: string; after: string | null; total: number; streaming: boolean; clock?: Clock }
 export interface Match { line: number; text: string; spans: [number, number][] }
@@ -55,7 +55,7 @@ export interface Step {
   status: "running" | "succeeded" | "failed" | null;
   complete: boolean;
 }
-/** Part of a step's log: `next` is the byte to go on from; `complete`: nothing will ever follow. */
+/** Part of a step's log. `next`: the byte offset of the next part; `complete`: no text can follow. */
 export interface StepText { text: string; next: number; complete: boolean }
 export type Severity = "TRACE" | "DEBUG" | "INFO" | "WARNING" | "ERROR" | "CRITICAL";
 /** An event without its text. `hasData`: data beyond what the archive adds to each event. */
@@ -72,7 +72,7 @@ export interface Handler {
   at: { run: string; line: number } | null;
   errors: number;
 }
-/** A processing pipeline, as its worker told it last; moments are ISO 8601. */
+/** The last reported status of a processing pipeline. Times are ISO 8601. */
 export interface Processing {
   name: string;
   state: "new" | "running" | "silent" | "disabled";
@@ -102,15 +102,15 @@ const name = (text: string): string => encodeURIComponent(text);
 const events = (fqn: string, runId: string): string => `/v1/events/${name(fqn)}/${name(runId)}`;
 const run = (fqn: string, runId: string): string => `/v1/catalog/pipelines/${name(fqn)}/runs/${name(runId)}`;
 
-/** A request with the token, if there is one. Throws ApiError where it was not answered 200. */
+/** Send a request, with the token if there is one. Throws ApiError unless the response is successful. */
 export async function request(path: string, query: Query = {}, init: RequestInit = {}): Promise<Response> {
-  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const told = new URLSearchParams(given.map(([key, value]) => [key, String(value)])).toString();
+  const entries = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const parameters = new URLSearchParams(entries.map(([key, value]) => [key, String(value)])).toString();
   const headers = new Headers(init.headers);
   if (session.token) headers.set("Authorization", `Bearer ${session.token}`);
-  const response = await fetch(`${base}${path}${told ? `?${told}` : ""}`, { ...init, headers }).catch((error: unknown) => {
+  const response = await fetch(`${base}${path}${parameters ? `?${parameters}` : ""}`, { ...init, headers }).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError(0, "no answer came");
+    throw new ApiError(0, "no response");
   });
   if (!response.ok) throw new ApiError(response.status, await messageOf(response));
   return response;
@@ -121,8 +121,8 @@ async function messageOf(response: Response): Promise<string> {
   return typeof body.message === "string" ? body.message : `status ${response.status}`;
 }
 
-async function json<Answer>(path: string, query?: Query, signal?: AbortSignal): Promise<Answer> {
-  return (await request(path, query, signal ? { signal } : {})).json() as Promise<Answer>;
+async function json<Body>(path: string, query?: Query, signal?: AbortSignal): Promise<Body> {
+  return (await request(path, query, signal ? { signal } : {})).json() as Promise<Body>;
 }
 
 export const api = {
@@ -136,14 +136,14 @@ export const api = {
   grep: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Grep>(`${run(fqn, runId)}/grep`, query, signal),
   histogram: (fqn: string, runId: string, buckets: number, signal?: AbortSignal) =>
     json<Histogram>(`${run(fqn, runId)}/histogram`, { buckets }, signal),
-  steps: async (fqn: string, runId: string): Promise<Step[]> => (await pagesOf<{ steps: Step[] }>((after) => json(`${events(fqn, runId)}/steps`, { after }))).flatMap((page) => page.steps),
-  completeness: async (fqn: string, runId: string): Promise<Completeness> => joined(await pagesOf<Completeness>((after) => json(`${events(fqn, runId)}/completeness`, { after }))),
+  steps: async (fqn: string, runId: string): Promise<Step[]> => (await allPages<{ steps: Step[] }>((after) => json(`${events(fqn, runId)}/steps`, { after }))).flatMap((page) => page.steps),
+  completeness: async (fqn: string, runId: string): Promise<Completeness> => mergeCompleteness(await allPages<Completeness>((after) => json(`${events(fqn, runId)}/completeness`, { after }))),
   stepText: (fqn: string, runId: string, step: string, start: number, signal?: AbortSignal) =>
     json<StepText>(`${events(fqn, runId)}/log`, { step, start }, signal),
   events: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Events>(events(fqn, runId), query, signal),
   outline: (fqn: string, runId: string, after: number, signal: AbortSignal) =>
     json<{ events: EventOutline[]; after: string | null }>(events(fqn, runId), { after, limit: OUTLINE_EVENTS, outline: true }, signal),
-  /** The event that begins at a line, as it was answered. */
+  /** The response body for the event that begins at a line. */
   eventBody: async (fqn: string, runId: string, line: number): Promise<string> => (await request(events(fqn, runId), { after: line, limit: 1 })).text(),
   processing: (signal?: AbortSignal) => json<ProcessingList>("/v1/pipelines", {}, signal),
   change: async (pipeline: string, action: Action, body: Record<string, string>): Promise<Processing> =>
@@ -156,7 +156,7 @@ export const api = {
 export const logPath = (fqn: string, runId: string): string => `${LOGS}/${name(fqn)}/${name(runId)}`;
 export const downloadPath = (fqn: string, runId: string): string => `${logPath(fqn, runId)}/download`;
 
-/** Lines of a page or of a frame: there, the last one ends in a newline too. */
+/** Lines of a page of the log. */
 export function linesOf(page: Page): string[] {
   return page.logs === "" && page.after === null && page.total === 0 ? [] : page.logs.split("\n");
 }

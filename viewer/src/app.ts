@@ -1,33 +1,33 @@
-/** The frame around every page: where one is, who one is, what went wrong. */
+/** The page frame: breadcrumbs, sign-in state and errors. */
 
 import { api, ApiError, type Config } from "./api";
 import { el, name } from "./dom";
 import { addressOf, parsePlace, type Place } from "./place";
 import { session } from "./session";
-import { askToken, showKeys } from "./ui/dialogs";
-import { notice, type About } from "./ui/notice";
+import { requestToken, showKeys } from "./ui/dialogs";
+import { notice, type ErrorContext } from "./ui/notice";
 import { applyTheme, isDark, switchTheme } from "./ui/theme";
 
-/** A page of the viewer. `key` answers whether it took the key. */
+/** A page of the viewer. `key` returns whether it handled the key. */
 export interface View {
   element: HTMLElement;
   key?(event: KeyboardEvent): boolean;
-  /** The address leads to other lines of the same run. */
-  moved?(place: Place): void;
+  /** The URL now names other lines, or another step, of the same run. */
+  navigate?(place: Place): void;
   leave?(): void;
 }
 
 const RETRY_MS = 3_000;
-/** A run that is not there may be about to begin: people open the address before its first line. */
-const LOOK_AGAIN_MS = 5000;
+/** A missing run may be about to start: people open its URL before its first line is stored. */
+const NOT_FOUND_RETRY_MS = 5000;
 
 export class App {
   config: Config | null = null;
   private view: View | null = null;
   private place: Place = {};
   private retrying = 0;
-  private readonly crumbs = el("nav", { "aria-label": "Where you are", class: "crumbs" });
-  private readonly processing = el("a", { href: addressOf({ isProcessing: true }), "data-go": true, class: "elsewhere", title: "Pipelines that process the events of runs" }, "Processing");
+  private readonly crumbs = el("nav", { "aria-label": "Breadcrumb", class: "crumbs" });
+  private readonly processing = el("a", { href: addressOf({ isProcessing: true }), "data-go": true, class: "nav-link", title: "Pipelines that process the events of runs" }, "Processing");
   private readonly user = el("button", { class: "quiet", hidden: true, onclick: () => this.signOut() }, "Sign out");
   private readonly theme = el("button", { class: "quiet icon", onclick: () => this.flip() });
   private readonly main = el("main", { id: "main", tabindex: -1 });
@@ -37,9 +37,9 @@ export class App {
   async start(): Promise<void> {
     applyTheme();
     this.showTheme();
-    const help = el("button", { class: "quiet icon", onclick: showKeys, "aria-label": "Keys", title: "Keys (?)" }, "?");
+    const help = el("button", { class: "quiet icon", onclick: showKeys, "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts (?)" }, "?");
     document.body.append(
-      el("a", { class: "skip", href: "#main" }, "Skip to the content"),
+      el("a", { class: "skip", href: "#main" }, "Skip to content"),
       el("header", {}, this.crumbs, el("div", { class: "tools" }, this.processing, this.user, this.theme, help)), this.main,
     );
     addEventListener("popstate", () => this.arrive(parsePlace(location.search, location.hash)));
@@ -50,40 +50,40 @@ export class App {
     this.config = await api.config().catch(() => null);
   }
 
-  /** Go somewhere; `replace`: without a step for the button Back. */
+  /** Navigate to a place; `replace`: without a new entry in the browser's history. */
   go(place: Place, replace = false): void {
     history[replace ? "replaceState" : "pushState"](null, "", addressOf(place));
     this.arrive(place);
   }
 
-  /** Remember where one is, and stay as one is. */
-  note(place: Place): void {
+  /** Update the URL without navigation. */
+  setPlace(place: Place): void {
     this.place = place;
     history.replaceState(null, "", addressOf(place));
   }
 
-  /** What went wrong in a page, in place of what it would show. It is tried again by itself where that may help. */
-  fail(where: HTMLElement, error: unknown, retry: () => void, about?: About): void {
+  /** Show an error in place of the page's content, and retry automatically if that may help. */
+  fail(container: HTMLElement, error: unknown, retry: () => void, context?: ErrorContext): void {
     if (error instanceof DOMException && error.name === "AbortError") return;
     clearTimeout(this.retrying);
-    const again = () => {
+    const retryNow = () => {
       clearTimeout(this.retrying);
-      where.replaceChildren();
+      container.replaceChildren();
       retry();
     };
-    where.replaceChildren(notice(error, again, () => void this.signIn(error, again, about), about));
-    const waitMs = againMs(error, about);
-    if (waitMs) this.retrying = window.setTimeout(again, waitMs);
-    if (error instanceof ApiError && error.status === 401) void this.signIn(error, again, about);
+    container.replaceChildren(notice(error, retryNow, () => void this.signIn(error, retryNow, context), context));
+    const waitMs = retryDelayMs(error, context);
+    if (waitMs) this.retrying = window.setTimeout(retryNow, waitMs);
+    if (error instanceof ApiError && error.status === 401) void this.signIn(error, retryNow, context);
   }
 
-  /** Ask for a token, and try again with it. */
-  async signIn(error: unknown, retry: () => void, about?: About): Promise<void> {
+  /** Request a token from the user, then retry with it. */
+  async signIn(error: unknown, retry: () => void, context?: ErrorContext): Promise<void> {
     const view = this.view;
     this.config ??= await api.config().catch(() => null);
-    const isGiven = await askToken(this.config, error instanceof Error ? error.message : "", about?.token);
+    const isSignedIn = await requestToken(this.config, error instanceof Error ? error.message : "", context?.token);
     this.user.hidden = !session.token;
-    if (isGiven && view === this.view) retry();
+    if (isSignedIn && view === this.view) retry();
   }
 
   private signOut(): void {
@@ -94,7 +94,7 @@ export class App {
   private arrive(place: Place): void {
     const isSameRun = place.runId && place.fqn === this.place.fqn && place.runId === this.place.runId;
     this.place = place;
-    if (isSameRun && this.view?.moved) return this.view.moved(place);
+    if (isSameRun && this.view?.navigate) return this.view.navigate(place);
     clearTimeout(this.retrying);
     this.view?.leave?.();
     document.title = [place.isProcessing && "Processing pipelines", place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
@@ -115,7 +115,7 @@ export class App {
     return el("ol", {}, ...steps.map((step) => el("li", {}, step)));
   }
 
-  /** Links of the page lead on without loading it anew; those with a key pressed are the browser's. */
+  /** Follow links within the page without a reload. With a modifier key, the browser handles the click. */
   private click(event: MouseEvent): void {
     const link = (event.target as Element).closest?.("a[data-go]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
@@ -140,16 +140,16 @@ export class App {
   }
 
   private showTheme(): void {
-    const goal = isDark() ? "light" : "dark";
+    const theme = isDark() ? "light" : "dark";
     this.theme.textContent = isDark() ? "☀" : "☾";
-    this.theme.setAttribute("aria-label", `Switch to ${goal}`);
-    this.theme.title = `Switch to ${goal} (t)`;
+    this.theme.setAttribute("aria-label", `Switch to ${theme} theme`);
+    this.theme.title = `Switch to ${theme} theme (t)`;
   }
 }
 
-/** After how long to try again unasked; 0: never. */
-function againMs(error: unknown, about?: About): number {
+/** Delay until an automatic retry; 0: no retry. */
+function retryDelayMs(error: unknown, context?: ErrorContext): number {
   if (!(error instanceof ApiError)) return 0;
-  if (error.isPassing) return RETRY_MS;
-  return error.status === 404 && !about ? LOOK_AGAIN_MS : 0;
+  if (error.isTransient) return RETRY_MS;
+  return error.status === 404 && !context ? NOT_FOUND_RETRY_MS : 0;
 }

@@ -1,8 +1,8 @@
-/** Attempts of a run: runs of their own, named by the first. */
+/** Attempts of a run: each is a run of its own, grouped by the id of the first attempt. */
 
 interface Attempt { attempt: number; firstRunId: string }
 
-/** Attempts of a run together, the newest first, where the first of them is. */
+/** Group the attempts of each run, newest first, at the position of the first listed attempt. */
 export function byRun<Facts extends Attempt>(runs: Facts[]): Facts[] {
   const groups = new Map<string, Facts[]>();
   for (const facts of runs) groups.set(facts.firstRunId, [...(groups.get(facts.firstRunId) ?? []), facts]);

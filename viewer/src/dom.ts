@@ -1,9 +1,9 @@
-/** Elements. Children that are text become text nodes, whatever they hold: there is no other way into the page. */
+/** Creates elements. Text becomes text nodes only, so that it cannot become markup; no other code adds content to the page. */
 
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | null | undefined | ((event: never) => void)>;
 
-/** `on…` attributes that are functions are listeners; true is an attribute without a value, false and null are none. */
+/** Create an element. An attribute `on…` with a function adds a listener; true sets an empty attribute; false, null and undefined set none. */
 export function el<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag, attributes: Attributes = {}, ...children: (Child | Child[])[]
 ): HTMLElementTagNameMap[Tag] {
@@ -17,20 +17,20 @@ export function el<Tag extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
-/** A name that somebody else chose: in a direction of its own, so that it turns nothing around it. */
+/** User-supplied text, isolated in <bdi> so that its direction does not affect its surroundings. */
 export const name = (text: string): HTMLElement => el("bdi", { class: "name" }, text);
 
-/** What an element holds from now on. Where that is what it holds already nothing is touched: selections and titles stay. */
+/** Replace an element's children. If they are equal, change nothing, to keep selections and tooltips. */
 export function fill(node: HTMLElement, ...children: (Child | Child[])[]): void {
-  const made = node.cloneNode(false) as HTMLElement;
-  made.append(...children.flat().filter((child): child is Node | string => Boolean(child)));
-  if (!made.isEqualNode(node)) node.replaceChildren(...made.childNodes);
+  const copy = node.cloneNode(false) as HTMLElement;
+  copy.append(...children.flat().filter((child): child is Node | string => Boolean(child)));
+  if (!copy.isEqualNode(node)) node.replaceChildren(...copy.childNodes);
 }
 
-/** These children in this order. Those that stand there already are not moved: what has the focus keeps it. */
+/** Give the parent these children in this order. Children that are already in place are not moved, so that they keep the focus. */
 export function arrange(parent: Element, children: Element[]): void {
-  const wanted = new Set(children);
-  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  const remaining = new Set(children);
+  for (const child of [...parent.children]) if (!remaining.has(child)) child.remove();
   children.forEach((child, at) => {
     if (parent.children[at] !== child) parent.insertBefore(child, parent.children[at] ?? null);
   });

@@ -1,13 +1,13 @@
-/** What goes wrong between this page and the API. */
+/** Errors of requests to the API. */
 
-/** The API refused, or (status 0) nobody answered. */
+/** An error response, or (status 0) no response. */
 export class ApiError extends Error {
   constructor(readonly status: number, message: string) {
     super(message);
   }
 
-  /** Whether the same request may go well in a moment. */
-  get isPassing(): boolean {
+  /** Whether a retry of the request may succeed. */
+  get isTransient(): boolean {
     return this.status === 0 || this.status >= 500 || this.status === 429;
   }
 }

@@ -1,4 +1,4 @@
-/** Numbers and times for people, in their own language and zone. */
+/** Formats numbers, sizes, durations and times, in the browser's time zone. */
 
 const COUNT = new Intl.NumberFormat("en-US");
 const TIME = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" });
@@ -10,10 +10,10 @@ export const count = (value: number): string => COUNT.format(value);
 export const plural = (value: number, one: string, more = `${one}s`): string => `${count(value)} ${value === 1 ? one : more}`;
 export const time = (ms: number): string => TIME.format(ms);
 export const clock = (ms: number): string => CLOCK.format(ms);
-/** The browser's zone, as it is called at a time: UTC, GMT+2. */
+/** Name of the browser's time zone at a time: UTC, GMT+2. */
 export const zone = (ms: number): string => ZONE.formatToParts(ms).find((part) => part.type === "timeZoneName")?.value ?? "local time";
-/** Whose times are shown. */
-export const clockName = (clock: "lines" | "arrival"): string => (clock === "lines" ? "times of the lines" : "times of arrival");
+/** Name of the source of displayed times. */
+export const clockName = (clock: "lines" | "arrival"): string => (clock === "lines" ? "timestamps in the lines" : "time of storage");
 
 export function size(bytes: number): string {
   const units = ["B", "KB", "MB", "GB", "TB"];

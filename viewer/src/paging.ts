@@ -1,11 +1,11 @@
-/** Lists that come in pages, each of which names where the next begins. */
+/** Loads lists page by page; each page names the start of the next one. */
 
 export interface Completeness { state: "complete" | "pending" | "lost"; sealed: boolean; writers: { writer: string }[]; lost: string[] }
 
 export type Paged<Page> = Page & { after?: string | null };
 
-/** All pages; a server of a version before has one, without `after`. */
-export async function pagesOf<Page>(load: (after: string | null) => Promise<Paged<Page>>): Promise<Page[]> {
+/** All pages. The response of an older server is one page without `after`. */
+export async function allPages<Page>(load: (after: string | null) => Promise<Paged<Page>>): Promise<Page[]> {
   const pages: Page[] = [];
   let after: string | null = null;
   do {
@@ -16,25 +16,25 @@ export async function pagesOf<Page>(load: (after: string | null) => Promise<Page
   return pages;
 }
 
-export interface Found<Item> {
+export interface Batch<Item> {
   items: Item[];
-  /** Where to go on; null at the end. */
+  /** Start of the next page; null at the end. */
   cursor: string | null;
 }
 
-/** Items from a cursor on until there are `enough`, by at most `mostRequests`: a page may be empty and go on. */
-export async function untilEnough<Item>(load: (cursor: string | null) => Promise<Found<Item>>, cursor: string | null, enough: number, mostRequests: number): Promise<Found<Item>> {
-  const found: Found<Item> = { items: [], cursor };
-  for (let request = 0; request < mostRequests; request += 1) {
-    const page = await load(found.cursor);
-    found.items.push(...page.items);
-    found.cursor = page.cursor;
-    if (found.cursor === null || found.items.length >= enough) break;
+/** Load pages until there are at least `enough` items, with at most `maxRequests` requests: a page may be empty and still have a cursor. */
+export async function loadUntil<Item>(load: (cursor: string | null) => Promise<Batch<Item>>, cursor: string | null, enough: number, maxRequests: number): Promise<Batch<Item>> {
+  const batch: Batch<Item> = { items: [], cursor };
+  for (let request = 0; request < maxRequests; request += 1) {
+    const page = await load(batch.cursor);
+    batch.items.push(...page.items);
+    batch.cursor = page.cursor;
+    if (batch.cursor === null || batch.items.length >= enough) break;
   }
-  return found;
+  return batch;
 }
 
-/** The last page has the latest state; each writer is on one page. */
-export function joined(pages: Completeness[]): Completeness {
+/** Merge the pages: the last one has the latest state, and each writer is on one page. */
+export function mergeCompleteness(pages: Completeness[]): Completeness {
   return { ...pages[pages.length - 1]!, writers: pages.flatMap((page) => page.writers), lost: pages.flatMap((page) => page.lost) };
 }

@@ -1,14 +1,14 @@
-/** Where one is, as the page's address says it: `?p=PIPELINE&r=RUN&s=STEP#L10-L20`, or `?pipelines`. Lines are counted from 1 here, as people do:
- * those of the run, or those of the step where one is named. */
+/** The page's location as parsed from its URL: `?p=PIPELINE&r=RUN&s=STEP#L10-L20`, or `?pipelines`. The URL counts lines from 1: lines of
+ * the step if it names one, otherwise of the run. */
 
 export interface Lines {
-  /** From 0, as in the API; both included. */
+  /** From 0, as in the API; both inclusive. */
   from: number;
   to: number;
 }
 
 export interface Place {
-  /** The processing pipelines: nothing else is named then. */
+  /** The page of processing pipelines; all other fields are undefined. */
   isProcessing?: true;
   prefix?: string;
   fqn?: string;
@@ -38,8 +38,8 @@ export function addressOf(place: Place): string {
   if (place.fqn) query.set("p", place.fqn);
   if (place.fqn && place.runId) query.set("r", place.runId);
   if (place.fqn && place.runId && place.step) query.set("s", place.step);
-  const told = query.toString();
-  return (told ? `?${told}` : "./") + (place.lines ? formatLines(place.lines) : "");
+  const parameters = query.toString();
+  return (parameters ? `?${parameters}` : "./") + (place.lines ? formatLines(place.lines) : "");
 }
 
 export function parseLines(hash: string): Lines | undefined {

@@ -1,4 +1,4 @@
-/** The token that people pasted: for this tab, gone when it is closed. */
+/** The user's token. The browser keeps it until the tab is closed. */
 
 const KEY = "runlake.token";
 

@@ -9,7 +9,7 @@ const facts = (more: Partial<RunFacts>): RunFacts => ({
   firstRunId: "r", host: null, command: null, ...more,
 });
 
-test("a silent run says since when, a running one that it is running", () => {
+test("a silent run shows its last sign of life, another one its state", () => {
   const since = 1_790_000_000_000;
   expect(stateOf(facts({ outcome: "silent", silentSinceMs: since }))[1]).toBe(`Silent since ${time(since)}`);
   expect(stateOf(facts({}))[1]).toBe("Running");

@@ -9,23 +9,23 @@ test.each<Place>([
   { fqn: "שירות.日本", runId: "ß", lines: { from: 9, to: 19 } },
   { fqn: "a", runId: "b", lines: { from: 0, to: 0 } },
   { fqn: "a", runId: "b", step: "compile/1 ü", lines: { from: 0, to: 2 } },
-])("an address leads back to its place: %j", (place) => {
+])("the URL of a place parses to the same place: %j", (place) => {
   const address = new URL(addressOf(place), "http://host/api/v1/ui/");
   expect(parsePlace(address.search, address.hash)).toEqual(place);
 });
 
-test("an address that `runlake` prints leads to its run", () => {
+test("a URL printed by `runlake` is parsed", () => {
   const address = new URL("https://host/api/v1/ui/?p=a%20b%2B%2F%26%3F%23%25%C3%BC&r=run%3D1%2B2");
   expect(parsePlace(address.search, address.hash)).toEqual({ fqn: "a b+/&?#%ü", runId: "run=1+2" });
 });
 
-test("lines count from one, in either order", () => {
+test("lines count from 1, in either order", () => {
   expect(parseLines("#L10-L20")).toEqual({ from: 9, to: 19 });
   expect(parseLines("#L20-10")).toEqual({ from: 9, to: 19 });
   expect(parseLines("#L1")).toEqual({ from: 0, to: 0 });
   expect(parseLines("#L0")).toEqual({ from: 0, to: 0 });
 });
 
-test.each(["", "#", "#Lx", "#L", "#L1-", "#main", "#L9999999999999999999"])("%j names no lines", (hash) => {
+test.each(["", "#", "#Lx", "#L", "#L1-", "#main", "#L9999999999999999999"])("%j contains no lines", (hash) => {
   expect(parseLines(hash)).toBeUndefined();
 });

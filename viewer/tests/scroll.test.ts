@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { MAX_PX, ScrollMap } from "../src/log/scroll";
 
-test("a log that fits is scrolled pixel by pixel", () => {
+test("a log below the height limit is scrolled pixel by pixel", () => {
   const map = new ScrollMap(1_000, 20, 600);
   expect(map.heightPx).toBe(20_000);
   map.scrolled(130);
@@ -11,13 +11,13 @@ test("a log that fits is scrolled pixel by pixel", () => {
   expect(map.isAtEnd).toBe(true);
 });
 
-test("a log that is short does not scroll", () => {
+test("a short log does not scroll", () => {
   const map = new ScrollMap(3, 20, 600);
   expect([map.range, map.heightPx, map.show(2), map.line]).toEqual([0, 600, 0, 0]);
 });
 
 for (const lines of [5_000_000, 300_000_000]) {
-  test(`${lines} lines: small steps are pixels, long ones shares, the ends are in reach`, () => {
+  test(`${lines} lines: small steps scroll by pixels, long ones by share, and both ends can be reached`, () => {
     const map = new ScrollMap(lines, 20, 600);
     expect(map.heightPx).toBe(MAX_PX + 600);
     map.scrolled(MAX_PX / 2);
@@ -31,7 +31,7 @@ for (const lines of [5_000_000, 300_000_000]) {
     expect(map.line).toBe(0);
   });
 
-  test(`${lines} lines: each can be brought to the top and stays when the bar settles`, () => {
+  test(`${lines} lines: each can be scrolled to the top, where it stays when the bar settles`, () => {
     const map = new ScrollMap(lines, 20, 600);
     for (const line of [0, 1, 12_345, lines / 2 + 1, lines - 31]) {
       const bar = map.show(line);
@@ -42,7 +42,7 @@ for (const lines of [5_000_000, 300_000_000]) {
   });
 }
 
-test("small steps never get stuck before an end", () => {
+test("small steps reach the end", () => {
   const map = new ScrollMap(5_000_000, 20, 600);
   let bar = map.show(4_999_000);
   for (let step = 0; step < 2_000 && !map.isAtEnd; step += 1) {
@@ -52,13 +52,13 @@ test("small steps never get stuck before an end", () => {
   expect(map.isAtEnd).toBe(true);
 });
 
-test("wrapped, the last line can be brought to the top", () => {
+test("the last line of a wrapped log can be scrolled to the top", () => {
   const map = new ScrollMap(100, 20, 600, true);
   map.show(99);
   expect(map.line).toBe(99);
 });
 
-test("a log that grows keeps its place", () => {
+test("a growing log keeps its scroll position", () => {
   const map = new ScrollMap(5_000_000, 20, 600);
   map.show(1_000_000);
   map.lines = 6_000_000;

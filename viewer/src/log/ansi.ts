@@ -1,11 +1,11 @@
 /**
- * What a terminal would show of a line, as pieces of plain text with a style: colours are kept, every other escape is left out, and a
- * control character that remains gets a visible sign. A piece becomes a text node, so nothing in a line can become markup.
- * Each line begins without colours: a line can be read without those before it.
+ * Parses a line with terminal escapes into styled pieces of plain text. Colours and text styles are kept, other escapes are removed, and
+ * remaining control characters are replaced by visible signs. Pieces become text nodes, so that a line cannot contain markup.
+ * Each line starts with the default style: it can be parsed without the lines before it.
  */
 
 export interface Style {
-  /** 0-15 of the palette, or "#rrggbb". */
+  /** Index 0-15 of the palette, or "#rrggbb". */
   fg?: number | string;
   bg?: number | string;
   bold?: boolean;
@@ -19,15 +19,15 @@ export interface Style {
 export interface Piece {
   text: string;
   style: Style;
-  /** Where it begins in the raw line, in UTF-16 units. */
+  /** Offset in the raw line, in UTF-16 units. */
   at: number;
-  /** A sign for a character that would act on the page, not show. */
+  /** The text is a visible sign in place of a control character. */
   isControl?: boolean;
 }
 
-// CSI; OSC, DCS, SOS, PM and APC up to their end: one without an end hides nothing, only its introducer goes; two-letter escapes.
+// CSI; OSC, DCS, SOS, PM and APC up to their terminator, or only the introducer if there is none, so that no text is hidden; two-letter escapes.
 const ESCAPE = /(?:\x1b\[|\x9b)([0-?]*)[ -/]*([@-~])|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]/g;
-// Controls but the tab; marks that change the direction of writing; separators that some programs break lines at.
+// Control characters except the tab; marks that change the writing direction; separators that some programs treat as line breaks.
 const CONTROL = /[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 export function parseLine(raw: string): Piece[] {
@@ -44,7 +44,7 @@ export function parseLine(raw: string): Piece[] {
   return pieces;
 }
 
-/** The text that is shown, without its colours. */
+/** The displayed text without styles. */
 export function plain(raw: string): string {
   return parseLine(raw).map((piece) => piece.text).join("");
 }
@@ -72,9 +72,9 @@ function restyled(style: Style, parameters: string): Style {
   for (let at = 0; at < codes.length; at += 1) {
     const code = codes[at] ?? 0;
     if (code === 38 || code === 48) {
-      const [colour, taken] = extended(codes, at + 1);
+      const [colour, length] = extended(codes, at + 1);
       if (colour !== undefined) next[code === 38 ? "fg" : "bg"] = colour;
-      at += taken;
+      at += length;
     } else next = applied(next, code);
   }
   return next;
@@ -93,19 +93,19 @@ function applied(style: Style, code: number): Style {
   if (code >= 40 && code <= 47) return { ...style, bg: code - 40 };
   if (code >= 90 && code <= 97) return { ...style, fg: code - 82 };
   if (code >= 100 && code <= 107) return { ...style, bg: code - 92 };
-  const left = { ...style };
-  for (const name of OFF[code] ?? []) delete left[name];
-  return left;
+  const result = { ...style };
+  for (const name of OFF[code] ?? []) delete result[name];
+  return result;
 }
 
-/** A colour of 256 (`5;n`) or of all (`2;r;g;b`), and how many codes tell it. */
+/** A colour of the 256-colour palette (`5;n`) or an RGB colour (`2;r;g;b`), and the number of its codes. */
 function extended(codes: number[], at: number): [number | string | undefined, number] {
-  if (codes[at] === 5) return [ofPalette(codes[at + 1] ?? 0), 2];
+  if (codes[at] === 5) return [paletteColour(codes[at + 1] ?? 0), 2];
   if (codes[at] === 2) return [hex(codes.slice(at + 1, at + 4)), 4];
   return [undefined, codes.length];
 }
 
-function ofPalette(index: number): number | string | undefined {
+function paletteColour(index: number): number | string | undefined {
   if (index < 16) return index;
   if (index > 255) return undefined;
   if (index >= 232) return hex(Array(3).fill(8 + (index - 232) * 10));

@@ -1,31 +1,31 @@
-/** Lines of the log as they were written, onto the clipboard: not what the page makes of them. */
+/** Copies lines to the clipboard as they were written, not as they are displayed. */
 
 import { linesOf, type Page } from "../api";
 
-export const MOST_COPIED_LINES = 20_000;
+export const MAX_COPIED_LINES = 20_000;
 const PAGE_LINES = 5_000;
 
-/** Whole lines [from, to], fetched page by page. */
-export async function wholeLines(fetch: (after: number, limit: number) => Promise<Page>, from: number, to: number): Promise<string[]> {
+/** Full lines [from, to], fetched page by page. */
+export async function fetchLines(fetch: (after: number, limit: number) => Promise<Page>, from: number, to: number): Promise<string[]> {
   const texts: string[] = [];
-  const behind = Math.min(to + 1, from + MOST_COPIED_LINES);
-  while (from + texts.length < behind) {
-    const page = await fetch(from + texts.length, Math.min(PAGE_LINES, behind - from - texts.length));
-    const came = linesOf(page);
-    texts.push(...came);
-    if (!came.length || page.after === null) break;
+  const end = Math.min(to + 1, from + MAX_COPIED_LINES);
+  while (from + texts.length < end) {
+    const page = await fetch(from + texts.length, Math.min(PAGE_LINES, end - from - texts.length));
+    const lines = linesOf(page);
+    texts.push(...lines);
+    if (!lines.length || page.after === null) break;
   }
-  return texts.slice(0, behind - from);
+  return texts.slice(0, end - from);
 }
 
-/** Pages that came without encryption have no clipboard: there the old way works. */
+/** The clipboard API is available in secure contexts only; other pages use the deprecated command. */
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea");
   area.value = text;
   document.body.append(area);
   area.select();
-  const isDone = document.execCommand("copy");
+  const isCopied = document.execCommand("copy");
   area.remove();
-  if (!isDone) throw new Error("the browser did not let this page copy");
+  if (!isCopied) throw new Error("the browser denied access to the clipboard");
 }

@@ -1,10 +1,10 @@
-/** The whole log as a file. */
+/** Downloads the run's log as a file. */
 
 import { api, base, downloadPath, request } from "../api";
 import { session } from "../session";
 
-/** The browser's own download, which needs no memory: of the log, or of the link that is told to who shows a token. A small one with a
- * token is fetched. */
+/** Start a download by the browser, which needs no memory: of the log, or with a token, of the link to a large log. With a token, a small
+ * log is fetched into memory. */
 export async function download(fqn: string, runId: string): Promise<void> {
   if (!session.token) return save(base + downloadPath(fqn, runId), "");
   const { location } = await api.link(fqn, runId);

@@ -1,26 +1,27 @@
 /**
- * The live stream of a run: lines as they come, each once, until the run has ended. A response that ends is asked on where it ended;
- * while the server is away it is asked again, less and less often. By fetch, not EventSource, which can carry no token and tells no status.
+ * The live stream of a run: delivers each new line once, until the run ends. When a response ends, the next request continues after its
+ * last line. While the server is unavailable, requests are retried with exponential backoff. Uses fetch, because EventSource supports no
+ * token and exposes no status.
  */
 
 import { api, ApiError } from "../api";
 import { FrameParser } from "./frames";
 
 const FIRST_WAIT_MS = 500;
-const LONGEST_WAIT_MS = 10_000;
+const MAX_WAIT_MS = 10_000;
 
-export type FeedState = { kind: "live" } | { kind: "away"; retryAtMs: number } | { kind: "ended"; reason: string };
+export type FeedState = { kind: "live" } | { kind: "unavailable"; retryAtMs: number } | { kind: "ended"; reason: string };
 
 export interface FeedEvents {
-  /** Where the next line to ask for is. */
+  /** Number of the next line. */
   next(): number;
   lines(first: number, texts: string[], next: number): void;
   state(state: FeedState): void;
-  /** What trying again does not help against. */
+  /** Reports an error that a retry cannot resolve. */
   failed(error: unknown): void;
 }
 
-interface Told { eventType: string; logs?: string; after?: string; reason?: string; message?: string }
+interface StreamEvent { eventType: string; logs?: string; after?: string; reason?: string; message?: string }
 
 export class Feed {
   private stop: AbortController | null = null;
@@ -44,8 +45,8 @@ export class Feed {
     this.wake?.();
   }
 
-  /** Try again at once. */
-  hurry(): void {
+  /** Retry immediately. */
+  retryNow(): void {
     this.wake?.();
   }
 
@@ -58,44 +59,44 @@ export class Feed {
         await this.sleep(waitMs);
       } catch (error) {
         if (signal.aborted) return;
-        if (error instanceof ApiError && !error.isPassing) {
+        if (error instanceof ApiError && !error.isTransient) {
           this.end();
           return this.events.failed(error);
         }
         failures += 1;
-        const waitMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (failures - 1));
-        this.events.state({ kind: "away", retryAtMs: Date.now() + waitMs });
+        const waitMs = Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** (failures - 1));
+        this.events.state({ kind: "unavailable", retryAtMs: Date.now() + waitMs });
         await this.sleep(waitMs);
       }
     }
   }
 
-  /** One response to its end. Answers how long to wait before the next one; null: there is none. */
-  private async response(signal: AbortSignal, answered: () => void): Promise<number | null> {
+  /** Read one response. Returns the delay until the next request; null after the end of the stream. */
+  private async response(signal: AbortSignal, onResponse: () => void): Promise<number | null> {
     const response = await api.stream(this.fqn, this.runId, this.events.next(), signal);
-    answered();
+    onResponse();
     this.events.state({ kind: "live" });
     const parser = new FrameParser();
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
-      for (const frame of parser.push(chunk.value)) if (this.take(JSON.parse(frame.data) as Told)) return null;
+      for (const frame of parser.push(chunk.value)) if (this.take(JSON.parse(frame.data) as StreamEvent)) return null;
     }
     return parser.retryMs ?? FIRST_WAIT_MS;
   }
 
-  /** Whether that was the last frame of all. */
-  private take(told: Told): boolean {
-    if (told.eventType === "error") throw new ApiError(503, told.message ?? "the stream failed");
-    if (told.eventType === "logs" && told.logs !== undefined) {
-      const texts = told.logs.replace(/\n$/, "").split("\n");
-      const next = Number(told.after);
+  /** Handle an event. Returns whether it ends the stream. */
+  private take(event: StreamEvent): boolean {
+    if (event.eventType === "error") throw new ApiError(503, event.message ?? "the stream failed");
+    if (event.eventType === "logs" && event.logs !== undefined) {
+      const texts = event.logs.replace(/\n$/, "").split("\n");
+      const next = Number(event.after);
       this.events.lines(Math.max(0, next - texts.length), texts, next);
     }
-    if (told.eventType !== "complete") return false;
-    const isOver = told.reason === "runFinished" || told.reason === "idleTimeout";
-    if (isOver) this.end();
-    if (isOver) this.events.state({ kind: "ended", reason: told.reason ?? "" });
-    return isOver; // else a limit was reached: the next response goes on
+    if (event.eventType !== "complete") return false;
+    const isEnd = event.reason === "runFinished" || event.reason === "idleTimeout";
+    if (isEnd) this.end();
+    if (isEnd) this.events.state({ kind: "ended", reason: event.reason ?? "" });
+    return isEnd; // otherwise the response reached a limit, and the next one continues
   }
 
   private sleep(ms: number): Promise<void> {

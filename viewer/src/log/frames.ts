@@ -1,19 +1,19 @@
-/** Frames of text/event-stream, read from chunks that may end anywhere. What EventSource does, for a fetch that carries a token. */
+/** Parses text/event-stream from chunks that may end anywhere, as EventSource does: for fetch, which can send a token. */
 
 export interface Frame {
-  /** The last id so far, also of an earlier frame. */
+  /** The last id of the stream, possibly of an earlier frame. */
   id: string;
   data: string;
 }
 
 export class FrameParser {
-  /** What `retry:` said last, in milliseconds. */
+  /** The last value of `retry:`, in milliseconds. */
   retryMs: number | null = null;
   private rest = "";
   private id = "";
   private data: string[] = [];
 
-  /** The frames that this chunk completes. */
+  /** Returns the frames that end in this chunk. */
   push(chunk: string): Frame[] {
     const lines = (this.rest + chunk).split(/\r\n|\n|\r(?!$)/);
     this.rest = lines.pop() ?? "";

@@ -1,8 +1,8 @@
-/** What stands above the lines of a run and below them: facts, buttons, and where one is. */
+/** The header and footer of a run's log: facts, buttons, messages, and the range of visible lines. */
 
 import type { RunFacts } from "../api";
 import { el } from "../dom";
-import { count, duration, plural, size, time } from "../format";
+import { count, duration, size, time } from "../format";
 import { badge, reasonOf, when } from "../ui/facts";
 import type { FeedState } from "./feed";
 import { isOn, toggle } from "./searchbox";
@@ -13,42 +13,42 @@ export interface HeadEvents {
   wrap(isWrapped: boolean): void;
   copy(): void;
   download(): void;
-  /** Do not wait for the server any longer: try now. */
+  /** Retry the connection immediately. */
   retry(): void;
 }
 
-const SAID_MS = 8_000;
+const MESSAGE_MS = 8_000;
 
 export class RunHead {
   private readonly facts = el("dl", { class: "facts" });
-  private readonly goal = el("input", { id: "goal", "aria-label": "Go to a line or a time", placeholder: "Line or time", size: 12, autocomplete: "off", spellcheck: "false" });
-  private readonly followed = el("button", { type: "button", class: "toggle follow", "aria-pressed": false, title: "Follow (f)", onclick: () => this.events.follow() }, "Follow");
-  private readonly wrapping = toggle("Wrap", "Wrap long lines (w)");
-  private readonly where = el("span", { class: "where" });
-  private readonly said = el("span", { class: "said", role: "status" });
-  private readonly away = el("span", { class: "away", role: "status" });
+  private readonly target = el("input", { id: "goal", "aria-label": "Go to a line or a time", placeholder: "Line or time", size: 12, autocomplete: "off", spellcheck: "false" });
+  private readonly followButton = el("button", { type: "button", class: "toggle follow", "aria-pressed": false, title: "Follow (f)", onclick: () => this.events.follow() }, "Follow");
+  private readonly wrapButton = toggle("Wrap", "Wrap long lines (w)");
+  private readonly range = el("span", { class: "range" });
+  private readonly message = el("span", { class: "message", role: "status" });
+  private readonly connection = el("span", { class: "connection", role: "status" });
   readonly element: HTMLElement;
-  readonly foot = el("div", { class: "foot" }, this.where, this.away, this.said);
-  private sayingTimer = 0;
-  private awayTimer = 0;
+  readonly foot = el("div", { class: "foot" }, this.range, this.connection, this.message);
+  private messageTimer = 0;
+  private countdown = 0;
 
   constructor(search: HTMLElement, private readonly events: HeadEvents) {
-    const jump = el("form", { class: "jump", onsubmit: (event: Event) => this.submit(event) }, this.goal);
-    this.wrapping.setAttribute("aria-label", "Wrap long lines");
-    this.wrapping.addEventListener("click", () => events.wrap(isOn(this.wrapping)));
-    const buttons = el("div", { class: "buttons", role: "group", "aria-label": "The log" }, this.followed, this.wrapping,
-      el("button", { type: "button", title: "Copy the selected lines, or those in view (c)", onclick: () => events.copy() }, "Copy"),
+    const jump = el("form", { class: "jump", onsubmit: (event: Event) => this.submit(event) }, this.target);
+    this.wrapButton.setAttribute("aria-label", "Wrap long lines");
+    this.wrapButton.addEventListener("click", () => events.wrap(isOn(this.wrapButton)));
+    const buttons = el("div", { class: "buttons", role: "group", "aria-label": "Log actions" }, this.followButton, this.wrapButton,
+      el("button", { type: "button", title: "Copy the selected lines, or the visible ones (c)", onclick: () => events.copy() }, "Copy"),
       el("button", { type: "button", title: "Download the log (d)", onclick: () => events.download() }, "Download"));
     this.element = el("div", { class: "head" }, el("h1", { class: "hidden" }, "Log of the run"), this.facts, el("div", { class: "bar-of-tools" }, search, jump, buttons));
   }
 
   get isWrapped(): boolean {
-    return isOn(this.wrapping);
+    return isOn(this.wrapButton);
   }
 
-  tell(facts: RunFacts, total: number): void {
+  showFacts(facts: RunFacts, total: number): void {
     const lines = (facts.lost ?? 0) + facts.lostLines;
-    const lost = lines ? [fact("Lost", plural(lines, "line"))] : [];
+    const lost = lines ? [fact("Lost lines", count(lines))] : [];
     const reason = reasonOf(facts) ? [fact("Reason", reasonOf(facts))] : [];
     const attempt = facts.attempt > 1 ? [fact("Attempt", `${facts.attempt} of ${facts.firstRunId}`)] : [];
     const host = facts.host ? [fact("Host", facts.host)] : [];
@@ -58,45 +58,45 @@ export class RunHead {
     );
   }
 
-  /** A short word at the foot; it fades after a while. */
-  say(text: string): void {
-    clearTimeout(this.sayingTimer);
-    this.said.textContent = text;
-    if (text) this.sayingTimer = window.setTimeout(() => (this.said.textContent = ""), SAID_MS);
+  /** Show a short message in the footer for some seconds. */
+  showMessage(text: string): void {
+    clearTimeout(this.messageTimer);
+    this.message.textContent = text;
+    if (text) this.messageTimer = window.setTimeout(() => (this.message.textContent = ""), MESSAGE_MS);
   }
 
   live(state: FeedState): void {
-    clearInterval(this.awayTimer);
-    this.away.replaceChildren();
-    if (state.kind !== "away") return;
-    const words = el("span");
-    const told = () => (words.textContent = `The server is away. Trying again in ${Math.max(0, Math.ceil((state.retryAtMs - Date.now()) / 1000))} s. `);
-    told();
-    this.awayTimer = window.setInterval(told, 1_000);
-    this.away.append(words, el("button", { class: "quiet", onclick: () => this.events.retry() }, "Try now"));
+    clearInterval(this.countdown);
+    this.connection.replaceChildren();
+    if (state.kind !== "unavailable") return;
+    const text = el("span");
+    const update = () => (text.textContent = `The server is unavailable. Retrying in ${Math.max(0, Math.ceil((state.retryAtMs - Date.now()) / 1000))} s. `);
+    update();
+    this.countdown = window.setInterval(update, 1_000);
+    this.connection.append(text, el("button", { class: "quiet", onclick: () => this.events.retry() }, "Retry now"));
   }
 
   following(isFollowing: boolean, isLive: boolean): void {
-    this.followed.setAttribute("aria-pressed", String(isFollowing));
-    this.followed.textContent = isFollowing ? "Following" : isLive ? "Follow" : "To the end";
+    this.followButton.setAttribute("aria-pressed", String(isFollowing));
+    this.followButton.textContent = isFollowing ? "Following" : isLive ? "Follow" : "Go to end";
   }
 
   wrapped(isWrapped: boolean): void {
-    this.wrapping.setAttribute("aria-pressed", String(isWrapped));
+    this.wrapButton.setAttribute("aria-pressed", String(isWrapped));
   }
 
-  seen(first: number, behind: number, total: number): void {
-    this.where.textContent = total ? `Lines ${count(first + 1)} to ${count(behind)} of ${count(total)}` : "No lines yet";
+  showRange(first: number, end: number, total: number): void {
+    this.range.textContent = total ? `Lines ${count(first + 1)} to ${count(end)} of ${count(total)}` : "No lines yet";
   }
 
-  askTarget(): void {
-    this.goal.focus();
-    this.goal.select();
+  focusTarget(): void {
+    this.target.focus();
+    this.target.select();
   }
 
   private submit(event: Event): void {
     event.preventDefault();
-    if (this.goal.value.trim()) this.events.jump(this.goal.value);
+    if (this.target.value.trim()) this.events.jump(this.target.value);
   }
 }
 

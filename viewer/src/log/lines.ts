@@ -1,31 +1,31 @@
 /**
- * The lines of a run that are at hand: those in view, those around them, and as many of the others as fit. Long lines are kept cut:
- * whoever wants all of one asks for it alone.
+ * A cache of a run's lines: those in view, their neighbours, and others up to a limit. Long lines are truncated; the full text of a line
+ * is fetched separately.
  */
 
 import type { Page } from "../api";
 
-export const SHOWN_CHARS = 4_000;
+export const MAX_LINE_CHARS = 4_000;
 const BLOCK_LINES = 256;
 const MAX_CHARS = 24_000_000;
 const PAGE_LINES = 256;
 
 export interface Line {
   text: string;
-  /** Its number, where lines before it are folded away. */
+  /** The line's number, if it differs from its index because of folded lines. */
   number?: number;
-  /** So many lines below it belong to it, and can be folded. */
+  /** Number of following lines that can be folded below this one. */
   fold?: { lines: number; isFolded: boolean };
-  /** Characters of the whole line, where `text` is not all of it. */
-  cut?: number;
+  /** Length of the full line, if `text` is truncated. */
+  fullLength?: number;
 }
 
-/** What a view needs of a log. */
+/** A log as a view reads it. */
 export interface LineSource {
   readonly total: number;
   get(line: number): Line | undefined;
-  /** See to it that these are at hand; `came` is called when some came. Throws ApiError. */
-  want(from: number, to: number, came: () => void): Promise<void>;
+  /** Load missing lines of [from, to). `onLoad` is called when lines were loaded. Throws ApiError. */
+  ensureLoaded(from: number, to: number, onLoad: () => void): Promise<void>;
 }
 
 export type Fetch = (after: number, limit: number, signal: AbortSignal) => Promise<Page>;
@@ -34,7 +34,7 @@ interface Block { lines: (Line | undefined)[]; chars: number }
 
 export class Lines implements LineSource {
   total = 0;
-  private readonly blocks = new Map<number, Block>(); // the one used longest ago comes first
+  private readonly blocks = new Map<number, Block>(); // least recently used first
   private chars = 0;
   private fetching: { from: number; to: number; stop: AbortController } | null = null;
 
@@ -44,14 +44,14 @@ export class Lines implements LineSource {
     return this.blocks.get(Math.floor(line / BLOCK_LINES))?.lines[line % BLOCK_LINES];
   }
 
-  /** Lines that came, whoever asked for them. */
+  /** Store lines of a response or of the stream. */
   put(first: number, texts: string[]): void {
     texts.forEach((text, index) => this.putOne(first + index, text));
     this.total = Math.max(this.total, first + texts.length);
     this.evict();
   }
 
-  /** What a page said, its first line being this one. */
+  /** Store the lines of a page that starts with line `first`. Returns their number. */
   putPage(first: number, page: Page): number {
     const count = Math.max(0, (page.after === null ? page.total : Number(page.after)) - first);
     this.put(first, page.logs.split("\n").slice(0, count));
@@ -60,25 +60,25 @@ export class Lines implements LineSource {
   }
 
   /**
-   * Fetch what is missing of [from, to), page by page; the rest is left when another range is asked for meanwhile. `came` is called
-   * after each page. Throws ApiError.
+   * Fetch missing lines of [from, to), page by page. A later call for another range cancels the rest. `onLoad` is called after each
+   * page. Throws ApiError.
    */
-  async want(from: number, to: number, came: () => void): Promise<void> {
+  async ensureLoaded(from: number, to: number, onLoad: () => void): Promise<void> {
     this.touch(from, to);
     const first = this.missing(from, to);
     if (first < 0 || (this.fetching && first >= this.fetching.from && first < this.fetching.to)) return;
     this.fetching?.stop.abort();
-    const mine = { from: first, to: Math.max(to, first + PAGE_LINES), stop: new AbortController() };
-    this.fetching = mine;
+    const request = { from: first, to: Math.max(to, first + PAGE_LINES), stop: new AbortController() };
+    this.fetching = request;
     try {
       for (let next = first; next >= 0 && next < this.total; next = this.missing(next, Math.min(to, this.total))) {
-        const page = await this.fetch(next, Math.min(PAGE_LINES, mine.to - next), mine.stop.signal);
+        const page = await this.fetch(next, Math.min(PAGE_LINES, request.to - next), request.stop.signal);
         const count = this.putPage(next, page);
-        came();
+        onLoad();
         if (!count) break;
       }
     } finally {
-      if (this.fetching === mine) this.fetching = null;
+      if (this.fetching === request) this.fetching = null;
     }
   }
 
@@ -86,12 +86,12 @@ export class Lines implements LineSource {
     this.fetching?.stop.abort();
   }
 
-  private putOne(line: number, whole: string): void {
-    const block = this.blockOf(Math.floor(line / BLOCK_LINES));
-    const text = whole.length > SHOWN_CHARS ? detached(whole.slice(0, SHOWN_CHARS)) : whole;
-    const before = block.lines[line % BLOCK_LINES];
+  private putOne(number: number, line: string): void {
+    const block = this.blockOf(Math.floor(number / BLOCK_LINES));
+    const text = line.length > MAX_LINE_CHARS ? copyOf(line.slice(0, MAX_LINE_CHARS)) : line;
+    const before = block.lines[number % BLOCK_LINES];
     if (before?.text === text) return;
-    block.lines[line % BLOCK_LINES] = text === whole ? { text } : { text, cut: whole.length };
+    block.lines[number % BLOCK_LINES] = text === line ? { text } : { text, fullLength: line.length };
     const added = text.length - (before?.text.length ?? 0);
     block.chars += added;
     this.chars += added;
@@ -101,7 +101,7 @@ export class Lines implements LineSource {
     let block = this.blocks.get(number);
     if (!block) this.blocks.set(number, (block = { lines: [], chars: BLOCK_LINES * 40 }));
     else return block;
-    this.chars += block.chars; // what a line costs beside its text
+    this.chars += block.chars; // overhead of the lines, excluding their text
     return block;
   }
 
@@ -126,7 +126,7 @@ export class Lines implements LineSource {
   }
 }
 
-/** A slice keeps the whole text in memory; a copy of it does not. */
-export function detached(text: string): string {
+/** A copy of a slice that does not keep the original text in memory. */
+export function copyOf(text: string): string {
   return JSON.parse(JSON.stringify(text)) as string;
 }

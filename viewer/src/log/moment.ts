@@ -1,11 +1,11 @@
-/** What somebody types to jump to: a line (`1,234`), a time of day (`10:05`), a date with or without one. Times are of this machine's zone. */
+/** Parses the target of a jump: a line (`1,234`), a time of day (`10:05`), or a date with an optional time. Times are in the browser's zone. */
 
 export type Target = { line: number } | { ms: number };
 
 const CLOCK = /^(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?$/;
 const DATE = /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?)?(Z)?$/;
 
-/** `startMs`: when the run began; a time of day is the first one after it. Null: it is neither. Lines are from 0 in the answer. */
+/** Parse a target; null if it is invalid. `startMs`: the run's start; a time of day is its first occurrence after it. Returned lines count from 0. */
 export function parseTarget(typed: string, startMs: number): Target | null {
   const text = typed.trim();
   const digits = text.replace(/^(?:line|L|#)\s*/i, "").replace(/(?<=\d)[,_' ](?=\d{3}\b)/g, "");
@@ -19,7 +19,7 @@ export function parseTarget(typed: string, startMs: number): Target | null {
 function ofDay(match: RegExpExecArray, startMs: number): Target | null {
   const at = new Date(startMs);
   at.setHours(Number(match[1]), Number(match[2]), Number(match[3] ?? 0), 0);
-  const minuteBefore = startMs - 60_000; // whoever types 10:05 means a run that began at 10:05:40 too
+  const minuteBefore = startMs - 60_000; // 10:05 also matches a run that started at 10:05:40
   if (at.getTime() < minuteBefore) at.setDate(at.getDate() + 1);
   return Number(match[1]) < 24 && Number(match[2]) < 60 ? { ms: at.getTime() } : null;
 }

@@ -1,87 +1,87 @@
 /**
- * Levels of lines and which events have data, as the server says: this page has no rule of its own. Asked for around the lines in view;
- * the log is shown without waiting for it, and reads well without it.
+ * Levels of lines, and events with data, as reported by the server: this page does not detect levels. Loaded around the lines in view;
+ * the log is displayed without waiting for them.
  */
 
 import type { EventOutline, Severity } from "../api";
 
-/** Lines before a place that is jumped to: where they begin an event, the lines at the place belong to it. */
+/** Lines loaded before the target of a jump: an event may begin there and contain the target. */
 const MARGIN_LINES = 200;
 const PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 30_000;
-const MOST_MARKS = 100_000;
-/** Of one event: lines behind them stay plain. */
-export const MOST_MARKED_LINES = 10_000;
+const MAX_PAUSE_MS = 30_000;
+const MAX_MARKS = 100_000;
+/** Of one event: later lines stay plain. */
+export const MAX_MARKED_LINES = 10_000;
 
 export interface Mark {
-  /** Where the row stands out. */
+  /** Level of a highlighted row. */
   severity: Severity | null;
-  /** The line is the first of an event with data, which begins at this line of the log. */
+  /** On the first line of an event with data: its line number in the run's log. */
   dataLine?: number;
 }
 export interface OutlinePage { events: EventOutline[]; after: string | null }
 type Fetch = (after: number, signal: AbortSignal) => Promise<OutlinePage>;
 
-/** Lines [from, to) are known; the last event of them begins at `border`, and may get more lines. */
-interface Known { from: number; to: number; border: number }
+/** The marks of lines [from, to) are loaded. Their last event begins at `border`, and may get more lines. */
+interface LoadedRange { from: number; to: number; border: number }
 
-const STANDING_OUT: readonly (Severity | null)[] = ["WARNING", "ERROR", "CRITICAL"];
+const HIGHLIGHTED: readonly (Severity | null)[] = ["WARNING", "ERROR", "CRITICAL"];
 
-/** The marks of an event, or undefined, by the number of the line in it. */
+/** The mark of each line of an event, or undefined; lines are counted from the event's first. */
 export function* marksOf({ line, lines, severity, hasData }: EventOutline): Generator<[number, Mark | undefined]> {
-  const known = STANDING_OUT.includes(severity) ? severity : null;
-  for (let at = 0; at < Math.min(lines, MOST_MARKED_LINES); at += 1) {
+  const level = HIGHLIGHTED.includes(severity) ? severity : null;
+  for (let at = 0; at < Math.min(lines, MAX_MARKED_LINES); at += 1) {
     const hasButton = hasData && at === 0;
-    yield [at, known || hasButton ? { severity: known, ...(hasButton && { dataLine: line }) } : undefined];
+    yield [at, level || hasButton ? { severity: level, ...(hasButton && { dataLine: line }) } : undefined];
   }
 }
 
 export class RunOutline {
   private readonly marks = new Map<number, Mark>();
-  private known: Known[] = [];
-  private wanted: [number, number] = [0, 0];
-  private isAsking = false;
+  private loaded: LoadedRange[] = [];
+  private requested: [number, number] = [0, 0];
+  private isLoading = false;
   private readonly stopping = new AbortController();
 
-  constructor(private readonly fetch: Fetch, private readonly pause: (ms: number) => Promise<void> = waited) {}
+  constructor(private readonly fetch: Fetch, private readonly pause: (ms: number) => Promise<void> = wait) {}
 
   get(line: number): Mark | undefined {
     return this.marks.get(line);
   }
 
-  /** See to it that lines [from, to) are known; `came` is called when some became so. Of several calls the last one counts. */
-  want(from: number, to: number, came: () => void): void {
-    this.wanted = [from, to];
-    if (!this.isAsking) void this.ask(came);
+  /** Load the marks of lines [from, to). `onLoad` is called when marks were loaded. A later call replaces the range. */
+  ensureLoaded(from: number, to: number, onLoad: () => void): void {
+    this.requested = [from, to];
+    if (!this.isLoading) void this.load(onLoad);
   }
 
   stop(): void {
     this.stopping.abort();
   }
 
-  private async ask(came: () => void): Promise<void> {
-    this.isAsking = true;
+  private async load(onLoad: () => void): Promise<void> {
+    this.isLoading = true;
     let pauseMs = PAUSE_MS;
-    for (let line = this.unknown(); line !== null && !this.stopping.signal.aborted; line = this.unknown()) {
-      const hasGrown = await this.askFrom(line).catch(() => false);
-      if (hasGrown) came();
-      pauseMs = hasGrown ? PAUSE_MS : Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
-      await this.pause(pauseMs); // lines of a running log come in small pieces
+    for (let line = this.nextMissing(); line !== null && !this.stopping.signal.aborted; line = this.nextMissing()) {
+      const hasGrown = await this.loadFrom(line).catch(() => false);
+      if (hasGrown) onLoad();
+      pauseMs = hasGrown ? PAUSE_MS : Math.min(2 * pauseMs, MAX_PAUSE_MS);
+      await this.pause(pauseMs); // a running log grows in small steps
     }
-    this.isAsking = false;
+    this.isLoading = false;
   }
 
-  private unknown(): number | null {
-    let [line, to] = this.wanted;
-    for (const range of this.known) if (range.from <= line && line < range.to) line = range.to;
+  private nextMissing(): number | null {
+    let [line, to] = this.requested;
+    for (const range of this.loaded) if (range.from <= line && line < range.to) line = range.to;
     return line < to ? line : null;
   }
 
-  private async askFrom(line: number): Promise<boolean> {
-    const before = this.known.find((range) => range.to === line);
+  private async loadFrom(line: number): Promise<boolean> {
+    const before = this.loaded.find((range) => range.to === line);
     let next: number | null = before?.border ?? Math.max(0, line - MARGIN_LINES);
     let end = 0;
-    if (this.marks.size > MOST_MARKS) this.marks.clear(), (this.known = []);
+    if (this.marks.size > MAX_MARKS) this.marks.clear(), (this.loaded = []);
     while (next !== null && end <= line) {
       const { events, after } = await this.fetch(next, this.stopping.signal);
       const last = events.at(-1);
@@ -100,15 +100,15 @@ export class RunOutline {
     }
   }
 
-  private join(added: Known): void {
-    const apart = this.known.filter((range) => range.to < added.from || range.from > added.to);
-    const joined = this.known.filter((range) => !apart.includes(range));
+  private join(added: LoadedRange): void {
+    const apart = this.loaded.filter((range) => range.to < added.from || range.from > added.to);
+    const joined = this.loaded.filter((range) => !apart.includes(range));
     const furthest = joined.reduce((one, other) => (other.to > one.to ? other : one), added);
     const from = Math.min(added.from, ...joined.map((range) => range.from));
-    this.known = [...apart, { from, to: furthest.to, border: furthest.border }].sort((one, other) => one.from - other.from);
+    this.loaded = [...apart, { from, to: furthest.to, border: furthest.border }].sort((one, other) => one.from - other.from);
   }
 }
 
-function waited(ms: number): Promise<void> {
+function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -1,38 +1,38 @@
-/** A line of the log as an element: its number, and its pieces as text nodes. */
+/** Renders a line of the log: its number, and its pieces as text nodes. */
 
 import { el } from "../dom";
-import { count, size } from "../format";
+import { count, plural, size } from "../format";
 import { parseLine, type Piece, type Style } from "./ansi";
 import { dataButton } from "./data";
 import type { Line } from "./lines";
-import type { Note } from "./notes";
+import type { Annotation } from "./annotations";
 import type { Mark } from "./outline";
 import type { Span } from "./spans";
 
-export interface Look {
+export interface RowState {
   isSelected: boolean;
   isCurrent: boolean;
   isMatch: boolean;
   spans: Span[];
-  /** Links and colours beside the text. */
-  notes?: Note[];
+  /** Links and colours. */
+  annotations?: Annotation[];
   mark?: Mark | undefined;
 }
 
-/** A cut at the bounds of other things: part of a piece that is of one look. */
-export interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; note?: Note }
+/** Part of a piece with uniform style, search match and annotation. */
+export interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; annotation?: Annotation }
 
-export function rowOf(place: number, line: Line | undefined, look: Look): HTMLElement {
-  const number = line?.number ?? place;
+export function rowOf(index: number, line: Line | undefined, state: RowState): HTMLElement {
+  const number = line?.number ?? index;
   const text = el("span", { class: "text", dir: "ltr" });
-  const severity = look.mark?.severity;
-  const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number, severity), text, look.mark?.dataLine !== undefined && dataButton(number));
+  const severity = state.mark?.severity;
+  const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number, severity), text, state.mark?.dataLine !== undefined && dataButton(number));
   if (severity) row.classList.add(severity.toLowerCase());
-  if (look.isSelected) row.classList.add("selected");
-  if (look.isMatch) row.classList.add("match");
-  if (look.isCurrent) row.classList.add("current");
+  if (state.isSelected) row.classList.add("selected");
+  if (state.isMatch) row.classList.add("match");
+  if (state.isCurrent) row.classList.add("current");
   if (!line) row.classList.add("absent");
-  else fill(text, line, look);
+  else fill(text, line, state);
   return row;
 }
 
@@ -41,24 +41,24 @@ function numberOf(number: number, severity: string | null | undefined): HTMLElem
   return el("a", { class: "number", href: `#L${number + 1}`, tabindex: -1, "aria-label": label, title: severity }, String(number + 1));
 }
 
-function fill(text: HTMLElement, line: Line, { spans, notes = [] }: Look): void {
+function fill(text: HTMLElement, line: Line, { spans, annotations = [] }: RowState): void {
   const pieces = parseLine(line.text);
   if (line.fold) text.append(foldOf(line.fold), " ");
-  for (const part of partsOf(pieces, spans, notes)) text.append(nodeOf(part));
-  if (line.cut) {
-    const title = `Only the beginning is shown: the line has ${count(line.cut)} characters`;
-    text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.cut)}`));
+  for (const part of partsOf(pieces, spans, annotations)) text.append(nodeOf(part));
+  if (line.fullLength) {
+    const title = `Truncated: the line has ${count(line.fullLength)} characters`;
+    text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.fullLength)}`));
   }
 }
 
 function foldOf({ lines, isFolded }: { lines: number; isFolded: boolean }): HTMLElement {
-  const title = `${isFolded ? "Show" : "Fold"} ${count(lines)} more`;
+  const title = `${isFolded ? "Show" : "Fold"} ${plural(lines, "line")}`;
   return el("button", { class: "more", "data-fold": true, title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines)}` : "▾");
 }
 
-/** `spans` and `notes` count in the raw line. One pass over pieces, cuts and spans, all in the line's order. */
-export function partsOf(pieces: Piece[], spans: Span[], notes: Note[]): Part[] {
-  const cuts = [...new Set([...spans.flat(), ...notes.flatMap((note) => [note.from, note.to])])].sort((a, b) => a - b);
+/** Split pieces at the bounds of search matches and annotations, both with offsets in the raw line. One pass in the line's order. */
+export function partsOf(pieces: Piece[], spans: Span[], annotations: Annotation[]): Part[] {
+  const cuts = [...new Set([...spans.flat(), ...annotations.flatMap(({ from, to }) => [from, to])])].sort((a, b) => a - b);
   const hits = [...spans].sort((a, b) => a[0] - b[0]);
   const parts: Part[] = [];
   let [cut, hit] = [0, 0];
@@ -66,7 +66,7 @@ export function partsOf(pieces: Piece[], spans: Span[], notes: Note[]): Part[] {
     const own: number[] = [];
     for (; cut < cuts.length && (cuts[cut] ?? 0) < piece.at + piece.text.length; cut += 1) {
       if (!piece.isControl) own.push((cuts[cut] ?? 0) - piece.at);
-      else if ((cuts[cut] ?? 0) > piece.at) break; // a sign may be longer than the character it stands for
+      else if ((cuts[cut] ?? 0) > piece.at) break; // a sign may be longer than the character that it replaces
     }
     const all = [0, ...own, piece.text.length];
     const bounds = [...new Set(all.filter((at) => at >= 0 && at <= piece.text.length))].sort((a, b) => a - b);
@@ -74,9 +74,9 @@ export function partsOf(pieces: Piece[], spans: Span[], notes: Note[]): Part[] {
       const from = bounds[index] ?? 0;
       const raw = piece.at + (piece.isControl ? 0 : from);
       while (hit < hits.length && (hits[hit]?.[1] ?? 0) <= raw) hit += 1;
-      const note = notes.findLast((each) => raw >= each.from && raw < each.to);
+      const annotation = annotations.findLast((each) => raw >= each.from && raw < each.to);
       parts.push({
-        ...(note && { note }),
+        ...(annotation && { annotation }),
         text: piece.text.slice(from, to),
         style: piece.style,
         isControl: Boolean(piece.isControl),
@@ -89,24 +89,24 @@ export function partsOf(pieces: Piece[], spans: Span[], notes: Note[]): Part[] {
 
 function nodeOf(part: Part): Node {
   const hasStyle = Object.keys(part.style).length > 0;
-  if (!hasStyle && !part.isHit && !part.isControl && !part.note) return document.createTextNode(part.text);
+  if (!hasStyle && !part.isHit && !part.isControl && !part.annotation) return document.createTextNode(part.text);
   const node = el(part.isHit ? "mark" : "span", {}, part.text);
   if (part.isControl) node.classList.add("control");
-  dress(node, part.note?.colour === undefined ? part.style : { ...part.style, fg: part.note.colour });
-  if (!part.note?.href) return node;
-  return el("a", { class: "link", href: part.note.href, target: "_blank", rel: "noopener noreferrer nofollow" }, node);
+  applyStyle(node, part.annotation?.colour === undefined ? part.style : { ...part.style, fg: part.annotation.colour });
+  if (!part.annotation?.href) return node;
+  return el("a", { class: "link", href: part.annotation.href, target: "_blank", rel: "noopener noreferrer nofollow" }, node);
 }
 
 const FLAGS = ["bold", "dim", "italic", "underline", "strike"] as const;
 
-function dress(node: HTMLElement, style: Style): void {
+function applyStyle(node: HTMLElement, style: Style): void {
   for (const flag of FLAGS) if (style[flag]) node.classList.add(flag);
   const [fg, bg] = style.inverse ? [style.bg ?? "page", style.fg ?? "ink"] : [style.fg, style.bg];
   colour(node, "fg", fg);
   colour(node, "bg", bg);
 }
 
-/** Colours of the palette are classes, others a property that the style sheet brings to a lightness that can be read. */
+/** Palette colours are classes; other colours are a property whose lightness the style sheet adjusts for contrast. */
 function colour(node: HTMLElement, kind: "fg" | "bg", value: number | string | undefined): void {
   if (value === undefined) return;
   if (typeof value === "string" && value.startsWith("#")) {

@@ -1,14 +1,13 @@
 /**
- * Lines on a scroll bar. Browsers cap the height of an element near 17 to 33 million pixels, some 800,000 lines. So the element has a
- * height that is safe, and where the log is taller, a position on the bar stands for one in the log: a small step moves by as many
- * pixels as it says, a long one (the bar is dragged) goes to the same share of the log. After small steps `settle` moves the bar to
- * where the log is, without moving the log.
+ * Maps a scroll bar to the lines of a log. Browsers limit the height of an element to 17 to 33 million pixels, about 800,000 lines, so the
+ * element's height is capped. In a taller log, a small step of the bar scrolls by the same number of pixels; a long one (the bar is
+ * dragged) scrolls to the same share of the log. After small steps, `settle` adjusts the bar without scrolling the log.
  */
 
 export const MAX_PX = 8_000_000;
 
 export class ScrollMap {
-  /** The log's top edge, in pixels of the log as if it had no limit. */
+  /** Scroll offset of the view, in pixels of the uncapped log. */
   top = 0;
   private bar = 0;
 
@@ -16,22 +15,22 @@ export class ScrollMap {
     public lines = 0,
     public rowPx = 20,
     public viewPx = 600,
-    /** Whether rows may be taller than rowPx: then the last line can be brought to the top, for the end to be in reach. */
+    /** Whether rows may be taller than rowPx. Then the last line can be scrolled to the top, so that its end can be reached. */
     public isWrapped = false,
   ) {}
 
-  /** How far the log can be scrolled. */
+  /** Maximum scroll offset of the log. */
   get range(): number {
-    const tallest = this.isWrapped ? (this.lines - 1) * this.rowPx : this.lines * this.rowPx - this.viewPx;
-    return Math.max(0, tallest);
+    const range = this.isWrapped ? (this.lines - 1) * this.rowPx : this.lines * this.rowPx - this.viewPx;
+    return Math.max(0, range);
   }
 
-  /** How far the bar can. */
+  /** Maximum scroll offset of the bar. */
   get barRange(): number {
     return Math.min(this.range, MAX_PX);
   }
 
-  /** The height of the element that is scrolled. */
+  /** Height of the scrolled element. */
   get heightPx(): number {
     return this.barRange + this.viewPx;
   }
@@ -40,12 +39,12 @@ export class ScrollMap {
     return this.top >= this.range - this.rowPx;
   }
 
-  /** The first line in view, with the hidden share of it behind the point. */
+  /** The first visible line; the fraction is its hidden share. */
   get line(): number {
     return this.top / this.rowPx;
   }
 
-  /** The bar was moved to here. */
+  /** Handle a movement of the bar to an offset. */
   scrolled(bar: number): void {
     const step = bar - this.bar;
     this.bar = bar;
@@ -54,13 +53,13 @@ export class ScrollMap {
     else this.top = this.barRange ? this.clamped((bar / this.barRange) * this.range) : 0;
   }
 
-  /** Show this line at the top. Answers where the bar is to be. */
+  /** Scroll a line to the top. Returns the bar's new offset. */
   show(line: number): number {
     this.top = this.clamped(line * this.rowPx);
     return this.settle();
   }
 
-  /** Where the bar is to be for what is shown. */
+  /** Returns the bar's offset for the present scroll offset of the log. */
   settle(): number {
     this.top = this.clamped(this.top);
     this.bar = this.range ? Math.round((this.top / this.range) * this.barRange) : 0;

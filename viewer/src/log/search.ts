@@ -1,27 +1,27 @@
-/** A search in the whole run: the server looks, page by page, from the first line on; what it found so far can be walked already. */
+/** A search in the run's log. The server searches page by page from the first line; found matches can be navigated immediately. */
 
 import { api, type Grep, type Match } from "../api";
 import { inUnits, type Span } from "./spans";
 
-export const MOST_MATCHES = 10_000;
+export const MAX_MATCHES = 10_000;
 const PAGE_MATCHES = 500;
 
-export interface Asked { text: string; isRegex: boolean; isCaseIgnored: boolean }
-export type SearchState = "none" | "looking" | "done" | "full" | "failed";
+export interface SearchQuery { text: string; isRegex: boolean; isCaseIgnored: boolean }
+export type SearchState = "none" | "searching" | "done" | "full" | "failed";
 
 interface Hit { spans: Span[]; text: string }
 
 export class Search {
   state: SearchState = "none";
-  /** Lines that match, in order. */
+  /** Numbers of matching lines, ascending. */
   lines: number[] = [];
-  /** How often they match in all. */
+  /** Total number of matches in these lines. */
   matches = 0;
   scannedLines = 0;
   current = -1;
   private hits = new Map<number, Hit>();
   private after: string | null = null;
-  private asked: Asked | null = null;
+  private query: SearchQuery | null = null;
   private stop: AbortController | null = null;
 
   constructor(
@@ -31,26 +31,26 @@ export class Search {
     private readonly failed: (error: unknown) => void,
   ) {}
 
-  /** Look for something else; an empty text for nothing. */
-  async start(asked: Asked): Promise<void> {
+  /** Start a new search; an empty text clears it. */
+  async start(query: SearchQuery): Promise<void> {
     this.clear();
-    if (!asked.text) return this.changed();
-    this.asked = asked;
-    await this.goOn();
+    if (!query.text) return this.changed();
+    this.query = query;
+    await this.resume();
   }
 
-  /** Look on, behind what was found: after MOST_MATCHES, a failure, or the log's end so far. */
-  async goOn(): Promise<void> {
-    if (!this.asked || this.state === "looking") return;
+  /** Continue after MAX_MATCHES, an error, or the former end of the log. */
+  async resume(): Promise<void> {
+    if (!this.query || this.state === "searching") return;
     const stop = (this.stop = new AbortController());
-    const most = this.lines.length + MOST_MATCHES;
-    this.state = "looking";
+    const limit = this.lines.length + MAX_MATCHES;
+    this.state = "searching";
     this.changed();
     try {
       do {
-        this.take(await this.page(this.asked, stop.signal));
+        this.take(await this.page(this.query, stop.signal));
         this.changed();
-      } while (this.after !== null && this.lines.length < most);
+      } while (this.after !== null && this.lines.length < limit);
       this.state = this.after === null ? "done" : "full";
     } catch (error) {
       if (stop.signal.aborted) return;
@@ -62,7 +62,7 @@ export class Search {
 
   clear(): void {
     this.stop?.abort();
-    Object.assign(this, { state: "none", lines: [], matches: 0, scannedLines: 0, current: -1, after: null, asked: null });
+    Object.assign(this, { state: "none", lines: [], matches: 0, scannedLines: 0, current: -1, after: null, query: null });
     this.hits = new Map();
   }
 
@@ -74,7 +74,7 @@ export class Search {
     return this.lines[this.current];
   }
 
-  /** Where a line matches, in the raw text that is at hand. A match's text is cut around its first place, in long lines. */
+  /** Matches within the loaded text of a line. In long lines, the server returns only the text around the first match. */
   spansOf(line: number, raw: string): Span[] {
     const hit = this.hits.get(line);
     if (!hit) return [];
@@ -82,7 +82,7 @@ export class Search {
     return shift < 0 ? [] : inUnits(hit.text, hit.spans).map(([from, to]) => [from + shift, to + shift]);
   }
 
-  /** The next match after this one, or the one before it; of none yet, the one after (or before) this line. */
+  /** Go to the next or previous match and return its line. Without a current match, start at the match nearest to `line`. */
   step(by: 1 | -1, line: number): number | undefined {
     if (!this.lines.length) return undefined;
     if (this.current < 0) this.current = this.nearest(by, line);
@@ -95,8 +95,8 @@ export class Search {
     return index >= 0 ? index : by === 1 ? 0 : this.lines.length - 1;
   }
 
-  private page(asked: Asked, signal: AbortSignal): Promise<Grep> {
-    const query = { q: asked.text, regex: asked.isRegex, ignoreCase: asked.isCaseIgnored, after: this.after, limit: PAGE_MATCHES };
+  private page({ text, isRegex, isCaseIgnored }: SearchQuery, signal: AbortSignal): Promise<Grep> {
+    const query = { q: text, regex: isRegex, ignoreCase: isCaseIgnored, after: this.after, limit: PAGE_MATCHES };
     return api.grep(this.fqn, this.runId, query, signal);
   }
 

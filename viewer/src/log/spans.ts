@@ -1,7 +1,7 @@
-/** Where something stands in a text: its beginning, and what is behind its end. */
+/** A range of a text: start, and exclusive end. */
 export type Span = [number, number];
 
-/** The server counts characters, this page UTF-16 units. */
+/** Convert spans from characters, as the server counts, to UTF-16 units. */
 export function inUnits(text: string, spans: Span[]): Span[] {
   if (!/[\ud800-\udfff]/.test(text)) return spans;
   const starts: number[] = [];

@@ -1,11 +1,11 @@
 /**
- * Lines in view, out of millions: an element as tall as the bar wants it, and in it a pane that stays in place and holds the rows that
- * can be seen. What a row needs is asked for when it is needed.
+ * A virtual list of millions of lines: a tall element gives the scroll bar its size, and a sticky pane in it contains only the visible
+ * rows. Lines are loaded when they come into view.
  */
 
 import { el } from "../dom";
 import type { Line, LineSource } from "./lines";
-import { rowOf, type Look } from "./row";
+import { rowOf, type RowState } from "./row";
 import { ScrollMap } from "./scroll";
 
 const AHEAD_ROWS = 60;
@@ -13,11 +13,11 @@ const SETTLE_MS = 150;
 const FETCH_MS = 50;
 
 export interface ViewEvents {
-  look(line: number): Look;
-  /** Whoever reads moved the log by hand. */
-  moved(isAtEnd: boolean): void;
-  /** The first line in view changed. */
-  seen(line: number): void;
+  rowState(line: number): RowState;
+  /** The user scrolled. */
+  scrolled(isAtEnd: boolean): void;
+  /** Rows were rendered; `line` is the first visible one. */
+  rangeChanged(line: number): void;
   failed(error: unknown): void;
 }
 
@@ -28,7 +28,7 @@ export class LogView {
   private readonly space = el("div", { class: "space" }, this.pane);
   readonly element = el("div", { class: "log", tabindex: 0, role: "region", "aria-label": "Log" }, this.space);
   private readonly watcher = new ResizeObserver(() => this.measure());
-  private awaited = -1; // where we put the bar ourselves
+  private expectedBar = -1; // offset of the bar set by this class
   private frame = 0;
   private settling = 0;
   private fetchTimer = 0;
@@ -41,14 +41,14 @@ export class LogView {
     this.watcher.observe(this.element);
   }
 
-  /** Lines in view, the first and the one behind the last. */
+  /** Visible lines: first, and exclusive end. */
   get range(): [number, number] {
     const rows = Math.ceil(this.map.viewPx / this.map.rowPx) + 1;
     const first = Math.floor(this.map.line);
     return [first, Math.min(this.map.lines, first + rows)];
   }
 
-  /** Stay at the end, whatever comes. */
+  /** Keep the view at the end while lines are added. */
   pin(isPinned: boolean): void {
     this.isPinned = isPinned;
     if (isPinned) this.show(this.lines.total);
@@ -63,20 +63,20 @@ export class LogView {
     this.show(line);
   }
 
-  /** Bring a line to the top, or (`share`) so far down. */
+  /** Scroll to a line: to the top of the view, or to a share of its height. */
   show(line: number, share = 0): void {
     this.map.lines = this.lines.total;
     const rows = (this.map.viewPx / this.map.rowPx) * share;
-    this.place(this.map.show(Math.max(0, line - rows)));
+    this.setBar(this.map.show(Math.max(0, line - rows)));
     this.draw();
   }
 
-  /** There are more lines, or some look otherwise. */
+  /** Render again after lines were added or changed. */
   update(): void {
     const hasGrown = this.map.lines !== this.lines.total;
     this.map.lines = this.lines.total;
-    if (this.isPinned && hasGrown) this.place(this.map.show(this.map.lines));
-    else if (hasGrown) this.place(this.map.settle());
+    if (this.isPinned && hasGrown) this.setBar(this.map.show(this.map.lines));
+    else if (hasGrown) this.setBar(this.map.settle());
     this.draw();
   }
 
@@ -95,53 +95,53 @@ export class LogView {
   }
 
   private measure(): void {
-    const wasAtEnd = this.map.range > 0 && this.map.isAtEnd; // whoever sees the last line goes on seeing it
+    const wasAtEnd = this.map.range > 0 && this.map.isAtEnd; // keeps the last line visible
     const style = getComputedStyle(this.element);
     this.map.rowPx = parseFloat(style.getPropertyValue("--row")) || 20;
     this.map.viewPx = this.element.clientHeight || 600;
     this.pane.style.height = `${this.map.viewPx}px`;
     if (this.isPinned || wasAtEnd) this.show(this.lines.total);
-    else this.place(this.map.settle());
+    else this.setBar(this.map.settle());
     this.draw();
   }
 
-  private place(bar: number): void {
+  private setBar(bar: number): void {
     this.space.style.height = `${this.map.heightPx}px`;
     if (Math.abs(this.element.scrollTop - bar) < 1) return;
     this.element.scrollTop = bar;
-    this.awaited = this.element.scrollTop;
+    this.expectedBar = this.element.scrollTop;
   }
 
   private scrolled(): void {
     const bar = this.element.scrollTop;
-    if (Math.abs(bar - this.awaited) < 1) {
-      this.awaited = -1;
+    if (Math.abs(bar - this.expectedBar) < 1) {
+      this.expectedBar = -1;
       return;
     }
     const before = this.map.top;
     this.map.scrolled(bar);
-    if (this.map.top !== before) this.events.moved(this.map.isAtEnd);
+    if (this.map.top !== before) this.events.scrolled(this.map.isAtEnd);
     clearTimeout(this.settling);
-    this.settling = window.setTimeout(() => this.place(this.map.settle()), SETTLE_MS);
+    this.settling = window.setTimeout(() => this.setBar(this.map.settle()), SETTLE_MS);
     this.draw();
   }
 
   private render(): void {
-    const [first, behind] = this.range;
-    const start = this.map.isWrapped ? Math.max(0, Math.min(first, this.map.lines - (behind - first) - 20)) : first;
-    this.fill(start, behind);
+    const [first, end] = this.range;
+    const start = this.map.isWrapped ? Math.max(0, Math.min(first, this.map.lines - (end - first) - 20)) : first;
+    this.fill(start, end);
     this.sheet.style.setProperty("--digits", `${Math.max(4, String(this.map.lines).length)}ch`);
     this.shift(this.rows.get(first)?.node);
     this.widen();
-    this.events.seen(first);
-    this.ask(first, behind);
+    this.events.rangeChanged(first);
+    this.requestLines(first, end);
   }
 
-  /** Rows that stay as they are stay in place: what somebody has selected in them stays selected. */
-  private fill(start: number, behind: number): void {
-    for (const [number, { node }] of this.rows) if (number < start || number >= behind) this.rows.delete(number), node.remove();
+  /** Update the rows. Unchanged rows keep their element, and so the user's text selection. */
+  private fill(start: number, end: number): void {
+    for (const [number, { node }] of this.rows) if (number < start || number >= end) this.rows.delete(number), node.remove();
     let at = this.sheet.firstChild;
-    for (let number = start; number < behind; number += 1) {
+    for (let number = start; number < end; number += 1) {
       const old = this.rows.get(number)?.node;
       const node = this.row(number);
       if (old && old !== node) old.replaceWith(node);
@@ -152,25 +152,25 @@ export class LogView {
   }
 
   private row(number: number): HTMLElement {
-    const [line, look] = [this.lines.get(number), this.events.look(number)];
-    const known = this.rows.get(number);
-    const key = `${look.mark?.severity}${look.mark?.dataLine}${look.notes?.length ?? 0}${look.isSelected}${look.isCurrent}${look.isMatch}${look.spans}${line?.text.length}${line?.cut}`;
-    if (known?.key === key && known.line === line) return known.node;
-    const node = rowOf(number, line, look);
+    const [line, state] = [this.lines.get(number), this.events.rowState(number)];
+    const current = this.rows.get(number);
+    const key = `${state.mark?.severity}${state.mark?.dataLine}${state.annotations?.length ?? 0}${state.isSelected}${state.isCurrent}${state.isMatch}${state.spans}${line?.text.length}${line?.fullLength}`;
+    if (current?.key === key && current.line === line) return current.node;
+    const node = rowOf(number, line, state);
     this.rows.set(number, { node, key, line });
     return node;
   }
 
-  /** The share of the first row that is above the pane; at the end of the log, the last row stands at the bottom. */
+  /** Shift the rows by the hidden share of the first one. At the end of the log, align the last row with the bottom. */
   private shift(first: HTMLElement | undefined): void {
     const hidden = first ? first.offsetTop + (this.map.line % 1) * first.offsetHeight : 0;
     const last = this.rows.get(this.map.lines - 1)?.node;
-    const most = last ? Math.max(0, last.offsetTop + last.offsetHeight - this.map.viewPx) : hidden;
-    const offset = last ? (this.isPinned ? most : Math.min(hidden, most)) : hidden;
+    const max = last ? Math.max(0, last.offsetTop + last.offsetHeight - this.map.viewPx) : hidden;
+    const offset = last ? (this.isPinned ? max : Math.min(hidden, max)) : hidden;
     this.sheet.style.transform = `translateY(${-offset}px)`;
   }
 
-  /** The bar below must not jump while lines of other lengths pass: the widest so far counts. */
+  /** Keep the width of the widest row so far, so that the horizontal bar does not jump while scrolling. */
   private widen(): void {
     const width = this.sheet.offsetWidth;
     if (this.map.isWrapped || width <= this.widestPx) return;
@@ -178,11 +178,11 @@ export class LogView {
     this.space.style.minWidth = `${width}px`;
   }
 
-  private ask(first: number, behind: number): void {
+  private requestLines(first: number, end: number): void {
     clearTimeout(this.fetchTimer);
-    const [from, to] = [Math.max(0, first - AHEAD_ROWS), Math.min(this.lines.total, behind + AHEAD_ROWS)];
+    const [from, to] = [Math.max(0, first - AHEAD_ROWS), Math.min(this.lines.total, end + AHEAD_ROWS)];
     this.fetchTimer = window.setTimeout(() => {
-      this.lines.want(from, to, () => this.update()).catch((error: unknown) => this.events.failed(error));
+      this.lines.ensureLoaded(from, to, () => this.update()).catch((error: unknown) => this.events.failed(error));
     }, FETCH_MS);
   }
 }

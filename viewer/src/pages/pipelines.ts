@@ -1,17 +1,17 @@
-/** Pipelines by a part of their name, with the newest run of each. */
+/** The page of pipelines: a filter by a part of the name, and the newest run of each pipeline. */
 
 import { api, type Pipeline } from "../api";
 import type { App, View } from "../app";
 import { el, name } from "../dom";
 import { count, size } from "../format";
-import { untilEnough } from "../paging";
+import { loadUntil } from "../paging";
 import { addressOf, type Place } from "../place";
 import { badge, cell, number, when } from "../ui/facts";
 import { ListView } from "../ui/listing";
 
 const TYPING_MS = 200;
 const SCREENFUL = 20;
-/** For one screenful, before the button asks whether to search further: each passes over some thousand names. */
+/** Requests for one screenful; then a button continues. Each request examines several thousand names. */
 const MAX_REQUESTS = 5;
 
 export function pipelinesPage(app: App, place: Place): View {
@@ -20,25 +20,25 @@ export function pipelinesPage(app: App, place: Place): View {
   const list = new ListView<Pipeline>({
     head: ["Pipeline", "Last run", "Lines", "Size", "Last activity"],
     label: "Pipelines",
-    empty: "No pipeline has such a name, or none that you may read.",
+    empty: "No pipelines match, or you lack permission to read them.",
     row: rowOf,
-    fetch: (begin, signal) => untilEnough(async (cursor) => {
+    fetch: (start, signal) => loadUntil(async (cursor) => {
       const { pipelines, cursor: next } = await api.pipelines(input.value, cursor, signal);
       return { items: pipelines, cursor: next };
-    }, begin, SCREENFUL, MAX_REQUESTS),
+    }, start, SCREENFUL, MAX_REQUESTS),
     failed: (where, error, retry) => app.fail(where, error, retry),
   });
   input.addEventListener("input", () => {
     clearTimeout(typing);
     typing = window.setTimeout(() => {
-      app.note(input.value ? { prefix: input.value } : {});
+      app.setPlace(input.value ? { prefix: input.value } : {});
       void list.load();
     }, TYPING_MS);
   });
   void list.load();
-  const find = el("form", { role: "search", class: "find", onsubmit: (event: Event) => event.preventDefault() },
+  const filter = el("form", { role: "search", class: "find", onsubmit: (event: Event) => event.preventDefault() },
     el("label", { for: "prefix" }, "Name contains"), input);
-  const element = el("div", { class: "page" }, el("h1", {}, "Pipelines"), find, list.element);
+  const element = el("div", { class: "page" }, el("h1", {}, "Pipelines"), filter, list.element);
   return {
     element,
     leave: () => list.leave(),

@@ -1,10 +1,10 @@
-/** One run: its facts, its lines, and what can be done with them. Puts the parts of log/ together. */
+/** The page of a run: facts, log, search, histogram, steps. Connects the components of log/ and steps/. */
 
 import { api, type Clock, linesOf, type RunFacts } from "../api";
 import type { App, View } from "../app";
 import { el } from "../dom";
 import { clockName, count, plural, zone } from "../format";
-import { copyText, MOST_COPIED_LINES, wholeLines } from "../log/clipboard";
+import { copyText, fetchLines, MAX_COPIED_LINES } from "../log/clipboard";
 import { download } from "../log/download";
 import { Feed, type FeedState } from "../log/feed";
 import { HistogramView } from "../log/histogram";
@@ -12,22 +12,22 @@ import { toggleData } from "../log/data";
 import { Lines } from "../log/lines";
 import { parseTarget } from "../log/moment";
 import { RunOutline } from "../log/outline";
-import type { Look } from "../log/row";
+import type { RowState } from "../log/row";
 import { Search } from "../log/search";
 import { SearchBox } from "../log/searchbox";
 import { LogView } from "../log/view";
 import { type Lines as Range, type Place } from "../place";
 import { RunHead } from "../log/head";
 import { RunSteps } from "../steps/steps";
-import { saying } from "../ui/notice";
+import { errorText } from "../ui/notice";
 
 const FACTS_MS = 10_000;
 const SETTLE_MS = 1000;
 const HISTOGRAM_MS = 30_000;
 const HISTOGRAM_BARS = 80;
 const FIRST_LINES = 200;
-const AHEAD_LINES = 100; // whose levels are asked for before they are in view
-const SHARE_ABOVE = 0.3; // where a line stands that one jumps to
+const AHEAD_LINES = 100; // lines above and below the view whose levels are fetched too
+const SHARE_ABOVE = 0.3; // share of the view above the target of a jump
 const WRAP_KEY = "runlake.wrap";
 
 export function runPage(app: App, fqn: string, runId: string, place: Place): View {
@@ -38,7 +38,7 @@ class RunPage implements View {
   private facts: RunFacts | null = null;
   private selected: Range | undefined;
   private isFollowing = false;
-  private isLeft = false;
+  private isClosed = false;
   private readonly timers: number[] = [];
   private readonly trouble = el("div", { class: "trouble" });
   private readonly lines: Lines;
@@ -56,22 +56,22 @@ class RunPage implements View {
     this.lines = new Lines((after, limit, signal) => api.page(fqn, runId, { after, limit }, signal));
     this.outline = new RunOutline((after, signal) => api.outline(fqn, runId, after, signal));
     this.view = new LogView(this.lines, {
-      look: (line) => this.look(line),
-      moved: (isAtEnd) => this.follow(isAtEnd && this.feed.isRunning, false),
-      seen: (line) => this.seen(line),
+      rowState: (line) => this.rowState(line),
+      scrolled: (isAtEnd) => this.follow(isAtEnd && this.feed.isRunning, false),
+      rangeChanged: (line) => this.rangeChanged(line),
       failed: (error) => this.linesFailed(error),
     });
     this.feed = new Feed(fqn, runId, {
       next: () => this.lines.total,
-      lines: (first, texts) => this.came(first, texts),
-      state: (state) => this.fed(state),
+      lines: (first, texts) => this.append(first, texts),
+      state: (state) => this.feedChanged(state),
       failed: (error) => app.fail(this.trouble, error, () => this.feed.start()),
     });
-    this.search = new Search(fqn, runId, () => this.found(), (error) => this.head.say(saying(error).next));
+    this.search = new Search(fqn, runId, () => this.searchChanged(), (error) => this.head.showMessage(errorText(error).next));
     this.box = new SearchBox({
-      asked: (asked) => void this.search.start(asked).then(() => this.step(1, true)),
+      submit: (query) => void this.search.start(query).then(() => this.step(1, true)),
       step: (by) => this.step(by),
-      goOn: () => void this.search.goOn(),
+      resume: () => void this.search.resume(),
     });
     this.histogram = new HistogramView((line) => this.jump(line));
     this.head = new RunHead(this.box.element, {
@@ -80,12 +80,12 @@ class RunPage implements View {
       wrap: (isWrapped) => this.wrap(isWrapped),
       copy: () => void this.copy(),
       download: () => void this.download(),
-      retry: () => this.feed.hurry(),
+      retry: () => this.feed.retryNow(),
     });
     this.steps = new RunSteps(fqn, runId, this.view, {
       opened: (step, lines) => this.opened(step?.step, lines),
       goTo: (line) => this.jump(line),
-      seen: (...where) => this.head.seen(...where),
+      rangeChanged: (...range) => this.head.showRange(...range),
       failed: (error) => this.linesFailed(error),
     });
     this.element = el("div", { class: "run" }, this.head.element, this.histogram.element, this.trouble, this.steps.element, this.head.foot);
@@ -100,7 +100,7 @@ class RunPage implements View {
       "/": () => this.box.input.focus(),
       n: () => this.step(1),
       N: () => this.step(-1),
-      g: () => this.head.askTarget(),
+      g: () => this.head.focusTarget(),
       f: () => this.toggleFollow(),
       w: () => this.wrap(!this.head.isWrapped),
       c: () => void this.copy(),
@@ -117,7 +117,7 @@ class RunPage implements View {
     return action !== undefined;
   }
 
-  moved(place: Place): void {
+  navigate(place: Place): void {
     const step = place.step === undefined ? undefined : this.steps.find(place.step);
     if (step) return this.steps.open(step, place.lines);
     this.selected = place.lines;
@@ -127,7 +127,7 @@ class RunPage implements View {
   }
 
   leave(): void {
-    this.isLeft = true;
+    this.isClosed = true;
     this.steps.leave();
     this.feed.end();
     this.search.clear();
@@ -139,83 +139,83 @@ class RunPage implements View {
 
   // Opening
 
-  /** Facts and the first lines to be seen, at once. A live run opens at its end, unless the address names lines. */
+  /** Load the facts and the first visible lines in parallel. A running run opens at its end, unless the URL names lines. */
   private async open(place: Place): Promise<void> {
-    this.head.say("Loading…");
+    this.head.showMessage("Loading…");
     try {
       const lines = place.step === undefined ? place.lines : undefined;
       const first = lines ? Math.max(0, lines.from - 50) : 0;
       const [facts, page] = await Promise.all([api.facts(this.fqn, this.runId), api.page(this.fqn, this.runId, { after: first, limit: FIRST_LINES })]);
-      if (this.isLeft) return;
+      if (this.isClosed) return;
       this.lines.putPage(first, page);
       this.lines.total = Math.max(this.lines.total, page.total);
-      this.tell(facts);
-      this.head.say("");
+      this.showFacts(facts);
+      this.head.showMessage("");
       this.view.update();
       if (lines) this.jump(lines.from);
       if (facts.status === "open") this.watch(!lines);
-      else void this.lookBack();
+      else void this.loadHistogram();
       void this.steps.start(facts.status === "open", place.step, place.step === undefined ? undefined : place.lines);
-      if (!this.element.contains(document.activeElement)) this.view.element.focus({ preventScroll: true }); // somebody may type already
+      if (!this.element.contains(document.activeElement)) this.view.element.focus({ preventScroll: true }); // the user may be typing already
     } catch (error) {
-      if (!this.isLeft) this.app.fail(this.trouble, error, () => void this.open(place));
+      if (!this.isClosed) this.app.fail(this.trouble, error, () => void this.open(place));
     }
   }
 
   private watch(isAtEnd: boolean): void {
     this.feed.start();
     this.follow(isAtEnd);
-    this.timers.push(window.setInterval(() => void this.refresh(), FACTS_MS), window.setInterval(() => void this.lookBack(), HISTOGRAM_MS));
-    void this.lookBack();
+    this.timers.push(window.setInterval(() => void this.refresh(), FACTS_MS), window.setInterval(() => void this.loadHistogram(), HISTOGRAM_MS));
+    void this.loadHistogram();
   }
 
   private async refresh(): Promise<void> {
     const facts = await api.facts(this.fqn, this.runId).catch(() => null);
-    if (facts && !this.isLeft) this.tell(facts);
+    if (facts && !this.isClosed) this.showFacts(facts);
   }
 
-  private async lookBack(): Promise<void> {
+  private async loadHistogram(): Promise<void> {
     if (document.hidden) return;
-    const histogram = await api.histogram(this.fqn, this.runId, HISTOGRAM_BARS).catch(() => null); // the log reads well without it
-    if (histogram && !this.isLeft) this.histogram.show(histogram);
+    const histogram = await api.histogram(this.fqn, this.runId, HISTOGRAM_BARS).catch(() => null); // the log is usable without it
+    if (histogram && !this.isClosed) this.histogram.show(histogram);
   }
 
-  private tell(facts: RunFacts): void {
+  private showFacts(facts: RunFacts): void {
     this.facts = facts;
-    this.head.tell(facts, this.lines.total);
+    this.head.showFacts(facts, this.lines.total);
   }
 
-  // Lines that come
+  // New lines
 
-  private came(first: number, texts: string[]): void {
+  private append(first: number, texts: string[]): void {
     this.lines.put(first, texts);
     this.view.update();
-    if (this.facts) this.head.tell(this.facts, this.lines.total);
+    if (this.facts) this.head.showFacts(this.facts, this.lines.total);
   }
 
-  private fed(state: FeedState): void {
+  private feedChanged(state: FeedState): void {
     this.trouble.replaceChildren();
     this.head.live(state);
     if (state.kind !== "ended") return;
     this.timers.forEach((timer) => clearInterval(timer));
     this.follow(false);
-    const isFinished = state.reason === "runFinished";
-    void this.settle(isFinished).then(() => this.head.say(isFinished ? "The run has ended." : "Nothing came for a while: press f to follow on."));
-    void this.lookBack();
+    const hasEnded = state.reason === "runFinished";
+    void this.settle(hasEnded).then(() => this.head.showMessage(hasEnded ? "The run has ended." : "No new lines for a while: press f to follow again."));
+    void this.loadHistogram();
     this.steps.ended();
   }
 
-  /** The catalog, which has the facts, knows of an end a moment later than the stream does. */
-  private async settle(isFinished: boolean): Promise<void> {
+  /** Refresh the facts until they show the run's end: the catalog has it slightly later than the stream. */
+  private async settle(hasEnded: boolean): Promise<void> {
     await this.refresh();
-    if (isFinished && this.facts?.status === "open" && !this.isLeft) this.timers.push(window.setTimeout(() => void this.settle(true), SETTLE_MS));
+    if (hasEnded && this.facts?.status === "open" && !this.isClosed) this.timers.push(window.setTimeout(() => void this.settle(true), SETTLE_MS));
   }
 
   private linesFailed(error: unknown): void {
-    if (!this.isLeft) this.app.fail(this.trouble, error, () => this.view.update());
+    if (!this.isClosed) this.app.fail(this.trouble, error, () => this.view.update());
   }
 
-  // Where one is
+  // Position in the log
 
   private follow(isFollowing: boolean, mustMove = true): void {
     this.isFollowing = isFollowing;
@@ -231,15 +231,15 @@ class RunPage implements View {
   }
 
   private jump(line: number, share = SHARE_ABOVE): void {
-    if (this.steps.pane) this.steps.open(null); // lines are those of the whole log
+    if (this.steps.pane) this.steps.open(null); // line numbers refer to the run's log
     this.follow(false);
     this.view.show(Math.min(line, this.lines.total), share);
   }
 
-  /** Go where somebody typed: a line, or a time, which the server knows. */
+  /** Jump to the entered line or time. The server finds the line of a time. */
   private async jumpTo(typed: string): Promise<void> {
     const target = parseTarget(typed, this.histogram.fromMs ?? this.facts?.startedMs ?? Date.now());
-    if (!target) return this.head.say("That is no line and no time: try 1200, 10:05 or 2026-11-21 10:05.");
+    if (!target) return this.head.showMessage("Not a line number or a time: try 1200, 10:05 or 2026-11-21 10:05.");
     const { line, clock } = "line" in target ? { line: target.line, clock: undefined } : await this.lineAt(target.ms);
     if (line === null) return;
     const at = Math.max(0, Math.min(line, this.lines.total - 1));
@@ -247,7 +247,7 @@ class RunPage implements View {
     this.jump(at);
     this.view.element.focus({ preventScroll: true });
     const end = line > at ? `The log ends at line ${count(at + 1)}.` : "";
-    this.head.say([end, clock && "ms" in target && `By ${clockName(clock)}, ${zone(target.ms)}.`].filter(Boolean).join(" "));
+    this.head.showMessage([end, clock && "ms" in target && `Found by ${clockName(clock)}, ${zone(target.ms)}.`].filter(Boolean).join(" "));
   }
 
   private async lineAt(ms: number): Promise<{ line: number | null; clock?: Clock | undefined }> {
@@ -256,31 +256,31 @@ class RunPage implements View {
       const end = page.after === null ? page.total : Number(page.after);
       return { line: page.logs === "" && page.after === null ? page.total : Math.max(0, end - linesOf(page).length), clock: page.clock };
     } catch (error) {
-      this.head.say(saying(error).next);
+      this.head.showMessage(errorText(error).next);
       return { line: null };
     }
   }
 
-  /** A step's log stands in the place of the whole one, or no longer. */
+  /** A step's log was opened in place of the run's log, or closed. */
   private opened(step: string | undefined, lines: Range | undefined): void {
     const place: Place = { fqn: this.fqn, runId: this.runId };
-    const shown = step === undefined ? this.selected : lines;
-    this.app.note({ ...place, ...(step !== undefined && { step }), ...(shown && { lines: shown }) });
+    const selection = step === undefined ? this.selected : lines;
+    this.app.setPlace({ ...place, ...(step !== undefined && { step }), ...(selection && { lines: selection }) });
     if (step === undefined) this.view.update();
     else this.follow(false);
   }
 
-  private seen(first: number): void {
+  private rangeChanged(first: number): void {
     if (this.steps.pane) return;
-    const [, behind] = this.view.range;
-    this.outline.want(Math.max(0, first - AHEAD_LINES), Math.min(this.lines.total, behind + AHEAD_LINES), () => this.view.draw());
-    this.head.seen(first, behind, this.lines.total);
+    const [, end] = this.view.range;
+    this.outline.ensureLoaded(Math.max(0, first - AHEAD_LINES), Math.min(this.lines.total, end + AHEAD_LINES), () => this.view.draw());
+    this.head.showRange(first, end, this.lines.total);
     this.histogram.mark(first);
   }
 
-  // Lines that stand out
+  // Highlighted lines
 
-  private look(line: number): Look {
+  private rowState(line: number): RowState {
     const isSelected = this.selected !== undefined && line >= this.selected.from && line <= this.selected.to;
     const isMatch = this.search.isMatch(line);
     const raw = isMatch ? this.lines.get(line)?.text ?? "" : "";
@@ -290,16 +290,16 @@ class RunPage implements View {
   private select(range: Range | undefined): void {
     this.selected = range;
     const place: Place = { fqn: this.fqn, runId: this.runId };
-    this.app.note(range ? { ...place, lines: range } : place);
+    this.app.setPlace(range ? { ...place, lines: range } : place);
     this.view.draw();
   }
 
   private click(event: MouseEvent): void {
     const target = event.target as HTMLElement;
     const line = Number(target.closest<HTMLElement>("[data-line]")?.dataset["line"] ?? -1);
-    if (target.closest("[data-more]")) void this.showAll(line, target.closest<HTMLElement>(".text"));
+    if (target.closest("[data-more]")) void this.showFullLine(line, target.closest<HTMLElement>(".text"));
     const data = target.closest<HTMLElement>("[data-data]");
-    if (data) void toggleData(data, () => api.eventBody(this.fqn, this.runId, line)).catch((error: unknown) => this.head.say(saying(error).next));
+    if (data) void toggleData(data, () => api.eventBody(this.fqn, this.runId, line)).catch((error: unknown) => this.head.showMessage(errorText(error).next));
     if (!target.closest(".number") || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     const other = event.shiftKey && this.selected ? this.selected.from : line;
@@ -307,35 +307,35 @@ class RunPage implements View {
     this.select(isAgain ? undefined : { from: Math.min(other, line), to: Math.max(other, line) });
   }
 
-  /** All of a long line, in place of its beginning, for as long as it is in view. */
-  private async showAll(line: number, where: HTMLElement | null): Promise<void> {
+  /** Replace a truncated line with its full text, until it is scrolled out of view. */
+  private async showFullLine(line: number, container: HTMLElement | null): Promise<void> {
     try {
       const page = await api.page(this.fqn, this.runId, { after: line, limit: 1 });
-      const whole = el("span", { class: "whole", tabindex: 0, role: "region", "aria-label": `All of line ${count(line + 1)}` }, page.logs);
-      where?.replaceChildren(whole);
-      whole.focus({ preventScroll: true });
+      const fullLine = el("span", { class: "full-line", tabindex: 0, role: "region", "aria-label": `Full text of line ${count(line + 1)}` }, page.logs);
+      container?.replaceChildren(fullLine);
+      fullLine.focus({ preventScroll: true });
     } catch (error) {
-      this.head.say(saying(error).next);
+      this.head.showMessage(errorText(error).next);
     }
   }
 
   // Searching
 
-  private found(): void {
-    this.box.tell(this.search, this.lines.total);
-    const isReached = (this.search.lines.at(-1) ?? -1) >= this.view.range[0]; // else one below may still be found
-    if (isReached && this.search.current < 0) this.step(1, true);
+  private searchChanged(): void {
+    this.box.update(this.search, this.lines.total);
+    const hasReachedView = (this.search.lines.at(-1) ?? -1) >= this.view.range[0]; // otherwise a match in or below the view may follow
+    if (hasReachedView && this.search.current < 0) this.step(1, true);
     this.view.draw();
   }
 
-  /** `isFirst`: only where none is shown yet. */
+  /** Go to the next or previous match. `isFirst`: only if no match is current yet. */
   private step(by: 1 | -1, isFirst = false): void {
     if (isFirst && this.search.current >= 0) return;
     const line = this.search.step(by, this.view.range[0]);
     if (line === undefined) return;
-    this.box.tell(this.search, this.lines.total);
-    const [first, behind] = this.view.range;
-    if (line < first || line >= behind - 2) this.jump(line);
+    this.box.update(this.search, this.lines.total);
+    const [first, end] = this.view.range;
+    if (line < first || line >= end - 2) this.jump(line);
     else this.view.draw();
   }
 
@@ -346,7 +346,7 @@ class RunPage implements View {
     this.steps.view.element.focus({ preventScroll: true });
   }
 
-  // Taking away
+  // Wrapping, copying and downloading
 
   private wrap(isWrapped: boolean): void {
     localStorage.setItem(WRAP_KEY, isWrapped ? "yes" : "no");
@@ -357,22 +357,22 @@ class RunPage implements View {
 
   private async copy(): Promise<void> {
     if (this.steps.pane) return this.copied(this.steps.pane.texts());
-    const [first, behind] = this.view.range;
-    const { from, to } = this.selected ?? { from: first, to: behind - 1 };
+    const [first, end] = this.view.range;
+    const { from, to } = this.selected ?? { from: first, to: end - 1 };
     try {
-      const texts = await wholeLines((after, limit) => api.page(this.fqn, this.runId, { after, limit }), from, to);
-      await this.copied(texts, to - from < MOST_COPIED_LINES);
+      const texts = await fetchLines((after, limit) => api.page(this.fqn, this.runId, { after, limit }), from, to);
+      await this.copied(texts, to - from < MAX_COPIED_LINES);
     } catch (error) {
-      this.head.say(saying(error).next);
+      this.head.showMessage(errorText(error).next);
     }
   }
 
   private async copied(texts: string[], isAll = true): Promise<void> {
     try {
       await copyText(texts.join("\n") + "\n");
-      this.head.say(`Copied ${plural(texts.length, "line")}${isAll ? "" : ": no more fit, download the log for all"}.`);
+      this.head.showMessage(`Copied ${plural(texts.length, "line")}${isAll ? "" : ": this is the maximum, download the log for all lines"}.`);
     } catch {
-      this.head.say("The browser did not let this page copy: select the text and copy it.");
+      this.head.showMessage("The browser denied access to the clipboard: select the text and copy it.");
     }
   }
 
@@ -380,7 +380,7 @@ class RunPage implements View {
     try {
       await download(this.fqn, this.runId);
     } catch (error) {
-      this.head.say(saying(error).next);
+      this.head.showMessage(errorText(error).next);
     }
   }
 }

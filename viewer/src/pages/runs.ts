@@ -1,4 +1,4 @@
-/** The runs of a pipeline, newest first, attempts of a run together. */
+/** The page of a pipeline's runs, newest first, with the attempts of each run together. */
 
 import { api, type RunFacts } from "../api";
 import type { App, View } from "../app";
@@ -13,7 +13,7 @@ export function runsPage(app: App, fqn: string): View {
   const list = new ListView<RunFacts>({
     head: ["Run", "Attempt", "Status", "Lines", "Size", "Duration", "Started", "Last activity"],
     label: "Runs",
-    empty: "This pipeline has no runs, or none that you may read.",
+    empty: "This pipeline has no runs, or you lack permission to read them.",
     row: (facts) => [
       cell(el("a", { href: addressOf({ fqn, runId: facts.runId }), "data-go": true }, name(facts.runId))),
       number(facts.attempt > 1 ? String(facts.attempt) : ""), cell(badge(facts)),

@@ -1,18 +1,18 @@
-/** The steps of a run, for whoever looks for the one that failed: a tree by mouse and by keys (as the ARIA pattern has it). */
+/** The steps of a run as a tree with mouse and keyboard navigation (ARIA tree view pattern), and the completeness of its events. */
 
 import type { Step } from "../api";
 import type { Completeness } from "../paging";
 import { el, name } from "../dom";
 import { count, duration, plural, size } from "../format";
-import { foldedAtFirst, treeOf, visible, type Node } from "./tree";
+import { initiallyFolded, treeOf, visible, type Node } from "./tree";
 
 export interface PanelEvents {
-  /** A step, or (null) the whole log. */
+  /** Open a step's log, or (null) the run's log. */
   open(step: Step | null): void;
 }
 
 const SIGNS = { succeeded: ["✓", "succeeded"], failed: ["✗", "failed"], running: ["●", "is running"] } as const;
-const MOST_SHOWN = 2_000;
+const MAX_NODES = 2_000;
 
 export class StepPanel {
   private readonly tree = el("ul", { class: "tree", role: "tree", "aria-label": "Steps" });
@@ -22,7 +22,7 @@ export class StepPanel {
   private roots: Node[] = [];
   private folded: Set<string> | null = null;
   private current: string | null = null;
-  private focused: string | null = null; // of the tree; null: the whole log
+  private focused: string | null = null; // the step of the focused item; null: the run's log
 
   constructor(private readonly events: PanelEvents) {
     this.tree.addEventListener("keydown", (event) => this.key(event));
@@ -41,14 +41,14 @@ export class StepPanel {
     const isSame = JSON.stringify(steps) === JSON.stringify(this.steps);
     this.steps = steps;
     this.element.hidden = this.isEmpty;
-    this.tell(completeness);
+    this.updateState(completeness);
     if (isSame) return;
     this.roots = treeOf(steps);
-    this.folded ??= foldedAtFirst(this.roots);
+    this.folded ??= initiallyFolded(this.roots);
     this.draw();
   }
 
-  /** Which one's log is in view. */
+  /** Mark the step whose log is open. */
   mark(step: string | null): void {
     this.current = this.focused = step;
     this.draw();
@@ -58,45 +58,45 @@ export class StepPanel {
     (this.tree.querySelector<HTMLElement>('[tabindex="0"]') ?? this.tree).focus();
   }
 
-  private tell(completeness: Completeness | null): void {
+  private updateState(completeness: Completeness | null): void {
     const { state, lost } = completeness ?? { state: "pending", lost: [] };
-    const told = this.text(state, lost);
-    if (this.state.dataset["told"] === told) return; // or it would be read aloud again
-    this.state.dataset["told"] = told;
+    const text = this.text(state, lost);
+    if (this.state.dataset["announced"] === text) return; // so that screen readers do not repeat it
+    this.state.dataset["announced"] = text;
     this.state.hidden = completeness === null;
     this.state.className = `state ${state}`;
-    this.state.replaceChildren(...(state === "lost" ? ["Events are lost. Writers: ", ...lost.flatMap((each, index) => [index ? ", " : "", name(each)])] : [told]));
+    this.state.replaceChildren(...(state === "lost" ? ["Events are lost. Writers: ", ...lost.flatMap((each, index) => [index ? ", " : "", name(each)])] : [text]));
   }
 
   private text(state: Completeness["state"], lost: string[]): string {
     if (state === "lost") return `Events are lost. Writers: ${lost.join(", ")}`;
-    return state === "complete" ? "Complete: all events are here" : "Not complete yet";
+    return state === "complete" ? "Complete: all events are stored" : "Not complete yet";
   }
 
   private draw(): void {
     const hadFocus = this.tree.contains(document.activeElement);
-    const shown = visible(this.roots, this.folded ?? new Set()).slice(0, MOST_SHOWN);
-    if (!shown.some((node) => node.step.step === this.focused)) this.focused = null;
-    this.tree.replaceChildren(this.whole(), ...shown.map((node) => this.item(node)));
+    const nodes = visible(this.roots, this.folded ?? new Set()).slice(0, MAX_NODES);
+    if (!nodes.some((node) => node.step.step === this.focused)) this.focused = null;
+    this.tree.replaceChildren(this.runItem(), ...nodes.map((node) => this.item(node)));
     if (hadFocus) this.focus();
   }
 
-  private whole(): HTMLElement {
+  private runItem(): HTMLElement {
     const attributes = this.attributes(null, 1);
     return el("li", attributes, el("span", { class: "label" }, "Whole log"));
   }
 
   private item({ step, depth, children }: Node): HTMLElement {
-    const [sign, word] = step.status ? SIGNS[step.status] : ["·", "has no end that was told"];
+    const [sign, label] = step.status ? SIGNS[step.status] : ["·", "no end was reported"];
     const isFolded = this.folded?.has(step.step) ?? false;
-    const node = el("li", { ...this.attributes(step.step, depth + 1), "aria-expanded": children.length ? String(!isFolded) : null, title: this.about(step) },
+    const node = el("li", { ...this.attributes(step.step, depth + 1), "aria-expanded": children.length ? String(!isFolded) : null, title: this.tooltip(step) },
       el("span", { class: "fold", "aria-hidden": true }, children.length ? (isFolded ? "▸" : "▾") : ""),
       el("span", { class: `sign ${step.status ?? "none"}`, "aria-hidden": true }, sign),
       el("span", { class: "label" }, name(step.name ?? step.step)),
-      el("span", { class: "hidden" }, ` ${word}`),
+      el("span", { class: "hidden" }, ` ${label}`),
       step.errors > 0 && el("span", { class: "errors" }, ` ${plural(step.errors, "error")}`),
       !step.complete && step.status !== "running" && el("span", { class: "partly" }, " incomplete"),
-      el("span", { class: "took" }, lasted(step)));
+      el("span", { class: "took" }, durationText(step)));
     node.style.setProperty("--depth", String(Math.min(depth, 12)));
     return node;
   }
@@ -105,8 +105,8 @@ export class StepPanel {
     return { role: "treeitem", "data-step": step ?? "", "aria-level": level, "aria-selected": String(step === this.current), tabindex: step === this.focused ? 0 : -1 };
   }
 
-  private about(step: Step): string {
-    return `${step.name ?? step.step}: ${count(step.lines)} lines, ${size(step.bytes)}${step.complete ? "" : ", more may come"}`;
+  private tooltip(step: Step): string {
+    return `${step.name ?? step.step}: ${count(step.lines)} lines, ${size(step.bytes)}${step.complete ? "" : ", more may follow"}`;
   }
 
   private click(event: MouseEvent): void {
@@ -121,14 +121,14 @@ export class StepPanel {
 
   private key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const shown = visible(this.roots, this.folded ?? new Set()).slice(0, MOST_SHOWN);
-    const at = shown.findIndex((node) => node.step.step === this.focused); // -1: the whole log
-    const node = shown[at];
+    const nodes = visible(this.roots, this.folded ?? new Set()).slice(0, MAX_NODES);
+    const at = nodes.findIndex((node) => node.step.step === this.focused); // -1: the run's log
+    const node = nodes[at];
     const actions: Record<string, () => void> = {
-      ArrowDown: () => this.move(shown[Math.min(at + 1, shown.length - 1)] ?? null),
-      ArrowUp: () => this.move(at <= 0 ? null : shown[at - 1] ?? null),
+      ArrowDown: () => this.move(nodes[Math.min(at + 1, nodes.length - 1)] ?? null),
+      ArrowUp: () => this.move(at <= 0 ? null : nodes[at - 1] ?? null),
       Home: () => this.move(null),
-      End: () => this.move(shown.at(-1) ?? null),
+      End: () => this.move(nodes.at(-1) ?? null),
       ArrowRight: () => this.into(node),
       ArrowLeft: () => this.outOf(node),
       Enter: () => this.events.open(node?.step ?? null),
@@ -137,7 +137,7 @@ export class StepPanel {
     const action = actions[event.key];
     if (!action) return;
     event.preventDefault();
-    event.stopPropagation(); // the page has other uses for some of them
+    event.stopPropagation(); // the page handles some of these keys too
     action();
   }
 
@@ -165,8 +165,8 @@ export class StepPanel {
   }
 }
 
-/** How long it took, or takes so far. */
-export function lasted(step: Step): string {
+/** Duration of a step, or its time so far while it runs. */
+export function durationText(step: Step): string {
   if (step.status === "running" && step.startedMs !== null) return `${duration(Date.now() - step.startedMs)} so far`;
   return step.durationMs === null ? "" : duration(step.durationMs);
 }

@@ -1,17 +1,17 @@
 /**
- * The log of one step, read from its beginning as far as somebody looks, and on from there: by bytes of the step, so it costs what the
- * step has, not what the run has. Lines below a fold are left out of what the view is told.
+ * The log of one step, loaded on demand from its beginning, by byte offset: the cost depends on the size of the step, not of the run.
+ * Folded lines are hidden from the view.
  */
 
 import type { Events, StepText } from "../api";
-import { detached, SHOWN_CHARS, type Line, type LineSource } from "../log/lines";
-import { MOST_PARTS, notesOf, type Note, type Noted } from "../log/notes";
+import { copyOf, MAX_LINE_CHARS, type Line, type LineSource } from "../log/lines";
+import { type Annotation, annotationsOf, type EventAnnotations, MAX_PARTS } from "../log/annotations";
 import { marksOf, type Mark } from "../log/outline";
 
-export const MOST_CHARS = 32_000_000;
+export const MAX_CHARS = 32_000_000;
 const AHEAD_LINES = 200;
-const MOST_EVENT_PAGES = 40; // each has the step's text once more
-export const MOST_NOTE_PARTS = 200_000; // of the step: notes of lines behind them are left out
+const MAX_EVENT_PAGES = 40; // each page repeats text of the step
+export const MAX_STEP_PARTS = 200_000; // of annotations of a step; annotations of later lines are ignored
 const BYTES = new TextEncoder();
 
 export interface StepSource {
@@ -21,71 +21,71 @@ export interface StepSource {
 
 export class StepLog implements LineSource {
   total = 0;
-  /** Nothing will follow. */
+  /** The step's log is loaded, and no lines can follow. */
   isComplete = false;
-  /** There is more than a page should hold. */
-  isCut = false;
-  readonly notes = new Map<number, Note[]>();
+  /** The size limit is reached: later lines are not loaded. */
+  isTruncated = false;
+  readonly annotations = new Map<number, Annotation[]>();
   readonly marks = new Map<number, Mark>();
   private readonly stopping = new AbortController();
   private readonly lines: Line[] = [];
   private readonly folds = new Map<number, { last: number; isFolded: boolean }>();
-  private shown: number[] = [];
-  private readonly starts = new Map<number, number>(); // bytes of the step before a line that is kept cut
+  private visible: number[] = [];
+  private readonly starts = new Map<number, number>(); // byte offset in the step's log, by number of a truncated line
   private next = 0;
   private rest = "";
   private restStart = 0;
   private chars = 0;
-  private isDry = false; // nothing more for now
+  private isAtEnd = false; // no more text at present
   private loading: Promise<void> | null = null;
-  private noteParts = MOST_NOTE_PARTS;
-  private noting: Promise<void> | null = null;
-  private noted: { after: string | null; seen: number; line: number; pages: number };
+  private remainingParts = MAX_STEP_PARTS;
+  private annotating: Promise<void> | null = null;
+  private progress: { after: string | null; consumed: number; line: number; pages: number }; // of the annotations
 
-  /** `begin`: the line of the whole log where events of the step begin, if that is known. */
-  constructor(private readonly source: StepSource, begin: number | null = null, private readonly mostChars = MOST_CHARS) {
-    this.noted = { after: begin === null ? null : String(begin), seen: 0, line: 0, pages: 0 };
+  /** `begin`: the line of the run's log where the step's first event begins, if known. */
+  constructor(private readonly source: StepSource, begin: number | null = null, private readonly maxChars = MAX_CHARS) {
+    this.progress = { after: begin === null ? null : String(begin), consumed: 0, line: 0, pages: 0 };
   }
 
-  get(place: number): Line | undefined {
-    const number = this.shown[place];
+  get(index: number): Line | undefined {
+    const number = this.visible[index];
     return number === undefined ? undefined : this.lines[number];
   }
 
-  async want(_from: number, to: number, came: () => void): Promise<void> {
-    while (!this.isDry && this.total < to + AHEAD_LINES) {
+  async ensureLoaded(_from: number, to: number, onLoad: () => void): Promise<void> {
+    while (!this.isAtEnd && this.total < to + AHEAD_LINES) {
       this.loading ??= this.load().finally(() => (this.loading = null));
       await this.loading;
-      came();
+      onLoad();
     }
-    void this.settled().then(came);
+    void this.settled().then(onLoad);
   }
 
-  /** Until the notes and the levels of what is there are known, as far as they will be. The log reads well without them. */
+  /** Wait for the annotations and levels of the loaded lines. Errors are ignored: the log is usable without them. */
   settled(): Promise<void> {
-    this.noting ??= this.note().catch(() => void (this.noted.pages = MOST_EVENT_PAGES)).finally(() => (this.noting = null));
-    return this.noting;
+    this.annotating ??= this.annotate().catch(() => void (this.progress.pages = MAX_EVENT_PAGES)).finally(() => (this.annotating = null));
+    return this.annotating;
   }
 
-  /** Whether the step has said more meanwhile: to be asked now and then while it runs. */
-  async poll(came: () => void): Promise<void> {
-    if (this.isComplete || this.isCut || !this.isDry) return;
-    this.isDry = false;
-    await this.want(0, this.total, came);
+  /** Load new lines of a running step. */
+  async poll(onLoad: () => void): Promise<void> {
+    if (this.isComplete || this.isTruncated || !this.isAtEnd) return;
+    this.isAtEnd = false;
+    await this.ensureLoaded(0, this.total, onLoad);
   }
 
-  /** Where a line of the step stands among those that are shown. */
-  placeOf(number: number): number {
-    const place = this.shown.findLastIndex((each) => each <= number);
-    return Math.max(0, place);
+  /** Index of a line, or of the fold that hides it, among the visible lines. */
+  indexOf(number: number): number {
+    const index = this.visible.findLastIndex((each) => each <= number);
+    return Math.max(0, index);
   }
 
   texts(from: number, to: number): string[] {
     return this.lines.slice(from, to + 1).map((line) => line.text);
   }
 
-  /** All of a line that is kept cut, as far as one answer goes. */
-  async whole(number: number): Promise<string> {
+  /** The full text of a truncated line, as far as one response contains it. */
+  async fullLine(number: number): Promise<string> {
     const part = await this.source.text(this.starts.get(number) ?? 0, this.stopping.signal);
     return part.text.split("\n", 1)[0] ?? "";
   }
@@ -95,7 +95,7 @@ export class StepLog implements LineSource {
     if (!fold) return;
     fold.isFolded = !fold.isFolded;
     this.mark(number, fold);
-    this.lay();
+    this.updateVisible();
   }
 
   stop(): void {
@@ -115,40 +115,40 @@ export class StepLog implements LineSource {
     }
     this.next = part.next;
     this.isComplete = part.complete;
-    this.isCut = this.chars > this.mostChars && !part.complete;
-    this.isDry = part.complete || this.isCut || part.next === start;
-    this.lay();
+    this.isTruncated = this.chars > this.maxChars && !part.complete;
+    this.isAtEnd = part.complete || this.isTruncated || part.next === start;
+    this.updateVisible();
   }
 
-  private put(whole: string, start: number): void {
-    if (whole.length > SHOWN_CHARS) this.starts.set(this.lines.length, start);
-    const text = whole.length > SHOWN_CHARS ? detached(whole.slice(0, SHOWN_CHARS)) : whole;
-    this.lines.push({ text, number: this.lines.length, ...(text === whole ? {} : { cut: whole.length }) });
+  private put(line: string, start: number): void {
+    if (line.length > MAX_LINE_CHARS) this.starts.set(this.lines.length, start);
+    const text = line.length > MAX_LINE_CHARS ? copyOf(line.slice(0, MAX_LINE_CHARS)) : line;
+    this.lines.push({ text, number: this.lines.length, ...(text === line ? {} : { fullLength: line.length }) });
     this.chars += text.length + 40;
   }
 
-  /** Notes and levels of the events that these lines are of. */
-  private async note(): Promise<void> {
-    const at = this.noted;
+  /** Load the annotations and levels of the events of the loaded lines. */
+  private async annotate(): Promise<void> {
+    const at = this.progress;
     if (at.line >= this.lines.length) return;
-    while (at.line < this.lines.length && at.pages < MOST_EVENT_PAGES) {
+    while (at.line < this.lines.length && at.pages < MAX_EVENT_PAGES) {
       const page = await this.source.events(at.after, this.stopping.signal);
-      for (const event of page.events.slice(at.seen)) {
-        if (event.annotations.length) this.place(at.line, notesOf(event, Math.min(MOST_PARTS, this.noteParts)));
+      for (const event of page.events.slice(at.consumed)) {
+        if (event.annotations.length) this.addAnnotations(at.line, annotationsOf(event, Math.min(MAX_PARTS, this.remainingParts)));
         for (const [line, mark] of marksOf(event)) if (mark) this.marks.set(at.line + line, mark);
         at.line += event.lines;
       }
       at.pages += page.after === null ? 0 : 1;
-      at.seen = page.after === null ? page.events.length : 0;
+      at.consumed = page.after === null ? page.events.length : 0;
       if (page.after === null) break;
       at.after = page.after;
     }
-    this.lay();
+    this.updateVisible();
   }
 
-  private place(first: number, { notes, folds, parts }: Noted): void {
-    this.noteParts -= parts;
-    for (const [line, found] of notes) this.notes.set(first + line, found);
+  private addAnnotations(first: number, { annotations, folds, parts }: EventAnnotations): void {
+    this.remainingParts -= parts;
+    for (const [line, each] of annotations) this.annotations.set(first + line, each);
     for (const { line, last } of folds) {
       const fold = { last: first + last, isFolded: false };
       this.folds.set(first + line, fold);
@@ -161,13 +161,13 @@ export class StepLog implements LineSource {
     if (line) this.lines[number] = { ...line, fold: { lines: last - number, isFolded } };
   }
 
-  private lay(): void {
-    this.shown = [];
+  private updateVisible(): void {
+    this.visible = [];
     for (let number = 0; number < this.lines.length; number += 1) {
-      this.shown.push(number);
+      this.visible.push(number);
       const fold = this.folds.get(number);
       if (fold?.isFolded) number = fold.last;
     }
-    this.total = this.shown.length;
+    this.total = this.visible.length;
   }
 }

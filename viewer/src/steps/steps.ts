@@ -1,4 +1,4 @@
-/** What a run's page has of steps: the tree beside the log, and the log of the step that is open in the log's place. */
+/** Steps on the page of a run: the tree next to the log, and the log of the open step in place of the run's log. */
 
 import { api, type Step } from "../api";
 import { el } from "../dom";
@@ -8,13 +8,13 @@ import { StepPane } from "./pane";
 import { StepPanel } from "./panel";
 
 const REFRESH_MS = 5_000;
-const MOST_AFTER_THE_END = 24; // two minutes: what is missing then is lost, or is told when the page is loaded again
+const MAX_REFRESHES_AFTER_END = 24; // two minutes; later events are shown only after a reload of the page
 
 export interface StepsEvents {
-  /** A step's log is in view now, or (null) the whole log again. */
+  /** A step's log was opened, or (null) closed. `lines`: its selected lines. */
   opened(step: Step | null, lines?: Range): void;
   goTo(line: number): void;
-  seen(first: number, behind: number, total: number): void;
+  rangeChanged(first: number, end: number, total: number): void;
   failed(error: unknown): void;
 }
 
@@ -23,33 +23,33 @@ export class RunSteps {
   readonly element: HTMLElement;
   private readonly panel: StepPanel;
   private readonly stage: HTMLElement;
-  private isLeft = false;
+  private isClosed = false;
   private timer = 0;
-  private left = Infinity;
+  private remainingRefreshes = Infinity;
   private isWrapped = false;
 
-  constructor(private readonly fqn: string, private readonly runId: string, private readonly whole: LogView, private readonly events: StepsEvents) {
+  constructor(private readonly fqn: string, private readonly runId: string, private readonly runView: LogView, private readonly events: StepsEvents) {
     this.panel = new StepPanel({ open: (step) => this.open(step) });
-    this.stage = el("div", { class: "stage" }, whole.element);
+    this.stage = el("div", { class: "stage" }, runView.element);
     this.element = el("div", { class: "middle" }, this.panel.element, this.stage);
   }
 
-  /** The log that is in view. */
+  /** The visible log. */
   get view(): LogView {
-    return this.pane?.view ?? this.whole;
+    return this.pane?.view ?? this.runView;
   }
 
-  /** Ask once, and while the run is open now and then; `step` is opened when it is there. */
+  /** Load the steps, and poll them while the run is running. Opens `step` if the run has it. */
   async start(isLive: boolean, step?: string, lines?: Range): Promise<void> {
     await this.refresh();
-    const found = step === undefined ? undefined : this.panel.find(step);
-    if (found && !this.isLeft) this.open(found, lines);
-    if (isLive && !this.isLeft) this.timer = window.setInterval(() => void this.refresh(), REFRESH_MS);
+    const initial = step === undefined ? undefined : this.panel.find(step);
+    if (initial && !this.isClosed) this.open(initial, lines);
+    if (isLive && !this.isClosed) this.timer = window.setInterval(() => void this.refresh(), REFRESH_MS);
   }
 
-  /** The run has ended: writers that are not complete are waited for a while. */
+  /** Handle the run's end: keep polling for a while until its events are complete. */
   ended(): void {
-    this.left = MOST_AFTER_THE_END;
+    this.remainingRefreshes = MAX_REFRESHES_AFTER_END;
     void this.refresh();
   }
 
@@ -65,12 +65,12 @@ export class RunSteps {
         close: () => this.open(null),
         goTo: (line) => this.events.goTo(line),
         selected: (range) => this.events.opened(this.pane?.step ?? null, range),
-        seen: (...where) => this.events.seen(...where),
+        rangeChanged: (...range) => this.events.rangeChanged(...range),
         failed: (error) => this.events.failed(error),
       });
       this.pane.view.setWrap(this.isWrapped);
       this.stage.append(this.pane.element);
-      this.whole.element.hidden = true;
+      this.runView.element.hidden = true;
     }
     this.panel.mark(step?.step ?? null);
     this.events.opened(step, lines);
@@ -81,14 +81,14 @@ export class RunSteps {
     this.pane?.view.setWrap(isWrapped);
   }
 
-  /** Whether there is a tree to go to. */
+  /** Focus the tree. Returns whether the run has steps. */
   focus(): boolean {
     if (!this.panel.isEmpty) this.panel.focus();
     return !this.panel.isEmpty;
   }
 
   leave(): void {
-    this.isLeft = true;
+    this.isClosed = true;
     clearInterval(this.timer);
     this.close();
   }
@@ -97,21 +97,21 @@ export class RunSteps {
     this.pane?.destroy();
     this.pane?.element.remove();
     this.pane = null;
-    this.whole.element.hidden = false;
+    this.runView.element.hidden = false;
   }
 
-  /** A server of a version before has neither, and so have runs without writers: their page is as it was. */
+  /** Load steps and completeness. Older servers support neither, and other runs have no steps: the panel then stays hidden. */
   private async refresh(): Promise<void> {
     if (document.hidden && !this.panel.isEmpty) return;
-    this.left -= 1;
+    this.remainingRefreshes -= 1;
     const steps = await api.steps(this.fqn, this.runId).catch(() => null);
-    if (this.left <= 0 || (this.left < Infinity && steps?.length === 0)) clearInterval(this.timer);
-    if (!steps?.length || this.isLeft) return;
+    if (this.remainingRefreshes <= 0 || (this.remainingRefreshes < Infinity && steps?.length === 0)) clearInterval(this.timer);
+    if (!steps?.length || this.isClosed) return;
     const completeness = await api.completeness(this.fqn, this.runId).catch(() => null);
-    if (this.isLeft) return;
+    if (this.isClosed) return;
     this.panel.show(steps, completeness);
     const open = this.pane && this.panel.find(this.pane.step.step);
-    if (open) this.pane?.tell(open);
+    if (open) this.pane?.update(open);
     if (completeness?.sealed && completeness.state !== "pending") clearInterval(this.timer);
   }
 }

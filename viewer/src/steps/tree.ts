@@ -1,4 +1,4 @@
-/** Steps as a tree: each below its parent, in the order of their start; those whose parent is not there stand at the top. */
+/** Steps as a tree, siblings in order of start. A step whose parent is missing is a root. */
 
 import type { Step } from "../api";
 
@@ -11,7 +11,7 @@ export interface Node {
 
 const FOLDED_ABOVE = 100;
 
-/** The roots. Every step is in it once, whatever their parents are. */
+/** The roots of the tree. It contains every step once, even if parents form a cycle. */
 export function treeOf(steps: Step[]): Node[] {
   const nodes = new Map(steps.map((step) => [step.step, { step, depth: 0, parent: null, children: [] } as Node]));
   const roots: Node[] = [];
@@ -20,35 +20,35 @@ export function treeOf(steps: Step[]): Node[] {
     if (!parent || isWithin(parent, node)) roots.push(node);
     else (node.parent = parent), parent.children.push(node);
   }
-  const waiting = [...roots];
-  for (let node = waiting.pop(); node; node = waiting.pop()) {
-    for (const child of node.children) (child.depth = node.depth + 1), waiting.push(child);
+  const stack = [...roots];
+  for (let node = stack.pop(); node; node = stack.pop()) {
+    for (const child of node.children) (child.depth = node.depth + 1), stack.push(child);
   }
   return roots;
 }
 
-/** Whether a node is below another one, or is it. */
+/** Whether a node is another node or one of its descendants. */
 function isWithin(node: Node, other: Node): boolean {
   for (let each: Node | null = node; each; each = each.parent) if (each === other) return true;
   return false;
 }
 
-/** Those that are shown: without what is below a folded one. */
+/** The visible nodes in order: all except descendants of folded ones. */
 export function visible(roots: Node[], folded: ReadonlySet<string>): Node[] {
-  const shown: Node[] = [];
-  const waiting = [...roots].reverse();
-  for (let node = waiting.pop(); node; node = waiting.pop()) {
-    shown.push(node);
-    if (!folded.has(node.step.step)) waiting.push(...[...node.children].reverse());
+  const nodes: Node[] = [];
+  const stack = [...roots].reverse();
+  for (let node = stack.pop(); node; node = stack.pop()) {
+    nodes.push(node);
+    if (!folded.has(node.step.step)) stack.push(...[...node.children].reverse());
   }
-  return shown;
+  return nodes;
 }
 
-/** What is folded at first: of many steps, those that went well. */
-export function foldedAtFirst(roots: Node[]): Set<string> {
+/** Steps that are folded initially: the successful ones, if there are many steps. */
+export function initiallyFolded(roots: Node[]): Set<string> {
   const all = visible(roots, new Set());
   if (all.length <= FOLDED_ABOVE) return new Set();
-  const isWell = new Map<Node, boolean>();
-  for (const node of [...all].reverse()) isWell.set(node, node.step.status === "succeeded" && node.children.every((child) => isWell.get(child)));
-  return new Set(all.filter((node) => node.children.length && isWell.get(node)).map((node) => node.step.step));
+  const isSuccessful = new Map<Node, boolean>();
+  for (const node of [...all].reverse()) isSuccessful.set(node, node.step.status === "succeeded" && node.children.every((child) => isSuccessful.get(child)));
+  return new Set(all.filter((node) => node.children.length && isSuccessful.get(node)).map((node) => node.step.step));
 }

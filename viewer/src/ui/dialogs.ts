@@ -1,23 +1,23 @@
-/** What stands over the page: the keys, and the question for a token. */
+/** Dialogs: keyboard shortcuts, and sign-in with a token. */
 
 import type { Config } from "../api";
 import { el } from "../dom";
 import { session } from "../session";
 
 const KEYS: [string, string][] = [
-  ["/", "Search in the run, or pipelines by name"],
-  ["n, N", "Next match, match before"],
+  ["/", "Search the log, or filter pipelines by name"],
+  ["n, N", "Next match, previous match"],
   ["g", "Go to a line or a time"],
   ["Home, End", "First line, last line"],
-  ["s", "The steps of the run: arrow keys walk and fold, Enter shows a step's log"],
-  ["j, k", "A line down, up"],
-  ["f", "Follow: stay at the end"],
+  ["s", "Steps of the run: arrow keys move and fold, Enter shows a step's log"],
+  ["j, k", "Scroll one line down, up"],
+  ["f", "Follow the end of the log"],
   ["w", "Wrap long lines"],
-  ["c", "Copy the selected lines, or those in view"],
+  ["c", "Copy the selected lines, or the visible ones"],
   ["d", "Download the log"],
-  ["t", "Dark or light"],
-  ["Esc", "Close, or forget the search or the selection"],
-  ["?", "This list"],
+  ["t", "Switch between dark and light theme"],
+  ["Esc", "Close, or clear the search or the selection"],
+  ["?", "Show this list"],
 ];
 
 export function dialog(title: string | Node, id: string, ...content: (Node | string)[]): HTMLDialogElement {
@@ -32,48 +32,48 @@ const isOpen = (): boolean => document.querySelector("dialog[open]") !== null;
 
 export function showKeys(): void {
   if (isOpen()) return;
-  const rows = KEYS.map(([keys, what]) => el("div", {}, el("dt", {}, ...keys.split(", ").map((key) => el("kbd", {}, key))), el("dd", {}, what)));
+  const rows = KEYS.map(([keys, action]) => el("div", {}, el("dt", {}, ...keys.split(", ").map((key) => el("kbd", {}, key))), el("dd", {}, action)));
   const close = el("button", { class: "primary", onclick: () => node.close() }, "Close");
-  const hint = el("p", { class: "soft" }, "A click on a line's number selects it, with Shift up to there: the page's address then leads to these lines.");
-  const node: HTMLDialogElement = dialog("Keys", "keys", el("dl", { class: "keys" }, ...rows), hint, el("p", { class: "actions" }, close));
+  const hint = el("p", { class: "soft" }, "Click a line's number to select it, Shift-click to select a range. The page's URL then leads to these lines.");
+  const node: HTMLDialogElement = dialog("Keyboard shortcuts", "keys", el("dl", { class: "keys" }, ...rows), hint, el("p", { class: "actions" }, close));
 }
 
-const READS = "read logs (scope logs:read)";
-let asking: Promise<boolean> | null = null;
+const READ_LOGS = "read logs (scope logs:read)";
+let pending: Promise<boolean> | null = null;
 
-/** Ask for a token. Answers whether there is one now. Several that ask at once share one question. */
-export function askToken(config: Config | null, message: string, use = READS): Promise<boolean> {
-  asking ??= question(config, message, use).finally(() => (asking = null));
-  return asking;
+/** Request a token from the user. Returns whether one was entered. Concurrent calls share one dialog. */
+export function requestToken(config: Config | null, message: string, permission = READ_LOGS): Promise<boolean> {
+  pending ??= signIn(config, message, permission).finally(() => (pending = null));
+  return pending;
 }
 
-function question(config: Config | null, message: string, use: string): Promise<boolean> {
-  if (config?.auth === "iam") return signatures();
+function signIn(config: Config | null, message: string, permission: string): Promise<boolean> {
+  if (config?.auth === "iam") return explainSignatures();
   return new Promise((resolve) => {
-    const input = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "token-why" });
+    const input = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, "aria-describedby": "token-reason" });
     const form = el(
       "form", {},
-      el("p", { id: "token-why" }, session.token ? `The token does not hold: ${message}.` : `This archive asks who you are. Paste a token that may ${use}.`),
+      el("p", { id: "token-reason" }, session.token ? `The token was rejected: ${message}.` : `Paste a token with permission to ${permission}.`),
       el("label", { for: "token" }, "Token"), input,
-      el("p", { class: "soft" }, "It stays in this tab and is forgotten when you close it."),
+      el("p", { class: "soft" }, "The browser keeps the token in this tab until you close it."),
       el("p", { class: "actions" },
-        el("button", { type: "button", onclick: () => node.close() }, "Not now"), el("button", { type: "submit", class: "primary" }, "Sign in")),
+        el("button", { type: "button", onclick: () => node.close() }, "Cancel"), el("button", { type: "submit", class: "primary" }, "Sign in")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       session.token = input.value.trim().replace(/^Bearer\s+/i, "");
-      node.close("given");
+      node.close("submitted");
     });
     const node: HTMLDialogElement = dialog("Sign in", "sign-in", form);
-    node.addEventListener("close", () => resolve(node.returnValue === "given"));
+    node.addEventListener("close", () => resolve(node.returnValue === "submitted"));
   });
 }
 
-function signatures(): Promise<boolean> {
+function explainSignatures(): Promise<boolean> {
   return new Promise((resolve) => {
     const node: HTMLDialogElement = dialog(
       "Requests must be signed", "sign-in",
-      el("p", {}, "This stage lets in who signs requests with AWS credentials (SigV4), which a page cannot do. Read the log with a client that signs, or through a proxy that does."),
+      el("p", {}, "This installation requires requests signed with AWS credentials (SigV4), which a web page cannot create. Use a client or a proxy that signs requests."),
       el("p", { class: "actions" }, el("button", { class: "primary", onclick: () => node.close() }, "Close")),
     );
     node.addEventListener("close", () => resolve(false));

@@ -1,30 +1,30 @@
-/** What is known of a run, as cells and badges. */
+/** Facts of a run as badges and table cells. */
 
 import type { RunFacts } from "../api";
 import { el } from "../dom";
 import { ago, time } from "../format";
 
-/** Why a run failed or was cancelled, in a few words. */
+/** The short reason of a failed or cancelled run. */
 export function reasonOf(facts: RunFacts): string {
   const code = facts.exitCode ? `exit status ${facts.exitCode}` : "";
   return [facts.signal ? `killed by ${facts.signal}` : code, facts.exception, facts.failedStep && `in step ${facts.failedStep}`].filter(Boolean).join(", ");
 }
 
-/** A run's outcome where its client reports it, else its state: a class, its word in docs/glossary.md, and why. */
+/** A run's outcome if known, otherwise its state: CSS class, label as in docs/glossary.md, and tooltip. */
 export function stateOf(facts: RunFacts): [string, string, string] {
   const reason = reasonOf(facts);
-  if (facts.outcome === "failed") return ["bad", "Failed", reason || "Its client reports that it failed"];
-  if (facts.outcome === "cancelled") return ["abandoned", "Cancelled", reason || "It was ended from outside"];
-  if (facts.outcome === "succeeded") return ["done", "Succeeded", "Its client reports that it succeeded"];
-  if (facts.silentSinceMs) return ["abandoned", `Silent since ${time(facts.silentSinceMs)}`, "It is overdue for a line or a heartbeat"];
-  if (facts.status === "open") return ["live", "Running", "More lines may come"];
-  if (facts.end === "abandoned") return ["abandoned", "Abandoned", "No client closed it: it was sealed after it had been idle"];
-  return facts.complete ? ["done", "Finalized", "It was closed, and its whole log is one file"] : ["done", "Closed", "It was closed: no more lines can come"];
+  if (facts.outcome === "failed") return ["bad", "Failed", reason || "Its client or its log reports a failure"];
+  if (facts.outcome === "cancelled") return ["abandoned", "Cancelled", reason || "Its client reports that it was cancelled"];
+  if (facts.outcome === "succeeded") return ["done", "Succeeded", "Its client or its log reports success"];
+  if (facts.silentSinceMs) return ["abandoned", `Silent since ${time(facts.silentSinceMs)}`, "A line or a heartbeat is overdue"];
+  if (facts.status === "open") return ["live", "Running", "It accepts lines"];
+  if (facts.end === "abandoned") return ["abandoned", "Abandoned", "No client closed it; the sweep ended it after a time without a sign of life"];
+  return facts.complete ? ["done", "Finalized", "It is closed, and logs.txt contains the whole log"] : ["done", "Closed", "It is closed: no line can follow"];
 }
 
 export function badge(facts: RunFacts): HTMLElement {
-  const [kind, word, why] = stateOf(facts);
-  return el("span", { class: `badge ${kind}`, title: why }, word);
+  const [kind, label, reason] = stateOf(facts);
+  return el("span", { class: `badge ${kind}`, title: reason }, label);
 }
 
 export function when(ms: number): HTMLElement {

@@ -1,4 +1,4 @@
-/** A list that is fetched page by page, as a table with a button for more. */
+/** A table that loads a list page by page, with a button for the next page. */
 
 import { el } from "../dom";
 
@@ -8,12 +8,12 @@ export interface Listing<Item> {
   fetch(cursor: string | null, signal: AbortSignal): Promise<{ items: Item[]; cursor: string | null }>;
   empty: string;
   label: string;
-  failed(where: HTMLElement, error: unknown, retry: () => void): void;
+  failed(container: HTMLElement, error: unknown, retry: () => void): void;
 }
 
 export class ListView<Item> {
   private readonly body = el("tbody");
-  private readonly told = el("p", { class: "soft told", role: "status" });
+  private readonly status = el("p", { class: "soft status", role: "status" });
   private readonly more = el("button", { hidden: true, onclick: () => void this.next() }, "Show more");
   private readonly trouble = el("div");
   private readonly table: HTMLElement;
@@ -24,15 +24,15 @@ export class ListView<Item> {
   constructor(private readonly listing: Listing<Item>) {
     const head = el("thead", {}, el("tr", {}, ...listing.head.map((title) => el("th", { scope: "col" }, title))));
     this.table = el("table", { "aria-label": listing.label, hidden: true }, head, this.body);
-    this.element = el("div", { class: "listing" }, this.table, this.told, this.more, this.trouble);
+    this.element = el("div", { class: "listing" }, this.table, this.status, this.more, this.trouble);
   }
 
-  /** From the beginning. */
+  /** Load the list from its start. */
   async load(): Promise<void> {
     this.stop.abort();
     this.stop = new AbortController();
     this.cursor = null;
-    if (!this.body.childElementCount) this.told.textContent = "Loading…";
+    if (!this.body.childElementCount) this.status.textContent = "Loading…";
     await this.page(true);
   }
 
@@ -55,10 +55,10 @@ export class ListView<Item> {
       if (isFirst) this.body.replaceChildren();
       this.body.append(...items.map((item) => this.row(item)));
       this.cursor = cursor;
-      this.tell(items.length);
+      this.updateStatus(items.length);
     } catch (error) {
       if (signal.aborted) return;
-      this.told.textContent = "";
+      this.status.textContent = "";
       this.listing.failed(this.trouble, error, () => void this.page(isFirst));
     }
     this.more.disabled = false;
@@ -70,13 +70,13 @@ export class ListView<Item> {
     return el("tr", {}, ...cells);
   }
 
-  /** `found`: items of the last fetch. Without any, the end of the list may still be far. */
-  private tell(found: number): void {
+  /** `loaded`: number of items of the last fetch. If it is 0, the list may still have more items. */
+  private updateStatus(loaded: number): void {
     const isEmpty = this.body.childElementCount === 0;
     const mayHaveMore = this.cursor !== null;
     this.table.hidden = isEmpty;
     this.more.hidden = !mayHaveMore;
-    this.more.textContent = found > 0 ? "Show more" : "Search further";
-    this.told.textContent = found > 0 ? "" : mayHaveMore ? "Nothing found so far." : isEmpty ? this.listing.empty : "";
+    this.more.textContent = loaded > 0 ? "Show more" : "Search further";
+    this.status.textContent = loaded > 0 ? "" : mayHaveMore ? "Nothing found so far." : isEmpty ? this.listing.empty : "";
   }
 }

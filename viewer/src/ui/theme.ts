@@ -1,4 +1,4 @@
-/** Dark or light: as the system says, unless somebody chose. */
+/** Dark or light theme: the system's preference, unless the user has chosen one. */
 
 const KEY = "runlake.theme";
 const dark = matchMedia("(prefers-color-scheme: dark)");

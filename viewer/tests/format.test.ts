@@ -9,7 +9,7 @@ test.each([
   ["23:30", { ms: new Date(2026, 10, 21, 23, 30).getTime() }], ["00:10:05", { ms: new Date(2026, 10, 22, 0, 10, 5).getTime() }],
   ["2026-11-21 10:05", { ms: new Date(2026, 10, 21, 10, 5).getTime() }], ["2026-11-21T10:05:07Z", { ms: Date.UTC(2026, 10, 21, 10, 5, 7) }],
   ["nonsense", null], ["25:00", null], ["", null], ["2026-13-01", null],
-])("%j leads to %j", (typed, target) => {
+])("the target of %j is %j", (typed, target) => {
   expect(parseTarget(typed, START)).toEqual(target);
 });
 
@@ -18,7 +18,7 @@ test("sizes and durations", () => {
   expect([0, 59_999, 3_600_000, 90_000_000].map(duration)).toEqual(["0 s", "1 min 0 s", "1 h 0 min", "1 d 1 h"]);
 });
 
-test("spans of characters become spans of UTF-16", () => {
+test("spans of characters are converted to UTF-16 units", () => {
   expect(inUnits("😀a😀b", [[1, 2], [3, 4]])).toEqual([[2, 3], [5, 6]]);
   expect(inUnits("ab", [[0, 2]])).toEqual([[0, 2]]);
 });

@@ -1,12 +1,12 @@
 /**
- * Notes beside the text of an event, as far as this page knows them: links, colours, folds. A note is somebody else's JSON: what is
- * not exactly as it should be is left out, and the text is whole without it.
+ * Annotations of an event: links, colours, folds. They are untrusted JSON: invalid and unknown ones are ignored. The text is complete
+ * without them.
  */
 
 import type { Event } from "../api";
 
-/** What a note says of a part of one line, in UTF-16 units. */
-export interface Note {
+/** The style of a part of one line. Offsets are in UTF-16 units. */
+export interface Annotation {
   from: number;
   to: number;
   href?: string;
@@ -14,39 +14,39 @@ export interface Note {
   colour?: number | string;
 }
 
-/** Lines of an event, from its first: those behind `line` as far as `last` can be folded. */
+/** Lines after `line` up to `last` can be folded. Both are counted from the event's first line. */
 export interface Fold { line: number; last: number }
-/** `parts`: how many lines were looked at, summed over the notes. */
-export interface Noted { notes: Map<number, Note[]>; folds: Fold[]; parts: number }
+/** Annotations by line of the event. `parts`: number of examined lines, summed over the annotations. */
+export interface EventAnnotations { annotations: Map<number, Annotation[]>; folds: Fold[]; parts: number }
 
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
-const MOST_NOTES = 1_000;
-/** Of one event: a note over many lines is a part of each. Lines behind the last part stay plain. */
-export const MOST_PARTS = 10_000;
-export const MOST_PARTS_OF_A_LINE = 50;
+const MAX_ANNOTATIONS = 1_000;
+/** Of one event: an annotation has a part on each of its lines. Later lines stay plain. */
+export const MAX_PARTS = 10_000;
+export const MAX_PARTS_PER_LINE = 50;
 
 /**
- * The notes of an event by the number of the line in it: time and memory are linear in the message, the notes and `mostParts`. What is
- * beyond the limits is left out.
+ * The annotations of an event, by line. Time and memory are linear in the message, the annotations and `maxParts`; annotations beyond
+ * the limits are ignored.
  */
-export function notesOf(event: Event, mostParts = MOST_PARTS): Noted {
-  const found: Noted = { notes: new Map(), folds: [], parts: 0 };
-  const text = new Places(event.message);
-  for (const { position, note } of event.annotations.slice(0, MOST_NOTES)) {
+export function annotationsOf(event: Event, maxParts = MAX_PARTS): EventAnnotations {
+  const result: EventAnnotations = { annotations: new Map(), folds: [], parts: 0 };
+  const text = new TextIndex(event.message);
+  for (const { position, note } of event.annotations.slice(0, MAX_ANNOTATIONS)) {
     if (!Number.isInteger(position) || position < 0 || typeof note !== "object" || note === null) continue;
     const fields = note as Record<string, unknown>;
     const length = Number.isInteger(fields["length"]) ? Math.max(0, fields["length"] as number) : undefined;
-    if (fields["kind"] === "fold") addFold(found, text, position, length);
-    else addNote(found, text, position, length ?? 0, lookOf(fields), mostParts);
+    if (fields["kind"] === "fold") addFold(result, text, position, length);
+    else addAnnotation(result, text, position, length ?? 0, styleOf(fields), maxParts);
   }
-  return found;
+  return result;
 }
 
-/** Where characters and lines of a message stand, in UTF-16 units. */
-class Places {
-  /** Where each line begins; the last entry is where one more would. */
+/** Offsets of the characters and lines of a message, in UTF-16 units. */
+class TextIndex {
+  /** Offset of each line; the last entry is the end of the message, plus one. */
   readonly starts: number[] = [0];
-  private readonly units: Uint32Array | undefined; // undefined: each character is one unit
+  private readonly units: Uint32Array | undefined; // undefined if each character is one unit
 
   constructor(message: string) {
     for (let at = message.indexOf("\n"); at >= 0; at = message.indexOf("\n", at + 1)) this.starts.push(at + 1);
@@ -58,12 +58,12 @@ class Places {
     return this.starts.length - 1;
   }
 
-  /** Where a character stands; behind the end for one that is not there. */
+  /** Offset of a character; Infinity after the end of the message. */
   unit(position: number): number {
     return this.units ? (this.units[position] ?? Infinity) : position;
   }
 
-  /** The line that has this unit, the last one for units behind the end: binary search. */
+  /** The line that contains an offset, or the last line: binary search. */
   line(unit: number): number {
     let low = 0;
     for (let high = this.lines - 1; low < high; ) {
@@ -75,7 +75,7 @@ class Places {
   }
 }
 
-/** Where each character begins, and behind them the end. */
+/** Offset of each character, followed by the end of the message. */
 function unitsOf(message: string): Uint32Array {
   const units = new Uint32Array(message.length + 1);
   let count = 0;
@@ -84,14 +84,14 @@ function unitsOf(message: string): Uint32Array {
   return units.subarray(0, count);
 }
 
-/** An address of http or https as the browser writes it, or nothing: no script, no file, no other program is started by a log. */
+/** A normalized http or https URL, otherwise undefined: a log must not run scripts, open files or start other programs. */
 export function safeLink(address: unknown): string | undefined {
   if (typeof address !== "string" || !URL.canParse(address)) return undefined;
   const url = new URL(address);
   return url.protocol === "http:" || url.protocol === "https:" ? url.href : undefined;
 }
 
-function lookOf(fields: Record<string, unknown>): Omit<Note, "from" | "to"> | undefined {
+function styleOf(fields: Record<string, unknown>): Omit<Annotation, "from" | "to"> | undefined {
   if (fields["kind"] === "link") {
     const href = safeLink(fields["href"]);
     return href === undefined ? undefined : { href };
@@ -102,25 +102,25 @@ function lookOf(fields: Record<string, unknown>): Omit<Note, "from" | "to"> | un
   return /^#[0-9a-f]{6}$/i.test(fields["colour"]) ? { colour: fields["colour"] } : undefined;
 }
 
-function addFold({ folds }: Noted, text: Places, position: number, length: number | undefined): void {
+function addFold({ folds }: EventAnnotations, text: TextIndex, position: number, length: number | undefined): void {
   const line = text.line(text.unit(position));
   const last = length === undefined ? text.lines - 1 : text.line(text.unit(position + length));
   if (last > line) folds.push({ line, last });
 }
 
-/** A note over several lines is one for each of them. */
-function addNote(found: Noted, text: Places, position: number, length: number, look: Omit<Note, "from" | "to"> | undefined, mostParts: number): void {
-  if (!look || length <= 0) return;
+/** Add an annotation, split at line breaks. */
+function addAnnotation(result: EventAnnotations, text: TextIndex, position: number, length: number, style: Omit<Annotation, "from" | "to"> | undefined, maxParts: number): void {
+  if (!style || length <= 0) return;
   const [start, end] = [text.unit(position), text.unit(position + length)];
-  for (let line = text.line(start); line < text.lines && found.parts < mostParts; line += 1) {
-    found.parts += 1; // a line without a part is work too
+  for (let line = text.line(start); line < text.lines && result.parts < maxParts; line += 1) {
+    result.parts += 1; // empty lines count too
     const [begin, next] = [text.starts[line] ?? 0, text.starts[line + 1] ?? 0];
     if (begin >= end) return;
     const [from, to] = [Math.max(0, start - begin), Math.min(next - 1, end) - begin];
     if (from >= to) continue;
-    const parts = found.notes.get(line) ?? [];
-    if (parts.length >= MOST_PARTS_OF_A_LINE) continue;
-    found.notes.set(line, parts);
-    parts.push({ from, to, ...look });
+    const parts = result.annotations.get(line) ?? [];
+    if (parts.length >= MAX_PARTS_PER_LINE) continue;
+    result.annotations.set(line, parts);
+    parts.push({ from, to, ...style });
   }
 }
