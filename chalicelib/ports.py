@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+from urllib.parse import quote
 
 from chalicelib.errors import UnavailableError
 
@@ -208,6 +209,11 @@ LINES, ARRIVAL = "lines", "arrival"
 """Clocks: the timestamps in lines, and the time of storage."""
 EVENT_ROWS = "event#"
 """Prefix of rows of events, in the same partition as the rows of a run's segments."""
+
+
+def run_key(run: Run) -> str:
+    """The partition key of a run's rows of segments and of events: percent-encoded, so that it is unambiguous."""
+    return f"{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
 
 
 @dataclass(frozen=True, slots=True)

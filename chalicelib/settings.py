@@ -97,7 +97,9 @@ class Settings(BaseSettings):
         ge=1,
         le=36500,
     )
-    stream_timeout_minutes: int = _minutes(1440, "A run idle for this long counts as abandoned: the sweep finalizes it.", 525_600)
+    stream_timeout_minutes: int = _minutes(
+        1440, "The sweep ends a run that gave no sign of life (line, heartbeat or start) for this long.", 525_600
+    )
     viewer_idle_minutes: int = _minutes(60, "The live stream ends for its viewers after a run had no line for this long.", 525_600)
     cleanup_interval_minutes: int = _minutes(60, f"How often the sweep runs. {_OF_THE_STACK}", 1440)
     partial_flush_interval_minutes: int = _minutes(

@@ -19,7 +19,7 @@ from chalicelib import composition
 from chalicelib.composition import Services
 from glue_jobs.catalog.catalog_repair import CORRECT, FAILED, GONE, REPAIRED, RUNS, SEGMENTS
 from glue_jobs.catalog.files import CHECKED_LAST, READ_FIRST
-from glue_jobs.catalog.task import FILES, SHOWN, Task
+from glue_jobs.catalog.task import FILES, MAX_REPORTED, Task
 from glue_jobs.datasource.selection import Names, Pattern
 from glue_jobs.expiration.inventory import BucketInventory
 from glue_jobs.job_runtime.arguments import add_flag, job_parser, parse_arguments
@@ -62,7 +62,7 @@ def rebuild(session: SparkSession, services: Services, arguments: argparse.Names
         parts.append(ranges.mapInArrow(task.archive, RESULTS).collect())
         parts.append(_checked(session, task, CHECKED_LAST, slices, is_last=True).collect())
     rows = [row for part in parts for row in part]
-    return summarized(session.createDataFrame(rows, RESULTS), SHOWN).collect() if rows else []
+    return summarized(session.createDataFrame(rows, RESULTS), MAX_REPORTED).collect() if rows else []
 
 
 def _checked(session: SparkSession, task: Task, tables: Sequence[str], slices: int, *, is_last: bool) -> DataFrame:
@@ -122,8 +122,8 @@ def summary_of(rows: Iterable[Row], sent_here: Counter[str], seconds: float) -> 
         "files": {name.removeprefix("file_"): counts[name] for name in ("file_files", "file_refused", "file_gone", "file_failed")},
         "rows": rows_,
         "segments_unknown": counts["segments_unknown"],
-        "differences": [text for row in totals for text in row["differences"]][:SHOWN],
-        "problems": [text for row in totals for text in row["problems"]][:SHOWN],
+        "differences": [text for row in totals for text in row["differences"]][:MAX_REPORTED],
+        "problems": [text for row in totals for text in row["problems"]][:MAX_REPORTED],
         "bytes": size,
         "requests": dict(requests.most_common()),
         "dollars": round(cost, 6),

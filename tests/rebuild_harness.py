@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import SecretStr
 
 from chalicelib import composition
-from chalicelib.aws.segment_index import run_key, segment_rows
+from chalicelib.aws.segment_index import segment_rows
 from chalicelib.catalog.runs import RunRow
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidBatchError, RunClosedError
 from chalicelib.ingestion.report import Report
-from chalicelib.ports import PutOptions, Run, RunEnd
+from chalicelib.ports import PutOptions, Run, RunEnd, run_key
 from chalicelib.runlog.attempts import Attempts, StartRequest
 from chalicelib.runlog.batch import Batch
 from chalicelib.settings import Settings

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from chalicelib.aws.dynamodb import Table
-from chalicelib.ports import Run, SegmentEntry
+from chalicelib.ports import Run, SegmentEntry, run_key
 
 _KEYED = "key#"
 _IN_ORDER = "#run = :run AND #at BETWEEN :first AND :last"
@@ -67,11 +66,6 @@ def segment_rows(run: Run, entry: SegmentEntry, keep_s: int) -> list[dict[str, A
     """A segment's items: one, or two if its batch was sent with an Idempotency-Key."""
     ats = [_at(entry.line, entry.sequence)] + ([_KEYED + entry.session] if entry.is_keyed else [])
     return [_row(run, entry, at, keep_s) for at in ats]
-
-
-def run_key(run: Run) -> str:
-    """An unambiguous text for a run."""
-    return f"{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
 
 
 def _at(line: int, sequence: int) -> str:

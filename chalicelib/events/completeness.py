@@ -1,7 +1,11 @@
 """Whether all events of a run are visible (decision 0023).
 
-complete the run is sealed, every registered writer is closed, and its ids 0 to count - 1 are visible lost it cannot become
-complete: after a grace period ids of a closed writer are missing, or a writer of a sealed run is not closed pending neither
+::
+
+    complete    the run is sealed, every registered writer is closed, and its ids 0 to count - 1 are visible
+    lost        cannot become complete: after a grace period ids of a closed writer are missing, or a writer of a
+                sealed run is not closed
+    pending     neither
 
 All inputs are durable: S3 has the registered and closed writers and the seal, index rows have the visible ids. A row is written
 after the events that it makes visible, so a lag of the index can only delay the answer.

@@ -24,7 +24,7 @@ from chalicelib.events.byte_ranges import decode_ranges, encode_ranges
 from chalicelib.events.ranges import Range, merged
 from chalicelib.events.sidecar import Sidecar
 from chalicelib.events.step_segments import StepSegment, step_segments_of, visible_ids
-from chalicelib.ports import EVENT_ROWS, Clause, Clock, Database, Key, Put, Row, Run, When
+from chalicelib.ports import EVENT_ROWS, Clause, Clock, Database, Key, Put, Row, Run, When, run_key
 
 EVENTS = "events"
 """The name of the table for ``Database``."""
@@ -156,11 +156,6 @@ class EventIndex:
 
     def _expires_at(self, since_ms: int) -> int:
         return since_ms // 1000 + self.retention_s
-
-
-def run_key(run: Run) -> str:
-    """The hash key, the same as for rows of segments (``catalog.segments.run_key``)."""
-    return f"{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
 
 
 def _name(name: str) -> str:

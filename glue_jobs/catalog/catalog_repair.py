@@ -1,7 +1,7 @@
 """Repairs the catalog rows of one run from S3, while appends continue.
 
 Rows are read **before** S3, so a row that S3 then lacks is wrong. If ingestion or a schedule changes the run's row meanwhile, its
-change is merged with the state on S3 (``catalog.merging``). Only the remaining differences are written, on the condition that the
+change is merged with the state on S3 (``glue_jobs.catalog.row_merging``). Only the remaining differences are written, on the condition that the
 row has not changed since.
 """
 
@@ -27,15 +27,16 @@ from glue_jobs.catalog.run_row_builder import ArtifactExtent, RunFacts, run_item
 
 CORRECT, REPAIRED, GONE, FAILED = "right", "mended", "gone", "failed"
 """Results of a run: all rows were correct; rows were repaired; S3 has no objects of the run, and its rows were or may be removed;
-failed."""
+failed. The job's summary keeps these older words."""
 MISSING, WRONG, EXTRA = "missing", "wrong", "extra"
 """Kinds of differences."""
 RUNS, SEGMENTS = "runs", "segments"
 ATTEMPTS = 8
+"""Reads of S3 until the repair gives up."""
 WRITES = 32
 """Attempts to write a run's row before S3 is read again."""
 _PAUSE_S = 0.05
-SHOWN = 20
+MAX_REPORTED = 20
 Item = dict[str, Any]
 _ROWS_AT_ONCE = 250
 
@@ -61,7 +62,7 @@ class RunRepair:
             return
         self.noted.add((table, at))
         self.rows[f"{table}.{kind}"] += 1
-        if len(self.differences) < SHOWN:
+        if len(self.differences) < MAX_REPORTED:
             self.differences.append(f"{table} {kind}: {self.run.fqn}/{self.run.run_id} {at}{what}".rstrip())
 
 
@@ -96,15 +97,15 @@ class RunRepairer:
         inspector, repair_ = RunInspector(self.store, self.layout, run, self.threads), RunRepair(run)
         for _ in range(ATTEMPTS):
             seen, rows = self.items.run(run), self.items.segments(run)
-            census = inspector.inspect()
-            repair_.problems = [f"{run.fqn}/{run.run_id}: {problem}" for problem in census.problems]
-            if not census.exists:
+            inspection = inspector.inspect()
+            repair_.problems = [f"{run.fqn}/{run.run_id}: {problem}" for problem in inspection.problems]
+            if not inspection.exists:
                 return self._gone(repair_, seen, rows)
-            repair_.unknown = sum(map(len, census.unknown))
-            repair_.bytes = census.tail.end_byte if census.tail else 0
+            repair_.unknown = sum(map(len, inspection.unknown))
+            repair_.bytes = inspection.tail.end_byte if inspection.tail else 0
             if SEGMENTS in self.tables:
-                self._repair_segments(repair_, inspector, census, rows)
-            if RUNS not in self.tables or self._repair_run(repair_, census, seen):
+                self._repair_segments(repair_, inspector, inspection, rows)
+            if RUNS not in self.tables or self._repair_run(repair_, inspection, seen):
                 self._index_events(run)
                 return repair_
         raise StoreUnavailableError(f"the run's row keeps changing tries={ATTEMPTS}")
@@ -114,9 +115,9 @@ class RunRepairer:
         if self.events and SEGMENTS in self.tables and not self.dry_run:
             self.events(run)
 
-    def _repair_run(self, repair_: RunRepair, census: RunInspection, seen: Item | None) -> bool:
+    def _repair_run(self, repair_: RunRepair, inspection: RunInspection, seen: Item | None) -> bool:
         """False if S3 must be read again."""
-        item = run_item(repair_.run, self._facts(census, seen), self.keep_s)
+        item = run_item(repair_.run, self._facts(inspection, seen), self.keep_s)
         if seen == item:
             return True
         repair_.note(RUNS, WRONG if seen else MISSING, what=_difference_text(seen, item))
@@ -140,30 +141,38 @@ class RunRepairer:
     def _is_written(self, run: Run, now: Item | None, merged: Item, names: Sequence[str]) -> bool:
         return self.items.replace_run(run, None, merged) if now is None else self.items.change_run(run, now, merged, names)
 
-    def _facts(self, census: RunInspection, seen: Item | None) -> RunFacts:
-        entries = [census.entries[number] for number in sorted(census.entries)]
-        partial, logs = _reached(census.partial), _reached(census.logs)
+    def _facts(self, inspection: RunInspection, seen: Item | None) -> RunFacts:
+        entries = [inspection.entries[number] for number in sorted(inspection.entries)]
+        partial, logs = _reached(inspection.partial), _reached(inspection.logs)
         first = entries[0] if entries else None
         is_whole = first is not None and (first.sequence, first.byte) == (0, 0)
         since_ms = (seen or {}).get("started_ms", 0)
-        known = since_ms if isinstance(since_ms, int) and not is_whole and (entries or census.base) else 0
+        known = since_ms if isinstance(since_ms, int) and not is_whole and (entries or inspection.base) else 0
         alive_ms = (seen or {}).get("alive_ms", 0)
         alive = alive_ms if type(alive_ms) is int else 0
-        if seal := census.expired_seal:
+        if seal := inspection.expired_seal:
             entries.append(_at_its_time(seal, seen or {}))
-        return RunFacts(entries, partial, logs, self._is_settled(census), known, census.start, alive)
+        return RunFacts(entries, partial, logs, self._is_settled(inspection), known, inspection.start, alive)
 
-    def _is_settled(self, census: RunInspection) -> bool:
+    def _is_settled(self, inspection: RunInspection) -> bool:
         """Finalized with nothing left to delete: the schedules no longer process the run, or stop at their next check."""
-        if census.expired_seal:
-            return not census.partial and not census.live
-        tail, logs = census.tail, census.logs
-        if tail is None or logs is None or logs.artifact.lines is None or census.partial or list(census.live) != [tail.sequence]:
+        if inspection.expired_seal:
+            return not inspection.partial and not inspection.live
+        tail, logs = inspection.tail, inspection.logs
+        if (
+            tail is None
+            or logs is None
+            or logs.artifact.lines is None
+            or inspection.partial
+            or list(inspection.live) != [tail.sequence]
+        ):
             return False
         return logs.artifact.next_segment > tail.sequence and self.clock.now_ms() - tail.appended_ms >= RETIRABLE_MS
 
-    def _repair_segments(self, repair_: RunRepair, inspector: RunInspector, census: RunInspection, rows: Sequence[Item]) -> None:
-        expected = {item["at"]: item for item in self._expected_rows(repair_.run, inspector, census, rows)}
+    def _repair_segments(
+        self, repair_: RunRepair, inspector: RunInspector, inspection: RunInspection, rows: Sequence[Item]
+    ) -> None:
+        expected = {item["at"]: item for item in self._expected_rows(repair_.run, inspector, inspection, rows)}
         there = {row["at"]: row for row in rows}
         put = [item for at, item in expected.items() if there.get(at) != item]
         for item in put:
@@ -184,11 +193,11 @@ class RunRepairer:
         elif batches:
             self.items.put_segments(rows)
 
-    def _expected_rows(self, run: Run, inspector: RunInspector, census: RunInspection, rows: Sequence[Item]) -> Iterator[Item]:
-        entries = list(census.entries.values())
-        for numbers in census.unknown:
-            known = _covering(census, numbers, rows)
-            mark = None if known else inspector.placeholder_entry(census, numbers)
+    def _expected_rows(self, run: Run, inspector: RunInspector, inspection: RunInspection, rows: Sequence[Item]) -> Iterator[Item]:
+        entries = list(inspection.entries.values())
+        for numbers in inspection.unknown:
+            known = _covering(inspection, numbers, rows)
+            mark = None if known else inspector.placeholder_entry(inspection, numbers)
             entries += known or ([mark] if mark else [])
         for entry in entries:
             yield from (item for item in segment_rows(run, entry, self.keep_s) if not self._has_expired(item))
@@ -231,7 +240,7 @@ def _at_its_time(seal: SegmentEntry, seen: Item) -> SegmentEntry:
     return replace(seal, appended_ms=written_ms)
 
 
-def _covering(census: RunInspection, numbers: range, rows: Sequence[Item]) -> list[SegmentEntry]:
+def _covering(inspection: RunInspection, numbers: range, rows: Sequence[Item]) -> list[SegmentEntry]:
     """The table's entries for segments that S3 no longer has, if they are complete and fit the entries before and after;
     otherwise none."""
     by_number: dict[int, SegmentEntry] = {}
@@ -242,7 +251,7 @@ def _covering(census: RunInspection, numbers: range, rows: Sequence[Item]) -> li
             continue
         if entry.sequence in numbers:
             by_number[entry.sequence] = entry
-    before, after = census.entries.get(numbers.start - 1), census.entries.get(numbers.stop)
+    before, after = inspection.entries.get(numbers.start - 1), inspection.entries.get(numbers.stop)
     at = (before.end_line, before.end_byte) if before else (0, 0)
     for entry in (by_number[number] for number in sorted(by_number)):
         if (entry.line, entry.byte) != at:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from chalicelib.aws.dynamodb import Item, Table
-from chalicelib.aws.segment_index import run_key
-from chalicelib.ports import EVENT_ROWS, Run
+from chalicelib.ports import EVENT_ROWS, Run, run_key
 
 _NAMES = {"#run": "run"}
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 FILES = "files"
-AT_ONCE, THREADS = 4, 8
+MAX_CONCURRENT_RUNS, THREADS = 4, 8
 """Concurrent runs in a task, and concurrent requests for each run: as many connections as a client has."""
-SHOWN = 20
+MAX_REPORTED = 20
 
 
 class Task:
@@ -63,7 +63,7 @@ class Task:
         results: list[dict[str, Any]] = []
         if set(self._work["only"]) & {RUNS, SEGMENTS}:
             repairer = self._repairer(services)
-            with ThreadPoolExecutor(AT_ONCE) as threads:
+            with ThreadPoolExecutor(MAX_CONCURRENT_RUNS) as threads:
                 results += map(_work, threads.map(repairer.repair, (Run(row["fqn"], row["run_id"]) for row in rows)))
         if FILES in self._work["only"]:
             runs = [Run(row["fqn"], row["run_id"]) for row in rows if row["has_log"]]
@@ -136,7 +136,7 @@ def _summed(results: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         into["runs"] += each["runs"]
         into["counts"].update(each["counts"])
         for name in ("problems", "differences"):
-            into[name] += each[name][: SHOWN - len(into[name])]
+            into[name] += each[name][: MAX_REPORTED - len(into[name])]
     return [row | {"counts": list(row["counts"].items())} for row in summed.values()]
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from chalicelib.aws.dynamodb import Table
-from chalicelib.aws.segment_index import run_key
-from chalicelib.ports import Run
+from chalicelib.ports import Run, run_key
 
 _NAMES = {"#run": "run", "#at": "at"}
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from chalicelib.aws.run_catalog import row_of
-from chalicelib.aws.segment_index import entry_of_row, run_key
+from chalicelib.aws.segment_index import entry_of_row
 from chalicelib.catalog.runs import shard_of
 from chalicelib.deadline import Deadline
-from chalicelib.ports import PutOptions, Run, RunEnd, SegmentEntry
+from chalicelib.ports import PutOptions, Run, RunEnd, SegmentEntry, run_key
 from chalicelib.runlog.artifact import artifact_metadata
 from chalicelib.runlog.segment import metadata_of
 from glue_jobs.catalog.catalog_repair import CORRECT, FAILED, GONE, REPAIRED

@@ -30,7 +30,7 @@ from tests.world import RUN, START_MS, World
 A = Run("svc.a", "r1")
 MIB = 1024 * 1024
 LONG = "x" * 60_000
-EVENTS, COMPANIONS = 300, 4
+EVENTS, SIDECARS = 300, 4
 
 
 def peak_bytes(act: Callable[[], object]) -> int:
@@ -60,7 +60,7 @@ def _stored() -> World:
     """A run of large sidecars that are not indexed."""
     world = World()
     parts = event_parts(world)
-    for number in range(COMPANIONS):
+    for number in range(SIDECARS):
         parts.log.append(RUN, [make_event("x", "s") for _ in range(EVENTS)])
         key = world.layout.sidecar(RUN, number)
         world.store.delete(key)

@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.aws.segment_index import run_key as segments_key
 from chalicelib.events import byte_ranges
 from chalicelib.events.byte_ranges import ByteRange
 from chalicelib.events.event import NewEvent
 from chalicelib.events.event_view import EventFilter
-from chalicelib.events.index import run_key
 from chalicelib.events.step_log import MAX_READS
 from chalicelib.events.step_updates import StepUpdate
-from chalicelib.ports import PutOptions, Run
+from chalicelib.ports import PutOptions, Run, run_key
 from chalicelib.runlog.batch import Batch
 from tests.events_harness import ClientWriter, EventParts, event_parts, make_event, notify, read_log, read_step_log
 from tests.sampling import examples
@@ -280,9 +278,8 @@ def test_many_sidecars_cost_compaction_one_more_listing() -> None:
     assert dict(world.database.calls) == {"query": 1, "put_many": 2}
 
 
-def test_the_keys_of_rows_are_those_of_segments() -> None:
-    for run in (RUN, Run("a/b c", "r#1")):
-        assert run_key(run) == segments_key(run)
+def test_run_key_is_percent_encoded() -> None:
+    assert run_key(Run("a/b c", "r#1")) == "a%2Fb%20c/r%231"
 
 
 @given(st.lists(st.tuples(st.integers(0, 100_000), st.integers(1, 50_000)), max_size=30))

@@ -75,9 +75,9 @@ def test_foreign_keys_are_not_recognized() -> None:
 
 def test_census_reports_no_event_object() -> None:
     world = ended()
-    census = RunInspector(world.store, world.layout, RUN).inspect()
-    assert (list(census.problems), sorted(census.entries)) == ([], [0, 1, 2, 3])
-    assert [census.entries[number].events for number in range(4)] == [1, 1, 1, 0]
+    inspection = RunInspector(world.store, world.layout, RUN).inspect()
+    assert (list(inspection.problems), sorted(inspection.entries)) == ([], [0, 1, 2, 3])
+    assert [inspection.entries[number].events for number in range(4)] == [1, 1, 1, 0]
 
 
 def test_retirement_keeps_how_many_events_a_segment_had() -> None:
