@@ -113,7 +113,7 @@ def apply(session: SparkSession, services: Services, made: Plan, requests: Accum
     there = (made.header.get("bucket"), made.header.get("prefix"))
     if there != (settings.bucket_name, settings.prefix):
         raise InvalidInputError(
-            f"the plan is of another bucket or prefix plan={there} here={(settings.bucket_name, settings.prefix)}"
+            f"the plan was made for another bucket or prefix plan={there} here={(settings.bucket_name, settings.prefix)}"
         )
     slices = max(-(-len(made.runs) // RUNS_A_TASK), 1)
     work = partial(_expired, worker_environment(), made.id, requests)

@@ -91,7 +91,7 @@ def _assignment(text: str) -> tuple[str, str]:
 
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_PORT):
-        raise argparse.ArgumentTypeError(f"a port is a number from 1 to {MAX_PORT}: {text}")
+        raise argparse.ArgumentTypeError(f"a port must be a number from 1 to {MAX_PORT}: {text}")
     return int(text)
 
 

@@ -81,7 +81,7 @@ class Emulator:
                 return
             except (urllib.error.URLError, ConnectionError, TimeoutError):
                 time.sleep(0.1)
-        raise LocalError(f"the emulator did not answer in time, see emulator.log: timeout_s={_START_TIMEOUT_S}")
+        raise LocalError(f"the emulator did not respond in time, see emulator.log: timeout_s={_START_TIMEOUT_S}")
 
     def has_ended(self) -> bool:
         """Whether the process has ended."""

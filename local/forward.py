@@ -171,7 +171,7 @@ def _getter(base: str, token: str | None) -> Get:
                     return json.load(answer)
             except HTTPError as error:
                 if error.code < 500 or attempt == _ATTEMPTS:
-                    raise LocalError(f"the archive did not answer status={error.code} url={url}") from error
+                    raise LocalError(f"the archive responded with an error status={error.code} url={url}") from error
             except (URLError, TimeoutError, ValueError) as error:
                 if attempt == _ATTEMPTS:
                     raise LocalError(f"the archive cannot be read url={url} error={error}") from error

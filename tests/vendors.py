@@ -180,10 +180,10 @@ class Wire:
         if fault == "refused":
             raise TargetUnavailableError("request was not sent")
         if fault == "cut":
-            raise OutcomeUnknownError("answer was lost")
+            raise OutcomeUnknownError("response was lost")
         answer = self._vendor.handle(url, headers, body)
         if fault == "lost":
-            raise OutcomeUnknownError("answer was lost")
+            raise OutcomeUnknownError("response was lost")
         return answer
 
     def close(self) -> None:

@@ -45,10 +45,12 @@ class CursorCipher:
             content = self._fernet().decrypt(cursor.removeprefix(_MARK)) if self.is_encrypted(cursor) else b""
             binding = _binding(bound_to)
             if not compare_digest(content[: len(binding)], binding):
-                raise ValueError("bound to something else")
+                raise ValueError("bound to another principal or query")
             return content[len(binding) :].decode()
         except (InvalidToken, ValueError) as error:
-            raise InvalidCursorError("the cursor was not made here, or for another query: leave it out to begin anew") from error
+            raise InvalidCursorError(
+                "invalid cursor, or the cursor of another query: omit it to start from the first page"
+            ) from error
 
     def _fernet(self) -> MultiFernet:
         from cryptography.fernet import Fernet, MultiFernet  # rarely needed, and slow to import

@@ -25,9 +25,9 @@ def download(url: str) -> bytes:
             body: bytes = answer.read(MAX_BYTES + 1)
     except (OSError, HTTPException, ValueError) as error:  # URLError and HTTPError are OSErrors
         _close(error)
-        raise IdentityUnavailableError(f"the issuer does not answer reason={str(error)[:200]!r} url={url}") from error
+        raise IdentityUnavailableError(f"the issuer does not respond reason={str(error)[:200]!r} url={url}") from error
     if len(body) > MAX_BYTES:
-        raise IdentityUnavailableError(f"the issuer's answer is too large limit={MAX_BYTES} url={url}")
+        raise IdentityUnavailableError(f"the issuer's response is too large limit={MAX_BYTES} url={url}")
     return body
 
 

@@ -62,9 +62,9 @@ def _parsed(body: bytes) -> dict[str | None, Mapping[str, Any]]:
         listed = json.loads(body)["keys"]
         usable = {key.get("kid"): key for key in listed[:MAX_KEYS] if _is_usable(key)}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise IdentityUnavailableError(f"the issuer's answer is not a set of keys bytes={len(body)}") from error
+        raise IdentityUnavailableError(f"the issuer's response is not a set of keys bytes={len(body)}") from error
     if not usable:
-        raise IdentityUnavailableError(f"the issuer's answer has no usable signing key bytes={len(body)}")
+        raise IdentityUnavailableError(f"the issuer's response has no usable signing key bytes={len(body)}")
     return usable
 
 

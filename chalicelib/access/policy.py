@@ -62,9 +62,11 @@ class Policy:
 
 def _denied(denied: object) -> tuple[tuple[str, ...], frozenset[str]]:
     if not isinstance(denied, dict) or not denied.keys() <= {"subjects", "token_ids"}:
-        raise ValueError("denied is an object with lists: subjects, token_ids")
+        raise ValueError("denied must be an object with the lists subjects and token_ids")
     for texts in denied.values():
-        _check(isinstance(texts, list) and all(_is_pattern(text) for text in texts), "subjects and token_ids are lists of texts")
+        _check(
+            isinstance(texts, list) and all(_is_pattern(text) for text in texts), "subjects and token_ids must be lists of strings"
+        )
     return tuple(denied.get("subjects", ())), frozenset(denied.get("token_ids", ()))
 
 
@@ -75,12 +77,12 @@ def _is_pattern(text: object) -> bool:
 def _grants(pattern: str, granted: object) -> Grants:
     _check(0 < len(pattern) <= MAX_PATTERN_CHARS, "a principal is empty or too long")
     if not isinstance(granted, dict):
-        raise ValueError(f"a principal's grants are an object principal={pattern!r}")
-    _check(granted.keys() <= _KNOWN, f"a scope is one of {', '.join(sorted(_KNOWN))} principal={pattern!r}")
+        raise ValueError(f"a principal's grants must be an object principal={pattern!r}")
+    _check(granted.keys() <= _KNOWN, f"a scope must be one of {', '.join(sorted(_KNOWN))} principal={pattern!r}")
     for names in granted.values():
         _check(
             isinstance(names, list) and all(_is_pattern(name) for name in names),
-            f"names are a list of patterns, such as {ANY!r} principal={pattern!r}",
+            f"names must be a list of patterns, such as {ANY!r} principal={pattern!r}",
         )
     return Grants.parse(granted)
 

@@ -85,7 +85,7 @@ class Archive:
     def _changeable(self, file_id: str, permit: Permit, *, verified: bool = True) -> _ArchivedObject:
         file = self._find(file_id, permit, verified=verified)
         if file.bucket != self._objects.bucket:
-            raise NotChangeableError(f"a run's log follows its run, and expires with it id={file_id}")
+            raise NotChangeableError(f"the log of a run cannot be changed or deleted as a file id={file_id}")
         return file
 
     def _find(self, file_id: str, permit: Permit, *, verified: bool = True) -> _ArchivedObject:
@@ -155,7 +155,7 @@ class Archive:
 
         outcome = self._registration.update([ref], lambda each: self._objects.describe(each, deadline))[ref]
         if outcome.error:
-            raise StoreUnavailableError(f"the object is changed, and catalogued later: {outcome.error}") from outcome.error
+            raise StoreUnavailableError(f"the object was changed but not catalogued yet: {outcome.error}") from outcome.error
         return outcome.description
 
 

@@ -89,9 +89,9 @@ class Uploads:
 
 def _size(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise InvalidMetadataError('"size": the number of bytes, a whole number from 0 on')
+        raise InvalidMetadataError('"size" must be the number of bytes, an integer of at least 0')
     if value > MAX_BYTES:
         raise UploadTooLargeError(
-            f"an upload has at most 5 GiB; use the datalake's client for larger files bytes={value} limit={MAX_BYTES}"
+            f"an upload can have at most 5 GiB; use the datalake's client for larger files bytes={value} limit={MAX_BYTES}"
         )
     return value

@@ -64,7 +64,9 @@ class CoordinationAws:
             self._make_table(client, request)
         if ttl_attribute and not _has_ttl(client, name, ttl_attribute):
             if skip_creation:
-                raise InvalidConfigurationError(f"ttl is set, and not enabled on the table table={name} attribute={ttl_attribute}")
+                raise InvalidConfigurationError(
+                    f"the setting ttl requires TTL enabled on the table table={name} attribute={ttl_attribute}"
+                )
             _enable_ttl(client, name, ttl_attribute)
 
     def _session_of(self, region: str, role_arn: str, external_id: str | None) -> Any:

@@ -150,7 +150,7 @@ def _check_response(answer: dict[str, Any], *, write: bool) -> dict[str, Any]:
     """Raises for a response that is not from DynamoDB: a proxy's 200 does not show whether the request was executed."""
     kind = str(answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", ""))
     if not kind.startswith(_CONTENT_TYPE):
-        raise (OutcomeUnknownError if write else StoreUnavailableError)(f"not an answer of dynamodb content_type={kind!r}")
+        raise (OutcomeUnknownError if write else StoreUnavailableError)(f"not a DynamoDB response content_type={kind!r}")
     return answer
 
 

@@ -105,7 +105,7 @@ def _without_answer(error: Exception, operation: str, what: str, *, write: bool)
     if isinstance(error, _NEVER_SENT) and not getattr(error, "doubt", False):
         return StoreUnavailableError(f"request was not sent operation={operation} what={what} error={type(error).__name__}")
     lost = OutcomeUnknownError if write else StoreUnavailableError
-    return lost(f"answer was lost operation={operation} what={what} error={type(error).__name__}")
+    return lost(f"response was lost operation={operation} what={what} error={type(error).__name__}")
 
 
 def _may_be_applied(answer: Mapping[str, Any]) -> bool:

@@ -44,7 +44,7 @@ class Urllib3Transport:
         except _NEVER_SENT as error:
             raise TargetUnavailableError(f"request was not sent host={_host(url)} error={type(error).__name__}") from None
         except (HTTPError, OSError) as error:
-            raise OutcomeUnknownError(f"answer was lost host={_host(url)} error={type(error).__name__}") from None
+            raise OutcomeUnknownError(f"response was lost host={_host(url)} error={type(error).__name__}") from None
         return Answer(response.status, response.data, {name.lower(): value for name, value in response.headers.items()})
 
     def close(self) -> None:

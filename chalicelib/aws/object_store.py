@@ -123,7 +123,7 @@ class S3ObjectStore:
     def delete_many(self, keys: Sequence[str]) -> None:
         """See the port. One DeleteObjects. Raises OutcomeUnknownError if any key was refused; others are deleted."""
         if not 0 < len(keys) <= _MAX_DELETED:
-            raise ValueError(f"a request deletes 1 to 1,000 keys count={len(keys)}")
+            raise ValueError(f"a request must delete 1 to 1,000 keys count={len(keys)}")
         objects = [{"Key": key} for key in keys]
         with translate_errors("delete_many", keys[0], write=True):
             answer = self._client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects, "Quiet": True})
@@ -244,7 +244,7 @@ def _if_match(etag: str | None) -> dict[str, str]:
 def _range(start: int, end: int | None) -> str:
     """S3 ignores an invalid range and returns the complete object, so an invalid range raises."""
     if start < 0 or (end is not None and end <= start):
-        raise ValueError(f"a range has a byte at least start={start} end={end}")
+        raise ValueError(f"a range must contain at least one byte start={start} end={end}")
     return f"bytes={start}-{end - 1 if end is not None else ''}"
 
 
@@ -252,7 +252,7 @@ def _read(stream: Any, key: str) -> bytes:
     try:
         return bytes(stream.read())
     except (OSError, ValueError) as error:
-        raise StoreUnavailableError(f"answer broke off what={key} error={type(error).__name__}") from error
+        raise StoreUnavailableError(f"response was truncated key={key} error={type(error).__name__}") from error
 
 
 def _info(key: str, answer: Mapping[str, Any], size: int) -> ObjectInfo:

@@ -237,7 +237,7 @@ def read_cursor(cursor: str) -> dict[str, Any]:
             return {"started_ms": started_ms, "run_id": run_id}
     except (ValueError, TypeError, RecursionError):
         pass
-    raise InvalidInputError(f"the cursor was not made here: leave it out to begin anew cursor={cursor[:40]!r}")
+    raise InvalidInputError(f"invalid cursor: omit it to start from the first page cursor={cursor[:40]!r}")
 
 
 def _key(run: Run) -> dict[str, str]:

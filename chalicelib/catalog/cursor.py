@@ -30,9 +30,9 @@ class CursorSigner:
         try:
             start_ms, file_id, fingerprint = self._serializer.loads(text)
         except (BadData, ValueError, TypeError) as error:
-            raise InvalidCursorError("the cursor was not made here: leave it out to begin anew") from error
+            raise InvalidCursorError("invalid cursor: omit it to start from the first page") from error
         if fingerprint != _fingerprint(query):
-            raise InvalidCursorError("the cursor is of another query: leave it out to begin anew")
+            raise InvalidCursorError("the cursor belongs to another query: omit it to start from the first page")
         return replace(query, after=(start_ms, file_id))
 
 

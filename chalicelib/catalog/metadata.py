@@ -162,7 +162,7 @@ def _loaded(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidMetadataError(f"the metadata document is not valid json reason={str(error)[:200]!r}") from error
     if not isinstance(document, dict):
-        raise InvalidMetadataError(f"the metadata document is a json object type={type(document).__name__}")
+        raise InvalidMetadataError(f"the metadata document must be a JSON object type={type(document).__name__}")
     return document
 
 

@@ -237,7 +237,7 @@ def activity_key(run: Run, at_ms: int) -> str:
 def activity_key_ms(key: str) -> int:
     """The time in an activity key. Raises InvalidInputError for any other text."""
     if not re.fullmatch(r"[0-9]{15}\.[0-9a-f]{16}", key, re.ASCII):
-        raise InvalidInputError("the cursor was not made here: leave it out to begin anew")
+        raise InvalidInputError("invalid cursor: omit it to start from the first page")
     return int(key[:15])
 
 

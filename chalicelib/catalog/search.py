@@ -171,7 +171,9 @@ class Search:
 
 def _check_count(sources: Sized) -> None:
     if len(sources) > MAX_INDEXES:
-        raise TooManyNamesError(f"the names stand for too many sources: ask for fewer sources={len(sources)} most={MAX_INDEXES}")
+        raise TooManyNamesError(
+            f"the patterns match too many sources: narrow what or where sources={len(sources)} limit={MAX_INDEXES}"
+        )
 
 
 class _BudgetSpentError(Exception):

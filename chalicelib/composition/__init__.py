@@ -404,7 +404,7 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = 
 
 
 def ingester(services: Services) -> Ingester:
-    """What works S3's notifications."""
+    """The ingester of S3 notifications."""
     from chalicelib.deadline import Deadline
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_objects import EARLY_FLUSH_S, RunObjects

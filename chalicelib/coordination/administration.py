@@ -84,4 +84,4 @@ def read_cursor(cursor: str) -> IndexPosition:
             return IndexPosition(priority, key)
     except (ValueError, TypeError, RecursionError):
         pass
-    raise InvalidCursorError(f"the cursor was not made here: leave it out to begin anew cursor={cursor[:40]!r}")
+    raise InvalidCursorError(f"invalid cursor: omit it to start from the first page cursor={cursor[:40]!r}")

@@ -30,7 +30,7 @@ class LeaseTerms:
     def __post_init__(self) -> None:
         if not (self.timeout_s > 0 and self.skew_s >= 0):
             raise InvalidConfigurationError(
-                f"a lease needs a timeout above 0 and a skew of at least 0 timeout_s={self.timeout_s} skew_s={self.skew_s}"
+                f"a lease must have a timeout above 0 and a skew of at least 0 timeout_s={self.timeout_s} skew_s={self.skew_s}"
             )
 
     @property

@@ -59,7 +59,7 @@ class LeaseWriter:
 
     def acquire_by_key(self, source: str, key: str, is_free: Callable[[Partition], bool]) -> Lease | Partition:
         """The lease of the partition of this key, which is created if there is none: one request, or two if it exists and is free.
-        Otherwise the unchanged partition. Raises InvalidInputError, and StoreUnavailableError if others keep changing it."""
+        Otherwise the unchanged partition. Raises InvalidInputError, and StoreUnavailableError if it keeps changing."""
         for _ in range(_MAX_TRIES):
             created = self.create_acquired(new_partition(source, key, self._clock.now_ms() * 1000))
             if isinstance(created, Lease):
@@ -71,7 +71,7 @@ class LeaseWriter:
                 return current
             if lease := self.acquire(current):
                 return lease
-        raise StoreUnavailableError(f"others keep changing the partition key={key} tries={_MAX_TRIES}")
+        raise StoreUnavailableError(f"the partition keeps changing key={key} tries={_MAX_TRIES}")
 
     def renew(self, lease: Lease) -> None:
         """Extend the lease by ``timeout_s`` from now. One request; none for a lease that is over."""
@@ -165,7 +165,7 @@ class LeaseWriter:
     def _check_size(self, lease: Lease, state: str, errors: Metric | None) -> None:
         if (size := len(state.encode())) > MAX_STATE_BYTES:
             self._count(errors)
-            raise PartitionUpdateError(f"a state has at most {MAX_STATE_BYTES} bytes key={lease.key} bytes={size}")
+            raise PartitionUpdateError(f"a state must have at most {MAX_STATE_BYTES} bytes key={lease.key} bytes={size}")
 
     def _count(self, metric: Metric | None) -> None:
         if metric:

@@ -45,7 +45,9 @@ class WorkSource:
     def __post_init__(self) -> None:
         for part in (self.name, self.prefix):
             if "|" in part or len(part) > _MAX_NAME_CHARS:
-                raise InvalidConfigurationError(f"a source name has at most {_MAX_NAME_CHARS} characters and no | name={part!r}")
+                raise InvalidConfigurationError(
+                    f"a source name must have at most {_MAX_NAME_CHARS} characters, without | name={part!r}"
+                )
         if not self.name:
             raise InvalidConfigurationError("a source needs a name name=''")
 
@@ -124,7 +126,7 @@ class Partition:
 def new_partition(source: str, key: str, now_us: int) -> Partition:
     """A new unassigned partition. Raises InvalidInputError for a key that DynamoDB cannot store."""
     if not is_sort_key(key):
-        raise InvalidInputError(f"a partition key has 1 to {MAX_SORT_KEY_BYTES} bytes of utf-8 key={key[:80]!r}")
+        raise InvalidInputError(f"a partition key must have 1 to {MAX_SORT_KEY_BYTES} bytes of UTF-8 key={key[:80]!r}")
     return Partition(source, key, Status.UNASSIGNED, format_timestamp_us(now_us))
 
 
@@ -165,7 +167,7 @@ def parse_timestamp_us(text: str) -> int:
     """A timestamp in microseconds; further digits are cut (Java writes up to nine). Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError(f"no time zone: {text!r}")
+        raise ValueError(f"the time has no time zone: {text!r}")
     return (moment - _EPOCH) // _MICROSECOND
 
 

@@ -32,9 +32,9 @@ class InMemorySettings(_Settings):
 
 
 class DynamoDbSettings(_Settings):
-    """The table that nodes share."""
+    """The table that worker processes share."""
 
-    table_name: str = Field(description="The table.", pattern=r"^[A-Za-z0-9_.-]{3,255}$")
+    table_name: str = Field(description="Name of the DynamoDB table.", pattern=r"^[A-Za-z0-9_.-]{3,255}$")
     region: str = Field(description="The table's region.", pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")
     sts_role_arn: str | None = Field(
         None,
@@ -50,10 +50,10 @@ class DynamoDbSettings(_Settings):
     )
     skip_table_creation: bool = Field(False, description="The table exists already.")
     provisioned_read_capacity_units: int = Field(
-        DEFAULT_CAPACITY_UNITS, description="Of the table, and the same of its index.", ge=1
+        DEFAULT_CAPACITY_UNITS, description="Provisioned read capacity units of the table and of its index.", ge=1
     )
     provisioned_write_capacity_units: int = Field(
-        DEFAULT_CAPACITY_UNITS, description="Of the table, and the same of its index.", ge=1
+        DEFAULT_CAPACITY_UNITS, description="Provisioned write capacity units of the table and of its index.", ge=1
     )
     on_demand: bool = Field(False, description="Bill the table by request instead.")
     ttl: timedelta | None = Field(
@@ -67,7 +67,7 @@ class DynamoDbSettings(_Settings):
         if value is None or isinstance(value, timedelta):
             return value
         if not isinstance(value, str) or not value.startswith("P"):
-            raise ValueError("an ISO-8601 duration such as P7D or PT12H")
+            raise ValueError("must be an ISO-8601 duration such as P7D or PT12H")
         if _CALENDAR.match(value):
             raise ValueError("years and months have no fixed length: give days, such as P30D")
         return value
@@ -76,7 +76,7 @@ class DynamoDbSettings(_Settings):
     @classmethod
     def _is_a_time_ahead(cls, value: timedelta | None) -> timedelta | None:
         if value is not None and not timedelta(seconds=1) <= value <= _MAX_TTL:
-            raise ValueError("1 second to 36500 days")
+            raise ValueError("must be 1 second to 36500 days")
         return value
 
     @model_validator(mode="after")
@@ -103,8 +103,8 @@ class DynamoDbSettings(_Settings):
 class StoreSettings(_Settings):
     """One of two stores. ``in_memory`` is the default, for a single node only."""
 
-    in_memory: InMemorySettings | None = Field(None, description="One process.")
-    dynamodb: DynamoDbSettings | None = Field(None, description="Any number of nodes.")
+    in_memory: InMemorySettings | None = Field(None, description="In-memory store, for one process.")
+    dynamodb: DynamoDbSettings | None = Field(None, description="DynamoDB store, for any number of workers.")
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -118,7 +118,9 @@ class StoreSettings(_Settings):
 class CoordinationSettings(_Settings):
     """All settings below ``source_coordination``."""
 
-    partition_prefix: str = Field("", description="Separates clusters with a common store.", max_length=255, pattern=r"^[^|]*$")
+    partition_prefix: str = Field(
+        "", description="Prefix of source names; separates clusters that share a store.", max_length=255, pattern=r"^[^|]*$"
+    )
     store: StoreSettings = Field(default_factory=StoreSettings, description="The store of partitions.")
 
     def source(self, sub_pipeline: str) -> WorkSource:

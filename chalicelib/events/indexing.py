@@ -107,7 +107,7 @@ class EventIndexing:
             beginning = self._store.get(self._layout.sidecar(run, number))
         found = decode(beginning.body)
         if found.sequence != number:
-            raise DamagedLogError(f"a sidecar is of another segment sequence={number} says={found.sequence}")
+            raise DamagedLogError(f"a sidecar belongs to another segment sequence={number} actual={found.sequence}")
         return found
 
     def _index_all(self, run: Run, numbers: list[int]) -> None:

@@ -147,7 +147,7 @@ class Intake:
             if permitted[run.fqn]:
                 groups.setdefault((run, item.writer), _Group(run, item.writer, [])).items.append(item)
             else:
-                reason = f"not permitted: ask for the scope logs:write of this name name={run.fqn[:200]!r}"
+                reason = f"not permitted: scope logs:write is required for this name name={run.fqn[:200]!r}"
                 results[item.index] = ItemResult(ItemStatus.FORBIDDEN, reasons.setdefault(reason, reason))
         if len(streams) > self._limits.streams:
             raise BatchTooLargeError(f"too many runs and writers for one request limit={self._limits.streams}")

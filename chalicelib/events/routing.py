@@ -53,7 +53,7 @@ DEFAULT: Sequence[Any] = (
 def _checked_template(text: str) -> str:
     for name in _PLACEHOLDER.findall(text):
         if not all(part.strip() for part in name.split("|")):
-            raise ValueError("a placeholder has a name: {service.name}")
+            raise ValueError("a placeholder must contain a name, such as {service.name}")
     if not _LITERAL.fullmatch(_PLACEHOLDER.sub("", text)):
         raise ValueError("braces are allowed only around names")
     return text
@@ -75,13 +75,13 @@ class Rule(BaseModel):
             if template is not None:
                 _checked_template(template)
         if (self.source is None) != (self.pattern is None):
-            raise ValueError("from and as go together")
+            raise ValueError("a rule with from needs as, and a rule with as needs from")
         names = _PLACEHOLDER.findall(_checked_template(self.pattern)) if self.pattern else []
         if self.pattern and (not names or len(set(names)) < len(names) or not set(names) <= {FQN, RUN_ID}):
-            raise ValueError("as has {fqn}, {run_id} or both, each once")
+            raise ValueError("as must contain {fqn}, {run_id} or both, each once")
         named = {*names, *(name for name in (FQN, RUN_ID) if getattr(self, name) is not None)}
         if named != {FQN, RUN_ID}:
-            raise ValueError("a rule defines both fqn and run_id")
+            raise ValueError("a rule must define both fqn and run_id")
         return self
 
 
@@ -183,9 +183,7 @@ class Router:
                     return checked_run(*names)
                 except InvalidNameError as error:
                     raise InvalidEventError(f"the record's run has a name that cannot be stored: {error}") from error
-        raise InvalidEventError(
-            "no rule can tell the record's run: send runlake.fqn and runlake.run_id, or set rules in RUNLAKE_EVENTS"
-        )
+        raise InvalidEventError("no rule matches the record: send runlake.fqn and runlake.run_id, or set rules in RUNLAKE_EVENTS")
 
 
 def _as_name(value: Any) -> str | None:

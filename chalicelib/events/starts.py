@@ -21,7 +21,7 @@ MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 10, 86_400
 
 def _checked_heartbeat(value: int) -> int:
     if value and not MIN_HEARTBEAT_S <= value <= MAX_HEARTBEAT_S:
-        raise ValueError(f"heartbeats come every {MIN_HEARTBEAT_S} to {MAX_HEARTBEAT_S} seconds; 0: none")
+        raise ValueError(f"heartbeats must come every {MIN_HEARTBEAT_S} to {MAX_HEARTBEAT_S} seconds; 0: none")
     return value
 
 

@@ -17,7 +17,7 @@ def data_of_end(outcome: Any, exit_code: Any) -> Mapping[str, Any]:
     if outcome is None:
         return {}
     if outcome not in STATED_OUTCOMES:
-        raise ValueError(f"{OUTCOME} is {', '.join(STATED_OUTCOMES[:-1])} or {STATED_OUTCOMES[-1]}")
+        raise ValueError(f"{OUTCOME} must be {', '.join(STATED_OUTCOMES[:-1])} or {STATED_OUTCOMES[-1]}")
     code = _code(int(exit_code) if isinstance(exit_code, str) and exit_code.isdecimal() and len(exit_code) < 11 else exit_code)
     return {OUTCOME: outcome} | ({} if code is None else {EXIT_CODE: code})
 

@@ -44,18 +44,18 @@ def measured_event(event: NewEvent, loggable: Loggable) -> tuple[NewEvent, int]:
 def checked_level(name: str) -> str:
     """A level's name, in an event or a query. Raises InvalidEventError."""
     if len(name) > MAX_LEVEL_CHARS or level_of_name(name) is None:
-        raise InvalidEventError(f"level is one of {', '.join(ORDER)}, or a usual other name of one of them")
+        raise InvalidEventError(f"level must be one of {', '.join(ORDER)}, or a usual other name of one of them")
     return name
 
 
 def _step(event: NewEvent) -> str | None:
     step = event.data.get(STEP_ID, event.step)
     if event.step is not None and step != event.step:
-        raise InvalidEventError(f"an event has two steps: step and data.{STEP_ID}")
+        raise InvalidEventError(f"an event names two different steps, in step and data.{STEP_ID}")
     if step is None:
         return None
     if not isinstance(step, str):
-        raise InvalidEventError(f"data.{STEP_ID} is a string")
+        raise InvalidEventError(f"data.{STEP_ID} must be a string")
     return checked_new_name("step", step)
 
 
@@ -63,4 +63,4 @@ def _details_bytes(event: NewEvent) -> int:
     try:
         return len(json.dumps([dict(event.data), [each.model_dump() for each in event.annotations]], allow_nan=False))
     except (ValueError, TypeError) as error:
-        raise InvalidEventError("an event's data must be json: NaN and infinities are not") from error
+        raise InvalidEventError("an event's data must be JSON, without NaN and infinities") from error

@@ -60,7 +60,7 @@ class Writers:
         """Record the end of a writer with the ids 0 to ``count`` - 1. One PUT; a repeat also a GET. Raises ConflictError if it was
         closed with another count, InvalidEventError, UnavailableError."""
         if not 0 <= count <= MAX_COUNT:
-            raise InvalidEventError(f"a writer's count is a whole number from 0 to {MAX_COUNT} count={count}")
+            raise InvalidEventError(f"a writer's count must be an integer from 0 to {MAX_COUNT} count={count}")
         key = self._key(run, writer, CLOSED)
         document = {"count": count, "lastTimestampMs": last_timestamp_ms, "closedMs": self._clock.now_ms()}
         if not self._put(key, document) and (known := self._document(key)["count"]) != count:

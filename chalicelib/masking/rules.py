@@ -36,7 +36,7 @@ class MaskingRule(BaseModel):
     @classmethod
     def _are_long(cls, values: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
         if any(not value_lines(value.get_secret_value()) for value in values):
-            raise ValueError(f"a value needs a line of at least {MIN_VALUE_BYTES} bytes")
+            raise ValueError(f"a value must have a line of at least {MIN_VALUE_BYTES} bytes")
         return values
 
     @field_validator("values_from")
@@ -61,7 +61,9 @@ class SecretName:
     def parse(cls, text: str) -> SecretName:
         """Raises ValueError."""
         if not _NAME.fullmatch(text):
-            raise ValueError("a reference to a value is ssm:name or secretsmanager:name, followed by #field if it is a json object")
+            raise ValueError(
+                "a reference to a value must be ssm:name or secretsmanager:name, followed by #field if it is a json object"
+            )
         return cls(text)
 
     @property

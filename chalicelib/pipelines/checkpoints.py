@@ -133,7 +133,9 @@ class Checkpoints:
         if not self._shard.leads:
             lead = self._database.get_many([self._lead]).get(self._lead, {})
             if lead.get("shards") != self._shard.count or lead.get("moving"):
-                raise LayoutChangedError(f"the runs are not distributed like this pipeline={self._name} shards={self._shard.count}")
+                raise LayoutChangedError(
+                    f"the runs are distributed over another number of shards pipeline={self._name} shards={self._shard.count}"
+                )
             self._guard = Clause(("layout",), "=", lead["layout"])
             old = before or Head(looked_ms=int(lead["since_ms"]), has_backlog=True)
         return old.next(epoch=old.epoch + 1, owner=owner)

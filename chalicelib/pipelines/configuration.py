@@ -116,7 +116,7 @@ class Logging(_Part):
         if len(value) > MAX_HANDLERS:
             raise ValueError(f"at most {MAX_HANDLERS} handlers")
         if any(len(name) > MAX_HANDLER_NAME_CHARS for name in value):
-            raise ValueError(f"a handler's name has at most {MAX_HANDLER_NAME_CHARS} characters")
+            raise ValueError(f"a handler's name must have at most {MAX_HANDLER_NAME_CHARS} characters")
         return value
 
     @field_validator("root", "loggers")
@@ -206,7 +206,7 @@ def parse_pipeline_file(
 
 def _document(text: str, stem: str) -> dict[str, Any]:
     if len(text) > MAX_FILE_BYTES:
-        raise InvalidConfigurationError(f"a pipeline's file has at most {MAX_FILE_BYTES} bytes file={stem}")
+        raise InvalidConfigurationError(f"a pipeline's file must have at most {MAX_FILE_BYTES} bytes file={stem}")
     try:
         document = yaml.load(text, _Loader)
     except (

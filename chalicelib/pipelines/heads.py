@@ -119,7 +119,7 @@ def read_head(database: Database, key: Key) -> Head | None:
         texts = _texts(database, key, row)
         if texts is not None:
             return _head(row, texts)
-    raise StoreUnavailableError(f"a head changes while it is read key={key.partition} at={key.sort}")
+    raise StoreUnavailableError(f"the checkpoint head keeps changing key={key.partition} at={key.sort}")
 
 
 def _texts(database: Database, key: Key, row: Row) -> Sequence[str] | None:

@@ -111,7 +111,7 @@ class RunCheckpoint:
             behind = {name: EventPosition(*position) for name, position in lagging.items()}
             return cls(EventPosition(line, byte, time_ms), format_, behind, replay_line, replay_ms)
         except (TypeError, ValueError, AttributeError) as error:
-            raise DamagedPartitionError(f"a position cannot be read position={str(stored)[:100]!r}") from error
+            raise DamagedPartitionError(f"a checkpoint cannot be read checkpoint={str(stored)[:100]!r}") from error
 
 
 def _line(position: EventPosition) -> int:
@@ -134,7 +134,7 @@ def unpack_checkpoints(text: str) -> dict[Run, RunCheckpoint]:
         listed = json.loads(zlib.decompress(base64.b85decode(text)))
         return {Run(fqn, run_id): RunCheckpoint.unpacked(checkpoint) for fqn, run_id, checkpoint in listed}
     except (ValueError, zlib.error, TypeError) as error:
-        raise DamagedPartitionError("the positions of a pipeline cannot be read") from error
+        raise DamagedPartitionError("the checkpoints of a pipeline cannot be read") from error
 
 
 def checkpoint_row(key: Key, checkpoint: RunCheckpoint, expires_s: int, *, unfinished: bool = False) -> Row:

@@ -84,7 +84,7 @@ def otlp_logs(request: Request) -> Response:
     try:
         call = AgentRequest.of("otlp", request)
         if not is_packed and call.content_type != _JSON:
-            raise UnsupportedMediaTypeError(f"OTLP is application/json or {otlp.PROTOBUF}")
+            raise UnsupportedMediaTypeError(f"OTLP must be application/json or {otlp.PROTOBUF}")
         items = otlp.decode_protobuf(call.packed, call.allowance.items) if is_packed else otlp.decode_json(call.records)
         results = call.take(items, repeats_bytes=True)
     except Exception as error:

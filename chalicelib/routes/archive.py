@@ -236,7 +236,7 @@ def _body(request: Request) -> dict[str, Any]:
     except ValueError as error:
         raise InvalidMetadataError(f"the body is not json reason={str(error)[:200]!r}") from error
     if not isinstance(body, dict):
-        raise InvalidMetadataError("the body is a json object of metadata fields")
+        raise InvalidMetadataError("the body must be a JSON object of metadata fields")
     return body
 
 

@@ -76,7 +76,7 @@ class ArchiveAuthorizer:
             return
         self.authorize_read(url, metadata)
         if scope is Scope.LOGS_READ:
-            raise NotChangeableError(f"a run's log follows its run, and expires with it id={metadata.id}")
+            raise NotChangeableError(f"the log of a run cannot be changed or deleted as a file id={metadata.id}")
         gate.require_scope(Scope.ARCHIVE_WRITE, name)
 
 
@@ -108,6 +108,4 @@ def find_visible(file_id: str, find: Callable[[], T]) -> T:
         if archive_authorizer().may_read_all:
             raise
         gate.record_decision("see", f"file {file_id[:100]}", False, "hidden, or not there")
-        raise ObjectNotFoundError(
-            f"no file with id {file_id[:100]!r} exists, or none that you may see: ask for its scope"
-        ) from error
+        raise ObjectNotFoundError(f"no file with id {file_id[:100]!r} exists, or the scope to read it is missing") from error

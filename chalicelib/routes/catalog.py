@@ -242,7 +242,7 @@ def _query(request: Request) -> Mapping[str, str]:
 def _part_of_name(query: Mapping[str, str], parameter: str) -> str:
     text = query.get(parameter) or ""
     if len(text) > MAX_NAME_CHARS or any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise InvalidInputError(f"{parameter} is a text of at most {MAX_NAME_CHARS} letters length={len(text)}")
+        raise InvalidInputError(f"{parameter} must be a string of at most {MAX_NAME_CHARS} characters length={len(text)}")
     return text
 
 
@@ -251,7 +251,7 @@ def _outcomes(query: Mapping[str, str]) -> Sequence[str]:
     requested = (query.get("outcome") or ",".join(OUTCOMES)).split(",")
     if not set(requested) <= set(OUTCOMES):
         raise InvalidInputError(
-            f"outcome is one of {', '.join(OUTCOMES)}, or several with commas outcome={query['outcome'][:100]!r}"
+            f"outcome must be one of {', '.join(OUTCOMES)}, or several with commas outcome={query['outcome'][:100]!r}"
         )
     return tuple(each for each in OUTCOMES if each in requested)
 
@@ -260,7 +260,7 @@ def _since_ms(query: Mapping[str, str]) -> int:
     """Raises InvalidInputError."""
     since_ms = moment_ms(query.get("since") or "0")
     if since_ms is None or not 0 <= since_ms <= MAX_MS:
-        raise InvalidInputError(f"since is milliseconds since the epoch, or ISO 8601 since={query['since'][:40]!r}")
+        raise InvalidInputError(f"since must be milliseconds since the epoch or ISO 8601 since={query['since'][:40]!r}")
     return since_ms
 
 

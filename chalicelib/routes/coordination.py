@@ -162,7 +162,9 @@ def _rest(requested: Status | None, cursor: str) -> tuple[Sequence[Status], str 
     match cursor.split("."):
         case [of, status, after] if of == (requested or _ALL) and status in statuses:
             return statuses[statuses.index(Status(status)) :], after or None
-    raise InvalidCursorError(f"the cursor was not made here, or for another status: leave it out cursor={cursor[:40]!r}")
+    raise InvalidCursorError(
+        f"invalid cursor, or the cursor of another status: omit it to start from the first page cursor={cursor[:40]!r}"
+    )
 
 
 def _status(query: Mapping[str, str]) -> Status | None:
@@ -172,11 +174,11 @@ def _status(query: Mapping[str, str]) -> Status | None:
     try:
         return Status(text.upper())
     except ValueError:
-        raise InvalidInputError(f"status is one of {', '.join(ORDER)} status={text[:40]!r}") from None
+        raise InvalidInputError(f"status must be one of {', '.join(ORDER)} status={text[:40]!r}") from None
 
 
 def _limit(query: Mapping[str, str]) -> int:
     text = query.get("limit") or str(DEFAULT_LIMIT)
     if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_LIMIT:
-        raise InvalidInputError(f"limit is a whole number from 1 to {MAX_LIMIT} limit={text[:40]!r}")
+        raise InvalidInputError(f"limit must be an integer from 1 to {MAX_LIMIT} limit={text[:40]!r}")
     return int(text)

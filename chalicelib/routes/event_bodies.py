@@ -58,7 +58,9 @@ def read_items(event: Mapping[str, Any], headers: Mapping[str, str], budget: Bud
         _check_count(len(lines), body)
         return _items([_parsed(line) for line in lines])
     if body.content_type != _JSON:
-        raise UnsupportedMediaTypeError(f"events are application/json or application/x-ndjson content_type={body.content_type!r}")
+        raise UnsupportedMediaTypeError(
+            f"events must be application/json or application/x-ndjson content_type={body.content_type!r}"
+        )
     if not text.strip():
         return Items((), ())
     document = _parsed(text)
@@ -73,7 +75,7 @@ def read_document(event: Mapping[str, Any], headers: Mapping[str, str], budget: 
     """A body that is one JSON object, validated. Raises InvalidEventError, BatchTooLargeError, UnsupportedMediaTypeError."""
     body = read_body(event, headers, budget, budget.expanded_bytes.limit)
     if body.content_type != _JSON:
-        raise UnsupportedMediaTypeError(f"this is application/json content_type={body.content_type!r}")
+        raise UnsupportedMediaTypeError(f"the body must be application/json content_type={body.content_type!r}")
     document = _parsed(body.text)
     if isinstance(document, Refused):
         raise InvalidEventError(document.reason)

@@ -184,7 +184,7 @@ def _fitting(page: EventPage, *, is_outline: bool) -> tuple[list[dict[str, Any]]
 def _event_filter(query: Mapping[str, str]) -> EventFilter:
     text = query.get("text") or ""
     if len(text) > MAX_TEXT_CHARS:
-        raise InvalidInputError(f"text has at most {MAX_TEXT_CHARS} characters length={len(text)}")
+        raise InvalidInputError(f"text must have at most {MAX_TEXT_CHARS} characters length={len(text)}")
     step, level = query.get("step"), query.get("level")
     return EventFilter(
         step=checked_name("step", step) if step else None,

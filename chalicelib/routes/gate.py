@@ -89,7 +89,7 @@ def require_scope(scope: Scope, name: str) -> None:
     allowed = principal().may(scope, name)
     record_decision(scope, name, allowed)
     if not allowed:
-        raise ForbiddenError(f"not permitted: ask for the scope {scope} of this name name={redacted(name)[:200]!r}")
+        raise ForbiddenError(f"not permitted: scope {scope} is required for this name name={redacted(name)[:200]!r}")
     _authenticated.get().scope = scope
 
 
@@ -98,7 +98,7 @@ def require_any_scope(resource: str, *scopes: Scope) -> None:
     allowed, named = principal().may_any(*scopes), " or ".join(scopes)
     record_decision(named, resource, allowed, "" if principal().may_all(*scopes) else "limited to its patterns")
     if not allowed:
-        raise ForbiddenError(f"not permitted: ask for the scope {named} of some names")
+        raise ForbiddenError(f"not permitted: scope {named} is required for at least one name")
 
 
 def allow_authenticated(resource: str) -> None:

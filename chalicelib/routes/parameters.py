@@ -15,7 +15,7 @@ def integer_parameter(query: Mapping[str, str], name: str, default: int, least: 
     """An integer parameter within bounds. Raises InvalidInputError."""
     text = query.get(name) or str(default)
     if not re.fullmatch("[0-9]{1,15}", text, re.ASCII) or not least <= int(text) <= most:
-        raise InvalidInputError(f"{name} is a whole number from {least} to {most} {name}={text[:_EXCERPT_CHARS]!r}")
+        raise InvalidInputError(f"{name} must be an integer from {least} to {most} {name}={text[:_EXCERPT_CHARS]!r}")
     return int(text)
 
 
@@ -23,5 +23,5 @@ def boolean_parameter(query: Mapping[str, str], name: str) -> bool:
     """A boolean parameter, false by default. Raises InvalidInputError."""
     text = query.get(name) or "false"
     if text.lower() not in _TRUTHS:
-        raise InvalidInputError(f"{name} is true or false {name}={text[:_EXCERPT_CHARS]!r}")
+        raise InvalidInputError(f"{name} must be true or false {name}={text[:_EXCERPT_CHARS]!r}")
     return _TRUTHS[text.lower()]

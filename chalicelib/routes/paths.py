@@ -36,7 +36,7 @@ def decode_name(name: str) -> str:
     try:
         return unquote(name, errors="strict")
     except UnicodeDecodeError as error:
-        raise InvalidNameError(f"a path is UTF-8, percent-encoded path={name!r}") from error
+        raise InvalidNameError(f"a path must be percent-encoded UTF-8 path={name!r}") from error
 
 
 BASE = "/v1/services/ingestionPipelines"

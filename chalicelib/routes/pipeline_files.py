@@ -30,7 +30,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 1000, 10_000
 READ_S, WORK_S = 8, 20
 _DATE = re.compile(r"[0-9]{4}-", re.ASCII)
 _MAX_SKIPPED = 10**12
-_NO_CURSOR = "the cursor was not made here, or by an earlier release: leave it out to begin anew"
+_NO_CURSOR = "invalid cursor, or the cursor of an earlier release: omit it to start from the first page"
 _MAX_NAME_CHARS = 1000
 _MAX_WARNINGS = 20
 
@@ -113,7 +113,9 @@ def _time_ms(query: Mapping[str, str], name: str, default: int, most: int) -> in
     except InvalidInputError:
         result = -1
     if not 0 <= result <= most:
-        raise InvalidInputError(f"{name} is a time from 1970 on, ISO 8601 or milliseconds since the epoch {name}={text[:100]!r}")
+        raise InvalidInputError(
+            f"{name} must be a time from 1970 on, ISO 8601 or milliseconds since the epoch {name}={text[:100]!r}"
+        )
     return result
 
 
@@ -124,7 +126,7 @@ def _base(query: Mapping[str, str]) -> str:
 def _name(query: Mapping[str, str], name: str) -> str:
     value = query.get(name) or ""
     if not 0 < len(value) <= _MAX_NAME_CHARS:
-        raise InvalidInputError(f"{name} is needed, a text of at most {_MAX_NAME_CHARS} letters {name}={value[:40]!r}")
+        raise InvalidInputError(f"{name} is required, a string of at most {_MAX_NAME_CHARS} characters {name}={value[:40]!r}")
     return value
 
 

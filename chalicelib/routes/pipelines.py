@@ -78,7 +78,7 @@ def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]
     """The files after the last one of the previous page."""
     places = [at for at, file in enumerate(files) if file.name == cursor]
     if not places:
-        raise InvalidCursorError("the cursor names no pipeline: leave it out to begin anew")
+        raise InvalidCursorError("the cursor names no pipeline: omit it to start from the first page")
     return files[places[0] + 1 :]
 
 
@@ -127,7 +127,7 @@ def _disabled(states: PipelineStateStore, file: PipelineFile, body: Mapping[str,
 def _replayed(states: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
     _known(body, "from")
     if body.get("from") is None:
-        raise InvalidInputError("replay takes the time from which on: from (ISO 8601, or ms since the epoch)")
+        raise InvalidInputError("the field from is required: the time to replay from (ISO 8601, or ms since the epoch)")
     states.replay(file.name, parse_time_ms(body["from"], now_ms), now_ms)
 
 
@@ -143,7 +143,7 @@ def _handler(file: PipelineFile, body: Mapping[str, Any]) -> str | None:
 
 def _known(body: Mapping[str, Any], name: str) -> None:
     if unknown := sorted(set(body) - {name}):
-        raise InvalidInputError(f"the body may have {name}, not {', '.join(unknown)[:80]}")
+        raise InvalidInputError(f"the body may have only {name}, not {', '.join(unknown)[:80]}")
 
 
 def _body(request: Request) -> Mapping[str, Any]:
@@ -153,9 +153,9 @@ def _body(request: Request) -> Mapping[str, Any]:
     except ValueError:
         raise InvalidInputError("the body is not json") from None
     if not isinstance(document, dict) or not all(isinstance(name, str) for name in document):
-        raise InvalidInputError("the body is a json object, or empty")
+        raise InvalidInputError("the body must be a JSON object or empty")
     if not isinstance(document.get("handler"), str | None):
-        raise InvalidInputError("handler is a text")
+        raise InvalidInputError("handler must be a string")
     return document
 
 

@@ -136,7 +136,7 @@ def _authenticated_response(request: Request, get_response: Callable[[Request], 
         return error_response(500, "internal server error")
     if isinstance(response.body, str) and not fits_response(response.body):
         logger.error("a response is too large", extra={"path": request.context["resourcePath"], "chars": len(response.body)})
-        return error_response(500, "internal server error: the response is too large, ask for less")
+        return error_response(500, "internal server error: the response is too large, request less")
     return response
 
 
@@ -166,7 +166,7 @@ def _check_unicode(texts: Sequence[str]) -> None:
     try:
         "".join(texts).encode()
     except UnicodeEncodeError as error:
-        raise InvalidInputError("path and query are utf-8") from error
+        raise InvalidInputError("path and query must be UTF-8") from error
 
 
 def _enveloped(response: Response) -> Response:

@@ -80,9 +80,9 @@ def artifact_of(info: ObjectInfo) -> Artifact:
             end=end_of(metadata),
         )
     except (KeyError, ValueError) as error:
-        raise DamagedLogError(f"object without its metadata key={info.key} missing={error}") from error
+        raise DamagedLogError(f"object metadata is missing key={info.key} missing={error}") from error
     if artifact.bytes != info.size:
-        raise DamagedLogError(f"object differs from its metadata key={info.key} size={info.size} said={artifact.bytes}")
+        raise DamagedLogError(f"object differs from its metadata key={info.key} size={info.size} expected={artifact.bytes}")
     return artifact
 
 

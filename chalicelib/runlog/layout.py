@@ -88,7 +88,7 @@ def checked_run(fqn: str, run_id: str) -> Run:
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise InvalidNameError(f"{what} is not valid unicode")
     if "/" in run_id:
-        raise InvalidNameError("a run id has no slash")
+        raise InvalidNameError("a run id must not contain a slash")
     is_short = (len(fqn) + len(run_id)) * _LONGEST_ENCODED <= _LONGEST_NAMES
     if not is_short and (names_bytes := len(encode_name(fqn)) + len(encode_name(run_id))) > _LONGEST_NAMES:
         raise InvalidNameError(f"fqn and run id are too long once encoded bytes={names_bytes} limit={_LONGEST_NAMES}")

@@ -57,7 +57,7 @@ def check_shared_access(run: Run, artifact: Artifact | None) -> None:
     is_shared = artifact is not None and artifact.is_legacy and may_share_legacy_name(run.fqn)
     if covers and is_shared and not covers(shared_legacy_name(run.fqn)):
         raise ForbiddenError(
-            "openmetadata stored this log under a name that several pipelines share: ask for a permission that covers all of them, "
+            "openmetadata stored this log under a name that several pipelines share: request a permission that covers all of them, "
             f"or for a copy under the pipeline's own name fqn={run.fqn!r}"
         )
 

@@ -50,7 +50,7 @@ class PipelineListing:
     def page(self, query: PipelineQuery, limit: int, after: str = "") -> PipelinePage:
         """Up to ``limit`` names after ``after``. At most ``MAX_LISTS`` requests. Raises InvalidCursorError, UnavailableError."""
         if after and not (_ENCODED.fullmatch(after) and self._is_key(f"{after}/")):
-            raise InvalidCursorError("the cursor was not made here: leave it out to begin anew")
+            raise InvalidCursorError("invalid cursor: omit it to start from the first page")
         names: list[str] = []
         reached = after
         for encoded in self._listed(_ranges(query), after):

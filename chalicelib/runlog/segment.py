@@ -151,7 +151,7 @@ def entry_of(sequence: int, metadata: Mapping[str, str], size: int) -> SegmentEn
             last_ms=int(metadata["last-ms"]) if "last-ms" in metadata else None,
         )
     except (KeyError, ValueError) as error:
-        raise DamagedLogError(f"segment without its metadata sequence={sequence} missing={error}") from error
+        raise DamagedLogError(f"segment metadata is missing sequence={sequence} missing={error}") from error
 
 
 def pack_landmarks(landmarks: tuple[tuple[int, int], ...]) -> str:

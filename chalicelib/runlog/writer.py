@@ -264,7 +264,9 @@ class Writer:
 def session_of_key(key: str) -> str:
     """The session of an Idempotency-Key. Raises InvalidBatchError."""
     if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not key.isprintable():
-        raise InvalidBatchError(f"an idempotency key is 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable characters length={len(key)}")
+        raise InvalidBatchError(
+            f"an idempotency key must be 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable characters length={len(key)}"
+        )
     return KEYED_SESSION + blake2b(key.encode(errors="replace"), digest_size=16).hexdigest()
 
 

@@ -286,7 +286,7 @@ def test_null_reasons_of_events_and_streams_are_not_printed(filled: FakeServer) 
 @pytest.mark.parametrize(
     ("arguments", "following"),
     [
-        (("drain", "--discard", "nosuch"), "next: `runlake --spool-dir {tmp} drain --list` shows those that do"),
+        (("drain", "--discard", "nosuch"), "next: `runlake --spool-dir {tmp} drain --list` lists them"),
         (("exec", "--mask-env", "NOSUCH", "p", "--", "true"), "next: set the variable, or correct the name after --mask-env"),
         (("exec", "", "--", "true"), "next: choose another fqn"),
         (("cat", "p", "r", "--step", "Nope"), "next: name a step by its id: `runlake steps p r` lists them"),
@@ -400,7 +400,7 @@ def test_names_that_the_client_refuses_are_those_that_the_archive_refuses() -> N
     assert shortest.run_prefix(Run(longest.fqn, longest.run_id))
     with pytest.raises(InvalidNameError):
         shortest.run_prefix(Run(longest.fqn, longest.run_id + "r"))
-    with pytest.raises(SettingsError, match="bytes at most"):
+    with pytest.raises(SettingsError, match="must have at most"):
         checked_run_name(RunName(longest.fqn, longest.run_id + "r"))
 
 
@@ -422,7 +422,7 @@ def test_exec_of_a_missing_command_says_so_at_the_terminal(server: FakeServer, t
 
 @pytest.mark.parametrize(("fqn", "run_id"), [("p\u202e", "r"), ("p", "r\x1b[2J"), ("p", "a\tb"), ("", "r"), ("p\ud800", "r")])
 def test_names_that_the_archive_refuses_are_errors_at_once(fqn: str, run_id: str, settings: Settings) -> None:
-    with pytest.raises(SettingsError, match="named by printable characters"):
+    with pytest.raises(SettingsError, match="printable characters only"):
         RunlogHandler(fqn, run_id, settings=settings)
 
 
@@ -446,7 +446,7 @@ def test_drain_says_what_waits_for_which_run_and_server(server: FakeServer, tmp_
     server.down()
     result = call(server, "--spool-dir", str(tmp_path), "drain", "--patience", "0")
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"runlake: 400 lines of p/r wait for {server.url} in {tmp_path}/left: no answer: ")
+    assert result.stderr.startswith(f"runlake: 400 lines of p/r wait for {server.url} in {tmp_path}/left: no response: ")
 
 
 def test_drain_discards_what_is_named_and_nothing_else(server: FakeServer, tmp_path: Path) -> None:
@@ -454,7 +454,9 @@ def test_drain_discards_what_is_named_and_nothing_else(server: FakeServer, tmp_p
     leave(tmp_path / "other", server, sent=b"", position=None)
     (tmp_path / "other" / "left").rename(tmp_path / "kept")
     spool = ("--spool-dir", str(tmp_path))
-    assert "no such folder waits: typo" in error_of(call(server, *spool, "drain", "--discard", "typo", "--discard", "left"))
+    assert "no such folder of unsent lines: typo" in error_of(
+        call(server, *spool, "drain", "--discard", "typo", "--discard", "left")
+    )
     assert len(leftovers_in(tmp_path)) == 2
     assert answered(server, *spool, "drain", "--discard", "left") == "left is deleted, and its lines are lost\n"
     assert [folder.name for folder in leftovers_in(tmp_path)] == ["kept"]

@@ -111,7 +111,7 @@ class RunInspector:
                 break
         else:
             raise StoreUnavailableError(
-                f"segments keep disappearing during the inspection run={self._run.fqn}/{self._run.run_id} looks={_LOOKS}"
+                f"segments keep disappearing during the inspection run={self._run.fqn}/{self._run.run_id} tries={_LOOKS}"
             )
         # ``retired/`` sorts before ``segments/``: a segment that was deleted in between has its entry in a newer object.
         if self._missing(ours):

@@ -172,7 +172,7 @@ class Content:
         said = metadata.get("total-bytes")
         if request.first == 0 and said is not None and said != str(answer.info.size):
             self.problems.report(
-                self.run, METADATA, request.key, f"the object differs from its metadata size={answer.info.size} said={said}"
+                self.run, METADATA, request.key, f"the object differs from its metadata size={answer.info.size} expected={said}"
             )
         if metadata.get("reason"):
             with suppress(ValueError):

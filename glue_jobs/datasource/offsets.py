@@ -132,7 +132,7 @@ class Offset:
         except ValueError as error:
             raise InvalidConfigurationError(f"invalid JSON in an offset: {error}") from error
         if not isinstance(document, dict):
-            raise InvalidConfigurationError("an offset is a JSON object")
+            raise InvalidConfigurationError("an offset must be a JSON object")
         return cls.from_json(document, options)
 
 

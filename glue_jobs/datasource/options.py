@@ -101,7 +101,7 @@ def zone_of(text: str) -> tzinfo:
     try:
         return ZoneInfo(text)
     except (LookupError, OSError, ValueError) as error:
-        raise ValueError("is no zone such as Europe/Berlin or +01:00") from error
+        raise ValueError("must be a zone such as Europe/Berlin or +01:00") from error
 
 
 def _text(text: str) -> str:
@@ -121,15 +121,15 @@ def _names(text: str) -> tuple[str, ...]:
     try:
         names = json.loads(text)
     except ValueError as error:
-        raise ValueError("begins like a JSON list and is none") from error
+        raise ValueError("is not a valid JSON list") from error
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise ValueError("is no list of names")
+        raise ValueError("must be a list of names")
     return tuple(names)
 
 
 def _endpoint(text: str) -> str:
     if not re.fullmatch(r"https?://[^\s@/?#]+/?", text):
-        raise ValueError("is no address such as http://127.0.0.1:4566, without user, password and path")
+        raise ValueError("must be an address such as http://127.0.0.1:4566, without user, password and path")
     return text.rstrip("/")
 
 
@@ -142,14 +142,14 @@ def _format(text: str) -> str:
     try:
         return format_named(text).name
     except KeyError:
-        raise ValueError("is no known format: docs/log-formats.md has them") from None
+        raise ValueError("is not a known format: docs/log-formats.md lists them") from None
 
 
 def _size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     size = int(match[1]) * _UNITS[match[2].lower()] if match else 0
     if not size:
-        raise ValueError("is no size such as 67108864 or 64m")
+        raise ValueError("must be a size such as 67108864 or 64m")
     return size
 
 
@@ -159,14 +159,14 @@ def _span(text: str) -> int | None:
         return None
     match = _SPAN.fullmatch(text.strip())
     if not match:
-        raise ValueError("is no span such as 90s, 15m, 2h or none")
+        raise ValueError("must be a span such as 90s, 15m, 2h or none")
     return int(match[1]) * _SECONDS[match[2].lower()]
 
 
 def _status(text: str) -> frozenset[str]:
     names = frozenset(word.strip().lower() for word in text.split(","))
     if unknown := names - {OPEN, SEALED, FINALIZED}:
-        raise ValueError(f"knows open, sealed and finalized, not {', '.join(sorted(unknown)) or 'nothing'}")
+        raise ValueError(f"must be open, sealed or finalized, not {', '.join(sorted(unknown)) or 'nothing'}")
     return names
 
 
@@ -174,7 +174,7 @@ def level_named(name: str) -> str:
     """One of ``levels.ORDER``, from any of its names. Raises ValueError."""
     level = level_of_name(name.strip())
     if level is None:
-        raise ValueError(f"names no level such as {', '.join(ORDER)}: {name.strip() or 'nothing'}")
+        raise ValueError(f"must be a level such as {', '.join(ORDER)}: {name.strip() or 'nothing'}")
     return level
 
 
@@ -185,7 +185,7 @@ def _levels(text: str) -> frozenset[str]:
 def _one_of(*words: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text.strip().lower() not in words:
-            raise ValueError(f"is one of {', '.join(words)}")
+            raise ValueError(f"must be one of {', '.join(words)}")
         return text.strip().lower()
 
     return parse

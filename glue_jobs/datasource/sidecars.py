@@ -134,6 +134,6 @@ class Sidecars:
             self._problems.report(self._run, METADATA, key, str(error))
             return None
         if sidecar.sequence != number:
-            self._problems.report(self._run, METADATA, key, f"the sidecar is of another segment says={sidecar.sequence}")
+            self._problems.report(self._run, METADATA, key, f"the sidecar belongs to another segment actual={sidecar.sequence}")
             return None
         return sidecar

@@ -58,5 +58,5 @@ def read_plan(text: str) -> Plan:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidInputError(f"not a plan of retention error={error}") from error
     if plan.id != said:
-        raise InvalidInputError(f"the plan was changed since it was made: make another plan={said} digest={plan.id}")
+        raise InvalidInputError(f"the plan was modified: create a new one plan={said} digest={plan.id}")
     return plan

@@ -82,7 +82,7 @@ def test_an_item_that_keeps_going_away_is_an_error(world: World) -> None:
         trouble.before_next["create"] = appear
 
     trouble.before_next["create"] = appear
-    with pytest.raises(StoreUnavailableError, match="others keep changing the partition key=k"):
+    with pytest.raises(StoreUnavailableError, match="the partition keeps changing key=k"):
         node.acquire("k")
     trouble.before_next.clear()
     assert isinstance(node.acquire("k"), Lease)

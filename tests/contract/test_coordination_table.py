@@ -114,7 +114,7 @@ def test_ttl_is_enabled_with_the_table(endpoint: str, client: Any) -> None:
 def test_disabled_ttl_is_an_error_with_skip_table_creation(endpoint: str, client: Any) -> None:
     table = next(_names)
     initialized(endpoint, table)
-    with pytest.raises(InvalidConfigurationError, match="ttl is set, and not enabled"):
+    with pytest.raises(InvalidConfigurationError, match="the setting ttl requires TTL"):
         initialized(endpoint, table, ttl="P7D", skip_table_creation=True)
     client.update_time_to_live(TableName=table, TimeToLiveSpecification={"Enabled": True, "AttributeName": "other"})
     with pytest.raises(InvalidConfigurationError, match="attribute=expirationTime"):

@@ -204,7 +204,7 @@ def test_the_authorizer_needs_no_policy(world: World, issuer: Issuer, parameter:
 
 
 def test_authorizer_fails_if_keys_are_unavailable(world: World, issuer: Issuer) -> None:
-    issuer.failure = IdentityUnavailableError("the issuer does not answer")
+    issuer.failure = IdentityUnavailableError("the issuer does not respond")
     with pytest.raises(IdentityUnavailableError):
         authorized(bearer(issuer.token("bot-1"))["Authorization"])
 

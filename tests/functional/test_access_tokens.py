@@ -292,7 +292,7 @@ def test_withdrawn_key_is_refused_once_the_keys_are_stale(house: House) -> None:
 def test_stale_keys_are_used_for_a_while_if_the_issuer_is_down(house: House) -> None:
     token = house.issuer.token(exp=int(time.time()) + 100_000, runlake=GRANTS)
     assert house.read(token).status == 200
-    house.issuer.failure = IdentityUnavailableError("the issuer does not answer")
+    house.issuer.failure = IdentityUnavailableError("the issuer does not respond")
     for _ in range(11):
         house.world.clock.advance(stale_if_error_cache.FRESH_MS / 1000)
         assert house.read(token).status == 200
@@ -305,7 +305,7 @@ def test_stale_keys_are_used_for_a_while_if_the_issuer_is_down(house: House) -> 
 
 
 def test_an_issuer_that_is_down_from_the_start_lets_nobody_in_and_is_not_hammered(house: House) -> None:
-    house.issuer.failure = IdentityUnavailableError("the issuer does not answer")
+    house.issuer.failure = IdentityUnavailableError("the issuer does not respond")
     for _ in range(20):
         assert house.read(house.issuer.token(runlake=GRANTS)).status == 503
     assert house.issuer.reads == 1

@@ -117,7 +117,7 @@ def test_bad_items_are_refused_one_by_one_and_the_others_stored(world: World) ->
     assert answer.status == 200 and lines() == ["one", "two"]
     assert (answer.json["accepted"], answer.json["refused"]) == (2, 4)
     assert [(each["index"], each["code"]) for each in answer.json["errors"]] == [(1, 400), (2, 400), (3, 400), (5, 400)]
-    assert "not json" in answer.json["errors"][0]["message"] and "no rule can tell" in answer.json["errors"][1]["message"]
+    assert "not json" in answer.json["errors"][0]["message"] and "no rule matches" in answer.json["errors"][1]["message"]
 
 
 def test_records_before_the_truncation_of_a_list_are_stored(world: World) -> None:
@@ -263,11 +263,11 @@ def test_events_of_cloudwatch_logs_in_a_delivery(world: World) -> None:
 
 
 def test_response_of_a_delivery_reports_refused_records(world: World) -> None:
-    assert deliver("{}").json["errorMessage"].startswith("the body is no delivery of Firehose")
+    assert deliver("{}").json["errorMessage"].startswith("the body is not a Firehose delivery")
     assert deliver("{}").status == 400 and deliver("{}").json["requestId"] == REQUEST_ID
     assert deliver(delivery(b"x"), "another").status == 400
     answer = deliver(delivery(b"x"), common={"a": "b"})
-    assert answer.status == 400 and "no rule can tell" in answer.json["errorMessage"]
+    assert answer.status == 400 and "no rule matches" in answer.json["errorMessage"]
     body = json.dumps({"requestId": REQUEST_ID, "records": [{"data": "%"}, {"data": base64.b64encode(b"one").decode()}]})
     answer = deliver(body)
     assert answer.status == 200 and "not base64 refused=1 items=2" in answer.json["errorMessage"] and lines() == ["one"]
@@ -519,7 +519,7 @@ def test_refused_items_are_logged_without_their_content(world: World, monkeypatc
     said: list[str] = []
     monkeypatch.setattr(agent_requests.logger, "warning", lambda *args, **more: said.append(f"{args} {more}"))
     send("fluent", '{"message": "a secret"}')
-    assert len(said) == 1 and "no rule can tell" in said[0] and "a secret" not in said[0]
+    assert len(said) == 1 and "no rule matches" in said[0] and "a secret" not in said[0]
 
 
 def test_a_body_that_a_gateway_took_for_text_is_refused_not_broken(world: World) -> None:

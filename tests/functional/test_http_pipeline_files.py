@@ -419,4 +419,4 @@ def test_slow_reads_bound_a_page_and_its_cursor_goes_on(world: World) -> None:
 def test_cursor_that_was_not_made_here_is_refused(world: World, cursor: str) -> None:
     write(world, 1)
     answer = call("GET", f"{PATH}?namespace=svc&app=flow&cursor={quote(cursor, errors='surrogatepass')}")
-    assert answer.status == 400 and ("begin anew" in answer.json["message"] or not cursor.isascii())
+    assert answer.status == 400 and ("omit it" in answer.json["message"] or not cursor.isascii())

@@ -134,7 +134,7 @@ def test_one_bad_object_does_not_take_its_neighbours_down(function: Function) ->
     assert function.handle(body) == {"batchItemFailures": []}
     (report,) = function.reports
     assert report["status"] == "warning" and [record["url"] for record in report["records"]] == [f"s3://{BUCKET}/{good}"]
-    assert "without its metadata" in report["message"] and "lacks a field" in report["message"]
+    assert "metadata is missing" in report["message"] and "lacks a field" in report["message"]
 
 
 def test_trouble_of_ours_brings_only_its_message_again(function: Function) -> None:

@@ -148,7 +148,7 @@ def test_elasticsearchs_client(stack: Stack, fqn: str) -> None:
         ]
         stored, errors = elastic_helpers.bulk(client, bad, raise_on_error=False)
         assert stored == 0 and [next(iter(each.values()))["status"] for each in errors] == [400, 400]
-        assert "append" in str(errors[0]) and "no rule can tell" in str(errors[1])
+        assert "append" in str(errors[0]) and "no rule matches" in str(errors[1])
     assert read(stack, fqn) == [f"m{number} é" for number in range(1_250)]
     assert [each["data"]["_id"] for each in events(stack, fqn)] == [f"id-{number}" for number in range(1_000)], "a page"
 

@@ -115,7 +115,7 @@ class InMemoryObjectStore:
             raise PreconditionFailedError(f"the object has another etag key={key}")
         first, last = start or 0, stored.info.size if end is None else end
         if first < 0 or (end is not None and end <= first):
-            raise ValueError(f"a range has a byte at least start={start} end={end}")
+            raise ValueError(f"a range must contain at least one byte start={start} end={end}")
         if first >= stored.info.size and (start, end) != (None, None):
             raise RangeNotSatisfiableError(f"the range begins after the end key={key} start={start}")
         return StoredObject(stored.info, stored.rope.cut(first, last).materialize())
@@ -168,7 +168,7 @@ class InMemoryObjectStore:
     def delete_many(self, keys: Sequence[str]) -> None:
         """See the port."""
         if not 0 < len(keys) <= MAX_LISTED:
-            raise ValueError(f"a request deletes 1 to 1,000 keys count={len(keys)}")
+            raise ValueError(f"a request must delete 1 to 1,000 keys count={len(keys)}")
         with self._lock:
             self.calls["delete_many"] += 1
             for key in keys:

@@ -38,7 +38,7 @@ INVALID: dict[str, Callable[[EventWriter], None]] = {
         NewEvent(message="bad", annotations=(Annotation(position=4, note=1),))
     ),
     "step with a newline": lambda writer: writer.write_message("bad", step="a\nb"),
-    "two steps": lambda writer: writer.write_event(NewEvent(message="bad", step="a", data={"stepId": "b"})),
+    "two different steps": lambda writer: writer.write_event(NewEvent(message="bad", step="a", data={"stepId": "b"})),
     "step that is no text": lambda writer: writer.write_event(NewEvent(message="bad", data={"stepId": 5})),
     "another run": lambda writer: writer.write_event(NewEvent(message="bad", data={"jobId": "another"})),
     "stream of an invalid step": lambda writer: print("bad", file=writer.stream(step="a\nb"), flush=True),

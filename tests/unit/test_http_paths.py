@@ -73,7 +73,7 @@ def test_unknown_path_is_refused(method: str, tail: str) -> None:
 
 
 def test_bytes_that_are_no_utf8() -> None:
-    with pytest.raises(InvalidNameError, match="a path is UTF-8"):
+    with pytest.raises(InvalidNameError, match="a path must be percent-encoded"):
         parse("GET", LOGS + "a%FFb/run")
 
 

@@ -66,7 +66,7 @@ def test_default_rules(about: dict[str, Any], headers: dict[str, str]) -> None:
     ],
 )
 def test_record_without_run_is_refused_with_advice(about: dict[str, Any]) -> None:
-    with pytest.raises(InvalidEventError, match=r"no rule can tell the record's run: send runlake\.fqn and runlake\.run_id"):
+    with pytest.raises(InvalidEventError, match=r"no rule matches the record: send runlake\.fqn and runlake\.run_id"):
         run_of(about)
 
 
@@ -107,15 +107,15 @@ def test_configured_rules_replace_the_default_in_order() -> None:
     ("setting", "told"),
     [
         ('["x"]', "rules.0"),
-        ('[{"fqn": "{a}"}]', "defines both"),
-        ('[{"fqn": "{a}", "run_id": "{}"}]', "placeholder has a name"),
+        ('[{"fqn": "{a}"}]', "must define both"),
+        ('[{"fqn": "{a}", "run_id": "{}"}]', "placeholder must contain a name"),
         ('[{"fqn": "{a", "run_id": "{b}"}]', "braces"),
         ('[{"fqn": "{a}", "run_id": "{b}", "agent": "x"}]', "extra"),
-        ('[{"from": "tag"}]', "go together"),
-        ('[{"from": "tag", "as": "x"}]', "as has"),
-        ('[{"from": "tag", "as": "{fqn}.{name}"}]', "as has"),
-        ('[{"from": "tag", "as": "{fqn}.{fqn}"}]', "as has"),
-        ('[{"from": "tag", "as": "{fqn}"}]', "defines both"),
+        ('[{"from": "tag"}]', "a rule with from needs as"),
+        ('[{"from": "tag", "as": "x"}]', "as must contain"),
+        ('[{"from": "tag", "as": "{fqn}.{name}"}]', "as must contain"),
+        ('[{"from": "tag", "as": "{fqn}.{fqn}"}]', "as must contain"),
+        ('[{"from": "tag", "as": "{fqn}"}]', "must define both"),
         ('[{"fqn": 7, "run_id": "x"}]', "string"),
     ],
 )

@@ -40,7 +40,9 @@ def decode(body: bytes | str, index: str = "") -> Iterator[BulkAction]:
     for number, line in enumerate(lines):  # counts actions; their documents are consumed from the same iterator
         found = _head(line)
         if found is None:
-            yield BulkAction(INDEX, index, "", Refused(number, "an action is an object with one of create, index, update, delete"))
+            yield BulkAction(
+                INDEX, index, "", Refused(number, "an action must be an object with one of create, index, update, delete")
+            )
             continue
         name, meta = found
         document = None if name == DELETE else next(lines, None)

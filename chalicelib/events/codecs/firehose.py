@@ -42,13 +42,13 @@ def decode(body: bytes | str, gunzip: Unpack, common: str = "", check: Callable[
     try:
         request = json_text.value_of(body)
     except (ValueError, RecursionError) as error:
-        raise InvalidEventError("the body is no delivery of Firehose: not json") from error
+        raise InvalidEventError("the body is not a Firehose delivery: not json") from error
     if (
         not isinstance(request, dict)
         or not isinstance(request.get("requestId"), str)
         or not isinstance(request.get("records"), list)
     ):
-        raise InvalidEventError("the body is no delivery of Firehose: requestId and records are required")
+        raise InvalidEventError("the body is not a Firehose delivery: requestId and records are required")
     return Delivery(
         request["requestId"], _items(request["records"], partial(_content, gunzip=gunzip, check=check), {"common": _common(common)})
     )
@@ -121,7 +121,7 @@ def _of_cloudwatch(message: Mapping[str, Any], sources: Mapping[str, Any]) -> It
 
 def _log_event(event: Any, sources: Mapping[str, Any], shared: Mapping[str, str], shared_bytes: int) -> Decoded:
     if not isinstance(event, dict) or not isinstance(event.get("message"), str):
-        raise ValueError("a log event has a message")
+        raise ValueError("a log event must have a message")
     time, number = event.get("timestamp"), event.get("id")
     moment = Moment(time) if isinstance(time, int) and not isinstance(time, bool) and 0 <= time <= MAX_TIMESTAMP_MS else Moment()
     fields = event.get("extractedFields")
@@ -147,7 +147,7 @@ def _own_json(message: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 def _data(record: Any) -> bytes:
     if not isinstance(record, dict) or not isinstance(record.get("data"), str):
-        raise ValueError("a record has data")
+        raise ValueError("a record must have data")
     try:
         return base64.b64decode(record["data"], validate=True)
     except (binascii.Error, ValueError) as error:

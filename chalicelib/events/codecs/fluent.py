@@ -176,7 +176,7 @@ def _of_pair(tag: str | None, pair: Any) -> Iterable[_Entry | Refused]:
         case [[time, dict()], dict(record)] | [time, dict(record)]:
             return [(tag, time, record, {})]
         case _:
-            return [Refused(0, "an entry is a record, or a time and a record")]
+            return [Refused(0, "an entry must be a record, or a time and a record")]
 
 
 def _of_stream(tag: str, packed: bytes, options: Sequence[Any], values: _Values) -> Iterator[_Entry | Refused]:
@@ -217,7 +217,7 @@ def _moment(time: Any) -> Moment:
         return Moment.of_ns(time.to_unix_nano())
     if isinstance(time, int | float) and not isinstance(time, bool):
         return Moment.of_ns(round(time * 1_000_000) * 1000)
-    raise ValueError(f"a time is seconds, or EventTime type={type(time).__name__}")
+    raise ValueError(f"a time must be seconds or EventTime type={type(time).__name__}")
 
 
 def _tagged(tag: str | None) -> dict[str, Any]:

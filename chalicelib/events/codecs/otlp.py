@@ -37,7 +37,7 @@ _PATH_TO_RECORDS = (1, 2, 2)
 """Field numbers of ``resource_logs``, ``scope_logs`` and ``log_records``."""
 _MAX_NS = (1 << 64) - 1
 _VARINT, _LENGTH, _FIXED = 0, 2, {1: 8, 5: 4}
-_UNDECODABLE = "the body is no ExportLogsServiceRequest"
+_UNDECODABLE = "the body is not an ExportLogsServiceRequest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _json_pairs(request: Mapping[str, Any]) -> Iterator[_Pair | Refused]:
 
 def _json_record(raw: Any) -> _Record:
     if not isinstance(raw, dict):
-        raise ValueError(f"a log record is an object type={type(raw).__name__}")
+        raise ValueError(f"a log record must be an object type={type(raw).__name__}")
     return _Record(
         time_ns=_number(raw, "timeUnixNano"),
         observed_ns=_number(raw, "observedTimeUnixNano"),
@@ -240,7 +240,11 @@ def _list(raw: Any, name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise InvalidEventError(f"{_UNDECODABLE}: {name} is a list") if name == "resourceLogs" else ValueError(f"{name} is a list")
+        raise (
+            InvalidEventError(f"{_UNDECODABLE}: {name} must be a list")
+            if name == "resourceLogs"
+            else ValueError(f"{name} must be a list")
+        )
     return value
 
 
@@ -249,7 +253,7 @@ def _object(raw: Any, name: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise ValueError(f"{name} is an object")
+        raise ValueError(f"{name} must be an object")
     return value
 
 
@@ -263,7 +267,7 @@ def _number(raw: Mapping[str, Any], name: str) -> int:
         or not isinstance(value, int | str)
         or (isinstance(value, str) and not (value.isdecimal() and len(value) <= 20))
     ):
-        raise ValueError(f"{name} is a whole number")
+        raise ValueError(f"{name} must be an integer")
     number = int(value)
     if not 0 <= number <= _MAX_NS:
         raise ValueError(f"{name} is out of range")
@@ -273,14 +277,14 @@ def _number(raw: Mapping[str, Any], name: str) -> int:
 def _word(raw: Mapping[str, Any], name: str) -> str:
     value = raw.get(name)
     if value is not None and not isinstance(value, str):
-        raise ValueError(f"{name} is a text")
+        raise ValueError(f"{name} must be a string")
     return well_formed_text(value or "")
 
 
 def _hex(raw: Mapping[str, Any], name: str, digits: int) -> str:
     value = _word(raw, name).lower()
     if value and (len(value) != digits or not set(value) <= set("0123456789abcdef")):
-        raise ValueError(f"{name} has {digits} hexadecimal digits")
+        raise ValueError(f"{name} must have {digits} hexadecimal digits")
     return value
 
 

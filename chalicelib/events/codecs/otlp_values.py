@@ -19,11 +19,11 @@ def fields_of_json(pairs: Any, depth: int = 0) -> dict[str, Any]:
     if pairs is None:
         return {}
     if not isinstance(pairs, list):
-        raise ValueError("attributes are a list of keys and values")
+        raise ValueError("attributes must be a list of key-value pairs")
     fields = {}
     for pair in pairs:
         if not isinstance(pair, dict) or not isinstance(pair.get("key", ""), str):
-            raise ValueError("an attribute has a key and a value")
+            raise ValueError("an attribute must have a key and a value")
         fields[pair.get("key", "")] = value_of_json(pair.get("value"), depth + 1)
     return fields
 
@@ -34,35 +34,37 @@ def value_of_json(value: Any, depth: int = 0) -> Any:
         return None
     _check_depth(depth)
     if not isinstance(value, dict) or len(value) != 1:
-        raise ValueError("a value is one of stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue")
+        raise ValueError(
+            "a value must be one of stringValue, boolValue, intValue, doubleValue, arrayValue, kvlistValue, bytesValue"
+        )
     ((kind, raw),) = value.items()
     read = _KINDS.get(kind)
     if read is None:
-        raise ValueError("a value is of an unknown kind")
+        raise ValueError("a value has an unknown type")
     return read(raw, depth)
 
 
 def _string(raw: Any, _: int) -> str:
     if not isinstance(raw, str):
-        raise ValueError("stringValue is a text")
+        raise ValueError("stringValue must be a string")
     return raw
 
 
 def _truth(raw: Any, _: int) -> bool:
     if not isinstance(raw, bool):
-        raise ValueError("boolValue is true or false")
+        raise ValueError("boolValue must be true or false")
     return raw
 
 
 def _int(raw: Any, _: int) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int | str) or len(str(raw)) > 20:
-        raise ValueError("intValue is a whole number")
+        raise ValueError("intValue must be an integer")
     return int(raw)
 
 
 def _double(raw: Any, _: int) -> Any:
     if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-        raise ValueError("doubleValue is a number")
+        raise ValueError("doubleValue must be a number")
     try:
         return _finite(float(raw))
     except OverflowError as error:
@@ -71,14 +73,14 @@ def _double(raw: Any, _: int) -> Any:
 
 def _values(raw: Any) -> Any:
     if not isinstance(raw, dict):
-        raise ValueError("arrayValue and kvlistValue are objects with values")
+        raise ValueError("arrayValue and kvlistValue must be objects with values")
     return raw.get("values")
 
 
 def _array(raw: Any, depth: int) -> list[Any]:
     items = _values(raw)
     if items is not None and not isinstance(items, list):
-        raise ValueError("arrayValue has a list of values")
+        raise ValueError("arrayValue must have a list of values")
     return [value_of_json(each, depth + 1) for each in items or ()]
 
 
@@ -90,7 +92,7 @@ def _bytes(raw: Any, _: int) -> dict[str, str]:
     try:
         return {"bytesValue": base64.b64encode(base64.b64decode(_string(raw, 0), validate=True)).decode()}
     except binascii.Error as error:
-        raise ValueError("bytesValue is base64") from error
+        raise ValueError("bytesValue must be base64") from error
 
 
 _KINDS: dict[str, Callable[[Any, int], Any]] = {

@@ -47,7 +47,7 @@ def decoded(index: int, record: Any, clock: TimestampParser, sources: Mapping[st
     """Decode a record with fields. ``moment``: the agent's time for the record; None: taken from a field. Raises ValueError,
     TypeError."""
     if not isinstance(record, dict):
-        raise ValueError(f"a record is an object type={type(record).__name__}")
+        raise ValueError(f"a record must be an object type={type(record).__name__}")
     if not record:
         raise ValueError("the record is empty")
     own, data = split_own(record)
@@ -85,7 +85,7 @@ def writer_of(own: Own) -> str | None:
     """The writer that numbers the event. Raises ValueError."""
     writer = own.get("writer")
     if writer is not None and (not isinstance(writer, str) or not writer):
-        raise ValueError("runlake.writer is a text")
+        raise ValueError("runlake.writer must be a non-empty string")
     return writer
 
 

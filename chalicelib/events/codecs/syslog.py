@@ -76,7 +76,7 @@ def _decoded(index: int, line: str, clock: TimestampParser) -> Decoded:
         return Decoded(index, NewEvent(message=line))
     priority = int(found[1])
     if priority > _MAX_PRIORITY:
-        raise ValueError(f"a priority is at most {_MAX_PRIORITY}")
+        raise ValueError(f"a priority must be at most {_MAX_PRIORITY}")
     facility, severity = divmod(priority, 8)
     rest = line[found.end() :]
     header = _5424.match(rest)
@@ -99,7 +99,7 @@ def _of_5424(header: re.Match[str], rest: str, clock: TimestampParser) -> tuple[
     time, host, program, pid, msgid = header.groups()
     us = None if time == _NIL else clock.parse_text(time)
     if us is None and time != _NIL:
-        raise ValueError("the time is no time of RFC 5424")
+        raise ValueError("the time must have the format of RFC 5424")
     elements, message = _structured(rest)
     named = {"host": host, "program": program, "pid": pid, "msgid": msgid}
     fields: dict[str, Any] = {name: value for name, value in named.items() if value != _NIL}
@@ -109,7 +109,7 @@ def _of_5424(header: re.Match[str], rest: str, clock: TimestampParser) -> tuple[
 def _structured(rest: str) -> tuple[dict[str, dict[str, str]], str]:
     if rest[:1] != "[":
         if rest != _NIL and not rest.startswith(_NIL + " "):
-            raise ValueError("structured data is - or elements in brackets")
+            raise ValueError("structured data must be - or elements in brackets")
         return {}, rest[2:]
     elements: dict[str, dict[str, str]] = {}
     place = 0

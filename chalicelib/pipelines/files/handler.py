@@ -107,7 +107,7 @@ class RollingS3Handler(logging.Handler):
         self._store = self._store_of(context)
         known = get_output_set(context.database, self._base.name)
         if known and known.bucket != self._base.bucket:
-            raise InvalidConfigurationError(f"the base is in another bucket base={known.name} bucket={known.bucket!r}")
+            raise InvalidConfigurationError(f"the output set already uses another bucket base={known.name} bucket={known.bucket!r}")
         if known != self._base:
             put_output_set(context.database, self._base)
         self._generations = Generations(context.database, context.clock)
@@ -347,7 +347,9 @@ class RollingS3Handler(logging.Handler):
         if not self._base.bucket:
             return context.store
         if context.stores is None:
-            raise InvalidConfigurationError(f"other buckets are not writable here bucket={self._base.bucket!r}")
+            raise InvalidConfigurationError(
+                f"the handler's environment provides only the default bucket bucket={self._base.bucket!r}"
+            )
         return context.stores(self._base.bucket)
 
     def _locked(self) -> Any:

@@ -24,7 +24,7 @@ def chunks_of(store: ObjectStore, key: str, first: int, size: int) -> Iterator[b
         body = store.get(key, start, end).body
         yield body
         if len(body) < end - start:
-            raise RangeNotSatisfiableError(f"the object is shorter than its row says key={key} bytes={start + len(body)}")
+            raise RangeNotSatisfiableError(f"the object is shorter than its committed size key={key} bytes={start + len(body)}")
 
 
 def events_of(store: ObjectStore, row: FileRow, from_ms: int = 0) -> Iterator[FileEvent]:

@@ -122,8 +122,8 @@ def _located(session: Session, error: ApiError) -> ApiError:
 @click.option("--token", help="A bearer token. Other users of this machine can see it here: prefer a file, or RUNLAKE_TOKEN.")
 @click.option("--token-file", help="A file that contains the token.")
 @click.option("--token-command", help="A command that prints the token.")
-@click.option("--timeout-s", type=Seconds(min=0.001), help="Seconds for an answer to begin.")
-@click.option("--spool-dir", help="Where lines wait on disk.")
+@click.option("--timeout-s", type=Seconds(min=0.001), help="Seconds until the first byte of a response.")
+@click.option("--spool-dir", help="Folder of unsent lines.")
 @click.pass_context
 def runlake(ctx: click.Context, /, **options: Any) -> None:
     """Archive the logs of pipeline runs, follow and fetch them.

@@ -425,7 +425,7 @@ def _foreign_answer() -> UnavailableError:
 
 
 def _no_answer(error: Exception) -> UnavailableError:
-    return UnavailableError(f"no answer: {str(error) or type(error).__name__}")
+    return UnavailableError(f"no response: {str(error) or type(error).__name__}")
 
 
 def no_runs(fqn: str) -> NotFoundError:

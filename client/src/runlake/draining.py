@@ -117,7 +117,7 @@ class Drain:
             self._save(replace(self.leftover, position=None, start=start, close=True, facts=facts))
             self._open()
         else:
-            raise RunClosedError(409, f"each attempt of {self.leftover.run} is closed by others at once")
+            raise RunClosedError(409, f"other clients keep closing the attempts of {self.leftover.run}")
         self._save(replace(self.leftover, position=stored.position, sent=0, begin=end))
         self.stored, self.refused = self.stored + stored.items, self.refused + stored.refused
         self.reason = self.reason or stored.reason

@@ -105,22 +105,22 @@ def checked_run_name(run: RunName) -> RunName:
     """Reject a run name that the archive would refuse, as far as the client can know. Raises SettingsError."""
     for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
         if not name or "\t" in name or sanitize(name) != name:
-            raise _misnamed("a run is named by printable characters", what, name)
+            raise _misnamed("names of runs must have printable characters only", what, name)
         if name in (".", ".."):
-            raise _misnamed("no address can have this name", what, name)
+            raise _misnamed("the name cannot be used in a URL", what, name)
     if run.run_id in RESERVED_RUN_IDS:
         raise _misnamed("a run id cannot be a word of the API's paths", "run id", run.run_id)
     if "/" in run.run_id:
-        raise _misnamed("a run id has no slash", "run id", run.run_id)
+        raise _misnamed("a run id must not contain a slash", "run id", run.run_id)
     if len(path_segment(run.fqn)) + len(path_segment(run.run_id)) > MAX_RUN_NAME_BYTES:
-        raise _misnamed(f"fqn and run id have {MAX_RUN_NAME_BYTES} bytes at most once encoded", "run id", run.run_id)
+        raise _misnamed(f"fqn and run id must have at most {MAX_RUN_NAME_BYTES} bytes once encoded", "run id", run.run_id)
     return run
 
 
 def checked_name(what: str, name: str) -> str:
     """A step's id or a writer's name that the archive accepts. Raises SettingsError."""
     if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or len(quote(name, safe="")) > 3 * MAX_NAME_CHARS:
-        raise _misnamed(f"a {what} has 1 to {MAX_NAME_CHARS} printable characters", what, name)
+        raise _misnamed(f"a {what} must have 1 to {MAX_NAME_CHARS} printable characters", what, name)
     return name
 
 

@@ -33,10 +33,8 @@ class Settings:
     token: str = field(default="", metadata={"help": "a bearer token"})
     token_file: str = field(default="", metadata={"help": "a file that holds the token; read again when the token is refused"})
     token_command: str = field(default="", metadata={"help": "a command that prints the token; run again when it is refused"})
-    timeout_s: float = field(default=30.0, metadata={"help": "seconds for an answer to begin", "least": 0.001})
-    spool_dir: str = field(
-        default="", metadata={"help": "where lines wait on disk; empty: runlake-spool-UID of the temporary files"}
-    )
+    timeout_s: float = field(default=30.0, metadata={"help": "seconds until the first byte of a response", "least": 0.001})
+    spool_dir: str = field(default="", metadata={"help": "folder of unsent lines; empty: runlake-spool-UID of the temporary files"})
     spool_bytes: int = field(
         default=256 * 1024 * 1024, metadata={"help": "bytes that may wait on disk for each run; 0: none", "least": 0}
     )
@@ -196,7 +194,7 @@ def _wrong(name: str, value: Any, origin: str) -> SettingsError:
     expected = _KINDS[_TYPES[name]].format(_LEAST.get(name))
     if name in _MOST_OR_0:
         expected = f"0, or a whole number from {_LEAST[name]} to {_MOST_OR_0[name]}"
-    return SettingsError(f"{name} is {expected}, not {value!r} origin={origin}", next_step=_correction(origin, name))
+    return SettingsError(f"{name} must be {expected}, not {value!r} origin={origin}", next_step=_correction(origin, name))
 
 
 def _correction(origin: str, name: str = "") -> str:

@@ -429,7 +429,7 @@ class Shipper:
             raise
         except (NotFoundError, RefusedError) as error:
             is_old = isinstance(error, NotFoundError)
-            reason = "the server is of a release without attempts" if is_old else f"its start is refused: {error}"
+            reason = "the server does not support attempts" if is_old else f"its start is refused: {error}"
             if self._moves:
                 self._moves = MAX_MOVES
                 raise RunClosedError(409, f"the run is closed, and {reason}") from None

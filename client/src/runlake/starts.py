@@ -133,7 +133,7 @@ def checked_attempt(number: int) -> int:
     """The number, if it is valid. Raises SettingsError."""
     if not 1 <= number <= MAX_ATTEMPTS:
         following = "leave it out: the archive takes the next free number"
-        raise SettingsError(f"an attempt is a whole number from 1 to {MAX_ATTEMPTS} attempt={number}", next_step=following)
+        raise SettingsError(f"an attempt must be an integer from 1 to {MAX_ATTEMPTS} attempt={number}", next_step=following)
     return number
 
 
@@ -142,5 +142,5 @@ def _attempt_of_environment(name: str) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdecimal()):
-        raise SettingsError(f"{name} is a whole number value={text!r}", next_step=f"correct {name}, or unset it")
+        raise SettingsError(f"{name} must be an integer value={text!r}", next_step=f"correct {name}, or unset it")
     return checked_attempt(int(text))

@@ -42,9 +42,9 @@ def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None
 
 @click.command()
 @fqn_and_run
-@click.option("--level", callback=_checked_level, help="Only of this level, as ERROR; in any case.")
-@click.option("--step", help="Only of this step: its id.")
-@click.option("--text", help="Only with this text.")
+@click.option("--level", callback=_checked_level, help="Only events of this level, such as ERROR; case-insensitive.")
+@click.option("--step", help="Only events of the step with this id.")
+@click.option("--text", help="Only events that contain this text.")
 @click.option(
     "--from",
     "from_time",
@@ -53,7 +53,7 @@ def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None
     help="Only from this time on: 10m, 2h, 1d ago, ISO 8601, or ms since the epoch. An event without a time counts with the one before it.",
 )
 @click.option("--to", "to_time", type=ms_of, metavar="TIME", help="Only before this time.")
-@click.option("-n", "--limit", type=click.IntRange(min=1), help="How many at most [default: all].")
+@click.option("-n", "--limit", type=click.IntRange(min=1), help="Maximum number of events [default: all].")
 @json_option
 @pass_session
 def events(

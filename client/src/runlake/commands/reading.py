@@ -46,7 +46,9 @@ _CLOCKS = {
 """The notice for a page since a time, by the requested clock and the one that was used."""
 
 
-_limit_option = click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
+_limit_option = click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number of entries."
+)
 
 
 @click.command()
@@ -176,7 +178,7 @@ def cat(session: Session, fqn: str, run_id: str | None, step: str | None, raw: b
 @click.option("-E", "--regex", is_flag=True, help="TEXT is a regular expression.")
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
 @click.option("-n", "--line-number", is_flag=True, help="Put the number of each line before it, from 1.")
-@click.option("-c", "--count", is_flag=True, help="Only how many lines match.")
+@click.option("-c", "--count", is_flag=True, help="Print only the number of matching lines.")
 @click.option("-m", "--max-count", type=click.IntRange(min=1), help="Stop after this many.")
 @json_option
 @pass_session

@@ -127,12 +127,12 @@ def execute_command(
 
 @click.command()
 @click.option("--patience", type=Seconds(), default=30.0, show_default=True, help="Seconds to wait without progress.")
-@click.option("--list", "is_list", is_flag=True, help="Ship nothing: list the waiting lines with run, server and folder.")
+@click.option("--list", "is_list", is_flag=True, help="Do not send: list the waiting lines with run, server and folder.")
 @click.option(
     "--discard",
     multiple=True,
     metavar="FOLDER",
-    help="Ship nothing: delete this folder of `--list` with its lines; may be repeated.",
+    help="Do not send: delete this folder of `--list` with its lines; may be repeated.",
 )
 @json_option
 @pass_session
@@ -230,7 +230,7 @@ def _discard(root: Path, folders: list[Path], names: tuple[str, ...], as_json: b
     by_name = {folder.name: folder for folder in folders}
     if unknown := [name for name in names if name not in by_name]:
         raise SettingsError(
-            f"no such folder waits: {', '.join(unknown)}", next_step=f"`{drain_command(root)} --list` shows those that do"
+            f"no such folder of unsent lines: {', '.join(unknown)}", next_step=f"`{drain_command(root)} --list` lists them"
         )
     discarded = [name for name in names if discard_leftover(by_name[name])]
     for name in discarded:
