@@ -70,14 +70,14 @@ def _expired(archive: BenchArchive, made: list[BenchRun], what: str) -> Measure:
     request_counter()
     expiry = expiry_of(composition.services().with_ports(clock=_NextYear()), "bench")
     before = snapshot()
-    outcomes = Counter(expiry.expire(_condemned(each)) for each in made)
+    outcomes = Counter(expiry.expire(_expiring(each)) for each in made)
     requests = snapshot() - before
     assert outcomes == {Outcome.EXPIRED: len(made)}, outcomes
     assert archive.get(archive.layout.logs(made[0].run)) is None
     return _costs(f"retention, {what}", requests, sum(len(each.log) for each in made), None)
 
 
-def _condemned(each: BenchRun) -> ExpiringRun:
+def _expiring(each: BenchRun) -> ExpiringRun:
     last = each.entries[-1]
     return ExpiringRun(
         each.run.fqn,

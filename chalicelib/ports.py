@@ -1,4 +1,5 @@
-"""The interfaces between the core packages and storage. Adapters: ``chalicelib.aws`` (boto3) and ``tests.support``.
+"""The interfaces between the core packages and storage. Adapters: ``chalicelib.aws`` (boto3); in-memory ones for tests
+in ``tests.support``.
 
 Every implementation raises ``StoreUnavailableError`` (nothing was done) and ``OutcomeUnknownError`` (a write whose response was lost);
 each method documents its further errors.
@@ -190,7 +191,7 @@ EXIT_CODES = range(-(2**31), 2**32)
 @dataclass(frozen=True, slots=True)
 class RunEnd:
     """The end of a run, as its client reports it with the close. ``outcome``: "succeeded", "failed" or "cancelled"; if the sweep ended the
-    run also "lost", or "unknown" if no client was to close it. Causes of a failure, empty or None if not applicable: ``exit_code``,
+    run also "lost", or "unknown" if no client was expected to close it. Causes of a failure, empty or None if not applicable: ``exit_code``,
     ``signal`` (a name such as SIGKILL), ``exception`` (a line), ``step`` (its id). ``lost_lines``: lines that the client could not store.
     ``last_sign_ms``: time of the last line, heartbeat or start if the sweep ended the run; 0: not known."""
 
@@ -305,8 +306,8 @@ class SegmentIndex(Protocol):
 class EventIndexer(Protocol):
     """Writes the events of a run to their index."""
 
-    def bring_up_to_date(self, run: Run, first: int) -> None:
-        """Index the events of all segments from number ``first`` on that are not indexed yet. Idempotent. Raises UnavailableError."""
+    def index_from(self, run: Run, first: int) -> None:
+        """Index the events of all segments from number ``first`` on, if they are not indexed yet. Idempotent. Raises UnavailableError."""
 
 
 class Clock(Protocol):
@@ -363,13 +364,13 @@ class Clause:
     attribute is absent."""
 
     path: tuple[str, ...]
-    is_: Literal["absent", "=", "!=", "<", ">"]
+    operator: Literal["absent", "=", "!=", "<", ">"]
     value: Any = None
 
 
-When = tuple[tuple[Clause, ...], ...]
+RowCondition = tuple[tuple[Clause, ...], ...]
 """A condition: true if all clauses of at least one of these sets are true. Empty: always true."""
-ABSENT_ROW: When = ((Clause(("key",), "absent"),),)
+ABSENT_ROW: RowCondition = ((Clause(("key",), "absent"),),)
 """The row does not exist; for a table whose partition key is named ``key``."""
 
 
@@ -379,7 +380,7 @@ class Put:
 
     key: Key
     row: Row
-    when: When = ()
+    when: RowCondition = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +388,7 @@ class Delete:
     """Delete a row; a missing row is a success if the condition allows it."""
 
     key: Key
-    when: When = ()
+    when: RowCondition = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +396,7 @@ class Check:
     """Write nothing, and fail the transaction if the condition is false."""
 
     key: Key
-    when: When
+    when: RowCondition
 
 
 Write = Put | Delete | Check

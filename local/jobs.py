@@ -15,12 +15,12 @@ _STOP_WITHIN_S = 30.0
 
 
 def run_job(name: str, port: int, arguments: Sequence[str]) -> int:
-    """Run a job and return its exit code. Raises LocalError if the job or the stack does not exist. ^C also reaches the job, which
-    reports it; this waits for the job, so that its output comes first."""
+    """Run a job and return its exit code. Raises LocalError if the job or the stack does not exist. SIGINT also reaches the job.
+    The function waits for the job's exit, so that its output precedes the prompt."""
     jobs = sorted(path.stem for path in (PROJECT / "glue_jobs").glob("*.py") if "def main(" in path.read_text())
     if name not in jobs:
         raise LocalError(f"no such job: name={name!r} jobs={','.join(jobs)}")
-    stack = described_stack(port)
+    stack = read_stack_description(port)
     command = [sys.executable, "-m", f"glue_jobs.{name}", "--stack-name", stack["stack_name"], *arguments]
     with subprocess.Popen(command, cwd=PROJECT, env=environment_of(stack)) as process:
         try:
@@ -38,7 +38,7 @@ def _stopped(process: subprocess.Popen[bytes]) -> int:
     return INTERRUPTED
 
 
-def described_stack(port: int) -> dict[str, Any]:
+def read_stack_description(port: int) -> dict[str, Any]:
     """``stack.json`` of the stack that runs on a port. Raises LocalError."""
     stack = StackFolder(port).read()
     if stack is None:

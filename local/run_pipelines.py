@@ -28,7 +28,7 @@ from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
 from chalicelib.pipelines.supervisor import PipelineOutcome, Supervisor
 from glue_jobs.job_runtime.environment import use_stack
-from local.jobs import described_stack, environment_of
+from local.jobs import environment_of, read_stack_description
 from local.state import LocalError
 from local.terminal import show
 
@@ -74,7 +74,7 @@ def use_archive(arguments: argparse.Namespace) -> None:
     """Apply the settings of the named stack, if any. Raises InvalidConfigurationError, LocalError."""
     name = arguments.stack_name
     if arguments.port is not None:
-        stack = described_stack(arguments.port)
+        stack = read_stack_description(arguments.port)
         environment = environment_of(stack)
         os.environ.clear()
         os.environ.update(environment)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib.pipelines.files.handler import RollingS3Handler
-from chalicelib.pipelines.files.rows import CONDEMNED, FileRow, FileRows
+from chalicelib.pipelines.files.rows import EXPIRING, FileRow, FileRows
 from chalicelib.pipelines.ports import HandlerContext
-from chalicelib.ports import Clause, Key, Put, When
+from chalicelib.ports import Clause, Key, Put, RowCondition
 from tests.support.clock import ManualClock
 from tests.support.database import InMemoryDatabase
 from tests.support.object_store import InMemoryObjectStore
@@ -71,7 +71,7 @@ class FilesHarness:
         """How often the rows name each event of JSON lines: read without any Runlake reader."""
         found: Counter[int] = Counter()
         for row in self.rows(base):
-            if row.state != CONDEMNED and row.contents.size:
+            if row.state != EXPIRING and row.contents.size:
                 body = self.store.get(row.object_key).body[: row.contents.size]
                 numbers = [json.loads(line)["line"] for line in body.splitlines()]
                 assert len(numbers) == row.contents.events
@@ -100,7 +100,7 @@ class Worker:
         """Flush, then all rows and the checkpoint in one transaction."""
         self.handler.flush()
         writes = list(self.handler.pending_writes())
-        when: When = ((Clause(("next",), "=", seen),),) if seen else ((Clause(("at",), "absent"),),)
+        when: RowCondition = ((Clause(("next",), "=", seen),),) if seen else ((Clause(("at",), "absent"),),)
         row = {"partition": CHECKPOINT.partition, "at": CHECKPOINT.sort, "next": following}
         (self.database or self.site.database).transact([*writes, Put(CHECKPOINT, row, when)])
         self.handler.committed()

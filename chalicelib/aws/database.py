@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from chalicelib.aws.dynamodb import BATCH_ROWS, deserialize_item, send_until_processed, serialize_item
 from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import OutcomeUnknownError, PreconditionFailedError, StoreUnavailableError, WriteConflictError
-from chalicelib.ports import Check, Clause, Delete, Key, Put, Row, When, Write
+from chalicelib.ports import Check, Clause, Delete, Key, Put, Row, RowCondition, Write
 
 _READ_KEYS = 100
 _CONTENT_TYPE = "application/x-amz-json"
@@ -176,7 +176,7 @@ def _selection(schema: Schema, partition: str, first: str | None, last: str | No
     }
 
 
-def _condition(when: When) -> dict[str, Any]:
+def _condition(when: RowCondition) -> dict[str, Any]:
     if not when:
         return {}
     names: dict[str, str] = {}
@@ -189,13 +189,13 @@ def _condition(when: When) -> dict[str, Any]:
 def _clause(clause: Clause, names: dict[str, str], values: dict[str, Any]) -> str:
     path = ".".join(f"#{name}" for name in clause.path)
     names |= {f"#{name}": name for name in clause.path}
-    if clause.is_ == "absent":
+    if clause.operator == "absent":
         return f"attribute_not_exists({path})"
     placeholder = f":v{len(values)}"
     values[placeholder] = clause.value
-    if clause.is_ == "!=":  # DynamoDB's <> is true for a missing attribute
+    if clause.operator == "!=":  # DynamoDB's <> is true for a missing attribute
         return f"attribute_exists({path}) AND {path} <> {placeholder}"
-    return f"{path} {clause.is_} {placeholder}"
+    return f"{path} {clause.operator} {placeholder}"
 
 
 def _refusal(error: ClientError) -> Exception | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from chalicelib.catalog.files import FileRecord
-from chalicelib.ports import ABSENT_ROW, Clause, Key, Row, When
+from chalicelib.ports import ABSENT_ROW, Clause, Key, Row, RowCondition
 
 OBJECTS = "objects"
 
@@ -69,7 +69,7 @@ class FileState:
         return bool(self.revision) and not self.is_known and self.url == url and created_ms < (gone_s + self.UPLOAD_WINDOW_S) * 1000
 
     @property
-    def unchanged(self) -> When:
+    def unchanged(self) -> RowCondition:
         """The condition that the row still has this revision."""
         return ((Clause(("revision",), "=", self.revision),),) if self.revision else ABSENT_ROW
 

@@ -16,7 +16,7 @@ from chalicelib.catalog.files import FileRecord, latest_key
 from chalicelib.catalog.search import FileQuery, Search
 from chalicelib.catalog.timestamps import DAY_MS
 from chalicelib.errors import PreconditionFailedError, WriteConflictError
-from chalicelib.ports import Check, Clause, Database, Delete, Put, When, Write
+from chalicelib.ports import Check, Clause, Database, Delete, Put, RowCondition, Write
 
 AHEAD_MS = DAY_MS
 """A file that starts further ahead of now is not yet the latest: clocks are skewed, and start times come from clients."""
@@ -28,7 +28,7 @@ DocumentFilter = Callable[[dict[str, Any]], bool]
 _START = ("metadata", "start")
 _ID = ("metadata", "id")
 _CREATED = ("create_time",)
-_NONE: When = ((Clause(("what_where_key",), "absent"),),)
+_NONE: RowCondition = ((Clause(("what_where_key",), "absent"),),)
 
 
 def _any_file(_: dict[str, Any]) -> bool:
@@ -76,7 +76,7 @@ class LatestFiles:
             stored, newest = self._stored([(what, where)]).get((what, where)), self._search.newest(what, where)
             if newest is None or (stored and stored.age >= newest.age):
                 return
-            is_listed: When = ((Clause(("document",), "=", newest.text()),),)
+            is_listed: RowCondition = ((Clause(("document",), "=", newest.text()),),)
             try:
                 self._database.transact([
                     Put(latest_key(what, where), newest.latest_row(), _is_stored(stored) if stored else _NONE),
@@ -105,7 +105,7 @@ def _write(source: Source, stored: FileRecord | None, best: FileRecord | None, g
     return Check(key, tuple((*newer, *is_other) for newer in _not_older(best)) if best else (is_other,))
 
 
-def _is_stored(stored: FileRecord) -> When:
+def _is_stored(stored: FileRecord) -> RowCondition:
     clauses = (
         Clause(_ID, "=", stored.id),
         Clause(_START, "=", stored.metadata.start),
@@ -114,7 +114,7 @@ def _is_stored(stored: FileRecord) -> When:
     return (clauses,)
 
 
-def _not_older(best: FileRecord) -> When:
+def _not_older(best: FileRecord) -> RowCondition:
     """The row's file is at least as new as a record that is added."""
     same_start = Clause(_START, "=", best.metadata.start)
     return (

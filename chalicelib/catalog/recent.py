@@ -1,4 +1,4 @@
-"""Lists of runs across pipelines by outcome, by last activity: those that failed since yesterday, those that are running.
+"""Lists runs of all pipelines by outcome, ordered by last activity, for example the failed or the running ones.
 
 Indexes give the keys, the table the rows, so a run whose outcome has changed since the index entry is left out. Pipelines that the
 caller may not see or that the pattern does not match are skipped before anything is counted (decision 0041).
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from chalicelib.catalog.runs import ENDED, RUNNING, SILENT, RunCatalog, RunKeyPage, RunRow, activity_key_ms, merge_newest
 from chalicelib.ports import Run
 
-OPEN = (RUNNING, SILENT)
-OUTCOMES = (*OPEN, *ENDED)
+NOT_ENDED = (RUNNING, SILENT)
+OUTCOMES = (*NOT_ENDED, *ENDED)
 MAX_ROUNDS = 4
 """For one page. A round is one query for each outcome of ended runs, and one of each shard of ``activity`` for runs that have not ended."""
-KEYS = 250
-"""Read for each outcome in a round: at most 40 KB for usual names."""
-KEYS_OF_A_SHARD = 16
+KEYS_PER_OUTCOME = 250
+"""Keys read per outcome and round: at most 40 KB for usual names."""
+KEYS_PER_SHARD = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class RecentRuns:
                 return found, None
         return found, after
 
-    def _round(self, query: RecentQuery, before: str) -> RunKeyPage:
-        parts = [self.runs.ended(each, query.since_ms, before, KEYS) for each in query.outcomes if each in ENDED]
-        if set(OPEN) & set(query.outcomes):
-            parts.append(self.runs.running(query.since_ms, before, KEYS_OF_A_SHARD))
-        return merge_newest(parts, before)
+    def _round(self, query: RecentQuery, after: str) -> RunKeyPage:
+        parts = [self.runs.ended(each, query.since_ms, after, KEYS_PER_OUTCOME) for each in query.outcomes if each in ENDED]
+        if set(NOT_ENDED) & set(query.outcomes):
+            parts.append(self.runs.running(query.since_ms, after, KEYS_PER_SHARD))
+        return merge_newest(parts, after)

@@ -96,9 +96,9 @@ class _EventIndexer:
 
     services: Services
 
-    def bring_up_to_date(self, run: Run, first: int) -> None:
+    def index_from(self, run: Run, first: int) -> None:
         """See ``EventIndexer``."""
-        self.services.events.indexing.bring_up_to_date(run, first)
+        self.services.events.indexing.index_from(run, first)
 
 
 class Services:

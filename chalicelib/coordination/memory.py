@@ -1,4 +1,4 @@
-"""``PartitionStore`` in memory, with the semantics of the table, for a single process and for tests. Partitions are copies of its rows."""
+"""The default partition store: in memory, for one process. Same semantics as the DynamoDB table; partitions are copies of its rows."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from chalicelib.events.byte_ranges import decode_ranges, encode_ranges
 from chalicelib.events.ranges import Range, merged
 from chalicelib.events.sidecar import Sidecar
 from chalicelib.events.step_segments import StepSegment, step_segments_of, visible_ids
-from chalicelib.ports import EVENT_ROWS, Clause, Clock, Database, Key, Put, Row, Run, When, run_key
+from chalicelib.ports import EVENT_ROWS, Clause, Clock, Database, Key, Put, Row, RowCondition, Run, run_key
 
 EVENTS = "events"
 """The name of the table for ``Database``."""
@@ -93,7 +93,7 @@ class EventIndex:
         """Store the update of a step unless a newer version is stored. A conditional write."""
         row = {"run": run_key(run), "at": _UPDATE + _name(step), "told": dict(update), "version": version}
         row["expires_at"] = self._expires_at(self.clock.now_ms())
-        newer: When = ((Clause(("version",), "absent"),), (Clause(("version",), "<", version),))
+        newer: RowCondition = ((Clause(("version",), "absent"),), (Clause(("version",), "<", version),))
         self._when(row, newer)
 
     def step_updates(self, run: Run) -> dict[str, Mapping[str, Any]]:
@@ -139,7 +139,7 @@ class EventIndex:
                 return
         raise StoreUnavailableError(f"the writer's visible ids are being changed concurrently writer={writer} tries={_TRIES}")
 
-    def _when(self, row: Row, condition: When) -> bool:
+    def _when(self, row: Row, condition: RowCondition) -> bool:
         try:
             self.database.transact([Put(_key(row), row, condition)])
             return True

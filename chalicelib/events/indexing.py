@@ -39,7 +39,7 @@ class EventIndexing:
         elif parsed.kind == "step":
             self._step_updates.index_stored(parsed.run, parsed.name)
 
-    def bring_up_to_date(self, run: Run, first: int) -> None:
+    def index_from(self, run: Run, first: int) -> None:
         """Index the sidecars from ``first`` on that are not indexed: compaction requires that none is missing below the end of
         partial.txt. A LIST for each 1,000, a query, a GET for each missing one, and batched rows. Raises UnavailableError."""
         listed = list(self.list_sequences(run, first))

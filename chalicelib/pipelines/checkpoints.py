@@ -3,7 +3,7 @@
 All active runs share one checkpoint head (``heads``), so that one transaction advances them all. Runs that a worker releases have
 rows of their own, which are written before the head drops them.
 
-The fence: a worker that starts takes the head's next epoch, and each of its writes is conditional on the head being as this
+The fence is the head's epoch: a worker that starts takes the next one, and each of its writes is conditional on the head being as this
 worker left it. Only the worker that took the epoch last can commit:
 
 1. W1 has the lease and stalls. Its lease expires.  2. W2 gets the lease, takes epoch 8, and reads on from the last commit.
@@ -51,7 +51,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class JobPart:
-    """The part of a job's task. The job's driver holds the pipeline's lease and has taken ``epoch``; each part has a head of its
+    """One task's share of a pipeline in a job. The job's driver holds the pipeline's lease and has taken ``epoch``; each part has a head of its
     own, and commits only while the epoch is still the job's."""
 
     name: str
@@ -225,7 +225,7 @@ class Checkpoints:
 
     def _fenced(self, writes: Sequence[Write]) -> None:
         """Apply writes on condition that the leading head is as this worker knows it."""
-        check = self._checks() or [Check(self._lead, self._head.still())]
+        check = self._checks() or [Check(self._lead, self._head.unchanged_condition())]
         try:
             transact_with_retry(self._database, self._clock, [*check, *writes])
         except PreconditionFailedError as error:
@@ -340,7 +340,7 @@ class Checkpoints:
             keys = [(run_key(self._name, run), checkpoint) for run, checkpoint in batch]
             rows = [Put(key, checkpoint_row(key, checkpoint, until_s, unfinished=unfinished)) for key, checkpoint in keys]
             try:
-                self._transact([Check(self._key, self._head.still()), *rows])
+                self._transact([Check(self._key, self._head.unchanged_condition()), *rows])
             except PreconditionFailedError as error:
                 self._stored()
                 raise self._overtaken() from error

@@ -136,7 +136,7 @@ class Committer:
             except LeaseError:
                 raise  # its fence raised: the worker stops, and commits nothing
             except Caught as error:
-                self._delivery.failed(name, error)
+                self._delivery.count_error(name, error)
                 return None
             if pending:
                 writes += pending
@@ -163,7 +163,7 @@ class Committer:
             except LeaseError:
                 raise
             except Caught as error:
-                self._delivery.failed(name, error)
+                self._delivery.count_error(name, error)
         self.committing = []
 
     def release_done(self) -> None:

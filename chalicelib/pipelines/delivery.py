@@ -27,11 +27,11 @@ OnHandlerDisabled = Callable[[str, str, logging.LogRecord | None], None]
 @dataclass(slots=True)
 class Progress:
     """Shared with a watchdog in another thread: the handler that is being called ("" none), and the number of calls. The watchdog
-    sets ``abandoned`` once it waits for this thread no longer."""
+    sets ``is_detached`` once it no longer waits for this thread."""
 
     calling: str = ""
     calls: int = 0
-    abandoned: bool = False
+    is_detached: bool = False
 
 
 @dataclass(slots=True)
@@ -57,8 +57,8 @@ class EventDelivery:
     def __post_init__(self) -> None:
         self.budget = ErrorBudget(self.errors)
 
-    def deliver(self, record: logging.LogRecord, behind: Callable[[str], bool] | None, now_ms: int) -> None:
-        """Deliver one event to the handlers of its route. ``behind``: whether a handler has received it already. Raises
+    def deliver(self, record: logging.LogRecord, already_received: Callable[[str], bool] | None, now_ms: int) -> None:
+        """Deliver one event to the handlers of its route. ``already_received``: whether a handler has received it. Raises
         UnavailableError if the event could not be stored as a dead letter: then deliver it again."""
         context = self.context
         route = context.route(record.name, now_ms)
@@ -69,7 +69,7 @@ class EventDelivery:
             return
         receiving, progress, swallowed = self.receiving, self.progress, context.swallowed
         for name, handler in route.handlers:
-            if level < handler.level or not receiving[name] or (behind is not None and behind(name)):
+            if level < handler.level or not receiving[name] or (already_received is not None and already_received(name)):
                 continue
             progress.calling = name
             progress.calls += 1
@@ -81,8 +81,8 @@ class EventDelivery:
                 self._retry(name, handler, record, error)
             if swallowed:
                 self._retry_swallowed()
-            if progress.abandoned:
-                raise PartitionNotOwnedError(f"the pipeline has abandoned this thread handler={name}")
+            if progress.is_detached:
+                raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
         progress.calling = ""
 
     def flush(self, *, at_once: bool = False) -> bool:
@@ -114,7 +114,7 @@ class EventDelivery:
         self.failed_flush = {name for name in self.failed_flush if self.receiving.get(name)}
         return not self.failed_flush
 
-    def failed(self, name: str, error: BaseException) -> None:
+    def count_error(self, name: str, error: BaseException) -> None:
         """Count an error of a handler that belongs to no event."""
         self._count(name, error, None)
 

@@ -1,4 +1,5 @@
-"""A checkpoint head: the checkpoints of a worker's active runs, and the owner. One row, or several if one is too small.
+"""The checkpoint row of one worker ("head"): its owner and the checkpoints of its active runs, split into several rows if one is
+too small.
 
 ``{sort}`` contains the head and the first page of its packed checkpoints; ``checkpoint+…+{n}`` its further pages. All are written
 in one transaction, on condition that the head has not changed since it was read. Each write has an ``attempt`` of its own, a
@@ -15,16 +16,16 @@ from uuid import uuid4
 
 from chalicelib.errors import DamagedPartitionError, StoreUnavailableError
 from chalicelib.pipelines.rows import HEAD, PIPELINES, RunCheckpoint, pack_checkpoints, row_at, unpack_checkpoints
-from chalicelib.ports import ABSENT_ROW, Clause, Database, Delete, Key, Put, Row, Run, When, Write
+from chalicelib.ports import ABSENT_ROW, Clause, Database, Delete, Key, Put, Row, RowCondition, Run, Write
 
 PAGE_CHARS = 350_000
 """The size of the packed checkpoints in one row: DynamoDB's limit is 400 KB."""
 MAX_PAGES = 6
 """Lets a head, and the rows of handlers, fit into one transaction of 100 writes and 4 MB."""
 MAX_HEAD_BYTES = PAGE_CHARS * MAX_PAGES
-_POSITION_CHARS = 140
-_BEHIND_CHARS = 64
-"""The most that a position takes as JSON, with an empty handler's name."""
+_CHECKPOINT_CHARS = 140
+_LAGGING_CHARS = 64
+"""The most that a checkpoint takes as JSON, and a lagging handler's position without the handler's name."""
 _PACKED_SHARE = 1.26
 """The growth by base 85 if nothing could be compressed."""
 _READS = 5
@@ -32,8 +33,8 @@ _READS = 5
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """``commit`` grows with each write. ``looked_ms``: every run that was known at this time is active, has a row, or needs no
-    processing. ``has_backlog``: rows of runs may be marked as unfinished.
+    """``epoch`` is the fence, ``attempt`` a random id of the write; ``commit`` grows with each write. ``looked_ms``: every run that
+    was known at this time is active, has a row, or needs no processing. ``has_backlog``: rows of runs may be marked as unfinished.
 
     Only in the leading head: ``layout`` names the current distribution of the runs over ``shards``; ``is_moving``: they are being
     redistributed; ``since_ms``: ``looked_ms`` of a shard that has no head yet. ``pages``: the packed checkpoints."""
@@ -52,12 +53,12 @@ class Head:
     pages: Sequence[str] = field(default_factory=lambda: pages_of(pack_checkpoints({})))
 
     def next(self, **changes: Any) -> Head:
-        """The next version of this head, as a new attempt."""
+        """The next version of this head, as a new write."""
         if "checkpoints" in changes:
             changes["pages"] = pages_of(pack_checkpoints(changes["checkpoints"]))
         return replace(self, commit=self.commit + 1, attempt=uuid4().hex, **changes)
 
-    def still(self) -> When:
+    def unchanged_condition(self) -> RowCondition:
         """The condition that the stored head is this one. Rows of releases that stored no attempts have none."""
         attempt = Clause(("attempt",), "=", self.attempt) if self.attempt else Clause(("attempt",), "absent")
         return (
@@ -90,7 +91,7 @@ class Head:
         pages = [Put(each, row_at(each, attempt=self.attempt, runs=text)) for each, text in zip(keys, self.pages[1:], strict=True)]
         gone = range(len(self.pages), len(before.pages) if before else 1)
         return [
-            Put(key, row, before.still() if before else ABSENT_ROW),
+            Put(key, row, before.unchanged_condition() if before else ABSENT_ROW),
             *pages,
             *(Delete(page_key(key, number)) for number in gone),
         ]
@@ -155,6 +156,8 @@ def _head(row: Row, pages: Sequence[str]) -> Head:
 def head_bytes(run: Run, handlers: Iterable[str]) -> int:
     """The most that a run ever takes in a head, if each of these handlers lags: its names as JSON, not compressed, in base 85."""
     chars = (
-        _POSITION_CHARS + len(json.dumps([run.fqn, run.run_id])) + sum(len(json.dumps(name)) + _BEHIND_CHARS for name in handlers)
+        _CHECKPOINT_CHARS
+        + len(json.dumps([run.fqn, run.run_id]))
+        + sum(len(json.dumps(name)) + _LAGGING_CHARS for name in handlers)
     )
     return int(chars * _PACKED_SHARE) + 1

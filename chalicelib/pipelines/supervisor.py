@@ -1,6 +1,6 @@
 """Runs pipelines in parallel: each in a thread and under a lease of its own, watched by a watchdog.
 
-A thread cannot be stopped from outside. If a handler blocks, its thread is abandoned: the handler is disabled with the reason,
+A thread cannot be stopped from outside. If a handler blocks, its thread is detached: the handler is disabled with the reason,
 the lease is released, so nothing that the thread does later takes effect, and the pipeline continues without that handler. The
 cost: a thread, and its worker's memory (at most its buffer), until the call returns or the process ends.
 
@@ -90,14 +90,14 @@ class CallWatchdog:
 
 @dataclass(slots=True)
 class _Slot:
-    """The thread of an assignment, and its state for other threads. ``abandoned``: the supervisor waits for it no longer."""
+    """The thread of an assignment, and its state for other threads. ``is_detached``: the supervisor no longer waits for it."""
 
     assignment: Assignment
     watch: CallWatchdog
     lease: Lease | None = None
     worker: Worker | None = None
     outcome: PipelineOutcome | None = None
-    abandoned: bool = False
+    is_detached: bool = False
     thread: threading.Thread | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -144,7 +144,7 @@ class Supervisor:
                 self._watch(slots_by_name)
             for slot in slots_by_name.values():
                 if _is_alive(slot):
-                    self._abandon(slot, slot.worker.progress.calling if slot.worker else "", "it did not come back in time")
+                    self._detach(slot, slot.worker.progress.calling if slot.worker else "", "it did not come back in time")
         try:
             self.coordinator.shutdown()
         except (LeaseError, UnavailableError) as error:
@@ -166,18 +166,18 @@ class Supervisor:
                 continue
             handler = slot.watch.blocked(slot.worker.progress)
             if handler:
-                self._abandon(slot, handler, f"it did not come back for {self.blocked_after_s:.0f} s")
+                self._detach(slot, handler, f"it did not come back for {self.blocked_after_s:.0f} s")
                 if self.forever and not self.stopping.is_set():
                     slots_by_name[name] = self._start(slot.assignment)
 
-    def _abandon(self, slot: _Slot, handler: str, reason: str) -> None:
-        """Abandon a thread: its later writes are rejected by the fence."""
+    def _detach(self, slot: _Slot, handler: str, reason: str) -> None:
+        """Detach a thread: its later writes are rejected by the fence."""
         with slot.lock:
-            slot.abandoned, slot.outcome = True, PipelineOutcome.BLOCKED
+            slot.is_detached, slot.outcome = True, PipelineOutcome.BLOCKED
             lease = slot.lease
             if slot.worker is not None:
-                slot.worker.progress.abandoned = True
-        self.warn("a pipeline blocks: its thread is abandoned", pipeline=slot.assignment.name, handler=handler, reason=reason)
+                slot.worker.progress.is_detached = True
+        self.warn("a handler blocks: its thread is detached", pipeline=slot.assignment.name, handler=handler, reason=reason)
         try:
             if handler:
                 self.states.set_handler(
@@ -206,18 +206,18 @@ class Supervisor:
                 )
                 outcome = PipelineOutcome.FAILED
             with slot.lock:
-                if slot.abandoned:
+                if slot.is_detached:
                     return
                 slot.outcome = outcome
             if not self.forever or self.stopping.is_set():
                 return
             self._idle(slot, _AGAIN_S)
-            if slot.abandoned or self.stopping.is_set():
+            if slot.is_detached or self.stopping.is_set():
                 return
 
     def _idle(self, slot: _Slot, seconds: float) -> None:
         end = Deadline(self.clock, seconds)
-        while end.remaining_s() > 0 and not self.stopping.is_set() and not slot.abandoned:
+        while end.remaining_s() > 0 and not self.stopping.is_set() and not slot.is_detached:
             self._wait(min(IDLE_S, max(0.01, end.remaining_s())))
 
     def _run_leased(self, slot: _Slot) -> PipelineOutcome:
@@ -229,7 +229,7 @@ class Supervisor:
         if not isinstance(found, Lease):
             return PipelineOutcome.BUSY
         with slot.lock:
-            if slot.abandoned:
+            if slot.is_detached:
                 self.coordinator.release(found)
                 return PipelineOutcome.BLOCKED
             slot.lease = found
@@ -239,7 +239,7 @@ class Supervisor:
                 try:
                     again = self._session(slot, found)
                 except LayoutChangedError:
-                    if patience.remaining_s() <= 0 or self.stopping.is_set() or slot.abandoned:
+                    if patience.remaining_s() <= 0 or self.stopping.is_set() or slot.is_detached:
                         return PipelineOutcome.BUSY
                     self._wait(IDLE_S)
                     continue
@@ -256,8 +256,8 @@ class Supervisor:
         """Run a worker from its start to its stop. Returns whether to start again, because an operator has changed the state."""
 
         def fence() -> None:
-            if slot.abandoned:
-                raise PartitionNotOwnedError(f"the pipeline has abandoned this thread pipeline={slot.assignment.name}")
+            if slot.is_detached:
+                raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread pipeline={slot.assignment.name}")
             lease.check()
 
         worker = self.make(slot.assignment, fence, lease.owner or "")
@@ -282,4 +282,4 @@ class Supervisor:
 
 
 def _is_alive(slot: _Slot) -> bool:
-    return not slot.abandoned and slot.thread is not None and slot.thread.is_alive()
+    return not slot.is_detached and slot.thread is not None and slot.thread.is_alive()

@@ -257,7 +257,7 @@ class Worker:
         except PreconditionFailedError as error:
             self._committed_ms = self._clock.now_ms()
             for name in self.committer.committing:
-                self.delivery.failed(name, error)
+                self.delivery.count_error(name, error)
             self._parts.warn("a handler's rows were refused: nothing was checkpointed", **self._about(error))
 
     def _disable_handler(self, name: str, reason: str, record: logging.LogRecord | None) -> None:

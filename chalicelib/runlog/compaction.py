@@ -262,7 +262,7 @@ class Compactor:
     def _bring_events_up_to_date(self, run: Run, state: RunState) -> None:
         """Also for the segments of the last pass: a sidecar may have been written after it."""
         if state.has_events and self._event_indexer:
-            self._event_indexer.bring_up_to_date(run, max(0, (state.base.next_segment if state.base else 0) - EVENTS_LOOK_BACK))
+            self._event_indexer.index_from(run, max(0, (state.base.next_segment if state.base else 0) - EVENTS_LOOK_BACK))
 
     def _drop_if_finalized(self, run: Run, etag: str, last: SegmentEntry) -> None:
         """The first partial.txt has no older version for a condition: delete it if a finalizer was faster."""

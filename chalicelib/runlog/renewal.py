@@ -4,7 +4,7 @@ The lifecycle expires an object ``ExpirationDays`` after it was written. Each co
 entries of deleted segments and objects of events are written once, and would expire before the log. Therefore old ones are rewritten,
 unchanged (decision 0036)::
 
-    run is open     in the schedule's pass, once an object is half the expiration old
+    run is running  in the schedule's pass, once an object is half the expiration old
     run ends        before logs.txt is written, once an object is a day old
 
 Both renew all objects older than a day (or a quarter of the expiration, if that is less). The object that triggered the renewal is last: if a
@@ -27,7 +27,7 @@ from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.log_end import list_all
 
 DAY_MS = 86_400_000
-_TOGETHER = 100
+_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +40,24 @@ class Renewal:
     expiration_ms: int
 
     def is_due(self, oldest: ListedObject | None) -> bool:
-        """Whether an open run's objects must be renewed. ``oldest``: the oldest listed one (None: there is none)."""
+        """Whether a running run's objects must be renewed. ``oldest``: the oldest listed one (None: there is none)."""
         return self._is_older(oldest, self.expiration_ms // 2)
 
     def is_due_at_end(self, oldest: ListedObject | None) -> bool:
         """Whether they must be renewed before the log is finalized."""
         return self._is_older(oldest, self._young_ms)
 
-    def renew(self, run: Run, sign: ListedObject, deadline: Deadline) -> int:
-        """Rewrite old objects; returns their number. ``sign``: the object that triggered the renewal. A LIST per 1,000 objects, a GET and a PUT
+    def renew(self, run: Run, trigger: ListedObject, deadline: Deadline) -> int:
+        """Rewrite old objects; returns their number. ``trigger``: the object that triggered the renewal. A LIST per 1,000 objects, a GET and a PUT
         per old one. Raises UnavailableError, DeadlineExceededError: the renewal is still due, and the next pass continues."""
         before_ms = self.clock.now_ms() - self._young_ms
-        old = [found for found in self._renewable(run) if found.last_modified_ms <= before_ms and found.key != sign.key]
+        old = [found for found in self._renewable(run) if found.last_modified_ms <= before_ms and found.key != trigger.key]
         with ThreadPoolExecutor(READERS) as workers:
-            for start in range(0, len(old), _TOGETHER):
+            for start in range(0, len(old), _BATCH):
                 deadline.check()
-                list(workers.map(self._renew, old[start : start + _TOGETHER]))
+                list(workers.map(self._renew, old[start : start + _BATCH]))
         deadline.check()
-        self._renew(sign)
+        self._renew(trigger)
         return len(old) + 1
 
     @property

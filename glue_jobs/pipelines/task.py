@@ -1,7 +1,7 @@
 """One Spark task: runs a pipeline worker over its runs in a separate, watched thread.
 
-A handler that does not return is disabled and its thread abandoned, as under the schedule; the task continues with a new thread.
-The abandoned thread cannot commit, because its head has another owner. Other tasks of the job notice the change at their next
+A handler that does not return is disabled and its thread detached, as under the schedule; the task continues with a new thread.
+The detached thread cannot commit, because its head has another owner. Other tasks of the job notice the change at their next
 checkpoint.
 """
 
@@ -88,14 +88,14 @@ class _Session:
         while thread.is_alive():
             thread.join(_LOOK_S)
             if thread.is_alive() and (blocking := watch.blocked(progress)):
-                progress.abandoned = True
+                progress.is_detached = True
                 return blocking
         if self._error is not None:
             raise self._error
         return ""
 
     def _fence(self) -> None:
-        if self.worker.progress.abandoned:
+        if self.worker.progress.is_detached:
             raise PartitionNotOwnedError(f"the task goes on without this thread pipeline={self.worker.name}")
 
     def _work(self) -> None:
@@ -105,7 +105,7 @@ class _Session:
             try:
                 self._to_the_end()
             finally:
-                worker.stop(lost=worker.progress.abandoned)
+                worker.stop(lost=worker.progress.is_detached)
             if not worker.wants_restart:
                 worker.checkpoints.finish_part(unfinished=not worker.is_idle, skipped=worker.active_runs.skipped)
         except BaseException as error:  # raised by run()

@@ -30,7 +30,7 @@ from chalicelib.errors import (
     UnavailableError,
     WriteConflictError,
 )
-from chalicelib.ports import ABSENT_ROW, Check, Clause, Database, Delete, Key, Put, Row, When, Write
+from chalicelib.ports import ABSENT_ROW, Check, Clause, Database, Delete, Key, Put, Row, RowCondition, Write
 from tests.contract.canned import NOWHERE, Network, answer, cut_off
 from tests.contract.conftest import KEYS
 from tests.contract.differences import refused
@@ -44,7 +44,7 @@ def listed(at: str, **values: Any) -> Put:
     return put(Key(LISTING, "p", at), **values)
 
 
-def put(key: Key, when: When = (), **values: Any) -> Put:
+def put(key: Key, when: RowCondition = (), **values: Any) -> Put:
     """A row with its key in it."""
     return Put(key, keyed(key, **values), when)
 
@@ -290,7 +290,7 @@ def test_all_writes_of_a_transaction_are_done(database: Database) -> None:
     assert database.get_many([*new, gone, kept]) == {key: keyed(key, number=2) for key in new} | {kept: keyed(kept, number=1)}
 
 
-KINDS: dict[str, Callable[[Key, When], Write]] = {
+KINDS: dict[str, Callable[[Key, RowCondition], Write]] = {
     "put": lambda key, when: put(key, when, written=True),
     "delete": Delete,
     "check": Check,
@@ -329,7 +329,7 @@ FOUND: dict[str, Any] = {
     "nothing": None,
     "document": {"start": -3, "deep": {"id": "a"}, "none": None},
 }
-CONDITIONS: list[tuple[When, bool]] = [
+CONDITIONS: list[tuple[RowCondition, bool]] = [
     ((), True),
     (ABSENT_ROW, False),
     (((Clause(("number",), "absent"),),), False),
@@ -387,7 +387,7 @@ def test_a_condition_means_the_same_everywhere(database: Database, kind_of_write
         assert succeeds(database, [KINDS[kind_of_write](key, when)]) == holds, when
 
 
-ROWLESS: list[tuple[When, bool]] = [
+ROWLESS: list[tuple[RowCondition, bool]] = [
     (ABSENT_ROW, True),
     (((Clause(("document", "start"), "absent"),),), True),
     (((Clause(("revision",), "=", 1),),), False),
@@ -439,7 +439,7 @@ def test_a_transaction_has_a_hundred_writes(database: Database) -> None:
 
 def test_two_writes_of_one_row_are_refused(database: Database) -> None:
     database.put_many([put(object_key("k"), number=1)])
-    when: When = ((Clause(("number",), "=", 1),),)
+    when: RowCondition = ((Clause(("number",), "=", 1),),)
     for one, other in product(KINDS.values(), repeat=2):
         with pytest.raises(REFUSED):
             database.transact([one(object_key("k"), when), put(object_key("l")), other(object_key("k"), when)])

@@ -189,7 +189,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "each of `parts` ({} each": f"{_UPLOADS}:PART_BYTES",
         "if it is larger than {}, so its": "chalicelib.archive.archive:_REWRITTEN_BYTES",
         "match this pattern, {}": "chalicelib.routes.catalog:MAX_NAME_CHARS",
-        "are skipped, at most {} of": "chalicelib.catalog.recent:KEYS * 4",
+        "are skipped, at most {} of": "chalicelib.catalog.recent:KEYS_PER_OUTCOME * 4",
         "with running runs costs {} more": "chalicelib.catalog.runs:SHARDS",
         "beginning of the names, {}": "chalicelib.routes.catalog:MAX_NAME_CHARS",
         "in upper or lower case, {}": "chalicelib.routes.catalog:MAX_NAME_CHARS",

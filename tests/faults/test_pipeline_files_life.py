@@ -145,7 +145,7 @@ def test_due_files_match_a_model() -> None:
 
 
 def test_number_is_not_reused_while_its_row_exists() -> None:
-    """A condemned file whose object is gone already: a new file has the next number, and keeps its object."""
+    """An expiring file whose object is gone already: a new file has the next number, and keeps its object."""
     site = FilesHarness()
     put(site, site.handler(), 1)
     (row,) = site.rows()

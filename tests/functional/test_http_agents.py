@@ -202,7 +202,7 @@ def test_syslog_lines(world: World) -> None:
     assert send("syslog", "<13>Sep 21 14:13:20 host app[42]: four\n<300>1 - - - - - - x\n", "text/plain", **HEADERS).json == {
         "accepted": 1,
         "refused": 1,
-        "errors": [{"index": 1, "code": 400, "message": "a priority is at most 191"}],
+        "errors": [{"index": 1, "code": 400, "message": "a priority must be at most 191"}],
     }
     assert send("syslog", "five\nsix", "text/plain", **HEADERS).json["accepted"] == 2
     assert lines()[4:] == ["four", "five", "six"]

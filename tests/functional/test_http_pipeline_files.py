@@ -212,7 +212,7 @@ def test_range_is_of_moments_as_people_write_them(world: World) -> None:
     assert [event["line"] for event in asked(**{"from": written[1], "to": written[2]})["events"]] == [1]
     assert asked(**{"from": written[0][:10]})["events"] == asked()["events"]
     told = call("GET", f"{PATH}?namespace=svc&app=flow&from=tomorrow").json["message"]
-    assert told == "from is a time from 1970 on, ISO 8601 or milliseconds since the epoch from='tomorrow'"
+    assert told == "from must be a time from 1970 on, ISO 8601 or milliseconds since the epoch from='tomorrow'"
 
 
 @pytest.mark.parametrize("query", ["", "fqn=a.b&namespace=a", "fqn=", "fqn=a%00b", "namespace=a%00"])

@@ -58,7 +58,7 @@ def test_archive_is_the_stack_of_a_port(folder: Path, capsys: pytest.CaptureFixt
     stack = {"stack_name": "here", "aws_endpoint_url": "http://127.0.0.1:1", "region": "r"}
     stack |= {"aws_access_key_id": "i", "aws_secret_access_key": "s"}
     taken: list[tuple[str, str | None, str | None]] = []
-    monkeypatch.setattr(run_pipelines, "described_stack", lambda port: stack)
+    monkeypatch.setattr(run_pipelines, "read_stack_description", lambda port: stack)
     monkeypatch.setattr(
         run_pipelines,
         "use_stack",

@@ -46,7 +46,7 @@ MUTANTS = (
     ),
     Mutant(
         f"{CHECKPOINTS}.put_rows",
-        find="Check(self._key, self._head.still())",
+        find="Check(self._key, self._head.unchanged_condition())",
         replace="Check(self._key)",
         tests=FENCING,
         why="the row of a run that arrives late would overwrite a newer one",
@@ -116,7 +116,7 @@ MUTANTS = (
     ),
     Mutant(
         f"{CHECKPOINTS}._fenced",
-        find="self._checks() or [Check(self._lead, self._head.still())]",
+        find="self._checks() or [Check(self._lead, self._head.unchanged_condition())]",
         replace="self._checks()",
         tests=SHARDS,
         why="a leading worker that was overtaken would remove a head of the next division",

@@ -545,7 +545,7 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.runlog.renewal:Renewal.renew",
-        find="found.key != sign.key",
+        find="found.key != trigger.key",
         replace="True",
         tests=_RENEWAL,
         why="the object that made the run due marks unfinished work, so it is deleted last",

@@ -205,7 +205,7 @@ def test_levels_have_any_of_their_names(filters: list[Any], option: str | None, 
 def test_a_level_that_does_not_exist_is_refused(bucket: Bucket) -> None:
     bucket.run().append(HEAD.encode() + b"\n")
     for filters, options in (([EqualTo(LEVELS, "EROR!")], {}), ([In(LEVELS, ("INFO", "x"))], {}), ([], {"level": "INFO,"})):
-        with pytest.raises(InvalidConfigurationError, match="names no level such as TRACE"):
+        with pytest.raises(InvalidConfigurationError, match="must be a level such as TRACE"):
             bucket.rows(*filters, **options)
 
 

@@ -24,7 +24,7 @@ from chalicelib.ports import (
     Key,
     Put,
     Row,
-    When,
+    RowCondition,
     Write,
 )
 from tests.support.failures import Failures, RequestRejectedError, can_fail
@@ -169,7 +169,7 @@ class InMemoryDatabase:
         self.read_bytes += sum(map(row_bytes, rows))
 
 
-def holds(when: When, row: Row | None) -> bool:
+def holds(when: RowCondition, row: Row | None) -> bool:
     """Whether a row satisfies a condition."""
     return not when or any(all(_is_true(clause, row) for clause in clauses) for clauses in when)
 
@@ -230,11 +230,11 @@ def _is_true(clause: Clause, row: Row | None) -> bool:
     value: Any = row if row is not None else _ABSENT
     for name in clause.path:
         value = value.get(name, _ABSENT) if isinstance(value, Mapping) else _ABSENT
-    if clause.is_ == "absent":
+    if clause.operator == "absent":
         return value is _ABSENT
     if value is _ABSENT:
         return False
-    match clause.is_:
+    match clause.operator:
         case "=":
             return bool(value == clause.value)
         case "!=":

@@ -96,9 +96,9 @@ def test_inventory_and_expiry_include_event_objects() -> None:
     run, status, ended_ms, size, objects, log_bytes, tail, _ = found
     assert (run, status, tail) == (RUN, "finalized", 3)
     world.clock.advance(3600)
-    condemned = ExpiringRun(RUN.fqn, RUN.run_id, "age", 0, ended_ms, size, objects, log_bytes, tail)
+    expiring = ExpiringRun(RUN.fqn, RUN.run_id, "age", 0, ended_ms, size, objects, log_bytes, tail)
     expiry = Expiry(world.store, Rows(), world.parts().writer, world.layout, world.clock, "plan")
-    assert expiry.expire(condemned) is Outcome.EXPIRED
+    assert expiry.expire(expiring) is Outcome.EXPIRED
     assert list(list_all(world.store, world.layout.run_prefix(RUN))) == []
 
 

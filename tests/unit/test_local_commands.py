@@ -139,7 +139,7 @@ class FakeJob:
 def test_interrupted_job_is_waited_for(monkeypatch: pytest.MonkeyPatch, waits: Any, kills: int) -> None:
     job = FakeJob(*waits)
     names = ("stack_name", "aws_endpoint_url", "region", "aws_access_key_id", "aws_secret_access_key")
-    monkeypatch.setattr(jobs, "described_stack", lambda _: dict.fromkeys(names, "x"))
+    monkeypatch.setattr(jobs, "read_stack_description", lambda _: dict.fromkeys(names, "x"))
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: job)
     assert jobs.run_job("backfill", 4566, []) == 130
     assert (job.waits, job.kills) == ([], kills)
@@ -184,7 +184,7 @@ def test_port_outside_of_the_range_is_refused(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as caught:
         local_commands.main(["up", f"--port={port}"])
     assert caught.value.code == 2
-    assert f"a port is a number from 1 to 65535: {port}\n" in capsys.readouterr().err
+    assert f"a port must be a number from 1 to 65535: {port}\n" in capsys.readouterr().err
 
 
 def forwarded(folder: Path, target: Any, *more: str) -> int:

@@ -356,7 +356,7 @@ def test_handler_that_is_disabled_when_it_has_caught_up_stays_disabled(
             worker.step()
             assert worker.committer.caught_up == {"a": 2}
     while worker.delivery.receiving["a"]:
-        worker.delivery.failed("a", OSError("down"))
+        worker.delivery.count_error("a", OSError("down"))
     world.work(worker)
     worker.stop()
     assert switches.read("test")[1]["a"].state == DISABLED

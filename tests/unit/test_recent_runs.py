@@ -59,8 +59,8 @@ class Counting:
 def test_pages_are_together_what_a_sort_gives(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     print(f"seed: {seed}")
     chance = random.Random(seed)
-    monkeypatch.setattr(recent, "KEYS", chance.choice([1, 3, 250]))
-    monkeypatch.setattr(recent, "KEYS_OF_A_SHARD", 16)
+    monkeypatch.setattr(recent, "KEYS_PER_OUTCOME", chance.choice([1, 3, 250]))
+    monkeypatch.setattr(recent, "KEYS_PER_SHARD", 16)
     runs, known = filled(chance, 60)
     wanted = tuple(chance.sample(OUTCOMES, chance.randint(1, len(OUTCOMES))))
     since_ms, fqns = START_MS + chance.choice([0, 10]), {"svc.a", "svc.b"}

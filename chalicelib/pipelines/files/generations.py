@@ -23,14 +23,14 @@ from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines.files.key_layout import element, prefix_of
 from chalicelib.pipelines.files.table import TABLE, rows_of_partition
 from chalicelib.pipelines.transactions import transact_with_retry
-from chalicelib.ports import Clause, Clock, Database, Key, Put, Row, When, Write
+from chalicelib.ports import Clause, Clock, Database, Key, Put, Row, RowCondition, Write
 
 GENERATIONS, DEAD = "#generations", "#dead"
 ALIVE_CACHE_MS = 30_000
 """A generation that was alive counts as alive for this long without another read."""
 _TRIES = 10
 Covers = Callable[[str], bool]
-_IS_NEW: When = ((Clause(("at",), "absent"),),)
+_IS_NEW: RowCondition = ((Clause(("at",), "absent"),),)
 
 
 def _everything(fqn: str) -> bool:
@@ -239,5 +239,5 @@ def _deleted_ms(row: Row | None) -> int:
 def _next_version(key: Key, seen: Row | None, values: Mapping[str, Any]) -> Put:
     """A row's next version, on condition that it has not changed since ``seen``."""
     version = int(seen["version"]) if seen else 0
-    when: When = ((Clause(("version",), "=", version),),) if seen else _IS_NEW
+    when: RowCondition = ((Clause(("version",), "=", version),),) if seen else _IS_NEW
     return Put(key, {"partition": key.partition, "at": key.sort, **values, "version": version + 1}, when)

@@ -24,7 +24,7 @@ from chalicelib.errors import (
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import DAY_MS, LAST_MS, clamped, prefix_of
 from chalicelib.pipelines.files.records import FileEvent
-from chalicelib.pipelines.files.rows import CONDEMNED, DamagedRow, FileRow, FileRows
+from chalicelib.pipelines.files.rows import EXPIRING, DamagedRow, FileRow, FileRows
 from chalicelib.pipelines.files.streams import events_of, ordered
 from chalicelib.ports import Database, ObjectStore
 
@@ -158,7 +158,7 @@ class FileReader:
                 self._warn(row.key.sort, row.reason)
                 continue
             contents = row.contents
-            is_there = contents.size > 0 and row.state != CONDEMNED
+            is_there = contents.size > 0 and row.state != EXPIRING
             if is_there and contents.from_ms < query.to_ms and contents.to_ms >= query.from_ms and query.may_see(row.fqn):
                 matching.append(row)
         dead = self._generations.dead_among(sorted({row.generation for row in matching}))

@@ -1,11 +1,11 @@
-"""Removes a file: first its row is marked as condemned, then the object is deleted, then the row. After an interruption, the same
+"""Removes a file: first its row is marked as expiring, then the object is deleted, then the row. After an interruption, the same
 call completes it.
 """
 
 from __future__ import annotations
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError
-from chalicelib.pipelines.files.rows import CONDEMNED, FileRow
+from chalicelib.pipelines.files.rows import EXPIRING, FileRow
 from chalicelib.pipelines.files.table import apply_write
 from chalicelib.ports import Clock, Database, ObjectStore
 
@@ -22,11 +22,11 @@ class FileRemoval:
 
         While the row exists no other file takes its number, so the deleted object is the row's. It is deleted by its ETag: a
         request that S3 applies late, after the row was removed and the number reused, meets another object and has no effect."""
-        if row.state != CONDEMNED:
-            condemned, write = row.written(state=CONDEMNED, staged=None)
+        if row.state != EXPIRING:
+            expiring, write = row.written(state=EXPIRING, staged=None)
             if not apply_write(self._database, self._clock, write):
                 return False
-            row = condemned
+            row = expiring
         return self._delete_object(row) and apply_write(self._database, self._clock, row.removed())
 
     def _delete_object(self, row: FileRow) -> bool:

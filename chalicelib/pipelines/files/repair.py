@@ -9,7 +9,7 @@ object-only     an object without a row: it was published and never committed   
 longer          an object with bytes after those that its row commits                  truncate it to the committed bytes
 changed         the size matches, and the ETag differs                                 update the row's ETag, if the object is readable
 shorter         an object that is shorter than its committed size                        limit the row to the readable events
-unfinished      a condemned file                                                       complete its removal
+unfinished      an expiring file                                                       complete its removal
 ==============  =====================================================================  ================================================
 
 An unreadable object is removed with its row. Objects and rows that were written within the grace period are spared: a handler may
@@ -27,7 +27,7 @@ from chalicelib.pipelines.files.appendable_object import COPY_FROM_BYTES
 from chalicelib.pipelines.files.key_layout import is_file_of
 from chalicelib.pipelines.files.output_sets import OutputSet
 from chalicelib.pipelines.files.removal import FileRemoval
-from chalicelib.pipelines.files.rows import CLOSED, CONDEMNED, DamagedRow, FileContents, FileRow, FileRows
+from chalicelib.pipelines.files.rows import CLOSED, EXPIRING, DamagedRow, FileContents, FileRow, FileRows
 from chalicelib.pipelines.files.streams import events_of
 from chalicelib.pipelines.files.table import apply_write
 from chalicelib.ports import Clock, Condition, Database, Delete, ListedObject, ObjectStore, PutOptions
@@ -148,7 +148,7 @@ class Repair:
 
 
 def _kind_of(row: FileRow, listed_object: ListedObject | None) -> str:
-    if row.state == CONDEMNED:
+    if row.state == EXPIRING:
         return "unfinished"
     if listed_object is None:
         return "row-only"

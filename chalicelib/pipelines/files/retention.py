@@ -1,6 +1,6 @@
 """Removes files by age, total bytes and number, as configured in their handler. The oldest go first.
 
-A pass also completes interrupted work: condemned files, and rows that are still staged. It can be stopped anywhere, and repeated.
+A pass also completes interrupted work: expiring files, and rows that are still staged. It can be stopped anywhere, and repeated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.pipelines.files.key_layout import DAY_MS
 from chalicelib.pipelines.files.output_sets import OutputSet
 from chalicelib.pipelines.files.removal import FileRemoval
-from chalicelib.pipelines.files.rows import CONDEMNED, OPEN, FileRow, FileRows
+from chalicelib.pipelines.files.rows import EXPIRING, OPEN, FileRow, FileRows
 from chalicelib.pipelines.files.table import COMMITS, TABLE, apply_write, rows_of_partition
 from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import Clock, Database, Delete, Key, ObjectStore
@@ -35,13 +35,13 @@ class RetentionResult:
 
 
 def due_files(rows: Iterable[FileRow], base: OutputSet, now_ms: int) -> list[FileRow]:
-    """The files to remove, oldest first: condemned ones, those whose last event is too old, then the oldest beyond the limits. A
+    """The files to remove, oldest first: expiring ones, those whose last event is too old, then the oldest beyond the limits. A
     file that is being written stays."""
     going: list[FileRow] = []
     staying: list[FileRow] = []
     for row in sorted(rows, key=lambda row: (row.contents.to_ms, row.at)):
         is_old = base.keep_ms > 0 and row.contents.to_ms < now_ms - base.keep_ms
-        if row.state == CONDEMNED or (is_old and not _is_written(row, now_ms)):
+        if row.state == EXPIRING or (is_old and not _is_written(row, now_ms)):
             going.append(row)
         else:
             staying.append(row)
@@ -105,7 +105,7 @@ class OutputRetention:
 
     def _settle(self, row: FileRow) -> bool:
         """Write the committed contents of a staged row, if its writer is long gone. A read and a write."""
-        if row.changed_ms > self._clock.now_ms() - KEEP_COMMITS_MS // 2 or row.state == CONDEMNED:
+        if row.changed_ms > self._clock.now_ms() - KEEP_COMMITS_MS // 2 or row.state == EXPIRING:
             return False
         found = FileRows(self._database).reread(row)
         if found is None or found.staged is None:

@@ -13,13 +13,13 @@ from typing import Any
 
 from chalicelib.pipelines.files.key_layout import FileContext, prefix_end
 from chalicelib.pipelines.files.table import COMMITS, TABLE, next_key, pages
-from chalicelib.ports import Clause, Database, Delete, Key, Put, Row, When, Write
+from chalicelib.ports import Clause, Database, Delete, Key, Put, Row, RowCondition, Write
 
-OPEN, CLOSED, CONDEMNED = "open", "closed", "condemned"
+OPEN, CLOSED, EXPIRING = "open", "closed", "condemned"
 """May grow; complete; being removed, and not read any more."""
 _PROGRAM_PARTS, _TIME_DIGITS = 3, 15
 """The parts of a row's key before its time (namespace, application, program), and the digits of the time."""
-IS_NEW: When = ((Clause(("at",), "absent"),),)
+IS_NEW: RowCondition = ((Clause(("at",), "absent"),),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class FileRow:
         return Key(TABLE, self.context.base, self.at)
 
     @property
-    def unchanged(self) -> When:
+    def unchanged(self) -> RowCondition:
         """The condition that it has not changed since it was read: version 0 is a row that is not stored yet."""
         return ((Clause(("version",), "=", self.version),),) if self.version else IS_NEW
 
@@ -226,7 +226,7 @@ class FileRows:
         staged = row.staged
         if staged is None or not self.is_committed(staged):
             return row
-        return replace(row, contents=staged.contents, state=row.state if row.state == CONDEMNED else staged.state, staged=None)
+        return replace(row, contents=staged.contents, state=row.state if row.state == EXPIRING else staged.state, staged=None)
 
     def is_committed(self, staged: Staged) -> bool:
         """Whether staged contents are committed."""
