@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--dest", required=True, metavar="URI", help="the dataset's destination: s3://bucket/prefix, s3a://…, file:///folder"
     )
-    add_flag(parser, "--live", "include open runs, up to their last complete event")
+    add_flag(parser, "--live", "include running runs, up to their last complete event")
     parser.add_argument("--fqn", help="one pipeline, or a JSON list of them; * matches any characters")
     parser.add_argument("--zone", default="UTC", help="the zone of timestamps without one, such as Europe/Berlin")
     parser.add_argument("--buckets", type=_count, default=BUCKETS, metavar="N", help=f"partitions of a day ({BUCKETS})")

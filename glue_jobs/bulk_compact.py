@@ -1,6 +1,6 @@
 """Compact and finalize any number of runs in parallel: the work of the schedule, in bulk.
 
-A sealed run gets its logs.txt, an open one an updated partial.txt, and old segments are removed. Each run is worked under the
+An ended run gets its logs.txt, a running one an updated partial.txt, and old segments are removed. Each run is worked under the
 lease that the schedule uses too, so the schedule and several of these jobs can run at the same time. The job can be killed at any
 point and started again: completed work is not repeated. Runs are those that are due by the catalog (``--source catalog``, about
 64 queries), or all runs of a bucket listing, each of them checked (``--source bucket``), for a catalog that was lost.

@@ -90,7 +90,7 @@ class RunRow:
         return MISSED_HEARTBEATS * self.start.heartbeat_s * 1000 if self.start else 0
 
     def silent_since_ms(self, now_ms: int) -> int | None:
-        """The last sign of life of an open run that is overdue for the next one, else None."""
+        """The last sign of life of a running run that is overdue for the next one, else None."""
         limit_ms = self.heartbeat_limit_ms or SILENT_AFTER_MS
         is_overdue = 0 < self.last_sign_ms < now_ms - limit_ms
         return self.last_sign_ms if is_overdue and self.status == "open" and self._is_begun else None
@@ -173,7 +173,7 @@ class RunCatalog(Protocol):
         """Record an artifact that OpenMetadata wrote at ``at_ms``; ``final``: logs.txt. No effect if the run has segments."""
 
     def record_heartbeat(self, run: Run, at_ms: int) -> bool:
-        """Record a heartbeat of an open run. False, without a write, if there is no row, the run has ended, or a later heartbeat
+        """Record a heartbeat of a running run. False, without a write, if there is no row, the run has ended, or a later heartbeat
         is recorded. One write."""
 
     def mark_retired(self, run: Run, next_segment: int) -> None:

@@ -176,7 +176,7 @@ class Services:
 
     @cached_property
     def signer(self) -> PositionSigner:
-        """Signs positions. Without keys, as in schedules and jobs, runs can be sealed but nothing can be appended."""
+        """Signs positions. Without keys, as in schedules and jobs, runs can be closed or abandoned, but nothing can be appended."""
         from chalicelib.runlog.position import PositionSigner
 
         return PositionSigner(self.settings.signing_keys)
@@ -427,7 +427,7 @@ def ingester(services: Services) -> Ingester:
 
 
 def run_files(services: Services) -> RunFiles:
-    """Derives file records from finished logs."""
+    """Derives file records from the logs of ended runs."""
     from chalicelib.ingestion.run_files import RunFiles
 
     return RunFiles(services.settings.bucket_name, services.store, services.index, services.layout)

@@ -107,7 +107,7 @@ class LoggingMethod(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogText:
-    """Part of a log from a byte position on; ``next`` is the position after it; ``complete``: no text can follow."""
+    """Part of a log from a byte offset on; ``next`` is the offset after it; ``complete``: no text can follow."""
 
     text: str
     next: int

@@ -1,4 +1,4 @@
-"""Snapshots of a run's log for readers of events: bytes by position, and the sequence numbers in the artifact."""
+"""Snapshots of a run's log for readers of events: bytes by offset, and the sequence numbers in the artifact."""
 
 from __future__ import annotations
 

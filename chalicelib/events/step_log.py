@@ -1,6 +1,6 @@
-"""Reads the log of one step, or the overall log, by byte position. The cost depends on the size of the step, not of the run.
+"""Reads the log of one step, or the overall log, by byte offset. The cost depends on the size of the step, not of the run.
 
-A finished run costs a query of the step's rows and a few GETs. Segments of an open run that are not indexed yet are read from S3.
+An ended run costs a query of the step's rows and a few GETs. Segments of a running run that are not indexed yet are read from S3.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_REMEMBERED = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """Byte ranges of a step from a position on, enough for one response. ``more``: further ranges follow."""
+    """Byte ranges of a step from an offset on, enough for one response. ``more``: further ranges follow."""
 
     byte_ranges: Sequence[ByteRange]
     more: bool
@@ -56,7 +56,7 @@ class StepLogs:
 
     def step_log(self, run: Run, step: str, start: int = 0, max_lines: int | None = None) -> LogText:
         """A step's log from a byte of the step on. A query for each MB of the step's rows, a snapshot, and at most ``MAX_READS``
-        GETs; for an open run also the requests of ``EventTails``. Raises UnavailableError."""
+        GETs; for a running run also the requests of ``EventTails``. Raises UnavailableError."""
         return retry_on_change(lambda: self._step(run, step, start, max_lines))
 
     def _step(self, run: Run, step: str, start: int, max_lines: int | None) -> LogText:

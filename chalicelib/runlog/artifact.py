@@ -1,4 +1,4 @@
-"""Artifacts: objects with a prefix of the log, ``partial.txt`` while the run is open, ``logs.txt`` once it is finalized.
+"""Artifacts: objects with a prefix of the log, ``partial.txt`` while the run is running, ``logs.txt`` once it is finalized.
 
 User metadata: ``last-flushed-line``, ``total-bytes``, ``writer-epoch``, ``writer-version`` as in OpenMetadata, and Runlake's:
 ``next-segment`` (the first number that is not in it), ``reason`` (of the seal that it ends with), the end of the run from that seal

@@ -1,4 +1,4 @@
-"""Compaction: concatenates segments into one object, ``partial.txt`` while the run is open, ``logs.txt`` at its end.
+"""Compaction: concatenates segments into one object, ``partial.txt`` while the run is running, ``logs.txt`` at its end.
 
 A pass reads the run's state, plans, writes once, conditional on the target's ETag, and only then deletes anything. Of two concurrent
 compactors only one succeeds; the other reads the state again and has nothing to do. A crash at any point leaves the old state or the new one.

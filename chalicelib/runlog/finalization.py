@@ -170,7 +170,7 @@ class Finalizer:
         return uploaded <= INLINE_UPLOADED_BYTES and copied <= INLINE_COPIED_BYTES and len(state.pending) <= INLINE_SEGMENTS
 
     def _clean_up(self, run: Run, state: RunState, logs: Artifact | None) -> Finalization:
-        """Without pending segments the run is open, or already finalized; then remove a leftover ``partial.txt``."""
+        """Without pending segments the run is running, or already finalized; then remove a leftover ``partial.txt``."""
         if logs is None or state.base is not logs or not logs.reason:
             return Finalization("", finalized=False)
         if state.partial:

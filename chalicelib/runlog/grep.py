@@ -88,7 +88,7 @@ class GrepResult:
 
 
 class Grep:
-    """Searches runs, open and finished."""
+    """Searches running and ended runs."""
 
     def __init__(self, reader: Reader, clock: Clock) -> None:
         self._reader, self._clock = reader, clock

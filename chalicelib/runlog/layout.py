@@ -3,7 +3,7 @@
 ::
 
     {prefix}/{fqn}/{run_id}/segments/{sequence:010d}    immutable, numbered
-                            partial.txt                 bytes [0, F) while the run is open
+                            partial.txt                 bytes [0, F) while the run is running
                             logs.txt                    bytes [0, end) once it is finalized
                             unfinished.json             an upload that goes on in the next pass (``runlog.unfinished``)
                             retired/{digest}            what deleted segments were (``runlog.retirement``)
@@ -128,7 +128,7 @@ class Layout:
         for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
             if UNPRINTABLE.search(name):
                 raise InvalidNameError(f"control or invisible character in {what}")
-        _fitting(self.tombstone(run))  # longer than the keys of an open run: if it did not fit, the run could not expire
+        _fitting(self.tombstone(run))  # longer than the keys of a running run: if it did not fit, the run could not expire
 
     def segments(self, run: Run) -> str:
         """Prefix of all segments of a run."""
@@ -143,7 +143,7 @@ class Layout:
         return self.segment(run, sequence - 1) if sequence > 0 else self.segments(run)
 
     def partial(self, run: Run) -> str:
-        """The artifact of an open run."""
+        """The artifact of a running run."""
         return self.run_prefix(run) + "partial.txt"
 
     def logs(self, run: Run) -> str:

@@ -61,7 +61,7 @@ class SnapshotReader:
     tails: LogEndFinder
 
     def take(self, run: Run, start: int = 0, length: int = 1) -> LogSnapshot:
-        """A snapshot whose ``head`` is bytes [start, start + length) of its artifact. Requests: one GET for a finalized log; for an open one a
+        """A snapshot whose ``head`` is bytes [start, start + length) of its artifact. Requests: one GET for a finalized log; otherwise a
         GET of logs.txt (404), a GET of partial.txt and a LIST. Raises SnapshotChangedError, ForbiddenError."""
         logs = self._read(self.layout.logs(run), start, length)
         if logs and (logs[0].reason == CLOSED or logs[0].is_legacy):

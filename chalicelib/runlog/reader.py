@@ -109,7 +109,7 @@ class _Opened:
 
 
 class Reader:
-    """Reads runs, open and finished. Thread-safe."""
+    """Reads running and ended runs. Thread-safe."""
 
     def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock, compactor: Compactor) -> None:
         self._store, self._index, self._layout, self._clock, self._compactor = store, index, layout, clock, compactor
@@ -148,7 +148,7 @@ class Reader:
         return retry_on_change(read)
 
     def download(self, run: Run) -> LogDownload | None:
-        """The current log, or None for an unknown run. A large open log is compacted first, so that one object contains it."""
+        """The current log, or None for an unknown run. A large log of a running run is compacted first, so that one object contains it."""
         found = retry_on_change(lambda: self._download_if_small(run))
         if found is None and self._is_started(run):
             return LogDownload(0, b"", None)

@@ -201,7 +201,7 @@ class Writer:
         return list(sizes)
 
     def _own_retired(self, run: Run, identity: WriterIdentity, lower: LogEnd, end: int) -> SegmentEntry | None:
-        """The batch among retired numbers [lower, end): the catalog keeps their rows while the run is open. One query, if there are any."""
+        """The batch among retired numbers [lower, end): the catalog keeps their rows while the run is running. One query, if there are any."""
         if identity.base is None:
             row = self._index.keyed(run, identity.session)
             return row if row and identity.wrote(row) else None

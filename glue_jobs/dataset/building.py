@@ -25,7 +25,7 @@ MAX_BINS = 64
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """Content and layout of a dataset. ``live``: include open runs."""
+    """Content and layout of a dataset. ``live``: include running runs."""
 
     options: Options
     layout: Layout

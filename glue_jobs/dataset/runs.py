@@ -26,10 +26,10 @@ class Work:
 
 
 class NewRuns:
-    """Finds new data. ``live``: also of open runs; otherwise only of ended runs, each with all its new data at once."""
+    """Finds new data. ``live``: also of running runs; otherwise only of ended runs, each with all its new data at once."""
 
     def __init__(self, options: Options, now_s: Callable[[], float], *, live: bool) -> None:
-        # An event of an open run ends where the next one begins, or with the run: rows must not depend on the time of the read.
+        # An event of a running run ends where the next one begins, or with the run: rows must not depend on the time of the read.
         self._options, self._live = replace(options, flush_after_s=None), live
         self._problems = Problems()
         self._follower = follower(self._options, self._problems, now_s)

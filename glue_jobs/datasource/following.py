@@ -76,7 +76,7 @@ class Follower:
 
     def latest(self, previous: Offset, settled: Offset, *, ended_only: bool = False) -> Offset:
         """The offset after all current data; ``previous`` itself if nothing is new. ``settled``: the offset that was last
-        planned. ``ended_only``: the positions of open runs do not advance.
+        planned. ``ended_only``: the positions of running runs do not advance.
 
         Requests: a LIST for each 1,000 objects; a HEAD for each run that grew, and a few more for a new one.
         """
@@ -156,7 +156,7 @@ class Follower:
         return taken
 
     def _idle(self, previous: Offset) -> Iterator[tuple[str, Position]]:
-        """Positions of idle open runs whose last event was held back."""
+        """Positions of idle running runs whose last event was held back."""
         after_s = self._options.flush_after_s
         if after_s is None:
             return
@@ -171,7 +171,7 @@ class Follower:
                 yield name, position
 
     def _through_s(self, previous: Offset, taken: Mapping[str, _Grown]) -> int:
-        """The time by which every ended run is or was in the offset. A run that is open now will end later."""
+        """The time by which every ended run is or was in the offset. A run that is running now will end later."""
         newest = max((_newest_s(run) for run in self._seen.values()), default=0)
         left = (each.run for name, each in self._grown(previous).items() if name not in taken and each.before is None)
         return max(previous.through_s, min([newest - MARGIN_S, *(_known_by_s(run) - 1 for run in left if run.seems_ended)]))

@@ -10,7 +10,7 @@
 Such a read always has the same rows, also after changes to the runs' objects (decision 0014). Its columns ``segment``,
 ``connector_id`` and ``epoch`` come from the catalog at the time of the read, and are null without ``segmentsTable``.
 
-An offset can be large, about 50 bytes for each run that is open or was abandoned. Do not pass one over 1 MB in options, which are
+An offset can be large, about 50 bytes for each run that is running or was abandoned. Do not pass one over 1 MB in options, which are
 sent to each task: write it to a file and pass its ``s3://…`` or ``file://…`` address.
 """
 
@@ -50,15 +50,15 @@ def latest(
     """The offset after all current data in the bucket, for a driver. Equal to ``previous`` if nothing is new.
 
     ``options``: those of the read; ``maxBytesPerBatch`` limits the step, so repeat the call until nothing is new. ``previous``:
-    the end of the last read (None: there was none), at which the next one starts. ``ended_only``: lines of open runs wait until
+    the end of the last read (None: there was none), at which the next one starts. ``ended_only``: lines of running runs wait until
     these are closed or abandoned; an abandoned run may be reopened, and is then read from its former end once it ends again. A
     run's state is ``end.runs[name_of(base)].state``: OPEN, ABANDONED or CLOSED of ``glue_jobs.datasource.offsets``, with ``base``
     its key prefix. A closed run leaves the offset when it is old enough.
 
-    The last event of an open run is held back while it may grow (``flushAfter``): it is after the offset, and part of the next
+    The last event of a running run is held back while it may grow (``flushAfter``): it is after the offset, and part of the next
     read.
 
-    Requests: a LIST for each 1,000 objects, a HEAD for each run with new data, a GET of 32 KiB for each new open run. Memory: 12
+    Requests: a LIST for each 1,000 objects, a HEAD for each run with new data, a GET of 32 KiB for each new running run. Memory: 12
     bytes a segment, 1 KB a run. Writes nothing. Raises StoreUnavailableError, and DamagedLogError (``mode=failfast``).
     """
     parsed = parse_options(options)

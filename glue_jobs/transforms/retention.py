@@ -42,7 +42,7 @@ _RULES = StructType(
 
 def expired(runs: DataFrame, rules: Rules, now_ms: int) -> DataFrame:
     """The runs to expire: columns EXPIRED, ``reason`` age, count or size (the first that applies), ``rule`` by its index,
-    DEFAULT_RULE for the default. Open runs count among the newest and never expire.
+    DEFAULT_RULE for the default. Running runs count among the newest and never expire.
 
     ``unfinished``: the tombstone is newer than all remaining objects, so an earlier deletion was interrupted; rules no longer
     apply.
