@@ -45,7 +45,7 @@ def test_number_out_of_range_names_its_origin(name: str, value: Any, tmp_path: P
     path = tmp_path / "config.toml"
     path.write_text(f"{name} = {value}\n")
     of_file = error_of({}, {"RUNLAKE_CONFIG": str(path)})
-    assert f"{name} is " in str(of_file) and str(of_file).endswith(f"not {type(of_default(name))(value)!r} origin={path}")
+    assert f"{name} must be " in str(of_file) and str(of_file).endswith(f"not {type(of_default(name))(value)!r} origin={path}")
     assert of_file.next_step == f"correct {path}, or name another file with RUNLAKE_CONFIG"
     of_environment = error_of({}, {f"RUNLAKE_{name.upper()}": str(value)})
     assert "origin=environment" in str(of_environment)

@@ -403,7 +403,7 @@ MUTANTS = (
         why="one change of a pipeline would overwrite another",
     ),
     Mutant(
-        "chalicelib.pipelines.heads:Head.still",
+        "chalicelib.pipelines.heads:Head.unchanged_condition",
         find='Clause(("attempt",), "=", self.attempt) if self.attempt else A',
         replace='Clause(("commit",), "=", self.commit)',
         equivalent="one process assigns the numbers of an epoch, and the next number only after it knows which attempt has the last one",
