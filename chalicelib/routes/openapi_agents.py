@@ -103,7 +103,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
     403: (
         403,
         "The principal may not write to the pipelines of the items.",
-        "not permitted: ask for the scope logs:write of this name name='mysql.ingest' refused=1 items=1",
+        "not permitted: scope logs:write is required for this name name='mysql.ingest' refused=1 items=1",
     ),
     409: (
         409,

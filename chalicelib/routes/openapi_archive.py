@@ -242,12 +242,12 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "InvalidCursor": (
         400,
         "The cursor is invalid, or belongs to another query.",
-        "the cursor was not made here: leave it out to begin anew",
+        "invalid cursor: omit it to start from the first page",
     ),
     "TooManyNames": (
         400,
         "`what` and `where` match too many sources for one request.",
-        "the names stand for too many sources: ask for fewer sources=201 most=200",
+        "the patterns match too many sources: narrow what or where sources=201 limit=200",
     ),
     "InvalidOrder": (400, "`order` is neither `oldest` nor `newest`.", "order is one of oldest, newest"),
     "InvalidMetadata": (
@@ -264,12 +264,12 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "NotChangeable": (
         409,
         "The file is the log of a run and cannot be changed or deleted.",
-        f"a run's log follows its run, and expires with it id={_ID}",
+        f"the log of a run cannot be changed or deleted as a file id={_ID}",
     ),
     "TooLarge": (
         413,
         "The file is larger than 5 GiB.",
-        f"an upload has at most 5 GiB; use the datalake's client for larger files bytes={_MAX_BYTES + 1} limit={_MAX_BYTES}",
+        f"an upload can have at most 5 GiB; use the datalake's client for larger files bytes={_MAX_BYTES + 1} limit={_MAX_BYTES}",
     ),
     "Unavailable": (503, "Temporarily unavailable: repeat the request.", f"head failed code=SlowDown what={_ID}/data"),
 }

@@ -220,7 +220,7 @@ SCHEMAS["Histogram"] = {
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "The request is invalid.", "limit is a whole number from 1 to 100 limit='0'"),
+    400: (400, "The request is invalid.", "limit must be an integer from 1 to 100 limit='0'"),
     404: (404, "No such run.", "there is no such run run=mysql.ingest/run-9"),
     503: (503, "Temporarily unavailable: repeat the request.", "query failed code=ThrottlingException what=runlake-runs"),
 }

@@ -85,7 +85,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
     400: (
         400,
         "The request is invalid.",
-        "status is one of COMPLETED, CLOSED, ASSIGNED, UNASSIGNED status='done'",
+        "status must be one of COMPLETED, CLOSED, ASSIGNED, UNASSIGNED status='done'",
     ),
     404: (
         404,

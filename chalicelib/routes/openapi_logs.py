@@ -104,12 +104,12 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "type": "object",
         "required": ["code", "message"],
         "properties": {"code": {"type": "integer", "description": "The HTTP status."}, "message": {"type": "string"}},
-        "examples": [{"code": 400, "message": "a run id has no slash"}],
+        "examples": [{"code": 400, "message": "a run id must not contain a slash"}],
     },
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "The request is invalid.", "a run id has no slash"),
+    400: (400, "The request is invalid.", "a run id must not contain a slash"),
     404: (404, "No such run, or no such path.", "there is no such run run=mysql.ingest/run-9"),
     409: (409, "The run is closed; nothing was stored.", "the run is closed: its log takes no more lines sequence=4"),
     413: (413, "The body is too large, or decompresses to too many bytes.", "gzip body expands too far limit=67108864"),

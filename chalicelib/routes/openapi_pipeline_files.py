@@ -119,7 +119,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "The request is invalid.", "no handler writes files with this base base='audit-files'"),
+    400: (400, "The request is invalid.", "no handler has this base base='audit-files'"),
     503: (
         503,
         "Temporarily unavailable: repeat the request.",

@@ -115,7 +115,7 @@ RESPONSES: dict[str, dict[str, Any]] = {
     "Forbidden": _refusal(
         403,
         "The principal lacks the scope for this name. The response does not reveal whether the resource exists.",
-        "not permitted: ask for the scope logs:read of this name name='mysql.ingest'",
+        "not permitted: scope logs:read is required for this name name='mysql.ingest'",
     ),
     "IdentityUnavailable": {
         **_refusal(503, "The issuer's keys or the policy cannot be read at present.", "the issuer's keys cannot be read"),

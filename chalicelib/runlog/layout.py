@@ -5,8 +5,8 @@
     {prefix}/{fqn}/{run_id}/segments/{sequence:010d}    immutable, numbered
                             partial.txt                 bytes [0, F) while the run is running
                             logs.txt                    bytes [0, end) once it is finalized
-                            unfinished.json             an upload that goes on in the next pass (``runlog.unfinished``)
-                            retired/{digest}            what deleted segments were (``runlog.retirement``)
+                            unfinished.json             an upload that goes on in the next pass (``runlog.unfinished_uploads``)
+                            retired/{digest}            what deleted segments were (``runlog.segment_gc``)
                             events/{sequence:010d}      a segment's sidecar: what is not text of its events (``events.sidecar``)
                             events/writers/{w}/opened   a writer of events was registered; ``closed``: it has ended (``events.writers``)
                             events/steps/{step}         what was told of a step (``events.step_updates``)

@@ -128,7 +128,7 @@ def imports_of(source: str, path: str) -> Iterator[Import]:
             assert node.level == 0, f"{path}:{node.lineno}: imports are absolute here"
             yield from (Import(path, node.lineno, _resolved(node.module or "", alias.name)) for alias in node.names)
         elif isinstance(node, ast.Name | ast.Attribute) and _name(node) in ("import_module", "__import__"):
-            yield Import(path, node.lineno, "something that only running tells")
+            yield Import(path, node.lineno, "a dynamic import")
 
 
 def _name(node: ast.Name | ast.Attribute) -> str:
@@ -190,7 +190,7 @@ def test_the_layers_hold() -> None:
     assert [each for path in PRODUCT for each in offences(module_of(path), iter(imports_in(path)))] == []
 
 
-def test_cores_know_no_framework() -> None:
+def test_core_packages_import_no_framework() -> None:
     """Covered by the rules today; this test remains if a rule is loosened."""
     cores = [path for path in PRODUCT if module_of(path).startswith(CORES)]
     found = [each for path in cores for each in imports_in(path)]
@@ -198,7 +198,7 @@ def test_cores_know_no_framework() -> None:
     assert [str(each) for each in found if each.module.partition(".")[0] in FOREIGN_TO_CORES] == []
 
 
-def test_who_imports_boto3_and_chalice() -> None:
+def test_only_aws_imports_boto3_and_only_routes_import_chalice() -> None:
     importers: dict[str, set[str]] = {"boto3": set(), "botocore": set(), "chalice": set()}
     for path in PRODUCT:
         for each in imports_in(path):
@@ -207,7 +207,7 @@ def test_who_imports_boto3_and_chalice() -> None:
 
 
 @pytest.mark.slow
-def test_nobody_imports_tests_and_the_product_imports_no_tool() -> None:
+def test_product_imports_no_tools_or_tests() -> None:
     for path in sources("app.py", "chalicelib", "local", "bench", "docs", "glue_jobs"):
         forbidden = {"tests"} if path not in PRODUCT else {"tests", "local", "bench", "docs", "glue_jobs"}
         found = [each for each in imports_in(path) if not _is_in_memory_bench(path, each)]
@@ -219,13 +219,13 @@ def _is_in_memory_bench(path: Path, found: Import) -> bool:
     return path.relative_to(PROJECT).parts[0] in ("bench", "docs") and is_in(found.module, "tests.support")
 
 
-def test_every_rule_is_of_something() -> None:
+def test_each_rule_matches_a_module() -> None:
     modules = {module_of(path) for path in PRODUCT}
     assert [name for name in RULES if not any(is_in(module, name) for module in modules)] == []
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("import boto3", "boto3"),
         ("from botocore.config import Config", "botocore.config"),
@@ -234,20 +234,20 @@ def test_every_rule_is_of_something() -> None:
         ("from chalicelib import composition", "chalicelib.composition"),
         ("from chalicelib.catalog.runs import RunRow", "chalicelib.catalog.runs"),
         ("if TYPE_CHECKING:\n    from chalicelib.settings import Settings", "chalicelib.settings"),
-        ("import importlib\nimportlib.import_module('boto3')", "something that only running tells"),
+        ("import importlib\nimportlib.import_module('boto3')", "a dynamic import"),
     ],
 )
-def test_an_offence_is_told_with_its_line(line: str, told: str) -> None:
+def test_violation_names_its_line(line: str, expected: str) -> None:
     source = f"from __future__ import annotations\n\n{line}\n"
     number = 3 + line.count("\n")
-    assert offences("chalicelib.runlog.new", imports_of(source, "new.py")) == [f"new.py:{number}: imports {told}"]
+    assert offences("chalicelib.runlog.new", imports_of(source, "new.py")) == [f"new.py:{number}: imports {expected}"]
 
 
-def test_what_is_allowed_is_no_offence() -> None:
+def test_allowed_imports_are_no_violation() -> None:
     source = "import json\nfrom chalicelib import __version__\nfrom chalicelib.ports import Run\nfrom itsdangerous import Signer\n"
     assert offences("chalicelib.runlog.new", imports_of(source, "new.py")) == []
 
 
-def test_a_folder_without_a_rule_is_told() -> None:
+def test_folder_without_rule_fails() -> None:
     with pytest.raises(AssertionError, match=r"no rule says what chalicelib\.new\.thing may import"):
         rule_of("chalicelib.new.thing")
