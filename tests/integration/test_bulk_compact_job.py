@@ -177,7 +177,7 @@ from chalicelib.errors import PreconditionFailedError
 from chalicelib.ports import Condition, PutOptions, Run
 from chalicelib.runlog.concatenation import Concatenator, parts_of
 from chalicelib.runlog.multipart_plan import SourceRange
-from glue_jobs.compaction.task import Attempt, Planned, Task
+from glue_jobs.compaction.task import Attempt, PlannedRun, Task
 from glue_jobs.job_runtime.environment import use_stack
 
 class Ahead(SystemClock):
@@ -186,7 +186,7 @@ class Ahead(SystemClock):
 
 use_stack(sys.argv[1])
 services, run = composition.services().with_ports(clock=Ahead()), Run(sys.argv[2], sys.argv[3])
-planned = [Planned(run, 4, is_listed=True, is_final=True), Planned(Run(run.fqn, "run-01"), 2, is_listed=True)]
+planned = [PlannedRun(run, 4, is_listed=True, is_final=True), PlannedRun(Run(run.fqn, "run-01"), 2, is_listed=True)]
 told = {result.run.run_id: result for result in Task(services, Attempt("later", 0, 0), 1).work(planned)}
 assert told[run.run_id].retired_segments and told["run-01"].outcome == "unchanged", told
 size = 9_000_000

@@ -141,6 +141,27 @@ def _exists(name: str, modules: dict[str, Path]) -> bool:
     return False
 
 
+IMPORT = re.compile(r"^\s*from ((?:chalicelib|glue_jobs|local|bench)[\w.]*) import (\w[\w, ]*)$", re.M)
+
+
+def test_imports_of_programs_in_strings_exist() -> None:
+    """mypy checks all other imports: a test that starts a program with ``python -c`` fails only when it runs."""
+    modules = {module_of(path): path for path in sources(*_FOLDERS)}
+    found = {
+        (module, name.partition(" as ")[0].strip())
+        for path in sources("tests", "client/tests")
+        for module, names in IMPORT.findall(path.read_text())
+        for name in names.split(",")
+    }
+    assert len(found) > 500
+    assert [
+        each
+        for each in sorted(found)
+        if ".".join(each) not in modules
+        and (each[0] not in modules or not re.search(rf"\b{each[1]}\b", modules[each[0]].read_text()))
+    ] == []
+
+
 def test_only_the_default_partition_store_is_in_memory() -> None:
     """Other in-memory stores are parts of tests. ``InMemoryPartitionStore`` is the setting ``in_memory`` of coordination."""
     classes = {
