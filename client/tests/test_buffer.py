@@ -6,7 +6,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
@@ -17,6 +17,8 @@ from runlake.spool import Spool
 
 @examples(deadline=None)  # the machine may be busy
 @given(st.lists(st.one_of(st.integers(1, 300), st.none()), max_size=60), st.integers(0, 500))
+@example([10, 30, None, 3], 20)  # the last bytes fit into memory, but older ones are on disk
+@example([10, 30, 3], 20)
 def test_what_comes_out_is_what_went_in(steps: list[int | None], memory_bytes: int) -> None:
     """A number: put so many bytes; None: take some. The bytes may be in memory and on disk."""
     with tempfile.TemporaryDirectory() as folder:

@@ -31,7 +31,7 @@ def test_registration_does_not_import_views() -> None:
         "boto3",
         "chalicelib.routes.logs",
         "chalicelib.events.event",
-        "chalicelib.events.log",
+        "chalicelib.events.run_event_log",
         "chalicelib.archive",
         "chalicelib.pipelines",
     }
