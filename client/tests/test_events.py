@@ -209,9 +209,9 @@ def test_what_the_archive_would_refuse_is_left_out_or_told_at_once(server: FakeS
             run.event("never", level="LOUD")
         run.event("noted", annotations=[runlake.colour(6, 1, "red"), runlake.colour(2, 2, "red")])
         for name in ("", "x" * 201, "a\nb", "ü" * 150):
-            with pytest.raises(SettingsError, match="a step has 1 to 200"):
+            with pytest.raises(SettingsError, match="a step must have 1 to 200"):
                 run.event("never", step=name or "\0")
-            with pytest.raises(SettingsError, match="a writer has 1 to 200"):
+            with pytest.raises(SettingsError, match="a writer must have 1 to 200"):
                 run.events(name)
         with run.step("n" * 500):
             run.event("in it")

@@ -226,7 +226,7 @@ def test_record_of_an_agent_states_the_outcome_of_its_run(world: World, agent: A
 def test_record_with_an_invalid_outcome_is_refused(world: World) -> None:
     path, body, headers = _fluent(outcome="broken")
     answer = call("POST", f"/v1/agents/{path}", body, headers)
-    assert answer.status == 400 and "runlake.outcome is succeeded, failed or cancelled" in str(answer.json)
+    assert answer.status == 400 and "runlake.outcome must be succeeded, failed or cancelled" in str(answer.json)
     assert not world.store.list("").objects
 
 
