@@ -15,7 +15,7 @@ from bench.coordination_upstream import DataPrepper
 from bench.coordination_worker import SOURCE, coordinator
 from bench.measure import Measure
 from chalicelib.aws.clients import make_client
-from chalicelib.coordination.schema import create_table_request
+from chalicelib.coordination.partition import create_table_request
 
 WORKERS = (1, 8, 16)
 PARTITIONS = 800

@@ -33,7 +33,7 @@ from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.partition_store import DynamoDbPartitionStore
 from chalicelib.coordination import Administration, SourceCoordinator, Status
-from chalicelib.coordination.schema import create_table_request
+from chalicelib.coordination.partition import create_table_request
 from local.emulator import Emulator, free_port
 
 Event = dict[str, Any]

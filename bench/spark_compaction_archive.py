@@ -28,7 +28,7 @@ from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.run_catalog import DynamoDbRunCatalog
 from chalicelib.aws.segment_index import DynamoDbSegmentIndex, segment_rows
 from chalicelib.catalog.runs import shard_of
-from chalicelib.coordination.schema import create_table_request
+from chalicelib.coordination.partition import create_table_request
 from chalicelib.ports import Run, SegmentEntry
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import CLOSED, DATA, SEAL, metadata_of

@@ -29,7 +29,7 @@ from bench import figures
 from chalicelib import observability, response_size, routes
 from chalicelib.archive import contents, uploads
 from chalicelib.catalog import file_state, metadata, search
-from chalicelib.coordination import schema, worker_pool
+from chalicelib.coordination import partition, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
@@ -227,7 +227,7 @@ def _default_of(field: FieldInfo) -> str:
 
 
 def _coordination_permissions() -> str:
-    document = {"Version": "2012-10-17", "Statement": [schema.permissions("REGION", "ACCOUNT", "TABLE")]}
+    document = {"Version": "2012-10-17", "Statement": [partition.permissions("REGION", "ACCOUNT", "TABLE")]}
     return f"```json\n{json.dumps(document, indent=2)}\n```"
 
 

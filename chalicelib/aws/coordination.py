@@ -20,7 +20,7 @@ from chalicelib.aws.clients import make_client
 from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.errors import note_unknown_outcome, translate_errors
 from chalicelib.coordination.memory import InMemoryPartitionStore
-from chalicelib.coordination.schema import TTL_ATTRIBUTE, create_table_request
+from chalicelib.coordination.partition import TTL_ATTRIBUTE, create_table_request
 from chalicelib.errors import InvalidConfigurationError, OutcomeUnknownError, StoreUnavailableError
 from chalicelib.ports import Clock
 

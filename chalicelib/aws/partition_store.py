@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from chalicelib.aws.dynamodb import RejectedWrite, Table
-from chalicelib.coordination.partition import ItemTtl, Partition
-from chalicelib.coordination.schema import (
+from chalicelib.coordination.partition import (
     COMBINATION,
     INDEX,
     KEY,
@@ -15,6 +14,8 @@ from chalicelib.coordination.schema import (
     PRIORITY,
     SOURCE,
     VERSION,
+    ItemTtl,
+    Partition,
     from_row,
     index_key,
     to_row,

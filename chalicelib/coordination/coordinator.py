@@ -10,11 +10,9 @@ from typing import Any
 
 from chalicelib.coordination.candidates import Candidate, CandidatePool, SearchBudget
 from chalicelib.coordination.creation import PartitionCreator, Supplier
-from chalicelib.coordination.lease import Lease, LeaseTerms, new_owner
-from chalicelib.coordination.lease_writer import Change, Heartbeat, LeaseWriter, StopSignal
+from chalicelib.coordination.lease import Change, Heartbeat, Lease, LeaseTerms, LeaseWriter, StopSignal, new_owner
 from chalicelib.coordination.metrics import Metric, Metrics, RecordMetric
-from chalicelib.coordination.partition import Partition, Status, WorkSource
-from chalicelib.coordination.schema import encode_state
+from chalicelib.coordination.partition import Partition, Status, WorkSource, encode_state
 from chalicelib.coordination.store import PartitionStore, in_parallel
 from chalicelib.errors import LeaseError, NotInitializedError, RunlakeError
 from chalicelib.ports import Clock

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from chalicelib.coordination.lease import Lease
-from chalicelib.coordination.lease_writer import Heartbeat, LeaseWriter
+from chalicelib.coordination.lease import Heartbeat, Lease, LeaseWriter
 from chalicelib.coordination.metrics import Metric, Metrics
-from chalicelib.coordination.partition import GLOBAL_KEY, Partition, WorkSource, new_partition
-from chalicelib.coordination.schema import encode_state
+from chalicelib.coordination.partition import GLOBAL_KEY, Partition, WorkSource, encode_state, new_partition
 from chalicelib.coordination.store import PartitionStore, in_parallel, resolve_outcome
 from chalicelib.errors import LeaseError, RunlakeError
 from chalicelib.ports import Clock

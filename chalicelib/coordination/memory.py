@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
-from chalicelib.coordination.partition import ItemTtl, Partition
-from chalicelib.coordination.schema import COMBINATION, KEY, PRIORITY, SOURCE, from_row, index_key, to_row
+from chalicelib.coordination.partition import COMBINATION, KEY, PRIORITY, SOURCE, ItemTtl, Partition, from_row, index_key, to_row
 from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery
 
 _Entry = tuple[str, str]

@@ -13,8 +13,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
-from chalicelib.coordination.partition import ItemTtl, WorkSource
-from chalicelib.coordination.schema import DEFAULT_CAPACITY_UNITS, Capacity
+from chalicelib.coordination.partition import DEFAULT_CAPACITY_UNITS, Capacity, ItemTtl, WorkSource
 from chalicelib.errors import InvalidConfigurationError
 
 ROOT = "source_coordination"

@@ -26,8 +26,7 @@ from chalicelib.coordination import (
     WorkSource,
 )
 from chalicelib.coordination.metrics import Metric, metric_name
-from chalicelib.coordination.partition import GLOBAL_KEY
-from chalicelib.coordination.schema import KEY, SOURCE, to_row
+from chalicelib.coordination.partition import GLOBAL_KEY, KEY, SOURCE, to_row
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery, PartitionStore
 from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError

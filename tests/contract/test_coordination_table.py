@@ -19,8 +19,7 @@ from chalicelib.coordination import (
     StoreUnavailableError,
     WorkSource,
 )
-from chalicelib.coordination.partition import new_partition
-from chalicelib.coordination.schema import Capacity, create_table_request
+from chalicelib.coordination.partition import Capacity, create_table_request, new_partition
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.errors import InvalidConfigurationError
 from local.emulator import CREDENTIALS, REGION

@@ -30,12 +30,10 @@ from chalicelib.coordination import (
     coordinator,
     creation,
     lease,
-    lease_writer,
     store,
 )
 from chalicelib.coordination.metrics import Metric
-from chalicelib.coordination.partition import Partition, format_timestamp
-from chalicelib.coordination.schema import to_row
+from chalicelib.coordination.partition import Partition, format_timestamp, to_row
 from chalicelib.errors import OutcomeUnknownError, RunlakeError
 from tests.contract import coordination as support
 from tests.contract.canned import answer, cut_off
@@ -446,20 +444,20 @@ def _outcome_is_not_resolved(patch: pytest.MonkeyPatch) -> None:
                 continue
         raise OutcomeUnknownError("thrice")
 
-    for module in (lease_writer, creation):
+    for module in (lease, creation):
         patch.setattr(module, "resolve_outcome", resolve_outcome)
 
 
 def _owner_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """The item after a failed condition always counts as another worker's."""
 
-    def still_ours(self: lease_writer.LeaseWriter, held: Lease, current: Partition | None) -> Partition:
+    def still_ours(self: lease.LeaseWriter, held: Lease, current: Partition | None) -> Partition:
         error = PartitionNotOwnedError("lost")
         held.mark_lost(error)
         raise error
 
     _outcome_is_not_resolved(patch)
-    patch.setattr(lease_writer.LeaseWriter, "_still_ours", still_ours)
+    patch.setattr(lease.LeaseWriter, "_still_ours", still_ours)
 
 
 def _leaks_the_creation_lease(patch: pytest.MonkeyPatch) -> None:
@@ -467,7 +465,7 @@ def _leaks_the_creation_lease(patch: pytest.MonkeyPatch) -> None:
 
 
 def _no_heartbeat(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(lease_writer.Heartbeat, "renew_due", lambda self: True)
+    patch.setattr(lease.Heartbeat, "renew_due", lambda self: True)
 
 
 def _unconditional(patch: pytest.MonkeyPatch) -> None:

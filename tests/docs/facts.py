@@ -310,7 +310,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "For every {} runs, or part": "chalicelib.triggers.schedules:RUNS_PER_WORKER",
         "A lease lasts {} from each write and is renewed every {}.": (
             _LEASE,
-            "chalicelib.coordination.lease:LeaseTerms.timeout_s / chalicelib.coordination.lease_writer:RENEWALS_PER_LEASE",
+            "chalicelib.coordination.lease:LeaseTerms.timeout_s / chalicelib.coordination.lease:RENEWALS_PER_LEASE",
         ),
         "others take its runs {} and {} after its last": (_LEASE, "chalicelib.coordination.lease:_MOST_MARGIN_S"),
         "while {} are not enough": f"{_RESOURCES}.Compact.Properties.Timeout",

@@ -11,8 +11,7 @@ from pydantic import SecretStr
 from chalicelib import composition
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.partition import format_timestamp
-from chalicelib.coordination.schema import encode_state
+from chalicelib.coordination.partition import encode_state, format_timestamp
 from chalicelib.settings import Settings
 from tests.ingestion_harness import ingest_one, message, s3_record
 from tests.support.publisher import InMemoryPublisher

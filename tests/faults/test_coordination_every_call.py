@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chalicelib.coordination import ItemTtl, Lease, SourceCoordinator, Status
-from chalicelib.coordination.schema import to_row
+from chalicelib.coordination.partition import to_row
 from chalicelib.errors import OutcomeUnknownError, StoreUnavailableError, UnavailableError
 from tests.contract.coordination import AFTER, BEFORE, WRITES, Gated, World, in_memory
 from tests.faults.interception import Crash

@@ -19,8 +19,7 @@ from chalicelib.archive.contents import MAX_INLINE_BYTES
 from chalicelib.archive.uploads import MAX_BYTES
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status, WorkSource
-from chalicelib.coordination.partition import format_timestamp
-from chalicelib.coordination.schema import to_row
+from chalicelib.coordination.partition import format_timestamp, to_row
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore

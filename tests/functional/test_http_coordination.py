@@ -16,8 +16,7 @@ from chalicelib.catalog.runs import partition_key, run_of
 from chalicelib.composition import COMPACTION, SWEEP
 from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.administration import write_cursor
-from chalicelib.coordination.partition import format_timestamp
-from chalicelib.coordination.schema import (
+from chalicelib.coordination.partition import (
     COMBINATION,
     KEY,
     PRIORITY,
@@ -27,6 +26,7 @@ from chalicelib.coordination.schema import (
     STATUS,
     TIMEOUT,
     VERSION,
+    format_timestamp,
     index_key,
     to_row,
 )

@@ -27,8 +27,7 @@ from pydantic import SecretStr
 from chalicelib import composition, observability
 from chalicelib.composition import SWEEP
 from chalicelib.coordination import Partition, Status, WorkSource
-from chalicelib.coordination.partition import format_timestamp
-from chalicelib.coordination.schema import to_row
+from chalicelib.coordination.partition import format_timestamp, to_row
 from chalicelib.deadline import Deadline
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler

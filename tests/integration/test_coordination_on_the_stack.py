@@ -16,8 +16,7 @@ import requests
 from chalicelib.aws.dynamodb import serialize_item
 from chalicelib.composition import SWEEP
 from chalicelib.coordination import Partition, Status
-from chalicelib.coordination.partition import format_timestamp
-from chalicelib.coordination.schema import to_row
+from chalicelib.coordination.partition import format_timestamp, to_row
 from chalicelib.coordination.settings import parse_settings
 from tests.integration.stacks import PATIENCE_S, Stack
 

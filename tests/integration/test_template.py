@@ -13,7 +13,7 @@ from annotated_types import Ge, Le
 
 from chalicelib import observability
 from chalicelib.composition import SOURCES
-from chalicelib.coordination import schema
+from chalicelib.coordination import partition
 from chalicelib.coordination.metrics import METRIC_NAMES, metric_name
 from chalicelib.coordination.settings import CoordinationSettings, parse_settings
 from chalicelib.routes import response_headers
@@ -272,9 +272,9 @@ def test_tables_of_files(template: Template, table: str, keys: list[str], indexe
 
 def test_the_table_of_coordination_is_as_a_coordinator_would_make_it(template: Template) -> None:
     found = properties(template, "CoordinationTable")
-    wanted = schema.create_table_request("any", capacity=None)
+    wanted = partition.create_table_request("any", capacity=None)
     assert {name: found[name] for name in wanted if name != "TableName"} | {"TableName": "any"} == wanted
-    assert found["TimeToLiveSpecification"] == {"AttributeName": schema.TTL_ATTRIBUTE, "Enabled": True}
+    assert found["TimeToLiveSpecification"] == {"AttributeName": partition.TTL_ATTRIBUTE, "Enabled": True}
     assert found["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
 
 
@@ -356,9 +356,9 @@ def test_functions_in_a_vpc_can_create_their_network_interfaces(template: Templa
 def test_schedules_may_do_what_a_coordinator_needs_and_make_no_table(template: Template, role: str) -> None:
     by_sid = {statement["Sid"]: statement for statement in own_statements(template, role)}
     leases, found = by_sid["Leases"], by_sid["PartitionsByStatus"]
-    needed = schema.permissions("region", "account", "table")
+    needed = partition.permissions("region", "account", "table")
     unneeded = {"dynamodb:CreateTable", "dynamodb:DescribeTable", "dynamodb:UpdateTimeToLive"}
-    assert unneeded < schema.SETUP_ACTIONS
+    assert unneeded < partition.SETUP_ACTIONS
     assert {*leases["Action"], found["Action"]} == set(needed["Action"]) - unneeded
     assert leases["Resource"] == {"Fn::GetAtt": ["CoordinationTable", "Arn"]}
     assert found["Resource"] == {"Fn::Sub": "${CoordinationTable.Arn}/index/source-status"}

@@ -17,7 +17,7 @@ from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.coordination import CoordinationAws, make_store
 from chalicelib.catalog.runs import partition_key, shard_of
 from chalicelib.coordination import SourceCoordinator
-from chalicelib.coordination.schema import create_table_request
+from chalicelib.coordination.partition import create_table_request
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.ports import Run
 from chalicelib.triggers.schedules import RUNS_PER_WORKER

@@ -40,7 +40,7 @@ MUTANTS = (
         why="a rejected write is no success",
     ),
     Mutant(
-        "chalicelib.coordination.lease_writer:LeaseWriter._from_now",
+        "chalicelib.coordination.lease:LeaseWriter._from_now",
         find="self._terms.timeout_s - self._terms.margin_s",
         replace="self._terms.timeout_s + self._terms.skew_s",
         tests=_LEASES,
@@ -110,14 +110,14 @@ MUTANTS = (
         why="a key that DynamoDB cannot store is rejected before any request",
     ),
     Mutant(
-        "chalicelib.coordination.lease_writer:LeaseWriter._still_ours",
+        "chalicelib.coordination.lease:LeaseWriter._still_ours",
         find="current is not None and current.owner == lease.owner",
         replace="current is not None",
         tests=_LEASES,
         why="an item that another node wrote is no base for our next write",
     ),
     Mutant(
-        "chalicelib.coordination.lease_writer:LeaseWriter._removed",
+        "chalicelib.coordination.lease:LeaseWriter._removed",
         find="current is None or current.version < old.version",
         replace="current is None",
         tests=_AVAILABILITY,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chalicelib.coordination import ItemTtl, Lease, Partition, SourceCoordinator
-from chalicelib.coordination.schema import to_row
+from chalicelib.coordination.partition import to_row
 from chalicelib.coordination.store import ConditionFailed, IndexPosition, PartitionQuery
 from tests.contract.coordination import Gated, Supplier, World, in_memory
 

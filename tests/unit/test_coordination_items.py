@@ -16,12 +16,13 @@ from chalicelib.coordination.partition import (
     GLOBAL_KEY,
     format_timestamp,
     format_timestamp_us,
+    from_row,
     new_partition,
     parse_timestamp_ms,
     parse_timestamp_us,
+    to_row,
     upper_bound,
 )
-from chalicelib.coordination.schema import from_row, to_row
 from chalicelib.coordination.store import IndexPosition
 from chalicelib.errors import DamagedPartitionError, InvalidConfigurationError, InvalidInputError
 

@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.coordination import LeaseTerms
 from chalicelib.coordination.metrics import METRIC_NAMES, Metric, Metrics, metric_name
-from chalicelib.coordination.schema import Capacity, create_table_request, permissions
+from chalicelib.coordination.partition import Capacity, create_table_request, permissions
 from chalicelib.coordination.settings import CoordinationSettings, DynamoDbSettings, parse_settings
 from chalicelib.errors import InvalidConfigurationError
 

@@ -15,8 +15,7 @@ from chalicelib.aws.run_catalog import DynamoDbRunCatalog
 from chalicelib.catalog.runs import SHARDS, shard_of
 from chalicelib.coordination import InMemoryPartitionStore, WorkSource
 from chalicelib.coordination.lease import new_owner
-from chalicelib.coordination.partition import new_partition
-from chalicelib.coordination.schema import to_row
+from chalicelib.coordination.partition import new_partition, to_row
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS, RETIRE_TOGETHER
