@@ -11,8 +11,8 @@ AUDIT := .venv-audit/ready
 # Locks name every package with the digests of its files: nothing else is installed, and nothing is resolved.
 HASHED := --disable-pip-version-check --require-hashes --no-deps
 # uv installs a lock in half of pip's time. It does not read pip's configuration of another index or certificate: then pip installs.
-install = { $(VENV)/bin/uv pip install --quiet --native-tls --require-hashes --no-deps --compile-bytecode --python $(1)/bin/python \
-	-r $(2) 2>/dev/null || $(1)/bin/python -m pip install -qq $(HASHED) -r $(2); }
+install = { $(VENV)/bin/uv pip install -qq --native-tls --compile-bytecode --python $(1)/bin/python $(HASHED) -r $(2) 2>/dev/null \
+	|| $(1)/bin/python -m pip install -qq $(HASHED) -r $(2); }
 
 .DEFAULT_GOAL := help
 .PHONY: help demo unit test test-thorough check checkov lock audit browser axe agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak

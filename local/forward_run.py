@@ -8,9 +8,8 @@ events again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol
 
 from chalicelib.events.event import Event
@@ -18,7 +17,6 @@ from chalicelib.events.forwarding import Forwarder
 from chalicelib.ports import Clock
 
 POLL_S = 2.0
-_PAGE_EVENTS = 1_000
 
 Save = Callable[[str], None]
 """Stores a position durably."""
@@ -40,32 +38,6 @@ class EventSource(Protocol):
 
     def is_complete(self) -> bool:
         """Whether no event can follow those that are readable after this call."""
-
-
-class HasEvents(Protocol):
-    """The part of ``LogBrowser`` that forwarding needs."""
-
-    def events(self) -> Iterable[Event]:
-        """All events in the log's order."""
-
-
-class BrowserSource:
-    """The events of a log browser; a position is the number of events before it, which are read again."""
-
-    def __init__(self, browser: HasEvents, is_complete: Callable[[], bool] = lambda: True) -> None:
-        self._browser, self._is_complete = browser, is_complete
-
-    def pages(self, position: str | None) -> Iterator[EventBatch]:
-        """See the port."""
-        at = int(position or 0)
-        rest = islice(self._browser.events(), at, None)
-        while events := list(islice(rest, _PAGE_EVENTS)):
-            at += len(events)
-            yield EventBatch(events, str(at))
-
-    def is_complete(self) -> bool:
-        """See the port."""
-        return self._is_complete()
 
 
 def forward(source: EventSource, forwarder: Forwarder, position: str | None = None, save: Save = lambda _: None) -> str | None:

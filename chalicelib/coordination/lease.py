@@ -1,6 +1,6 @@
 """A lease is the right to work on a partition for a limited time.
 
-Writes of a partition from its acquisition to its end, and the thread that renews leases meanwhile.
+``LeaseWriter`` has the writes of a partition from its acquisition to its end; ``Heartbeat`` is the thread that renews leases meanwhile.
 """
 
 from __future__ import annotations

@@ -176,10 +176,10 @@ class EventBrowser:
             known = self._formats.get(run)
         if known is not None:
             return known
-        view = self._snapshots.take(run, 0, _SAMPLE_BYTES)
-        sample = b"".join(self._snapshots.bytes(view, [(0, min(_SAMPLE_BYTES, view.end_byte))]))
+        snapshot = self._snapshots.take(run, 0, _SAMPLE_BYTES)
+        sample = b"".join(self._snapshots.bytes(snapshot, [(0, min(_SAMPLE_BYTES, snapshot.end_byte))]))
         found = detect_log_format(sample[: sample.rfind(b"\n") + 1] or sample)
-        if view.end_byte >= _SAMPLE_BYTES:  # later appends cannot change it
+        if snapshot.end_byte >= _SAMPLE_BYTES:  # later appends cannot change it
             with self._lock:
                 self._formats[run] = found
                 if len(self._formats) > _MAX_FORMATS:

@@ -120,6 +120,6 @@ class RunLogBrowser:
             at += len(piece)
 
     def _piece(self, at: int) -> bytes:
-        view = self._snapshots.take(self._run, at, _PIECE_BYTES)
-        end = min(at + _PIECE_BYTES, view.end_byte)
-        return self._snapshots.bytes(view, [(at, end)])[0] if at < end else b""
+        snapshot = self._snapshots.take(self._run, at, _PIECE_BYTES)
+        end = min(at + _PIECE_BYTES, snapshot.end_byte)
+        return self._snapshots.bytes(snapshot, [(at, end)])[0] if at < end else b""

@@ -34,18 +34,18 @@ class StepEvents:
         """Events from line ``after`` on, a few segments at a time: for each a GET of its sidecar, and the GETs of ``plan_reads``.
         Before that a query for each MB of the step's rows, and the requests of ``EventTails``. Raises SnapshotChangedError, also
         while it is iterated."""
-        view = self._snapshots.take(run)
-        tail = self._tails.read(run, view)
+        snapshot = self._snapshots.take(run)
+        tail = self._tails.read(run, snapshot)
         segments = [
             segment
             for segment in merge_tail(self._index.step_segments(run, step), tail, step)
             if segment.byte_ranges[-1].end_line > after
         ]
         for first in range(0, len(segments), _TOGETHER):
-            yield from self._some(run, step, after, loggable, view, segments[first : first + _TOGETHER])
+            yield from self._some(run, step, after, loggable, snapshot, segments[first : first + _TOGETHER])
 
     def _some(
-        self, run: Run, step: str, after: int, loggable: Loggable, view: LogSnapshot, segments: Sequence[StepSegment]
+        self, run: Run, step: str, after: int, loggable: Loggable, snapshot: LogSnapshot, segments: Sequence[StepSegment]
     ) -> Iterator[EventView]:
         entries: list[tuple[Sidecar, SidecarEntry]] = []
         batch_bytes = 0
@@ -55,15 +55,15 @@ class StepEvents:
                 entries.append((head, entry))
                 batch_bytes += entry.bytes + weight(entry.data) + weight(entry.annotations)
                 if batch_bytes > MAX_BATCH_BYTES:
-                    yield from self._views_of(entries, loggable, view)
+                    yield from self._views_of(entries, loggable, snapshot)
                     entries, batch_bytes = [], 0
-        yield from self._views_of(entries, loggable, view)
+        yield from self._views_of(entries, loggable, snapshot)
 
     def _views_of(
-        self, entries: Sequence[tuple[Sidecar, SidecarEntry]], loggable: Loggable, view: LogSnapshot
+        self, entries: Sequence[tuple[Sidecar, SidecarEntry]], loggable: Loggable, snapshot: LogSnapshot
     ) -> Iterator[EventView]:
         ranges = plan_reads([ByteRange(entry.byte, entry.end_byte - entry.byte, entry.line, entry.lines) for _, entry in entries])
-        bodies = self._snapshots.bytes(view, ranges)
+        bodies = self._snapshots.bytes(snapshot, ranges)
         at = 0
         for sidecar, entry in entries:
             while entry.byte >= ranges[at][1]:

@@ -45,12 +45,12 @@ class StepLogs:
         """The overall log from a byte on. The requests of a snapshot; a GET for each segment in it. Raises UnavailableError."""
 
         def attempt() -> LogText:
-            view = self._snapshots.take(run, start, ANSWER_BYTES)
-            end = min(start + ANSWER_BYTES, view.end_byte)
-            data = b"".join(self._snapshots.bytes(view, [(start, end)])) if start < end else b""
-            answer = cut(data, max_lines, more=end < view.end_byte)
-            at_end = start + len(answer) >= view.end_byte
-            return LogText(decode_text(answer), start + len(answer), at_end and self._snapshots.is_ended(run, view))
+            snapshot = self._snapshots.take(run, start, ANSWER_BYTES)
+            end = min(start + ANSWER_BYTES, snapshot.end_byte)
+            data = b"".join(self._snapshots.bytes(snapshot, [(start, end)])) if start < end else b""
+            answer = cut(data, max_lines, more=end < snapshot.end_byte)
+            at_end = start + len(answer) >= snapshot.end_byte
+            return LogText(decode_text(answer), start + len(answer), at_end and self._snapshots.is_ended(run, snapshot))
 
         return retry_on_change(attempt)
 
@@ -63,24 +63,24 @@ class StepLogs:
         sequence, before = self._places.near(run, step, start)
         segments = _enough(self._index.step_segments(run, step, sequence), start - before + ANSWER_BYTES)
         reach = _reach(segments, start - before)
-        view = self._first_view(run, reach)
-        tail = self._tails.read(run, view)
+        snapshot = self._first_snapshot(run, reach)
+        tail = self._tails.read(run, snapshot)
         segments = merge_tail(segments, tail, step, sequence)
         reach = _reach(segments, start - before)
-        data = self._read(view, reach.byte_ranges)
+        data = self._read(snapshot, reach.byte_ranges)
         answer = cut(data, max_lines, more=reach.more)
         self._remember(run, step, segments, before, start + len(answer))
         at_end = not reach.more and len(answer) == len(data) and not tail.has_pending
-        return LogText(decode_text(answer), start + len(answer), at_end and self._snapshots.is_ended(run, view))
+        return LogText(decode_text(answer), start + len(answer), at_end and self._snapshots.is_ended(run, snapshot))
 
-    def _first_view(self, run: Run, reach: _Reach) -> LogSnapshot:
+    def _first_snapshot(self, run: Run, reach: _Reach) -> LogSnapshot:
         """A snapshot with the first bytes of the response, if they are known already."""
         ranges = plan_reads(reach.byte_ranges)
         return self._snapshots.take(run, ranges[0][0], ranges[0][1] - ranges[0][0]) if ranges else self._snapshots.take(run)
 
-    def _read(self, view: LogSnapshot, byte_ranges: Sequence[ByteRange]) -> bytes:
+    def _read(self, snapshot: LogSnapshot, byte_ranges: Sequence[ByteRange]) -> bytes:
         ranges = plan_reads(byte_ranges)
-        bodies = self._snapshots.bytes(view, ranges)
+        bodies = self._snapshots.bytes(snapshot, ranges)
         return b"".join(_sliced(byte_ranges, ranges, bodies))
 
     def _remember(self, run: Run, step: str, segments: Sequence[StepSegment], before: int, end: int) -> None:

@@ -53,11 +53,11 @@ class Steps:
 
     def _all(self, run: Run) -> list[StepSummary]:
         segments = list(self._index.step_segments(run))
-        view = self._snapshots.take(run)
-        tail = self._tails.read(run, view)
+        snapshot = self._snapshots.take(run)
+        tail = self._tails.read(run, snapshot)
         segments = merge_tail(segments, tail, None)
         updates = {step: parse_step_update(document) for step, document in self._index.step_updates(run).items()}
-        is_ended = not tail.has_pending and self._snapshots.is_ended(run, view)
+        is_ended = not tail.has_pending and self._snapshots.is_ended(run, snapshot)
         by_step: dict[str, list[StepSegment]] = {step: [] for step in updates}
         for segment in segments:
             by_step.setdefault(segment.step, []).append(segment)

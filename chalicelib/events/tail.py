@@ -54,12 +54,12 @@ class EventTails:
         self._counts: OrderedDict[tuple[Run, int, str], int] = OrderedDict()
         self._lock = Lock()
 
-    def read(self, run: Run, view: LogSnapshot) -> EventTail:
+    def read(self, run: Run, snapshot: LogSnapshot) -> EventTail:
         """Two LISTs and a query; a GET for each unindexed sidecar, a HEAD for each recent segment without one. No request for a run
         that was finalized ``SETTLED_MS`` ago. Raises SnapshotChangedError."""
-        if self._is_settled(view):
+        if self._is_settled(snapshot):
             return EventTail(None)
-        first, sequences, end = self._under_way(run, view)
+        first, sequences, end = self._under_way(run, snapshot)
         shown = [number for number in sequences if number < end]
         known = self._index.indexed(run, first) if shown else set()
         lacking = [number for number in shown if number not in known]
@@ -71,38 +71,38 @@ class EventTails:
                 end = sidecar.sequence
                 break
             sidecars.append(sidecar)
-        return EventTail(end, sidecars, end < self._behind(run, view))
+        return EventTail(end, sidecars, end < self._behind(run, snapshot))
 
     def end_line(self, run: Run) -> int | None:
         """The first line that must not be read yet; None without one. A snapshot, and the LISTs and HEADs of ``read``. Raises
         SnapshotChangedError."""
-        view = self._snapshots.take(run)
-        if self._is_settled(view):
+        snapshot = self._snapshots.take(run)
+        if self._is_settled(snapshot):
             return None
-        _, _, end = self._under_way(run, view)
-        return None if end >= self._behind(run, view) else self._snapshots.tails.segment(run, end).line
+        _, _, end = self._under_way(run, snapshot)
+        return None if end >= self._behind(run, snapshot) else self._snapshots.tails.segment(run, end).line
 
-    def _is_settled(self, view: LogSnapshot) -> bool:
+    def _is_settled(self, snapshot: LogSnapshot) -> bool:
         """Whether the index is complete: segments are deleted only after they are indexed."""
-        artifact = view.artifact
+        artifact = snapshot.artifact
         if artifact is None or artifact.reason != CLOSED:
             return False
-        return not view.segments and self._clock.now_ms() - artifact.modified_ms > SETTLED_MS
+        return not snapshot.segments and self._clock.now_ms() - artifact.modified_ms > SETTLED_MS
 
-    def _behind(self, run: Run, view: LogSnapshot) -> int:
+    def _behind(self, run: Run, snapshot: LogSnapshot) -> int:
         """The sequence number after the last segment of a snapshot."""
-        last = (self._snapshots.layout.sequence_of(run, found.key) + 1 for found in view.segments)
-        return max(last, default=first_uncompacted(view))
+        last = (self._snapshots.layout.sequence_of(run, found.key) + 1 for found in snapshot.segments)
+        return max(last, default=first_uncompacted(snapshot))
 
-    def _under_way(self, run: Run, view: LogSnapshot) -> tuple[int, Sequence[int], int]:
+    def _under_way(self, run: Run, snapshot: LogSnapshot) -> tuple[int, Sequence[int], int]:
         """The first sequence number that was examined, the sidecars from there on, and the first number that must not be read
         yet."""
-        first = max(0, first_uncompacted(view) - EVENTS_LOOK_BACK)
+        first = max(0, first_uncompacted(snapshot) - EVENTS_LOOK_BACK)
         segments = list(self._snapshots.tails.list_segments(run, first))
         sequences = list(
             self._indexing.list_sequences(run, first)
         )  # listed after the segments: a finished append has its sidecar by now
-        there, behind = set(sequences), self._behind(run, view)
+        there, behind = set(sequences), self._behind(run, snapshot)
         numbered = ((self._snapshots.layout.sequence_of(run, found.key), found) for found in segments)
         end = self._end(run, [found for number, found in numbered if first <= number < behind and number not in there])
         return first, sequences, behind if end is None else end

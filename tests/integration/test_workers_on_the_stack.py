@@ -197,7 +197,14 @@ def test_more_than_one_can_do_in_time_is_shared_with_another_that_is_started(qui
     eventually(lambda: len(messages(quiet, ENDED)) - ended, lambda more: more == 2, what="the end of the other invocation")
     shares = completed(quiet) - before
     assert len(shares) == 2 and own in shares.values(), "by the invocation that looked, and by another one"
-    eventually(lambda: sum((completed(quiet) - before).values()) == len(crowd) or not tick(quiet), what=f"all runs: {shares}")
+
+    def all_done() -> bool:
+        if sum((completed(quiet) - before).values()) == len(crowd):
+            return True
+        tick(quiet)
+        return False
+
+    eventually(all_done, what=f"all runs: {shares}")
     assert partitions(quiet) == []
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from random import Random
 from threading import Event as Signal
 from typing import Any
@@ -30,7 +31,7 @@ from chalicelib.masking.rules import parse_rules
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.ports import Run
 from local.forward import ApiSource, event_of
-from local.forward_run import BrowserSource, EventBatch, follow, forward
+from local.forward_run import EventBatch, follow, forward
 from tests.faults.interception import Crash
 from tests.support.clock import ManualClock
 from tests.unit.test_event_targets import LOGGABLE, NOW_MS, es, events_of
@@ -258,6 +259,25 @@ class Log:
 
     def events(self) -> Iterator[Event]:
         return iter(self.all[: self.shown])
+
+
+class BrowserSource:
+    """The events of a log browser; a position is the number of events before it, which are read again."""
+
+    def __init__(self, browser: Log, is_complete: Callable[[], bool] = lambda: True) -> None:
+        self._browser, self._is_complete = browser, is_complete
+
+    def pages(self, position: str | None) -> Iterator[EventBatch]:
+        """See the port."""
+        at = int(position or 0)
+        rest = islice(self._browser.events(), at, None)
+        while events := list(islice(rest, 1_000)):
+            at += len(events)
+            yield EventBatch(events, str(at))
+
+    def is_complete(self) -> bool:
+        """See the port."""
+        return self._is_complete()
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from tests.unit.test_imports import PROJECT, imports_of, is_in, module_of, sources
+from tests.unit.test_imports import PROJECT, imports_in, imports_of, is_in, module_of, sources
 
 BANNED = frozenset({"told", "tell", "found", "given", "held", "wanted", "whole", "beside", "kept", "shown"})
 """Words that say nothing about the thing: a name has a noun or a verb of the field in their place."""
@@ -89,17 +89,13 @@ def test_no_modules_import_each_other() -> None:
     """Except a package and those of its modules that it imports inside a function, when they are needed."""
     paths = {module_of(path): path for path in sources(*_FOLDERS)}
     graph = {
-        module: {each for each in _imported(path) if each in paths and each != module and not is_in(each, module)} | _own(path)
+        module: {each.module for each in imports_in(path) if each.module in paths and not is_in(each.module, module)} | _own(path)
         for module, path in paths.items()
     }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         raise AssertionError(" -> ".join(error.args[1])) from None
-
-
-def _imported(path: Path) -> set[str]:
-    return {each.module for each in imports_of(path.read_text(), str(path))}
 
 
 def _own(path: Path) -> set[str]:
@@ -118,7 +114,6 @@ NO_MODULES = {("chalicelib/composition/__init__.py", "events.log")}
 
 def test_docstrings_refer_to_modules_that_exist() -> None:
     modules = {module_of(path): path for path in sources(*_FOLDERS, "tests/support")}
-    modules["tests.support"] = PROJECT / "tests" / "support" / "__init__.py"
     packages = {module.removeprefix("chalicelib.").partition(".")[0] for module in modules} - {"app"}
     references = {
         (path.relative_to(PROJECT).as_posix(), name)

@@ -8,7 +8,7 @@ row-only        a row whose object is gone                                      
 object-only     an object without a row: it was published and never committed          remove the object
 longer          an object with bytes after those that its row commits                  truncate it to the committed bytes
 changed         the size matches, and the ETag differs                                 update the row's ETag, if the object is readable
-shorter         an object that is shorter than its committed size                        limit the row to the readable events
+shorter         an object that is shorter than its committed size                      limit the row to the readable events
 unfinished      an expiring file                                                       complete its removal
 ==============  =====================================================================  ================================================
 
