@@ -19,7 +19,7 @@ LEVELS = ("fast", "default", "thorough")
 LEVEL = os.environ.get("RUNLAKE_TESTS", "default")
 if LEVEL not in LEVELS:
     raise ValueError(f"RUNLAKE_TESTS is none of {', '.join(LEVELS)} value={LEVEL!r}")
-_FAST_SHARE, _DEFAULT_SHARE = 10, 4
+_FAST_SHARE, _DEFAULT_SHARE = 10, 6
 _Case = TypeVar("_Case")
 
 
@@ -47,7 +47,7 @@ def pick(fast: int, default: int, thorough: int) -> int:
 
 
 def examples(full: int, thorough: int = 0) -> int:
-    """Number of Hypothesis examples: a tenth of ``full`` in a fast run, a quarter in a default one, ``thorough`` (otherwise
+    """Number of Hypothesis examples: a tenth of ``full`` in a fast run, a sixth in a default one, ``thorough`` (otherwise
     ``full``) in a thorough one. Each run draws different ones."""
     return pick(max(3, full // _FAST_SHARE), max(10, full // _DEFAULT_SHARE), max(full, thorough))
 

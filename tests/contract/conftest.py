@@ -35,7 +35,7 @@ from tests.support.run_catalog import InMemoryRunCatalog
 from tests.support.segment_index import InMemorySegmentIndex
 
 MEMORY, MOTO, MINISTACK = "memory", "moto", "ministack"
-_FEW = 10
+_FEW = 5
 """Tests of a file that run on each emulator in any case."""
 KEEP_S = 30 * 86_400
 TABLES = {
@@ -60,7 +60,7 @@ _Template.add_multi_constructor("!", lambda loader, suffix, node: None)
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """All tests run in memory; of each file that has many, a third on each emulator. ``RUNLAKE_SAMPLE=all``: all everywhere."""
+    """All tests run in memory; of each file that has many, an eighth on each emulator. ``RUNLAKE_SAMPLE=all``: all everywhere."""
     folder = f"{Path(__file__).parent}/"
     if sampling.LEVEL == "fast" or any("::" in argument for argument in config.args):
         return
@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {
         id(item)
         for (path, emulator), family in families.items()
-        for item in set(family) - set(sampling.sample(family, f"{path.name} {emulator}", max(_FEW, len(family) // 4)))
+        for item in set(family) - set(sampling.sample(family, f"{path.name} {emulator}", max(_FEW, len(family) // 8)))
     }
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])

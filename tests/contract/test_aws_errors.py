@@ -134,6 +134,7 @@ def test_error_codes_of_s3(name: str, status: int, code: str, expected: type[Run
     assert raised(name, s3_error(status, code)) is expected
 
 
+@pytest.mark.sampled(default=50)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize(
     ("met", "is_unknown"),

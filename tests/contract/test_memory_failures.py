@@ -231,6 +231,7 @@ def test_every_request_of_a_port_has_a_call_here(twin: str) -> None:
     assert requests == set(TWINS[twin].calls)
 
 
+@pytest.mark.sampled(default=14)
 @pytest.mark.slow
 @calls
 def test_a_call_raises_in_memory_what_it_can_raise_on_aws(twin: str, name: str) -> None:

@@ -134,6 +134,7 @@ def archive(ministack_url: str) -> Iterator[Archive]:
         yield Archive(client)
 
 
+@pytest.mark.sampled(default=2)
 @pytest.mark.parametrize("lost", ["files", "latest", "listing", "objects", "all"])
 def test_a_lost_table_is_as_it_was(archive: Archive, lost: str) -> None:
     archive.fill(random.Random(1))
@@ -146,6 +147,7 @@ def test_a_lost_table_is_as_it_was(archive: Archive, lost: str) -> None:
     assert not any(each["differences"] for each in archive.rebuild(dry_run=True))
 
 
+@pytest.mark.sampled(default=3)
 @pytest.mark.parametrize("seed", range(8))
 def test_damaged_rows_are_as_they_were(archive: Archive, seed: int) -> None:
     print(f"seed: {seed}")

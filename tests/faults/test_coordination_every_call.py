@@ -127,6 +127,7 @@ def test_there_are_calls_to_stop_at() -> None:
     assert CALLS > 30
 
 
+@pytest.mark.sampled(default=50)
 @pytest.mark.parametrize("more", [0, OUTAGE_CALLS])
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 @pytest.mark.parametrize("number", range(CALLS))
@@ -139,6 +140,7 @@ def test_an_error_at_any_call_is_repaired_by_the_same_call(number: int, moment: 
         assert life.failures == 1
 
 
+@pytest.mark.sampled(default=30)
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 @pytest.mark.parametrize("number", range(CALLS))
 def test_a_crash_at_any_call_is_repaired_by_another_node(number: int, moment: str) -> None:

@@ -177,6 +177,7 @@ def _cold(scenario: Scenario) -> Scenario:
     return scenario
 
 
+@pytest.mark.sampled(default=100)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize(("name", "prepare", "operation"), CASES, ids=[name for name, _, _ in CASES])
 def test_stop_at_every_call(name: str, prepare: Callable[[], Scenario], operation: Operation, moment: str, how: str) -> None:

@@ -84,7 +84,7 @@ CASES: list[tuple[str, Callable[[], Scenario], Callable[[Scenario, EventParts], 
 ]
 
 
-@pytest.mark.sampled(default=40)
+@pytest.mark.sampled(default=20)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize(("name", "prepare", "operation"), CASES, ids=[name for name, _, _ in CASES])
 def test_stop_at_every_call(name: str, prepare: Any, operation: Any, moment: str, how: str) -> None:

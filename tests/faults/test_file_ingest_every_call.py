@@ -263,7 +263,7 @@ def test_catalog_equals_the_objects_after_any_interleaving(scenario: Scenario) -
         files.check()
 
 
-@pytest.mark.sampled(default=60)
+@pytest.mark.sampled(default=30)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @scenarios
 def test_stop_at_every_call(scenario: Scenario, moment: str, how: str) -> None:
@@ -306,7 +306,7 @@ RECEIVES = 5
 """After so many the queue gives a message up to the dead-letter queue."""
 
 
-@pytest.mark.sampled(default=80)
+@pytest.mark.sampled(default=30)
 @pytest.mark.parametrize("calls", [1, 2, 3, 5, 8, 13])
 @pytest.mark.parametrize("operations", [DYNAMODB, ("transact",), ("put_many",), SNS, S3], ids=" ".join)
 @scenarios
@@ -320,6 +320,7 @@ def test_throttled_for_some_calls(scenario: Scenario, operations: tuple[str, ...
     check_as_undisturbed(files, expected, scenario, again=0)
 
 
+@pytest.mark.sampled(default=40)
 @pytest.mark.parametrize("operations", [DYNAMODB, ("transact",), SNS, S3], ids=" ".join)
 @scenarios
 def test_an_outage_that_lasts_longer_than_the_queue_tries(scenario: Scenario, operations: tuple[str, ...]) -> None:

@@ -46,7 +46,7 @@ def lives(site: FilesHarness, events: Sequence[logging.LogRecord], stop: StopAt)
     raise AssertionError("it never ends")
 
 
-@pytest.mark.sampled(default=50)
+@pytest.mark.sampled(default=25)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize("path", ["rows in the transaction", "rows on stage"])
 @pytest.mark.parametrize("size", ["small", "copied"])

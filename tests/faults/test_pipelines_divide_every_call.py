@@ -128,7 +128,7 @@ def test_there_are_calls_to_stop_at() -> None:
     assert all(25 < calls[BEFORE] < 200 for calls in [*DIVIDE_CALLS.values(), *REPLAY_CALLS.values()])
 
 
-@pytest.mark.sampled(default=60, fast=3)
+@pytest.mark.sampled(default=30, fast=3)
 @pytest.mark.parametrize(("before", "after", "number", "moment", "how"), faults(DIVIDE_CALLS))
 def test_stopped_division_loses_and_doubles_no_row(before: int, after: int, number: int, moment: str, how: str) -> None:
     gate = StopAt(number, moment, how)
@@ -141,7 +141,7 @@ def test_stopped_division_loses_and_doubles_no_row(before: int, after: int, numb
     assert sorted(row["message"] for row in world.database.rows("files")) == ALL
 
 
-@pytest.mark.sampled(default=40, fast=3)
+@pytest.mark.sampled(default=20, fast=3)
 @pytest.mark.parametrize(("count", "number", "moment", "how"), faults(REPLAY_CALLS))
 def test_stopped_replay_comes_to_its_end_and_doubles_no_row(count: int, number: int, moment: str, how: str) -> None:
     gate = StopAt(number, moment, how)

@@ -99,7 +99,7 @@ def reads_of(steps: int, **changes: Any) -> int:
     return gate.reads
 
 
-@pytest.mark.sampled(default=60)
+@pytest.mark.sampled(default=30)
 @pytest.mark.parametrize("max_runs", [2, 100])
 @pytest.mark.parametrize("number", range(1, 80))
 def test_throttled_read_forgets_no_run(number: int, max_runs: int) -> None:
@@ -111,6 +111,7 @@ def test_throttled_read_forgets_no_run(number: int, max_runs: int) -> None:
     assert sorted(RecordingHandler.messages()) == EXPECTED
 
 
+@pytest.mark.sampled(default=30)
 @pytest.mark.parametrize("number", range(1, 80))
 def test_process_killed_while_it_takes_runs_forgets_none(number: int) -> None:
     world, gate = PipelinesHarness(), Gate(number, lambda: Crash("killed"))

@@ -82,7 +82,7 @@ def named(world: PipelinesHarness, base: str) -> Counter[tuple[str, str, int]]:
     return found
 
 
-@pytest.mark.sampled(default=6, fast=1)
+@pytest.mark.sampled(default=3, fast=1)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize("path", ["rows in the transaction", "rows on stage"])
 def test_each_event_is_in_each_handlers_files_exactly_once(

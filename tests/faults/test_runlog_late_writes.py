@@ -20,6 +20,7 @@ REPEATED = [case for case in CASES if case[0] != "append, cold"]
 """A client without cookies cannot tell its repeat from a new batch."""
 
 
+@pytest.mark.sampled(default=30)
 @pytest.mark.parametrize(("moment", "how"), [(LATE, "crash"), (LATER, "error"), (THROTTLED, "error")])
 @pytest.mark.parametrize(("name", "prepare", "operation"), REPEATED, ids=[name for name, _, _ in REPEATED])
 def test_late_write_or_throttled_read_at_every_call_changes_nothing(

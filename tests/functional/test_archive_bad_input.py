@@ -41,6 +41,7 @@ def is_sound(answer: Answer) -> bool:
     return answer.status in (200, 201, 204, 307, 308)
 
 
+@pytest.mark.sampled(default=120)
 @pytest.mark.parametrize("value", NONSENSE, ids=lambda value: ascii(value[:20]) + str(len(value)))
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_every_parameter_with_nonsense(site: Site, name: str, value: str) -> None:
@@ -198,6 +199,7 @@ BODIES = ["", " ", "x", "null", "5", '"x"', "true", "[]", "[{}]", "{", '{"a": }'
           '{"\\ud800": 1}', '{"a": "\\udfff"}', '{"a": NaN}', '{"version": [[[[]]]]}', "ä" * 1000]  # fmt: skip
 
 
+@pytest.mark.sampled(default=50)
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: ascii(body[:20]) + str(len(body)))
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/x-www-form-urlencoded", "", None])
 def test_bodies_of_uploads_and_changes(site: Site, body: str, content_type: str | None) -> None:

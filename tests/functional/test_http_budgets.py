@@ -124,7 +124,7 @@ ANSWERED = [each for each in LARGEST if not each.note.startswith("items")]
 """Those of items are sent by the test of items."""
 
 
-@pytest.mark.sampled(default=15)
+@pytest.mark.sampled(default=8)
 @pytest.mark.slow
 @pytest.mark.parametrize("largest", ANSWERED, ids=lambda each: f"{' '.join(each.operation)} {each.note}")
 def test_largest_request_is_answered_within_the_limit_of_a_response(largest: Largest) -> None:

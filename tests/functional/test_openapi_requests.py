@@ -87,6 +87,7 @@ def administrator(issuer: Issuer) -> Iterator[requests.Session]:
         yield made
 
 
+@pytest.mark.sampled(default=34)
 @pytest.mark.usefixtures("api")
 @pytest.mark.parametrize(("path", "method"), OPERATIONS, ids=lambda part: part)
 def test_response_to_valid_requests_is_as_documented(administrator: requests.Session, path: str, method: str) -> None:
@@ -94,12 +95,14 @@ def test_response_to_valid_requests_is_as_documented(administrator: requests.Ses
     assert not statuses & {401, 403}
 
 
+@pytest.mark.sampled(default=26)
 @pytest.mark.usefixtures("api")
 @pytest.mark.parametrize(("path", "method"), FALLIBLE, ids=lambda part: part)
 def test_response_to_invalid_requests_is_as_documented(administrator: requests.Session, path: str, method: str) -> None:
     assert not statuses_of(KNOWN[path][method], INVALID, EXAMPLES, BASE_URL, administrator, 1) & {401, 403}
 
 
+@pytest.mark.sampled(default=34)
 @pytest.mark.usefixtures("api")
 @pytest.mark.parametrize(("path", "method"), OPERATIONS, ids=lambda part: part)
 def test_stranger_is_refused_unless_the_operation_is_open(path: str, method: str) -> None:

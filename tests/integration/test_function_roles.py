@@ -57,6 +57,7 @@ NAMED = {
     "MaskingSecretArns": f"arn:aws:ssm:*:*:parameter{PARAMETER},arn:aws:secretsmanager:*:*:secret:{SECRET}",
 }
 """Settings that let a function read more."""
+OF_ROLES = pytest.mark.sampled(default=2, group="roles of functions")
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +156,7 @@ def set_ahead(stack: Stack, function: str, seconds: int) -> None:
             client.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
 
 
+@OF_ROLES
 def test_the_api(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
     """A run of every kind written, masked, read and closed; files uploaded, changed, found and removed; partitions of work; files
     of processing pipelines, their handlers disabled and enabled, repaired and deleted. Each request passed the authorizer, which
@@ -274,6 +276,7 @@ def _keys(stack: Stack, prefix: str) -> list[str]:
         return [each["Key"] for each in s3.list_objects_v2(Bucket=stack["bucket"], Prefix=prefix).get("Contents", [])]
 
 
+@OF_ROLES
 def test_the_ingestion(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
     """Segments, one of them large enough for an immediate compaction; finalized logs; files that are added, moved, broken and
     deleted."""
@@ -288,11 +291,14 @@ def test_the_ingestion(recorded: tuple[Stack, Calls], web: requests.Session) -> 
     api.ask("POST", f"/v1/events/{fqn}/events/steps/s", json={"name": "S"})
     for _ in changes(stack, uuid4().hex[:8], fqn, notified=True):
         wait_until_quiet(stack)
-    api.upload(fqn, b"one\n")
+    file_id = api.upload(fqn, b"one\n")
+    wait_until_quiet(stack)
+    api.ask("PATCH", f"/v0/archive/files/{file_id}/metadata", json={"where": "moved"})  # the latest file of two sources
     wait_until_quiet(stack)
     assert_function_fits(stack, calls, "ingest")
 
 
+@OF_ROLES
 @pytest.mark.parametrize("function", ["compact", "sweep"])
 def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, function: str) -> None:
     """Runs that are due; the same a day later, when they are abandoned and their segments are old; and more work than one
@@ -301,6 +307,7 @@ def test_the_schedules(recorded: tuple[Stack, Calls], web: requests.Session, fun
     api, fqn = Api(stack, web), f"role-{uuid4().hex[:8]}"
     for number in range(3):
         api.append(f"{LOGS}/{fqn}/run-{number}", "a line\n")
+    api.ask("POST", f"{LOGS}/{fqn}/run-0/close")
     if function == "sweep":
         _files_that_go(stack, api, f"role{uuid4().hex[:8]}")
 
@@ -328,6 +335,7 @@ def _files_that_go(stack: Stack, api: Api, namespace: str) -> None:
         s3.put_object(Bucket=stack["bucket"], Key=f"_dead/{namespace}.deleted.a/run-1/a/b/0000000001.json", Body=b"{}")
 
 
+@OF_ROLES
 def test_the_pipelines(recorded: tuple[Stack, Calls], web: requests.Session) -> None:
     """Running runs with lines and events, and one that ends; a file that grows; events that no handler takes; disabled handlers; a
     deleted run."""

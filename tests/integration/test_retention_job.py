@@ -14,6 +14,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import pytest
+
 from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.job_process import Ended, run_alone, run_job
@@ -60,6 +62,7 @@ def job(stack: Stack, *arguments: str, run: Callable[..., Ended] = run_job) -> t
     return done.returncode, summary
 
 
+@pytest.mark.sampled(default=3, group="jobs on the stack")
 def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(stack: Stack, calls: Calls, tmp_path: Path) -> None:
     fqn = f"retained-{uuid.uuid4().hex[:8]}"
     runs = ["first", "second"]

@@ -48,6 +48,7 @@ def shape(files: Any) -> dict[str, int]:
     return found
 
 
+@pytest.mark.sampled(default=2)
 @pytest.mark.parametrize(
     ("kind", "moment", "how"),
     [("memory", BEFORE, "error"), ("memory", AFTER, "error"), ("memory", AFTER, "crash"), ("folder", BEFORE, "crash")],

@@ -122,6 +122,7 @@ def _check(query: Query) -> None:
     assert not by_run
 
 
+@pytest.mark.sampled(default=12)
 @pytest.mark.parametrize("seed", range(36))
 def test_killed_at_any_point_a_query_repeats_and_skips_no_line(seed: int) -> None:
     chance = random.Random(seed)

@@ -34,7 +34,7 @@ def check(live: LiveSystem, items: Items) -> None:
     assert items.rows == live.rows()
 
 
-@pytest.mark.sampled(default=14)
+@pytest.mark.sampled(default=6)
 @pytest.mark.parametrize("seed", range(40))
 def test_lost_tables_are_made_as_the_live_system_keeps_them(seed: int) -> None:
     print(f"seed: {seed}")

@@ -186,6 +186,7 @@ def test_whatever_fails_every_event_arrives_in_order(name: str, seed: int) -> No
     assert len(received) - len(events) <= 7 * 60
 
 
+@pytest.mark.sampled(default=2)
 @pytest.mark.slow
 @every_target
 def test_many_events_go_in_batches_that_the_vendor_takes(name: str) -> None:

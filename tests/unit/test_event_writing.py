@@ -280,6 +280,7 @@ class BrowserSource:
         return self._is_complete()
 
 
+@pytest.mark.sampled(default=5)
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", range(1, 12))
 def test_forwarding_continues_from_the_settled_position(stop: int) -> None:
@@ -308,7 +309,7 @@ class _Small:
         self.limits, self.size, self.send, self.close = Limits(500, 1 << 30), inner.size, inner.send, inner.close
 
 
-@pytest.mark.sampled(default=8)
+@pytest.mark.sampled(default=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("is_applied", [False, True])
 @pytest.mark.parametrize("stop", range(1, 10))

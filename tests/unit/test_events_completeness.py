@@ -116,7 +116,7 @@ def test_registering_and_closing_can_be_repeated_but_not_with_another_count() ->
         parts.writers.close(RUN, "w", -1)
 
 
-@pytest.mark.sampled(default=4)
+@pytest.mark.sampled(default=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("round_", range(12))
 def test_twenty_writers_some_killed_messages_delayed_and_reordered(round_: int) -> None:

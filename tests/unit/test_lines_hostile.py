@@ -73,6 +73,7 @@ def test_counts_of_openmetadatas_client_on_one_line() -> None:
     assert spent_ns(partial(stated_end, text(20)), least=1) < max(_ENOUGH_NS * 10, 32 * spent_ns(partial(stated_end, text(10))))
 
 
+@pytest.mark.sampled(default=20)
 @pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_a_line_that_goes_wrong_after_a_good_start(each: LogFormat) -> None:

@@ -98,7 +98,7 @@ def line_of(unit: str, size: int) -> bytes:
     return raw * (size // len(raw) + 1)
 
 
-@pytest.mark.sampled(default=8)
+@pytest.mark.sampled(default=4)
 @pytest.mark.parametrize("anchor", ANCHORS)
 def test_repeated_patterns_take_linear_time(anchor: str) -> None:
     for fill in FILLS:

@@ -234,6 +234,7 @@ def test_renewal_that_fails_at_any_object_is_due_again(failing: int) -> None:
     assert renewal(world).is_due(world.parts().compactor.read_state(RUN).oldest)
 
 
+@pytest.mark.sampled(default=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("burst_day", [1, 14, 15, 16, 29])
 def test_writer_that_sidecars_push_out_of_the_listing_is_kept(burst_day: int) -> None:
