@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import sampling, session
+from tests import behaviors, sampling, session
 from tests.jvm import use_short_lived_jvms
 
 settings.register_profile("fast", deadline=None, max_examples=10, print_blob=True)
@@ -28,7 +28,20 @@ _SERVERS = {"moto", "ministack"}
 _SERVER_FIXTURES = {"moto_url", "ministack_url"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--behaviors", action="store_true", help="list the behaviors that tests show, and run none")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    if not config.option.behaviors:
+        return None
+    print(behaviors.listing())
+    return 0
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "behavior(statement): what the test shows that users rely on; `--behaviors` lists all")
     config.addinivalue_line("markers", "slow: takes seconds, or a server: not part of `make unit`")
     config.addinivalue_line("markers", "thorough: part of `make test-thorough` only; the reason is in docs/testing.md")
     config.addinivalue_line(

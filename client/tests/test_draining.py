@@ -81,6 +81,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draining, "BATCH_BYTES", 2500)
 
 
+@pytest.mark.behavior("Lines left on disk are delivered once, however often the drain is killed.")
 @pytest.mark.slow
 @pytest.mark.parametrize("has_sent", [False, True])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -107,6 +107,7 @@ def test_an_exception_is_in_the_message_and_in_the_data(server: FakeServer, sett
     assert event["lines"] == len(server.lines("p", "r")) > 3
 
 
+@pytest.mark.behavior("Lines of a step belong to it across threads and tasks.")
 def test_steps_of_threads_and_tasks_do_not_mix(server: FakeServer, settings: Settings) -> None:
     logger = logging.Logger("app")
 

@@ -50,6 +50,7 @@ def archived(server: FakeServer) -> tuple[bytes, str]:
     return run.data[: -len(last) - 1], last.decode()
 
 
+@pytest.mark.behavior("`runlake exec` passes output, signals and the exit code through.")
 @pytest.mark.parametrize("code", [0, 3, 255])
 def test_output_and_exit_code_are_passed_through(code: int, server: FakeServer, tmp_path: Path) -> None:
     out, err, got = ran(server, tmp_path, "sh", "-c", f"echo out; echo err >&2; exit {code}")

@@ -37,6 +37,7 @@ class BadDay:
             return fault
 
 
+@pytest.mark.behavior("The client delivers every line once and in order over failures of the server.")
 @pytest.mark.parametrize("seed", range(6))
 def test_every_line_arrives_once_and_in_order(seed: int, server: FakeServer, settings: Settings, pace: Pace) -> None:
     chance = random.Random(seed)
@@ -120,6 +121,7 @@ def test_the_disk_is_used_while_the_server_is_away_and_emptied_after(server: Fak
     assert list(settings.spool_root.iterdir()) == []
 
 
+@pytest.mark.behavior("A program ends in bounded time without the server, and its lines stay on disk.")
 def test_an_exit_without_the_server_takes_bounded_time_and_keeps_the_lines(
     server: FakeServer, settings: Settings, pace: Pace
 ) -> None:

@@ -268,6 +268,7 @@ def renewing(server: FakeServer, tokens: Iterator[str]) -> Callable[[], Archive]
     return lambda: Archive(server.url, Token(lambda: next(tokens, "new")))
 
 
+@pytest.mark.behavior("The client counts lines that it must drop and marks where they are missing.")
 def test_without_room_lines_are_dropped_counted_and_told_where_they_are_missing(server: FakeServer, settings: Settings) -> None:
     server.down()
     small = Settings(url=settings.url, spool_dir=settings.spool_dir, memory_bytes=1000, spool_bytes=0, exit_s=30)

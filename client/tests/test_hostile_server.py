@@ -86,6 +86,7 @@ def test_every_command_is_here() -> None:
     assert {command[0] for command in [*SHOWN, *SILENT] if "--json" in command} == with_json
 
 
+@pytest.mark.behavior("The command line writes no control sequences of a server to the terminal.")
 @pytest.mark.sampled(default=6)
 @pytest.mark.parametrize("command", [*SHOWN, *SILENT], ids=lambda command: " ".join(command)[:40].encode("unicode_escape").decode())
 def test_terminal_gets_only_our_sequences(command: tuple[str, ...], server: HostileServer, tmp_path: Path) -> None:

@@ -143,6 +143,7 @@ def test_secret_in_the_command_of_a_block_is_masked(
     assert server.starts[0]["command"] == f"load.py '{MARK}'"
 
 
+@pytest.mark.behavior("The client masks given secrets before lines are buffered.")
 def test_lines_are_masked_before_they_stand_in_memory_or_on_disk(server: FakeServer, settings: Settings) -> None:
     server.down()
     handler = RunlogHandler("p", "r", secrets=["hunter2!"], settings=settings, tell=lambda text: None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.fake import FakeRun, FakeServer
@@ -34,6 +35,7 @@ def opened(page: Page, serve: Callable[..., FakeServer], lines: list[str]) -> No
     expect(page.locator(".absent")).to_have_count(0)
 
 
+@pytest.mark.behavior("The viewer shows markup in a log as text.")
 def test_markup_stays_text(page: Page, serve: Callable[..., FakeServer]) -> None:
     opened(page, serve, HOSTILE)
     page.get_by_label("Search in this run").fill("owned")

@@ -88,6 +88,7 @@ def test_it_is_told_anew_while_the_page_is_open_and_the_server_may_be_away(page:
     expect(page.locator(".status")).to_contain_text("As of")
 
 
+@pytest.mark.behavior("The viewer disables, enables and replays pipelines after a confirmation.")
 def test_to_disable_and_enable_says_what_will_happen_and_asks(page: Page, serve: Serve) -> None:
     server = opened(page, serve, audit())
     asked = page.get_by_role("dialog")

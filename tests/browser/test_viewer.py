@@ -108,6 +108,7 @@ def test_names_with_slashes_and_other_letters(page: Page, serve: Serve) -> None:
     expect(page.locator(".text")).to_have_text("found")
 
 
+@pytest.mark.behavior("The viewer follows a live run to its end.")
 def test_a_live_run_is_followed_to_its_end(page: Page, serve: Serve) -> None:
     run = FakeRun(RUN, [f"line {number}" for number in range(1, 501)], status="open")
     server = serve({FQN: [run]})
@@ -159,6 +160,7 @@ def test_a_run_that_has_ended_is_not_followed(page: Page, serve: Serve) -> None:
     assert not [path for path, _ in server.asked if "/stream/" in path]
 
 
+@pytest.mark.behavior("The viewer opens a log of millions of lines at once.")
 def test_five_million_lines_open_at_once_and_every_place_is_in_reach(page: Page, serve: Serve) -> None:
     server = serve({FQN: [large()]})
     page.goto(address(server))
@@ -316,6 +318,7 @@ def test_a_stage_that_asks_for_signatures_says_so(page: Page, serve: Serve) -> N
     expect(page.get_by_role("dialog")).to_contain_text("SigV4")
 
 
+@pytest.mark.behavior("The viewer shows each line once after the server was unavailable.")
 def test_the_server_is_gone_and_comes_back(page: Page, serve: Serve) -> None:
     page.clock.install()
     run = FakeRun(RUN, ["line 1"], status="open")

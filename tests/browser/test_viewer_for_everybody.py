@@ -37,6 +37,7 @@ def server(serve: Callable[..., FakeServer]) -> FakeServer:
     return serve({"svc.hostile": runs, "svc.large": [FakeRun("run", count=100_000, text=numbered(100_000))]})
 
 
+@pytest.mark.behavior("The viewer's pages pass automatic accessibility checks.")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_page_has_a_violation(page: Page, server: FakeServer, theme: str, width: int) -> None:

@@ -95,6 +95,7 @@ def test_behaviour_03_what_is_there_is_acquired_without_the_supplier(world: Worl
     assert world.count(Metric.NONE_ACQUIRED) == world.count(Metric.SUPPLIER_INVOCATIONS) == 0
 
 
+@pytest.mark.behavior("The supplier runs once among any number of nodes.")
 def test_behaviour_04_the_supplier_runs_once_among_any_number_of_nodes(world: World) -> None:
     """Nodes whose queries were empty before the supplier ran, and that read the global item afterwards, acquire its partitions."""
     supplier = Supplier("a", "b", "c")
@@ -241,6 +242,7 @@ def test_behaviour_10_close_counts_up_to_the_maximum(world: World) -> None:
     assert (world.count(Metric.CLOSED), world.count(Metric.COMPLETED)) == (2, 1)
 
 
+@pytest.mark.behavior("A closed partition is acquired only after its reopening time.")
 def test_behaviour_11_a_closed_partition_opens_at_its_time(world: World) -> None:
     node = world.node()
     node.close(world.leased(node), HOUR, 9)
@@ -267,6 +269,7 @@ def test_behaviour_12_save_state_stores_json_and_renews(world: World) -> None:
     assert world.node().next_partition() is None, "it is held for longer"
 
 
+@pytest.mark.behavior("The partition of a crashed owner continues elsewhere with its saved progress.")
 def test_behaviour_13_a_crashed_owners_partition_goes_on_elsewhere(world: World) -> None:
     node, other = world.node(), world.node()
     first = world.leased(node)
@@ -288,6 +291,7 @@ def test_behaviour_13_a_crashed_owners_partition_goes_on_elsewhere(world: World)
     other.complete(second)
 
 
+@pytest.mark.behavior("Release and shutdown make partitions available at once.")
 def test_behaviour_14_release_and_shutdown_free_at_once(world: World) -> None:
     node, other = world.node(), world.node()
     lease = world.leased(node)
@@ -332,6 +336,7 @@ def test_behaviour_15_exhausted_candidates_give_none(world: World) -> None:
     assert trouble.calls["replace"] == 1, "the next look shows that there is nothing"
 
 
+@pytest.mark.behavior("Any number of workers complete each partition once, with one holder at a time.")
 def test_behaviour_16_sixteen_workers_share_two_hundred_partitions(world: World, kind: str) -> None:
     if kind == MOTO:
         pytest.skip("its conditional writes are not atomic between threads")
@@ -361,6 +366,7 @@ def test_behaviour_16_sixteen_workers_share_two_hundred_partitions(world: World,
     assert world.count(Metric.ACQUIRED) == world.count(Metric.COMPLETED) == 200
 
 
+@pytest.mark.behavior("An outage of the store raises an error and creates no partition.")
 def test_behaviour_17_an_outage_raises_and_creates_nothing(world: World) -> None:
     trouble = Trouble()
     node = world.node(trouble)
@@ -407,6 +413,7 @@ def test_behaviour_17_an_outage_between_two_queries_raises_too(world: World) -> 
             node.next_partition(never())
 
 
+@pytest.mark.behavior("Items are written as Data Prepper reads them.")
 def test_behaviour_18_items_are_laid_out_by_the_rules(world: World) -> None:
     node = world.node()
     node.create_partitions(["p/1", "p/2"])
@@ -451,6 +458,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.behavior("Items of Data Prepper's table are read.")
 @pytest.mark.parametrize(
     "status_and_more",
     [

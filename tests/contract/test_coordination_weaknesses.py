@@ -142,6 +142,7 @@ LOST: dict[str, Callable[[SourceCoordinator, Lease], object]] = {
 }
 
 
+@pytest.mark.behavior("A lost response of the store is not taken for a lost lease.")
 @pytest.mark.parametrize("operation", LOST)
 @pytest.mark.parametrize("times", [1, 2])
 def test_weak_04_a_lost_answer_is_no_lost_lease(world: World, operation: str, times: int) -> None:
@@ -262,6 +263,7 @@ def test_weak_07_all_statuses_expire_with_ttl_everything(new_world: Callable[...
     assert world.global_item().expires_s is None, "never the item that all nodes need"
 
 
+@pytest.mark.behavior("A node whose clock is ahead takes no partition from its holder.")
 def test_weak_08_a_clock_that_is_ahead_steals_nothing(world: World) -> None:
     """A holder trusts its lease up to the margin before the deadline; a node with a fast clock waits for longer than that."""
     held = world.leased(world.node())

@@ -283,6 +283,7 @@ def queries(draw: st.DrawFn, model: Model) -> tuple[FileQuery, list[int]]:
     return query, draw(st.lists(st.one_of(st.integers(1, 4), st.integers(1, 100)), min_size=1, max_size=3))
 
 
+@pytest.mark.behavior("Lists equal the objects in the bucket after any history.")
 def test_catalog_equals_the_objects_after_any_history(kind: str, new_database: Callable[[], Database]) -> None:
     examples = EXAMPLES if kind == MEMORY else max(2, EXAMPLES // EMULATED_SHARE)
     print(f"\nseed: RUNLAKE_SEED={SEED} RUNLAKE_EXAMPLES={EXAMPLES} kind={kind} examples={examples}")

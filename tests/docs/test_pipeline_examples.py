@@ -124,6 +124,7 @@ def test_a_rotation_of_its_own_for_each_file(folder: Path) -> None:
     assert {name: (folder / name).read_text() for name in sizes} == {name: expected[name] for name in sizes}
 
 
+@pytest.mark.behavior("Any `logging.Handler` of a package works in a pipeline.")
 def test_a_handler_from_pypi_as_it_is(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -88,6 +88,7 @@ def test_everything_in_the_bucket_is_listed_afterwards_and_twice_is_the_same() -
     assert "no metadata document" in first.problems[0]
 
 
+@pytest.mark.behavior("A backfill that is interrupted at any call continues from its last checkpoint.")
 def test_stopped_at_any_call_it_goes_on_from_the_last_checkpoint() -> None:
     number = 0
     while True:

@@ -123,6 +123,7 @@ def test_a_lost_answer_while_more_files_come(monkeypatch: pytest.MonkeyPatch) ->
         assert site.lines() == Counter(range(9))
 
 
+@pytest.mark.behavior("Two workers never write to one file.")
 def test_two_workers_at_once_never_share_a_file() -> None:
     """Both continue the same open file: one extends it, the second begins its own."""
     site = FilesHarness()

@@ -73,6 +73,7 @@ def keep(site: FilesHarness, store: Any, database: Any, **bounds: int) -> None:
     OutputRetention(store, database, site.clock).run(base, forever(site))
 
 
+@pytest.mark.behavior("Files of pipelines expire by age, size and number, wherever a pass stopped.")
 @pytest.mark.parametrize(
     ("bounds", "left"),
     [
@@ -193,6 +194,7 @@ def two_pipelines() -> FilesHarness:
     return site
 
 
+@pytest.mark.behavior("A deletion of a pipeline is completed wherever it stopped.")
 @pytest.mark.parametrize(("fqn", "left"), [("svc.flow", [1, 2]), (None, [2])])
 def test_deletion_wherever_it_stops(fqn: str | None, left: list[int]) -> None:
     def check(site: FilesHarness) -> None:
@@ -451,6 +453,7 @@ def test_repair_lists_what_does_not_fit() -> None:
     assert site.store.calls["delete"] == 1  # the test's own
 
 
+@pytest.mark.behavior("A repair fixes files and rows that do not match, and the second one has nothing to do.")
 def test_repair_wherever_it_stops_and_the_second_run_is_clean() -> None:
     def check(site: FilesHarness) -> None:
         assert kinds(site) == []

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -235,6 +236,7 @@ class Interleavings(RuleBasedStateMachine):
         return self.world.parts(wrap(self.world.store), wrap(self.world.index))
 
 
+@pytest.mark.behavior("Writers, compactors and readers in any order keep every line once and in order.")
 def test_any_interleaving_keeps_every_line_once_and_in_order() -> None:
     print(f"\nseed: RUNLAKE_SEED={SEED} RUNLAKE_EXAMPLES={EXAMPLES} RUNLAKE_STEPS={STEPS}")
     machine = seed(SEED)(Interleavings)

@@ -62,6 +62,7 @@ def settle(world: World, run: Run = RUN) -> None:
     world.parts().finalizer.compact_and_finalize(run, world.deadline())
 
 
+@pytest.mark.behavior("A log is read page by page; each page names the next position, and the last one names none.")
 def test_behaviour_01_five_lines_by_two(world: World) -> None:
     Connector().send("1\n2\n3\n4\n5\n")
     pages = [get(f"{URL}?after={after}&limit=2").json for after in (0, 2, 4)]
@@ -69,6 +70,7 @@ def test_behaviour_01_five_lines_by_two(world: World) -> None:
     assert {page["total"] for page in pages} == {5}
 
 
+@pytest.mark.behavior("Writers that append to one run at the same time lose and repeat no line.")
 def test_behaviour_02_threads_on_one_run_lose_and_repeat_nothing(world: World) -> None:
     def work(name: str) -> None:
         connector = Connector()
@@ -88,6 +90,7 @@ def test_behaviour_02_threads_on_one_run_lose_and_repeat_nothing(world: World) -
     assert all(one.replace("first", "second") == other for one, other in zip(lines[::2], lines[1::2], strict=True))
 
 
+@pytest.mark.behavior("A batch that is sent again after a lost response is stored once.")
 @pytest.mark.parametrize("how", ["error", "crash"])
 def test_behaviour_03_a_batch_whose_answer_was_lost_is_stored_once(how: str) -> None:
     world = World()
@@ -105,6 +108,7 @@ def test_behaviour_03_a_batch_whose_answer_was_lost_is_stored_once(how: str) -> 
         assert read_lines() == ["first", "the batch"]
 
 
+@pytest.mark.behavior("Concurrent and interrupted closes leave one complete `logs.txt`.")
 def test_behaviour_04_close_gives_logs_txt_twice_at_once_and_after_half_a_close(world: World) -> None:
     Connector().send("a\nb\n")
     settle(world)
@@ -132,6 +136,7 @@ def test_behaviour_04_close_gives_logs_txt_twice_at_once_and_after_half_a_close(
     assert number > 5
 
 
+@pytest.mark.behavior("A closed run refuses appends; an abandoned run is reopened by an append.")
 def test_behaviour_05_closed_refuses_and_abandoned_reopens_with_the_next_epoch(world: World) -> None:
     connector = Connector()
     connector.send("first\n")
@@ -147,6 +152,7 @@ def test_behaviour_05_closed_refuses_and_abandoned_reopens_with_the_next_epoch(w
     assert world.names(RUN) == before and read_lines() == ["first", "second"]
 
 
+@pytest.mark.behavior("Compaction continues after the loss of everything but the bucket.")
 def test_behaviour_06_compaction_survives_the_loss_of_everything_but_the_store(world: World) -> None:
     connector = Connector()
     assert [connector.send(("x" * 1023 + "\n") * (3 * 1024)) for _ in range(2)] == [200, 200]
@@ -168,6 +174,7 @@ def test_behaviour_06_compaction_survives_the_loss_of_everything_but_the_store(w
     assert world.body("partial.txt", RUN).endswith(b"x\nmore\n") and world.store.open_uploads == 0
 
 
+@pytest.mark.behavior("A log of several GiB is finalized by copies within S3.")
 def test_behaviour_07_six_gibibytes_are_finalized_without_passing_through(world: World) -> None:
     line = b"z" * 63 + b"\n"
     size = 6 * GIB
@@ -181,6 +188,7 @@ def test_behaviour_07_six_gibibytes_are_finalized_without_passing_through(world:
     assert world.store.get(world.layout.logs(RUN), size - 64, size + 8).body == line + b"the end\n"
 
 
+@pytest.mark.behavior("A reader sees every line once while the log is compacted.")
 def test_behaviour_08_a_read_during_compaction_sees_every_line_once(world: World) -> None:
     connector = Connector()
     expected = [f"line {number}" for number in range(30)]
@@ -196,6 +204,7 @@ def test_behaviour_08_a_read_during_compaction_sees_every_line_once(world: World
         expected.append("one more")
 
 
+@pytest.mark.behavior("A log that OpenMetadata's server began is read, continued and closed.")
 @pytest.mark.parametrize(
     "metadata", [{}, {"last-flushed-line": "2", "total-bytes": "12", "writer-epoch": "1", "writer-version": "1"}]
 )
@@ -208,6 +217,7 @@ def test_behaviour_09_openmetadatas_partial_txt_is_read_appended_to_and_closed(w
     assert world.body("logs.txt", RUN) == b"old 1\nold 2\nnew\n"
 
 
+@pytest.mark.behavior("An idle run is finalized, and an append at that moment is kept.")
 def test_behaviour_10_an_idle_run_is_finalized_a_fresh_one_is_not_and_a_racing_append_is_kept(world: World) -> None:
     fresh, racing = Run("svc.pipeline", "fresh"), Run("svc.pipeline", "racing")
     Connector().send("idle\n")
@@ -226,6 +236,7 @@ def test_behaviour_10_an_idle_run_is_finalized_a_fresh_one_is_not_and_a_racing_a
     assert "logs.txt" in world.names(RUN) and "logs.txt" not in world.names(fresh)
 
 
+@pytest.mark.behavior("A reader that disconnects and returns sees each line once.")
 def test_behaviour_11_a_viewer_that_leaves_and_comes_back_sees_each_line_once(world: World) -> None:
     connector, seen, after = Connector(), list[str](), 0
     for number in range(12):

@@ -91,6 +91,7 @@ def test_policy_is_cached_and_served_stale_while_unavailable(world: World, issue
     assert get("svc.a/r", headers=token).status == 503
 
 
+@pytest.mark.behavior("An invalid policy denies every request.")
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "{}", '{"principals": []}', '{"principals": {}, "more": 1}', '{"principals": {"a": []}}', '{"principals": {"a": {"logs": ["*"]}}}',
@@ -212,6 +213,7 @@ def test_authorizer_fails_if_keys_are_unavailable(world: World, issuer: Issuer) 
 # ---------------------------------------------------------------- audit lines, and views that check nothing
 
 
+@pytest.mark.behavior("Each decision of authorization is logged without the token.")
 def test_each_decision_is_logged(world: World, issuer: Issuer, caplog: pytest.LogCaptureFixture) -> None:
     token = issuer.granted("me", logs_read=["svc.*"])
     get("svc.a/r", headers=bearer(token))

@@ -107,6 +107,7 @@ def test_log_of_a_run_is_authorized_by_its_name_not_its_what(site: Site) -> None
     assert flat(pages(site, ISSUER.granted(archive_read=["*"], logs_read=["*"]), what="svc_a")) == [*logs, forged]
 
 
+@pytest.mark.behavior("A cursor reveals no hidden file.")
 def test_cursors_among_hidden_files_continue_and_reveal_nothing(site: Site) -> None:
     hidden = [site.file(what="svc_a", start=START_MS + at, end=START_MS + at)["id"] for at in range(250)]
     site.world.clock.advance(3600)

@@ -62,6 +62,7 @@ def append(fqn: str, text: str, *grants: str) -> Answer:
     return call("POST", f"{LOGS}/{quote(fqn, safe='')}/run-1", text, token | {"Content-Type": "text/plain"})
 
 
+@pytest.mark.behavior("A log in a folder that several pipeline names share needs permission for all of them.")
 @pytest.mark.parametrize("kind", READS)
 @pytest.mark.parametrize("name", ["logs.txt", "partial.txt"])
 @pytest.mark.parametrize(

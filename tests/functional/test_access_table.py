@@ -409,6 +409,7 @@ def test_every_principal_is_allowed_and_denied_somewhere() -> None:
         assert {row.expected[name] < 400 for row in ROWS} == {True, False}
 
 
+@pytest.mark.behavior("A hidden resource is answered like a missing one.")
 @pytest.mark.parametrize("name", [name for name in PRINCIPALS if name not in ("root", "nobody", "forger")])
 @pytest.mark.parametrize(("hidden", "missing"), [("hr", "none"), ("hr_log", "none"), ("shouted_log", "none")])
 @pytest.mark.parametrize("action", ["GET data", "GET metadata", "DELETE", "PATCH metadata"])

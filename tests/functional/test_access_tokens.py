@@ -146,6 +146,7 @@ ATTACKS: dict[str, Callable[[Issuer], str]] = {
 }
 
 
+@pytest.mark.behavior("Forged, expired and foreign tokens are refused.")
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("way", [bearer, basic], ids=["bearer", "basic"])
 def test_an_attack_is_refused(
@@ -367,6 +368,7 @@ def test_tokens_need_their_issuer(setting: str) -> None:
         assert get("svc.pipe").status == 500
 
 
+@pytest.mark.behavior("The API does not start on AWS without authentication.")
 def test_start_on_aws_without_identity_settings_fails() -> None:
     with installed(World(), auth="none", is_emulated=False):
         with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_AUTH value='none'"):

@@ -198,6 +198,7 @@ def test_invalid_lookback(site: Site, lookback: str) -> None:
 # Codes and messages of a list
 
 
+@pytest.mark.behavior("Errors of the archive have the datalake API's codes and messages.")
 @pytest.mark.parametrize(
     ("query", "code", "message"),
     [
@@ -282,6 +283,7 @@ def test_at_most_a_hundred_a_page_no_page_empty_but_the_last_and_ids_unique(site
     assert site.ids(what="syslog", order="oldest") == ids
 
 
+@pytest.mark.behavior("Pages of a list repeat and skip no file while others are added and deleted.")
 @pytest.mark.parametrize("order", ["oldest", "newest"])
 def test_pages_are_stable_while_files_come_and_go(site: Site, order: str) -> None:
     for number in range(1, 151):
@@ -305,6 +307,7 @@ def test_pages_of_a_moving_end(site: Site) -> None:
     assert len(following.json["records"]) == 30
 
 
+@pytest.mark.behavior("A cursor that was changed or belongs to another query is refused.")
 def test_a_cursor_is_opaque_signed_and_of_its_query(site: Site) -> None:
     for number in range(1, 102):
         site.file(start=START_MS - number * 1000, end=None, work_id="job-1")

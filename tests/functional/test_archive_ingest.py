@@ -374,6 +374,7 @@ def test_a_report(site: Site) -> None:
     assert site.topic.messages[0][1] == {"status": "success"}
 
 
+@pytest.mark.behavior("Each message of notifications has one report with a record for each object.")
 def test_one_report_for_each_message_with_a_record_for_each_object(site: Site) -> None:
     documents = [site.push() for _ in range(5)]
     records = [s3_record(f"{document['id']}/data", bucket=ARCHIVE) for document in documents]
@@ -504,6 +505,7 @@ class FailingDatabase(InMemoryDatabase):
             raise StoreUnavailableError("throttled")
 
 
+@pytest.mark.behavior("A notification is acknowledged only once its file is stored and reported.")
 @pytest.mark.parametrize("call", ["transact", "get_many", "put_many"])
 def test_failure_of_the_service_is_retried_by_the_queue(call: str) -> None:
     world = World()

@@ -51,6 +51,7 @@ def test_weak_01_pages_give_every_file_once_in_a_stable_order(site: Site) -> Non
         assert site.ids(what="syslog", order="newest", **query) == [file_id for _, file_id in reversed(expected)]
 
 
+@pytest.mark.behavior("A query by time reads about as many rows as it returns.")
 @pytest.mark.slow
 def test_weak_02_a_time_query_reads_about_what_it_returns(site: Site) -> None:
     put_records(site, 20_000)
@@ -87,6 +88,7 @@ def test_weak_04_metadata_is_fetched_by_head(site: Site) -> None:
     assert dict(calls) == {"head": 1}, "the ingestion reads no contents either"
 
 
+@pytest.mark.behavior("A deleted or expired object leaves the lists, and `latest` falls back to the file before.")
 @pytest.mark.parametrize("name", ["ObjectRemoved:Delete", "LifecycleExpiration:Delete"])
 def test_weak_05_deletions_and_expiry_remove_rows_and_latest_falls_back(site: Site, name: str) -> None:
     older, newer = site.file(start=START_MS - DAY_MS, end=START_MS, work_id="job-1"), site.file(work_id="job-1")
@@ -158,6 +160,7 @@ def test_weak_09_contents_over_lambdas_limit_are_a_redirect(site: Site) -> None:
     assert site.world.archive_store.calls["get"] <= 1, "its first bytes tell whether it is gzip, no more is read"
 
 
+@pytest.mark.behavior("A list may combine kinds, wildcards, a work id and an interval.")
 def test_weak_10_several_whats_all_of_a_where_wildcards_and_both_work_id_and_interval(site: Site) -> None:
     names = [("syslog", "web-1"), ("foobar", "web-1"), ("syslog", "web-2"), ("sysstat", "db-1"), ("kern", "web-1")]
     ids = {name: site.file(what=name[0], where=name[1], work_id="job-1", start=START_MS - 5 * number, end=None)["id"]
@@ -269,6 +272,7 @@ def test_weak_13_ten_empty_years_cost_next_to_nothing(site: Site) -> None:
     assert database.calls["query"] <= 6
 
 
+@pytest.mark.behavior("The work of a list request is bounded, and a cursor continues it.")
 @pytest.mark.slow
 def test_weak_13_the_work_of_a_request_is_bounded(site: Site) -> None:
     """Files of the work id with another ``what`` are read and skipped: a request stops in time, and its cursor continues."""

@@ -184,6 +184,7 @@ def test_whatever_an_upload_or_a_change_is_answered_with_200_is_listed_so(first:
 # Checked at ingestion
 
 
+@pytest.mark.behavior("An upload is listed only once its bytes match its hash and size.")
 def test_an_upload_is_no_file_before_its_bytes_were_checked(site: Site) -> None:
     begun = begin(site)
     assert is_refusal(site.follow(begun["http_url"]), 404, "NoSuchFile")
@@ -396,6 +397,7 @@ def patch(site: Site, document: dict[str, Any], **changes: Any) -> Answer:
     return site.ask("PATCH", metadata_url(document), changes)
 
 
+@pytest.mark.behavior("The metadata of a file can be changed.")
 def test_a_change_is_a_new_version_of_the_record_at_once(site: Site) -> None:
     document = site.file(work_id="job-1", note="x")
     older = site.file(start=START_MS - 100_000, end=None)
@@ -510,6 +512,7 @@ def test_change_is_not_applied_to_a_newer_version() -> None:
 # Deletions
 
 
+@pytest.mark.behavior("A file can be deleted.")
 def test_a_deletion(site: Site) -> None:
     older, document = site.file(start=START_MS - 100_000), site.file()
     answer = site.ask("DELETE", f"{FILES}/{document['id']}")

@@ -76,6 +76,7 @@ def test_fluent_bit_and_fluentd_in_json(world: World) -> None:
     assert lines() == ["one", "two"] * 3
 
 
+@pytest.mark.behavior("Fluent Bit and Fluentd can send records in each of their MessagePack forms.")
 def test_fluent_msgpack_in_all_its_forms(world: World) -> None:
     time = msgpack.ExtType(0, (1790000000).to_bytes(4, "big") + (123_456_789).to_bytes(4, "big"))
     group = msgpack.ExtType(0, (0xFFFFFFFF).to_bytes(4, "big") + bytes(4))
@@ -107,6 +108,7 @@ def test_tag_names_the_run(world: World, header: str) -> None:
     assert lines() == ["x", "y"]
 
 
+@pytest.mark.behavior("A log agent's invalid record is refused, and its other records are stored.")
 def test_bad_items_are_refused_one_by_one_and_the_others_stored(world: World) -> None:
     body = (
         ndjson(own("one"))
@@ -173,6 +175,7 @@ def test_a_repeated_chunk_is_stored_once_where_its_times_are_exact(world: World)
 # --------------------------------------------------------------------------------------------------------------- Logstash
 
 
+@pytest.mark.behavior("Logstash can send records.")
 def test_logstash(world: World) -> None:
     event = {"@timestamp": "2026-09-21T14:13:20.123Z", "message": "one", "log": {"level": "error"}, "tags": ["a"], **OWN}
     assert send("logstash", json.dumps(event)).json["accepted"] == 1
@@ -196,6 +199,7 @@ _5424 = (
 )
 
 
+@pytest.mark.behavior("Syslog messages of RFC 5424 and RFC 3164 are accepted.")
 def test_syslog_lines(world: World) -> None:
     assert send("syslog", _5424 + _5424.replace("one", "three"), "text/plain").json["accepted"] == 2
     assert lines() == ["one", "\tat two", "three", "\tat two"]
@@ -233,6 +237,7 @@ def deliver(body: str | bytes, request_id: str = REQUEST_ID, common: dict[str, s
     return call("POST", f"{AGENTS}/firehose", body, {"Content-Type": "application/json", **given})
 
 
+@pytest.mark.behavior("AWS Data Firehose can deliver records.")
 def test_firehose_is_answered_in_its_own_form(world: World) -> None:
     answer = deliver(delivery(b'{"message": "one"}\n', b"two\n", b'{"message": "three"}\n{"message": "four"}\n', b"{no json"))
     assert (answer.status, answer.json) == (200, {"requestId": REQUEST_ID, "timestamp": START_MS})
@@ -300,6 +305,7 @@ def test_otlp_in_both_encodings(world: World) -> None:
     assert lines() == ["one", "two", "three"] * 3
 
 
+@pytest.mark.behavior("OTLP requests are answered with the number of rejected records.")
 @pytest.mark.parametrize("bad", [1, 126, 127, 128, 300])
 def test_otlp_reports_a_partial_success(world: World, bad: int) -> None:
     """The protobuf response is ASCII for every number, so a text can contain it."""
@@ -364,6 +370,7 @@ def test_a_repeated_export_is_stored_once_where_its_times_are_exact(world: World
 ES = f"{AGENTS}/elasticsearch"
 
 
+@pytest.mark.behavior("The `_bulk` requests of Elasticsearch clients are answered item by item.")
 def test_bulk_answers_each_item(world: World) -> None:
     body = ndjson(
         {"create": {"_index": "logs", "_id": "a"}}, own("one"),
@@ -496,6 +503,7 @@ def test_firehose_shows_its_token_in_its_own_header() -> None:
         assert send("fluent", "[]", X_Amz_Firehose_Access_Key=token).status == 401, "nobody else's"
 
 
+@pytest.mark.behavior("Records of log agents are masked like lines.")
 def test_masking_is_not_bypassed() -> None:
     rules = json.dumps([{"fqn": "svc_*"}])
     with installed(World(), masking=rules):

@@ -177,6 +177,7 @@ def test_other_methods(method: str) -> None:
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "POST"}
 
 
+@pytest.mark.behavior("Invalid input never causes a server error.")
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     body=st.one_of(

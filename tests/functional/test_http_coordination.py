@@ -288,6 +288,7 @@ def test_a_body_of_any_type_is_ignored(world: Worked) -> None:
         assert call("POST", f"{ONE}/retry", body, {"Content-Type": content_type}).status == 200
 
 
+@pytest.mark.behavior("An operator sees why a run was set aside and can retry it.")
 def test_a_run_that_fails_is_seen_retried_and_done(world: Worked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the schedule."""
     run, services = Run("svc.pipe", "run-1"), composition.services()

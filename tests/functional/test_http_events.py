@@ -68,6 +68,7 @@ def test_one_event_a_list_and_ndjson(world: World) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.behavior("An invalid event is reported, and the others of its batch are stored.")
 def test_bad_items_are_reported_individually_and_good_ones_stored(world: World) -> None:
     body = [
         {"message": "a"},

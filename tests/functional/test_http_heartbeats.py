@@ -50,6 +50,7 @@ def site() -> Iterator[Site]:
         yield site
 
 
+@pytest.mark.behavior("An open run without heartbeats and lines is shown as silent.")
 @pytest.mark.parametrize(("heartbeat_s", "limit_s"), [(10, 30), (300, 900), (86_400, 259_200), (0, 3600), (None, 3600)])
 def test_open_run_is_silent_once_three_heartbeats_or_an_hour_are_missed(site: Site, heartbeat_s: int | None, limit_s: int) -> None:
     assert SILENT_AFTER_MS == 3_600_000

@@ -98,6 +98,7 @@ def test_without_a_cookie_a_repeat_is_a_new_batch(world: World) -> None:
     assert stored(world) == b"line 1\nline 1\n"
 
 
+@pytest.mark.behavior("A retry with the same `Idempotency-Key` is stored once.")
 def test_an_idempotency_key_makes_a_retry_harmless(world: World) -> None:
     key = {"Idempotency-Key": "batch-7"}
     assert [post(PATH, lines(1), key).json["repeated"] for _ in range(3)] == [False, True, True]
@@ -270,6 +271,7 @@ def test_names_of_every_kind(world: World, sent: str, fqn: str) -> None:
     assert world.body("logs.txt", run) == b"line 1\n"
 
 
+@pytest.mark.behavior("An outage of S3 is a 503 that clients repeat.")
 def test_an_unavailable_store_is_a_503_to_repeat(world: World) -> None:
     broken = Intercepted(world.store, raising(StoreUnavailableError("s3 is away")))
     with installed(world, store=broken):  # type: ignore[arg-type]

@@ -52,6 +52,7 @@ def log() -> list[str]:
     return list(get(f"{PATH}?limit=10000").json["logs"].split("\n"))
 
 
+@pytest.mark.behavior("Secrets of known shapes are masked before a line is stored.")
 def test_stored_lines_are_masked_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
     with masking(world, ON):
@@ -92,6 +93,7 @@ def test_packed_and_plain_bodies_are_masked_alike() -> None:
         assert log() == [MASKED_LINE] * 2
 
 
+@pytest.mark.behavior("A retry is recognized after the masking rules changed.")
 @pytest.mark.parametrize(("before", "after"), [(None, ON), (ON, ON), (ON, OFF), (ON, LESS), (LESS, ON), (OFF, ON)])
 @pytest.mark.parametrize("idle_s", [0, 3600])
 @pytest.mark.parametrize("others", [0, 1, 7])

@@ -40,6 +40,7 @@ def outcome(run_id: str = "r") -> dict[str, Any]:
     return {name: facts[name] for name in ("outcome", *_NONE)}
 
 
+@pytest.mark.behavior("A run has the outcome of its first close.")
 @pytest.mark.parametrize(
     ("body", "facts"),
     [

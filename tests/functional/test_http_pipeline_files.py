@@ -224,6 +224,7 @@ def run_with_lines(world: World, run: Run, runs: InMemoryRunCatalog) -> None:
     assert post(f"{run.fqn}/{run.run_id}", '"one\\ntwo\\n"').status == 200
 
 
+@pytest.mark.behavior("A pipeline's runs, files and dead letters are deleted together.")
 def test_a_pipelines_runs_and_files_go_together() -> None:
     world, runs = World(), InMemoryRunCatalog()
     with installed(world, runs=runs):

@@ -79,6 +79,7 @@ def test_the_schedule_works_every_pipeline_and_bad_files_are_left_out(world: Pip
     assert [each["file"].rpartition("/")[2] for each in answer["problems"]] == ["bad.yaml"]
 
 
+@pytest.mark.behavior("The status of a pipeline shows its lag, errors and handlers.")
 def test_status_of_a_pipeline(world: PipelinesHarness) -> None:
     assert (audit()["state"], audit()["told_at"]) == ("new", None)
     log(world)
@@ -120,6 +121,7 @@ def test_a_handler_is_disabled_by_an_operator(world: PipelinesHarness) -> None:
     assert (RecordingHandler.messages("a"), RecordingHandler.messages("b")) == (["one", "two"], [])
 
 
+@pytest.mark.behavior("An operator can disable and enable a pipeline.")
 def test_a_pipeline_is_disabled_and_enabled(world: PipelinesHarness) -> None:
     log(world)
     assert post("audit/disable").json["state"] == "disabled"
@@ -179,6 +181,7 @@ def test_a_replay_asked_for_in_the_moment_another_begins_is_not_taken_for_it(wor
     assert switches.read("audit")[0].replay_ms == START_MS + 1
 
 
+@pytest.mark.behavior("An operator can replay a pipeline from a time.")
 def test_a_replay_from_a_time(world: PipelinesHarness) -> None:
     log(world)
     tick()

@@ -26,6 +26,7 @@ def start(run_id: str, start_id: str, **body: Any) -> dict[str, Any]:
     return dict(answer.json)
 
 
+@pytest.mark.behavior("A run that is repeated is a new attempt with a log of its own.")
 def test_second_attempt_has_a_log_of_its_own_and_facts_that_name_the_first(world: World) -> None:
     first = start("r1", "a", host="h1", command="./load.sh")
     assert {name: first[name] for name in ("runId", "attempt", "startedMs")} == {"runId": "r1", "attempt": 1, "startedMs": START_MS}

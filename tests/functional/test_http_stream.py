@@ -68,6 +68,7 @@ def world() -> Iterator[World]:
         yield world
 
 
+@pytest.mark.behavior("A live run can be followed to its end with server-sent events.")
 def test_a_run_is_followed_to_its_end(world: World) -> None:
     source = EventSource()
     source.connect()

@@ -77,6 +77,7 @@ def test_a_segment_is_catalogued_and_reported(function: Function) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.behavior("Notifications may arrive twice and in any order.")
 def test_twice_and_in_any_order_is_the_same(function: Function) -> None:
     keys = [function.write(f"{number}\n") for number in range(4)]
     bodies = [message(s3_record(key)) for key in keys]
@@ -127,6 +128,7 @@ def test_bad_input_is_reported_and_done_with(function: Function, body: str, says
     assert report["status"] == "error" and says in report["message"] and report["records"] == []
 
 
+@pytest.mark.behavior("An invalid object does not hold up the others of its message.")
 def test_one_bad_object_does_not_take_its_neighbours_down(function: Function) -> None:
     good = function.write("a\n")
     function.world.store.put("pipeline-logs/a/b/segments/0000000000", b"no metadata", PutOptions())
@@ -171,6 +173,7 @@ def test_artifacts_move_the_row_on(function: Function) -> None:
     assert row and (row.status, row.seal) == ("finalized", "closed")
 
 
+@pytest.mark.behavior("A subscription can be filtered to runs that failed.")
 @pytest.mark.parametrize(
     ("end", "metadata", "is_failure"),
     [

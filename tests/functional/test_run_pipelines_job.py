@@ -52,6 +52,7 @@ def known(world: PipelinesHarness) -> list[KnownRun]:
     return list(due(composition.services(), FILE, 0))
 
 
+@pytest.mark.behavior("A job processes old runs in parallel, and the schedule continues after it.")
 def test_tasks_work_runs_of_their_own_and_the_schedule_goes_on_behind_them(world: PipelinesHarness) -> None:
     services, runs = composition.services(), known(world)
     assert {each.run for each in runs} == set(RUNS)

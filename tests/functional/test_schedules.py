@@ -174,6 +174,7 @@ def metrics_of(printed: str) -> dict[str, list[float]]:
     return values
 
 
+@pytest.mark.behavior("A run whose compaction fails is retried later and blocks no other.")
 def test_failed_run_is_postponed_and_blocks_no_other(world: Ticking, capsys: pytest.CaptureFixture[str]) -> None:
     for run in RUNS:
         world.append(run, "line")
@@ -269,6 +270,7 @@ class Started:
         self.numbers.append(number)
 
 
+@pytest.mark.behavior("More workers start when more runs are due.")
 @pytest.mark.parametrize(
     ("due", "most", "expected"), [(1, 8, []), (2, 8, []), (3, 8, [1]), (6, 8, [1, 2]), (6, 2, [1]), (6, 1, [])]
 )
@@ -322,6 +324,7 @@ def test_invocations_share_the_work(world: Ticking) -> None:
         assert world.store.calls["put"] - puts == 60, "each partial.txt is written once"
 
 
+@pytest.mark.behavior("A worker that lost its lease stops at its next store call.")
 def test_a_lost_lease_stops_the_work_at_its_next_call(world: Ticking) -> None:
     for _ in range(3):
         world.append(ONE, "line")
@@ -390,6 +393,7 @@ def test_without_time_nothing_is_begun(world: Ticking) -> None:
         assert compact() == did(done=1)
 
 
+@pytest.mark.behavior("Scheduled work stops before the function's deadline and continues at the next tick.")
 def test_work_ends_before_the_function_does_and_goes_on_next_time(world: Ticking) -> None:
     for run in RUNS:
         world.append(run, "line")

@@ -20,6 +20,7 @@ def _meter() -> Iterator[Meter]:
         yield meter
 
 
+@pytest.mark.behavior("A small body costs bounded memory and processor time.")
 def test_small_bodies_cost_little(meter: Meter) -> None:
     names = sample(SHAPES, "shapes of costly bodies", default=15, fast=3)
     costs = zip(names, meter.costs(SHAPES[name] for name in names), strict=True)

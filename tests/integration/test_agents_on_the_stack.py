@@ -85,6 +85,7 @@ def otel_logger(stack: Stack, fqn: str, compression: Compression) -> Iterator[lo
         exporter.shutdown()
 
 
+@pytest.mark.behavior("OpenTelemetry's Python SDK can send logs to a deployed stack.")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("compression", [Compression.NoCompression, Compression.Gzip])
 def test_opentelemetrys_sdk(stack: Stack, fqn: str, compression: Compression) -> None:
@@ -137,6 +138,7 @@ def documents(fqn: str, count: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.behavior("Elasticsearch's Python client can send logs to a deployed stack.")
 def test_elasticsearchs_client(stack: Stack, fqn: str) -> None:
     with Elasticsearch(f"{stack.api_url}/v1/agents/elasticsearch", http_compress=True, request_timeout=60) as client:
         assert client.ping() and client.info()["version"]["number"]
@@ -153,6 +155,7 @@ def test_elasticsearchs_client(stack: Stack, fqn: str) -> None:
     assert [each["data"]["_id"] for each in events(stack, fqn)] == [f"id-{number}" for number in range(1_000)], "a page"
 
 
+@pytest.mark.behavior("OpenSearch's Python client can send logs to a deployed stack.")
 def test_opensearchs_client(stack: Stack, fqn: str) -> None:
     port = int(stack.api_url.split(":")[2].split("/")[0])
     with OpenSearch(
@@ -277,6 +280,7 @@ def connected(port: int) -> socket.socket:
             time.sleep(0.1)
 
 
+@pytest.mark.behavior("syslog-ng can send logs to a deployed stack.")
 @pytest.mark.parametrize("form", FORMS)
 def test_syslog_ngs_http_destination(stack: Stack, fqn: str, tmp_path: Path, form: str) -> None:
     port = free_port()

@@ -152,6 +152,7 @@ def test_together_with_the_scheduled_function_each_run_is_done_once(quiet: Stack
     assert job(quiet)[1]["due"] == 0, "and nothing is due"
 
 
+@pytest.mark.behavior("A bulk compaction whose driver or worker is killed is completed by its repeat.")
 @pytest.mark.thorough
 def test_killed_driver_and_killed_worker(capsys: pytest.CaptureFixture[str]) -> None:
     """Twenty times: ``python -m bench.spark_compaction --kills 20``."""

@@ -12,6 +12,7 @@ from local.state import PROJECT
 from tests.integration.stacks import COMMAND_S
 
 
+@pytest.mark.behavior("Processes that are killed lose no partition, and none has two holders.")
 @pytest.mark.thorough
 def test_no_partition_is_lost_or_held_twice() -> None:
     done = subprocess.run(

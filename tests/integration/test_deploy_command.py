@@ -174,6 +174,7 @@ def wait_until_listed(operator: Operator, url: str) -> None:
     assert listed(url) == sorted(f"run-{number}" for number in range(RUNS))
 
 
+@pytest.mark.behavior("A stack of the previous release is upgraded with its data.")
 def test_a_stack_of_the_previous_release_is_upgraded_with_its_data(
     operator: Operator, tmp_path: Path, template: dict[str, Any]
 ) -> None:

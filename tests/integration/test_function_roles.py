@@ -33,6 +33,8 @@ from tests.integration.test_workers_on_the_stack import key, some_runs, write
 from tests.issuer import EVERYTHING, Issuer, bearer
 from tests.permissions import Calls, Grant, grants
 
+pytestmark = pytest.mark.behavior("The role of each function allows exactly the requests that it makes.")
+
 LOGS = "/v1/services/ingestionPipelines/logs"
 TEXT = {"Content-Type": "text/plain"}
 BY_OTHERS = {

@@ -124,6 +124,7 @@ def test_the_policy_grants_what_the_token_does_not(asking: Stack, issuer: Issuer
     assert ask(asking, "POST", run_path("svc_policy.etl"), bearer(issuer.token("person")), b"x\n").status == 403
 
 
+@pytest.mark.behavior("OpenMetadata's unmodified client works with a bearer token.")
 def test_openmetadatas_own_client_with_its_bearer_token(asking: Stack, issuer: Issuer, tmp_path: Path) -> None:
     copy, run_id = tmp_path / "copy.log", str(uuid.uuid4())
     token = issuer.granted("ingestion-bot", logs_write=["mysql_prod.*"], logs_read=["mysql_prod.*"])
@@ -142,6 +143,7 @@ def test_openmetadatas_own_client_is_refused_another_pipeline(asking: Stack, iss
     assert seen.json["total"] == 0
 
 
+@pytest.mark.behavior("The unmodified datalake client works with a token in a netrc file.")
 def test_the_datalakes_own_client_with_a_netrc(asking: Stack, issuer: Issuer, tmp_path: Path) -> None:
     """push, list across pages, fetch by HTTP, latest, and the log of a run, with the credentials that requests reads for the host."""
     home = tmp_path / "home"
@@ -215,6 +217,7 @@ def signature(stack: Stack, method: str, path: str, body: bytes, key: Credential
     return dict(request.headers)
 
 
+@pytest.mark.behavior("An IAM role has the permissions that the policy grants it.")
 def test_a_role_of_iam_does_what_the_policy_grants_it(signed: Stack) -> None:
     with closing(signed.client("iam")) as iam:
         iam.create_user(UserName="sales-7")

@@ -13,6 +13,7 @@ from bench.soak_connector import Connector
 from local.state import PROJECT
 
 
+@pytest.mark.behavior("No acknowledged line is lost while the store fails and is killed under load.")
 @pytest.mark.thorough
 def test_nothing_acknowledged_is_lost_while_the_store_fails_and_is_killed() -> None:
     options = ["--connectors=12", "--seconds=8", "--kills=1", "--at-once=3", "--faults=0.1"]

@@ -110,6 +110,7 @@ def variables_of(template: Template, function: str) -> dict[str, Any]:
     return dict(shared) | properties(template, function).get("Environment", {}).get("Variables", {})
 
 
+@pytest.mark.behavior("Buckets are private and encrypted, take TLS only and outlive the stack.")
 @pytest.mark.parametrize("name", [*BUCKETS.values(), "JobsBucket", "DatasetBucket"])
 def test_buckets_are_encrypted_private_tls_only_and_kept(template: Template, name: str) -> None:
     bucket = properties(template, name)
@@ -132,6 +133,7 @@ def rules(template: Template, name: str) -> dict[str, dict[str, Any]]:
     return found
 
 
+@pytest.mark.behavior("Logs expire; files of the archive expire only if configured.")
 def test_logs_expire_and_files_only_if_it_is_asked_for(template: Template) -> None:
     logs, files = rules(template, "Bucket"), rules(template, "ArchiveBucket")
     expire = logs["expire-run-logs"]

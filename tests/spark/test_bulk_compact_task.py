@@ -229,6 +229,7 @@ def test_a_try_inherits_from_none_but_earlier_tries_of_its_own_task(other: Attem
     assert not Attempt("job", 7, 1).inherits(replace(held, owner=None))
 
 
+@pytest.mark.behavior("A damaged run is reported and stops no other.")
 def test_a_damaged_run_is_said_and_put_off_and_stops_no_other(stage: Stage) -> None:
     stage.append(OTHER, "a\n", "b\n", "c\n")
     stage.world.store.delete(stage.world.layout.segment(OTHER, 1))

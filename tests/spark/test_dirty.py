@@ -210,6 +210,7 @@ def test_what_expires_between_planning_and_reading(bucket: Bucket, run: StoredRu
         bucket.rows(endingOffsets=begin.text, mode="failfast")
 
 
+@pytest.mark.behavior("Damaged segments do not stop a streaming query.")
 def test_steps_over_damaged_data(bucket: Bucket, run: StoredRun) -> None:
     options = {**bucket.options, "run": "run-1", "flushAfter": "none"}
     run.server.delete(run.key(3))

@@ -44,6 +44,7 @@ def _log(seed: int, events: int) -> tuple[bytes, list[int]]:
     return "".join(text).encode(), heads
 
 
+@pytest.mark.behavior("How a log is divided into tasks changes no row.")
 @pytest.mark.sampled(default=4)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("is_final", [False, True], ids=["segments", "logs.txt"])

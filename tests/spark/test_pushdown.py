@@ -126,6 +126,7 @@ def _expected(log: bytes, first: str, end: str) -> bytes:
     return b"".join(line for line in log.splitlines(keepends=True) if first <= line[11:19].decode() < end)
 
 
+@pytest.mark.behavior("Filters on pipeline, run, time and line leave excluded data unread.")
 def test_an_hour_of_a_run_of_a_day(bucket: Bucket) -> None:
     """One segment every five minutes: reads those of the hour, and of 15 minutes before and after it."""
     run = bucket.run().lines(20 * 60, of=5, every_ms=5 * MINUTE_MS)

@@ -162,6 +162,7 @@ def test_an_open_run_is_left_whatever_a_plan_says(world: Retained) -> None:
     assert world.left() == before and world.read_all() == ["a"]
 
 
+@pytest.mark.behavior("A run that changed since the retention plan is kept.")
 def test_a_run_that_grew_since_the_plan_is_left(world: Retained) -> None:
     world.ended(abandoned=True)
     world.later()
@@ -242,6 +243,7 @@ def is_whole_or_gone(world: Retained) -> bool:
     return not world.is_listed() or world.read_all() == ["line 0", "line 1", "line 2"]
 
 
+@pytest.mark.behavior("Retention that is stopped at any call is completed by its repeat.")
 @pytest.mark.parametrize("moment", [BEFORE, AFTER])
 @pytest.mark.parametrize("how", ["error", "crash"])
 @pytest.mark.parametrize("abandoned", [False, True])

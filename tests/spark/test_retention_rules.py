@@ -57,6 +57,7 @@ def check(spark: SparkSession, rules: Rules, rows: Sequence[Any], wanted: Sequen
     )
 
 
+@pytest.mark.behavior("Retention rules limit age, number and size of the runs of a pattern.")
 def test_by_age_number_and_size_each_for_itself(spark: SparkSession) -> None:
     rules = read_rules(
         '{"rules": [{"fqn": "old.*", "keep_days": 10}, {"fqn": "many.*", "keep_runs": 2}, {"fqn": "big.*", "keep_bytes": 250}]}'
@@ -102,6 +103,7 @@ def test_open_runs_stay_and_count_among_the_newest(spark: SparkSession) -> None:
     check(spark, rules, rows, [went(rows[3], "count", -1)])
 
 
+@pytest.mark.behavior("Retention deletes no run that is younger than the grace period.")
 def test_nothing_younger_than_the_grace_period_goes_whatever_the_rules_say(spark: SparkSession) -> None:
     rules = read_rules('{"default": {"keep_runs": 1, "keep_days": 0.01}, "grace_days": 2}')
     rows = [run("p", str(number), age) for number, age in enumerate((0, 1, 1.9999, 2, 2.5))]

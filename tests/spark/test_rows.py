@@ -94,6 +94,7 @@ STATES = [
 ]  # fmt: skip
 
 
+@pytest.mark.behavior("Spark's rows of a run equal its log, open or finished.")
 @pytest.mark.parametrize("state", STATES)
 def test_the_rows_are_the_log_in_every_state(bucket: Bucket, state: Any) -> None:
     run = bucket.run().lines(400).append(TRACE, BEFORE + TRACE[:60]).append(TRACE[60:] + BEHIND)

@@ -78,6 +78,7 @@ def sink(spark: SparkSession, bucket: Bucket, tmp_path: Path) -> Sink:
     return Sink(spark, bucket, tmp_path / "checkpoint")
 
 
+@pytest.mark.behavior("A streaming query that is stopped or killed reads every line once.")
 def test_a_query_that_is_stopped_and_killed_reads_every_line_once(bucket: Bucket, sink: Sink) -> None:
     one, two = bucket.run(run_id="one").lines(100), bucket.run(run_id="two").append(LINE, TRACE[:70])
     sink.run()

@@ -30,6 +30,7 @@ def dynamodb(**settings: Any) -> DynamoDbSettings:
     return found
 
 
+@pytest.mark.behavior("Data Prepper's `source_coordination` settings are accepted as they are.")
 def test_the_seeds_example() -> None:
     found = parse_settings({"partition_prefix": "east", "store": {"dynamodb": SEED}})
     store = found.store.dynamodb

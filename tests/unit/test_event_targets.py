@@ -158,6 +158,7 @@ NEWS = st.builds(
 )
 
 
+@pytest.mark.behavior("Events arrive at each kind of target with all of their fields.")
 @every_target
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(NEWS, max_size=5))
@@ -170,6 +171,7 @@ def test_round_trip(name: str, given_events: list[Event]) -> None:
     assert (kit.received() if events else []) == wanted
 
 
+@pytest.mark.behavior("Events reach a failing target in order, each at least once.")
 @every_target
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_fails_every_event_arrives_in_order(name: str, seed: int) -> None:
@@ -525,6 +527,7 @@ def test_cloudwatch_names_of_streams() -> None:
 # Secrets
 
 
+@pytest.mark.behavior("Secrets are masked before events leave the process.")
 @every_target
 def test_secrets_are_masked_before_anything_leaves(name: str) -> None:
     masker = Masker(parse_rules('[{"values": ["geheim-123"]}]'), None, ManualClock(0))

@@ -200,6 +200,7 @@ def test_failures_of_a_secondary_are_only_counted() -> None:
     assert secondaries[0].failures == 7 and "RuntimeError" in secondaries[0].last_failure
 
 
+@pytest.mark.behavior("A secondary target never delays the primary, and dropped events are counted.")
 def test_a_secondary_that_hangs_delays_nothing_and_what_does_not_fit_is_counted() -> None:
     primary, gate, begun = Listed(), Signal(), Signal()
 

@@ -42,6 +42,7 @@ def test_every_message_comes_back_as_it_was(batches: list[list[str]], closed: bo
     assert [each.lines for each in shown] == [message.count("\n") + 1 for message in flat]
 
 
+@pytest.mark.behavior("An event is read back with all of its fields.")
 def test_event_is_read_back_with_all_fields() -> None:
     world = World()
     parts = event_parts(world)
@@ -230,6 +231,7 @@ def test_missing_sidecar_is_written_by_the_retry() -> None:
     assert [each.message for each in parts.browser.page(RUN, EventFilter()).events] == ["a\nb"]
 
 
+@pytest.mark.behavior("Plain lines are read as events, with stack traces joined.")
 def test_plain_lines_between_events_are_parsed() -> None:
     world = World()
     parts = event_parts(world)

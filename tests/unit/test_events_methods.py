@@ -212,6 +212,7 @@ def test_a_browser_that_is_gone_falls_back_to_plain_files(tmp_path: Path, monkey
     assert type(house.browser).__name__ == "FilesBrowser"
 
 
+@pytest.mark.behavior("Events go to plain files where no AWS is configured.")
 def test_without_aws_it_is_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     house = House("runlog", tmp_path)
@@ -230,6 +231,7 @@ class Elsewhere:
         self.options = options
 
 
+@pytest.mark.behavior("Methods of other packages are loaded from entry points.")
 def test_third_party_methods_are_loaded_from_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def points(group: str) -> list[EntryPoint]:
         return [EntryPoint("elsewhere", "tests.unit.test_events_methods:Elsewhere", group)]
@@ -309,6 +311,7 @@ def test_parameters_and_unusual_headers_are_hidden(given: Any, expected: Any) ->
     assert redact(given) == expected
 
 
+@pytest.mark.behavior("Configured outputs get copies of accepted events in order.")
 def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
     """Copies have the primary's ids, writer and order, and are masked by the output."""
     house, copies = House("runlog", tmp_path), list[Event]()

@@ -34,6 +34,7 @@ OPERATIONS = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.behavior("The log of a step equals the log of the run filtered by the step.")
 @pytest.mark.slow
 @settings(deadline=None, max_examples=examples(60))
 @given(OPERATIONS, st.booleans(), st.sampled_from([None, 1, 3]))

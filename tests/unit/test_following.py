@@ -246,6 +246,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.behavior("A follower gets every line once and in order during appends, compaction and finalization.")
 @settings(max_examples=examples(150), deadline=None)
 @given(steps=st.lists(STEPS, max_size=20), meanwhile=st.lists(STEPS, max_size=6), start=st.integers(0, 4), tail=st.booleans())
 def test_every_line_once_and_in_order(steps: list[Any], meanwhile: list[Any], start: int, tail: bool) -> None:

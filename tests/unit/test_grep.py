@@ -98,6 +98,7 @@ def test_next_request_continues_after_the_last_line() -> None:
     assert find(World(), "a") == GrepResult(0, 100)
 
 
+@pytest.mark.behavior("A search request reads a bounded number of bytes and continues with a cursor.")
 def test_bytes_and_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     for _ in range(6):

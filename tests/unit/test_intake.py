@@ -109,6 +109,7 @@ def test_repeat_after_a_lost_response_is_stored_once() -> None:
     assert log.messages("a", "r") == ["m0"]
 
 
+@pytest.mark.behavior("A log agent's repeat is stored once if its records have ids or exact times.")
 @pytest.mark.parametrize(
     ("request_", "unmistakable", "copies"),
     [
@@ -126,6 +127,7 @@ def test_identifiable_repeat_is_stored_once(request_: IntakeRequest, unmistakabl
     assert log.messages("a", "r") == ["x"] * copies
 
 
+@pytest.mark.behavior("Equal records of two requests are not taken for a repeat.")
 def test_other_requests_are_never_taken_for_a_repeat() -> None:
     log = InMemoryEventLog()
     for request in (

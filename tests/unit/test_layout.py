@@ -22,6 +22,7 @@ def test_every_key_is_read_back(fqn: str, run_id: str, sequence: int) -> None:
     assert LAYOUT.parse(LAYOUT.marker(run, "host-1/9")) == ParsedKey(run, "marker")
 
 
+@pytest.mark.behavior("Runs with different names never share an object.")
 @given(NAMES, NAMES)
 def test_two_names_never_share_a_key(one: str, other: str) -> None:
     assert (encode_name(one) == encode_name(other)) == (one == other)

@@ -114,6 +114,7 @@ def test_long_tail_after_a_word_takes_linear_time(anchor: str) -> None:
         assert looks(line) <= most(len(line)), (fill, again)
 
 
+@pytest.mark.behavior("Masking takes linear time for any line.")
 @settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from([each for each in ANCHORS + FILLS if each]), min_size=1, max_size=5))
 def test_any_repeated_unit_takes_linear_time(unit: list[str]) -> None:

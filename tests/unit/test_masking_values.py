@@ -135,6 +135,7 @@ SECRETS = st.lists(
 )
 
 
+@pytest.mark.behavior("Configured secrets leave no part in the text, also where they overlap.")
 @QUIET
 @given(SECRETS, st.text(st.sampled_from("ab1 /+&é%\n=x"), max_size=120), st.randoms(use_true_random=False))
 def test_nothing_of_any_value_is_left(secrets: list[str], noise: str, chance: random.Random) -> None:

@@ -111,6 +111,7 @@ def test_a_range_reads_the_rows_of_its_days_alone() -> None:
     assert site.database.read_rows <= 2
 
 
+@pytest.mark.behavior("A query for one application returns no events of another whose name begins alike.")
 def test_flow1_never_answers_for_flow10() -> None:
     site = FilesHarness()
     handler = site.handler()
@@ -120,6 +121,7 @@ def test_flow1_never_answers_for_flow10() -> None:
     assert read(site, app="flow1") == [0, 2] and read(site, app="flow") == [3]
 
 
+@pytest.mark.behavior("Missing and damaged files do not fail a read.")
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_missing_file_is_left_out_with_one_warning(format_: str) -> None:
     site = FilesHarness()
@@ -178,6 +180,7 @@ def test_each_beginning_of_a_file_that_grows_can_be_read(format_: str) -> None:
         assert len(list(streams.events_of(site.store, cut))) == count
 
 
+@pytest.mark.behavior("A pipeline that is created again shows no events of the deleted one.")
 def test_a_recreated_pipeline_never_shows_the_old_logs() -> None:
     site = FilesHarness()
     generations = Generations(site.database, site.clock)

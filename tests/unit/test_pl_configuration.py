@@ -129,6 +129,7 @@ def test_missing_folder_raises(tmp_path: Path) -> None:
         list(LocalFolder(tmp_path / "none")())
 
 
+@pytest.mark.behavior("Invalid and duplicate pipeline files are left out, and the others run.")
 def test_bad_and_duplicate_files_are_left_out_and_the_first_is_kept() -> None:
     files = [
         ConfigFile("1.yaml", "1", text(name="same", errors={"max": 1})),
@@ -185,6 +186,7 @@ def test_validation_refuses_what_cannot_be_called() -> None:
         validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": config}), "p").logging)
 
 
+@pytest.mark.behavior("A pipeline file can use only modules that the operator allows.")
 @pytest.mark.parametrize(
     "config",
     [

@@ -77,6 +77,7 @@ def state() -> dict[str, Any]:
     }
 
 
+@pytest.mark.behavior("Building a pipeline does not change the logging of its process.")
 def test_the_processs_own_logging_stays_as_it_was(tmp_path: Path) -> None:
     mine = logging.getLogger("somebody.elses")
     handler = logging.NullHandler()

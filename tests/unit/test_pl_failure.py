@@ -80,6 +80,7 @@ def with_handler(cls: str, **errors: int) -> PipelineFile:
     return parse_pipeline_file(yaml.safe_dump({"logging": logging_, "errors": errors}), "test", modules=MODULES)
 
 
+@pytest.mark.behavior("An event that a handler cannot process is stored with its reason, and the next is processed.")
 @pytest.mark.parametrize("error", [lambda: ValueError("no number"), lambda: SystemExit(7)], ids=["throws", "sys.exit"])
 def test_a_poison_event_is_put_away_with_its_reason_and_the_next_is_delivered(
     world: PipelinesHarness, error: Callable[[], BaseException]
@@ -175,6 +176,7 @@ def test_an_error_that_passes_is_tried_again(world: PipelinesHarness) -> None:
     assert dead(world) == []
 
 
+@pytest.mark.behavior("Errors that a handler hides are counted and retried.")
 def test_swallowed_errors_are_seen_counted_and_tried_again(world: PipelinesHarness) -> None:
     Swallows.failures = 2
     worker = run_whole(world, with_handler(f"{__name__}.Swallows"), ["one", "bad", "three"])
@@ -205,6 +207,7 @@ def test_errors_of_a_handler_behind_another_count_for_that_one_and_lose_nothing(
     assert worker.delivery.budget.total == {"m": 1}
 
 
+@pytest.mark.behavior("A handler with too many errors is disabled, and the others continue.")
 def test_over_the_budget_the_handler_is_disabled_with_reason_and_place_and_its_siblings_go_on(world: PipelinesHarness) -> None:
     RecordingHandler.fails["a"] = poison("bad", lambda: OSError("down"))
     texts = ["one", *[f"bad {number}" for number in range(5)], "last"]
@@ -227,6 +230,7 @@ def test_errors_that_are_long_ago_do_not_count(world: PipelinesHarness) -> None:
     worker.stop()
 
 
+@pytest.mark.behavior("A handler that is enabled again gets the events that it missed.")
 def test_a_disabled_handler_stays_so_and_when_enabled_gets_what_it_missed(world: PipelinesHarness) -> None:
     RecordingHandler.fails["a"] = poison("", lambda: OSError("down"))
     file = pipeline(to=("a", "b"), errors={"max": 1, "retries": 0})
@@ -317,6 +321,7 @@ def test_every_checkpoint_comes_behind_a_flush(world: PipelinesHarness) -> None:
     assert commits and events[commits[0] - 1] == "flush"
 
 
+@pytest.mark.behavior("Processing continues while checkpoints cannot be stored.")
 def test_a_checkpoint_outage_never_stops_processing_and_an_idle_pipeline_persists_it_afterwards(world: PipelinesHarness) -> None:
     worker = world.worker(pipeline())
     worker.start()

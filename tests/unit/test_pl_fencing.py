@@ -85,6 +85,7 @@ def test_as_many_runs_as_may_be_in_hand_fit_into_a_head() -> None:
     assert sum(head_bytes(run, ["one", "two"]) for run in positions) < MAX_HEAD_BYTES
 
 
+@pytest.mark.behavior("A worker that lost its lease cannot commit a checkpoint.")
 def test_only_the_worker_that_took_over_last_commits() -> None:
     cases = Cases()
     first = cases.checkpoints("w1")
@@ -104,6 +105,7 @@ def test_only_the_worker_that_took_over_last_commits() -> None:
     second.commit({A: at(2)})
 
 
+@pytest.mark.behavior("A handler's rows are committed with the checkpoint or not at all.")
 def test_a_workers_rows_and_its_checkpoint_are_one_transaction() -> None:
     cases = Cases()
     mine = cases.checkpoints("w1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def test_a_run_that_has_ended_waits_for_nothing() -> None:
     assert places(buffer.take(10_001)) == [(10_001, "ended", 0)]
 
 
+@pytest.mark.behavior("The memory of buffered events is bounded.")
 def test_a_full_buffer_is_drained_to_half_whatever_the_delay() -> None:
     buffer = OrderingBuffer(DELAY_MS, 100_000)
     count = 0
@@ -108,6 +110,7 @@ ARRIVALS = st.lists(
 )
 
 
+@pytest.mark.behavior("Events that arrive out of order within the delay are processed in order.")
 @given(ARRIVALS, st.randoms(use_true_random=False))
 def test_shuffled_arrival_within_the_delay_comes_out_sorted(events: list[tuple[int, int, str]], random: object) -> None:
     """Each event arrives up to the delay after its time, in a run with several writers; the clock follows the arrivals."""

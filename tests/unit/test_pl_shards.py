@@ -125,6 +125,7 @@ def test_shard_waits_until_the_leading_one_has_divided_the_runs(world: Pipelines
     assert len(RecordingHandler.messages()) == len(RUNS)
 
 
+@pytest.mark.behavior("Changing the number of shards loses and repeats no event.")
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (3, 5), (5, 2)])
 def test_other_number_of_shards_loses_and_doubles_nothing(world: PipelinesHarness, before: int, after: int) -> None:
     expected = write(world, "ab")

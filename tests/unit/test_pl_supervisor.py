@@ -119,6 +119,7 @@ def test_each_pipeline_is_worked_and_its_lease_given_back(world: PipelinesHarnes
     assert RecordingHandler.messages("1") == RecordingHandler.messages("2") == texts
 
 
+@pytest.mark.behavior("A handler that blocks is disabled and delays no other pipeline.")
 @pytest.mark.slow
 def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: PipelinesHarness) -> None:
     texts = logs(world)

@@ -143,6 +143,7 @@ def test_the_last_lines() -> None:
         assert page(world, tail=500).logs.split("\n") == [str(n) for n in range(100)]
 
 
+@pytest.mark.behavior("A log can be read from a time.")
 def test_lines_since_a_time() -> None:
     world = World()
     times = []
@@ -262,6 +263,7 @@ def test_a_page_fits_an_answer_whatever_its_lines_are() -> None:
         assert any(cut)
 
 
+@pytest.mark.behavior("Pages of a log are complete while the catalog is lost or unavailable.")
 def test_a_catalog_that_is_lost_or_down_makes_no_difference_but_requests() -> None:
     world = World()
     for number in range(40):

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.legacy import on_behalf_of
 from chalicelib.runlog.reader import PageRequest
@@ -40,6 +42,7 @@ class Counted:
         return self.parts.writer.append(RUN, Batch.from_text(text), position=position, idempotency_key=key).position
 
 
+@pytest.mark.behavior("A warm append is one PUT.")
 def test_a_warm_append_is_one_put() -> None:
     counted = Counted()
     position = counted.append("first")

@@ -76,6 +76,7 @@ def test_names_that_cannot_be_stored_are_refused(run_id: str) -> None:
         run_of({"record": {"runlake": {"fqn": "f", "run_id": run_id}}})
 
 
+@pytest.mark.behavior("Rules assign a log agent's record to its pipeline and run.")
 @pytest.mark.parametrize(
     ("rules", "about", "expected"),
     [

@@ -62,6 +62,7 @@ def test_the_seeds_defaults() -> None:
     assert loaded.max_concurrent_streams == 100
 
 
+@pytest.mark.behavior("Every setting of OpenMetadata's log storage is accepted under its own name.")
 @pytest.mark.parametrize("spelling", ["own", "upper", "lower"])
 def test_every_field_of_the_seed_under_every_spelling(environment: pytest.MonkeyPatch, spelling: str) -> None:
     environment.delenv("RUNLAKE_BUCKET_NAME")

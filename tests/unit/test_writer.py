@@ -62,6 +62,7 @@ def test_a_repeat_after_a_lost_race_meets_its_own_segment() -> None:
     assert world.read_all().count("mine") == 1
 
 
+@pytest.mark.behavior("Equal lines in two batches are not taken for a repeat.")
 def test_equal_lines_are_no_repeat() -> None:
     world = World()
     position = append(world, "same").position

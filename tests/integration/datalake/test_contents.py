@@ -72,6 +72,7 @@ def test_contents_of_all_kinds_are_the_same_by_both_addresses(datalake: Datalake
                 assert (metadata["hash"], metadata["path"]) == (fingerprint(content), str(tmp_path / name))
 
 
+@pytest.mark.behavior("The datalake client pushes and fetches files of any size unchanged.")
 def test_150_mb_are_pushed_in_parts_and_fetched_by_both_addresses(
     stack: Stack, datalake: Datalake, what: str, where: str, tmp_path: Path
 ) -> None:

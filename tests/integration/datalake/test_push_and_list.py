@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integration.datalake.client import Datalake, file_id, fingerprint
 
 LINES = b"GET /index.html 200\nGET /gr\xc3\xb6\xc3\x9fe 404\n"
@@ -22,6 +24,7 @@ def log_file(folder: Path, name: str = "nginx.log", content: bytes = LINES) -> P
     return path
 
 
+@pytest.mark.behavior("The unmodified datalake client pushes a file and lists it with its metadata.")
 def test_a_small_file_is_listed_with_its_metadata(datalake: Datalake, what: str, where: str, tmp_path: Path) -> None:
     path = log_file(tmp_path, "größe 表 #1%20.log")
     url = datalake.push(path, what=what, where=where, **INTERVAL)

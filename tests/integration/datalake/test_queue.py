@@ -52,6 +52,7 @@ def watches(pid: int) -> bool:
     return False
 
 
+@pytest.mark.behavior("The datalake client's queue and uploader work.")
 def test_files_that_wait_are_pushed_plain_or_compressed_and_leave_the_queue(
     datalake: Datalake, what: str, where: str, log: Path, queue: Path
 ) -> None:

@@ -47,6 +47,7 @@ def the_record(datalake: Datalake, fqn: str, run_id: str) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.behavior("The datalake client lists and fetches logs of finished runs.")
 @pytest.mark.parametrize("name", ['mysql_prod."a.b".pipe line?#', "svc/with/slashes", "Größe 100%"])
 def test_a_closed_run_is_listed_and_fetched_in_both_formats(datalake: Datalake, tmp_path: Path, name: str) -> None:
     fqn, run_id = f"{name}.{uuid.uuid4().hex[:12]}", str(uuid.uuid4())

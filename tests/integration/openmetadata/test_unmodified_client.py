@@ -68,6 +68,7 @@ def run_id() -> str:
     return str(uuid.uuid4())
 
 
+@pytest.mark.behavior("OpenMetadata's unmodified client logs a workflow from its first line to its close.")
 def test_behaviour_12_a_burst_slow_records_an_exception_metrics_and_close_arrive_in_order(
     stack: Stack, run_id: str, tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_behaviour_12_a_burst_slow_records_an_exception_metrics_and_close_arrive
     assert "logs.txt" in keys and "partial.txt" not in keys
 
 
+@pytest.mark.behavior("The outcome of an OpenMetadata workflow is read from the end of its log.")
 @pytest.mark.sampled(default=1)
 @pytest.mark.parametrize(
     ("errors", "outcome", "step"), [(0, "succeeded", None), (1, "failed", "Source"), (12, "failed", None)], ids=str
@@ -110,6 +112,7 @@ def test_outcome_of_a_workflow_that_nobody_catches_the_exception_of(stack: Stack
     assert (facts["outcome"], facts["exception"]) == ("failed", "ConnectionError: no route to db:3306")
 
 
+@pytest.mark.behavior("A connector that is killed loses no acknowledged line.")
 def test_a_killed_connector_leaves_every_acknowledged_line(stack: Stack, run_id: str, tmp_path: Path) -> None:
     copy = tmp_path / "copy.log"
     connector("work", stack.api_url, "mysql_prod.killed", run_id, "--copy", str(copy), "--burst", "700", "--die", fails=True)
