@@ -8,7 +8,6 @@ A source is an expression over ``module:NAME`` (constants whose names end in ``_
 from __future__ import annotations
 
 GATEWAY = "source: Amazon API Gateway quotas (REST APIs), AWS documentation"
-LAMBDA = "source: AWS Lambda quotas, AWS documentation"
 S3 = "source: Amazon S3 API reference (ListObjectsV2, DeleteObjects, signatures, storage classes)"
 CLOUDWATCH = "source: Amazon CloudWatch Logs PutLogEvents, API reference"
 EXAMPLE = "source: an example"
@@ -38,43 +37,20 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "its data and notes {}": "runlake.events:MAX_DATA_BYTES",
         "by each line of {} or more": "runlake.masking:_LINE_LETTERS",
         "A line longer than {} is cut": "runlake.batches:MAX_LINE_BYTES",
-        "If one of more than {} is unfinished": "runlake.batches:MAX_LINE_BYTES",
-        "a request every {} while nothing comes, {} an hour": (
-            "chalicelib.runlog.following:HOLD_S",
-            "3600 / chalicelib.runlog.following:HOLD_S",
-        ),
         "a heartbeat is sent every {}. When": "runlake.settings:Settings.heartbeat_s",
-        "it reads pages that wait {}": "runlake.following:_WAIT_S",
         "after {}, and then once a minute, stderr says": "runlake.shipper:Pace.notice_s",
+        "a request every {} while nothing comes": "chalicelib.runlog.following:HOLD_S",
     },
     "docs/agents.md": {
-        "A request has at most {} (Lambda's limit, about {} of MessagePack or protobuf), {} unpacked, {} records ({} actions": (
-            f"{_BUDGETS}:EVENT_BYTES",
-            LAMBDA,
-            f"{_BUDGETS}:_RECORDS.expanded_bytes.limit",
-            f"{_BUDGETS}:_RECORDS.items.limit",
-            f"{_BUDGETS}:_BULK.items.limit",
-        ),
-        "and {} different runs": f"{_BUDGETS}:_RECORDS.streams",
-        "in each of its records, with {} at most": f"{_BUDGETS}:_SHARING.shared_bytes.limit",
-        "that collects more than {} sets its": f"{_BUDGETS}:_RECORDS.streams",
         "`max_chunk_bytes` | 500, {} | actions": "source: chosen below Lambda's limit of a request",
-        "none: its chunks | {} | up to {} records of {}": ("source: Fluent Bit, buffering and storage",) * 3,
         "with reasons (up to {}).": "chalicelib.routes.agent_requests:MAX_LISTED_ERRORS",
-        "a buffer of at most {}.": "source: chosen below Firehose's 4.5 MB of base64 in a request",
+        "none: its chunks | {} |": "source: Fluent Bit, buffering and storage",
     },
     "docs/bulk-compaction.md": {
         "runs at once in each task | {} |": "glue_jobs.bulk_compact:THREADS",
         "a killed job keeps its runs | {} |": "glue_jobs.compaction.task:LEASE_S",
-        "with some {} queries": "chalicelib.catalog.runs:SHARDS",
-        "a LIST for each {} objects": S3,
-        "leases end: {} after": "glue_jobs.compaction.task:LEASE_S",
-        "and {} for clocks that differ": "chalicelib.coordination.lease:_MOST_MARGIN_S",
-        "Objects larger than {} are copied": "chalicelib.runlog.multipart_plan:MIN_PART_BYTES",
     },
     "docs/dataset.md": {
-        "a query of one pipeline and {} reads": EXAMPLE,
-        "on none of the {} before": EXAMPLE,
         "One pipeline, {} With": EXAMPLE,
         "**{} to {} if a partition": ("estimate: of what spark.sql.adaptive.advisoryPartitionSizeInBytes becomes in Parquet",) * 2,
         "Row groups have about {}, pages {} rows": (
@@ -85,54 +61,18 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/events.md": {
         "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",
-        "if none of the {} before it has": "chalicelib.events.event_times:LOOK_BACK_LINES",
-        "a log that was stored {} late": "chalicelib.runlog.delays:MAX_LATER_MS",
     },
     "docs/failure-modes.md": {
-        "up to {} attempts, then": "chalicelib.runlog.conflicts:ATTEMPTS",
-        "read again | up to {} reads,": "chalicelib.runlog.conflicts:ATTEMPTS",
-        "compacted segments are kept for {}, so": _RETIRED,
-        "a holder stops {} before its lease is over": "chalicelib.coordination.lease:_MOST_MARGIN_S",
-        "three heartbeats, or {} of lines": "chalicelib.catalog.runs:SILENT_AFTER_MS",
-        "others wait for {} more": "chalicelib.coordination.lease:LeaseTerms.skew_s",
-        "or by the lifecycle after {} |": _UNFINISHED,
-        "an operator, or {} |": "template:Parameters.SetAsideDays.Default * 86400",
-        "a file of {} becomes": "chalicelib.catalog.metadata:MAX_DAYS * 86400",
-        "that also stalls for {} could": S3,
-        "503 after at most {}; connectors wait {}": (
-            "chalicelib.aws.clients:MAX_ATTEMPTS * chalicelib.aws.clients:READ_TIMEOUT_S + 1",
-            "source: OpenMetadata's connector",
-        ),
-        "messages wait up to {}, and": f"{_QUEUE}.MessageRetentionPeriod",
-        "an alarm after {} failures": "template:Parameters.PendingFlushAlertAfterFailures.Default",
-        "of its runs come {} later": _LEASE,
-        "they are free within {} |": "glue_jobs.compaction.task:LEASE_S + glue_jobs.compaction.task:_MORE_PATIENCE_S",
         "clocks differ by up to {} from": "tests/docs/test_failure_modes.py::test_clocks_that_differ_by_a_hundred_seconds_lose_nothing",
         "**Leases** allow for {} between": "2 * chalicelib.coordination.lease:_MOST_MARGIN_S",
-        "A compacted segment is deleted {} after": _RETIRED,
-        "that issue and use it. {} + {} + {} leave {} for": (
-            "chalicelib.runlog.position:YOUNG_MS",
-            "source: a function's time, rounded up from 29 s",
-            S3,
-            f"{_RETIRED} - chalicelib.runlog.position:YOUNG_MS - 30 - 15 * 60",
-        ),
         "of a clock that is {} off": S3,
+        "leave {} for both errors": f"{_RETIRED} - chalicelib.runlog.position:YOUNG_MS - 30 - 15 * 60",
     },
     "docs/forwarding.md": {
-        "slow or unavailable for {} would": EXAMPLE,
-        "is honored up to {}.": "chalicelib.events.forwarding:RetryPolicy.max_retry_after_s",
-        "would hold a function for {} at a time": LAMBDA,
-        "that doubles up to {};": "chalicelib.events.forwarding:RetryPolicy.max_pause_s",
-        "older than CloudWatch's {}": CLOUDWATCH,
-        "is sent up to {}, with": "chalicelib.events.forwarding:RetryPolicy.attempts",
-        "prints the first {} with": "local.forward:_MAX_PRINTED_REJECTIONS",
-        "OpenSearch | {}, {} events (Elastic advises {} to {}; small instances of Amazon OpenSearch Service take {}) | {} |": (
-            "chalicelib.events.targets.elasticsearch:ElasticsearchTarget.limits.bytes",
-            "chalicelib.events.targets.elasticsearch:ElasticsearchTarget.limits.events",
-            "source: Elasticsearch, bulk API",
-            "source: Elasticsearch, bulk API",
-            "source: Amazon OpenSearch Service quotas",
-            "chalicelib.events.targets.elasticsearch:ElasticsearchTarget.limits.bytes",
+        "is sent up to {}, with random pauses from a range that doubles up to {}; `Retry-After` is honored up to {}.": (
+            "chalicelib.events.forwarding:RetryPolicy.attempts",
+            "chalicelib.events.forwarding:RetryPolicy.max_pause_s",
+            "chalicelib.events.forwarding:RetryPolicy.max_retry_after_s",
         ),
         "CloudWatch Logs | {} with {} for each event, {} events, {} | {};": (
             CLOUDWATCH,
@@ -141,15 +81,16 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             CLOUDWATCH,
             "chalicelib.aws.cloudwatch_logs:MAX_EVENT_BYTES",
         ),
-        "OTLP | {}, {} events (Fluentd's default is {}, the collector's {}) | {} |": (
+        "OpenSearch | {}, {} events | {} |": (
+            "chalicelib.events.targets.elasticsearch:ElasticsearchTarget.limits.bytes",
+            "chalicelib.events.targets.elasticsearch:ElasticsearchTarget.limits.events",
+            "chalicelib.events.targets.elasticsearch:ElasticsearchTarget.limits.bytes",
+        ),
+        "OTLP | {}, {} events | {} |": (
             "chalicelib.events.targets.otlp:OtlpTarget.limits.bytes",
             "chalicelib.events.targets.otlp:OtlpTarget.limits.events",
-            "source: Fluentd, in_http body_size_limit",
-            "source: OpenTelemetry collector, confighttp max_request_body_size",
             "chalicelib.events.targets.otlp:OtlpTarget.limits.bytes",
         ),
-        "buffers of {} events and {}:": ("chalicelib.events.tee:MAX_EVENTS", "chalicelib.events.tee:MAX_BYTES"),
-        "at the close they have {} each": "chalicelib.events.tee:LINGER_S",
     },
     "docs/how-to.md": {
         "`silent` after {}; of": "chalicelib.catalog.runs:SILENT_AFTER_MS",
@@ -238,7 +179,6 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "tests.fuzz.costs:MAX_MEMORY_BYTES",
             "tests.fuzz.costs:MAX_CPU_S",
         ),
-        "Lambda takes {} of event, API Gateway {} of request": (f"{_BUDGETS}:EVENT_BYTES", GATEWAY),
         "at most {} characters together, gzip has at most {} members, and a request takes {} at most": (
             f"{_BUDGETS}:_READ.target_chars",
             f"{_BUDGETS}:_READ.members",
@@ -248,13 +188,6 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "docs/log-formats.md": {
         "is right within {} of the reference": "source: a year's end is half a year from the other",
         "its first {} lines": "chalicelib.lines.format_detection:SAMPLE_LINES",
-        "more than {} times as many lines": "3",
-        "only a time more than {} times": "50",
-        "a head has at most {} characters, JSON is read up to {}, pairs of logfmt up to {}": (
-            "chalicelib.lines.layout:HEAD_CHARS",
-            "chalicelib.lines.fields:MAX_JSON_CHARS",
-            "chalicelib.lines.fields:MAX_LOGFMT_CHARS",
-        ),
         "An event has at most {} lines and {};": (
             "chalicelib.lines.events:MAX_EVENT_LINES",
             "chalicelib.lines.events:MAX_EVENT_BYTES",
@@ -266,9 +199,6 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "of their [forms]; {} or more": "chalicelib.masking.rules:MIN_VALUE_BYTES",
         "`aws-secret-key` | {} characters": "chalicelib.masking.key_value_secrets:_AWS_SECRET_LETTERS",
         "`bearer-token` | {} characters or more": "chalicelib.masking.credentials:_BEARER_LETTERS",
-        "a name of more than {} characters counts by its end": "chalicelib.masking.fields:LONGEST_LABEL_CHARS",
-        "{} characters of a secret key alone": "chalicelib.masking.key_value_secrets:_AWS_SECRET_LETTERS",
-        "A marker hides {} at most": "chalicelib.masking.private_keys:LONGEST_KEY_BYTES",
     },
     "docs/operations.md": {
         "is retried after {}, then two, then three, up to {}.": (f"{_BACKOFF}.step_s", f"{_BACKOFF}.max_s"),
@@ -340,115 +270,56 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "STANDARD_IA bills {} and {} at least": (S3, S3),
     },
     "docs/pipeline-files.md": {
-        "has the events of {} (UTC)": "chalicelib.pipelines.files.key_layout:DAY_MS",
-        "objects younger than {} are skipped": "chalicelib.pipelines.files.repair:GRACE_MS",
         "`parquet` | 1 to {}, digits": "tests/docs/test_numbers.py::test_extension_has_40_letters_at_most",
-        "put in order, within {} events": "chalicelib.pipelines.files.streams:MAX_DISORDERED",
-        "both empty, stay for {}, so": _RETIRED,
-        "up to {} per request": "chalicelib.pipelines.files.service:MAX_FINDINGS",
     },
     "docs/pipelines.md": {
         "delays its run for {} at most": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
-        "by their start, from {} before": "chalicelib.pipelines.run_scheduler:_MARGIN_MS",
         "A file has at most {}, {} values, {} levels and {} handlers": (
             "chalicelib.pipelines.configuration:MAX_FILE_BYTES",
             "chalicelib.pipelines.configuration:MAX_VALUES",
             "chalicelib.pipelines.configuration:MAX_DEPTH",
             "chalicelib.pipelines.configuration:MAX_HANDLERS",
         ),
-        "nothing is left or {} are over": f"{_RESOURCES}.Pipelines.Properties.Timeout",
-        "another worker held it for {};": "glue_jobs.pipelines.pipeline_lease:PATIENCE_S",
-        "lease has ended ({})": "glue_jobs.pipelines.pipeline_lease:LEASE_S + chalicelib.coordination.lease:_MOST_MARGIN_S",
-        "blocks** for {} is": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
         "of a task: {} of events": "glue_jobs.run_pipelines:BUFFER_BYTES",
         "is {} of the memory that is free": "chalicelib.pipelines.ordering:AUTOMATIC_SHARE",
-        "with pauses of {} to {}, then": (
-            "chalicelib.pipelines.delivery:FIRST_PAUSE_S",
-            "chalicelib.pipelines.delivery:LONGEST_PAUSE_S",
-        ),
-        "would exceed {}, long names in it are shortened to their first {},": (
-            "chalicelib.runlog.layout:MAX_KEY_BYTES",
-            "chalicelib.pipelines.dead_letters:_SHORT_BYTES",
-        ),
-        "tried again after {}, {}, up to {}.": (
-            "2 * chalicelib.pipelines.delivery:_FIRST_FLUSH_MS",
-            "4 * chalicelib.pipelines.delivery:_FIRST_FLUSH_MS",
-            "chalicelib.pipelines.delivery:_LONGEST_FLUSH_MS",
-        ),
         "does not return** for {}:": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
-        "in good order at {} of the memory": "chalicelib.pipelines.memory:SHORT_SHARE",
         "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",
-        "as fit into {} of its checkpoint": "chalicelib.pipelines.heads:PAGE_CHARS * chalicelib.pipelines.heads:MAX_PAGES",
         "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MAX_PIECE_BYTES",
-        "standstill of more than {}, the": "chalicelib.pipelines.run_scheduler:_GAP_MS",
     },
     "docs/retention.md": {
-        "{} unless set; 20 minutes (": "glue_jobs.transforms.retention_rules:Rules.model_fields.grace_days.default * 86400",
-        "One day unless set; {} (": _RETIRED,
-        "a LIST for each {} objects": S3,
+        "{} unless set; {} (": ("glue_jobs.transforms.retention_rules:Rules.model_fields.grace_days.default * 86400", _RETIRED),
         "apply the plan again, {} later": _RETIRED,
         "fewer than {} objects and {} segments": (S3, "chalicelib.aws.dynamodb:BATCH_ROWS"),
         "about {} for a million runs": "tests/docs/test_costs.py::test_expiring_a_million_runs_costs_what_the_page_says",
     },
     "docs/security.md": {
         "changes nothing for {}, and": "chalicelib.access.stale_if_error_cache:MAX_STALE_MS",
-        "keys are used for {} |": "chalicelib.access.stale_if_error_cache:MAX_STALE_MS",
-        "(uploads: {}, one": f"{_UPLOADS}:EXPIRES_S",
         "until it ends: {} is long enough": "source: a recommendation",
-        "at worst {} while": "chalicelib.access.stale_if_error_cache:MAX_STALE_MS",
         "takes effect within {}.": "chalicelib.access.stale_if_error_cache:FRESH_MS",
-        "deny list ends it within {} |": "chalicelib.access.stale_if_error_cache:FRESH_MS",
-        "at most a read in {} a process ({} before": (
-            "chalicelib.access.stale_if_error_cache:MIN_READ_INTERVAL_MS",
-            "chalicelib.access.stale_if_error_cache:MIN_FIRST_READ_INTERVAL_MS",
-        ),
-        "A request writes at most {} lines": "chalicelib.routes.gate:MAX_LINES",
-        "for one object, for {} (": "chalicelib.routes.logs:_LINK_AGE_S",
-        "remains valid for up to {} more": "chalicelib.access.stale_if_error_cache:FRESH_MS",
     },
     "docs/spark.md": {
-        "run from its first {};": "glue_jobs.datasource.slices:SAMPLE_BYTES",
         "object counts as {} |": "glue_jobs.datasource.planning:OBJECT_BYTES",
-        "offset has about {} for each run that is open or was abandoned (and can be reopened), {} for {}.": (
-            "estimate: of glue_jobs/datasource/offsets.py, and as many times",
-        )
-        * 3,
-        "a text of over {} to a file": "source: a recommendation",
-        "repeated more than {} later": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
         "run wait for it, for {} at most": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
-        "one LIST for {} objects": S3,
         "a line over {} |": "glue_jobs.datasource.reading:MAX_LINE_BYTES",
         "planning | a LIST for {} objects below the wanted pipelines, one for {} pipelines": (S3, S3),
-        "`segmentsTable`: 1 to {} queries": "estimate: a search among rows",
         "or for {} of `logs.txt`; {} more": (
             "glue_jobs.datasource.content:CHUNK_BYTES",
             "glue_jobs.datasource.content:FIRST_BYTES",
         ),
-        "with it: 1 to {} queries a cut": "glue_jobs.datasource.planning:_STEPS",
         "Memory: {} a segment and {} a run for planning; in a task {} ahead, a chunk of {},": (
             "estimate: three numbers of 32 bits",
             "estimate: a run's names and facts",
             "estimate: four chunks",
             "glue_jobs.datasource.content:CHUNK_BYTES",
         ),
-        "the first {} are read to find": "glue_jobs.datasource.slices:SAMPLE_BYTES",
+        "offset has about {} for each run": "estimate: of glue_jobs/datasource/offsets.py",
     },
-    "docs/testing.md": {
-        "{} processes share {} partitions": (
-            "bench.coordination_kill:Plan.workers",
-            "bench.coordination_kill:Plan.partitions",
-        ),
-        "decoder fed with {} inputs": "tests.fuzz.__main__:COUNT",
-    },
+    "docs/testing.md": {},
     "docs/viewer.md": {
-        "and {} longer at most": "viewer/src/steps/steps.ts:REFRESH_MS * viewer/src/steps/steps.ts:MAX_REFRESHES_AFTER_END",
-        "the stream after {}, then": "viewer/src/log/feed.ts:FIRST_WAIT_MS",
-        "page refreshes every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
         "longer than {} characters is cut": "viewer/src/log/lines.ts:MAX_LINE_CHARS",
         "copies of up to {} lines, contain": "viewer/src/log/clipboard.ts:MAX_COPIED_LINES",
         "a page of {} lines, the histogram": "viewer/src/pages/run.ts:FIRST_LINES",
         "pages of at most {} lines around": "viewer/src/log/lines.ts:PAGE_LINES",
-        "rows more than {} behind its first": "viewer/src/log/outline.ts:MARGIN_LINES",
         "the visible lines, {} events at a time, at most one request in {} |": (
             "viewer/src/api.ts:OUTLINE_EVENTS",
             "viewer/src/log/outline.ts:PAUSE_MS",
@@ -469,10 +340,6 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "`grep`, {} matches a request, until the log's end or {} matching lines": (
             "viewer/src/log/search.ts:PAGE_MATCHES",
             "viewer/src/log/search.ts:MAX_MATCHES",
-        ),
-        "up to every {}, and other content every {}.": (
-            "viewer/src/log/feed.ts:MAX_WAIT_MS",
-            "viewer/src/app.ts:RETRY_MS",
         ),
     },
     "SECURITY.md": {
