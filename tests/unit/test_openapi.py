@@ -40,6 +40,7 @@ from chalicelib.routes import (
 )
 from chalicelib.routes.budgets import BUDGETS
 from chalicelib.runlog import following, grep, layout, matching, reader, writer
+from tests.support import samples
 
 BASE_URL = "https://logs.example.com/api"
 DOCUMENT = openapi.document(BASE_URL)
@@ -272,6 +273,15 @@ def test_every_route_is_documented_and_the_other_way_round() -> None:
         "served, not documented": set(),
         "documented, not served": set(),
     }
+
+
+def test_every_operation_has_a_sample_and_the_other_way_round() -> None:
+    sampled, documented = [each.operation for each in samples.ROWS], set(samples.operations())
+    assert {"documented, no sample": documented - set(sampled), "sample, not documented": set(sampled) - documented} == {
+        "documented, no sample": set(),
+        "sample, not documented": set(),
+    }
+    assert len(sampled) == len(set(sampled))
 
 
 def test_the_parameters_of_a_page_are_those_that_are_read() -> None:
