@@ -26,9 +26,9 @@ def main() -> None:
         unit = unit_s()
         answer, cpu_s = _timed(largest)
         peak_bytes = _peak_bytes(largest)
-        request_bytes = len(largest.url) + len(largest.body or b"")
+        request_bytes = len(largest.sample.url) + len(largest.body or b"")
         costs = f"{cpu_s * 1000:,.0f} | {cpu_s / unit:,.1f} | {peak_bytes / MIB:.1f}"
-        name = f"`{' '.join(largest.operation)}` | {largest.note or '-'}"
+        name = f"`{' '.join(largest.sample.operation)}` | {largest.note or '-'}"
         print(f"| {name} | {request_bytes:,} | {costs} | {envelope_bytes(answer.body):,} | {answer.status} |", flush=True)
 
 

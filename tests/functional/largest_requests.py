@@ -8,9 +8,10 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from typing import Any
+from urllib.parse import quote
 
 import yaml
 
@@ -25,16 +26,17 @@ from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import PutOptions, Run
-from chalicelib.routes.budgets import BUDGETS, MIB, BodyForm, Operation
+from chalicelib.routes.budgets import MIB
 from chalicelib.routes.viewer import files
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.finalization import INLINE_UPLOADED_BYTES
 from tests.files_harness import record_of
 from tests.functional.archive import Site, hash_of
-from tests.functional.budget_requests import MSGPACK, SAMPLES, Sample, padded
+from tests.functional.budget_requests import RECORDS, STREAMS, VALUES, items, padded, streams, values
 from tests.functional.gateway import LOGS, Answer, Context, call, installed
 from tests.support.publisher import InMemoryPublisher
 from tests.support.run_catalog import InMemoryRunCatalog
+from tests.support.samples import JSON, LINES, NAMES, SAMPLES, TEXT, Sample, nothing
 from tests.world import START_MS, World
 
 EMOJI, CONTROL, QUOTE = "\U0001f600", "\x01", '"'
@@ -44,9 +46,11 @@ FQN = "f" * 430
 RUN_ID = "r" * 430
 """About the longest names of a run that an S3 key has room for."""
 RUN = Run(FQN, RUN_ID)
-_JSON = {"Content-Type": "application/json"}
-_EVENTS, _CATALOG, _WORK = f"/v1/events/{FQN}/{RUN_ID}", f"/v1/catalog/pipelines/{FQN}/runs", "/v1/coordination"
-_FILES, _PIPELINES, _PIPELINE_FILES = "/v0/archive/files", "/v1/pipelines", "/v1/pipeline-files"
+LONG = {
+    **NAMES, "fqn": FQN, "runId": RUN_ID, "writer": "w" * 60, "step": "s" * 60, "start": "s" * 60, "what": "w" * 200, "where": "h" * 200,
+    "source": COMPACTION, "name": "wide", "file": max(files(), key=lambda name: len(files()[name])),
+}  # fmt: skip
+"""Long names of each kind, and those of the largest objects."""
 
 
 class Stage(World):
@@ -71,12 +75,10 @@ class Stage(World):
 class Largest:
     """A largest request. ``prepare`` stores its objects. ``note``: its largest dimension. ``status`` None: it is rejected after it was read."""
 
-    operation: Operation
-    url: str
+    sample: Sample
     note: str = ""
     body: bytes | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    prepare: Callable[[Stage], None] = lambda _: None
+    prepare: Callable[[Stage], None] = nothing
     status: int | None = 200
 
     @contextmanager
@@ -87,7 +89,7 @@ class Largest:
             settings = {"pipelines_config": folder, "pipeline_modules": "logging"}
             with installed(stage, runs=stage.runs, publisher=InMemoryPublisher(), **settings):
                 self.prepare(stage)
-                yield lambda: call(self.operation[0], self.url, self.body, dict(self.headers), Context(600_000))
+                yield lambda: call(self.sample.method, self.sample.url, self.body, self.sample.all_headers(), Context(600_000))
 
 
 def _log(line: str, size: int = 4 * MIB, batches: int = 1) -> Callable[[Stage], None]:
@@ -106,20 +108,20 @@ def _pipelines_of_runs(stage: Stage) -> None:
         stage.append("x\n", run=Run(f"{number:04d}{EMOJI * 30}", EMOJI * 30))
 
 
-def _ask(path: str, *lines: object) -> None:
-    body = "\n".join(json.dumps(line) for line in lines)
-    answer = call("POST", path, body, {"Content-Type": "application/x-ndjson"})
+def _append_events(*events: object) -> None:
+    sample = replace(SAMPLES["POST", _EVENT], names=LONG, query={}, content_type=LINES)
+    answer = sample.send(sample.encoded(events))
     assert answer.status == 200, answer.body
 
 
 def _many_events(stage: Stage) -> None:
     for _ in range(2):
-        _ask(_EVENTS, *({"message": CONTROL * 500, "data": {"a": EMOJI * 50}, "step": "s"} for _ in range(1000)))
+        _append_events(*({"message": CONTROL * 500, "data": {"a": EMOJI * 50}, "step": "s"} for _ in range(1000)))
 
 
 def _many_steps(_: Stage) -> None:
     for part in range(10):
-        _ask(_EVENTS, *({"message": "m", "step": f"{part}-{number}-{EMOJI * 40}"} for number in range(1000)))
+        _append_events(*({"message": "m", "step": f"{part}-{number}-{EMOJI * 40}"} for number in range(1000)))
 
 
 def _many_writers(stage: Stage) -> None:
@@ -203,10 +205,6 @@ def _archived(body: bytes = b"x", count: int = 1, **more: object) -> Callable[[S
     return push
 
 
-def _file_url(tail: str = "", number: int = 1) -> str:
-    return f"{_FILES}/{number:032x}{tail}"
-
-
 _INLINE = ("é" * (MAX_INLINE_BYTES // 6 - 10)).encode()
 _UPLOAD = {
     "start": START_MS, "end": START_MS + 1, "path": "/" + QUOTE * 450, "where": "h" * 200, "what": "w" * 200, "hash": hash_of(b""), "size": MAX_BYTES,
@@ -216,148 +214,110 @@ _NEEDLES = ("n" + QUOTE * 11) * 100
 """A line that has something in a hundred places."""
 _UNPACKED = gzip.compress((b"x" * 999 + b"\n") * (64 * MIB // 1000), 9).ljust(400 * 1024, b"\0")
 """64 MiB, which an installation allows unless it is told otherwise, of a body that earns them by its size."""
-_LATEST = f"/v0/archive/latest/{'w' * 200}/{'h' * 200}"
-_ALL_TIMES = urlencode({"what": "w" * 200, "start": "0001-01-01", "end": "9999-12-31T23:59:59.999Z"})
-_DOCUMENT = BUDGETS["POST", "/v1/pipelines/{name}/replay"].body_bytes
-
-
-_SAME_AS_POST = {each for each in SAMPLES if each[1].endswith("_bulk") and each != ("POST", "/v1/agents/elasticsearch/_bulk")}
+_LINES = 'a line of the "log", with 1 more; ' + "x" * 65
 
 
 def _of_sample(sample: Sample) -> Iterator[Largest]:
     """The most items, runs and values of the operation."""
-    assert sample.items and sample.values
-    of = Largest(sample.operation, sample.url, headers=sample.headers())
     kind, budget = sample.content_type.rpartition("/")[2], sample.budget
-    yield replace(of, note=f"items, {kind}", body=sample.items(budget.items.limit))
-    if sample.operation in _SAME_AS_POST:
+    yield Largest(sample, f"items, {kind}", items(sample, budget.items.limit))
+    if sample.path.endswith("_bulk") and sample.operation != ("POST", "/v1/agents/elasticsearch/_bulk"):
         return
-    if sample.streams:
-        yield replace(of, note=f"runs, {kind}", body=sample.streams(budget.streams))
-    yield replace(of, note=f"values, {kind}", body=sample.values(budget.values.limit - 20), status=None)
+    if sample in STREAMS:
+        yield Largest(sample, f"runs, {kind}", streams(sample, budget.streams))
+    if sample in VALUES:
+        yield Largest(sample, f"values, {kind}", values(sample, budget.values.limit - 20), status=None)
 
 
-_LOG, _EVENT = f"{LOGS}/{{fqn}}", "/v1/events/{fqn}/{runId}"
-_HERE = f"{LOGS}/{FQN}/{RUN_ID}"
-_LINES = 'a line of the "log", with 1 more; ' + "x" * 65
-_APPEND = Largest(("POST", f"{_LOG}/{{runId}}"), _HERE)
-_PAGE = Largest(("GET", f"{_LOG}/{{runId}}"), f"{_HERE}?limit=10000")
-_DOWNLOAD = Largest(("GET", f"{_LOG}/{{runId}}/download"), f"{_HERE}/download", prepare=_log(_LINES, 4 * MIB - 200))
-_BY_BYTE = Largest(("GET", f"{_EVENT}/log"), f"{_EVENTS}/log?maxLines=1000000")
-_GREP = f"{_CATALOG}/{RUN_ID}/grep?" + urlencode({"q": "n", "limit": 1000})
+def _long(sample: Sample, note: str = "", prepare: Callable[[Stage], None] = nothing, **fields: Any) -> Largest:
+    """With long names, and with a document of the greatest size if it has one."""
+    sample = replace(sample, **{"names": LONG} | fields)
+    body = sample.document if isinstance(sample.document, bytes | None) else padded(sample.document, sample.budget.body_bytes)
+    return Largest(sample, note, body, prepare, sample.status)
+
+
+def _get(
+    path: str, note: str = "", prepare: Callable[[Stage], None] = nothing, query: Mapping[str, object] | None = None, **fields: Any
+) -> Largest:
+    return _long(SAMPLES["GET", path], note, prepare, query=query or {}, **fields)
+
+
+def _send(method: str, path: str, document: Any = None, prepare: Callable[[Stage], None] = nothing, **fields: Any) -> Largest:
+    sample = SAMPLES[method, path]
+    return _long(sample, prepare=prepare, document=sample.document if document is None else document, **fields)
+
+
+def _append(note: str, body: bytes, content_type: str) -> Largest:
+    return _long(SAMPLES["POST", f"{_LOG}/{{runId}}"], note, document=body, content_type=content_type)
+
+
+_LOG, _EVENT, _FILES, _LATEST = (
+    f"{LOGS}/{{fqn}}",
+    "/v1/events/{fqn}/{runId}",
+    "/v0/archive/files",
+    "/v0/archive/latest/{what}/{where}",
+)
+_RUNS, _WORK, _PIPELINES = "/v1/catalog/pipelines/{fqn}/runs", "/v1/coordination/{source}", "/v1/pipelines"
+_PIPELINE_FILES, _FQN = "/v1/pipeline-files", {"fqn": quote(EMOJI * 30)}
 _LIST: list[Largest] = [
-    replace(_APPEND, note="one string", body=b'"' + b"x" * (6 * MIB - 2) + b'"', headers=_JSON),
-    replace(_APPEND, note="lines", body=(_LINES + "\n").encode() * (6 * MIB // 101), headers={"Content-Type": "text/plain"}),
-    replace(_APPEND, note="unpacked", body=_UNPACKED, headers={"Content-Type": "application/gzip"}),
-    replace(_PAGE, note="lines", prepare=_log(_LINES)),
-    replace(_PAGE, note="escaped lines", prepare=_log(CONTROL * 200)),
-    replace(_PAGE, note="one line", prepare=_log(CONTROL * (4 * MIB - 1))),
-    Largest(("POST", f"{_LOG}/{{runId}}/close"), f"{_HERE}/close", prepare=_log(_LINES, INLINE_UPLOADED_BYTES, 16)),
-    Largest(("GET", f"{_LOG}/stream/{{runId}}"), f"{LOGS}/{FQN}/stream/{RUN_ID}?wait=0", prepare=_log("\u2028" * 50)),
-    replace(_DOWNLOAD, note="inline"),
-    replace(_DOWNLOAD, note="link", prepare=_log(_LINES, 24 * MIB, 4), status=307),
-    Largest(("GET", _LOG), f"{LOGS}/{quote(EMOJI * 30)}?limit=1000", prepare=_runs),
-    Largest(("GET", f"{_LOG}/last"), f"{LOGS}/{FQN}/last?limit=10000", prepare=_log(CONTROL * 200)),
-    Largest(("GET", f"{_LOG}/last/download"), f"{LOGS}/{FQN}/last/download", prepare=_log(_LINES, 4 * MIB - 200)),
-    *(each for sample in (*SAMPLES.values(), MSGPACK) if sample.budget.form is BodyForm.RECORDS for each in _of_sample(sample)),
-    Largest(("GET", _EVENT), f"{_EVENTS}?limit=1000", prepare=_many_events),
-    Largest(
-        ("PUT", f"{_EVENT}/starts/{{start}}"),
-        f"{_EVENTS}/starts/{'s' * 60}",
-        body=padded({"host": EMOJI * 255, "command": EMOJI * 2000}, _DOCUMENT),
-        headers=_JSON,
-    ),
-    Largest(("PUT", f"{_EVENT}/heartbeat"), f"{_EVENTS}/heartbeat"),
-    Largest(("PUT", f"{_EVENT}/writers/{{writer}}"), f"{_EVENTS}/writers/{'w' * 60}"),
-    Largest(
-        ("POST", f"{_EVENT}/writers/{{writer}}/close"),
-        f"{_EVENTS}/writers/{'w' * 60}/close",
-        body=padded({"count": 10**12}, _DOCUMENT),
-        headers=_JSON,
-    ),
-    Largest(
-        ("POST", f"{_EVENT}/steps/{{step}}"),
-        f"{_EVENTS}/steps/{'s' * 60}",
-        body=padded({"name": EMOJI * 200}, _DOCUMENT),
-        headers=_JSON,
-    ),
-    replace(_BY_BYTE, note="JSON", prepare=_log(CONTROL * 200)),
-    replace(_BY_BYTE, note="raw", url=f"{_BY_BYTE.url}&raw=true", prepare=_log(CONTROL * 200)),
-    Largest(("GET", f"{_EVENT}/steps"), f"{_EVENTS}/steps?limit=10000", prepare=_many_steps),
-    Largest(("GET", f"{_EVENT}/completeness"), "/v1/events/svc.a/r1/completeness?limit=10000", prepare=_many_writers),
-    Largest(("GET", "/v1/configuration"), "/v1/configuration"),
-    Largest(("GET", "/v1/agents/elasticsearch"), "/v1/agents/elasticsearch"),
-    Largest(("HEAD", "/v1/agents/elasticsearch"), "/v1/agents/elasticsearch"),
-    Largest(("GET", "/v1/agents/elasticsearch/_license"), "/v1/agents/elasticsearch/_license"),
-    Largest(("GET", "/v1/agents/elasticsearch/_cluster/health"), "/v1/agents/elasticsearch/_cluster/health"),
-    Largest(("GET", "/v1/catalog"), "/v1/catalog?limit=100", prepare=_runs),
-    Largest(("GET", "/v1/catalog/pipelines"), "/v1/catalog/pipelines?limit=100", prepare=_pipelines_of_runs),
-    Largest(
-        ("GET", "/v1/catalog/pipelines/{fqn}/runs"), f"/v1/catalog/pipelines/{quote(EMOJI * 30)}/runs?limit=100", prepare=_runs
-    ),
-    Largest(("GET", "/v1/catalog/pipelines/{fqn}/runs/{runId}"), f"{_CATALOG}/{RUN_ID}", prepare=_log("x", 64, 16)),
-    Largest(("GET", "/v1/catalog/pipelines/{fqn}/runs/{runId}/grep"), _GREP, "places", prepare=_log(_NEEDLES, 8 * MIB)),
-    Largest(
-        ("GET", "/v1/catalog/pipelines/{fqn}/runs/{runId}/grep"),
-        f"{_CATALOG}/{RUN_ID}/grep?" + urlencode({"q": "a.*?[b-z]+.*?c", "regex": "true", "limit": 1000}),
+    _append("one string", b'"' + b"x" * (6 * MIB - 2) + b'"', JSON),
+    _append("lines", (_LINES + "\n").encode() * (6 * MIB // 101), TEXT),
+    _append("unpacked", _UNPACKED, "application/gzip"),
+    _get(f"{_LOG}/{{runId}}", "lines", _log(_LINES), {"limit": 10_000}),
+    _get(f"{_LOG}/{{runId}}", "escaped lines", _log(CONTROL * 200), {"limit": 10_000}),
+    _get(f"{_LOG}/{{runId}}", "one line", _log(CONTROL * (4 * MIB - 1)), {"limit": 10_000}),
+    _send("POST", f"{_LOG}/{{runId}}/close", prepare=_log(_LINES, INLINE_UPLOADED_BYTES, 16)),
+    _get(f"{_LOG}/stream/{{runId}}", "", _log("\u2028" * 50), {"wait": 0}),
+    _get(f"{_LOG}/{{runId}}/download", "inline", _log(_LINES, 4 * MIB - 200)),
+    _get(f"{_LOG}/{{runId}}/download", "link", _log(_LINES, 24 * MIB, 4), status=307),
+    _get(_LOG, "", _runs, {"limit": 1000}, names=_FQN),
+    _get(f"{_LOG}/last", "", _log(CONTROL * 200), {"limit": 10_000}),
+    _get(f"{_LOG}/last/download", "", _log(_LINES, 4 * MIB - 200)),
+    *(each for sample in RECORDS for each in _of_sample(sample)),
+    _get(_EVENT, "", _many_events, {"limit": 1000}),
+    _send("PUT", f"{_EVENT}/starts/{{start}}", {"host": EMOJI * 255, "command": EMOJI * 2000}),
+    _send("POST", f"{_EVENT}/writers/{{writer}}/close", {"count": 10**12}),
+    _send("POST", f"{_EVENT}/steps/{{step}}", {"name": EMOJI * 200}),
+    _get(f"{_EVENT}/log", "JSON", _log(CONTROL * 200), {"maxLines": 1_000_000}),
+    _get(f"{_EVENT}/log", "raw", _log(CONTROL * 200), {"maxLines": 1_000_000, "raw": "true"}),
+    _get(f"{_EVENT}/steps", "", _many_steps, {"limit": 10_000}),
+    _get(f"{_EVENT}/completeness", "", _many_writers, {"limit": 10_000}, names=NAMES),
+    _get("/v1/catalog", "", _runs, {"limit": 100}),
+    _get("/v1/catalog/pipelines", "", _pipelines_of_runs, {"limit": 100}),
+    _get(_RUNS, "", _runs, {"limit": 100}, names=_FQN),
+    _get(f"{_RUNS}/{{runId}}", "", _log("x", 64, 16)),
+    _get(f"{_RUNS}/{{runId}}/grep", "places", _log(_NEEDLES, 8 * MIB), {"q": "n", "limit": 1000}),
+    _get(
+        f"{_RUNS}/{{runId}}/grep",
         "pattern, 1 MiB",
-        prepare=_log("a word, other words; " * 5, MIB),
+        _log("a word, other words; " * 5, MIB),
+        {"q": "a.*?[b-z]+.*?c", "regex": "true", "limit": 1000},
     ),
-    Largest(
-        ("GET", "/v1/catalog/pipelines/{fqn}/runs/{runId}/histogram"),
-        f"{_CATALOG}/{RUN_ID}/histogram?buckets=500",
-        prepare=_log("x", 2400, 1200),
-    ),
-    Largest(("GET", "/v0/archive"), "/v0/archive/"),
-    Largest(("GET", "/v0/archive/files"), f"{_FILES}/?{_ALL_TIMES}", prepare=_archived(count=101)),
-    Largest(("POST", "/v0/archive/files"), _FILES, body=padded(_UPLOAD, _DOCUMENT), headers=_JSON, status=201),
-    Largest(("GET", "/v0/archive/files/{id}/data"), _file_url("/data"), prepare=_archived(_INLINE)),
-    Largest(("GET", "/v0/archive/files/{id}/metadata"), _file_url("/metadata"), prepare=_archived()),
-    Largest(
-        ("PATCH", "/v0/archive/files/{id}/metadata"),
-        _file_url("/metadata"),
-        body=padded({"path": "/" + EMOJI * 50}, _DOCUMENT),
-        headers=_JSON,
-        prepare=_archived(),
-    ),
-    Largest(("DELETE", "/v0/archive/files/{id}"), _file_url(), prepare=_archived(), status=204),
-    Largest(("GET", "/v0/archive/latest/{what}/{where}"), _LATEST, prepare=_archived()),
-    Largest(("GET", "/v0/archive/latest/{what}/{where}/data"), f"{_LATEST}/data", prepare=_archived(_INLINE)),
-    Largest(("GET", "/v1/coordination/{source}"), f"{_WORK}/compaction?limit=100", prepare=_partitions),
-    Largest(
-        ("POST", "/v1/coordination/{source}/{fqn}/{runId}/retry"),
-        f"{_WORK}/compaction/{FQN}/{RUN_ID}/retry",
-        prepare=_partition(Status.COMPLETED, closed_count=20),
-    ),
-    Largest(
-        ("POST", "/v1/coordination/{source}/{fqn}/{runId}/release"),
-        f"{_WORK}/compaction/{FQN}/{RUN_ID}/release",
+    _get(f"{_RUNS}/{{runId}}/histogram", "", _log("x", 2400, 1200), {"buckets": 500}),
+    _get(f"{_FILES}/", "", _archived(count=101), {"what": "w" * 200, "start": "0001-01-01", "end": "9999-12-31T23:59:59.999Z"}),
+    _send("POST", _FILES, _UPLOAD),
+    _get(f"{_FILES}/{{id}}/data", "", _archived(_INLINE)),
+    _get(f"{_FILES}/{{id}}/metadata", "", _archived()),
+    _send("PATCH", f"{_FILES}/{{id}}/metadata", {"path": "/" + EMOJI * 50}, _archived()),
+    _send("DELETE", f"{_FILES}/{{id}}", prepare=_archived()),
+    _get(_LATEST, "", _archived()),
+    _get(f"{_LATEST}/data", "", _archived(_INLINE)),
+    _get(_WORK, "", _partitions, {"limit": 100}),
+    _send("POST", f"{_WORK}/{{fqn}}/{{runId}}/retry", prepare=_partition(Status.COMPLETED, closed_count=20)),
+    _send(
+        "POST",
+        f"{_WORK}/{{fqn}}/{{runId}}/release",
         prepare=_partition(Status.ASSIGNED, owner="o" * 255, timeout_ms=START_MS + 600_000),
     ),
-    Largest(("GET", _PIPELINE_FILES), f"{_PIPELINE_FILES}?namespace=svc&app=flow&limit=10000", prepare=_files_of_pipelines),
-    Largest(("DELETE", _PIPELINE_FILES), f"{_PIPELINE_FILES}?namespace=svc", prepare=_runs_to_delete, status=202),
-    Largest(("GET", f"{_PIPELINE_FILES}/repair"), f"{_PIPELINE_FILES}/repair", prepare=_orphans),
-    Largest(("POST", f"{_PIPELINE_FILES}/repair"), f"{_PIPELINE_FILES}/repair", prepare=_orphans),
-    Largest(("GET", _PIPELINES), f"{_PIPELINES}?limit=200", prepare=_wide_pipelines),
+    _get(_PIPELINE_FILES, "", _files_of_pipelines, {"namespace": "svc", "app": "flow", "limit": 10_000}),
+    _send("DELETE", _PIPELINE_FILES, prepare=_runs_to_delete),
+    _get(f"{_PIPELINE_FILES}/repair", "", _orphans),
+    _send("POST", f"{_PIPELINE_FILES}/repair", prepare=_orphans, query={}),
+    _get(_PIPELINES, "", _wide_pipelines, {"limit": 200}),
     *(
-        Largest(
-            ("POST", f"{_PIPELINES}/{{name}}/{action}"),
-            f"{_PIPELINES}/wide/{action}",
-            body=padded(body, _DOCUMENT),
-            headers=_JSON,
-            prepare=_wide_pipelines,
-        )
+        _send("POST", f"{_PIPELINES}/{{name}}/{action}", body, _wide_pipelines)
         for action, body in (("enable", {}), ("disable", {"handler": f"000{EMOJI * 197}"}), ("replay", {"from": "2026-01-01"}))
     ),
-    Largest(("GET", "/"), "/", status=302),
-    Largest(("GET", "/v1/ui"), "/v1/ui/"),
-    Largest(("GET", "/v1/ui/config"), "/v1/ui/config"),
-    Largest(("GET", "/v1/ui/{file}"), f"/v1/ui/{max(files(), key=lambda name: len(files()[name]))}"),
-    Largest(("GET", "/v1/health"), "/v1/health"),
-    Largest(("GET", "/health"), "/health/"),
-    Largest(("GET", "/v0/environment"), "/v0/environment/"),
-    Largest(("GET", "/spec"), "/spec/"),
-    Largest(("GET", "/v1/openapi.json"), "/v1/openapi.json"),
-    Largest(("GET", "/docs"), "/docs/"),
 ]
-LARGEST = tuple(_LIST)
+LARGEST = (*_LIST, *(_long(SAMPLES[each]) for each in SAMPLES if each not in {listed.sample.operation for listed in _LIST}))
+"""Those of the list, and the samples of the operations that have no larger request or response."""

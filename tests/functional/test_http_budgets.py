@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import gzip
+import itertools
 import json
 import random
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
 
+import app
 from chalicelib import composition
 from chalicelib.catalog import metadata
 from chalicelib.events.ports import Refused
@@ -20,18 +23,29 @@ from chalicelib.ports import ListedObject
 from chalicelib.response_size import RESPONSE_BYTES, document_bytes, envelope_bytes
 from chalicelib.routes import budgets, paths
 from chalicelib.routes.agent_requests import BATCH_SETTINGS
-from chalicelib.routes.budgets import BUDGETS, EVENT_BYTES, BodyForm, Growth, Operation
+from chalicelib.routes.budgets import BUDGETS, EVENT_BYTES, Growth
 from chalicelib.routes.event_bodies import Items
-from chalicelib.routes.openapi import document
-from chalicelib.routes.operations import ROUTES
-from tests.functional.budget_requests import JSON, MSGPACK, READING, SAMPLES, TEXT, Sample, padded, url_of
-from tests.functional.gateway import LOGS, STAGE, Answer, call, get, installed, post
+from tests.functional.budget_requests import (
+    DOCUMENTS,
+    READING,
+    RECORDS,
+    STREAMS,
+    STRUCTURED,
+    VALUES,
+    deep,
+    items,
+    name_of,
+    padded,
+    streams,
+    values,
+)
+from tests.functional.gateway import LOGS, STAGE, Answer, call, event_of, get, installed, post
 from tests.functional.largest_requests import LARGEST, Largest
+from tests.support.samples import JSON, LINES, NAMED, PROTOBUF, ROWS, SAMPLES, TEXT, Sample, operations, route_of
 from tests.world import World
 
 MIB = 1024 * 1024
-RECORDS = [*(each for each in SAMPLES.values() if each.budget.form is BodyForm.RECORDS), MSGPACK]
-METHODS = {"get", "head", "post", "put", "patch", "delete"}
+BULK, EVENTS = SAMPLES["POST", "/v1/agents/elasticsearch/_bulk"], ("POST", "/v1/events/{fqn}/{runId}")
 
 
 @pytest.fixture
@@ -40,15 +54,9 @@ def world() -> Iterator[World]:
         yield world
 
 
-def name_of(sample: Sample) -> str:
-    return f"{' '.join(sample.operation)} {sample.content_type}"
-
-
-def send(sample: Sample, body: bytes, **headers: str) -> Answer:
-    return call(sample.operation[0], sample.url, body, sample.headers(**headers))
-
-
 def is_refusal(answer: Answer, status: int) -> bool:
+    if answer.headers["Content-Type"] == PROTOBUF:
+        return answer.status == status and bool(answer.body)
     found = answer.json
     return answer.status == status and found["code"] in (status, "TooLarge") and bool(found["message"])
 
@@ -58,52 +66,34 @@ def is_empty(world: World) -> bool:
 
 
 def test_every_operation_of_the_document_has_a_row() -> None:
-    operations = {
-        (method.upper(), path.rstrip("/"))
-        for path, item in document("http://x")["paths"].items()
-        for method in item
-        if method in METHODS
-    }
-    rows = {(method, path.rstrip("/")) for method, path in BUDGETS}
-    assert operations == rows
+    assert set(map(route_of, operations())) == set(BUDGETS)
 
 
-TAILS = (
-    "/close",
-    "/stream/r1",
-    "/download",
-    "/last",
-    "/log",
-    "/steps",
-    "/completeness",
-    "/writers/w",
-    "/heartbeat",
-    "/retry",
-    "/runs",
-    "/runs/r1/grep",
-)
 NOWHERE = {("POST", f"{paths.BASE}/logs/{{s1}}")}
 """Methods of a route that no operation has: a 404."""
 
 
-@pytest.mark.parametrize(("method", "route"), [(method, each.path) for each in ROUTES for method in each.methods.split()])
-def test_every_route_has_a_row(method: str, route: str) -> None:
-    """Greedy routes serve several operations: each has a path of at least one operation."""
-    filled = "/".join("x" if part.startswith("{") else part for part in route.split("/"))
-    candidates = [filled, *("/".join(filled.split("/")[: -tail.count("/")]) + tail for tail in TAILS)]
-    is_served = any(budgets.find_operation(method, route, STAGE + each) for each in candidates)
-    assert is_served or (method, route) in NOWHERE
+def find_row(sample: Sample, fqn: str) -> tuple[str, budgets.Operation | None]:
+    """The route of an operation, and the row that it finds."""
+    event = event_of(sample.method, sample.path_with(fqn=fqn), prefix="/prod")
+    return event["resource"], budgets.find_operation(sample.method, event["resource"], event["requestContext"]["path"])
 
 
-@pytest.mark.parametrize("operation", BUDGETS, ids=" ".join)
-def test_each_operation_finds_its_own_row(operation: Operation) -> None:
-    method, path = operation
-    url, base = url_of(operation), path.partition("{")[0]
-    of_depth = [each for each in ROUTES if method in each.methods.split() and each.path.count("/") == url.count("/")]
-    routes = [each.path for each in of_depth if each.path == path] or [
-        each.path for each in of_depth if each.path.partition("{")[0] == base
-    ]
-    assert budgets.find_operation(method, routes[0], f"/prod{url}") == operation
+@pytest.mark.parametrize("sample", ROWS, ids=name_of)
+def test_each_operation_finds_its_own_row(sample: Sample) -> None:
+    assert find_row(sample, "svc.a")[1] == route_of(sample.operation)
+
+
+def test_every_route_has_a_row() -> None:
+    """Greedy routes serve several operations, with a route for each number of parts of a path: each has at least one."""
+    routes = {(method, route) for route, methods in app.app.routes.items() for method in methods}
+    served = set()
+    for sample, parts in itertools.product(ROWS, range(1, 9)):
+        with suppress(ValueError):  # no route is so long
+            route, row = find_row(sample, "/".join("abcdefgh"[:parts]))
+            assert row == route_of(sample.operation) or sample.path.endswith("/{fqn}")
+            served.add((sample.method, route))
+    assert routes - served == NOWHERE
 
 
 def test_names_with_slashes_find_their_row() -> None:
@@ -112,45 +102,37 @@ def test_names_with_slashes_find_their_row() -> None:
     assert found == ("POST", f"{paths.BASE}/logs/{{fqn}}/{{runId}}/close")
 
 
-def test_each_operation_that_reads_a_body_has_a_sample() -> None:
-    assert set(SAMPLES) == READING
-
-
-def test_each_operation_has_a_largest_request() -> None:
-    assert {each.operation for each in LARGEST} == set(BUDGETS)
-
-
 ANSWERED = [each for each in LARGEST if not each.note.startswith("items")]
 """Those of items are sent by the test of items."""
 
 
 @pytest.mark.sampled(default=8)
 @pytest.mark.slow
-@pytest.mark.parametrize("largest", ANSWERED, ids=lambda each: f"{' '.join(each.operation)} {each.note}")
+@pytest.mark.parametrize("largest", ANSWERED, ids=lambda each: f"{' '.join(each.sample.operation)} {each.note}")
 def test_largest_request_is_answered_within_the_limit_of_a_response(largest: Largest) -> None:
     with largest.ready() as send:
         answer = send()
     expected = (answer.status < 413) if largest.status is None else (answer.status == largest.status)
     assert expected, answer.body[:300]
-    assert envelope_bytes(answer.body) <= BUDGETS[largest.operation].response_bytes <= 5 * MIB
+    assert envelope_bytes(answer.body) <= largest.sample.budget.response_bytes <= 5 * MIB
 
 
-NAMED = [(operation, name) for operation in BUDGETS for name in budgets.NAME_CHARS if f"{{{name}}}" in operation[1]]
+LIMITED = [(sample, name) for sample in ROWS for name in budgets.NAME_CHARS if f"{{{name}}}" in sample.path]
 
 
 def test_every_name_in_a_path_has_a_limit() -> None:
-    assert {name for _, path in BUDGETS for name in re.findall(r"{(\w+)}", path)} == set(budgets.NAME_CHARS)
+    assert {name for _, path in SAMPLES for name in re.findall(r"{(\w+)}", path)} == set(budgets.NAME_CHARS)
     assert budgets.NAME_CHARS["what"] == metadata.MAX_NAME_CHARS
 
 
-@pytest.mark.parametrize(("operation", "name"), NAMED, ids=lambda each: each if isinstance(each, str) else " ".join(each))
-def test_name_over_the_limit_is_refused(world: World, operation: Operation, name: str) -> None:
+@pytest.mark.parametrize(("sample", "name"), LIMITED, ids=lambda each: each if isinstance(each, str) else " ".join(each.operation))
+def test_name_over_the_limit_is_refused(world: World, sample: Sample, name: str) -> None:
     limit = budgets.NAME_CHARS[name]
-    longest, longer = (url_of(operation, **{name: "%78" * length}) for length in (limit, limit + 1))
-    body = "x" if operation in READING else None
-    answer = call(operation[0], longer, body, {"Content-Type": TEXT})
+    longest, longer = (sample.path_with(**{name: "%78" * length}) for length in (limit, limit + 1))
+    body = "x" if sample in READING else None
+    answer = call(sample.method, longer, body, {"Content-Type": TEXT})
     assert is_refusal(answer, 400) and f"{name} is too long chars={limit + 1}" in answer.json["message"] and is_empty(world)
-    assert f"{name} is too long chars" not in call(operation[0], longest, body, {"Content-Type": TEXT}).body
+    assert f"{name} is too long chars" not in call(sample.method, longest, body, {"Content-Type": TEXT}).body
 
 
 def test_name_of_a_run_with_slashes_counts_as_one(world: World) -> None:
@@ -170,21 +152,20 @@ def test_longest_names_of_a_run_that_a_key_holds_are_stored_and_longer_ones_refu
     assert is_refusal(answer, 400) and len(world.store.list("").objects) == stored
 
 
-@pytest.mark.parametrize("sample", [each for each in [*SAMPLES.values(), MSGPACK] if each.deep], ids=name_of)
+@pytest.mark.parametrize("sample", STRUCTURED, ids=name_of)
 def test_records_at_the_greatest_depth_are_stored_and_deeper_ones_refused(world: World, sample: Sample) -> None:
     """Each record is checked independently."""
-    assert sample.deep
-    answer = send(sample, sample.deep(sample.budget.depth - 1))
+    answer = sample.send(deep(sample, sample.budget.depth - 1))
     assert answer.status == 200 and get("svc.a/r1?tail=1").json["total"] == 1
     for levels in (sample.budget.depth, sample.budget.depth + 1):
-        assert send(sample, sample.deep(levels)).status in (200, 400)
+        assert sample.send(deep(sample, levels)).status in (200, 400)
     assert get("svc.a/r1?tail=1").json["total"] == 1
 
 
-@pytest.mark.parametrize("operation", [each for each in SAMPLES if SAMPLES[each].budget.form is BodyForm.DOCUMENT], ids=" ".join)
-def test_document_of_lists_is_refused(operation: Operation) -> None:
-    largest = next(each for each in LARGEST if each.operation == operation)
-    for levels in (1, BUDGETS[operation].depth + 1, 2_000):
+@pytest.mark.parametrize("sample", DOCUMENTS, ids=name_of)
+def test_document_of_lists_is_refused(sample: Sample) -> None:
+    largest = next(each for each in LARGEST if each.sample.operation == sample.operation)
+    for levels in (1, sample.budget.depth + 1, 2_000):
         body = (
             "{" + ",".join(f'"{name}":{"[" * levels}{"]" * levels}' for name in ("name", "count", "from", "path")) + "}"
         ).encode()
@@ -200,20 +181,19 @@ def everything_stored() -> list[ListedObject]:
     return [each for store in (services.store, services.archive_store) for each in store.list("").objects]
 
 
-@pytest.mark.parametrize("operation", BUDGETS, ids=" ".join)
-def test_body_over_the_limit_is_refused(world: World, operation: Operation) -> None:
-    budget = BUDGETS[operation]
-    answer = call(operation[0], url_of(operation), "x" * (budget.body_bytes + 1), {"Content-Type": TEXT})
+@pytest.mark.parametrize("sample", ROWS, ids=name_of)
+def test_body_over_the_limit_is_refused(world: World, sample: Sample) -> None:
+    answer = call(sample.method, sample.path_with(), "x" * (sample.budget.body_bytes + 1), {"Content-Type": TEXT})
     assert is_refusal(answer, 413) and is_empty(world)
 
 
-@pytest.mark.parametrize("operation", BUDGETS, ids=" ".join)
-def test_path_and_query_over_the_limit_are_refused(world: World, operation: Operation) -> None:
-    url = url_of(operation)
-    room = BUDGETS[operation].target_chars - len(STAGE + url) - len("q")
-    answer = call(operation[0], f"{url}?q={'x' * (room + 1)}", headers={"Content-Type": JSON})
+@pytest.mark.parametrize("sample", ROWS, ids=name_of)
+def test_path_and_query_over_the_limit_are_refused(world: World, sample: Sample) -> None:
+    path = sample.path_with()
+    room = sample.budget.target_chars - len(STAGE + path) - len("q")
+    answer = call(sample.method, f"{path}?q={'x' * (room + 1)}", headers={"Content-Type": JSON})
     assert is_refusal(answer, 400) and "path and query are too long" in answer.json["message"] and is_empty(world)
-    answer = call(operation[0], f"{url}?q={'x' * room}", headers={"Content-Type": JSON})
+    answer = call(sample.method, f"{path}?q={'x' * room}", headers={"Content-Type": JSON})
     assert "path and query" not in answer.body
 
 
@@ -221,10 +201,9 @@ def test_path_and_query_over_the_limit_are_refused(world: World, operation: Oper
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", RECORDS, ids=name_of)
 def test_items_at_the_limit_are_stored_and_one_more_is_refused(world: World, sample: Sample) -> None:
-    assert sample.items
     limit = sample.budget.items.limit
-    assert is_refusal(send(sample, sample.items(limit + 1)), 413) and is_empty(world)
-    answer = send(sample, sample.items(limit))
+    assert is_refusal(sample.send(items(sample, limit + 1)), 413) and is_empty(world)
+    answer = sample.send(items(sample, limit))
     assert answer.status == 200, answer.body[:200]
     assert get("svc.a/r1?tail=1").json["total"] == limit
     assert envelope_bytes(answer.body) <= sample.budget.response_bytes
@@ -232,68 +211,60 @@ def test_items_at_the_limit_are_stored_and_one_more_is_refused(world: World, sam
 
 @pytest.mark.parametrize("sample", RECORDS, ids=name_of)
 def test_items_of_a_small_body_have_a_lower_limit(world: World, sample: Sample) -> None:
-    assert sample.items
-    floor, kind = sample.budget.items.floor, {} if sample.content_type == MSGPACK.content_type else {"Content_Encoding": "gzip"}
-    if not kind:
-        return  # ids of its records are in the body: it cannot be small
-    packed = gzip.compress(sample.items(1) * (floor + 1) if sample.content_type != JSON else sample.items(floor + 1))
-    allowed = sample.budget.items.of(len(packed))
-    if allowed == floor:
-        assert is_refusal(send(sample, packed, **kind), 413) and is_empty(world)
+    floor = sample.budget.items.floor
+    packed = gzip.compress(sample.with_records([{"message": "<13>m"}] * (floor + 1)))
+    assert sample.budget.items.of(len(packed)) == floor
+    assert is_refusal(sample.send(packed, Content_Encoding="gzip"), 413) and is_empty(world)
 
 
-@pytest.mark.parametrize("sample", [each for each in RECORDS if each.streams], ids=name_of)
+@pytest.mark.parametrize("sample", STREAMS, ids=name_of)
 def test_runs_at_the_limit_are_stored_and_one_more_is_refused(world: World, sample: Sample) -> None:
-    assert sample.streams
     limit = sample.budget.streams
-    answer = send(sample, sample.streams(limit + 1))
+    answer = sample.send(streams(sample, limit + 1))
     assert is_refusal(answer, 413) and is_empty(world)
-    agent = next(name for name in BATCH_SETTINGS if name in sample.operation[1])
+    agent = next(name for name in BATCH_SETTINGS if name in sample.path)
     assert f"runs and writers for one request limit={limit}: lower {BATCH_SETTINGS[agent]} of the agent" in answer.body
-    assert send(sample, sample.streams(limit)).status == 200
+    assert sample.send(streams(sample, limit)).status == 200
     assert get("p0/r").json["total"] == get(f"p{limit - 1}/r").json["total"] == 1
 
 
 @pytest.mark.sampled(default=1)
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", [each for each in [*SAMPLES.values(), MSGPACK] if each.values], ids=name_of)
+@pytest.mark.parametrize("sample", VALUES, ids=name_of)
 def test_values_over_the_limit_are_refused(world: World, sample: Sample) -> None:
-    assert sample.values
-    answer = send(sample, sample.values(sample.budget.values.limit + 1))
+    answer = sample.send(values(sample, sample.budget.values.limit + 1))
     assert is_refusal(answer, 413) and "too many values" in answer.json["message"] and is_empty(world)
-    assert send(sample, sample.values(sample.budget.values.limit - 20)).status < 413
+    assert sample.send(values(sample, sample.budget.values.limit - 20)).status < 413
 
 
-@pytest.mark.parametrize("sample", [each for each in SAMPLES.values() if each.budget.expanded_bytes.limit], ids=name_of)
+EXPANDING = [each for sample in READING if sample.budget.expanded_bytes.limit for each in sample.in_each_format()]
+
+
+@pytest.mark.parametrize("sample", EXPANDING, ids=name_of)
 def test_body_that_expands_over_the_limit_is_refused(world: World, sample: Sample) -> None:
     packed = gzip.compress(b" " * (sample.budget.expanded_bytes.floor + 1))
-    answer = send(sample, packed, Content_Encoding="gzip")
-    assert is_refusal(answer, 413) and "expands too far" in answer.json["message"] and is_empty(world)
+    answer = sample.send(packed, Content_Encoding="gzip")
+    assert is_refusal(answer, 413) and "expands too far" in answer.body and is_empty(world)
     packed = gzip.compress(b" " * sample.budget.expanded_bytes.floor)
-    assert "expands too far" not in send(sample, packed, Content_Encoding="gzip").body
+    assert "expands too far" not in sample.send(packed, Content_Encoding="gzip").body
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [each for each in SAMPLES if each[1].endswith(("/steps/{step}", "/writers/{writer}/close"))],
-    ids=" ".join,
-)
-def test_document_at_the_limit_is_taken(world: World, operation: Operation) -> None:
-    sample = SAMPLES[operation]
-    body: dict[str, object] = {"name": "n"} if "steps" in sample.url else {"count": 0}
-    assert send(sample, padded(body, sample.budget.body_bytes)).status == 200
-    assert is_refusal(send(sample, padded(body, sample.budget.body_bytes + 3)), 413)
+@pytest.mark.parametrize("sample", DOCUMENTS, ids=name_of)
+def test_document_at_the_limit_is_taken(world: World, sample: Sample) -> None:
+    sample.needs(world)
+    assert sample.send(padded(sample.document, sample.budget.body_bytes)).status == sample.status
+    assert is_refusal(sample.send(padded(sample.document, sample.budget.body_bytes + 3)), 413)
 
 
-@pytest.mark.parametrize("path", ["/v1/pipelines/name/replay", "/v0/archive/files", "/v1/events/svc.a/r1/steps/s"])
-def test_body_counts_in_bytes_where_it_comes_as_text(world: World, path: str) -> None:
+@pytest.mark.parametrize("sample", DOCUMENTS, ids=name_of)
+def test_body_counts_in_bytes_where_it_comes_as_text(world: World, sample: Sample) -> None:
     document = json.dumps({"name": "é" * 32 * 1024}, ensure_ascii=False)
     assert len(document) < 64 * 1024 < len(document.encode())
-    assert is_refusal(call("POST", path, document, {"Content-Type": "application/json"}), 413)
+    assert is_refusal(call(sample.method, sample.path_with(), document, {"Content-Type": JSON}), 413)
 
 
 def test_depth_over_the_limit_is_refused_by_itself(world: World) -> None:
-    limit = BUDGETS["POST", "/v1/events/{fqn}/{runId}"].depth
+    limit = SAMPLES[EVENTS].budget.depth
     deep = [
         json.dumps({"message": "m", "data": {"a": json.loads("[" * levels + "]" * levels)}}) for levels in (limit - 1, limit + 2)
     ]
@@ -302,7 +273,7 @@ def test_depth_over_the_limit_is_refused_by_itself(world: World) -> None:
 
 
 def test_gzip_with_many_members_is_refused(world: World) -> None:
-    kind, members = {"Content-Type": "application/gzip"}, BUDGETS["POST", f"{LOGS}/{{fqn}}/{{runId}}"].members
+    kind, members = {"Content-Type": "application/gzip"}, SAMPLES["POST", f"{LOGS}/{{fqn}}/{{runId}}"].budget.members
     assert post("svc.a/r1", gzip.compress(b"x\n") * members, kind).status == 200
     answer = post("svc.a/r2", gzip.compress(b"") * (members + 1), kind)
     assert is_refusal(answer, 413) and "members" in answer.json["message"] and get("svc.a/r2").json["total"] == 0
@@ -310,9 +281,8 @@ def test_gzip_with_many_members_is_refused(world: World) -> None:
 
 def test_a_body_that_the_gateway_unpacked_has_the_limits_of_what_was_sent(world: World) -> None:
     """API Gateway decompresses ``Content-Encoding: gzip`` of text types, and 5 MB may have been sent as 5 KB."""
-    answer = call(
-        "POST", "/v1/agents/fluent", "0\n" * 2_000_000, SAMPLES["POST", "/v1/agents/fluent"].headers(Content_Encoding="gzip")
-    )
+    headers = {"Content-Type": LINES, "Content-Encoding": "gzip", **NAMED}
+    answer = call("POST", "/v1/agents/fluent", "0\n" * 2_000_000, headers)
     assert is_refusal(answer, 413) and is_empty(world)
     answer = post("svc.a/r1", "0" * 5_000_000, {"Content-Type": "text/plain", "Content-Encoding": "gzip"})
     assert is_refusal(answer, 413) and "expands too far" in answer.json["message"] and is_empty(world)
@@ -343,25 +313,23 @@ def test_a_full_lambda_payload_of_lines_is_stored(world: World) -> None:
 
 
 def test_bulk_with_names_too_long_for_its_response_is_refused_before_anything_is_stored(world: World) -> None:
-    sample = SAMPLES["POST", "/v1/agents/elasticsearch/_bulk"]
     lines = "".join(f'{{"create":{{"_id":"{"i" * 500}-{number}"}}}}\n{{"message":"m"}}\n' for number in range(9_000))
-    answer = send(sample, lines.encode())
+    answer = BULK.send(lines.encode())
     assert is_refusal(answer, 413) and "response" in answer.json["message"] and is_empty(world)
 
 
 def test_response_of_a_bulk_of_refusals_has_all_items_and_fits(world: World) -> None:
-    sample = SAMPLES["POST", "/v1/agents/elasticsearch/_bulk"]
     lines = "".join(f'{{"update":{{"_id":"{"é" * 20}{number}"}}}}\n{{"message":"m"}}\n' for number in range(10_000))
-    answer = send(sample, lines.encode())
+    answer = BULK.send(lines.encode())
     assert answer.status == 200 and len(answer.json["items"]) == 10_000
-    assert envelope_bytes(answer.body) <= sample.budget.response_bytes
+    assert envelope_bytes(answer.body) <= BULK.budget.response_bytes
 
 
 def test_errors_of_many_events_are_all_listed_and_fit(world: World) -> None:
-    sample = SAMPLES["POST", "/v1/events/{fqn}/{runId}"]
+    sample = replace(SAMPLES[EVENTS], content_type=LINES, query={})
     name = "\\u0001" * 60
     lines = '{"message":"m"}\n' + f'{{"message":"m","{name}":1}}\n' * 9_999
-    answer = send(sample, lines.encode())
+    answer = sample.send(lines.encode())
     assert (answer.status, answer.json["accepted"], len(answer.json["errors"])) == (200, 1, 9_999)
     assert envelope_bytes(answer.body) <= sample.budget.response_bytes
 
@@ -392,11 +360,6 @@ def test_packed_chunk_of_fluent_bit_with_much_alike_is_stored(world: World) -> N
     chunk = b"".join(record % (number * 7) for number in range(20_000))
     packed = gzip.compress(chunk)
     assert len(chunk) > 2_000_000 and len(packed) < 80_000
-    headers = {
-        "Content-Type": "application/x-ndjson",
-        "Content-Encoding": "gzip",
-        "X-Runlake-Fqn": "svc.a",
-        "X-Runlake-Run-Id": "r1",
-    }
+    headers = {"Content-Type": LINES, "Content-Encoding": "gzip", **NAMED}
     answer = call("POST", "/v1/agents/fluent", packed, headers)
     assert answer.status == 200 and answer.json["accepted"] == 20_000

@@ -44,7 +44,7 @@ RUN = Run("svc.a", "r1")
 FQN, RUN_ID = RUN.fqn, RUN.run_id
 FILE_ID = "1".zfill(32)
 NAMES = {
-    "fqn": FQN, "runId": RUN_ID, "writer": "w", "step": "s", "start": "s", "index": "i", "id": FILE_ID, "what": "upload", "where": "web-1",
+    "fqn": FQN, "runId": RUN_ID, "writer": "w", "step": "s", "start": "s", "index": "logs", "id": FILE_ID, "what": "upload", "where": "web-1",
     "source": SWEEP, "name": "runlake", "file": next(name for name in viewer.files() if name != viewer.PAGE),
 }  # fmt: skip
 """Values of the names in paths."""
@@ -297,9 +297,7 @@ def _otlp_record(record: Document) -> Document:
 
 
 def _otlp_value(value: Document) -> Document:
-    return (
-        {"arrayValue": {"values": [_otlp_value(each) for each in value]}} if isinstance(value, list) else {"intValue": str(value)}
-    )
+    return {"arrayValue": {"values": [_otlp_value(each) for each in value]}} if isinstance(value, list) else {"stringValue": value}
 
 
 def _actions(action: Document) -> Callable[[Iterable[Document]], Document]:
