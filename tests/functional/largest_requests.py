@@ -319,5 +319,13 @@ _LIST: list[Largest] = [
         for action, body in (("enable", {}), ("disable", {"handler": f"000{EMOJI * 197}"}), ("replay", {"from": "2026-01-01"}))
     ),
 ]
-LARGEST = (*_LIST, *(_long(SAMPLES[each]) for each in SAMPLES if each not in {listed.sample.operation for listed in _LIST}))
+_LISTED = {each.sample.operation for each in _LIST}
+LARGEST = (
+    *_LIST,
+    *(
+        _long(each, prepare=each.needs, names=LONG if each.needs is nothing else NAMES)
+        for each in SAMPLES.values()
+        if each.operation not in _LISTED
+    ),
+)
 """Those of the list, and the samples of the operations that have no larger request or response."""
