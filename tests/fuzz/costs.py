@@ -25,8 +25,7 @@ from chalicelib.masking.masker import Masker
 from chalicelib.masking.shapes import SHAPES as SECRETS
 from chalicelib.routes import bodies
 from chalicelib.routes.allowance import Allowance
-from chalicelib.routes.budgets import BUDGETS, find_operation
-from tests.functional.gateway import Answer, Context, call, event_of, installed
+from tests.functional.gateway import Answer, Context, call, installed
 from tests.fuzz.shapes import BODY_BYTES, SHAPES, Shape, mutated
 from tests.world import World
 
@@ -83,9 +82,7 @@ class Meter:
 
 def excess(shape: Shape, cost: Cost) -> list[str]:
     """Limits of counted work and of memory that a body exceeds; ignores CPU time."""
-    operation = find_operation("POST", event_of("POST", shape.path)["resource"], shape.path)
-    assert operation
-    budget = BUDGETS[operation]
+    budget = shape.request.budget
     size = min(cost.body_bytes, BODY_BYTES)
     limits = {
         "body_bytes": BODY_BYTES,
@@ -138,8 +135,8 @@ def _prepare() -> None:
     os.close(nowhere)
     for shape in SHAPES.values():
         with installed(World(), masking=_MASKING):
-            sample = shape.sample()
-            call("POST", sample.path, sample.body(), sample.headers())
+            small = shape.small()
+            call("POST", small.request.url, small.body(), small.headers())
 
 
 def _cost(request: tuple[Shape, bytes]) -> Cost:
@@ -176,7 +173,7 @@ def _measured(shape: Shape, body: bytes) -> Cost:
         call("GET", "/v1/health")
         _Counted.made.clear()
         resident, begun_s = _resident_bytes(), time.process_time()
-        answer = call("POST", shape.path, body, shape.headers(), Context(remaining_ms=_PATIENCE_MS))
+        answer = call("POST", shape.request.url, body, shape.headers(), Context(remaining_ms=_PATIENCE_MS))
         cpu_s, memory = time.process_time() - begun_s, _resident_bytes() - resident
     counts = (len(body), len(answer.body), _items(answer), *_Counted.spent(), masked_bytes)
     return Cost(answer.status, *counts, memory_bytes=memory, cpu_s=cpu_s)

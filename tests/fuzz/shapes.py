@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tests.functional.gateway import LOGS
+from tests.support.samples import JSON, LINES, MSGPACK, NAMED, PROTOBUF, SAMPLES, TEXT, Sample
 
 BODY_BYTES = 10 * 1024
 KIB, MIB = 1024, 1024 * 1024
-_NAMED = {"X-Runlake-Fqn": "svc.a", "X-Runlake-Run-Id": "r1"}
 
 
 @dataclass(frozen=True)
 class Shape:
     """A body: a unit repeated between a head and a tail, compressed. ``%d`` in a unit is its number.
 
-    ``pack``: the compression. ``padded``: with zeros after the gzip data, since limits grow with the size.
+    ``path``: of the operation, a POST. ``pack``: the compression. ``padded``: with zeros after the gzip data, since limits grow with the size.
     """
 
     path: str
@@ -44,9 +44,14 @@ class Shape:
     def headers(self) -> dict[str, str]:
         """Headers of the request."""
         kind = "application/gzip" if self.pack == "gzip-type" else self.content_type
-        return {"Content-Type": kind, **({"Content-Encoding": "gzip"} if self.pack in ("gzip", "padded") else {}), **_NAMED}
+        return {"Content-Type": kind, **({"Content-Encoding": "gzip"} if self.pack in ("gzip", "padded") else {}), **NAMED}
 
-    def sample(self) -> Shape:
+    @property
+    def request(self) -> Sample:
+        """The operation's sample, whose address and limits the body has."""
+        return SAMPLES["POST", self.path]
+
+    def small(self) -> Shape:
         """The same with few units."""
         return replace(self, expanded_bytes=len(self.head) + len(self.tail) + 2 * len(self.unit))
 
@@ -62,16 +67,9 @@ class Shape:
         return packed.ljust(BODY_BYTES, b"\0") if self.pack == "padded" else packed
 
 
-_JSON, _LINES, _TEXT, _MSGPACK, _PROTOBUF = (
-    "application/json",
-    "application/x-ndjson",
-    "text/plain",
-    "application/msgpack",
-    "application/x-protobuf",
-)
-_EVENTS, _LOG = "/v1/events/svc.a/r1", f"{LOGS}/svc.a/r1"
-_STEP, _CLOSE = f"{_EVENTS}/steps/load", f"{_EVENTS}/writers/w/close"
-_FILES, _REPLAY = "/v0/archive/files", "/v1/pipelines/errors/replay"
+_EVENTS, _LOG = "/v1/events/{fqn}/{runId}", f"{LOGS}/{{fqn}}/{{runId}}"
+_STEP, _CLOSE = f"{_EVENTS}/steps/{{step}}", f"{_EVENTS}/writers/{{writer}}/close"
+_FILES, _REPLAY = "/v0/archive/files", "/v1/pipelines/{name}/replay"
 _FLUENT, _LOGSTASH, _SYSLOG = "/v1/agents/fluent", "/v1/agents/logstash", "/v1/agents/syslog"
 _FIREHOSE, _OTLP, _BULK = "/v1/agents/firehose", "/v1/agents/otlp/v1/logs", "/v1/agents/elasticsearch/_bulk"
 
@@ -90,7 +88,7 @@ def _proto(unit: bytes, size: int, *fields: int) -> Shape:
     for field in reversed(fields):
         head = bytes([field << 3 | 2]) + _varint(len(inner) + len(heads))
         heads = head + heads
-    return Shape(_OTLP, _PROTOBUF, inner, len(inner) + len(heads), head=heads)
+    return Shape(_OTLP, PROTOBUF, inner, len(inner) + len(heads), head=heads)
 
 
 def _nested(levels: int) -> bytes:
@@ -108,7 +106,7 @@ def _sharing(attributes: bytes, records: int) -> Shape:
     """Records of OTLP under one resource."""
     head = b'{"resourceLogs":[{"resource":{"attributes":[' + attributes + b']},"scopeLogs":[{"logRecords":['
     unit, tail = b'{"body":{"stringValue":"x"}},', b'{"body":{"stringValue":"x"}}]}]}]}'
-    return Shape(_OTLP, _JSON, unit, len(head) + len(tail) + records * len(unit), head, tail)
+    return Shape(_OTLP, JSON, unit, len(head) + len(tail) + records * len(unit), head, tail)
 
 
 def _attributes(count: int) -> bytes:
@@ -140,119 +138,119 @@ def _event(*fields: bytes) -> bytes:
 
 _BOMB = gzip.compress(b"\n" * 500_000, mtime=0)
 SHAPES: dict[str, Shape] = {
-    "log of newlines": Shape(_LOG, _TEXT, b"\n", 3 * MIB),
-    "log of one line": Shape(_LOG, _TEXT, b"x", 3 * MIB),
-    "log that looks secret": Shape(_LOG, _TEXT, b"password=aaaaaaaaaaaaaaaaaaaa ", 3 * MIB),
-    "log of key blocks": Shape(_LOG, _TEXT, b"-----BEGIN PRIVATE KEY-----\n", 3 * MIB),
-    "log of key and values": Shape(_LOG, _TEXT, b"a=b c:d token=", 3 * MIB),
-    "log of half a token": Shape(_LOG, _TEXT, b"eyJhbGciOiJIUzI1NiJ9.eyJ", 3 * MIB),
-    "log of addresses": Shape(_LOG, _TEXT, b"https://a:b@", 3 * MIB),
-    "log of letters and digits": Shape(_LOG, _TEXT, b"AKIA0123456789ABCDEF", 3 * MIB),
-    "log in a string": Shape(_LOG, _JSON, "😀".encode(), 3 * MIB, b'"', b'"'),
-    "log of surrogates": Shape(_LOG, _JSON, b"\\ud800", 3 * MIB, b'"', b'"'),
-    "log of lists": Shape(_LOG, _JSON, b"[],", 74_500, b"[", b"[]]"),
-    "log of objects": Shape(_LOG, _JSON, b'{"":{}},', 132_500, b"[", b"0]"),
-    "LogBatch": Shape(_LOG, _JSON, b"\n", 3 * MIB, pack="LogBatch"),
+    "log of newlines": Shape(_LOG, TEXT, b"\n", 3 * MIB),
+    "log of one line": Shape(_LOG, TEXT, b"x", 3 * MIB),
+    "log that looks secret": Shape(_LOG, TEXT, b"password=aaaaaaaaaaaaaaaaaaaa ", 3 * MIB),
+    "log of key blocks": Shape(_LOG, TEXT, b"-----BEGIN PRIVATE KEY-----\n", 3 * MIB),
+    "log of key and values": Shape(_LOG, TEXT, b"a=b c:d token=", 3 * MIB),
+    "log of half a token": Shape(_LOG, TEXT, b"eyJhbGciOiJIUzI1NiJ9.eyJ", 3 * MIB),
+    "log of addresses": Shape(_LOG, TEXT, b"https://a:b@", 3 * MIB),
+    "log of letters and digits": Shape(_LOG, TEXT, b"AKIA0123456789ABCDEF", 3 * MIB),
+    "log in a string": Shape(_LOG, JSON, "😀".encode(), 3 * MIB, b'"', b'"'),
+    "log of surrogates": Shape(_LOG, JSON, b"\\ud800", 3 * MIB, b'"', b'"'),
+    "log of lists": Shape(_LOG, JSON, b"[],", 74_500, b"[", b"[]]"),
+    "log of objects": Shape(_LOG, JSON, b'{"":{}},', 132_500, b"[", b"0]"),
+    "LogBatch": Shape(_LOG, JSON, b"\n", 3 * MIB, pack="LogBatch"),
     "empty members": Shape(_LOG, "application/gzip", gzip.compress(b"", mtime=0), BODY_BYTES, pack="none"),
     "members of a byte": Shape(_LOG, "application/gzip", gzip.compress(b"\n", mtime=0), BODY_BYTES, pack="none"),
-    "open strings": Shape(_EVENTS, _JSON, b'\\",', head=b'["'),
-    "many open strings": Shape(_EVENTS, _LINES, b'"\n[[[[[[[['),
-    "events that are lists": Shape(_EVENTS, _JSON, b"[],", 14_500, b"[", b"[]]"),
-    "events that are numbers": Shape(_EVENTS, _LINES, b"1\n", 9_500),
-    "events of a word": Shape(_EVENTS, _JSON, b'{"message":"x"},', 80_000, b"[", b'{"message":"x"}]'),
-    "events with data": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":[{},{},{}],"b":{"c":"d"}}}\n', 230_000),
-    "events with much data": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":[' + b"[]," * 95 + b"0]}}\n", 80_000),
-    "events of many steps": Shape(_EVENTS, _LINES, b'{"message":"x","step":"s%d"}\n', 350_000),
+    "open strings": Shape(_EVENTS, JSON, b'\\",', head=b'["'),
+    "many open strings": Shape(_EVENTS, LINES, b'"\n[[[[[[[['),
+    "events that are lists": Shape(_EVENTS, JSON, b"[],", 14_500, b"[", b"[]]"),
+    "events that are numbers": Shape(_EVENTS, LINES, b"1\n", 9_500),
+    "events of a word": Shape(_EVENTS, JSON, b'{"message":"x"},', 80_000, b"[", b'{"message":"x"}]'),
+    "events with data": Shape(_EVENTS, LINES, b'{"message":"x","data":{"a":[{},{},{}],"b":{"c":"d"}}}\n', 230_000),
+    "events with much data": Shape(_EVENTS, LINES, b'{"message":"x","data":{"a":[' + b"[]," * 95 + b"0]}}\n", 80_000),
+    "events of many steps": Shape(_EVENTS, LINES, b'{"message":"x","step":"s%d"}\n', 350_000),
     "events with notes": Shape(
-        _EVENTS, _LINES, b'{"message":"x","annotations":[' + b'{"position":0,"note":0},' * 9 + b'{"position":0,"note":0}]}\n', 400_000
+        _EVENTS, LINES, b'{"message":"x","annotations":[' + b'{"position":0,"note":0},' * 9 + b'{"position":0,"note":0}]}\n', 400_000
     ),
-    "deep events": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":' + b"[" * 900 + b"]" * 900 + b"}}\n", 100_000),
-    "events that look secret": Shape(_EVENTS, _LINES, b'{"message":"password=hush","data":{"token":"abcdefgh","k":"a=b c=d"}}\n', 350_000),
-    "events with secret values": Shape(_EVENTS, _LINES, _event(*(b'"k%X":"token=%X"' % (n, n) for n in range(1100))), 800_000),
-    "events with names that masking makes equal": Shape(_EVENTS, _LINES, _event(*(b'"token=%X":0' % n for n in range(2200))), 800_000),
-    "events with lists under secret names": Shape(_EVENTS, _LINES, _event(b'"token":[' + b"0," * 9000 + b"0]"), 92_000),
+    "deep events": Shape(_EVENTS, LINES, b'{"message":"x","data":{"a":' + b"[" * 900 + b"]" * 900 + b"}}\n", 100_000),
+    "events that look secret": Shape(_EVENTS, LINES, b'{"message":"password=hush","data":{"token":"abcdefgh","k":"a=b c=d"}}\n', 350_000),
+    "events with secret values": Shape(_EVENTS, LINES, _event(*(b'"k%X":"token=%X"' % (n, n) for n in range(1100))), 800_000),
+    "events with names that masking makes equal": Shape(_EVENTS, LINES, _event(*(b'"token=%X":0' % n for n in range(2200))), 800_000),
+    "events with lists under secret names": Shape(_EVENTS, LINES, _event(b'"token":[' + b"0," * 9000 + b"0]"), 92_000),
     "events with lists under long secret names": Shape(
-        _EVENTS, _LINES, _event(b'"' + b"pwd" * 3000 + b'":[' + b"0," * 2000 + b"0]"), 310_000
+        _EVENTS, LINES, _event(b'"' + b"pwd" * 3000 + b'":[' + b"0," * 2000 + b"0]"), 310_000
     ),
     "events with long lists under long names": Shape(
-        _EVENTS, _LINES, _event(b'"' + b"a" * 30_000 + b'":[' + b"0," * 11_000 + b"0]"), 260_000
+        _EVENTS, LINES, _event(b'"' + b"a" * 30_000 + b'":[' + b"0," * 11_000 + b"0]"), 260_000
     ),
     "events with long lists under names of controls": Shape(
-        _EVENTS, _LINES, _event(b'"' + b"\\u0001" * 5_000 + b'":[' + b"0," * 11_000 + b"0]"), 260_000
+        _EVENTS, LINES, _event(b'"' + b"\\u0001" * 5_000 + b'":[' + b"0," * 11_000 + b"0]"), 260_000
     ),
     "events with lists of many values under secret names": Shape(
-        _EVENTS, _LINES, _event(b'"q":"pwd=x"', b'"%dpwd":[' + b",".join(b'"%x"' % n for n in range(240)) + b"]"), 230_000
+        _EVENTS, LINES, _event(b'"q":"pwd=x"', b'"%dpwd":[' + b",".join(b'"%x"' % n for n in range(240)) + b"]"), 230_000
     ),
     "events with lists of many values under long secret names": Shape(
-        _EVENTS, _LINES, _event(b'"q":"pwd=x"', b'"' + b"pwd" * 15 + b'%dpwd":[' + b",".join(b'"%x"' % n for n in range(240)) + b"]"), 240_000
+        _EVENTS, LINES, _event(b'"q":"pwd=x"', b'"' + b"pwd" * 15 + b'%dpwd":[' + b",".join(b'"%x"' % n for n in range(240)) + b"]"), 240_000
     ),
     "an event with a list under a long secret name": Shape(
-        _EVENTS, _LINES, b"0,", BODY_BYTES, b'{"message":"x","data":{"' + b"pwd" * 1700 + b'":[', b"0]}}\n", pack="none"
+        _EVENTS, LINES, b"0,", BODY_BYTES, b'{"message":"x","data":{"' + b"pwd" * 1700 + b'":[', b"0]}}\n", pack="none"
     ),
-    "events with deep secrets": Shape(_EVENTS, _LINES, _event(b'"a":' + b'{"token":' * 90 + b'"x"' + b"}" * 90), 400_000),
-    "events with secret steps": Shape(_EVENTS, _LINES, b'{"message":"token=a","step":"token=%d","level":"info"}\n', 290_000),
+    "events with deep secrets": Shape(_EVENTS, LINES, _event(b'"a":' + b'{"token":' * 90 + b'"x"' + b"}" * 90), 400_000),
+    "events with secret steps": Shape(_EVENTS, LINES, b'{"message":"token=a","step":"token=%d","level":"info"}\n', 290_000),
     "events with notes about secrets": Shape(
-        _EVENTS, _LINES,
+        _EVENTS, LINES,
         b'{"message":"token=a token=b","annotations":[' + b'{"position":1,"note":"token=a"},' * 9 + b'{"position":0,"note":0}]}\n', 400_000,
     ),
-    "events with wide objects": Shape(_EVENTS, _LINES, _event(*(b'"%X":0' % n for n in range(1500))), 500_000),
-    "events with long numbers": Shape(_EVENTS, _LINES, _event(b'"a":[' + (b"9" * 4000 + b",") * 15 + b"0]")),
-    "events with numbers too long": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":' + b"9" * 100_000 + b"}}\n"),
-    "events with powers": Shape(_EVENTS, _LINES, b'{"message":"x","data":{"a":1e308,"b":-1E+99999,"c":0.0e-9}}\n', 230_000),
-    "an event of one name": Shape(_EVENTS, _LINES, b"k", head=b'{"message":"x","data":{"', tail=b'":0}}'),
-    "steps of a document": Shape(_STEP, _JSON, b"[", 60_000, b'{"data":', pack="gzip"),
-    "documents with long numbers": Shape(_STEP, _JSON, b"9", 60_000, b'{"timestamp":', b"}"),
-    "a writer's close": Shape(_CLOSE, _JSON, b'"k%d":{},', 60_000, b"{", b'"z":0}'),
-    "metadata of wide objects": Shape(_FILES, _JSON, b'"k%d":0,', BODY_BYTES, b"{", b'"z":0}', pack="none"),
-    "metadata of lists": Shape(_FILES, _JSON, b"[", BODY_BYTES, pack="none"),
-    "a replay of lists": Shape(_REPLAY, _JSON, b"[", BODY_BYTES, b'{"runs":', pack="none"),
-    "fluent objects": Shape(_FLUENT, _JSON, b"{},", 7_250, b"[", b"{}]"),
-    "fluent numbers": Shape(_FLUENT, _JSON, b"0,", 4_750, b"[", b"0]"),
-    "fluent lines": Shape(_FLUENT, _LINES, b'{"a":1}\n', 20_000),
-    "fluent numbers in a line": Shape(_FLUENT, _LINES, b"1 ", 4_750),
-    "fluent texts": Shape(_FLUENT, _TEXT, b"\n", 2_500),
-    "fluent runs": Shape(_FLUENT, _LINES, b'{"message":"x","runlake":{"fqn":"a%d","run_id":"r"}}\n', 13_000),
-    "fluent writers": Shape(_FLUENT, _LINES, b'{"message":"x","runlake":{"writer":"w%d","id":1}}\n', 12_500),
-    "fluent surrogates": Shape(_FLUENT, _LINES, b'{"a":"\\ud800","b":[{},{},{},{},{},{}]}\n', 62_500),
-    "padded fluent lines": Shape(_FLUENT, _LINES, b'{"message":"token=a","token":"b"}\n', 7_600 * 34, pack="padded"),
-    "padded fluent secrets": Shape(_FLUENT, _LINES, b'{"message":"token=%d","token":"b","step":"token=c"}\n', 380_000, pack="padded"),
-    "padded syslog": Shape(_SYSLOG, _TEXT, b'<13>1 2026-09-21T14:13:20.123456Z h a 1 I [x y="z"][token t="z"] token=m\n', 7_600 * 73, pack="padded"),
-    "padded msgpack entries": Shape(_FLUENT, _MSGPACK, b"\x92\x01\x81\xa5token\xa1b", 7_600 * 10, pack="padded"),
-    "padded bulk": Shape(_BULK, _LINES, b'{"create":{"_id":"token=a"}}\n{"token":"x"}\n', 2_500 * 43, pack="padded"),
+    "events with wide objects": Shape(_EVENTS, LINES, _event(*(b'"%X":0' % n for n in range(1500))), 500_000),
+    "events with long numbers": Shape(_EVENTS, LINES, _event(b'"a":[' + (b"9" * 4000 + b",") * 15 + b"0]")),
+    "events with numbers too long": Shape(_EVENTS, LINES, b'{"message":"x","data":{"a":' + b"9" * 100_000 + b"}}\n"),
+    "events with powers": Shape(_EVENTS, LINES, b'{"message":"x","data":{"a":1e308,"b":-1E+99999,"c":0.0e-9}}\n', 230_000),
+    "an event of one name": Shape(_EVENTS, LINES, b"k", head=b'{"message":"x","data":{"', tail=b'":0}}'),
+    "steps of a document": Shape(_STEP, JSON, b"[", 60_000, b'{"data":', pack="gzip"),
+    "documents with long numbers": Shape(_STEP, JSON, b"9", 60_000, b'{"timestamp":', b"}"),
+    "a writer's close": Shape(_CLOSE, JSON, b'"k%d":{},', 60_000, b"{", b'"z":0}'),
+    "metadata of wide objects": Shape(_FILES, JSON, b'"k%d":0,', BODY_BYTES, b"{", b'"z":0}', pack="none"),
+    "metadata of lists": Shape(_FILES, JSON, b"[", BODY_BYTES, pack="none"),
+    "a replay of lists": Shape(_REPLAY, JSON, b"[", BODY_BYTES, b'{"runs":', pack="none"),
+    "fluent objects": Shape(_FLUENT, JSON, b"{},", 7_250, b"[", b"{}]"),
+    "fluent numbers": Shape(_FLUENT, JSON, b"0,", 4_750, b"[", b"0]"),
+    "fluent lines": Shape(_FLUENT, LINES, b'{"a":1}\n', 20_000),
+    "fluent numbers in a line": Shape(_FLUENT, LINES, b"1 ", 4_750),
+    "fluent texts": Shape(_FLUENT, TEXT, b"\n", 2_500),
+    "fluent runs": Shape(_FLUENT, LINES, b'{"message":"x","runlake":{"fqn":"a%d","run_id":"r"}}\n', 13_000),
+    "fluent writers": Shape(_FLUENT, LINES, b'{"message":"x","runlake":{"writer":"w%d","id":1}}\n', 12_500),
+    "fluent surrogates": Shape(_FLUENT, LINES, b'{"a":"\\ud800","b":[{},{},{},{},{},{}]}\n', 62_500),
+    "padded fluent lines": Shape(_FLUENT, LINES, b'{"message":"token=a","token":"b"}\n', 7_600 * 34, pack="padded"),
+    "padded fluent secrets": Shape(_FLUENT, LINES, b'{"message":"token=%d","token":"b","step":"token=c"}\n', 380_000, pack="padded"),
+    "padded syslog": Shape(_SYSLOG, TEXT, b'<13>1 2026-09-21T14:13:20.123456Z h a 1 I [x y="z"][token t="z"] token=m\n', 7_600 * 73, pack="padded"),
+    "padded msgpack entries": Shape(_FLUENT, MSGPACK, b"\x92\x01\x81\xa5token\xa1b", 7_600 * 10, pack="padded"),
+    "padded bulk": Shape(_BULK, LINES, b'{"create":{"_id":"token=a"}}\n{"token":"x"}\n', 2_500 * 43, pack="padded"),
     "padded otlp json": Shape(
-        _OTLP, _JSON, b'{"body":{"stringValue":"token=a"}},', 7_600 * 35,
+        _OTLP, JSON, b'{"body":{"stringValue":"token=a"}},', 7_600 * 35,
         b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[', b"{}]}]}]}", pack="padded",
     ),
-    "msgpack lists": Shape(_FLUENT, _MSGPACK, b"\x90", 49_000, b"\xdd\x00\x00\xbe\x00"),
-    "msgpack maps": Shape(_FLUENT, _MSGPACK, b"\x81\x01\x80", 48_510, b"\xdd\x00\x00\x30\x00"),
-    "msgpack numbers": Shape(_FLUENT, _MSGPACK, b"\x01"),
-    "msgpack times": Shape(_FLUENT, _MSGPACK, b"\xd4\x00\x00"),
-    "msgpack entries": Shape(_FLUENT, _MSGPACK, b"\x92\x01\x81\xa1a\xa1b", 17_500),
-    "msgpack packed in packed": Shape(_FLUENT, _MSGPACK, b"\x92\xa1t\xc4\x0a" + b"\x90" * 10, 600_000),
-    "msgpack that announces a list": Shape(_FLUENT, _MSGPACK, b"\xdd\xff\xff\xff\xff"),
-    "msgpack that announces a map": Shape(_FLUENT, _MSGPACK, b"\xdf\xff\xff\xff\xff"),
-    "msgpack that announces bytes": Shape(_FLUENT, _MSGPACK, b"x", head=b"\xc6\xff\xff\xff\xff"),
-    "msgpack that announces a text": Shape(_FLUENT, _MSGPACK, b"x", head=b"\xdb\xff\xff\xff\xff"),
-    "msgpack that announces an extension": Shape(_FLUENT, _MSGPACK, b"x", head=b"\xc9\xff\xff\xff\xff\x00"),
-    "msgpack lists in lists": Shape(_FLUENT, _MSGPACK, b"\x91"),
+    "msgpack lists": Shape(_FLUENT, MSGPACK, b"\x90", 49_000, b"\xdd\x00\x00\xbe\x00"),
+    "msgpack maps": Shape(_FLUENT, MSGPACK, b"\x81\x01\x80", 48_510, b"\xdd\x00\x00\x30\x00"),
+    "msgpack numbers": Shape(_FLUENT, MSGPACK, b"\x01"),
+    "msgpack times": Shape(_FLUENT, MSGPACK, b"\xd4\x00\x00"),
+    "msgpack entries": Shape(_FLUENT, MSGPACK, b"\x92\x01\x81\xa1a\xa1b", 17_500),
+    "msgpack packed in packed": Shape(_FLUENT, MSGPACK, b"\x92\xa1t\xc4\x0a" + b"\x90" * 10, 600_000),
+    "msgpack that announces a list": Shape(_FLUENT, MSGPACK, b"\xdd\xff\xff\xff\xff"),
+    "msgpack that announces a map": Shape(_FLUENT, MSGPACK, b"\xdf\xff\xff\xff\xff"),
+    "msgpack that announces bytes": Shape(_FLUENT, MSGPACK, b"x", head=b"\xc6\xff\xff\xff\xff"),
+    "msgpack that announces a text": Shape(_FLUENT, MSGPACK, b"x", head=b"\xdb\xff\xff\xff\xff"),
+    "msgpack that announces an extension": Shape(_FLUENT, MSGPACK, b"x", head=b"\xc9\xff\xff\xff\xff\x00"),
+    "msgpack lists in lists": Shape(_FLUENT, MSGPACK, b"\x91"),
     "msgpack wide maps": Shape(
-        _FLUENT, _MSGPACK, b"\xde" + struct.pack(">H", 2000) + b"".join(b"\xcd" + struct.pack(">H", n) + b"\xc0" for n in range(2000)), 180_000
+        _FLUENT, MSGPACK, b"\xde" + struct.pack(">H", 2000) + b"".join(b"\xcd" + struct.pack(">H", n) + b"\xc0" for n in range(2000)), 180_000
     ),
-    "logstash numbers": Shape(_LOGSTASH, _JSON, b"0,", 4_750, b"[", b"0]"),
-    "logstash times": Shape(_LOGSTASH, _LINES, b'{"message":"m","@timestamp":"2026-09-21T14:13:20.123456789+01:00","level":"warn"}\n'),
-    "logstash many fields": Shape(_LOGSTASH, _LINES, b'{"' + b'":1,"'.join(b"f%02d" % n for n in range(90)) + b'":1}\n', 380_000),
-    "syslog words": Shape(_SYSLOG, _TEXT, b"<13>x\n", 14_750),
-    "syslog 5424": Shape(_SYSLOG, _TEXT, b"<13>1 2026-09-21T14:13:20.123456Z h a 1 I [x y=\"z\"][x y=\"z\"] m\n", 157_500),
-    "syslog open elements": Shape(_SYSLOG, _TEXT, b"<13>1 - h a 1 I [x y=\"" + b"\\\\" * 40 + b"\n", 900_000),
-    "syslog long element": Shape(_SYSLOG, _TEXT, b' a="b"', head=b"<13>1 - h a 1 I [x"),
-    "syslog 3164": Shape(_SYSLOG, _TEXT, b"<34>Oct 11 22:14:15 h su[1]: x\n", 77_250),
-    "syslog stacks": Shape(_SYSLOG, _TEXT, b" at x\n", head=b"<13>x\n"),
-    "firehose records": Shape(_FIREHOSE, _JSON, _record(b"x"), 50_000, **_DELIVERY),
-    "firehose values": Shape(_FIREHOSE, _JSON, _record(b'{"a":[' + b"[]," * 300 + b"0]}"), **_DELIVERY),
-    "firehose bombs": Shape(_FIREHOSE, _JSON, _record(_BOMB), **_DELIVERY),
+    "logstash numbers": Shape(_LOGSTASH, JSON, b"0,", 4_750, b"[", b"0]"),
+    "logstash times": Shape(_LOGSTASH, LINES, b'{"message":"m","@timestamp":"2026-09-21T14:13:20.123456789+01:00","level":"warn"}\n'),
+    "logstash many fields": Shape(_LOGSTASH, LINES, b'{"' + b'":1,"'.join(b"f%02d" % n for n in range(90)) + b'":1}\n', 380_000),
+    "syslog words": Shape(_SYSLOG, TEXT, b"<13>x\n", 14_750),
+    "syslog 5424": Shape(_SYSLOG, TEXT, b"<13>1 2026-09-21T14:13:20.123456Z h a 1 I [x y=\"z\"][x y=\"z\"] m\n", 157_500),
+    "syslog open elements": Shape(_SYSLOG, TEXT, b"<13>1 - h a 1 I [x y=\"" + b"\\\\" * 40 + b"\n", 900_000),
+    "syslog long element": Shape(_SYSLOG, TEXT, b' a="b"', head=b"<13>1 - h a 1 I [x"),
+    "syslog 3164": Shape(_SYSLOG, TEXT, b"<34>Oct 11 22:14:15 h su[1]: x\n", 77_250),
+    "syslog stacks": Shape(_SYSLOG, TEXT, b" at x\n", head=b"<13>x\n"),
+    "firehose records": Shape(_FIREHOSE, JSON, _record(b"x"), 50_000, **_DELIVERY),
+    "firehose values": Shape(_FIREHOSE, JSON, _record(b'{"a":[' + b"[]," * 300 + b"0]}"), **_DELIVERY),
+    "firehose bombs": Shape(_FIREHOSE, JSON, _record(_BOMB), **_DELIVERY),
     "firehose of cloudwatch": Shape(
         _FIREHOSE,
-        _JSON,
+        JSON,
         _record(b'{"messageType":"DATA_MESSAGE","logGroup":"g","logEvents":[' + b'{"message":"{}"},' * 90 + b'{"message":"x"}]}'),
         **_DELIVERY,
     ),
@@ -263,38 +261,38 @@ SHAPES: dict[str, Shape] = {
     "otlp that shares a secret under a name": _sharing(
         b'{"key":"token","value":{"arrayValue":{"values":[' + b'{"stringValue":"a"},' * 45 + b"{}]}}}", 2_450
     ),
-    "firehose that shares secrets": Shape(_FIREHOSE, _JSON, b"", head=_DELIVERY["head"] + _group("token=a " * 390, 2_450), tail=_DELIVERY["tail"]),
+    "firehose that shares secrets": Shape(_FIREHOSE, JSON, b"", head=_DELIVERY["head"] + _group("token=a " * 390, 2_450), tail=_DELIVERY["tail"]),
     "otlp that shares many values": _sharing(_attributes(45), 2_450),
     "otlp that shares too long a text": _sharing(_text_attribute("x" * 60_000), 2_450),
     "otlp that shares too many values": _sharing(_attributes(400), 2_450),
-    "firehose that shares a log group": Shape(_FIREHOSE, _JSON, b"", head=_DELIVERY["head"] + _group("g" * 3200, 2_450), tail=_DELIVERY["tail"]),
+    "firehose that shares a log group": Shape(_FIREHOSE, JSON, b"", head=_DELIVERY["head"] + _group("g" * 3200, 2_450), tail=_DELIVERY["tail"]),
     "firehose that shares too long a log group": Shape(
-        _FIREHOSE, _JSON, b"", head=_DELIVERY["head"] + _group("g" * 60_000, 2_450), tail=_DELIVERY["tail"]
+        _FIREHOSE, JSON, b"", head=_DELIVERY["head"] + _group("g" * 60_000, 2_450), tail=_DELIVERY["tail"]
     ),
     "otlp records": _proto(b"\x12\x00", 20_000, 1, 2),
     "otlp scopes": _proto(b"\x12\x00", 20_000, 1),
     "otlp many records": _proto(b"\x12\x00", MIB - KIB, 1, 2),
     "otlp many scopes": _proto(b"\x12\x00", MIB - KIB, 1),
-    "otlp many resources": Shape(_OTLP, _PROTOBUF, b"\x0a\x00"),
+    "otlp many resources": Shape(_OTLP, PROTOBUF, b"\x0a\x00"),
     "otlp attributes": _proto(b"\x32\x00", MIB - KIB, 1, 2, 2),
     "otlp values": _proto(b"\x0a\x00", MIB - KIB, 1, 2, 2, 5, 5),
     "otlp fields": _proto(b"\x08\x00", MIB - KIB, 1, 2, 2),
     "otlp resource": _proto(b"\x0a\x00", MIB - KIB, 1, 1),
-    "otlp that announces more": Shape(_OTLP, _PROTOBUF, b"\x0a\xff\xff\xff\xff\x07"),
-    "otlp of long varints": Shape(_OTLP, _PROTOBUF, b"\xff"),
-    "otlp values in values": Shape(_OTLP, _PROTOBUF, b"", head=_nested(1000)),
+    "otlp that announces more": Shape(_OTLP, PROTOBUF, b"\x0a\xff\xff\xff\xff\x07"),
+    "otlp of long varints": Shape(_OTLP, PROTOBUF, b"\xff"),
+    "otlp values in values": Shape(_OTLP, PROTOBUF, b"", head=_nested(1000)),
     "otlp json in json": Shape(
-        _OTLP, _JSON, b'{"arrayValue":{"values":[', 25 * 900, b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":'
+        _OTLP, JSON, b'{"arrayValue":{"values":[', 25 * 900, b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":'
     ),
-    "otlp json": Shape(_OTLP, _JSON, b"{},", 7_250, b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[', b"{}]}]}]}"),
+    "otlp json": Shape(_OTLP, JSON, b"{},", 7_250, b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[', b"{}]}]}]}"),
     "otlp json values": Shape(
-        _OTLP, _JSON, b'{"intValue":"1"},', 395_000,
+        _OTLP, JSON, b'{"intValue":"1"},', 395_000,
         b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"arrayValue":{"values":[', b"{}]}}}]}]}]}",
     ),
-    "bulk empty actions": Shape(_BULK, _LINES, b"{}\n", 7_475),
-    "bulk documents": Shape(_BULK, _LINES, b'{"create":{}}\n{"a":1}\n', 54_750),
-    "bulk names": Shape(_BULK, _LINES, b'{"create":{"_index":"' + b"i" * 200 + b'","_id":"' + b"d" * 200 + b'"}}\n{"a":1}\n'),
-    "bulk deletes": Shape(_BULK, _LINES, b'{"delete":{}}\n', 34_750),
+    "bulk empty actions": Shape(_BULK, LINES, b"{}\n", 7_475),
+    "bulk documents": Shape(_BULK, LINES, b'{"create":{}}\n{"a":1}\n', 54_750),
+    "bulk names": Shape(_BULK, LINES, b'{"create":{"_index":"' + b"i" * 200 + b'","_id":"' + b"d" * 200 + b'"}}\n{"a":1}\n'),
+    "bulk deletes": Shape(_BULK, LINES, b'{"delete":{}}\n', 34_750),
 }  # fmt: skip
 """Shapes by name of their cost. Most are just below a limit, where a body costs the most."""
 
