@@ -8,12 +8,10 @@ from chalice.app import AuthRequest, AuthResponse, Chalice, CloudWatchEvent, Rat
 
 from chalicelib import composition
 from chalicelib.observability import invocation, trace_recorder
-from chalicelib.routes import authorizer, operations
-from chalicelib.routes.responses import http_middleware
+from chalicelib.routes import authorizer, chalice_adapter
 
 app = Chalice(app_name="runlake", configure_logs=False)
-app.register_middleware(http_middleware, event_type="http")
-operations.register(app)
+chalice_adapter.register(app)
 
 
 @app.authorizer(name=authorizer.NAME, ttl_seconds=authorizer.TTL_S)

@@ -145,11 +145,11 @@ def gateway_event(
     method: str, path: str, body: str | None, headers: dict[str, str], query: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """An event of a REST API with Lambda proxy integration."""
-    from chalicelib.routes import paths
+    from chalicelib.routes.operations import gateway_routes
 
     if path.startswith(BASE):
         depth = path.removeprefix(BASE + "/").count("/") + 1
-        route = next(each for each in paths.ROUTES if each.count("{") == depth)
+        route = next(each for each in gateway_routes() if each.startswith(BASE) and each.count("{") == depth)
     else:
         route = path.rstrip("/") if "/latest/" not in path else "/v0/archive/latest/{what}/{where}"
     places = [(number, part.strip("{}")) for number, part in enumerate(route.split("/")) if part.startswith("{")]

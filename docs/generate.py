@@ -33,7 +33,7 @@ from chalicelib.coordination import partition, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
-from chalicelib.routes import archive_queries, budgets, logs, openapi_archive, operations, paths, queries, responses
+from chalicelib.routes import archive_queries, budgets, chalice_adapter, logs, openapi_archive, operations, queries, responses
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
 from docs import costs
 
@@ -309,7 +309,7 @@ def _limits() -> str:
         ("work done by a close request", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
                                      f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),
         ("landmarks of a segment", f"{segment._MAX_LANDMARKS}, one per {_size(segment._LANDMARK_STRIDE_BYTES)}"),
-        ("binary body types", ", ".join(f"`{each}`" for each in operations.BINARY_TYPES)),
+        ("binary body types", ", ".join(f"`{each}`" for each in chalice_adapter.BINARY_TYPES)),
         ("files of a page", search.MAX_PAGE),
         ("rows read for a page without a match", f"{search.MAX_ROWS:,}; then the page ends early, with `next`"),
         ("sources (`what` and `where`) searched by one request of the archive", f"{search.MAX_INDEXES}, after wildcards are expanded"),
@@ -322,7 +322,7 @@ def _limits() -> str:
                                        f"{uploads.EXPIRES_S // 60} min"),
         ("run log hashed when it becomes a file", f"up to {_size(run_files.MAX_HASHED_BYTES)}"),
         ("record of a deleted file", f"kept for {file_state.FileState.DELETED_TTL_S // 86_400} days"),
-        ("path segments", f"{paths._DEPTH}, slashes of the FQN counted; API Gateway accepts more in the last one"),
+        ("path segments", f"{operations._MAX_GATEWAY_SEGMENTS}, slashes of the FQN counted; API Gateway accepts more in the last one"),
     ]  # fmt: skip
     return _table(("limit", "value"), rows)
 
@@ -330,15 +330,15 @@ def _limits() -> str:
 def _budgets() -> str:
     """Operations with equal limits share a row; those without a body come last, without their names."""
     same: dict[budgets.Budget, list[str]] = {}
-    for (method, path), budget in budgets.BUDGETS.items():
-        same.setdefault(budget, []).append(f"`{method} {path}`")
+    for each in operations.OPERATIONS:
+        same.setdefault(each.budget, []).append(f"`{each.method} {each.path}`")
     without_body = budgets.Budget()
     same[without_body] = [f"all others, {len(same.pop(without_body))} of them"]
     rows = (
-        (", ".join(operations), budget.form, _size(budget.body_bytes), _growth(budget.expanded_bytes, _size),
+        (", ".join(names), budget.form, _size(budget.body_bytes), _growth(budget.expanded_bytes, _size),
          _growth(budget.values, "{:,}".format), _growth(budget.items, "{:,}".format), _growth(budget.shared_bytes, _size),
          budget.streams or "-", budget.depth or "-", _size(budget.response_bytes))
-        for budget, operations in same.items()
+        for budget, names in same.items()
     )  # fmt: skip
     return _table(("operations", "body is", "body", "unpacked", "values", "items", "shared", "appends", "depth", "response"), rows)
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-from chalice.app import CaseInsensitiveMapping, Response
-from chalice.app import Request as HttpRequest
+from chalice.app import Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -19,8 +18,9 @@ from chalicelib.events.codecs.items import Item
 from chalicelib.events.intake import Intake, IntakeLimits, IntakeRequest, ItemResult, ItemStatus
 from chalicelib.observability import LOGS_FAILED, logger, note, record, redacted
 from chalicelib.ports import Run
-from chalicelib.routes import budgets, gate
+from chalicelib.routes import gate
 from chalicelib.routes.allowance import Allowance
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.bodies import read_body
 from chalicelib.routes.responses import error_response, json_response
 
@@ -52,7 +52,7 @@ class AgentRequest:
 
     agent: str
     services: Services
-    headers: CaseInsensitiveMapping
+    headers: Mapping[str, str]
     query: Mapping[str, str]
     content: str | bytes
     content_type: str
@@ -60,15 +60,14 @@ class AgentRequest:
     context: Any
 
     @classmethod
-    def of(cls, agent: str, request: HttpRequest) -> AgentRequest:
+    def of(cls, agent: str, request: ApiRequest) -> AgentRequest:
         """Read a request of a principal that may write to some pipeline; each item's pipeline is checked later. Raises ForbiddenError,
         InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
         note(agent=agent)
         gate.require_any_scope("agents", Scope.LOGS_WRITE)
         services, headers = composition.services(), request.headers
-        body = read_body(request.to_original_event(), headers, budgets.current_budget(), services.settings.max_expanded_bytes)
-        query: Mapping[str, str] = request.query_params or {}
-        return cls(agent, services, headers, query, body.content, body.content_type, body.allowance, request.lambda_context)
+        body = read_body(request.event, headers, request.budget, services.settings.max_expanded_bytes)
+        return cls(agent, services, headers, request.query, body.content, body.content_type, body.allowance, request.context)
 
     @property
     def records(self) -> str | bytes:

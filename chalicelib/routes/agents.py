@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from chalice.app import Request, Response
+from chalice.app import Response
 
 from chalicelib.errors import InvalidBatchError
 from chalicelib.events.codecs import firehose, fluent, logstash, otlp, otlp_answers, plain, syslog
 from chalicelib.observability import redacted
 from chalicelib.routes.agent_requests import AgentRequest, agent_response, rejected_items, rejection_summary, response_status
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.bodies import UnsupportedMediaTypeError
 from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response
 
@@ -24,7 +25,7 @@ _JSON = "application/json"
 _FIREHOSE_ID = "x-amz-firehose-request-id"
 
 
-def fluent_records(request: Request) -> Response:
+def fluent_records(request: ApiRequest) -> Response:
     """Records of Fluent Bit and Fluentd. Both retry a chunk byte for byte."""
     call = AgentRequest.of("fluent", request)
     tag = next((call.headers[name] for name in _TAG_HEADERS if name in call.headers), None) or call.query.get("tag")
@@ -35,7 +36,7 @@ def fluent_records(request: Request) -> Response:
     return agent_response(call.take(fluent.decode_json(call.records, tag), repeats_bytes=True))
 
 
-def logstash_events(request: Request) -> Response:
+def logstash_events(request: ApiRequest) -> Response:
     """Events of Logstash, which retries a request byte for byte. Its times have milliseconds or a finer resolution."""
     call = AgentRequest.of("logstash", request)
     if call.content_type == _TEXT:
@@ -43,13 +44,13 @@ def logstash_events(request: Request) -> Response:
     return agent_response(call.take(logstash.decode(call.records), repeats_bytes=True))
 
 
-def syslog_messages(request: Request) -> Response:
+def syslog_messages(request: ApiRequest) -> Response:
     """Syslog messages. A retry is a new batch that includes later messages, so it cannot be recognized."""
     call = AgentRequest.of("syslog", request)
     return agent_response(call.take(syslog.decode(call.records, call.services.clock.now_ms())))
 
 
-def firehose_delivery(request: Request) -> Response:
+def firehose_delivery(request: ApiRequest) -> Response:
     """A delivery of Firehose. The response has Firehose's format, also on errors: Firehose treats any other as a failure and retries."""
     now_ms, request_id = 0, request.headers.get(_FIREHOSE_ID, "")
     try:
@@ -77,7 +78,7 @@ def _delivered(status: int, request_id: str, now_ms: int, error: str) -> Respons
     return json_response(envelope | firehose.answer(redacted(request_id), now_ms, error), status, **_headers(status))
 
 
-def otlp_logs(request: Request) -> Response:
+def otlp_logs(request: ApiRequest) -> Response:
     """Logs over OTLP. The response has the encoding of the request, as OTLP requires. Exporters retry a request byte for byte."""
     encoding = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_packed = encoding == otlp.PROTOBUF

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 from urllib.parse import unquote, urlencode
 
-from chalice.app import Request, Response
+from chalice.app import Response
 
 from chalicelib import __version__, composition
 from chalicelib.access.grants import Scope
@@ -29,13 +29,14 @@ from chalicelib.errors import (
     UploadTooLargeError,
 )
 from chalicelib.routes import gate
-from chalicelib.routes.addresses import base_url, redirect_missing_slash
+from chalicelib.routes.addresses import base_url
+from chalicelib.routes.api_request import ApiRequest, View
 from chalicelib.routes.archive_authorization import READ, archive_authorizer, authorize_create, find_visible
 from chalicelib.routes.archive_queries import ArchiveErrorCode, ArchiveRequestError, file_query, lookback_days
 from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
 from chalicelib.routes.json_bodies import parse_document
 from chalicelib.routes.paths import ARCHIVE
-from chalicelib.routes.responses import View, json_response
+from chalicelib.routes.responses import json_response
 
 _CODES: tuple[tuple[type[RunlakeError], ArchiveErrorCode, int], ...] = (
     (InvalidMetadataError, ArchiveErrorCode.INVALID_METADATA, 400),
@@ -52,7 +53,7 @@ def archive_view(view: View) -> View:
     """A view that returns errors with the archive's codes."""
 
     @wraps(view)
-    def viewed(request: Request) -> Response:
+    def viewed(request: ApiRequest) -> Response:
         try:
             return view(request)
         except RunlakeError as error:
@@ -64,29 +65,26 @@ def archive_view(view: View) -> View:
     return viewed
 
 
-@redirect_missing_slash
-def archive(_: Request) -> Response:
+def archive(_: ApiRequest) -> Response:
     """The S3 address of the archive."""
     gate.allow_authenticated("the archive's address")
     return json_response({"storage_url": f"s3://{composition.services().settings.archive_bucket_name}"})
 
 
-@redirect_missing_slash
-def environment(_: Request) -> Response:
+def environment(_: ApiRequest) -> Response:
     """The version of this build."""
     gate.allow_authenticated("the version")
     return json_response({"data": {"build": {"version": __version__}}})
 
 
-@redirect_missing_slash
 @archive_view
-def list_files(request: Request) -> Response:
+def list_files(request: ApiRequest) -> Response:
     """A page of files by what, where, work id and time, without files that the principal may not see."""
-    gate.require_any_scope(_query(request).get("what", ""), Scope.ARCHIVE_READ, Scope.LOGS_READ)
+    gate.require_any_scope(request.query.get("what", ""), Scope.ARCHIVE_READ, Scope.LOGS_READ)
     services, seen = composition.services(), archive_authorizer()
     now_ms = services.clock.now_ms()
     parameters = {
-        name: str(now_ms) if name in ("start", "end") and value == "now" else value for name, value in _query(request).items()
+        name: str(now_ms) if name in ("start", "end") and value == "now" else value for name, value in request.query.items()
     }
     query = file_query(_opened(parameters), services.cursors, now_ms)  # "now" is the same on all pages
     page = services.search.page(query, whats=seen.may_contain)
@@ -101,7 +99,7 @@ def list_files(request: Request) -> Response:
 
 
 @archive_view
-def begin_upload(request: Request) -> Response:
+def begin_upload(request: ApiRequest) -> Response:
     """Validate the metadata of a new file, and return the address for its bytes."""
     services = composition.services()
     upload = services.uploads.begin(_body(request), authorize_create)
@@ -109,24 +107,24 @@ def begin_upload(request: Request) -> Response:
 
 
 @archive_view
-def delete_file(request: Request) -> Response:
+def delete_file(request: ApiRequest) -> Response:
     """Delete a file permanently."""
-    file_id, archive = _name(request, "file_id"), composition.services().archive
+    file_id, archive = _name(request, "id"), composition.services().archive
     find_visible(file_id, lambda: archive.delete(file_id, archive_authorizer().authorize_write))
     return Response("", status_code=204)
 
 
 @archive_view
-def get_metadata(request: Request) -> Response:
+def get_metadata(request: ApiRequest) -> Response:
     """A file's metadata."""
-    file_id, archive = _name(request, "file_id"), composition.services().archive
+    file_id, archive = _name(request, "id"), composition.services().archive
     return json_response(find_visible(file_id, lambda: archive.metadata(file_id, archive_authorizer().authorize_read)).document())
 
 
 @archive_view
-def change_metadata(request: Request) -> Response:
+def change_metadata(request: ApiRequest) -> Response:
     """Change a file's metadata."""
-    file_id, archive, changes = _name(request, "file_id"), composition.services().archive, _body(request)
+    file_id, archive, changes = _name(request, "id"), composition.services().archive, _body(request)
     return json_response(
         find_visible(
             file_id, lambda: archive.change(file_id, changes, archive_authorizer().authorize_write, authorize_create)
@@ -135,20 +133,20 @@ def change_metadata(request: Request) -> Response:
 
 
 @archive_view
-def get_contents(request: Request) -> Response:
+def get_contents(request: ApiRequest) -> Response:
     """A file's bytes."""
-    file_id, archive = _name(request, "file_id"), composition.services().archive
+    file_id, archive = _name(request, "id"), composition.services().archive
     return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
 
 
 @archive_view
-def latest(request: Request) -> Response:
+def latest(request: ApiRequest) -> Response:
     """The latest file of a source."""
     return json_response(_record(composition.services(), _latest(request).document(), base_url(request)))
 
 
 @archive_view
-def latest_contents(request: Request) -> Response:
+def latest_contents(request: ApiRequest) -> Response:
     """The latest file's bytes."""
     file_id, archive = _latest(request).id, composition.services().archive
     return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
@@ -168,15 +166,11 @@ def _opened(parameters: Mapping[str, str]) -> Mapping[str, str]:
         raise ArchiveRequestError(ArchiveErrorCode.INVALID_CURSOR, str(error)) from error
 
 
-def _query(request: Request) -> dict[str, str]:
-    return dict(request.query_params or {})
-
-
-def _latest(request: Request) -> FileRecord:
+def _latest(request: ApiRequest) -> FileRecord:
     services, what, where, seen = composition.services(), _name(request, "what"), _name(request, "where"), archive_authorizer()
     if not seen.may_contain(what):
         gate.require_scope(Scope.ARCHIVE_READ, what)  # raises
-    days, now_ms = lookback_days(_query(request)), services.clock.now_ms()
+    days, now_ms = lookback_days(request.query), services.clock.now_ms()
     record = services.latest.find(what, where, now_ms, seen.may_read) if is_slug(what) and is_slug(where) else None
     gate.record_decision(Scope.ARCHIVE_READ, f"{what}/{where}", True, "the latest visible file")
     if record is None or record.metadata.last_ms // DAY_MS < now_ms // DAY_MS - days:
@@ -230,9 +224,9 @@ def _how(upload: Upload) -> dict[str, Any]:
     return {"method": "MULTIPART", "part_size": parts[0]["size"], "parts": parts, **urls}
 
 
-def _body(request: Request) -> dict[str, Any]:
+def _body(request: ApiRequest) -> dict[str, Any]:
     try:
-        body = parse_document(request.raw_body or b"null")
+        body = parse_document(request.body or b"null")
     except ValueError as error:
         raise InvalidMetadataError(f"the body is not json reason={str(error)[:200]!r}") from error
     if not isinstance(body, dict):
@@ -240,6 +234,6 @@ def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _name(request: Request, parameter: str) -> str:
-    """A name in the path. Some gateways decode it already; decoding a slug twice has no effect."""
-    return unquote((request.uri_params or {})[parameter])
+def _name(request: ApiRequest, placeholder: str) -> str:
+    """A name in the path. Invalid UTF-8 is replaced: no file has such a name, so the response is that of a missing file."""
+    return unquote(request.match.names[placeholder], errors="replace") if request.match else ""

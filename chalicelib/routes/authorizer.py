@@ -12,7 +12,7 @@ from chalicelib import composition
 from chalicelib.access.authenticators import Credentials
 from chalicelib.errors import UnauthenticatedError
 from chalicelib.observability import report_decision
-from chalicelib.routes.gate import TOKEN_HEADERS
+from chalicelib.routes.operations import OPERATIONS
 
 NAME = "authorize"
 TTL_S = 300
@@ -41,4 +41,4 @@ def authorize(request: AuthRequest) -> AuthResponse:
 def _authorization(request: AuthRequest) -> str:
     """The value of ``Authorization``. A client-specific header has only the token. The ARN ends in the stage, the method and the path."""
     path = "/" + "/".join(request.method_arn.split("/")[3:])
-    return f"Bearer {request.token}" if path in TOKEN_HEADERS else str(request.token)
+    return f"Bearer {request.token}" if any(each.token_header and each.path == path for each in OPERATIONS) else str(request.token)

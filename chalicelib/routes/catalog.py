@@ -1,17 +1,14 @@
-"""The catalog over HTTP: pipelines, their runs with facts, one run.
-
-Paths are parsed from the right, as those of logs: see ``paths``.
-"""
+"""The catalog over HTTP: pipelines, their runs with facts, one run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from chalice.app import NotFoundError, Request, Response
+from chalice.app import NotFoundError, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -21,12 +18,11 @@ from chalicelib.catalog.recent import OUTCOMES, RecentQuery
 from chalicelib.catalog.runs import MAX_MS, RunRow
 from chalicelib.composition import Services
 from chalicelib.errors import InvalidInputError, ObjectNotFoundError
-from chalicelib.observability import note
 from chalicelib.ports import Run, RunEnd
 from chalicelib.routes import gate
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
 from chalicelib.routes.parameters import boolean_parameter, integer_parameter
-from chalicelib.routes.paths import CATALOG, decode_name, segments_below
 from chalicelib.routes.queries import moment_ms
 from chalicelib.routes.responses import json_response
 from chalicelib.runlog.artifact import find_artifact
@@ -48,11 +44,11 @@ MAX_BUCKETS = 500
 _THREADS = 8
 
 
-def pipelines(request: Request) -> Response:
+def pipelines(request: ApiRequest) -> Response:
     """Matching pipelines that the principal may read, by name, each with its newest run. One to ``MAX_LISTS`` LIST requests, and a query per
     returned pipeline."""
     gate.require_any_scope("pipelines", Scope.LOGS_READ)
-    services, who, query = composition.services(), gate.principal(), _query(request)
+    services, who, query = composition.services(), gate.principal(), request.query
     prefix, contains = _part_of_name(query, "prefix"), _part_of_name(query, "contains")
     bound_to = ("pipelines", prefix, *filter(None, [contains]))  # omitted if empty, so that earlier cursors stay valid
     after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
@@ -68,11 +64,11 @@ def pipelines(request: Request) -> Response:
     return json_response({"pipelines": result, "cursor": cursor})
 
 
-def recent_runs(request: Request) -> Response:
+def recent_runs(request: ApiRequest) -> Response:
     """Runs of all pipelines that the principal may read, by last activity, newest first. At most four rounds of one query per outcome (64 more
     if running runs are requested), and a read of rows."""
     gate.require_any_scope("runs", Scope.LOGS_READ)
-    services, who, query = composition.services(), gate.principal(), _query(request)
+    services, who, query = composition.services(), gate.principal(), request.query
     pattern, outcomes, since_ms = _part_of_name(query, "fqn"), _outcomes(query), _since_ms(query)
     bound_to = ("runs", pattern, ",".join(outcomes), query.get("since") or "")
     after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
@@ -86,15 +82,13 @@ def recent_runs(request: Request) -> Response:
     return json_response({"runs": [{"fqn": row.run.fqn} | run_document(row, now_ms) for row in page.rows], "cursor": cursor})
 
 
-def pipeline(request: Request) -> Response:
-    """The runs of a pipeline, newest first; or one of them."""
-    fqn, rest = _parsed(segments_below(request.context["path"], CATALOG))
-    gate.require_scope(Scope.LOGS_READ, fqn)
-    note(fqn=fqn)
-    services, query = composition.services(), _query(request)
-    if not rest:
-        return _runs(services, checked_run(fqn, "any").fqn, query)
-    return VIEWS["".join(rest[1:])](services, checked_run(fqn, rest[0]), query)
+def runs(request: ApiRequest) -> Response:
+    """The runs of a pipeline, newest first."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    services, fqn = request.services, checked_run(request.names["fqn"], "any").fqn
+    page = services.runs.newest(fqn, _limit(request.query), request.query.get("cursor") or None)
+    now_ms = services.clock.now_ms()
+    return json_response({"runs": [run_document(row, now_ms) for row in page.rows], "cursor": page.cursor})
 
 
 def run_document(row: RunRow, now_ms: int) -> dict[str, Any]:
@@ -125,9 +119,11 @@ def run_document(row: RunRow, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _one(services: Services, run: Run, _: Mapping[str, str]) -> Response:
+def run(request: ApiRequest) -> Response:
     """One run, by one read of its row. Reads S3 for a run without a row, for lost lines of a run that is not finalized, and for a seal that
     the row lacks. Raises NotFoundError."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    services, run = request.services, request.run
     row = services.runs.get(run) or _row_from_objects(services, run)
     if row is None:
         raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
@@ -177,16 +173,18 @@ def _end_of(services: Services, run: Run, tail: LogEnd) -> RunEnd | None:
     return None
 
 
-def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:
+def grep(request: ApiRequest) -> Response:
     """Matching lines, from a line on."""
-    request = GrepRequest(
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    query = request.query
+    wanted = GrepRequest(
         query=query.get("q") or "",
         is_pattern=boolean_parameter(query, "regex"),
         ignore_case=boolean_parameter(query, "ignoreCase"),
         after=integer_parameter(query, "after", 0, 0, MAX_LINE),
         limit=integer_parameter(query, "limit", DEFAULT_MATCHES, 1, MAX_MATCHES),
     )
-    result = services.grep.find(run, request)
+    result = request.services.grep.find(request.run, wanted)
     return json_response({
         "matches": [{"line": each.line, "text": each.text, "spans": each.spans} for each in result.matches],
         "after": None if result.after is None else str(result.after),
@@ -196,9 +194,11 @@ def _grep(services: Services, run: Run, query: Mapping[str, str]) -> Response:
     })  # fmt: skip
 
 
-def _histogram(services: Services, run: Run, query: Mapping[str, str]) -> Response:
+def run_histogram(request: ApiRequest) -> Response:
     """Number of lines over time."""
-    result = histogram(services.index, run, integer_parameter(query, "buckets", DEFAULT_BUCKETS, 1, MAX_BUCKETS))
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    count = integer_parameter(request.query, "buckets", DEFAULT_BUCKETS, 1, MAX_BUCKETS)
+    result = histogram(request.services.index, request.run, count)
     buckets = result.buckets
     return json_response({
         "fromMs": buckets[0].from_ms if buckets else 0,
@@ -211,32 +211,10 @@ def _histogram(services: Services, run: Run, query: Mapping[str, str]) -> Respon
     })  # fmt: skip
 
 
-def _runs(services: Services, fqn: str, query: Mapping[str, str]) -> Response:
-    page = services.runs.newest(fqn, _limit(query), query.get("cursor") or None)
-    now_ms = services.clock.now_ms()
-    return json_response({"runs": [run_document(row, now_ms) for row in page.rows], "cursor": page.cursor})
-
-
 def _pipeline_query(who: Principal, prefix: str, contains: str) -> PipelineQuery:
     """The query of the pipelines that a principal may see. Lists only the literal prefixes of its patterns."""
     beginnings = [pattern.partition("*")[0] for pattern in who.grants[Scope.LOGS_READ].patterns]
     return PipelineQuery(prefix, contains, lambda fqn: who.may(Scope.LOGS_READ, fqn), beginnings)
-
-
-def _parsed(segments: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The FQN in a path, and the rest: empty (the list of runs), or a run id and an optional view."""
-    match segments:
-        case [*fqn, "runs", run_id, view] if any(fqn) and run_id and view in VIEWS and view:
-            return decode_name("/".join(fqn)), (decode_name(run_id), view)
-        case [*fqn, "runs", run_id] if any(fqn) and run_id:
-            return decode_name("/".join(fqn)), (decode_name(run_id),)
-        case [*fqn, "runs"] if any(fqn):
-            return decode_name("/".join(fqn)), ()
-    raise NotFoundError("no such path: runs are at {fqn}/runs and {fqn}/runs/{runId}")
-
-
-def _query(request: Request) -> Mapping[str, str]:
-    return request.query_params or {}
 
 
 def _part_of_name(query: Mapping[str, str], parameter: str) -> str:
@@ -266,7 +244,3 @@ def _since_ms(query: Mapping[str, str]) -> int:
 
 def _limit(query: Mapping[str, str]) -> int:
     return integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-
-
-VIEWS: dict[str, Callable[[Services, Run, Mapping[str, str]], Response]] = {"": _one, "grep": _grep, "histogram": _histogram}
-"""Views of one run, by the last part of the path; empty: the run itself."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from chalice.app import Request, Response
+from chalice.app import Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.routes import gate
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.responses import json_response
 
 
-def configuration(_: Request) -> Response:
+def configuration(_: ApiRequest) -> Response:
     """The configuration."""
     gate.require_any_scope("configuration", Scope.ADMIN)
     return json_response(composition.services().events.registry.describe())

@@ -1,16 +1,16 @@
 """Background work on runs over HTTP, for operators: list it with errors, retry it, release it from its worker.
 
-A partition of work is a run, its key ``fqn/run_id``. Paths are parsed from the right, as those of logs: see ``paths``.
+A partition of work is a run, its key ``fqn/run_id``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from chalice.app import NotFoundError, Request, Response
+from chalice.app import NotFoundError, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -21,33 +21,29 @@ from chalicelib.coordination import Administration, Partition, Status
 from chalicelib.coordination.partition import parse_timestamp_ms
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
-from chalicelib.ports import Run
 from chalicelib.routes import gate
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
-from chalicelib.routes.paths import COORDINATION, decode_name, segments_below
 from chalicelib.routes.responses import json_response
-from chalicelib.runlog.layout import checked_run
 
 DEFAULT_LIMIT = 25
 MAX_LIMIT = 100
 ORDER = (Status.COMPLETED, Status.CLOSED, Status.ASSIGNED, Status.UNASSIGNED)
 """Order of a list of all statuses: the most urgent for an operator first."""
 _ALL = "ALL"
-_ACTIONS = {"retry": Administration.retry, "release": Administration.release}
 _ERROR_CHARS = 1000
 
 Page = tuple[Sequence[Partition], str | None]
 
 
-def partitions(request: Request) -> Response:
+def partitions(request: ApiRequest) -> Response:
     """A page of a source's partitions, of one status or of all, without those that the principal may not see."""
-    gate.require_any_scope(request.context["path"], Scope.ADMIN)
-    services, who = composition.services(), gate.principal()
-    source = "/".join(segments_below(request.context["path"], COORDINATION))
+    gate.require_any_scope(f"{request.prefix}{request.path}", Scope.ADMIN)
+    services, who, source = request.services, gate.principal(), request.names["source"]
     administration = _administration(source)
-    query: Mapping[str, str] = request.query_params or {}
+    query = request.query
     status = _status(query)
-    bound_to = ("coordination", decode_name(source), status or _ALL)
+    bound_to = ("coordination", source, status or _ALL)
     after = decrypt_cursor(query.get("cursor") or "", (Scope.ADMIN,), *bound_to)
     listed, cursor = _page(administration, status, _limit(query), after)
     if cursor:
@@ -57,14 +53,22 @@ def partitions(request: Request) -> Response:
     return json_response({"partitions": seen, "cursor": cursor})
 
 
-def change(request: Request) -> Response:
-    """Retry a partition, or release it from its owner."""
-    source, action, run = _parsed(segments_below(request.context["path"], COORDINATION))
-    gate.require_scope(Scope.ADMIN, run.fqn)
-    administration = _administration(source)
-    note(source=source, action=action, fqn=run.fqn, run_id=run.run_id)
-    partition = _ACTIONS[action](administration, partition_key(run))
-    return json_response(document(partition, composition.services().clock.now_ms()))
+def retry(request: ApiRequest) -> Response:
+    """Retry a partition."""
+    return _changed(request, Administration.retry)
+
+
+def release(request: ApiRequest) -> Response:
+    """Release a partition from its owner."""
+    return _changed(request, Administration.release)
+
+
+def _changed(request: ApiRequest, change: Callable[[Administration, str], Partition]) -> Response:
+    run = request.run
+    gate.require_run_scope(Scope.ADMIN, request)
+    administration = _administration(request.names["source"])
+    note(source=request.names["source"], action=change.__name__)
+    return json_response(document(change(administration, partition_key(run)), request.services.clock.now_ms()))
 
 
 def document(partition: Partition, now_ms: int) -> dict[str, Any]:
@@ -121,15 +125,7 @@ def _iso(ms: int | None) -> str | None:
     return None if ms is None else iso(ms)
 
 
-def _parsed(segments: Sequence[str]) -> tuple[str, str, Run]:
-    match segments:
-        case [source, *fqn, run_id, action] if "/".join(fqn) and run_id and action in _ACTIONS:
-            return source, action, checked_run(decode_name("/".join(fqn)), decode_name(run_id))
-    raise NotFoundError(f"no such path: a partition's is {{fqn}}/{{runId}}, and then one of {', '.join(_ACTIONS)}")
-
-
 def _administration(source: str) -> Administration:
-    source = decode_name(source)
     if source not in SOURCES:
         raise NotFoundError(f"there is no such source of work: it is one of {', '.join(SOURCES)} source={source[:80]!r}")
     return composition.administration(composition.services(), source)

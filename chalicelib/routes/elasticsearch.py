@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import wraps
 from itertools import islice
 from typing import Any
 
-from chalice.app import Request, Response
+from chalice.app import Response
 
 from chalicelib.access.grants import Scope
 from chalicelib.errors import BatchTooLargeError
@@ -18,8 +18,9 @@ from chalicelib.events.codecs.bulk import BulkAction
 from chalicelib.events.intake import ItemResult, ItemStatus
 from chalicelib.observability import redacted
 from chalicelib.response_size import RESPONSE_BYTES, document_bytes
-from chalicelib.routes import gate, paths
+from chalicelib.routes import gate
 from chalicelib.routes.agent_requests import STATUS, AgentRequest, rejection_summary
+from chalicelib.routes.api_request import ApiRequest, View
 from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response, truncated
 
 VERSION = "8.19.0"
@@ -56,14 +57,13 @@ _ROOT = {
 }
 _LICENSE = {"license": {"status": "active", "uid": "runlake", "type": "basic", "issued_to": "runlake", "issuer": "runlake"}}
 _HEALTH = {"cluster_name": "runlake", "status": "green", "timed_out": False, "number_of_nodes": 1}
-Made = Callable[[Request], Response]
 
 
-def _elastic(make: Made) -> Made:
+def _elastic(make: View) -> View:
     """A view that returns errors in Elasticsearch's format together with the envelope of this API."""
 
     @wraps(make)
-    def view(request: Request) -> Response:
+    def view(request: ApiRequest) -> Response:
         try:
             return make(request)
         except Exception as error:
@@ -78,36 +78,36 @@ def _client_check(document: dict[str, Any]) -> Response:
 
 
 @_elastic
-def root(request: Request) -> Response:
+def root(request: ApiRequest) -> Response:
     """The first request of every client."""
     return _client_check(_ROOT)
 
 
 @_elastic
-def license(request: Request) -> Response:
+def license(request: ApiRequest) -> Response:
     """A request of Beats and Logstash."""
     return _client_check(_LICENSE)
 
 
 @_elastic
-def cluster_health(request: Request) -> Response:
+def cluster_health(request: ApiRequest) -> Response:
     """A request of Vector."""
     return _client_check(_HEALTH)
 
 
 @_elastic
-def bulk_of_any(request: Request) -> Response:
+def bulk_of_any(request: ApiRequest) -> Response:
     """Bulk actions with or without an index."""
     return _bulk(request, "")
 
 
 @_elastic
-def bulk_of_index(request: Request) -> Response:
+def bulk_of_index(request: ApiRequest) -> Response:
     """Bulk actions; the index of the path is the default."""
-    return _bulk(request, paths.decode_name(paths.segments_below(request.context["path"], paths.ELASTICSEARCH)[0]))
+    return _bulk(request, request.names["index"])
 
 
-def _bulk(request: Request, index: str) -> Response:
+def _bulk(request: ApiRequest, index: str) -> Response:
     """Items in the order of the actions. If all of them can be retried (the store is unavailable), the response is a 503, and clients retry."""
     started_s = time.perf_counter()
     call = AgentRequest.of("elasticsearch", request)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from chalice.app import CaseInsensitiveMapping, Request, Response
+from chalice.app import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from chalicelib import composition
 from chalicelib.access.grants import Scope
-from chalicelib.composition import Services
-from chalicelib.composition.events import EventServices
 from chalicelib.errors import InvalidEventError, InvalidInputError
 from chalicelib.events.completeness import MAX_WAIT_S, Completeness, WriterState
 from chalicelib.events.event import MAX_TIMESTAMP_MS, Timestamp
@@ -25,11 +21,11 @@ from chalicelib.events.step_updates import StepUpdate
 from chalicelib.events.steps import StepSummary
 from chalicelib.events.validation import checked_level
 from chalicelib.events.writers import MAX_COUNT
-from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, note, record
+from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, record
 from chalicelib.response_size import fits_content
-from chalicelib.routes import budgets, event_paths, gate
+from chalicelib.routes import gate
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.event_bodies import read_document, read_items
-from chalicelib.routes.event_paths import EventAction
 from chalicelib.routes.logs import session_cookie, session_of
 from chalicelib.routes.parameters import boolean_parameter, integer_parameter
 from chalicelib.routes.responses import json_response
@@ -42,9 +38,6 @@ MAX_LISTED = 10_000
 _TEXT = "text/plain; charset=utf-8"
 _ANSWER_WITHIN_S = 4.0
 """Reserve of the function's time for the response after waiting for completeness."""
-_WRITES = frozenset(
-    {EventAction.APPEND, EventAction.OPEN, EventAction.CLOSE, EventAction.UPDATE_STEP, EventAction.START, EventAction.HEARTBEAT}
-)
 
 
 class WriterEnd(BaseModel):
@@ -56,56 +49,28 @@ class WriterEnd(BaseModel):
     last_timestamp: Timestamp | None = Field(None, alias="lastTimestamp")
 
 
-@dataclass(frozen=True, slots=True)
-class EventRequest:
-    """One request under ``events/``."""
-
-    services: Services
-    events: EventServices
-    path: event_paths.EventPath
-    event: Mapping[str, Any]
-    headers: CaseInsensitiveMapping
-    query: Mapping[str, str]
-    context: Any
-
-    def document(self, model: type[BaseModel]) -> Any:
-        """The validated body. Raises InvalidEventError."""
-        return read_document(self.event, self.headers, budgets.current_budget(), model)
+def _document(request: ApiRequest, model: type[BaseModel]) -> Any:
+    """The validated body. Raises InvalidEventError."""
+    return read_document(request.event, request.headers, request.budget, model)
 
 
-def events(request: Request) -> Response:
-    """All requests under ``events/``."""
-    path = event_paths.parse(request.method, request.context["path"])
-    note(fqn=path.fqn, run_id=path.run_id)
-    gate.require_scope(Scope.LOGS_WRITE if path.action in _WRITES else Scope.LOGS_READ, path.fqn)
-    services = composition.services()
-    call = EventRequest(
-        services=services,
-        events=services.events,
-        path=path,
-        event=request.to_original_event(),
-        headers=request.headers,
-        query=request.query_params or {},
-        context=request.lambda_context,
-    )
-    return _ACTIONS[path.action](call)
-
-
-def _append(call: EventRequest) -> Response:
+def append(request: ApiRequest) -> Response:
+    """Append events to a run."""
+    gate.require_run_scope(Scope.LOGS_WRITE, request)
     started_s = time.perf_counter()
-    run = call.path.run
+    run = request.run
     try:
-        items = read_items(call.event, call.headers, budgets.current_budget(), call.services.settings.max_expanded_bytes)
+        items = read_items(request.event, request.headers, request.budget, request.services.settings.max_expanded_bytes)
         if items.refused and not items.events:
             raise InvalidEventError(
                 f"no event of the batch can be stored: {items.refused[0].reason} index={items.refused[0].index}"
             )
-        accepted = call.events.log.append(
+        accepted = request.services.events.log.append(
             run,
             [event for _, event in items.events],
-            writer=call.query.get("writer") or None,
-            position=session_of(call.headers),
-            idempotency_key=call.headers.get("idempotency-key"),
+            writer=request.query.get("writer") or None,
+            position=session_of(request.headers),
+            idempotency_key=request.headers.get("idempotency-key"),
         )
     except Exception:
         record(LOGS_FAILED, 1)
@@ -121,12 +86,14 @@ def _append(call: EventRequest) -> Response:
         "repeated": accepted.repeated,
         "errors": items.error_documents(accepted.refused),
     }
-    return json_response(document, Set_Cookie=session_cookie(call.headers, accepted.position))
+    return json_response(document, Set_Cookie=session_cookie(request.headers, accepted.position))
 
 
-def _start(call: EventRequest) -> Response:
-    body: StartBody = call.document(StartBody)
-    attempt = call.events.starts.start(call.path.run, call.path.name, body)
+def start(request: ApiRequest) -> Response:
+    """Start an attempt of a run."""
+    gate.require_run_scope(Scope.LOGS_WRITE, request)
+    body: StartBody = _document(request, StartBody)
+    attempt = request.services.events.starts.start(request.run, request.names["start"], body)
     document = {
         "runId": attempt.run.run_id,
         "attempt": attempt.start.attempt,
@@ -134,35 +101,47 @@ def _start(call: EventRequest) -> Response:
         "position": attempt.position,
         "joined": attempt.is_joined,
     }
-    return json_response(document, Set_Cookie=session_cookie(call.headers, attempt.position))
+    return json_response(document, Set_Cookie=session_cookie(request.headers, attempt.position))
 
 
-def _heartbeat(call: EventRequest) -> Response:
-    services = call.services
-    return json_response({"recorded": services.runs.record_heartbeat(call.path.run, services.clock.now_ms())})
+def heartbeat(request: ApiRequest) -> Response:
+    """Record that the process of a run is alive."""
+    gate.require_run_scope(Scope.LOGS_WRITE, request)
+    services = request.services
+    return json_response({"recorded": services.runs.record_heartbeat(request.run, services.clock.now_ms())})
 
 
-def _open(call: EventRequest) -> Response:
-    call.events.writers.open(call.path.run, call.path.name)
-    return json_response({"writer": call.path.name})
+def open_writer(request: ApiRequest) -> Response:
+    """Open a writer."""
+    gate.require_run_scope(Scope.LOGS_WRITE, request)
+    request.services.events.writers.open(request.run, request.names["writer"])
+    return json_response({"writer": request.names["writer"]})
 
 
-def _close(call: EventRequest) -> Response:
-    end: WriterEnd = call.document(WriterEnd)
-    call.events.writers.close(call.path.run, call.path.name, end.count, end.last_timestamp)
-    return json_response({"writer": call.path.name, "count": end.count})
+def close_writer(request: ApiRequest) -> Response:
+    """Close a writer with the number of its events."""
+    gate.require_run_scope(Scope.LOGS_WRITE, request)
+    end: WriterEnd = _document(request, WriterEnd)
+    request.services.events.writers.close(request.run, request.names["writer"], end.count, end.last_timestamp)
+    return json_response({"writer": request.names["writer"], "count": end.count})
 
 
-def _update_step(call: EventRequest) -> Response:
-    update: StepUpdate = call.document(StepUpdate)
-    known = call.events.step_updates.record(call.path.run, call.path.name, update)
-    return json_response({"step": call.path.name} | known.model_dump(by_alias=True))
+def update_step(request: ApiRequest) -> Response:
+    """Update a step."""
+    gate.require_run_scope(Scope.LOGS_WRITE, request)
+    update: StepUpdate = _document(request, StepUpdate)
+    known = request.services.events.step_updates.record(request.run, request.names["step"], update)
+    return json_response({"step": request.names["step"]} | known.model_dump(by_alias=True))
 
 
-def _events(call: EventRequest) -> Response:
-    limit = integer_parameter(call.query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    first, is_outline = integer_parameter(call.query, "after", 0, 0, MAX_BYTE), boolean_parameter(call.query, "outline")
-    page = call.events.browser.page(call.path.run, _event_filter(call.query), first, limit, is_last_included=is_outline)
+def events(request: ApiRequest) -> Response:
+    """A page of events."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    limit = integer_parameter(request.query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    first, is_outline = integer_parameter(request.query, "after", 0, 0, MAX_BYTE), boolean_parameter(request.query, "outline")
+    page = request.services.events.browser.page(
+        request.run, _event_filter(request.query), first, limit, is_last_included=is_outline
+    )
     documents, after = _fitting(page, is_outline=is_outline)
     return json_response({"events": documents, "after": None if after is None else str(after)})
 
@@ -199,12 +178,14 @@ def _time(query: Mapping[str, str], name: str) -> int | None:
     return integer_parameter(query, name, 0, 0, MAX_TIMESTAMP_MS) if query.get(name) else None
 
 
-def _log(call: EventRequest) -> Response:
-    run, query = call.path.run, call.query
+def log(request: ApiRequest) -> Response:
+    """Text of the log by position, or of one step."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    run, query = request.run, request.query
     start = integer_parameter(query, "start", 0, 0, MAX_BYTE)
     lines = integer_parameter(query, "maxLines", 0, 1, MAX_LINES) if query.get("maxLines") else None
     step, is_raw = query.get("step"), boolean_parameter(query, "raw")
-    logs = call.events.logs
+    logs = request.services.events.logs
     found = logs.step_log(run, checked_name("step", step), start, lines) if step else logs.overall_log(run, start, lines)
     if is_raw:
         progress = {"X-Next": str(found.next), "X-Complete": "true" if found.complete else "false"}
@@ -212,16 +193,18 @@ def _log(call: EventRequest) -> Response:
     return json_response({"text": found.text, "next": found.next, "complete": found.complete, "lines": found.text.count("\n")})
 
 
-def _steps(call: EventRequest) -> Response:
-    documents, after = _listed(call, [_step(each) for each in call.events.steps.all(call.path.run)])
+def steps(request: ApiRequest) -> Response:
+    """A page of the run's steps."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    documents, after = _listed(request, [_step(each) for each in request.services.events.steps.all(request.run)])
     return json_response({"steps": documents, "after": after})
 
 
-def _listed(call: EventRequest, documents: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], str | None]:
+def _listed(request: ApiRequest, documents: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], str | None]:
     """A page of a complete list: documents from ``after`` on, as many as ``limit`` and the response allow, which may repeat each writer's
     name once."""
-    begin = integer_parameter(call.query, "after", 0, 0, MAX_BYTE)
-    limit = integer_parameter(call.query, "limit", MAX_LISTED, 1, MAX_LISTED)
+    begin = integer_parameter(request.query, "after", 0, 0, MAX_BYTE)
+    limit = integer_parameter(request.query, "limit", MAX_LISTED, 1, MAX_LISTED)
     page = documents[begin : begin + limit]
     while not fits_content([page, [each.get("writer") for each in page]]):
         page = page[: len(page) // 2]
@@ -246,11 +229,13 @@ def _step(facts: StepSummary) -> dict[str, Any]:
     }
 
 
-def _completeness(call: EventRequest) -> Response:
-    spare_s = call.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
-    wait_s = min(integer_parameter(call.query, "wait", 0, 0, int(MAX_WAIT_S)), max(spare_s, 0.0))
-    found = completeness_document(call.events.watch.wait(call.path.run, wait_s))
-    writers, after = _listed(call, found["writers"])
+def completeness(request: ApiRequest) -> Response:
+    """Whether events are missing."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    spare_s = request.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
+    wait_s = min(integer_parameter(request.query, "wait", 0, 0, int(MAX_WAIT_S)), max(spare_s, 0.0))
+    found = completeness_document(request.services.events.watch.wait(request.run, wait_s))
+    writers, after = _listed(request, found["writers"])
     listed = {each["writer"] for each in writers}
     lost = [name for name in found["lost"] if name in listed]
     return json_response(found | {"writers": writers, "lost": lost, "after": after})
@@ -276,17 +261,3 @@ def _writer(state: WriterState) -> dict[str, Any]:
         "missing": [list(each) for each in state.missing],
         "lastTimestamp": state.last_timestamp_ms,
     }
-
-
-_ACTIONS: dict[EventAction, Callable[[EventRequest], Response]] = {
-    EventAction.APPEND: _append,
-    EventAction.START: _start,
-    EventAction.HEARTBEAT: _heartbeat,
-    EventAction.OPEN: _open,
-    EventAction.CLOSE: _close,
-    EventAction.UPDATE_STEP: _update_step,
-    EventAction.EVENTS: _events,
-    EventAction.LOG: _log,
-    EventAction.STEPS: _steps,
-    EventAction.COMPLETENESS: _completeness,
-}

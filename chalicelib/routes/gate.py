@@ -7,32 +7,21 @@ does not reveal whether a resource exists. The response of a view that checked n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-
-from chalice.app import Request
 
 from chalicelib import composition
 from chalicelib.access.authenticators import Credentials
 from chalicelib.access.grants import Scope
 from chalicelib.access.principal import Kind, Principal
 from chalicelib.errors import DeniedPrincipalError, ForbiddenError, UnauthenticatedError
-from chalicelib.observability import redacted, report_decision
+from chalicelib.observability import note, redacted, report_decision
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.runlog.legacy import on_behalf_of
 
-PUBLIC_ROUTES = frozenset(
-    {"/", "/v1/health", "/v1/openapi.json", "/v1/ui", "/v1/ui/config", "/v1/ui/{file}", "/health", "/spec", "/docs"}
-)
-"""Public routes: health, documentation and the viewer's page, without data of any principal. All other routes require authentication, also
-at the gateway."""
-
 MAX_USER_AGENT_CHARS = 256
-
-TOKEN_HEADERS = {"/v1/agents/firehose": "X-Amz-Firehose-Access-Key"}
-"""Routes whose clients send the token in a client-specific header, which contains only the token."""
-
 
 MAX_LINES = 20
 """Audit lines of one request; further decisions are counted."""
@@ -40,11 +29,12 @@ MAX_LINES = 20
 
 @dataclass(slots=True)
 class AuthenticatedRequest:
-    """An authenticated request. ``caller``: facts for its audit lines besides the principal. ``is_authorized``: its view has checked a
-    permission. ``scope``: the last one granted by name."""
+    """An authenticated request. ``caller``: facts for its audit lines besides the principal. ``declared``: the scopes of its operation.
+    ``is_authorized``: its view has checked a permission. ``scope``: the last one granted by name."""
 
     principal: Principal
     caller: Mapping[str, str]
+    declared: Sequence[Scope]
     is_authorized: bool = False
     scope: Scope | None = None
     lines: int = 0
@@ -60,16 +50,17 @@ _authenticated: ContextVar[AuthenticatedRequest] = ContextVar("visit")
 
 
 @contextmanager
-def authenticate(request: Request) -> Iterator[AuthenticatedRequest | None]:
-    """Authenticated request context; None for public routes. Raises UnauthenticatedError, IdentityUnavailableError,
+def authenticate(request: ApiRequest) -> Iterator[AuthenticatedRequest | None]:
+    """Authenticated request context; None for public operations. Raises UnauthenticatedError, IdentityUnavailableError,
     InvalidConfigurationError."""
-    route: str = request.context["resourcePath"]
-    if route in PUBLIC_ROUTES:
+    operation = request.operation
+    if operation and operation.is_public:
         yield None
         return
     caller = _caller(request)
-    principal = _principal(request, f"{request.method} {route}", caller)
-    authenticated = AuthenticatedRequest(principal, caller | {"token_id": redacted(principal.token_id)})
+    principal = _principal(request, request.label, caller)
+    declared = operation.scopes if operation else ()
+    authenticated = AuthenticatedRequest(principal, caller | {"token_id": redacted(principal.token_id)}, declared)
     token = _authenticated.set(authenticated)
     try:
         with on_behalf_of(authenticated.covers):
@@ -84,8 +75,20 @@ def principal() -> Principal:
     return _authenticated.get().principal
 
 
+class UndeclaredScopeError(RuntimeError):
+    """A view requires a scope that its operation does not declare: a defect of ``operations``, answered with 500."""
+
+
+def require_run_scope(scope: Scope, request: ApiRequest) -> None:
+    """Require a scope for the FQN in the path, and name its run in the request's log line. Raises InvalidNameError, ForbiddenError."""
+    names = request.names
+    note(fqn=names["fqn"], **({"run_id": names["runId"]} if "runId" in names else {}))
+    require_scope(scope, names["fqn"])
+
+
 def require_scope(scope: Scope, name: str) -> None:
-    """Require a scope for a name. Raises ForbiddenError."""
+    """Require a scope for a name. Raises ForbiddenError, UndeclaredScopeError."""
+    _check_declared(scope)
     allowed = principal().may(scope, name)
     record_decision(scope, name, allowed)
     if not allowed:
@@ -94,11 +97,18 @@ def require_scope(scope: Scope, name: str) -> None:
 
 
 def require_any_scope(resource: str, *scopes: Scope) -> None:
-    """Require one of the scopes for at least one name; the view then omits names without it. Raises ForbiddenError."""
+    """Require one of the scopes for at least one name; the view then omits names without it. Raises ForbiddenError,
+    UndeclaredScopeError."""
+    _check_declared(*scopes)
     allowed, named = principal().may_any(*scopes), " or ".join(scopes)
     record_decision(named, resource, allowed, "" if principal().may_all(*scopes) else "limited to its patterns")
     if not allowed:
         raise ForbiddenError(f"not permitted: scope {named} is required for at least one name")
+
+
+def _check_declared(*scopes: Scope) -> None:
+    if undeclared := set(scopes) - set(_authenticated.get().declared):
+        raise UndeclaredScopeError(f"the operation does not declare its scope scopes={', '.join(sorted(undeclared))}")
 
 
 def allow_authenticated(resource: str) -> None:
@@ -128,9 +138,9 @@ def _report_unlisted(current: AuthenticatedRequest) -> None:
         _report(name, kind, action, f"{count} more names", allowed, reason, current.caller, count)
 
 
-def _principal(request: Request, action: str, caller: Mapping[str, str]) -> Principal:
+def _principal(request: ApiRequest, action: str, caller: Mapping[str, str]) -> Principal:
     services = composition.services()
-    identity = request.context.get("identity") or {}
+    identity = request.identity
     credentials = Credentials(_authorization(request), identity.get("userArn") or "", identity.get("accessKey") or "")
     try:
         return services.authenticator.authenticate(credentials)
@@ -138,20 +148,20 @@ def _principal(request: Request, action: str, caller: Mapping[str, str]) -> Prin
         name, caller = "", dict(caller)
         if isinstance(error, DeniedPrincipalError):
             name, caller["token_id"] = error.principal, redacted(error.token_id)
-        _report(name, services.settings.auth, action, request.context["path"], False, str(error), caller)
+        _report(name, services.settings.auth, action, f"{request.prefix}{request.path}", False, str(error), caller)
         raise
 
 
-def _caller(request: Request) -> dict[str, str]:
+def _caller(request: ApiRequest) -> dict[str, str]:
     """The source of a request by the gateway. A client could forge a header such as X-Forwarded-For."""
-    identity = request.context.get("identity") or {}
+    identity = request.identity
     user_agent = str(identity.get("userAgent") or request.headers.get("user-agent", ""))
     return {"source_address": str(identity.get("sourceIp") or ""), "user_agent": redacted(user_agent)[:MAX_USER_AGENT_CHARS]}
 
 
-def _authorization(request: Request) -> str:
+def _authorization(request: ApiRequest) -> str:
     authorization: str = request.headers.get("authorization", "")
-    if own := TOKEN_HEADERS.get(request.context["resourcePath"]):
+    if own := request.operation.token_header if request.operation else "":
         token = request.headers.get(own, "").strip()
         return f"Bearer {token}" if token else authorization
     return authorization

@@ -2,46 +2,43 @@
 
 from __future__ import annotations
 
-from chalice.app import Request, Response
+from chalice.app import Response
 
 from chalicelib import __version__, composition
-from chalicelib.routes.addresses import base_path, redirect_missing_slash
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.docs_page import page
 from chalicelib.routes.openapi import document
 from chalicelib.routes.responses import json_response
 
 
-def health(_: Request) -> Response:
+def health(_: ApiRequest) -> Response:
     """Whether this function runs and its settings are valid."""
     composition.services()
     return json_response({"status": "ok", "version": __version__})
 
 
-@redirect_missing_slash
-def archive_health(_: Request) -> Response:
+def archive_health(_: ApiRequest) -> Response:
     """Health in the datalake's format."""
     composition.services()
     return json_response({})
 
 
-@redirect_missing_slash
-def spec(request: Request) -> Response:
+def spec(request: ApiRequest) -> Response:
     """The OpenAPI document."""
-    return json_response(document(base_path(request)))
+    return json_response(document(request.prefix))
 
 
-def openapi_document(request: Request) -> Response:
+def openapi_document(request: ApiRequest) -> Response:
     """The OpenAPI document at the address for clients of ``/v1``."""
-    return json_response(document(base_path(request)))
+    return json_response(document(request.prefix))
 
 
-@redirect_missing_slash
-def docs(_: Request) -> Response:
+def docs(_: ApiRequest) -> Response:
     """A page that renders the OpenAPI document."""
     return Response(page(), headers={"Content-Type": "text/html; charset=utf-8"})
 
 
-def home(request: Request) -> Response:
+def home(request: ApiRequest) -> Response:
     """Redirect from the base address to the documentation, which links the viewer."""
-    location = f"{base_path(request)}/docs/"
+    location = f"{request.prefix}/docs/"
     return json_response({"location": location}, 302, Location=location)

@@ -6,25 +6,24 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from chalice.app import CaseInsensitiveMapping, ChaliceViewError, NotFoundError, Request, Response
+from chalice.app import ChaliceViewError, NotFoundError, Response
 
-from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError, UnavailableError
-from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, note, record, record_masked
+from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, record, record_masked
 from chalicelib.ports import Run
 from chalicelib.response_size import fits_response
-from chalicelib.routes import budgets, gate, paths, queries
+from chalicelib.routes import gate, queries
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.bodies import read_batch
 from chalicelib.routes.close_requests import read_run_end
 from chalicelib.routes.parameters import boolean_parameter
-from chalicelib.routes.paths import LogAction
 from chalicelib.routes.responses import json_response
 from chalicelib.routes.sse import unavailable_response, update_response
 from chalicelib.runlog.batch import Batch
@@ -42,8 +41,6 @@ _ANSWER_WITHIN_S = 5.0
 """Reserve of the function's time for the response after a page waited for lines."""
 _STREAMED_WITHIN_S = 3.0
 """The same for a stream, which waits longer: its response takes one or two GETs after the wait."""
-_SCOPES = {LogAction.APPEND: Scope.LOGS_WRITE, LogAction.CLOSE: Scope.LOGS_WRITE}
-"""Scopes of actions; all others read."""
 _UNSAFE_IN_FILENAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -53,47 +50,16 @@ class GoneError(ChaliceViewError):
     STATUS_CODE = 410
 
 
-@dataclass(frozen=True, slots=True)
-class LogRequest:
-    """One request under ``logs/``."""
-
-    services: Services
-    path: paths.LogPath
-    event: Mapping[str, Any]
-    headers: CaseInsensitiveMapping
-    query: Mapping[str, str]
-    context: Any
-
-    @property
-    def run(self) -> Run:
-        """The run. Raises InvalidNameError."""
-        return checked_run(self.path.fqn, self.path.run_id)
-
-
-def logs(request: Request) -> Response:
-    """All requests under ``logs/``. Paths are parsed from the right, since names may contain slashes."""
-    path = paths.parse(request.method, request.context["path"])
-    note(fqn=path.fqn, run_id=path.run_id)
-    gate.require_scope(_SCOPES.get(path.action, Scope.LOGS_READ), path.fqn)
-    call = LogRequest(
-        services=composition.services(),
-        path=path,
-        event=request.to_original_event(),
-        headers=request.headers,
-        query=request.query_params or {},
-        context=request.lambda_context,
-    )
-    return _ACTIONS[path.action](call)
-
-
-def _append(call: LogRequest) -> Response:
+def append(request: ApiRequest) -> Response:
+    """Append lines to a run."""
+    gate.require_run_scope(Scope.LOGS_WRITE, request)
     started_s = time.perf_counter()
     try:
         batch = _masked(
-            call, read_batch(call.event, call.headers, budgets.current_budget(), call.services.settings.max_expanded_bytes)
+            request, read_batch(request.event, request.headers, request.budget, request.services.settings.max_expanded_bytes)
         )
-        appended = call.services.writer.append(
-            call.run, batch, position=session_of(call.headers), idempotency_key=call.headers.get("idempotency-key")
+        appended = request.services.writer.append(
+            request.run, batch, position=session_of(request.headers), idempotency_key=request.headers.get("idempotency-key")
         )
     except Exception:
         record(LOGS_FAILED, 1)
@@ -102,12 +68,12 @@ def _append(call: LogRequest) -> Response:
         record(LOG_SHIPMENT_MS, (time.perf_counter() - started_s) * 1000)
         record(LOGS_SENT, 1)
         record(BATCH_SIZE_LINES, appended.entry.lines)
-    return json_response(_appended(appended), Set_Cookie=session_cookie(call.headers, appended.position))
+    return json_response(_appended(appended), Set_Cookie=session_cookie(request.headers, appended.position))
 
 
-def _masked(call: LogRequest, batch: Batch) -> Batch:
+def _masked(request: ApiRequest, batch: Batch) -> Batch:
     """The masked batch. Masked secrets are counted by shape. Raises InvalidNameError."""
-    run, masker = call.run, call.services.masker
+    run, masker = request.run, request.services.masker
     masker.check_names(run.fqn, run.fqn, run.run_id)
     masked = masker.mask(run.fqn, batch.body)
     connector = masker.mask(run.fqn, batch.connector.encode())
@@ -125,25 +91,31 @@ def _appended(appended: Appended) -> dict[str, Any]:
     return {"position": appended.position, **where}
 
 
-def _close(call: LogRequest) -> Response:
-    call.services.masker.check_names(call.run.fqn, call.run.fqn, call.run.run_id)
-    end = read_run_end(call.event, lambda text: call.services.masker.mask(call.run.fqn, text).body)
-    call.services.finalizer.close(call.run, session_of(call.headers), end, call.services.end_finder.find)
+def close(request: ApiRequest) -> Response:
+    """Close a run."""
+    gate.require_run_scope(Scope.LOGS_WRITE, request)
+    request.services.masker.check_names(request.run.fqn, request.run.fqn, request.run.run_id)
+    end = read_run_end(request.event, lambda text: request.services.masker.mask(request.run.fqn, text).body)
+    request.services.finalizer.close(request.run, session_of(request.headers), end, request.services.end_finder.find)
     return json_response(_CLOSED)
 
 
-def _page(call: LogRequest) -> Response:
-    return _page_of(call, call.run)
+def page(request: ApiRequest) -> Response:
+    """A page of a run's lines."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    return _page_of(request, request.run)
 
 
-def _last_page(call: LogRequest) -> Response:
-    run = _newest(call)
-    return _page_of(call, run) if run else _paged(Page("", None, 0, streaming=False))
+def last_page(request: ApiRequest) -> Response:
+    """A page of the newest run's lines."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    run = _newest(request)
+    return _page_of(request, run) if run else _paged(Page("", None, 0, streaming=False))
 
 
-def _page_of(call: LogRequest, run: Run) -> Response:
-    spare_s = call.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
-    return _paged(call.services.reader.page(run, queries.page_request(call.query, spare_s)))
+def _page_of(request: ApiRequest, run: Run) -> Response:
+    spare_s = request.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
+    return _paged(request.services.reader.page(run, queries.page_request(request.query, spare_s)))
 
 
 def _paged(page: Page) -> Response:
@@ -152,54 +124,61 @@ def _paged(page: Page) -> Response:
     return json_response(document if page.clock is None else document | {"clock": page.clock})
 
 
-def _stream(call: LogRequest) -> Response:
+def stream(request: ApiRequest) -> Response:
     """Existing lines, or those that arrive within the function's remaining time. Each response is a part of the stream."""
-    run = call.run
-    spare_s = call.context.get_remaining_time_in_millis() / 1000 - _STREAMED_WITHIN_S
-    request = queries.follow_request(call.query, call.headers.get("last-event-id"))
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    run = request.run
+    spare_s = request.context.get_remaining_time_in_millis() / 1000 - _STREAMED_WITHIN_S
+    wanted = queries.follow_request(request.query, request.headers.get("last-event-id"))
     try:
-        return update_response(run, call.services.follower.follow(run, request, queries.hold_s(call.query, spare_s)))
+        return update_response(run, request.services.follower.follow(run, wanted, queries.hold_s(request.query, spare_s)))
     except UnavailableError as error:
         logger.warning("could not read a log for its live stream", extra={"error": str(error), "kind": type(error).__name__})
         return unavailable_response(run, str(error))
 
 
-def _runs(call: LogRequest) -> Response:
-    checked_run(call.path.fqn, "any")
-    page = call.services.runs.newest(call.path.fqn, queries.runs_limit(call.query), call.query.get("cursor"))
+def runs(request: ApiRequest) -> Response:
+    """The runs of a pipeline, newest first."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    checked_run(request.names["fqn"], "any")
+    page = request.services.runs.newest(request.names["fqn"], queries.runs_limit(request.query), request.query.get("cursor"))
     return json_response({"runs": [row.run.run_id for row in page.rows], "cursor": page.cursor})
 
 
-def _download(call: LogRequest) -> Response:
-    return _download_of(call, call.run)
+def download(request: ApiRequest) -> Response:
+    """The log of a run."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    return _download_of(request, request.run)
 
 
-def _last_download(call: LogRequest) -> Response:
-    run = _newest(call)
+def last_download(request: ApiRequest) -> Response:
+    """The log of the newest run."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    run = _newest(request)
     if run is None:
-        raise NotFoundError(f"the pipeline has no runs fqn={call.path.fqn!r}")
-    return _download_of(call, run)
+        raise NotFoundError(f"the pipeline has no runs fqn={request.names['fqn']!r}")
+    return _download_of(request, run)
 
 
-def _download_of(call: LogRequest, run: Run) -> Response:
+def _download_of(request: ApiRequest, run: Run) -> Response:
     """Inline if the log is small UTF-8 text; otherwise a redirect to the object with exactly the log's bytes. A page that sends a token cannot
     follow the redirect, because the store would have to allow its origin: it requests the link and opens it."""
-    wants_link = boolean_parameter(call.query, "link")
-    log = call.services.reader.download(run)
+    wants_link = boolean_parameter(request.query, "link")
+    log = request.services.reader.download(run)
     if log is None:
-        raise _gone(call, run)
+        raise _gone(request, run)
     text = _as_text(log)
     if text is None:
-        return _redirect(call, run, log.key or _settled_key(call.services, run), 200 if wants_link else 307)
+        return _redirect(request, run, log.key or _settled_key(request.services, run), 200 if wants_link else 307)
     if wants_link:
         return json_response({"location": None})
     disposition = f'attachment; filename="{_filename(run)}"'
     return Response(text, headers={"Content-Type": _TEXT, "Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"})
 
 
-def _gone(call: LogRequest, run: Run) -> ChaliceViewError:
+def _gone(request: ApiRequest, run: Run) -> ChaliceViewError:
     """The error for a run without a log: expired if it has a tombstone. One GET."""
-    tombstone = find_tombstone(call.services.store, call.services.layout, run)
+    tombstone = find_tombstone(request.services.store, request.services.layout, run)
     if tombstone is None:
         return NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
     return GoneError(f"the run has expired run={run.fqn}/{run.run_id} reason={tombstone.reason} plan={tombstone.plan}")
@@ -225,8 +204,8 @@ def _settled_key(services: Services, run: Run) -> str:
     return state.base.key
 
 
-def _redirect(call: LogRequest, run: Run, key: str, status: int) -> Response:
-    url = call.services.store.presign_get(key, expires_s=_LINK_AGE_S, filename=_filename(run), content_type=_TEXT)
+def _redirect(request: ApiRequest, run: Run, key: str, status: int) -> Response:
+    url = request.services.store.presign_get(key, expires_s=_LINK_AGE_S, filename=_filename(run), content_type=_TEXT)
     return json_response({"location": url}, status, Location=url, Cache_Control="no-store")
 
 
@@ -234,19 +213,19 @@ def _filename(run: Run) -> str:
     return _UNSAFE_IN_FILENAME.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log"
 
 
-def _newest(call: LogRequest) -> Run | None:
-    checked_run(call.path.fqn, "any")
-    rows = call.services.runs.newest(call.path.fqn, 1, None).rows
+def _newest(request: ApiRequest) -> Run | None:
+    checked_run(request.names["fqn"], "any")
+    rows = request.services.runs.newest(request.names["fqn"], 1, None).rows
     return rows[0].run if rows else None
 
 
-def session_cookie(headers: CaseInsensitiveMapping, position: str) -> str:
+def session_cookie(headers: Mapping[str, str], position: str) -> str:
     """The cookie with a position. ``Secure`` only for requests over https, since clients over http must return it too."""
     secure = "; Secure" if headers.get("x-forwarded-proto", "").partition(",")[0].strip() == "https" else ""
     return f"{COOKIE}={position}; Path=/; Max-Age={COOKIE_AGE_S}; HttpOnly; SameSite=Lax{secure}"
 
 
-def session_of(headers: CaseInsensitiveMapping) -> str | None:
+def session_of(headers: Mapping[str, str]) -> str | None:
     """The position in the client's cookie."""
     cookies: str = headers.get("cookie", "")
     for part in cookies.split(";"):
@@ -254,15 +233,3 @@ def session_of(headers: CaseInsensitiveMapping) -> str | None:
         if name == COOKIE:
             return value.strip('"')
     return None
-
-
-_ACTIONS: dict[LogAction, Callable[[LogRequest], Response]] = {
-    LogAction.APPEND: _append,
-    LogAction.CLOSE: _close,
-    LogAction.PAGE: _page,
-    LogAction.STREAM: _stream,
-    LogAction.DOWNLOAD: _download,
-    LogAction.RUNS: _runs,
-    LogAction.LAST_PAGE: _last_page,
-    LogAction.LAST_DOWNLOAD: _last_download,
-}

@@ -1,16 +1,16 @@
 """The OpenAPI 3.1 document of every endpoint, which ``GET /spec/`` and ``GET /v1/openapi.json`` return and ``GET /docs/`` shows.
 
 The resources are tables (here, in ``openapi_logs``, ``openapi_events``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination``,
-``openapi_pipeline_files``, ``openapi_pipelines`` and ``openapi_viewer``), one entry for each ``"METHOD /path"``::
+``openapi_pipeline_files``, ``openapi_pipelines`` and ``openapi_viewer``), one entry for each operation of ``operations``, by its id::
 
-    "GET /v0/archive/files/": {
-        "id": "listFiles",                    operationId
+    "listFiles": {
         "summary": …, "description": …,
         "parameters": ["what", "work_id"],    of PARAMETERS
         "body": {…},                          OpenAPI's requestBody
         "answers": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a complete response
-        "errors": ["NoArgs", "Unavailable"],  of ERRORS: code to status, when, message
     }
+
+``ERRORS`` has the status, the condition and an example of a message for each code of ``Operation.errors``.
 
 This module converts them to OpenAPI: references, one response for all errors of a status, the redirect to a path's trailing slash.
 """
@@ -34,6 +34,7 @@ from chalicelib.routes import (
     openapi_security,
     openapi_viewer,
 )
+from chalicelib.routes.operations import OPERATIONS, Operation
 
 _Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
 
@@ -106,22 +107,20 @@ _HOME = {
 _PAGE = {"description": "A web page that shows this document.", "content": {"text/html": {"schema": {"type": "string"}}}}
 
 _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
-    "GET /v1/health": {
-        "id": "getHealth",
+    "getHealth": {
         "summary": "Check that the function runs and its settings are valid",
         "answers": {200: "Health"},
-        "errors": [500],
     },
-    "GET /health/": {"id": "getArchiveHealth", "summary": "Check that the function runs", "answers": {200: "Nothing"}},
-    "GET /v0/environment/": {"id": "getEnvironment", "summary": "Get the deployed version", "answers": {200: "Environment"}},
-    "GET /spec/": {"id": "getDocument", "summary": "Get this document", "answers": {200: "Document"}},
-    "GET /v1/openapi.json": {"id": "getOpenApi", "summary": "Get this document", "answers": {200: "Document"}},
-    "GET /": {"id": "getHome", "summary": "Redirect to the documentation", "answers": {302: _HOME}},
-    "GET /docs/": {"id": "getPage", "summary": "Show this document as a web page", "answers": {200: _PAGE}},
+    "getArchiveHealth": {"summary": "Check that the function runs", "answers": {200: "Nothing"}},
+    "getEnvironment": {"summary": "Get the deployed version", "answers": {200: "Environment"}},
+    "getDocument": {"summary": "Get this document", "answers": {200: "Document"}},
+    "getOpenApi": {"summary": "Get this document", "answers": {200: "Document"}},
+    "getHome": {"summary": "Redirect to the documentation", "answers": {302: _HOME}},
+    "getPage": {"summary": "Show this document as a web page", "answers": {200: _PAGE}},
 }
 
-_RESOURCES = (
-    _Resource(
+_RESOURCES = {
+    "logs": _Resource(
         "Run logs",
         "Append to the log of a run, and read it while the run is running and afterwards. The protocol of OpenMetadata's "
         "connectors.",
@@ -131,7 +130,7 @@ _RESOURCES = (
         openapi_logs.ERRORS,
         "LogError",
     ),
-    _Resource(
+    "events": _Resource(
         "Events",
         "The log of a run as events: append and list them, read the log of a step, check whether events are missing.",
         openapi_events.OPERATIONS,
@@ -140,7 +139,7 @@ _RESOURCES = (
         openapi_events.ERRORS,
         "LogError",
     ),
-    _Resource(
+    "agents": _Resource(
         "Agents",
         "Log agents append to runs, each with its own protocol: Fluent Bit, Fluentd, Logstash, Elasticsearch's and OpenSearch's "
         "clients, OpenTelemetry, syslog-ng, rsyslog, AWS Data Firehose.",
@@ -150,7 +149,7 @@ _RESOURCES = (
         openapi_agents.ERRORS,
         "LogError",
     ),
-    _Resource(
+    "catalog": _Resource(
         "Pipelines",
         "Find pipelines and their runs, and search the lines of a run.",
         openapi_catalog.OPERATIONS,
@@ -159,7 +158,7 @@ _RESOURCES = (
         openapi_catalog.ERRORS,
         "LogError",
     ),
-    _Resource(
+    "archive": _Resource(
         "Archive",
         "Files with metadata: find, read, upload, change, delete. The protocol of Planet's datalake client.",
         openapi_archive.OPERATIONS,
@@ -168,7 +167,7 @@ _RESOURCES = (
         openapi_archive.ERRORS,
         "ArchiveError",
     ),
-    _Resource(
+    "coordination": _Resource(
         "Coordination",
         "Background work on runs, for operators: list partitions, retry them, release them.",
         openapi_coordination.OPERATIONS,
@@ -177,7 +176,7 @@ _RESOURCES = (
         openapi_coordination.ERRORS,
         "LogError",
     ),
-    _Resource(
+    "pipeline_files": _Resource(
         "Pipeline files",
         "Files that processing pipelines write: read them merged, delete them, repair them.",
         openapi_pipeline_files.OPERATIONS,
@@ -186,7 +185,7 @@ _RESOURCES = (
         openapi_pipeline_files.ERRORS,
         "LogError",
     ),
-    _Resource(
+    "pipelines": _Resource(
         "Processing pipelines",
         "For operators: status, enable, disable, replay.",
         openapi_pipelines.OPERATIONS,
@@ -195,7 +194,7 @@ _RESOURCES = (
         openapi_pipelines.ERRORS,
         "LogError",
     ),
-    _Resource(
+    "viewer": _Resource(
         "Viewer",
         "A web page to find runs, read their logs and follow them.",
         openapi_viewer.OPERATIONS,
@@ -204,7 +203,7 @@ _RESOURCES = (
         openapi_viewer.ERRORS,
         "LogError",
     ),
-    _Resource(
+    "service": _Resource(
         "Service",
         "Health, version and documentation of this server.",
         _SERVICE_OPERATIONS,
@@ -213,7 +212,8 @@ _RESOURCES = (
         openapi_logs.ERRORS,
         "LogError",
     ),
-)
+}
+"""By ``Operation.document``."""
 
 _MOVED = {
     "description": "The path lacks its trailing slash: repeat the request with it.",
@@ -231,12 +231,12 @@ def document(base: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Runlake", "version": __version__, "description": _DESCRIPTION},
         "servers": [{"url": base.rstrip("/") or "/"}],
-        "tags": [{"name": resource.tag, "description": resource.about} for resource in _RESOURCES],
+        "tags": [{"name": resource.tag, "description": resource.about} for resource in _RESOURCES.values()],
         "security": [{name: []} for name in openapi_security.SCHEMES],
         "paths": _paths(),
         "components": {
-            "schemas": {name: schema for resource in _RESOURCES for name, schema in resource.schemas.items()},
-            "parameters": {name: parameter for resource in _RESOURCES for name, parameter in resource.parameters.items()},
+            "schemas": {name: schema for resource in _RESOURCES.values() for name, schema in resource.schemas.items()},
+            "parameters": {name: parameter for resource in _RESOURCES.values() for name, parameter in resource.parameters.items()},
             "headers": {"RetryAfter": _RETRY_AFTER},
             "responses": {"MovedToSlash": _MOVED, **openapi_security.RESPONSES},
             "securitySchemes": openapi_security.SCHEMES,
@@ -246,15 +246,15 @@ def document(base: str) -> dict[str, Any]:
 
 def _paths() -> dict[str, dict[str, Any]]:
     paths: dict[str, dict[str, Any]] = {}
-    for resource in _RESOURCES:
-        for name, operation in resource.operations.items():
-            method, path = name.split(" ")
-            paths.setdefault(path, {})[method.lower()] = openapi_security.secured(name, _operation(resource, path, operation))
+    for each in OPERATIONS:
+        paths.setdefault(each.path, {})[each.method.lower()] = openapi_security.secured(each, _operation(each))
     return paths
 
 
-def _operation(resource: _Resource, path: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    operation: dict[str, Any] = {"operationId": entry["id"], "tags": [resource.tag], "summary": entry["summary"]}
+def _operation(declared: Operation) -> dict[str, Any]:
+    resource = _RESOURCES[declared.document]
+    entry = resource.operations[declared.id]
+    operation: dict[str, Any] = {"operationId": declared.id, "tags": [resource.tag], "summary": entry["summary"]}
     if "description" in entry:
         operation["description"] = entry["description"]
     if "parameters" in entry:
@@ -262,9 +262,9 @@ def _operation(resource: _Resource, path: str, entry: Mapping[str, Any]) -> dict
     if "body" in entry:
         operation["requestBody"] = entry["body"]
     answers = {status: _answer(resource, answer) for status, answer in entry["answers"].items()}
-    if path.endswith("/"):
+    if declared.path.endswith("/"):
         answers[308] = _reference("responses", "MovedToSlash")
-    responses = answers | _refusals(resource, entry.get("errors", ()))
+    responses = answers | _refusals(resource, declared.errors)
     operation["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return operation
 

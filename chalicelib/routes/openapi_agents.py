@@ -160,15 +160,13 @@ def _body(**types: Any) -> dict[str, Any]:
     return {"required": True, "content": content}
 
 
-def _operation(id: str, summary: str, parameters: list[str], body: dict[str, Any], answer: Any = "AgentItems") -> dict[str, Any]:
+def _operation(summary: str, parameters: list[str], body: dict[str, Any], answer: Any = "AgentItems") -> dict[str, Any]:
     return {
-        "id": id,
         "summary": summary,
         "description": _EACH,
         "parameters": parameters,
         "body": body,
         "answers": {200: answer},
-        "errors": [400, 403, 409, 413, 415, 503],
     }
 
 
@@ -185,33 +183,27 @@ _EXPORTED = {
 }
 
 
-def _bulk(method: str, path: str, id: str, parameters: list[str]) -> dict[str, dict[str, Any]]:
-    operation = _operation(id, "Append documents with Elasticsearch's bulk API", parameters, _BULK, "BulkAnswer")
-    return {f"{method} {_ES}{path}": operation | {"errors": [400, 413, 415, 503]}}
+def _bulk(parameters: list[str]) -> dict[str, Any]:
+    return _operation("Append documents with Elasticsearch's bulk API", parameters, _BULK, "BulkAnswer")
 
 
-def _asked(method: str, path: str, id: str, summary: str) -> dict[str, dict[str, Any]]:
-    return {f"{method} {_ES}{path}": {"id": id, "summary": summary, "answers": {200: "ElasticsearchInfo"}, "errors": []}}
+def _asked(summary: str) -> dict[str, Any]:
+    return {"summary": summary, "answers": {200: "ElasticsearchInfo"}}
 
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    f"POST {_BASE}/fluent": _operation(
-        "appendFluentRecords",
+    "appendFluentRecords": _operation(
         "Append records of Fluent Bit or Fluentd",
         [*_NAMED, "agentTag"],
         _body(json=[_RECORD], lines=_LINES, msgpack=None, text="one\n"),
     ),
-    f"POST {_BASE}/logstash": _operation(
-        "appendLogstashEvents", "Append events of Logstash", _NAMED, _body(json=[_RECORD], lines=_LINES, text="one\n")
-    ),
-    f"POST {_BASE}/syslog": _operation(
-        "appendSyslogMessages",
+    "appendLogstashEvents": _operation("Append events of Logstash", _NAMED, _body(json=[_RECORD], lines=_LINES, text="one\n")),
+    "appendSyslogMessages": _operation(
         "Append messages of syslog-ng or rsyslog",
         _NAMED,
         _body(text="<13>1 2026-09-21T14:13:20Z host app 42 - - one\n", json=[_RECORD], lines=_LINES),
     ),
-    f"POST {_BASE}/firehose": _operation(
-        "appendFirehoseDelivery",
+    "appendFirehoseDelivery": _operation(
         "Append a delivery of AWS Data Firehose",
         ["firehoseId", "firehoseAttributes"],
         {
@@ -220,15 +212,13 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         },
         "FirehoseAnswer",
     ),
-    f"POST {_BASE}/otlp/v1/logs": _operation(
-        "exportLogs", "Append log records of OpenTelemetry", _NAMED, _body(json=_OTLP, protobuf=None), _EXPORTED
-    ),
-    **_bulk("POST", "/_bulk", "bulk", _NAMED),
-    **_bulk("PUT", "/_bulk", "putBulk", _NAMED),
-    **_bulk("POST", "/{index}/_bulk", "indexBulk", ["bulkIndex", *_NAMED]),
-    **_bulk("PUT", "/{index}/_bulk", "putIndexBulk", ["bulkIndex", *_NAMED]),
-    **_asked("GET", "", "elasticsearchInfo", "Product check of Elasticsearch clients"),
-    **_asked("HEAD", "", "elasticsearchPing", "Connection check"),
-    **_asked("GET", "/_license", "elasticsearchLicense", "License check of Beats and Logstash"),
-    **_asked("GET", "/_cluster/health", "elasticsearchHealth", "Health check of Vector"),
+    "exportLogs": _operation("Append log records of OpenTelemetry", _NAMED, _body(json=_OTLP, protobuf=None), _EXPORTED),
+    "bulk": _bulk(_NAMED),
+    "putBulk": _bulk(_NAMED),
+    "indexBulk": _bulk(["bulkIndex", *_NAMED]),
+    "putIndexBulk": _bulk(["bulkIndex", *_NAMED]),
+    "elasticsearchInfo": _asked("Product check of Elasticsearch clients"),
+    "elasticsearchPing": _asked("Connection check"),
+    "elasticsearchLicense": _asked("License check of Beats and Logstash"),
+    "elasticsearchHealth": _asked("Health check of Vector"),
 }

@@ -330,80 +330,53 @@ _ELSEWHERE = {
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    "GET /v0/archive/": {
-        "id": "getStorage",
+    "getStorage": {
         "summary": "Get the storage location of files",
         "answers": {200: "Storage"},
     },
-    "GET /v0/archive/files/": {
-        "id": "listFiles",
+    "listFiles": {
         "summary": "Find files",
         "description": "By `what` and by `work_id`, time, or both. Bounds are inclusive; a file without an end matches by its start.",
         "parameters": ["whats", "wheres", "workId", "start", "end", "order", "fileCursor"],
         "answers": {200: "RecordList"},
-        "errors": [
-            "NoArgs",
-            "NoWhat",
-            "NoWorkInterval",
-            "InvalidWorkInterval",
-            "InvalidTime",
-            "InvalidCursor",
-            "TooManyNames",
-            "InvalidOrder",
-            "Unavailable",
-        ],
     },
-    "POST /v0/archive/files": {
-        "id": "createFile",
+    "createFile": {
         "summary": "Prepare an upload without AWS credentials",
         "description": "Returns presigned S3 URLs for the contents.",
         "body": _json_body("NewFile"),
         "answers": {201: "CreatedFile"},
-        "errors": ["InvalidMetadata", "TooLarge", "Unavailable"],
     },
-    "GET /v0/archive/files/{id}/data": {
-        "id": "readFile",
+    "readFile": {
         "summary": "Read a file's contents",
         "parameters": ["fileId"],
         "answers": {200: _CONTENTS, 307: _ELSEWHERE},
-        "errors": ["NoSuchFile", "Unavailable"],
     },
-    "GET /v0/archive/files/{id}/metadata": {
-        "id": "readMetadata",
+    "readMetadata": {
         "summary": "Get a file's metadata",
         "parameters": ["fileId"],
         "answers": {200: "Metadata"},
-        "errors": ["NoSuchFile", "Unavailable"],
     },
-    "PATCH /v0/archive/files/{id}/metadata": {
-        "id": "changeMetadata",
+    "changeMetadata": {
         "summary": "Change a file's metadata",
         "parameters": ["fileId"],
         "body": _json_body("MetadataChange"),
         "answers": {200: "Metadata"},
-        "errors": ["InvalidMetadata", "NoSuchFile", "NotChangeable", "Unavailable"],
     },
-    "DELETE /v0/archive/files/{id}": {
-        "id": "deleteFile",
+    "deleteFile": {
         "summary": "Delete a file",
         "description": "Also deletes an upload that was rejected or is not verified yet.",
         "parameters": ["fileId"],
         "answers": {204: {"description": "The file is deleted."}},
-        "errors": ["NoSuchFile", "NotChangeable", "Unavailable"],
     },
-    "GET /v0/archive/latest/{what}/{where}": {
-        "id": "readLatest",
+    "readLatest": {
         "summary": "Get the file with the latest start",
         "description": "Ignores files that start more than a day from now.",
         "parameters": ["what", "where", "lookback"],
         "answers": {200: "Record"},
-        "errors": ["InvalidLookback", "NoSuchFile", "Unavailable"],
     },
-    "GET /v0/archive/latest/{what}/{where}/data": {
-        "id": "readLatestFile",
+    "readLatestFile": {
         "summary": "Read the contents of the file with the latest start",
         "parameters": ["what", "where", "lookback"],
         "answers": {200: _CONTENTS, 307: _ELSEWHERE},
-        "errors": ["InvalidLookback", "NoSuchFile", "Unavailable"],
     },
 }

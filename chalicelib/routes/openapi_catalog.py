@@ -280,54 +280,42 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    "GET /v1/catalog": {
-        "id": "listRecentRuns",
+    "listRecentRuns": {
         "summary": "List the runs of all pipelines by outcome, most recently active first",
         "description": "Read from the catalog; for failures, use `outcome=failed,lost`. A run that becomes active between two "
         "requests moves to the front: the pages of a list of running runs may omit it, or contain it twice.",
         "parameters": ["outcome", "fqnPattern", "activeSince", "pageLimit", "pageCursor"],
         "answers": {200: "RecentRuns"},
-        "errors": [400, 503],
     },
-    f"GET {_BASE}": {
-        "id": "listPipelines",
+    "listPipelines": {
         "summary": "List pipelines by name, each with its newest run",
         "description": "Names are in the order of their keys: alphabetical, but `a.b` before `a`, and percent-encoded characters "
         "first.",
         "parameters": ["pipelinePrefix", "pipelineContains", "pageLimit", "pageCursor"],
         "answers": {200: "PipelineList"},
-        "errors": [400, 503],
     },
-    f"GET {_BASE}/{{fqn}}/runs": {
-        "id": "listRunFacts",
+    "listRunFacts": {
         "summary": "List the runs of a pipeline with details, newest first",
         "description": "Read from the catalog: a run is listed shortly after its first batch.",
         "parameters": ["fqn", "pageLimit", "pageCursor"],
         "answers": {200: "RunFactsList"},
-        "errors": [400, 503],
     },
-    f"GET {_RUN}": {
-        "id": "getRun",
+    "getRun": {
         "summary": "Get a run with details",
         "parameters": ["fqn", "runId"],
         "answers": {200: "Run"},
-        "errors": [400, 404, 503],
     },
-    f"GET {_RUN}/grep": {
-        "id": "grepRun",
+    "grepRun": {
         "summary": "Search the lines of a run for a text or a pattern",
         "description": "Searches forward from a line, about 5 s or 128 MiB per request; `after` is the line from which the next "
         "request continues. An unknown run has no lines.",
         "parameters": ["fqn", "runId", "wanted", "isPattern", "ignoreCase", "fromLine", "matchLimit"],
         "answers": {200: "Matches"},
-        "errors": [400, 503],
     },
-    f"GET {_RUN}/histogram": {
-        "id": "histogramOfRun",
+    "histogramOfRun": {
         "summary": "Get a histogram of a run's lines and errors over time",
         "description": "Computed from the catalog, without reading the log. An unknown run has no buckets.",
         "parameters": ["fqn", "runId", "buckets"],
         "answers": {200: "Histogram"},
-        "errors": [400, 503],
     },
 }

@@ -121,29 +121,23 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    f"GET {_BASE}": {
-        "id": "listPartitions",
+    "listPartitions": {
         "summary": "List partitions of background work",
         "description": "For operators. Read from an index that may lag slightly; a partition is deleted when its work is done.",
         "parameters": ["source", "partitionStatus", "partitionLimit", "partitionCursor"],
         "answers": {200: "PartitionList"},
-        "errors": [400, 404, 503],
     },
-    f"POST {_RUN}/retry": {
-        "id": "retryPartition",
+    "retryPartition": {
         "summary": "Retry a failed or quarantined partition now",
         "description": "For operators. Idempotent: an UNASSIGNED or ASSIGNED partition does not change. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
         "answers": {200: "Partition"},
-        "errors": [400, 404, 503],
     },
-    f"POST {_RUN}/release": {
-        "id": "releasePartition",
+    "releasePartition": {
         "summary": "Release a partition from its owner",
         "description": "For operators. The owner stops at its next request to the store. A partition without an owner does not "
         "change. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
         "answers": {200: "Partition"},
-        "errors": [400, 404, 503],
     },
 }

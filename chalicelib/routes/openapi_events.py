@@ -459,58 +459,45 @@ _LOG = {
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    f"POST {_EVENTS}": {
-        "id": "appendEvents",
+    "appendEvents": {
         "summary": "Append events to a run",
         "description": "Each item is accepted or rejected separately. Its message is one line of the log or more. An empty list opens a session.",
         "parameters": ["fqn", "runId", "eventWriter", "session", "idempotencyKey"],
         "body": _BATCH,
         "answers": {200: _STORED},
-        "errors": [400, 409, 413, 415, 503],
     },
-    f"PUT {_EVENTS}/starts/{{start}}": {
-        "id": "startRun",
+    "startRun": {
         "summary": "Start a run, or its next attempt if it has ended or was started before",
         "description": "Idempotent: the same `start` of a run returns the same attempt. 409: the requested attempt is taken.",
         "parameters": ["fqn", "runId", "pathStart"],
         "body": _body("RunStart", {"host": "worker-3", "command": "./load.sh --all"}),
         "answers": {200: _STARTED},
-        "errors": [400, 409, 413, 415, 503],
     },
-    f"PUT {_EVENTS}/heartbeat": {
-        "id": "sendHeartbeat",
+    "sendHeartbeat": {
         "summary": "Send a heartbeat of a run without new lines",
         "description": "Idempotent. The run does not become silent, and the sweep does not end it.",
         "parameters": ["fqn", "runId"],
         "answers": {200: "Heartbeat"},
-        "errors": [400, 503],
     },
-    f"PUT {_EVENTS}/writers/{{writer}}": {
-        "id": "openWriter",
+    "openWriter": {
         "summary": "Register a writer; the run's events are complete only after it is closed",
         "parameters": ["fqn", "runId", "pathWriter"],
         "answers": {200: "EventWriter"},
-        "errors": [400, 503],
     },
-    f"POST {_EVENTS}/writers/{{writer}}/close": {
-        "id": "closeWriter",
+    "closeWriter": {
         "summary": "Close a writer",
         "description": "Idempotent; 409 for a different count.",
         "parameters": ["fqn", "runId", "pathWriter"],
         "body": _body("WriterEnd", {"count": 2}),
         "answers": {200: "ClosedWriter"},
-        "errors": [400, 409, 413, 415, 503],
     },
-    f"POST {_EVENTS}/steps/{{step}}": {
-        "id": "tellOfStep",
+    "tellOfStep": {
         "summary": "Update a step: name, parent, times, status",
         "parameters": ["fqn", "runId", "pathStep"],
         "body": _body("ToldStep", {"name": "Load orders", "status": "running"}),
         "answers": {200: "KnownStep"},
-        "errors": [400, 413, 415, 503],
     },
-    f"GET {_EVENTS}": {
-        "id": "browseEvents",
+    "browseEvents": {
         "summary": "List the events of a run, with filters",
         "description": "Plain lines of the log are events too. A page reads for 5 s and 16 MiB at most; the next page continues from `after`.",
         "parameters": [
@@ -518,33 +505,24 @@ OPERATIONS: dict[str, dict[str, Any]] = {
             "eventOutline",
         ],
         "answers": {200: "EventPage"},
-        "errors": [400, 503],
     },
-    f"GET {_EVENTS}/log": {
-        "id": "readEventLog",
+    "readEventLog": {
         "summary": "Read the log of a run or of a step by byte offset",
         "parameters": ["fqn", "runId", "eventStep", "logStart", "logMaxLines", "logRaw"],
         "answers": {200: _LOG},
-        "errors": [400, 503],
     },
-    f"GET {_EVENTS}/steps": {
-        "id": "listSteps",
+    "listSteps": {
         "summary": "List the steps of a run",
         "parameters": ["fqn", "runId", "listAfter", "listLimit"],
         "answers": {200: "StepList"},
-        "errors": [400, 503],
     },
-    "GET /v1/configuration": {
-        "id": "getConfiguration",
+    "getConfiguration": {
         "summary": "Get the configuration of how events are written and browsed",
         "answers": {200: "Configuration"},
-        "errors": [500],
     },
-    f"GET {_EVENTS}/completeness": {
-        "id": "getCompleteness",
+    "getCompleteness": {
         "summary": "Get the completeness of a run's events",
         "parameters": ["fqn", "runId", "completenessWait", "listAfter", "listLimit"],
         "answers": {200: "Completeness"},
-        "errors": [400, 503],
     },
 }  # fmt: skip

@@ -294,18 +294,15 @@ _FRAMES = {
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    f"POST {_LOGS}/{{fqn}}/{{runId}}": {
-        "id": "appendLog",
+    "appendLog": {
         "summary": "Append a batch of lines",
         "description": "200 means that the batch is stored. After a 503, or without a response, repeat the request with the same "
         "cookie or key: the batch is stored once.",
         "parameters": ["fqn", "runId", "session", "idempotencyKey"],
         "body": _BATCH,
         "answers": {200: _STORED},
-        "errors": [400, 409, 413, 415, 503],
     },
-    f"POST {_LOGS}/{{fqn}}/{{runId}}/close": {
-        "id": "closeRun",
+    "closeRun": {
         "summary": "Close a run",
         "description": "The body reports how the run ended. A body without `outcome` is ignored; the outcome may then follow from "
         "a failed step or the end of the log. Idempotent: the first outcome is kept. After the response no line can be appended.",
@@ -315,53 +312,40 @@ OPERATIONS: dict[str, dict[str, Any]] = {
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RunEnd"}, "example": _END}},
         },
         "answers": {200: "Closed"},
-        "errors": [400, 503],
     },
-    f"GET {_LOGS}/{{fqn}}/{{runId}}": {
-        "id": "readLog",
+    "readLog": {
         "summary": "Read a page of lines",
         "description": _FORGIVING,
         "parameters": ["fqn", "runId", *_PAGE_OF],
         "answers": {200: "LogPage"},
-        "errors": [400, 503],
     },
-    f"GET {_LOGS}/{{fqn}}/stream/{{runId}}": {
-        "id": "streamLog",
+    "streamLog": {
         "summary": "Follow a run with an EventSource",
         "description": "Server-sent events. A response waits until there are lines. After one without `complete`, repeat the "
         "request from the last `id`.",
         "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
         "answers": {200: _FRAMES},
-        "errors": [400, 404],
     },
-    f"GET {_LOGS}/{{fqn}}/{{runId}}/download": {
-        "id": "downloadLog",
+    "downloadLog": {
         "summary": "Download the log of a run",
         "parameters": ["fqn", "runId", "isLink"],
         "answers": {200: _WHOLE, 307: _ELSEWHERE},
-        "errors": [400, 404, 503],
     },
-    f"GET {_LOGS}/{{fqn}}": {
-        "id": "listRuns",
+    "listRuns": {
         "summary": "List the runs of a pipeline, newest first",
         "description": "Read from the catalog: a run is listed shortly after its first batch.",
         "parameters": ["fqn", "runLimit", "runCursor"],
         "answers": {200: "RunList"},
-        "errors": [400, 503],
     },
-    f"GET {_LOGS}/{{fqn}}/last": {
-        "id": "readLastLog",
+    "readLastLog": {
         "summary": "Read a page of lines of the newest run",
         "description": _FORGIVING,
         "parameters": ["fqn", *_PAGE_OF],
         "answers": {200: "LogPage"},
-        "errors": [400, 503],
     },
-    f"GET {_LOGS}/{{fqn}}/last/download": {
-        "id": "downloadLastLog",
+    "downloadLastLog": {
         "summary": "Download the log of the newest run",
         "parameters": ["fqn", "isLink"],
         "answers": {200: _WHOLE, 307: _ELSEWHERE},
-        "errors": [400, 404, 503],
     },
 }

@@ -169,8 +169,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    f"GET {_BASE}": {
-        "id": "readPipelineFiles",
+    "readPipelineFiles": {
         "summary": "Read an application's files as one list of events",
         "description": "Merges files of all formats with events in the time range. Contains only events of pipelines that the principal may read.",
         "parameters": [
@@ -184,32 +183,25 @@ OPERATIONS: dict[str, dict[str, Any]] = {
             "filedCursor",
         ],
         "answers": {200: "FileEvents"},
-        "errors": [400, 503],
     },
-    f"DELETE {_BASE}": {
-        "id": "deletePipelineLogs",
+    "deletePipelineLogs": {
         "summary": "Delete the logs of a pipeline or a namespace",
         "description": "Deletes the logs of its runs and the files that handlers wrote from them. Late events of these runs are dropped; later "
         "runs of a pipeline with the same name are not affected. Repeat the request until `state` is `deleted`; it can be interrupted at "
         "any time.",
         "parameters": ["deletedFqn", "deletedNamespace"],
         "answers": {200: "Deletion", 202: "Deletion"},
-        "errors": [400, 503],
     },
-    f"GET {_BASE}/repair": {
-        "id": "listFileFindings",
+    "listFileFindings": {
         "summary": "List inconsistencies between files and their rows",
         "description": "For operators.",
         "parameters": ["filedBase"],
         "answers": {200: "FileFindings"},
-        "errors": [400, 503],
     },
-    f"POST {_BASE}/repair": {
-        "id": "mendFiles",
+    "mendFiles": {
         "summary": "Repair inconsistencies between files and their rows",
         "description": "For operators. Skips files and rows that were written within the last hour. Idempotent. A body is ignored.",
         "parameters": ["filedBase"],
         "answers": {200: "FilesMended"},
-        "errors": [400, 503],
     },
 }

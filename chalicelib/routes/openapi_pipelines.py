@@ -154,34 +154,27 @@ _HANDLER_BODY = _body(
 )
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    f"GET {_BASE}": {
-        "id": "listProcessingPipelines",
+    "listProcessingPipelines": {
         "summary": "List the status of processing pipelines",
         "description": "For operators: state, lag, errors, handlers that receive no events.",
         "parameters": ["pipelinesLimit", "pipelinesCursor"],
         "answers": {200: "ProcessingPipelineList"},
-        "errors": [400, 503],
     },
-    f"POST {_BASE}/{{name}}/enable": {
-        "id": "enablePipeline",
+    "enablePipeline": {
         "summary": "Enable a pipeline, or a handler, which then also receives the events it missed",
         "description": "For operators. Idempotent. Takes effect at the next checkpoint or start.",
         "parameters": ["pipelineName"],
         "body": _HANDLER_BODY,
         "answers": {200: "ProcessingPipeline"},
-        "errors": [400, 404, 503],
     },
-    f"POST {_BASE}/{{name}}/disable": {
-        "id": "disablePipeline",
+    "disablePipeline": {
         "summary": "Disable a pipeline or a handler",
         "description": "For operators. Missed events are delivered after it is enabled again.",
         "parameters": ["pipelineName"],
         "body": _HANDLER_BODY,
         "answers": {200: "ProcessingPipeline"},
-        "errors": [400, 404, 503],
     },
-    f"POST {_BASE}/{{name}}/replay": {
-        "id": "replayPipeline",
+    "replayPipeline": {
         "summary": "Replay the events from a time on",
         "description": "For operators. All handlers receive these events again, from runs whose checkpoints still exist.",
         "parameters": ["pipelineName"],
@@ -192,6 +185,5 @@ OPERATIONS: dict[str, dict[str, Any]] = {
             required=True,
         ),
         "answers": {200: "ProcessingPipeline"},
-        "errors": [400, 404, 503],
     },
 }

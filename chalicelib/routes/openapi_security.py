@@ -1,25 +1,10 @@
-"""Security in the OpenAPI document: authentication schemes, the scopes that each operation requires, and its error responses.
-
-An operation without an entry in ``SCOPES`` allows any authenticated principal; those of ``gate.PUBLIC_ROUTES`` are public.
-"""
+"""Security in the OpenAPI document: authentication schemes, and for each operation its scopes and error responses."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.access.grants import Scope
-from chalicelib.routes.gate import PUBLIC_ROUTES
-
-_LOGS = "/v1/services/ingestionPipelines/logs/{fqn}"
-_FILE = "/v0/archive/files/{id}"
-_LATEST = "/v0/archive/latest/{what}/{where}"
-_PIPELINES = "/v1/catalog/pipelines"
-_FILES_OF_PIPELINES = "/v1/pipeline-files"
-_PROCESSING = "/v1/pipelines"
-_COORDINATION = "/v1/coordination/{source}"
-_AGENTS = "/v1/agents"
-_ES = f"{_AGENTS}/elasticsearch"
-_EVENTS = "/v1/events/{fqn}/{runId}"
+from chalicelib.routes.operations import Operation
 
 SCHEMES: dict[str, dict[str, Any]] = {
     "bearer": {
@@ -42,58 +27,6 @@ SCHEMES: dict[str, dict[str, Any]] = {
         "x-amazon-apigateway-authtype": "awsSigv4",
     },
 }
-
-SCOPES: dict[str, tuple[Scope, ...]] = {
-    f"GET {_LOGS}": (Scope.LOGS_READ,),
-    f"GET {_LOGS}/last": (Scope.LOGS_READ,),
-    f"GET {_LOGS}/last/download": (Scope.LOGS_READ,),
-    f"GET {_LOGS}/{{runId}}": (Scope.LOGS_READ,),
-    f"GET {_LOGS}/{{runId}}/download": (Scope.LOGS_READ,),
-    f"GET {_LOGS}/stream/{{runId}}": (Scope.LOGS_READ,),
-    f"POST {_LOGS}/{{runId}}": (Scope.LOGS_WRITE,),
-    f"POST {_LOGS}/{{runId}}/close": (Scope.LOGS_WRITE,),
-    **{f"POST {_AGENTS}/{name}": (Scope.LOGS_WRITE,) for name in ("fluent", "logstash", "syslog", "firehose", "otlp/v1/logs")},
-    **{f"{method} {_ES}{path}/_bulk": (Scope.LOGS_WRITE,) for method in ("POST", "PUT") for path in ("", "/{index}")},
-    **{
-        f"{name}": (Scope.LOGS_WRITE,)
-        for name in (f"GET {_ES}", f"HEAD {_ES}", f"GET {_ES}/_license", f"GET {_ES}/_cluster/health")
-    },
-    "GET /v1/catalog": (Scope.LOGS_READ,),
-    f"GET {_PIPELINES}": (Scope.LOGS_READ,),
-    f"GET {_PIPELINES}/{{fqn}}/runs": (Scope.LOGS_READ,),
-    f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}": (Scope.LOGS_READ,),
-    f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/grep": (Scope.LOGS_READ,),
-    f"GET {_PIPELINES}/{{fqn}}/runs/{{runId}}/histogram": (Scope.LOGS_READ,),
-    f"GET {_EVENTS}": (Scope.LOGS_READ,),
-    f"GET {_EVENTS}/log": (Scope.LOGS_READ,),
-    f"GET {_EVENTS}/steps": (Scope.LOGS_READ,),
-    f"GET {_EVENTS}/completeness": (Scope.LOGS_READ,),
-    f"POST {_EVENTS}": (Scope.LOGS_WRITE,),
-    f"POST {_EVENTS}/steps/{{step}}": (Scope.LOGS_WRITE,),
-    f"PUT {_EVENTS}/starts/{{start}}": (Scope.LOGS_WRITE,),
-    f"PUT {_EVENTS}/heartbeat": (Scope.LOGS_WRITE,),
-    f"PUT {_EVENTS}/writers/{{writer}}": (Scope.LOGS_WRITE,),
-    f"POST {_EVENTS}/writers/{{writer}}/close": (Scope.LOGS_WRITE,),
-    "GET /v1/configuration": (Scope.ADMIN,),
-    "GET /v0/archive/files/": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
-    "POST /v0/archive/files": (Scope.ARCHIVE_WRITE,),
-    f"GET {_FILE}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
-    f"GET {_FILE}/metadata": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
-    f"PATCH {_FILE}/metadata": (Scope.ARCHIVE_WRITE,),
-    f"DELETE {_FILE}": (Scope.ARCHIVE_WRITE,),
-    f"GET {_LATEST}": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
-    f"GET {_LATEST}/data": (Scope.ARCHIVE_READ, Scope.LOGS_READ),
-    f"GET {_FILES_OF_PIPELINES}": (Scope.LOGS_READ,),
-    f"DELETE {_FILES_OF_PIPELINES}": (Scope.ADMIN,),
-    f"GET {_FILES_OF_PIPELINES}/repair": (Scope.ADMIN,),
-    f"POST {_FILES_OF_PIPELINES}/repair": (Scope.ADMIN,),
-    f"GET {_PROCESSING}": (Scope.ADMIN,),
-    **{f"POST {_PROCESSING}/{{name}}/{action}": (Scope.ADMIN,) for action in ("enable", "disable", "replay")},
-    f"GET {_COORDINATION}": (Scope.ADMIN,),
-    f"POST {_COORDINATION}/{{fqn}}/{{runId}}/retry": (Scope.ADMIN,),
-    f"POST {_COORDINATION}/{{fqn}}/{{runId}}/release": (Scope.ADMIN,),
-}
-"""Required scopes by operation. If two: the first for a file of the archive, the second for the log of a run."""
 
 ABOUT = """**Authorization.** Send a token as `Authorization: Bearer`, or as the password of `Authorization: Basic`, or sign the request with AWS
 SigV4, depending on the installation. A principal has scopes, each with patterns of names; `x-runlake-scopes` of an operation lists the
@@ -124,11 +57,11 @@ RESPONSES: dict[str, dict[str, Any]] = {
 }
 
 
-def secured(name: str, operation: dict[str, Any]) -> dict[str, Any]:
-    """An operation (``"METHOD /path"``) with its required scopes and error responses."""
-    if (name.partition(" ")[2].rstrip("/") or "/") in PUBLIC_ROUTES:
+def secured(declared: Operation, operation: dict[str, Any]) -> dict[str, Any]:
+    """An operation with its required scopes and error responses."""
+    if declared.is_public:
         return {**operation, "security": []}
-    added = {"401": "Unauthenticated", "503": "IdentityUnavailable"} | ({"403": "Forbidden"} if name in SCOPES else {})
+    added = {"401": "Unauthenticated", "503": "IdentityUnavailable"} | ({"403": "Forbidden"} if declared.scopes else {})
     refusals = {status: {"$ref": f"#/components/responses/{response}"} for status, response in added.items()}
     responses = dict(sorted((refusals | operation["responses"]).items()))
-    return {**operation, "x-runlake-scopes": list(SCOPES.get(name, ())), "responses": responses}
+    return {**operation, "x-runlake-scopes": list(declared.scopes), "responses": responses}

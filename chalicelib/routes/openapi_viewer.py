@@ -37,16 +37,13 @@ _FILE = {
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    "GET /v1/ui/": {"id": "getViewer", "summary": "The page on which people find and read logs", "answers": {200: _PAGE}},
-    "GET /v1/ui/{file}": {
-        "id": "getViewerFile",
+    "getViewer": {"summary": "The page on which people find and read logs", "answers": {200: _PAGE}},
+    "getViewerFile": {
         "summary": "A file of the page",
         "parameters": ["viewerFile"],
         "answers": {200: _FILE},
-        "errors": [404],
     },
-    "GET /v1/ui/config": {
-        "id": "getViewerConfig",
+    "getViewerConfig": {
         "summary": "What the page must know of this stage",
         "answers": {200: "ViewerConfig"},
     },

@@ -1,187 +1,574 @@
-"""Every route of the API: its path, its methods and its view. ``app.py`` registers them.
+"""Every operation of the API, one row each, and the one matcher from a request to its operation.
 
-A view's module and its dependencies are imported on the first request, so a starting function loads only the modules that it uses.
+A new route is a row here, a view, and its texts in the document's module. Views, documents and their models are named as text: each function
+imports this module while it starts, and imports a view's module on the first request for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from importlib import import_module
+from typing import Any
 
-from chalice.app import Chalice, Request, Response
-
-from chalicelib.routes import event_paths, paths
+from chalicelib.access.grants import Scope
+from chalicelib.routes.budgets import BULK, DOCUMENT, EVENTS, LINES, METADATA, OTLP, READ, RECORDS, SHARING, Budget
 from chalicelib.routes.paths import (
     AGENTS,
     ARCHIVE,
+    BASE,
     CATALOG,
-    CATALOG_ROUTES,
     COORDINATION,
-    COORDINATION_ROUTES,
     ELASTICSEARCH,
+    EVENT_BASE,
     PIPELINE_FILES,
     PIPELINES,
     RECENT_RUNS,
 )
-from chalicelib.routes.responses import View, with_error_envelope
 
-BINARY_TYPES = [
-    f"application/{each}" for each in ("gzip", "msgpack", "octet-stream", "x-gzip", "x-msgpack", "x-ndjson", "x-protobuf")
-]
-"""Request bodies that the gateway must pass as bytes. No response has one of these types, so Chalice never requires an ``Accept`` header."""
-
-
-def _agents() -> ModuleType:
-    from chalicelib.routes import agents
-
-    return agents
-
-
-def _archive() -> ModuleType:
-    from chalicelib.routes import archive
-
-    return archive
-
-
-def _catalog() -> ModuleType:
-    from chalicelib.routes import catalog
-
-    return catalog
-
-
-def _configuration() -> ModuleType:
-    from chalicelib.routes import configuration
-
-    return configuration
-
-
-def _coordination() -> ModuleType:
-    from chalicelib.routes import coordination
-
-    return coordination
-
-
-def _elasticsearch() -> ModuleType:
-    from chalicelib.routes import elasticsearch
-
-    return elasticsearch
-
-
-def _events() -> ModuleType:
-    from chalicelib.routes import events
-
-    return events
-
-
-def _health() -> ModuleType:
-    from chalicelib.routes import health
-
-    return health
-
-
-def _logs() -> ModuleType:
-    from chalicelib.routes import logs
-
-    return logs
-
-
-def _pipeline_files() -> ModuleType:
-    from chalicelib.routes import pipeline_files
-
-    return pipeline_files
-
-
-def _pipelines() -> ModuleType:
-    from chalicelib.routes import pipelines
-
-    return pipelines
-
-
-def _viewer() -> ModuleType:
-    from chalicelib.routes import viewer
-
-    return viewer
+_MAX_GATEWAY_SEGMENTS = 8
+"""Segments of an FQN and what follows it that have a route each; the last route is greedy."""
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """A route. ``methods``: separated by spaces; the view is the function ``name`` of the module that ``module`` imports."""
+class Operation:
+    """One operation. ``id`` and ``path`` as in the OpenAPI document; a path that ends in a slash is redirected to without it. ``view``:
+    module and function. ``document``: the module ``openapi_…`` with its texts. ``scopes``: the view requires one of them for each name (for
+    two: the first for a file of the archive, the second for the log of a run); none: any authenticated principal. ``errors``: the codes of
+    its documented errors. ``is_public``: without authentication, also at the gateway. ``masks_body``: the view masks the body; other bodies
+    that contain a configured secret are rejected. ``token_header``: a header of its clients that contains only the token."""
 
-    methods: str
+    id: str
+    method: str
     path: str
-    module: Callable[[], ModuleType]
-    name: str
+    view: str
+    document: str
+    scopes: tuple[Scope, ...] = ()
+    budget: Budget = READ
+    errors: tuple[int | str, ...] = ()
+    is_public: bool = False
+    masks_body: bool = False
+    token_header: str = ""
 
     @property
-    def view(self) -> View:
-        """The view."""
-        view: View = getattr(self.module(), self.name)
+    def has_slash(self) -> bool:
+        """Whether the path ends in a slash that clients must send."""
+        return self.path.endswith("/") and self.path != "/"
+
+    def import_view(self) -> Callable[[Any], Any]:
+        """The view; imports its module."""
+        module, _, name = self.view.partition(":")
+        view: Callable[[Any], Any] = getattr(import_module(f"chalicelib.routes.{module}"), name)
         return view
 
 
-ROUTES = (
-    Route("GET", "/v1/health", _health, "health"),
-    Route("GET", "/health", _health, "archive_health"),
-    Route("GET", "/spec", _health, "spec"),
-    Route("GET", "/v1/openapi.json", _health, "openapi_document"),
-    Route("GET", "/docs", _health, "docs"),
-    Route("GET", "/", _health, "home"),
-    *(Route("GET POST", path, _logs, "logs") for path in paths.ROUTES),
-    *(
-        Route("GET POST PUT" if path in event_paths.PUT_ROUTES else "GET POST", path, _events, "events")
-        for path in event_paths.ROUTES
+_READ_LOGS, _WRITE_LOGS, _ADMIN = (Scope.LOGS_READ,), (Scope.LOGS_WRITE,), (Scope.ADMIN,)
+_READ_FILES, _WRITE_FILES = (Scope.ARCHIVE_READ, Scope.LOGS_READ), (Scope.ARCHIVE_WRITE,)
+_APPEND_ERRORS, _AGENT_ERRORS = (400, 409, 413, 415, 503), (400, 403, 409, 413, 415, 503)
+_BODY_ERRORS, _READ_ERRORS, _FIND_ERRORS = (400, 413, 415, 503), (400, 503), (400, 404, 503)
+_LOG, _EVENTS, _RUNS = f"{BASE}/logs/{{fqn}}", f"{EVENT_BASE}/{{fqn}}/{{runId}}", f"{CATALOG}/{{fqn}}/runs"
+
+OPERATIONS: tuple[Operation, ...] = (
+    # Run logs
+    Operation(
+        "appendLog",
+        "POST",
+        f"{_LOG}/{{runId}}",
+        "logs:append",
+        "logs",
+        scopes=_WRITE_LOGS,
+        budget=LINES,
+        errors=_APPEND_ERRORS,
+        masks_body=True,
     ),
-    Route("GET", "/v1/configuration", _configuration, "configuration"),
-    Route("GET", RECENT_RUNS, _catalog, "recent_runs"),
-    Route("GET", CATALOG, _catalog, "pipelines"),
-    *(Route("GET", path, _catalog, "pipeline") for path in CATALOG_ROUTES),
-    Route("GET", ARCHIVE, _archive, "archive"),
-    Route("GET", "/v0/environment", _archive, "environment"),
-    Route("GET", f"{ARCHIVE}/files", _archive, "list_files"),
-    Route("POST", f"{ARCHIVE}/files", _archive, "begin_upload"),
-    Route("DELETE", f"{ARCHIVE}/files/{{file_id}}", _archive, "delete_file"),
-    Route("GET", f"{ARCHIVE}/files/{{file_id}}/metadata", _archive, "get_metadata"),
-    Route("PATCH", f"{ARCHIVE}/files/{{file_id}}/metadata", _archive, "change_metadata"),
-    Route("GET", f"{ARCHIVE}/files/{{file_id}}/data", _archive, "get_contents"),
-    Route("GET", f"{ARCHIVE}/latest/{{what}}/{{where}}", _archive, "latest"),
-    Route("GET", f"{ARCHIVE}/latest/{{what}}/{{where}}/data", _archive, "latest_contents"),
-    Route("GET", f"{COORDINATION}/{{source}}", _coordination, "partitions"),
-    *(Route("POST", path, _coordination, "change") for path in COORDINATION_ROUTES),
-    Route("GET", PIPELINE_FILES, _pipeline_files, "events"),
-    Route("DELETE", PIPELINE_FILES, _pipeline_files, "delete"),
-    Route("GET", f"{PIPELINE_FILES}/repair", _pipeline_files, "findings"),
-    Route("POST", f"{PIPELINE_FILES}/repair", _pipeline_files, "repair"),
-    Route("GET", PIPELINES, _pipelines, "pipelines"),
-    Route("POST", f"{PIPELINES}/{{name}}/enable", _pipelines, "enable"),
-    Route("POST", f"{PIPELINES}/{{name}}/disable", _pipelines, "disable"),
-    Route("POST", f"{PIPELINES}/{{name}}/replay", _pipelines, "replay"),
-    Route("GET", "/v1/ui", _viewer, "page"),
-    Route("GET", "/v1/ui/config", _viewer, "config"),
-    Route("GET", "/v1/ui/{file}", _viewer, "file"),
-    Route("POST", f"{AGENTS}/fluent", _agents, "fluent_records"),
-    Route("POST", f"{AGENTS}/logstash", _agents, "logstash_events"),
-    Route("POST", f"{AGENTS}/syslog", _agents, "syslog_messages"),
-    Route("POST", f"{AGENTS}/firehose", _agents, "firehose_delivery"),
-    Route("POST", f"{AGENTS}/otlp/v1/logs", _agents, "otlp_logs"),
-    Route("GET HEAD", ELASTICSEARCH, _elasticsearch, "root"),
-    Route("GET", f"{ELASTICSEARCH}/_license", _elasticsearch, "license"),
-    Route("GET", f"{ELASTICSEARCH}/_cluster/health", _elasticsearch, "cluster_health"),
-    Route("POST PUT", f"{ELASTICSEARCH}/_bulk", _elasticsearch, "bulk_of_any"),
-    Route("POST PUT", f"{ELASTICSEARCH}/{{index}}/_bulk", _elasticsearch, "bulk_of_index"),
+    Operation(
+        "closeRun",
+        "POST",
+        f"{_LOG}/{{runId}}/close",
+        "logs:close",
+        "logs",
+        scopes=_WRITE_LOGS,
+        errors=_READ_ERRORS,
+        masks_body=True,
+    ),
+    Operation("readLog", "GET", f"{_LOG}/{{runId}}", "logs:page", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("streamLog", "GET", f"{_LOG}/stream/{{runId}}", "logs:stream", "logs", scopes=_READ_LOGS, errors=(400, 404)),
+    Operation("downloadLog", "GET", f"{_LOG}/{{runId}}/download", "logs:download", "logs", scopes=_READ_LOGS, errors=_FIND_ERRORS),
+    Operation("listRuns", "GET", _LOG, "logs:runs", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("readLastLog", "GET", f"{_LOG}/last", "logs:last_page", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation(
+        "downloadLastLog", "GET", f"{_LOG}/last/download", "logs:last_download", "logs", scopes=_READ_LOGS, errors=_FIND_ERRORS
+    ),
+    # Events
+    Operation(
+        "appendEvents",
+        "POST",
+        _EVENTS,
+        "events:append",
+        "events",
+        scopes=_WRITE_LOGS,
+        budget=EVENTS,
+        errors=_APPEND_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "startRun",
+        "PUT",
+        f"{_EVENTS}/starts/{{start}}",
+        "events:start",
+        "events",
+        scopes=_WRITE_LOGS,
+        budget=DOCUMENT,
+        errors=_APPEND_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "sendHeartbeat",
+        "PUT",
+        f"{_EVENTS}/heartbeat",
+        "events:heartbeat",
+        "events",
+        scopes=_WRITE_LOGS,
+        errors=_READ_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "openWriter",
+        "PUT",
+        f"{_EVENTS}/writers/{{writer}}",
+        "events:open_writer",
+        "events",
+        scopes=_WRITE_LOGS,
+        errors=_READ_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "closeWriter",
+        "POST",
+        f"{_EVENTS}/writers/{{writer}}/close",
+        "events:close_writer",
+        "events",
+        scopes=_WRITE_LOGS,
+        budget=DOCUMENT,
+        errors=_APPEND_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "tellOfStep",
+        "POST",
+        f"{_EVENTS}/steps/{{step}}",
+        "events:update_step",
+        "events",
+        scopes=_WRITE_LOGS,
+        budget=DOCUMENT,
+        errors=_BODY_ERRORS,
+        masks_body=True,
+    ),
+    Operation("browseEvents", "GET", _EVENTS, "events:events", "events", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("readEventLog", "GET", f"{_EVENTS}/log", "events:log", "events", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("listSteps", "GET", f"{_EVENTS}/steps", "events:steps", "events", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation(
+        "getConfiguration", "GET", "/v1/configuration", "configuration:configuration", "events", scopes=_ADMIN, errors=(500,)
+    ),
+    Operation(
+        "getCompleteness", "GET", f"{_EVENTS}/completeness", "events:completeness", "events", scopes=_READ_LOGS, errors=_READ_ERRORS
+    ),
+    # Agents
+    Operation(
+        "appendFluentRecords",
+        "POST",
+        f"{AGENTS}/fluent",
+        "agents:fluent_records",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=RECORDS,
+        errors=_AGENT_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "appendLogstashEvents",
+        "POST",
+        f"{AGENTS}/logstash",
+        "agents:logstash_events",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=RECORDS,
+        errors=_AGENT_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "appendSyslogMessages",
+        "POST",
+        f"{AGENTS}/syslog",
+        "agents:syslog_messages",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=RECORDS,
+        errors=_AGENT_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "appendFirehoseDelivery",
+        "POST",
+        f"{AGENTS}/firehose",
+        "agents:firehose_delivery",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=SHARING,
+        errors=_AGENT_ERRORS,
+        masks_body=True,
+        token_header="X-Amz-Firehose-Access-Key",
+    ),
+    Operation(
+        "exportLogs",
+        "POST",
+        f"{AGENTS}/otlp/v1/logs",
+        "agents:otlp_logs",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=OTLP,
+        errors=_AGENT_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "bulk",
+        "POST",
+        f"{ELASTICSEARCH}/_bulk",
+        "elasticsearch:bulk_of_any",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=BULK,
+        errors=_BODY_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "putBulk",
+        "PUT",
+        f"{ELASTICSEARCH}/_bulk",
+        "elasticsearch:bulk_of_any",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=BULK,
+        errors=_BODY_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "indexBulk",
+        "POST",
+        f"{ELASTICSEARCH}/{{index}}/_bulk",
+        "elasticsearch:bulk_of_index",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=BULK,
+        errors=_BODY_ERRORS,
+        masks_body=True,
+    ),
+    Operation(
+        "putIndexBulk",
+        "PUT",
+        f"{ELASTICSEARCH}/{{index}}/_bulk",
+        "elasticsearch:bulk_of_index",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=BULK,
+        errors=_BODY_ERRORS,
+        masks_body=True,
+    ),
+    Operation("elasticsearchInfo", "GET", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),
+    Operation("elasticsearchPing", "HEAD", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),
+    Operation("elasticsearchLicense", "GET", f"{ELASTICSEARCH}/_license", "elasticsearch:license", "agents", scopes=_WRITE_LOGS),
+    Operation(
+        "elasticsearchHealth",
+        "GET",
+        f"{ELASTICSEARCH}/_cluster/health",
+        "elasticsearch:cluster_health",
+        "agents",
+        scopes=_WRITE_LOGS,
+    ),
+    # Pipelines
+    Operation("listRecentRuns", "GET", RECENT_RUNS, "catalog:recent_runs", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("listPipelines", "GET", CATALOG, "catalog:pipelines", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("listRunFacts", "GET", _RUNS, "catalog:runs", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation("getRun", "GET", f"{_RUNS}/{{runId}}", "catalog:run", "catalog", scopes=_READ_LOGS, errors=_FIND_ERRORS),
+    Operation("grepRun", "GET", f"{_RUNS}/{{runId}}/grep", "catalog:grep", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation(
+        "histogramOfRun",
+        "GET",
+        f"{_RUNS}/{{runId}}/histogram",
+        "catalog:run_histogram",
+        "catalog",
+        scopes=_READ_LOGS,
+        errors=_READ_ERRORS,
+    ),
+    # Archive
+    Operation("getStorage", "GET", f"{ARCHIVE}/", "archive:archive", "archive"),
+    Operation(
+        "listFiles",
+        "GET",
+        f"{ARCHIVE}/files/",
+        "archive:list_files",
+        "archive",
+        scopes=_READ_FILES,
+        errors=(
+            "NoArgs",
+            "NoWhat",
+            "NoWorkInterval",
+            "InvalidWorkInterval",
+            "InvalidTime",
+            "InvalidCursor",
+            "TooManyNames",
+            "InvalidOrder",
+            "Unavailable",
+        ),
+    ),
+    Operation(
+        "createFile",
+        "POST",
+        f"{ARCHIVE}/files",
+        "archive:begin_upload",
+        "archive",
+        scopes=_WRITE_FILES,
+        budget=METADATA,
+        errors=("InvalidMetadata", "TooLarge", "Unavailable"),
+    ),
+    Operation(
+        "readFile",
+        "GET",
+        f"{ARCHIVE}/files/{{id}}/data",
+        "archive:get_contents",
+        "archive",
+        scopes=_READ_FILES,
+        errors=("NoSuchFile", "Unavailable"),
+    ),
+    Operation(
+        "readMetadata",
+        "GET",
+        f"{ARCHIVE}/files/{{id}}/metadata",
+        "archive:get_metadata",
+        "archive",
+        scopes=_READ_FILES,
+        errors=("NoSuchFile", "Unavailable"),
+    ),
+    Operation(
+        "changeMetadata",
+        "PATCH",
+        f"{ARCHIVE}/files/{{id}}/metadata",
+        "archive:change_metadata",
+        "archive",
+        scopes=_WRITE_FILES,
+        budget=METADATA,
+        errors=("InvalidMetadata", "NoSuchFile", "NotChangeable", "Unavailable"),
+    ),
+    Operation(
+        "deleteFile",
+        "DELETE",
+        f"{ARCHIVE}/files/{{id}}",
+        "archive:delete_file",
+        "archive",
+        scopes=_WRITE_FILES,
+        errors=("NoSuchFile", "NotChangeable", "Unavailable"),
+    ),
+    Operation(
+        "readLatest",
+        "GET",
+        f"{ARCHIVE}/latest/{{what}}/{{where}}",
+        "archive:latest",
+        "archive",
+        scopes=_READ_FILES,
+        errors=("InvalidLookback", "NoSuchFile", "Unavailable"),
+    ),
+    Operation(
+        "readLatestFile",
+        "GET",
+        f"{ARCHIVE}/latest/{{what}}/{{where}}/data",
+        "archive:latest_contents",
+        "archive",
+        scopes=_READ_FILES,
+        errors=("InvalidLookback", "NoSuchFile", "Unavailable"),
+    ),
+    # Coordination
+    Operation(
+        "listPartitions",
+        "GET",
+        f"{COORDINATION}/{{source}}",
+        "coordination:partitions",
+        "coordination",
+        scopes=_ADMIN,
+        errors=_FIND_ERRORS,
+    ),
+    Operation(
+        "retryPartition",
+        "POST",
+        f"{COORDINATION}/{{source}}/{{fqn}}/{{runId}}/retry",
+        "coordination:retry",
+        "coordination",
+        scopes=_ADMIN,
+        errors=_FIND_ERRORS,
+    ),
+    Operation(
+        "releasePartition",
+        "POST",
+        f"{COORDINATION}/{{source}}/{{fqn}}/{{runId}}/release",
+        "coordination:release",
+        "coordination",
+        scopes=_ADMIN,
+        errors=_FIND_ERRORS,
+    ),
+    # Pipeline files
+    Operation(
+        "readPipelineFiles",
+        "GET",
+        PIPELINE_FILES,
+        "pipeline_files:events",
+        "pipeline_files",
+        scopes=_READ_LOGS,
+        errors=_READ_ERRORS,
+    ),
+    Operation(
+        "deletePipelineLogs",
+        "DELETE",
+        PIPELINE_FILES,
+        "pipeline_files:delete",
+        "pipeline_files",
+        scopes=_ADMIN,
+        errors=_READ_ERRORS,
+    ),
+    Operation(
+        "listFileFindings",
+        "GET",
+        f"{PIPELINE_FILES}/repair",
+        "pipeline_files:findings",
+        "pipeline_files",
+        scopes=_ADMIN,
+        errors=_READ_ERRORS,
+    ),
+    Operation(
+        "mendFiles",
+        "POST",
+        f"{PIPELINE_FILES}/repair",
+        "pipeline_files:repair",
+        "pipeline_files",
+        scopes=_ADMIN,
+        errors=_READ_ERRORS,
+    ),
+    # Processing pipelines
+    Operation("listProcessingPipelines", "GET", PIPELINES, "pipelines:pipelines", "pipelines", scopes=_ADMIN, errors=_READ_ERRORS),
+    Operation(
+        "enablePipeline",
+        "POST",
+        f"{PIPELINES}/{{name}}/enable",
+        "pipelines:enable",
+        "pipelines",
+        scopes=_ADMIN,
+        errors=_FIND_ERRORS,
+    ),
+    Operation(
+        "disablePipeline",
+        "POST",
+        f"{PIPELINES}/{{name}}/disable",
+        "pipelines:disable",
+        "pipelines",
+        scopes=_ADMIN,
+        errors=_FIND_ERRORS,
+    ),
+    Operation(
+        "replayPipeline",
+        "POST",
+        f"{PIPELINES}/{{name}}/replay",
+        "pipelines:replay",
+        "pipelines",
+        scopes=_ADMIN,
+        budget=METADATA,
+        errors=_FIND_ERRORS,
+    ),
+    # Viewer
+    Operation("getViewer", "GET", "/v1/ui/", "viewer:page", "viewer", is_public=True),
+    Operation("getViewerFile", "GET", "/v1/ui/{file}", "viewer:file", "viewer", errors=(404,), is_public=True),
+    Operation("getViewerConfig", "GET", "/v1/ui/config", "viewer:config", "viewer", is_public=True),
+    # Service
+    Operation("getHealth", "GET", "/v1/health", "health:health", "service", errors=(500,), is_public=True),
+    Operation("getArchiveHealth", "GET", "/health/", "health:archive_health", "service", is_public=True),
+    Operation("getEnvironment", "GET", "/v0/environment/", "archive:environment", "service"),
+    Operation("getDocument", "GET", "/spec/", "health:spec", "service", is_public=True),
+    Operation("getOpenApi", "GET", "/v1/openapi.json", "health:openapi_document", "service", is_public=True),
+    Operation("getHome", "GET", "/", "health:home", "service", is_public=True),
+    Operation("getPage", "GET", "/docs/", "health:docs", "service", is_public=True),
 )
+"""In the order of the OpenAPI document."""
 
 
-def register(app: Chalice) -> None:
-    """Register all routes. Each accepts any content type; views validate it."""
-    app.api.binary_types = BINARY_TYPES
-    for route in ROUTES:
-        app.route(route.path, methods=route.methods.split(), content_types=["*/*"])(with_error_envelope(_lazy_view(route)))
+@dataclass(frozen=True, slots=True)
+class OperationMatch:
+    """The operation of a request, and the names in its path as sent, still percent-encoded."""
+
+    operation: Operation
+    names: Mapping[str, str]
 
 
-def _lazy_view(route: Route) -> View:
-    def view(request: Request) -> Response:
-        return route.view(request)
+def match(method: str, path: str) -> OperationMatch | None:
+    """The operation of a request; None: there is none. ``path``: as the client sent it, without any prefix of a stage.
 
-    view.__name__ = route.name
-    return view
+    ``{fqn}`` takes one or more segments, because clients do not quote an FQN's slashes. If several paths fit, the one with the most literal
+    segments counts, then the longest, then the one whose last segment is literal; it is not passed over because one of its names is empty.
+    """
+    segments = path.removesuffix("/").split("/")
+    for operation, parts in _TEMPLATES.get(method, ()):
+        names = _names(parts, segments)
+        if names is not None:
+            return OperationMatch(operation, names) if all(names.values()) else None
+    return None
+
+
+def _names(parts: Sequence[str], segments: Sequence[str]) -> Mapping[str, str] | None:
+    """The values of placeholders; None: the path does not fit."""
+    more = len(segments) - len(parts)
+    if more < 0 or (more and "{fqn}" not in parts):
+        return None
+    names: dict[str, str] = {}
+    at = 0
+    for part in parts:
+        end = at + 1 + (more if part == "{fqn}" else 0)
+        if part.startswith("{"):
+            names[part[1:-1]] = "/".join(segments[at:end])
+        elif part != segments[at]:
+            return None
+        at = end
+    return names
+
+
+def _rank(parts: Sequence[str]) -> tuple[int, int, Sequence[bool]]:
+    literal = [not part.startswith("{") for part in reversed(parts)]
+    return sum(literal), len(parts), literal
+
+
+def _templates() -> Mapping[str, Sequence[tuple[Operation, Sequence[str]]]]:
+    split = [(each, each.path.removesuffix("/").split("/")) for each in OPERATIONS]
+    split.sort(key=lambda pair: _rank(pair[1]), reverse=True)
+    return {method: [pair for pair in split if pair[0].method == method] for method in {each.method for each in OPERATIONS}}
+
+
+_TEMPLATES = _templates()
+"""Operations with the parts of their paths by method, in the order in which they are tried."""
+
+
+def gateway_routes() -> Mapping[str, Sequence[str]]:
+    """The methods of each route at the gateway. A path with an FQN has one route for each number of segments, a form that API Gateway, its
+    emulators and ``chalice local`` all support. The last one is greedy at the gateway; ``chalice local`` treats it as one segment."""
+    routes: dict[str, set[str]] = {}
+    bases: dict[str, list[Operation]] = {}
+    for operation in OPERATIONS:
+        base, has_fqn, _ = operation.path.partition("/{fqn}")
+        if has_fqn:
+            bases.setdefault(base, []).append(operation)
+        else:
+            routes.setdefault(base.rstrip("/") or "/", set()).add(operation.method)
+    for base, operations in bases.items():
+        least = min(each.path.removeprefix(base).count("/") for each in operations)
+        for route in _routes_below(base, least):
+            routes.setdefault(route, set()).update(each.method for each in operations)
+    return {route: sorted(methods) for route, methods in routes.items()}
+
+
+def _routes_below(base: str, least: int) -> Sequence[str]:
+    names = [f"{{s{level}{'+' if level == _MAX_GATEWAY_SEGMENTS else ''}}}" for level in range(1, _MAX_GATEWAY_SEGMENTS + 1)]
+    return ["/".join([base, *names[:depth]]) for depth in range(least, _MAX_GATEWAY_SEGMENTS + 1)]

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from chalice.app import Request, Response
+from chalice.app import Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -20,6 +20,7 @@ from chalicelib.pipelines.files.reading import FileEventQuery, MergePosition
 from chalicelib.pipelines.files.repair import FileFinding
 from chalicelib.pipelines.records import split_fqn
 from chalicelib.routes import gate
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.parameters import integer_parameter
 from chalicelib.routes.responses import json_response
 from chalicelib.runlog.layout import checked_run
@@ -35,11 +36,11 @@ _MAX_NAME_CHARS = 1000
 _MAX_WARNINGS = 20
 
 
-def events(request: Request) -> Response:
+def events(request: ApiRequest) -> Response:
     """Events in an application's files in order of time, of pipelines that the principal may read."""
     gate.require_any_scope("pipeline files", Scope.LOGS_READ)
     services, who = composition.services(), gate.principal()
-    query: Mapping[str, str] = request.query_params or {}
+    query = request.query
     events_query = FileEventQuery(
         base=_base(query),
         namespace=_name(query, "namespace"),
@@ -62,9 +63,9 @@ def events(request: Request) -> Response:
     })  # fmt: skip
 
 
-def delete(request: Request) -> Response:
+def delete(request: ApiRequest) -> Response:
     """Delete the logs of a pipeline, or of the pipelines in a namespace that the principal may administer: their runs and pipeline files."""
-    query: Mapping[str, str] = request.query_params or {}
+    query = request.query
     fqn, namespace = query.get("fqn"), query.get("namespace")
     if bool(fqn) == bool(namespace):
         gate.require_any_scope("pipeline files", Scope.ADMIN)
@@ -86,18 +87,18 @@ def delete(request: Request) -> Response:
     return json_response({"state": "deleted" if done.is_complete else "deleting", **counts}, 200 if done.is_complete else 202)
 
 
-def findings(request: Request) -> Response:
+def findings(request: ApiRequest) -> Response:
     """Inconsistencies between rows and objects."""
     gate.require_scope(Scope.ADMIN, "*")
-    result, is_all = composition.services().pipeline_files.findings(_base(request.query_params or {}))
+    result, is_all = composition.services().pipeline_files.findings(_base(request.query))
     return json_response({"findings": [_finding_document(each) for each in result], "complete": is_all})
 
 
-def repair(request: Request) -> Response:
+def repair(request: ApiRequest) -> Response:
     """Repair inconsistencies between rows and objects."""
     gate.require_scope(Scope.ADMIN, "*")
     services = composition.services()
-    repaired, is_complete = services.pipeline_files.repair(_base(request.query_params or {}), Deadline(services.clock, WORK_S))
+    repaired, is_complete = services.pipeline_files.repair(_base(request.query), Deadline(services.clock, WORK_S))
     return json_response({"mended": [_finding_document(each) for each in repaired], "complete": is_complete})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chalice.app import NotFoundError, Request, Response
+from chalice.app import NotFoundError, Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
@@ -21,9 +21,9 @@ from chalicelib.pipelines.pipeline_state import DISABLED, REPLAYING, DesiredStat
 from chalicelib.ports import Row
 from chalicelib.response_size import PAGE_BYTES, document_bytes
 from chalicelib.routes import gate
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.json_bodies import parse_document
 from chalicelib.routes.parameters import integer_parameter
-from chalicelib.routes.paths import PIPELINES, decode_name, segments_below
 from chalicelib.routes.responses import json_response
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ SILENT_AFTER_MS = 10 * 60_000
 """A worker reports its status at least once per minute; without a report for this long it counts as not running."""
 
 
-def pipelines(request: Request) -> Response:
+def pipelines(request: ApiRequest) -> Response:
     """A page of the pipelines that the principal may see; the first page includes invalid files."""
-    gate.require_any_scope(request.context["path"], Scope.ADMIN)
-    query: Mapping[str, str] = request.query_params or {}
+    gate.require_any_scope(f"{request.prefix}{request.path}", Scope.ADMIN)
+    query = request.query
     limit, cursor = integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT), query.get("cursor")
     services, who = composition.services(), gate.principal()
     scanned = installed_pipelines(services)
@@ -59,17 +59,17 @@ def pipelines(request: Request) -> Response:
     })  # fmt: skip
 
 
-def enable(request: Request) -> Response:
+def enable(request: ApiRequest) -> Response:
     """Enable a pipeline or one of its handlers; a handler receives the events that it missed."""
     return _change(request, _enabled)
 
 
-def disable(request: Request) -> Response:
+def disable(request: ApiRequest) -> Response:
     """Disable a pipeline or one of its handlers."""
     return _change(request, _disabled)
 
 
-def replay(request: Request) -> Response:
+def replay(request: ApiRequest) -> Response:
     """Process events again from a time on."""
     return _change(request, _replayed)
 
@@ -94,14 +94,14 @@ def _fitting(documents: Sequence[dict[str, Any]], room_bytes: int) -> list[dict[
     return page
 
 
-def _change(request: Request, change: Any) -> Response:
-    name, action = (decode_name(segment) for segment in segments_below(request.context["path"], PIPELINES)[:2])
+def _change(request: ApiRequest, change: Any) -> Response:
+    name = request.names["name"]
     gate.require_scope(Scope.ADMIN, _resource(name))
     services = composition.services()
     file = installed_pipelines(services).named(name)
     if file is None:
         raise NotFoundError(f"there is no such pipeline name={name[:100]!r}")
-    note(pipeline=name, action=action)
+    note(pipeline=name, action=change.__name__.lstrip("_"))
     change(PipelineStateStore(services.database, services.clock), file, _body(request), services.clock.now_ms())
     return json_response(_documents(services, [file])[0])
 
@@ -146,8 +146,8 @@ def _known(body: Mapping[str, Any], name: str) -> None:
         raise InvalidInputError(f"the body may have only {name}, not {', '.join(unknown)[:80]}")
 
 
-def _body(request: Request) -> Mapping[str, Any]:
-    raw = request.raw_body or b""
+def _body(request: ApiRequest) -> Mapping[str, Any]:
+    raw = request.body
     try:
         document = parse_document(raw) if raw.strip() else {}
     except ValueError:

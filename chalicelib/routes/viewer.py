@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from chalice.app import NotFoundError, Request, Response
+from chalice.app import NotFoundError, Response
 
 from chalicelib import __version__, composition
-from chalicelib.routes.addresses import redirect_missing_slash
+from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.responses import json_response
 
 FOLDER = Path(__file__).parents[1] / "viewer"
@@ -33,21 +33,20 @@ _SAFE: dict[str, str | list[str]] = {
 }
 
 
-@redirect_missing_slash
-def page(_: Request) -> Response:
+def page(_: ApiRequest) -> Response:
     """The page. It refers to its files by relative paths, so it works under any stage."""
     return _file(PAGE, _REVALIDATED)
 
 
-def config(_: Request) -> Response:
+def config(_: ApiRequest) -> Response:
     """The configured authentication, and the version."""
     auth = composition.services().settings.auth
     return json_response({"auth": auth, "version": __version__}, Cache_Control=_REVALIDATED)
 
 
-def file(request: Request) -> Response:
+def file(request: ApiRequest) -> Response:
     """A file of the page. Its name contains a hash of its content, so browsers cache it permanently."""
-    name = (request.uri_params or {})["file"]
+    name = request.names["file"]
     if name == PAGE or name not in files():
         raise NotFoundError("the viewer has no such file")
     return _file(name, _IMMUTABLE)

@@ -180,9 +180,9 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "tests.fuzz.costs:MAX_CPU_S",
         ),
         "at most {} characters together, gzip has at most {} members, and a request takes {} at most": (
-            f"{_BUDGETS}:_READ.target_chars",
-            f"{_BUDGETS}:_READ.members",
-            f"{_BUDGETS}:_READ.time_s",
+            f"{_BUDGETS}:READ.target_chars",
+            f"{_BUDGETS}:READ.members",
+            f"{_BUDGETS}:READ.time_s",
         ),
     },
     "docs/log-formats.md": {

@@ -8,16 +8,15 @@ import pytest
 
 import app
 from chalicelib.routes import (
-    event_paths,
     openapi,
     openapi_archive,
     openapi_catalog,
     openapi_coordination,
     openapi_events,
-    paths,
     queries,
 )
 from chalicelib.routes.archive_queries import ArchiveErrorCode
+from chalicelib.routes.operations import OPERATIONS, Operation
 from docs import generate
 from tests.docs.pages import DOCS, headings, rows, section
 
@@ -25,52 +24,50 @@ PAGE = DOCS / "http-api.md"
 ENDPOINTS = [heading.split(" ") for heading in headings(PAGE) if re.match(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /", heading)]
 
 
-def test_every_action_is_described_and_every_description_is_an_action() -> None:
-    described = [
-        paths.parse(method, "/api" + path.format(fqn="a", runId="b")).action
-        for method, path in ENDPOINTS
-        if path.startswith(paths.BASE)
-    ]
-    assert sorted(described) == sorted(paths.LogAction)
+def of_document(name: str) -> list[Operation]:
+    return [each for each in OPERATIONS if each.document == name]
 
 
-def test_every_route_of_the_app_is_named() -> None:
-    """A route of one resource more (one that names no runs) must have a heading of its own."""
-    of_runs = {*paths.ROUTES, *paths.COORDINATION_ROUTES, *paths.CATALOG_ROUTES, *event_paths.ROUTES}
-    plain = {(method, path) for path, methods in app.app.routes.items() if path not in of_runs for method in methods}
-    assert plain == {(method, route(path)) for method, path in ENDPOINTS if "{fqn}" not in path}
+def test_every_operation_is_described_and_every_description_is_an_operation() -> None:
+    declared = {(each.method, each.path) for each in OPERATIONS}
+    assert {(method, path.rstrip("/") or "/") for method, path in ENDPOINTS} == {
+        (method, path.rstrip("/") or "/") for method, path in declared
+    }
+
+
+def test_every_route_of_the_app_is_listed() -> None:
     listed = {row[1].strip("`"): set(row[0].split(", ")) for row in rows(section(PAGE, "Paths"))}
     assert listed == {path: set(methods) for path, methods in app.app.routes.items()}
 
 
 def test_every_operation_of_pipelines_is_described_with_its_parameters_fields_and_errors() -> None:
-    for operation, known in openapi_catalog.OPERATIONS.items():
-        text = section(PAGE, operation)
+    for operation in of_document("catalog"):
+        text, known = section(PAGE, f"{operation.method} {operation.path}"), openapi_catalog.OPERATIONS[operation.id]
         names = [openapi_catalog.PARAMETERS[each]["name"] for each in known["parameters"] if each not in ("fqn", "runId")]
         fields = openapi_catalog.SCHEMAS[known["answers"][200]]["properties"]
         assert [name for name in (*names, *fields) if f"`{name}`" not in text] == []
         told = re.search(r"Errors: ([^.]*)", text)
         assert told, operation
-        assert [code for code in known["errors"] if str(code) not in told[1]] == []
+        assert [code for code in operation.errors if str(code) not in told[1]] == []
 
 
-@pytest.mark.parametrize("operation", openapi_events.OPERATIONS)
-def test_every_operation_of_events_is_described_with_its_parameters_and_errors(operation: str) -> None:
-    text, known = section(PAGE, operation), openapi_events.OPERATIONS[operation]
+@pytest.mark.parametrize("operation", of_document("events"), ids=lambda each: each.id)
+def test_every_operation_of_events_is_described_with_its_parameters_and_errors(operation: Operation) -> None:
+    text, known = section(PAGE, f"{operation.method} {operation.path}"), openapi_events.OPERATIONS[operation.id]
     names = [openapi_events.PARAMETERS[each] for each in known.get("parameters", ()) if each in openapi_events.PARAMETERS]
     assert [each["name"] for each in names if each["in"] == "query" and f"`{each['name']}`" not in text] == []
     told = re.search(r"Errors: ([^.]*)", text)
-    assert told and [code for code in known["errors"] if str(code) not in told[1]] == []
+    assert told and [code for code in operation.errors if str(code) not in told[1]] == []
 
 
 def test_every_operation_of_coordination_is_described_with_its_parameters_and_errors() -> None:
-    for operation, known in openapi_coordination.OPERATIONS.items():
-        text = section(PAGE, operation)
+    for operation in of_document("coordination"):
+        text, known = section(PAGE, f"{operation.method} {operation.path}"), openapi_coordination.OPERATIONS[operation.id]
         names = [openapi_coordination.PARAMETERS[each]["name"] for each in known["parameters"] if each.startswith("partition")]
         assert [name for name in names if f"`{name}`" not in text] == []
         told = re.search(r"Errors: ([^.]*)", text)
         assert told, operation
-        assert [code for code in known["errors"] if str(code) not in told[1]] == []
+        assert [code for code in operation.errors if str(code) not in told[1]] == []
 
 
 def test_every_field_of_a_partition_is_described() -> None:
@@ -159,9 +156,9 @@ def test_every_code_of_the_archive_is_explained() -> None:
     assert set(explained) == set(ArchiveErrorCode)
 
 
-@pytest.mark.parametrize("operation", openapi_archive.OPERATIONS)
-def test_every_endpoint_of_the_archive_tells_its_parameters_and_codes(operation: str) -> None:
-    text, known = section(PAGE, operation), openapi_archive.OPERATIONS[operation]
+@pytest.mark.parametrize("operation", of_document("archive"), ids=lambda each: each.id)
+def test_every_endpoint_of_the_archive_tells_its_parameters_and_codes(operation: Operation) -> None:
+    text, known = section(PAGE, f"{operation.method} {operation.path}"), openapi_archive.OPERATIONS[operation.id]
     names = [openapi_archive.PARAMETERS[each] for each in known.get("parameters", ())]
     assert [each["name"] for each in names if each["in"] == "query" and f"`{each['name']}`" not in text] == []
-    assert [code for code in known.get("errors", ()) if f"`{code}`" not in text] == []
+    assert [code for code in operation.errors if f"`{code}`" not in text] == []

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from chalice.app import Chalice, Request
 
 import app
 from chalicelib import composition, observability
 from chalicelib.access import stale_if_error_cache
+from chalicelib.access.grants import Scope
 from chalicelib.errors import IdentityUnavailableError
-from chalicelib.routes import authorizer, gate, responses
+from chalicelib.routes import authorizer, gate, logs, responses
+from chalicelib.routes.api_request import ApiRequest
 from tests.functional.gateway import LOGS, Answer, Context, call, event_of, get, handled, installed, post
 from tests.issuer import JWT, Issuer, basic, bearer
 from tests.world import World
@@ -223,7 +224,7 @@ def test_each_decision_is_logged(world: World, issuer: Issuer, caplog: pytest.Lo
     assert [tuple(each[name] for name in ("principal", "auth", "action", "resource", "outcome")) for each in told] == [
         ("me", "jwt", "logs:read", "svc.a", "allowed"),
         ("me", "jwt", "logs:write", "svc.a", "refused"),
-        ("", "jwt", "GET /v1/services/ingestionPipelines/logs/{s1}/{s2}", f"/api{LOGS}/svc.a/r", "refused"),
+        ("", "jwt", "GET /v1/services/ingestionPipelines/logs/{fqn}/{runId}", f"/api{LOGS}/svc.a/r", "refused"),
     ]
     assert token not in str(told)
 
@@ -281,20 +282,20 @@ def test_decisions_are_logged_at_any_log_level() -> None:
     assert json.loads(line)["message"] == "access"
 
 
-def test_view_without_a_permission_check_answers_nothing(world: World, issuer: Issuer) -> None:
-    """A new route whose view forgets the check."""
-    forgetful = Chalice("forgetful", configure_logs=False)
-    forgetful.register_middleware(responses.http_middleware, event_type="http")
+@pytest.mark.parametrize("check", ["none", "of a scope that the operation does not declare"])
+def test_view_with_a_wrong_permission_check_answers_nothing(
+    world: World, issuer: Issuer, monkeypatch: pytest.MonkeyPatch, check: str
+) -> None:
+    """A new route whose view forgets the check, or whose row lacks the scope that the view requires."""
 
-    @forgetful.route("/v1/forgetful")
-    @responses.with_error_envelope
-    def view(_: Request) -> Any:
+    def view(_: ApiRequest) -> Any:
+        if check != "none":
+            gate.require_scope(Scope.ARCHIVE_READ, "svc.a")
         return responses.json_response({"secret": 1})
 
-    event = event_of("GET", "/v1/health", headers=bearer(issuer.token()))
-    event["requestContext"] |= {"resourcePath": "/v1/forgetful", "path": "/api/v1/forgetful"}
-    answer = forgetful(event, Context())
-    assert (answer["statusCode"], "secret" in answer["body"]) == (500, False)
+    monkeypatch.setattr(logs, "page", view)
+    answer = get("svc.a/r", headers=bearer(issuer.granted("root", archive_read=["*"], logs_read=["*"])))
+    assert (answer.status, "secret" in answer.body) == (500, False)
 
 
 def test_requests_share_one_authenticator(world: World, issuer: Issuer) -> None:

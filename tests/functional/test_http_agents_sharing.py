@@ -18,7 +18,8 @@ from chalicelib.events.sidecar import decode_sidecar
 from chalicelib.events.weight import weight
 from chalicelib.ports import Run
 from chalicelib.routes.agent_requests import BATCH_SETTINGS
-from chalicelib.routes.budgets import BUDGETS
+from chalicelib.routes.budgets import SHARING
+from chalicelib.routes.operations import OPERATIONS
 from chalicelib.runlog.log_end import list_all
 from tests.functional.gateway import Answer, call, installed
 from tests.world import START_MS, World
@@ -72,7 +73,7 @@ SHAPES = [
 
 
 def test_all_requests_whose_items_share_fields_are_tried() -> None:
-    assert {path for (_, path), budget in BUDGETS.items() if budget.shared_bytes.limit} == {OTLP, FIREHOSE}
+    assert {each.path for each in OPERATIONS if each.budget.shared_bytes.limit} == {OTLP, FIREHOSE}
 
 
 @pytest.mark.parametrize("place", ["first", "second"])
@@ -84,7 +85,7 @@ def test_small_request_with_much_shared_data_is_refused_completely(
     answer = send(url, make(*texts), kind)
     assert answer.status == 413
     setting = BATCH_SETTINGS["otlp" if url == OTLP else "firehose"].partition(" ")[0]
-    assert f"limit={BUDGETS['POST', url].shared_bytes.floor}: lower {setting}" in answer.body
+    assert f"limit={SHARING.shared_bytes.floor}: lower {setting}" in answer.body
     assert not world.store.list("").objects
 
 
@@ -92,7 +93,7 @@ def test_small_request_with_much_shared_data_is_refused_completely(
 def test_request_at_the_limit_is_stored(
     world: World, url: str, make: Callable[..., bytes], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit = BUDGETS["POST", url].shared_bytes.floor
+    limit = SHARING.shared_bytes.floor
     records = 512
     room = limit // records - weight({"logGroup": ""} if url == FIREHOSE else {"resource": {"k": ""}})
     answer = send(url, make("x" * room, records), kind)

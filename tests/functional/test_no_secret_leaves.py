@@ -24,8 +24,8 @@ from pydantic import SecretStr
 
 from chalicelib import composition, observability
 from chalicelib.deadline import Deadline
-from chalicelib.routes import gate, paths, secrets
-from chalicelib.routes.responses import MOVED_TO_SLASH
+from chalicelib.routes import paths, secrets
+from chalicelib.routes.handler import MOVED_TO_SLASH
 from chalicelib.runlog.log_end import list_all
 from tests.functional.gateway import LOGS, Answer, call, installed, post
 from tests.ingestion_harness import ARCHIVE, BUCKET, s3_record
@@ -33,6 +33,7 @@ from tests.sampling import examples
 from tests.support.publisher import InMemoryPublisher
 from tests.support.run_catalog import InMemoryRunCatalog
 from tests.support.samples import (
+    DECLARED,
     EVENT,
     FQN,
     JSON,
@@ -45,15 +46,13 @@ from tests.support.samples import (
     Document,
     Operation,
     Sample,
-    operations,
-    route_of,
 )
 from tests.world import World
 
 SECRET, QUOTED = "hunter2-prod-secret", 'it\'s a "hush"\\-secret'
 """The second is escaped differently in JSON, Python strings and addresses."""
 RULES = SecretStr(json.dumps([{"fqn": "*", "values": [SECRET, QUOTED]}]))
-PUBLIC = {route_of(name) for name, each in operations().items() if each.get("security") == []}
+PUBLIC = {name for name, each in DECLARED.items() if each.is_public}
 HEADERS = {"Idempotency-Key", "Content-Type", "Content-Encoding", "Last-Event-Id", "X-Other", "User-Agent", "Host"}
 """Headers of every request in which a secret may be."""
 Place = tuple[str, Any]
@@ -253,7 +252,7 @@ def leaks(operation: Sample, place: Place, text: Callable[[str], str], secret: s
         ingested(stores["world"])
         assert answer.status < 500, answer
     own = [answer.body, *answer.headers, *map(str, answer.headers.values())]
-    if answer.status == MOVED_TO_SLASH and route_of(operation.operation) in PUBLIC:
+    if answer.status == MOVED_TO_SLASH and operation.operation in PUBLIC:
         own = []  # repeats the caller's address: masking it would confirm to a stranger that a guess is a secret
     found = {"answer": own, "log lines": [said.getvalue()]}
     found |= {what: everything_in(store, set()) for what, store in stores.items()}  # type: ignore[misc]
@@ -347,7 +346,7 @@ def test_body_that_is_stored_is_utf_8_without_a_byte_order_mark(encoding: str) -
 def test_bodies_are_parsed_in_one_place_of_each_kind() -> None:
     """A view that parses JSON without the shared functions could read unchecked fields."""
     routes = Path(secrets.__file__).parent
-    readers = {path.name for path in routes.glob("*.py") if "raw_body" in path.read_text() and "json.loads" in path.read_text()}
+    readers = {path.name for path in routes.glob("*.py") if "request.body" in path.read_text() and "json.loads" in path.read_text()}
     parsers = {path.name for path in routes.glob("*.py") if "json.loads" in path.read_text()}
     assert readers == set()
     assert parsers == {
@@ -367,12 +366,7 @@ def test_the_harness_sees_what_is_stored_and_said() -> None:
         assert any(SECRET in each for each in everything_in(what, set())), what
 
 
-def test_only_public_paths_are_not_checked() -> None:
-    """Public routes store nothing and repeat nothing."""
-    assert {path for _, path in PUBLIC} == gate.PUBLIC_ROUTES
-
-
-@pytest.mark.parametrize("operation", [each for each in OPERATIONS if route_of(each.operation) in PUBLIC], ids=name_of)
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.operation in PUBLIC], ids=name_of)
 def test_host_reveals_nothing_to_an_unauthenticated_caller(operation: Sample) -> None:
     """A response that differed for a configured value would confirm a guess to an unauthenticated caller."""
     with prepared(operation):

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from chalice.app import CaseInsensitiveMapping, NotFoundError
+from chalice.app import CaseInsensitiveMapping
 from itsdangerous import URLSafeSerializer
 
 from chalicelib.aws.run_catalog import read_cursor, write_cursor
@@ -45,7 +45,9 @@ from chalicelib.ports import Run
 from chalicelib.routes import coordination, logs, paths, queries
 from chalicelib.routes.allowance import gunzip
 from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_batch
-from chalicelib.routes.budgets import BUDGETS
+from chalicelib.routes.budgets import LINES
+from chalicelib.routes.operations import match
+from chalicelib.routes.paths import decode_name
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import Layout, checked_run
 from chalicelib.runlog.position import Position, PositionSigner
@@ -55,7 +57,6 @@ Target = Callable[[bytes], None]
 RUN = Run("svc.pipeline", "run-1")
 NOW_MS = 1_790_000_000_000
 LIMIT_BYTES = 1 << 16
-LINES = BUDGETS["POST", f"{paths.BASE}/logs/{{fqn}}/{{runId}}"]
 KEYS = ["fuzzing-key-one", "fuzzing-key-two"]
 TYPES = [
     "application/json", "text/plain", "application/gzip", "application/x-ndjson", "application/octet-stream", "application/x-gzip", "",
@@ -206,9 +207,10 @@ def names(raw: bytes) -> None:
     """FQNs and run ids: to paths and keys, and back."""
     given = Bytes(raw)
     method, text = given.choice(["GET", "POST"]), given.text()
-    with suppress(NotFoundError, InvalidNameError):
-        path = paths.parse(method, f"/api{paths.BASE}/logs/{text}")
-        checked_run(path.fqn, path.run_id or "any")
+    with suppress(InvalidNameError):
+        if found := match(method, f"{paths.BASE}/logs/{text}"):
+            sent = {name: decode_name(value) for name, value in found.names.items()}
+            checked_run(sent["fqn"], sent.get("runId", "any"))
     layout = Layout("pipeline-logs")
     assert layout.parse(text) is None or layout.parse(text)
     half = len(text) // 2
@@ -219,8 +221,9 @@ def names(raw: bytes) -> None:
         parsed = layout.parse(key)
         assert parsed and (parsed.run, parsed.kind, parsed.sequence) == (run, "segment", 7)
         there = f"{paths.BASE}/logs/{quote(run.fqn, safe='')}/{quote(run.run_id, safe='')}"
-        sent = paths.parse("POST", there)
-        assert (sent.action, sent.fqn, sent.run_id) == (paths.LogAction.APPEND, run.fqn, run.run_id)
+        found = match("POST", there)
+        assert found and found.operation.id == "appendLog"
+        assert [decode_name(value) for value in found.names.values()] == [run.fqn, run.run_id]
 
 
 def parameters(raw: bytes) -> None:

@@ -162,9 +162,9 @@ MUTANTS = (
         why="a secret in a URL occurs in a response",
     ),
     Mutant(
-        "chalicelib.routes.secrets:",
-        find="MASKED_PREFIXES = A",
-        replace="MASKED_PREFIXES = (*A, '/v0/archive/files/{file_id}')",
+        "chalicelib.routes.secrets:check",
+        find="masks_body = A",
+        replace="masks_body = True",
         tests=_LEAVES_BY_PLACE,
         why="a secret in changed metadata of a file is stored",
     ),
@@ -184,8 +184,8 @@ MUTANTS = (
     ),
     Mutant(
         "chalicelib.routes.archive:_body",
-        find='parse_document(request.raw_body or b"null")',
-        replace='__import__("json").loads(request.raw_body or b"null")',
+        find='parse_document(request.body or b"null")',
+        replace='__import__("json").loads(request.body or b"null")',
         tests=f"{_LEAVES}::test_secret_in_a_body_of_another_encoding_leaks_nowhere",
         why="a secret in UTF-16 passes the check and is stored",
     ),

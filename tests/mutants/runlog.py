@@ -343,7 +343,7 @@ MUTANTS = (
         why="runs behind the last position read of one outcome would be listed before it",
     ),
     Mutant(
-        "chalicelib.routes.catalog:_one",
+        "chalicelib.routes.catalog:run",
         find="row.is_seal_unknown",
         replace="False",
         tests="tests/functional/test_http_outcomes.py",

@@ -27,8 +27,9 @@ from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import Run
 from chalicelib.routes import viewer
-from chalicelib.routes.budgets import BUDGETS, Budget
+from chalicelib.routes.budgets import Budget
 from chalicelib.routes.openapi import document as openapi_document
+from chalicelib.routes.operations import OPERATIONS
 from tests.files_harness import record_of
 from tests.functional.archive import Site
 from tests.functional.gateway import LOGS, Answer, call
@@ -38,6 +39,8 @@ from tests.world import START_MS, World
 Operation = tuple[str, str]
 """Method and path as in the OpenAPI document."""
 Document = Any
+DECLARED = {(each.method, each.path): each for each in OPERATIONS}
+"""The rows of the operations."""
 JSON, LINES, TEXT = "application/json", "application/x-ndjson", "text/plain"
 MSGPACK, PROTOBUF = "application/msgpack", "application/x-protobuf"
 RUN = Run("svc.a", "r1")
@@ -65,11 +68,6 @@ def operations() -> Mapping[Operation, Any]:
 @cache
 def _content_types() -> Mapping[Operation, Sequence[str]]:
     return {name: list(each.get("requestBody", {}).get("content", ())) for name, each in operations().items()}
-
-
-def route_of(operation: Operation) -> Operation:
-    """The key of an operation in the tables of the routes, whose paths have no slash at their end."""
-    return operation[0], operation[1].rstrip("/") or "/"
 
 
 # Bodies
@@ -188,7 +186,7 @@ class Sample:
     @property
     def budget(self) -> Budget:
         """The limits of the operation."""
-        return BUDGETS[route_of(self.operation)]
+        return DECLARED[self.operation].budget
 
     @property
     def url(self) -> str:

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from chalicelib.errors import BatchTooLargeError, InvalidBatchError
 from chalicelib.routes.allowance import gunzip
 from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_batch
-from chalicelib.routes.budgets import BUDGETS
+from chalicelib.routes.budgets import LINES
 
 MIB = 1024 * 1024
 LIMIT = 64 * MIB
-BUDGET = BUDGETS["POST", "/v1/services/ingestionPipelines/logs/{fqn}/{runId}"]
+BUDGET = LINES
 TEXT = "two\nlines, é"
 STORED = "two\nlines, é\n".encode()
 packed = partial(gzip.compress, mtime=0)

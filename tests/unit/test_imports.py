@@ -105,8 +105,8 @@ CORES = (
     "chalicelib.pipelines",
 )
 IMPORTERS = frozenset({"importlib.import_module", "pkgutil.resolve_name", "runpy.run_module", "runpy.run_path"})
-DYNAMIC = frozenset({"chalicelib/pipelines/allowed_modules.py"})
-"""Imports the operator's handlers, after it has checked their names."""
+DYNAMIC = frozenset({"chalicelib/pipelines/allowed_modules.py", "chalicelib/routes/operations.py"})
+"""The first imports the operator's handlers, after it has checked their names; the second views, whose names are constants."""
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 
 
@@ -132,7 +132,7 @@ def imports_of(source: str, path: str) -> Iterator[Import]:
             is_dynamic = path not in DYNAMIC and any(f"{node.module}.{alias.name}" in IMPORTERS for alias in node.names)
             names = ["a dynamic import"] if is_dynamic else [_resolved(node.module or "", alias.name) for alias in node.names]
             yield from (Import(path, node.lineno, name) for name in names)
-        elif isinstance(node, ast.Name | ast.Attribute) and _name(node) in ("import_module", "__import__"):
+        elif path not in DYNAMIC and isinstance(node, ast.Name | ast.Attribute) and _name(node) in ("import_module", "__import__"):
             yield Import(path, node.lineno, "a dynamic import")
 
 

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from chalice.app import NotFoundError
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-import app
 from chalicelib import __version__
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.composition import SOURCES
@@ -24,21 +22,15 @@ from chalicelib.routes import (
     catalog,
     coordination,
     docs_page,
-    event_paths,
-    gate,
     logs,
     openapi,
-    openapi_agents,
     openapi_archive,
-    openapi_catalog,
-    openapi_coordination,
-    openapi_events,
     openapi_logs,
-    openapi_security,
+    operations,
     paths,
     queries,
 )
-from chalicelib.routes.budgets import BUDGETS
+from chalicelib.routes.budgets import LINES
 from chalicelib.runlog import following, grep, layout, matching, reader, writer
 from tests.support import samples
 
@@ -118,9 +110,7 @@ def test_every_reference_resolves_and_every_component_is_used() -> None:
 def test_no_name_is_taken_twice() -> None:
     """The tables of the resources are merged: a repeated name would overwrite an entry."""
     for kind in ("schemas", "parameters"):
-        assert len(COMPONENTS[kind]) == sum(len(getattr(resource, kind)) for resource in openapi._RESOURCES), kind
-    ids = [operation["operationId"] for operation in OPERATIONS.values()]
-    assert len(set(ids)) == len(ids) == sum(len(resource.operations) for resource in openapi._RESOURCES)
+        assert len(COMPONENTS[kind]) == sum(len(getattr(resource, kind)) for resource in openapi._RESOURCES.values()), kind
 
 
 @pytest.mark.parametrize("name", COMPONENTS["schemas"])
@@ -174,105 +164,31 @@ def test_every_operation_is_described(name: str) -> None:
     assert not {"429", "504"} & set(operation["responses"])
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_error_lists_its_codes(name: str) -> None:
-    path = name.split(" ")[1]
-    tables = {
-        "/v0": openapi_archive.ERRORS,
-        paths.COORDINATION: openapi_coordination.ERRORS,
-        event_paths.BASE: openapi_events.ERRORS,
-        paths.RECENT_RUNS: openapi_catalog.ERRORS,
-        "/v1/agents": openapi_agents.ERRORS,
-    }
-    table: Any = next((table for base, table in tables.items() if f"{path}/".startswith(f"{base}/")), openapi_logs.ERRORS)
-    for status, response in OPERATIONS[name]["responses"].items():
+@pytest.mark.parametrize("declared", operations.OPERATIONS, ids=lambda each: each.id)
+def test_every_error_lists_its_codes(declared: operations.Operation) -> None:
+    table: Any = openapi._RESOURCES[declared.document].errors
+    listed = []
+    for status, response in OPERATIONS[f"{declared.method} {declared.path}"]["responses"].items():
         if int(status) >= 400 and "$ref" not in response:  # a reference is a shared response of authentication
             given = response["content"]["application/json"]
             codes = given["schema"]["properties"]["code"]["enum"]
             assert codes and all(table[code][0] == int(status) for code in codes), status
             assert [example["code"] for example in examples(given)] == codes
             assert ("Retry-After" in response.get("headers", {})) == (status == "503")
+            listed += codes
+    assert sorted(map(str, listed)) == sorted(map(str, declared.errors))
 
 
 def test_every_code_is_of_an_operation() -> None:
-    told = {code for operation in openapi_archive.OPERATIONS.values() for code in operation.get("errors", ())}
-    assert told == set(openapi_archive.ERRORS)
+    declared = {code for each in operations.OPERATIONS if each.document == "archive" for code in each.errors}
+    assert declared == set(openapi_archive.ERRORS)
 
 
 # True to the code
 
 
-def meaning(method: str, path: str) -> set[tuple[str, str]]:
-    """The operation of a documented path: the path without names, or the action on a run log or a partition."""
-    if path.startswith(f"{paths.COORDINATION}/{{source}}/"):
-        assert path.count("/") == 6
-        return {(method, path.rpartition("/")[2])}
-    if path.startswith(f"{paths.CATALOG}/"):
-        return {(method, path.removeprefix(paths.CATALOG).replace("{fqn}", "a").replace("{runId}", "b"))}
-    if path.startswith(f"{event_paths.BASE}/"):
-        named = path.format(fqn="a", runId="b", writer="c", step="c", start="c")
-        return {(method, f"events {event_paths.parse(method, named).action}")}
-    if path.startswith(paths.BASE):
-        return {(method, paths.parse(method, path.format(fqn="a", runId="b")).action)}
-    return {(method, re.sub(r"{[^}]+}", "{}", path).rstrip("/"))}
-
-
-def meanings(method: str, route: str) -> set[tuple[str, str]]:
-    """The operations of a Chalice route. It has no trailing slash; each route of runs matches one number of segments."""
-    if route in paths.COORDINATION_ROUTES:
-        return {(method, action) for action in coordination._ACTIONS}
-    if route in paths.CATALOG_ROUTES:
-        return {(method, f"/a/runs{of}") for of in ("", "/b", *(f"/b/{name}" for name in catalog.VIEWS if name))}
-    if route in event_paths.ROUTES:
-        return _event_meanings(method, route.count("{"))
-    if route not in paths.ROUTES:
-        return meaning(method, route)
-    names = ["a"] * route.count("{")
-    found: set[tuple[str, str]] = set()
-    for tail in ([], ["close"], ["last"], ["download"], ["last", "download"], ["stream", "b"]):
-        path = "/".join([*names[len(tail) :], *tail])
-        try:
-            found |= {(method, paths.parse(method, f"{paths.BASE}/logs/{path}").action)}
-        except NotFoundError:
-            continue
-    return found
-
-
-def _event_meanings(method: str, depth: int) -> set[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
-    for tail in (
-        [],
-        ["log"],
-        ["steps"],
-        ["completeness"],
-        ["steps", "s"],
-        ["starts", "s"],
-        ["heartbeat"],
-        ["writers", "w"],
-        ["writers", "w", "close"],
-    ):
-        try:
-            path = "/".join([event_paths.BASE, *["a"] * (depth - len(tail)), *tail])
-            found |= {(method, f"events {event_paths.parse(method, path).action}")}
-        except NotFoundError:
-            continue
-    return found
-
-
-def test_the_documents_run_logs_are_the_actions() -> None:
-    actions = [
-        paths.parse(method, path.format(fqn="a", runId="b")).action for method, path in map(str.split, openapi_logs.OPERATIONS)
-    ]
-    assert sorted(actions) == sorted(paths.LogAction)
-
-
-def test_every_route_is_documented_and_the_other_way_round() -> None:
-    documented = set().union(*(meaning(*name.split(" ")) for name in OPERATIONS))
-    served = set().union(*(meanings(method, route) for route, methods in app.app.routes.items() for method in methods))
-    assert {"served, not documented": served - documented, "documented, not served": documented - served} == {
-        "served, not documented": set(),
-        "documented, not served": set(),
-    }
+def test_operations_are_those_of_the_table_in_its_order() -> None:
+    assert sorted(OPERATIONS) == sorted(f"{each.method} {each.path}" for each in operations.OPERATIONS)
 
 
 def test_every_operation_has_a_sample_and_the_other_way_round() -> None:
@@ -363,8 +279,7 @@ def test_the_limits_of_coordination_are_the_codes() -> None:
 
 @pytest.mark.parametrize("example", COMPONENTS["schemas"]["LogBatch"]["examples"])
 def test_the_examples_of_a_batch_are_lines(example: dict[str, Any]) -> None:
-    budget = BUDGETS["POST", "/v1/services/ingestionPipelines/logs/{fqn}/{runId}"]
-    batch = bodies.read_batch({"body": json.dumps(example)}, {}, budget, 1024)
+    batch = bodies.read_batch({"body": json.dumps(example)}, {}, LINES, 1024)
     assert batch.body == b"one\ntwo\n"
 
 
@@ -417,13 +332,13 @@ def test_the_pages_groups_are_the_documents() -> None:
 
 
 def test_each_operation_has_its_scopes() -> None:
-    """And no operation with scopes is missing in the document."""
-    assert set(openapi_security.SCOPES) <= set(OPERATIONS)
     named = {scheme for requirement in DOCUMENT["security"] for scheme in requirement}
     assert named == set(COMPONENTS["securitySchemes"])
-    for name, operation in OPERATIONS.items():
-        if (name.partition(" ")[2].rstrip("/") or "/") in gate.PUBLIC_ROUTES:
-            assert operation["security"] == [] and "401" not in operation["responses"], name
+    for declared in operations.OPERATIONS:
+        operation = OPERATIONS[f"{declared.method} {declared.path}"]
+        if declared.is_public:
+            assert operation["security"] == [] and "401" not in operation["responses"], declared.id
         else:
-            assert "security" not in operation and {"401", "503"} <= operation["responses"].keys(), name
-            assert ("403" in operation["responses"]) == bool(operation["x-runlake-scopes"]), name
+            assert "security" not in operation and {"401", "503"} <= operation["responses"].keys(), declared.id
+            assert operation["x-runlake-scopes"] == list(declared.scopes), declared.id
+            assert ("403" in operation["responses"]) == bool(declared.scopes), declared.id

@@ -1,4 +1,4 @@
-"""The table of routes: its views exist, and registration does not import them."""
+"""The table of operations: its views and texts exist, and registration does not import them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ import sys
 
 import pytest
 
-from chalicelib.routes.operations import ROUTES, Route
+from chalicelib.routes import openapi
+from chalicelib.routes.operations import OPERATIONS, Operation
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.methods} {route.path}")
-def test_each_view_is_where_the_table_says(route: Route) -> None:
-    assert callable(route.view) and route.view.__module__.startswith("chalicelib.routes.")
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.id)
+def test_each_row_names_a_view_and_its_texts(operation: Operation) -> None:
+    assert callable(operation.import_view()) and operation.import_view().__doc__
+    assert operation.id in openapi._RESOURCES[operation.document].operations
 
 
-def test_each_path_and_method_occurs_once() -> None:
-    asked = [(method, route.path) for route in ROUTES for method in route.methods.split()]
-    assert len(asked) == len(set(asked)) > 50
+def test_each_operation_occurs_once() -> None:
+    assert len({each.id for each in OPERATIONS}) == len({(each.method, each.path) for each in OPERATIONS}) == len(OPERATIONS)
+
+
+def test_every_text_is_of_an_operation() -> None:
+    texts = {(name, each) for name, resource in openapi._RESOURCES.items() for each in resource.operations}
+    assert texts == {(each.document, each.id) for each in OPERATIONS}
 
 
 def test_registration_does_not_import_views() -> None:
