@@ -47,6 +47,11 @@ def test_make_installs_from_locks_alone() -> None:
     assert "HASHED := --disable-pip-version-check --require-hashes --no-deps" in makefile
 
 
+def test_actions_of_workflows_are_pinned_by_commit() -> None:
+    uses = [each for path in (PROJECT / ".github").rglob("*.yml") for each in re.findall(r"uses: (.+)", path.read_text())]
+    assert uses and [each for each in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", each)] == []
+
+
 def test_package_that_is_not_locked_is_refused() -> None:
     with pytest.raises(LocalError, match="packages=leftpad"):
         locks.hashed(locks.RUNTIME, ["leftpad", "regex"])
