@@ -5,9 +5,10 @@ PYTHON ?= $(shell for each in python3.11 python3 python; do \
 VENV := .venv
 READY := $(VENV)/ready
 RUN := $(VENV)/bin/python
-# The scanner of templates, what makes and audits locks, and the foreign clients of the tests pin what does not go with ours.
+# The scanner of templates, the auditor of locks, MkDocs, and the foreign clients of the tests pin what does not go with ours.
 CHECKOV := .venv-checkov/ready
 AUDIT := .venv-audit/ready
+MKDOCS := .venv-docs/ready
 # Locks name every package with the digests of its files: nothing else is installed, and nothing is resolved.
 HASHED := --disable-pip-version-check --require-hashes --no-deps
 # uv installs a lock in half of pip's time. It does not read pip's configuration of another index or certificate: then pip installs.
@@ -15,7 +16,7 @@ install = { $(VENV)/bin/uv pip install -qq --native-tls --compile-bytecode --pyt
 	|| $(1)/bin/python -m pip install -qq $(HASHED) -r $(2); }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo unit test test-thorough check checkov lock audit browser axe agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak
+.PHONY: help demo unit test test-thorough check checkov docs lock audit browser axe agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -94,11 +95,14 @@ checkov: $(READY) $(CHECKOV) ## scan the packaged template; what is let through 
 	@$(RUN) -m local package
 	@$(CHECKOV:ready=bin/python) -m checkov.main --config-file infra/checkov.yaml -f build/sam.yaml
 
+docs: $(MKDOCS) ## build the documents' site into build/site/; fails for a link or an anchor that leads nowhere
+	@$(MKDOCS:ready=bin/python) -m mkdocs build --strict
+
 lock: $(READY) ## make the locks anew after a change of the pins, with the digests of the package index
 	@$(RUN) -m local.locks
 
 audit: $(READY) $(AUDIT) ## look the locked packages up in the database of known vulnerabilities; Node's too, where npm is
-	@for each in requirements.lock requirements-dev.lock infra/checkov.lock infra/audit.lock infra/uv.lock; do \
+	@for each in requirements.lock requirements-dev.lock infra/checkov.lock infra/audit.lock infra/docs.lock infra/uv.lock; do \
 		echo "runlake: auditing $$each" && $(AUDIT:ready=bin/pip-audit) --strict --require-hashes --disable-pip --no-deps -r $$each || exit 1; done
 	@! npm --version >/dev/null 2>&1 || (cd viewer && npm audit --omit=dev)
 
@@ -143,6 +147,12 @@ $(READY): requirements-dev.lock infra/uv.lock
 	@echo "runlake: installing pip-audit into $(@D), once"
 	@$(PYTHON) -m venv $(@D)
 	@$(call install,$(@D),$<) || $(call missing,pip-audit could not be installed)
+	@touch $@
+
+.venv-docs/ready: infra/docs.lock | $(READY)
+	@echo "runlake: installing MkDocs into $(@D), once"
+	@$(PYTHON) -m venv $(@D)
+	@$(call install,$(@D),$<) || $(call missing,MkDocs could not be installed)
 	@touch $@
 
 .venv-%/ready: tests/integration/%/requirements.lock | $(READY)

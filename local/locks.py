@@ -18,6 +18,7 @@ LOCKS = (
     "requirements-dev.lock",
     "infra/checkov.lock",
     "infra/audit.lock",
+    "infra/docs.lock",
     "infra/uv.lock",
     "tests/integration/datalake/requirements.lock",
     "tests/integration/openmetadata/requirements.lock",
