@@ -22,6 +22,7 @@ from chalicelib.routes import gate
 from chalicelib.routes.allowance import Allowance
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.bodies import read_body
+from chalicelib.routes.operations import Agent
 from chalicelib.routes.responses import error_response, json_response
 
 STATUS = {
@@ -33,15 +34,6 @@ STATUS = {
 }
 MAX_LISTED_ERRORS = 100
 """Rejected items that a response lists."""
-BATCH_SETTINGS = {
-    "fluent": "chunk_limit_records",
-    "logstash": "pipeline.batch.size",
-    "elasticsearch": "bulk_max_size or chunk_size",
-    "otlp": "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
-    "syslog": "batch-lines or batch.maxsize",
-    "firehose": "SizeInMBs",
-}
-"""The setting of an agent that reduces the size of its requests (docs/agents.md)."""
 _ANSWER_WITHIN_S = 4.0
 """Reserve of the function's time for an append in progress and the response."""
 
@@ -50,7 +42,7 @@ _ANSWER_WITHIN_S = 4.0
 class AgentRequest:
     """One request of an agent. ``content``: its body, decompressed."""
 
-    agent: str
+    agent: Agent
     services: Services
     headers: Mapping[str, str]
     query: Mapping[str, str]
@@ -60,10 +52,12 @@ class AgentRequest:
     context: Any
 
     @classmethod
-    def of(cls, agent: str, request: ApiRequest) -> AgentRequest:
+    def of(cls, request: ApiRequest) -> AgentRequest:
         """Read a request of a principal that may write to some pipeline; each item's pipeline is checked later. Raises ForbiddenError,
         InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
-        note(agent=agent)
+        agent = request.operation.agent if request.operation else None
+        assert agent, "only operations of agents have this view"
+        note(agent=agent.name)
         gate.require_any_scope("agents", Scope.LOGS_WRITE)
         services, headers = composition.services(), request.headers
         body = read_body(request.event, headers, request.budget, services.settings.max_expanded_bytes)
@@ -85,13 +79,13 @@ class AgentRequest:
         precedence over ``name``. Raises BatchTooLargeError: nothing is stored."""
         headers = {key.lower(): value for key, value in self.headers.items()}
         own = headers.get("idempotency-key", "")
-        request = IntakeRequest(headers, self._digest(), f"{self.agent} {own or name}" if own or name else "", repeats_bytes)
+        request = IntakeRequest(headers, self._digest(), f"{self.agent.name} {own or name}" if own or name else "", repeats_bytes)
         limits = IntakeLimits(self.allowance.items, self.allowance.streams, self.allowance.share)
         intake = Intake(self.services.events.log, self.services.events.router, _may_write, self._has_time, limits, self._check_run)
         try:
             fates = intake.take(items, request)
         except BatchTooLargeError as error:
-            raise BatchTooLargeError(f"{error}: lower {BATCH_SETTINGS[self.agent]} of the agent") from error
+            raise BatchTooLargeError(f"{error}: lower {self.agent.batch_setting} of the agent") from error
         reasons = {reason: redacted(reason) for reason in {each.reason for each in fates} if reason}
         results = [replace(each, reason=reasons[each.reason]) if each.reason else each for each in fates]
         self._report(results)
@@ -102,7 +96,7 @@ class AgentRequest:
 
     def _digest(self) -> str:
         raw = self.content if isinstance(self.content, bytes) else self.content.encode(errors="surrogatepass")
-        return blake2b(raw, digest_size=16, person=self.agent.encode()[:16]).hexdigest()
+        return blake2b(raw, digest_size=16, person=self.agent.name.encode()[:16]).hexdigest()
 
     def _has_time(self) -> bool:
         remaining_ms: int = self.context.get_remaining_time_in_millis()
@@ -116,7 +110,7 @@ class AgentRequest:
             record(LOGS_FAILED, 1)
             fates = Counter(str(each.status) for each in refused)
             logger.warning(
-                "items of an agent were refused", extra={"agent": self.agent, "fates": dict(fates), "first": refused[0].reason}
+                "items of an agent were refused", extra={"agent": self.agent.name, "fates": dict(fates), "first": refused[0].reason}
             )
 
 

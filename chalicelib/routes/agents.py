@@ -27,7 +27,7 @@ _FIREHOSE_ID = "x-amz-firehose-request-id"
 
 def fluent_records(request: ApiRequest) -> Response:
     """Records of Fluent Bit and Fluentd. Both retry a chunk byte for byte."""
-    call = AgentRequest.of("fluent", request)
+    call = AgentRequest.of(request)
     tag = next((call.headers[name] for name in _TAG_HEADERS if name in call.headers), None) or call.query.get("tag")
     if call.content_type in _MSGPACK:
         return agent_response(call.take(fluent.decode_msgpack(call.packed, tag, call.allowance.values), repeats_bytes=True))
@@ -38,7 +38,7 @@ def fluent_records(request: ApiRequest) -> Response:
 
 def logstash_events(request: ApiRequest) -> Response:
     """Events of Logstash, which retries a request byte for byte. Its times have milliseconds or a finer resolution."""
-    call = AgentRequest.of("logstash", request)
+    call = AgentRequest.of(request)
     if call.content_type == _TEXT:
         return agent_response(call.take(plain.decode(call.content)))
     return agent_response(call.take(logstash.decode(call.records), repeats_bytes=True))
@@ -46,7 +46,7 @@ def logstash_events(request: ApiRequest) -> Response:
 
 def syslog_messages(request: ApiRequest) -> Response:
     """Syslog messages. A retry is a new batch that includes later messages, so it cannot be recognized."""
-    call = AgentRequest.of("syslog", request)
+    call = AgentRequest.of(request)
     return agent_response(call.take(syslog.decode(call.records, call.services.clock.now_ms())))
 
 
@@ -54,7 +54,7 @@ def firehose_delivery(request: ApiRequest) -> Response:
     """A delivery of Firehose. The response has Firehose's format, also on errors: Firehose treats any other as a failure and retries."""
     now_ms, request_id = 0, request.headers.get(_FIREHOSE_ID, "")
     try:
-        call = AgentRequest.of("firehose", request)
+        call = AgentRequest.of(request)
         now_ms = call.services.clock.now_ms()
         delivery = firehose.decode(
             call.records,
@@ -83,7 +83,7 @@ def otlp_logs(request: ApiRequest) -> Response:
     encoding = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_packed = encoding == otlp.PROTOBUF
     try:
-        call = AgentRequest.of("otlp", request)
+        call = AgentRequest.of(request)
         if not is_packed and call.content_type != _JSON:
             raise UnsupportedMediaTypeError(f"OTLP must be application/json or {otlp.PROTOBUF}")
         items = otlp.decode_protobuf(call.packed, call.allowance.items) if is_packed else otlp.decode_json(call.records)

@@ -110,7 +110,7 @@ def bulk_of_index(request: ApiRequest) -> Response:
 def _bulk(request: ApiRequest, index: str) -> Response:
     """Items in the order of the actions. If all of them can be retried (the store is unavailable), the response is a 503, and clients retry."""
     started_s = time.perf_counter()
-    call = AgentRequest.of("elasticsearch", request)
+    call = AgentRequest.of(request)
     actions = list(islice(bulk.decode(call.records, index), call.allowance.items + 1))
     if len(actions) <= call.allowance.items:
         _check_response(actions)

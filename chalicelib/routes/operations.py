@@ -31,12 +31,20 @@ _MAX_GATEWAY_SEGMENTS = 8
 
 
 @dataclass(frozen=True, slots=True)
+class Agent:
+    """A kind of log agent. ``batch_setting``: its own setting that makes its requests smaller, for error messages (docs/agents.md)."""
+
+    name: str
+    batch_setting: str
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation. ``id`` and ``path`` as in the OpenAPI document; a path that ends in a slash is redirected to without it. ``view``:
     module and function. ``document``: the module ``openapi_…`` with its texts. ``scopes``: the view requires one of them for each name (for
     two: the first for a file of the archive, the second for the log of a run); none: any authenticated principal. ``errors``: the codes of
     its documented errors. ``is_public``: without authentication, also at the gateway. ``masks_body``: the view masks the body; other bodies
-    that contain a configured secret are rejected. ``token_header``: a header of its clients that contains only the token."""
+    that contain a configured secret are rejected. ``token_header``: a header of its clients that contains only the token. ``agent``: its clients, if they are log agents."""
 
     id: str
     method: str
@@ -49,6 +57,7 @@ class Operation:
     is_public: bool = False
     masks_body: bool = False
     token_header: str = ""
+    agent: Agent | None = None
 
     @property
     def has_slash(self) -> bool:
@@ -67,6 +76,7 @@ _READ_FILES, _WRITE_FILES = (Scope.ARCHIVE_READ, Scope.LOGS_READ), (Scope.ARCHIV
 _APPEND_ERRORS, _AGENT_ERRORS = (400, 409, 413, 415, 503), (400, 403, 409, 413, 415, 503)
 _BODY_ERRORS, _READ_ERRORS, _FIND_ERRORS = (400, 413, 415, 503), (400, 503), (400, 404, 503)
 _LOG, _EVENTS, _RUNS = f"{BASE}/logs/{{fqn}}", f"{EVENT_BASE}/{{fqn}}/{{runId}}", f"{CATALOG}/{{fqn}}/runs"
+_BULK_CLIENT = Agent("elasticsearch", "bulk_max_size or chunk_size")
 
 OPERATIONS: tuple[Operation, ...] = (
     # Run logs
@@ -183,7 +193,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=RECORDS,
         errors=_AGENT_ERRORS,
-        masks_body=True,
+        masks_body=True, agent=Agent("fluent", "chunk_limit_records"),
     ),
     Operation(
         "appendLogstashEvents",
@@ -194,7 +204,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=RECORDS,
         errors=_AGENT_ERRORS,
-        masks_body=True,
+        masks_body=True, agent=Agent("logstash", "pipeline.batch.size"),
     ),
     Operation(
         "appendSyslogMessages",
@@ -205,7 +215,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=RECORDS,
         errors=_AGENT_ERRORS,
-        masks_body=True,
+        masks_body=True, agent=Agent("syslog", "batch-lines or batch.maxsize"),
     ),
     Operation(
         "appendFirehoseDelivery",
@@ -216,7 +226,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=SHARING,
         errors=_AGENT_ERRORS,
-        masks_body=True,
+        masks_body=True, agent=Agent("firehose", "SizeInMBs"),
         token_header="X-Amz-Firehose-Access-Key",
     ),
     Operation(
@@ -228,7 +238,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=OTLP,
         errors=_AGENT_ERRORS,
-        masks_body=True,
+        masks_body=True, agent=Agent("otlp", "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE"),
     ),
     Operation(
         "bulk",
@@ -239,7 +249,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=BULK,
         errors=_BODY_ERRORS,
-        masks_body=True,
+        masks_body=True, agent=_BULK_CLIENT,
     ),
     Operation(
         "putBulk",
@@ -250,7 +260,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=BULK,
         errors=_BODY_ERRORS,
-        masks_body=True,
+        masks_body=True, agent=_BULK_CLIENT,
     ),
     Operation(
         "indexBulk",
@@ -261,7 +271,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=BULK,
         errors=_BODY_ERRORS,
-        masks_body=True,
+        masks_body=True, agent=_BULK_CLIENT,
     ),
     Operation(
         "putIndexBulk",
@@ -272,7 +282,7 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=BULK,
         errors=_BODY_ERRORS,
-        masks_body=True,
+        masks_body=True, agent=_BULK_CLIENT,
     ),
     Operation("elasticsearchInfo", "GET", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),
     Operation("elasticsearchPing", "HEAD", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),

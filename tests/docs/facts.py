@@ -29,6 +29,9 @@ EXEMPT = {
 """Pages with reasons. Decisions (``docs/decisions/``) are exempt too: each keeps the numbers of its time."""
 
 FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
+    "CONTRIBUTING.md": {
+        "{} to a first change": "estimate: the installation takes one or two",
+    },
     "README.md": {
         "Logs are kept for {} unless": "template:Parameters.ExpirationDays.Default * 86400",
     },

@@ -52,7 +52,7 @@ def test_code_parses(page: Path) -> None:
 
 @every_page
 def test_every_block_says_what_it_is(page: Path) -> None:
-    known = {"json", "python", "console", "sh", "sql", "text", "yaml", "nginx"}
+    known = {"diff", "json", "python", "console", "sh", "sql", "text", "yaml", "nginx"}
     fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)
     assert {language for language in fences[::2] if language} <= known
     assert set(fences[1::2]) <= {""}

@@ -17,7 +17,6 @@ from chalicelib.events.event import NewEvent
 from chalicelib.events.sidecar import decode_sidecar
 from chalicelib.events.weight import weight
 from chalicelib.ports import Run
-from chalicelib.routes.agent_requests import BATCH_SETTINGS
 from chalicelib.routes.budgets import SHARING
 from chalicelib.routes.operations import OPERATIONS
 from chalicelib.runlog.log_end import list_all
@@ -84,7 +83,7 @@ def test_small_request_with_much_shared_data_is_refused_completely(
     texts = ("x" * 60_000, 400) if place == "first" else ("", 400, "x" * 60_000)
     answer = send(url, make(*texts), kind)
     assert answer.status == 413
-    setting = BATCH_SETTINGS["otlp" if url == OTLP else "firehose"].partition(" ")[0]
+    setting = "send_batch_max_size" if url == OTLP else "SizeInMBs"
     assert f"limit={SHARING.shared_bytes.floor}: lower {setting}" in answer.body
     assert not world.store.list("").objects
 

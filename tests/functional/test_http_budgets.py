@@ -23,7 +23,6 @@ from chalicelib.events.ports import Refused
 from chalicelib.ports import ListedObject
 from chalicelib.response_size import RESPONSE_BYTES, document_bytes, envelope_bytes
 from chalicelib.routes import budgets, paths
-from chalicelib.routes.agent_requests import BATCH_SETTINGS
 from chalicelib.routes.budgets import EVENT_BYTES, Growth
 from chalicelib.routes.chalice_adapter import adapt
 from chalicelib.routes.event_bodies import Items
@@ -43,7 +42,7 @@ from tests.functional.budget_requests import (
 )
 from tests.functional.gateway import LOGS, STAGE, Answer, call, event_of, get, installed, post
 from tests.functional.largest_requests import LARGEST, Largest
-from tests.support.samples import JSON, LINES, NAMED, PROTOBUF, ROWS, SAMPLES, TEXT, Sample
+from tests.support.samples import DECLARED, JSON, LINES, NAMED, PROTOBUF, ROWS, SAMPLES, TEXT, Sample
 from tests.world import World
 
 MIB = 1024 * 1024
@@ -204,8 +203,9 @@ def test_runs_at_the_limit_are_stored_and_one_more_is_refused(world: World, samp
     limit = sample.budget.streams
     answer = sample.send(streams(sample, limit + 1))
     assert is_refusal(answer, 413) and is_empty(world)
-    agent = next(name for name in BATCH_SETTINGS if name in sample.path)
-    assert f"runs and writers for one request limit={limit}: lower {BATCH_SETTINGS[agent]} of the agent" in answer.body
+    agent = DECLARED[sample.operation].agent
+    assert agent
+    assert f"runs and writers for one request limit={limit}: lower {agent.batch_setting} of the agent" in answer.body
     assert sample.send(streams(sample, limit)).status == 200
     assert get("p0/r").json["total"] == get(f"p{limit - 1}/r").json["total"] == 1
 
