@@ -40,11 +40,12 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. ``id`` and ``path`` as in the OpenAPI document; a path that ends in a slash is redirected to without it. ``view``:
+    """One operation. ``id`` and ``path`` as in the OpenAPI document; if the path ends in a slash, requests without it are redirected. ``view``:
     module and function. ``document``: the module ``openapi_…`` with its texts. ``scopes``: the view requires one of them for each name (for
     two: the first for a file of the archive, the second for the log of a run); none: any authenticated principal. ``errors``: the codes of
     its documented errors. ``is_public``: without authentication, also at the gateway. ``masks_body``: the view masks the body; other bodies
-    that contain a configured secret are rejected. ``token_header``: a header of its clients that contains only the token. ``agent``: its clients, if they are log agents."""
+    that contain a configured secret are rejected. ``token_header``: a header of its clients that contains only the token.
+    ``agent``: its clients, if they are log agents."""
 
     id: str
     method: str
@@ -193,7 +194,8 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=RECORDS,
         errors=_AGENT_ERRORS,
-        masks_body=True, agent=Agent("fluent", "chunk_limit_records"),
+        masks_body=True,
+        agent=Agent("fluent", "chunk_limit_records"),
     ),
     Operation(
         "appendLogstashEvents",
@@ -204,7 +206,8 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=RECORDS,
         errors=_AGENT_ERRORS,
-        masks_body=True, agent=Agent("logstash", "pipeline.batch.size"),
+        masks_body=True,
+        agent=Agent("logstash", "pipeline.batch.size"),
     ),
     Operation(
         "appendSyslogMessages",
@@ -215,7 +218,8 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=RECORDS,
         errors=_AGENT_ERRORS,
-        masks_body=True, agent=Agent("syslog", "batch-lines or batch.maxsize"),
+        masks_body=True,
+        agent=Agent("syslog", "batch-lines or batch.maxsize"),
     ),
     Operation(
         "appendFirehoseDelivery",
@@ -226,7 +230,8 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=SHARING,
         errors=_AGENT_ERRORS,
-        masks_body=True, agent=Agent("firehose", "SizeInMBs"),
+        masks_body=True,
+        agent=Agent("firehose", "SizeInMBs"),
         token_header="X-Amz-Firehose-Access-Key",
     ),
     Operation(
@@ -238,7 +243,8 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=OTLP,
         errors=_AGENT_ERRORS,
-        masks_body=True, agent=Agent("otlp", "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE"),
+        masks_body=True,
+        agent=Agent("otlp", "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE"),
     ),
     Operation(
         "bulk",
@@ -249,7 +255,8 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=BULK,
         errors=_BODY_ERRORS,
-        masks_body=True, agent=_BULK_CLIENT,
+        masks_body=True,
+        agent=_BULK_CLIENT,
     ),
     Operation(
         "putBulk",
@@ -260,7 +267,8 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=BULK,
         errors=_BODY_ERRORS,
-        masks_body=True, agent=_BULK_CLIENT,
+        masks_body=True,
+        agent=_BULK_CLIENT,
     ),
     Operation(
         "indexBulk",
@@ -271,7 +279,8 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=BULK,
         errors=_BODY_ERRORS,
-        masks_body=True, agent=_BULK_CLIENT,
+        masks_body=True,
+        agent=_BULK_CLIENT,
     ),
     Operation(
         "putIndexBulk",
@@ -282,7 +291,8 @@ OPERATIONS: tuple[Operation, ...] = (
         scopes=_WRITE_LOGS,
         budget=BULK,
         errors=_BODY_ERRORS,
-        masks_body=True, agent=_BULK_CLIENT,
+        masks_body=True,
+        agent=_BULK_CLIENT,
     ),
     Operation("elasticsearchInfo", "GET", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),
     Operation("elasticsearchPing", "HEAD", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),
