@@ -176,6 +176,7 @@ def _cold(scenario: Scenario) -> Scenario:
     return scenario
 
 
+@pytest.mark.behavior("An append, compaction or close that is interrupted at any call loses and repeats no line.")
 @pytest.mark.sampled(default=100)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize(("name", "prepare", "operation"), CASES, ids=[name for name, _, _ in CASES])

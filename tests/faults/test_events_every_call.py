@@ -84,6 +84,7 @@ CASES: list[tuple[str, Callable[[], Scenario], Callable[[Scenario, EventParts], 
 ]
 
 
+@pytest.mark.behavior("Appending, ingesting and compacting events may be interrupted at any call.")
 @pytest.mark.sampled(default=20)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize(("name", "prepare", "operation"), CASES, ids=[name for name, _, _ in CASES])

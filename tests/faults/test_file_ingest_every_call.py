@@ -263,6 +263,7 @@ def test_catalog_equals_the_objects_after_any_interleaving(scenario: Scenario) -
         files.check()
 
 
+@pytest.mark.behavior("Ingestion that is interrupted at any call is completed by its repeat.")
 @pytest.mark.sampled(default=30)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @scenarios

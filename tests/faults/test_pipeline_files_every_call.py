@@ -46,6 +46,7 @@ def lives(site: FilesHarness, events: Sequence[logging.LogRecord], stop: StopAt)
     raise AssertionError("it never ends")
 
 
+@pytest.mark.behavior("Files of pipelines have each event exactly once after a stop at any call.")
 @pytest.mark.sampled(default=25)
 @pytest.mark.parametrize(("moment", "how"), FAULTS)
 @pytest.mark.parametrize("path", ["rows in the transaction", "rows on stage"])

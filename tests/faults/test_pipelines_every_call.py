@@ -107,6 +107,7 @@ def test_there_are_calls_to_stop_at() -> None:
     assert 15 < CALLS[BEFORE] < _MOST_CALLS
 
 
+@pytest.mark.behavior("Handlers get each event at least once, and their rows count it exactly once.")
 @pytest.mark.sampled(default=40)
 @pytest.mark.parametrize(("number", "moment", "how"), CASES)
 def test_at_least_once_for_any_handler_and_exactly_once_for_rows(number: int, moment: str, how: str) -> None:

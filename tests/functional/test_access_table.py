@@ -379,6 +379,7 @@ def stored(world: World) -> Any:
     return objects, world.database.written_bytes, store.get(source.partitions, f"{SALES_RUN.fqn}/{SALES_RUN.run_id}")
 
 
+@pytest.mark.behavior("Each principal has exactly the permissions of the access table for every operation.")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(filter(None, (row.method, row.path, row.body))))
 def test_each_cell(row: Row) -> None:
     answers = asked_by_all(row)

@@ -268,8 +268,9 @@ def test_each_operation_is_a_good_request(operation: Sample) -> None:
     assert answer.status == operation.status, answer
 
 
+@pytest.mark.behavior("A configured secret is stored, reported and logged nowhere, wherever in a request it stands.")
 @pytest.mark.sampled(default=20)
-@pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=lambda number: f"{number}-{OPERATIONS[number].covers}")
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name_of)
 @pytest.mark.parametrize("secret", [SECRET, QUOTED], ids=["plain", "quoted"])
 def test_secret_in_any_place_of_an_operation_leaks_nowhere(operation: Sample, secret: str) -> None:
     found = {

@@ -95,6 +95,7 @@ def test_response_to_valid_requests_is_as_documented(administrator: requests.Ses
     assert not statuses & {401, 403}
 
 
+@pytest.mark.behavior("Responses to invalid requests match the OpenAPI document.")
 @pytest.mark.sampled(default=26)
 @pytest.mark.usefixtures("api")
 @pytest.mark.parametrize(("path", "method"), FALLIBLE, ids=lambda part: part)

@@ -139,6 +139,7 @@ def test_a_dry_run_writes_nothing_and_takes_no_lease(quiet: Stack) -> None:
     assert [artifacts(quiet, run) for run in runs] == [{}] * 4
 
 
+@pytest.mark.behavior("Bulk and scheduled compaction may run at the same time.")
 @pytest.mark.sampled(default=3, group="jobs on the stack")
 def test_together_with_the_scheduled_function_each_run_is_done_once(quiet: Stack) -> None:
     runs = appended(quiet, "svc.bulk-both", RUNS)

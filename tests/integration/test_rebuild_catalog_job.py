@@ -75,6 +75,7 @@ def segments_of(stack: Stack, run: Run) -> int:
         return max(int(each["Key"][len(prefix) :]) for page in pages for each in page.get("Contents", ())) + 1
 
 
+@pytest.mark.behavior("All tables can be rebuilt from the bucket while appends continue.")
 @pytest.mark.sampled(default=3, group="jobs on the stack")
 def test_every_table_dropped_and_rebuilt_during_appends_is_as_it_was(filled: tuple[Stack, list[Run]]) -> None:
     stack, runs = filled

@@ -42,6 +42,7 @@ def job(spark: SparkSession, bucket: Bucket, tmp_path: Path) -> Job:
     return run
 
 
+@pytest.mark.behavior("The dataset gets new lines of growing and reopened runs incrementally.")
 @pytest.mark.sampled(default=1)
 @pytest.mark.parametrize("live", [False, True], ids=["ended", "live"])
 def test_runs_that_grow_end_and_begin_anew(bucket: Bucket, job: Job, tmp_path: Path, live: bool) -> None:

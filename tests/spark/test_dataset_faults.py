@@ -48,6 +48,7 @@ def shape(files: Any) -> dict[str, int]:
     return found
 
 
+@pytest.mark.behavior("A build of the dataset that is stopped at any call has each row once.")
 @pytest.mark.sampled(default=2)
 @pytest.mark.parametrize(
     ("kind", "moment", "how"),

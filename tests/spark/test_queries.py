@@ -214,6 +214,7 @@ def test_every_query_is_there_for_every_engine() -> None:
     }
 
 
+@pytest.mark.behavior("The documented queries of the dataset run on Spark and DuckDB.")
 @pytest.mark.sampled(default=1)
 def test_queries_as_they_stand_on_the_page(engine: tuple[str, Query]) -> None:
     name, run = engine

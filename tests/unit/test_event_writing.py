@@ -310,6 +310,7 @@ class _Small:
         self.limits, self.size, self.send, self.close = Limits(500, 1 << 30), inner.size, inner.send, inner.close
 
 
+@pytest.mark.behavior("Forwarding that is interrupted at any request continues and loses no event.")
 @pytest.mark.sampled(default=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("is_applied", [False, True])

@@ -116,6 +116,7 @@ def test_registering_and_closing_can_be_repeated_but_not_with_another_count() ->
         parts.writers.close(RUN, "w", -1)
 
 
+@pytest.mark.behavior("A run is never complete while an event is missing, and lost writers are named.")
 @pytest.mark.sampled(default=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("round_", range(12))

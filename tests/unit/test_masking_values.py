@@ -58,6 +58,7 @@ def test_percent_encoded_in_both_cases_and_with_both_blanks_and_escaped(written:
     assert masked(f"a={written}&b=1", SECRET) == f"a={M}&b=1"
 
 
+@pytest.mark.behavior("Configured secrets are masked in base64, percent-encoded and escaped forms.")
 @pytest.mark.sampled(default=80)
 @pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
 @pytest.mark.parametrize("is_padded", [True, False])
