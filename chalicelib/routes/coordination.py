@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from chalice.app import NotFoundError, Response
 
@@ -23,11 +22,11 @@ from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
+from chalicelib.routes.coordination_models import MAX_LIMIT, PartitionItem, PartitionItemPage
 from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
 from chalicelib.routes.responses import json_response
 
 DEFAULT_LIMIT = 25
-MAX_LIMIT = 100
 ORDER = (Status.COMPLETED, Status.CLOSED, Status.ASSIGNED, Status.UNASSIGNED)
 """Order of a list of all statuses: the most urgent for an operator first."""
 _ALL = "ALL"
@@ -49,8 +48,8 @@ def partitions(request: ApiRequest) -> Response:
     if cursor:
         cursor = encrypt_cursor(cursor, (Scope.ADMIN,), *bound_to)
     now_ms = services.clock.now_ms()
-    seen = [document(partition, now_ms) for partition in listed if who.may(Scope.ADMIN, run_of(partition.key).fqn)]
-    return json_response({"partitions": seen, "cursor": cursor})
+    seen = [partition_item(each, now_ms) for each in listed if who.may(Scope.ADMIN, run_of(each.key).fqn)]
+    return json_response(PartitionItemPage(partitions=seen, cursor=cursor).model_dump())
 
 
 def retry(request: ApiRequest) -> Response:
@@ -68,30 +67,31 @@ def _changed(request: ApiRequest, change: Callable[[Administration, str], Partit
     gate.require_run_scope(Scope.ADMIN, request)
     administration = _administration(request.names["source"])
     note(source=request.names["source"], action=change.__name__)
-    return json_response(document(change(administration, partition_key(run)), request.services.clock.now_ms()))
+    changed = change(administration, partition_key(run))
+    return json_response(partition_item(changed, request.services.clock.now_ms()).model_dump())
 
 
-def document(partition: Partition, now_ms: int) -> dict[str, Any]:
+def partition_item(partition: Partition, now_ms: int) -> PartitionItem:
     """A partition in a response. Unreadable parts of its state count as missing, since other programs may write the item."""
     run = run_of(partition.key)
     error, failed_ms = _failure(partition.state)
     since_ms = _since_ms(partition, failed_ms)
-    return {
-        "key": partition.key,
-        "fqn": run.fqn,
-        "run_id": run.run_id,
-        "status": str(partition.status),
-        "set_aside": partition.status is Status.COMPLETED and error is not None,
-        "failures": partition.closed_count,
-        "error": error,
-        "failed_at": _iso(failed_ms),
-        "reopen_at": _iso(_moment(partition.reopen_ms)),
-        "owner": partition.owner,
-        "owned_until": _iso(_moment(partition.timeout_ms)),
-        "since": _iso(since_ms),
-        "age_s": None if since_ms is None else max(0, now_ms - since_ms) // 1000,
-        "version": partition.version,
-    }
+    return PartitionItem(
+        key=partition.key,
+        fqn=run.fqn,
+        run_id=run.run_id,
+        status=partition.status.value,
+        set_aside=partition.status is Status.COMPLETED and error is not None,
+        failures=partition.closed_count,
+        error=error,
+        failed_at=_iso(failed_ms),
+        reopen_at=_iso(_moment(partition.reopen_ms)),
+        owner=partition.owner,
+        owned_until=_iso(_moment(partition.timeout_ms)),
+        since=_iso(since_ms),
+        age_s=None if since_ms is None else max(0, now_ms - since_ms) // 1000,
+        version=partition.version,
+    )
 
 
 def _failure(state: str | None) -> tuple[str | None, int | None]:

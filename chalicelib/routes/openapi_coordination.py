@@ -1,13 +1,15 @@
-"""Background work in the OpenAPI document: tables only; ``openapi`` documents their format."""
+"""Background work in the OpenAPI document: texts and examples; schemas are generated from the models. ``openapi`` documents the format."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from chalicelib.routes.coordination_models import MAX_LIMIT, PartitionItem, PartitionItemPage
+from chalicelib.routes.schemas import component_schemas
+
 _BASE = "/v1/coordination/{source}"
 _RUN = f"{_BASE}/{{fqn}}/{{runId}}"
 _STATUSES = ["COMPLETED", "CLOSED", "ASSIGNED", "UNASSIGNED"]
-_MOMENT = {"type": ["string", "null"], "format": "date-time"}
 _PARTITION = {
     "key": "mysql.ingest/run-1",
     "fqn": "mysql.ingest",
@@ -33,53 +35,10 @@ _WAITING = _PARTITION | {
     "version": 44,
 }
 
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "Partition": {
-        "description": "The partition of a run's background work.",
-        "type": "object",
-        "required": list(_PARTITION),
-        "properties": {
-            "key": {"type": "string", "description": "`fqn/run_id`."},
-            "fqn": {"type": "string"},
-            "run_id": {"type": "string"},
-            "status": {"enum": _STATUSES},
-            "set_aside": {
-                "type": "boolean",
-                "description": "Quarantined after repeated failures: no worker acquires it until an operator retries it.",
-            },
-            "failures": {"type": "integer", "minimum": 0, "description": "Number of consecutive failures."},
-            "error": {"type": ["string", "null"], "description": "Message of the last failure; null: none."},
-            "failed_at": {**_MOMENT, "description": "Time of the last failure."},
-            "reopen_at": {**_MOMENT, "description": "Time of the next attempt; only if CLOSED."},
-            "owner": {
-                "type": ["string", "null"],
-                "description": "Owner of the lease, as `host:process:acquisition`; only if ASSIGNED.",
-            },
-            "owned_until": {
-                **_MOMENT,
-                "description": "End of the lease, unless its owner renews it; after that, another worker may acquire the "
-                "partition.",
-            },
-            "since": {
-                **_MOMENT,
-                "description": "Time since when it has this status; null if unknown, as for ASSIGNED.",
-            },
-            "age_s": {"type": ["integer", "null"], "minimum": 0, "description": "Seconds since `since`."},
-            "version": {"type": "integer", "minimum": 0, "description": "Increases with each write of the item."},
-        },
-        "examples": [_WAITING, _PARTITION],
-    },
-    "PartitionList": {
-        "description": "A page of partitions, oldest first within a status. The last page may be empty.",
-        "type": "object",
-        "required": ["partitions", "cursor"],
-        "properties": {
-            "partitions": {"type": "array", "maxItems": 100, "items": {"$ref": "#/components/schemas/Partition"}},
-            "cursor": {"type": ["string", "null"], "description": "Cursor of the next page; null on the last page."},
-        },
-        "examples": [{"partitions": [_PARTITION], "cursor": None}],
-    },
-}
+SCHEMAS = component_schemas(
+    {"Partition": PartitionItem, "PartitionList": PartitionItemPage},
+    {"Partition": [_WAITING, _PARTITION], "PartitionList": [{"partitions": [_PARTITION], "cursor": None}]},
+)
 
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (
@@ -115,7 +74,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "Only partitions with this status, case-insensitive. Default: all, one status after the other.",
     ),
     "partitionLimit": _query(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 25}, "Maximum number of partitions."
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": 25}, "Maximum number of partitions."
     ),
     "partitionCursor": _query("cursor", {"type": "string"}, "`cursor` of the previous response, for the same `status`."),
 }
