@@ -47,14 +47,15 @@ def _http_middleware(request: Request, get_response: Callable[[Request], Respons
 def adapt(request: Request) -> ApiRequest:
     """The request of API Gateway's event."""
     event = request.to_original_event()
-    prefix, path = _split(request.context["path"], request.context["resourcePath"])
+    route = request.context["resourcePath"]
+    prefix, path = _split(request.context["path"], route)
     if (event.get("path") or "").endswith("/") and not path.endswith("/"):
         path += "/"  # the event has the path in two places, and a gateway may strip the slash from one
     return ApiRequest(
         method=request.method,
         prefix=prefix,
         path=path,
-        match=match(request.method, path),
+        match=match(request.method, path) if path.startswith(route.partition("/{")[0]) else None,
         headers=request.headers,
         query_values=event.get("multiValueQueryStringParameters") or {},
         event=event,
@@ -66,13 +67,15 @@ def adapt(request: Request) -> ApiRequest:
 
 def _split(path: str, route: str) -> tuple[str, str]:
     """A path as sent in two: the prefix of the stage or custom domain, without a trailing slash, and the API's own path, which begins with
-    the literal part of the route. The prefix never begins with two slashes, which would name another host."""
+    the literal part of the route, unless it was sent percent-encoded: then there is no prefix, and no operation. The prefix never begins
+    with two slashes, which would name another host."""
     literal, is_below, _ = route.partition("/{")
     if not is_below:
-        own = path[len(path.rstrip("/")) :][:1] if route != "/" else ""
-        return _prefix(path.rstrip("/").removesuffix(route.rstrip("/"))), route + own
+        segments, depth = path.rstrip("/").split("/"), route.rstrip("/").count("/")
+        has_slash = path.endswith("/") and route != "/"
+        return _prefix("/".join(segments[: len(segments) - depth])), f"{route}/" if has_slash else route
     before, found, after = path.partition(f"{literal}/")
-    return _prefix(before), f"{found}{after}"
+    return (_prefix(before), f"{found}{after}") if found else ("", path)
 
 
 def _prefix(text: str) -> str:

@@ -298,6 +298,13 @@ def test_view_with_a_wrong_permission_check_answers_nothing(
     assert (answer.status, "secret" in answer.body) == (500, False)
 
 
+@pytest.mark.parametrize("path", ["/api/v1/%65vents/svc.a/r", "/api/v1/%65vents/svc.a/r/", "/v1/%65vents/svc.a/r", "", "/"])
+def test_path_that_is_not_below_its_route_is_of_no_public_operation(world: World, path: str) -> None:
+    event = event_of("GET", "/v1/events/svc.a/r")
+    event["requestContext"]["path"] = event["path"] = path
+    assert handled(event).status == 401
+
+
 def test_requests_share_one_authenticator(world: World, issuer: Issuer) -> None:
     for _ in range(3):
         get("svc.a/r", headers=bearer(issuer.token("bot-7")))

@@ -152,12 +152,14 @@ def test_every_operation_is_the_match_of_its_own_path_and_has_a_route(operation:
         ("/api/v1/health", "/v1/health", ("/api", "/v1/health")),
         ("/v1/health", "/v1/health", ("", "/v1/health")),
         ("/api/health/", "/health", ("/api", "/health/")),
+        ("/api/%68ealth", "/health", ("/api", "/health")),
+        ("/v1/health/v1/health", "/v1/health", ("/v1/health", "/v1/health")),
         ("/api", "/", ("/api", "/")),
         ("/", "/", ("", "/")),
         ("//evil.example/v1/health", "/v1/health", ("/evil.example", "/v1/health")),
         ("/a/b/v1/ui/x.js", "/v1/ui/{file}", ("/a/b", "/v1/ui/x.js")),
         ("/api/v1/events/x/v1/events/y/r", "/v1/events/{s1}/{s2}/{s3}", ("/api", "/v1/events/x/v1/events/y/r")),
-        ("/api/v1/%65vents/x/r", "/v1/events/{s1}/{s2}", ("/api/v1/%65vents/x/r", "")),
+        ("/api/v1/%65vents/x/r", "/v1/events/{s1}/{s2}", ("", "/api/v1/%65vents/x/r")),
     ],
 )
 def test_prefix_of_a_stage_or_domain(path: str, route: str, expected: tuple[str, str]) -> None:
