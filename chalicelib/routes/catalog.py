@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from chalice.app import NotFoundError, Response
 
@@ -21,6 +20,24 @@ from chalicelib.errors import InvalidInputError, ObjectNotFoundError
 from chalicelib.ports import Run, RunEnd
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
+from chalicelib.routes.catalog_models import (
+    DEFAULT_BUCKETS,
+    DEFAULT_LIMIT,
+    DEFAULT_MATCHES,
+    MAX_BUCKETS,
+    MAX_LIMIT,
+    MAX_LINE,
+    MAX_NAME_CHARS,
+    MatchingLines,
+    PipelineEntry,
+    PipelineEntryPage,
+    RecentRun,
+    RecentRunPage,
+    RunDetails,
+    RunFacts,
+    RunFactsPage,
+    RunHistogram,
+)
 from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
 from chalicelib.routes.parameters import boolean_parameter, integer_parameter
 from chalicelib.routes.queries import moment_ms
@@ -34,13 +51,6 @@ from chalicelib.runlog.log_end import LogEnd
 from chalicelib.runlog.missing_segments import lost_lines
 from chalicelib.runlog.pipeline_listing import PipelineQuery
 
-DEFAULT_LIMIT = 50
-MAX_LIMIT = 100
-MAX_NAME_CHARS = 500
-MAX_LINE = 10**15
-DEFAULT_MATCHES = 100
-DEFAULT_BUCKETS = 60
-MAX_BUCKETS = 500
 _THREADS = 8
 
 
@@ -56,12 +66,12 @@ def pipelines(request: ApiRequest) -> Response:
     with ThreadPoolExecutor(_THREADS) as threads:
         newest = threads.map(lambda fqn: services.runs.newest(fqn, 1, None).rows, page.names)
         now_ms = services.clock.now_ms()
-        result = [
-            {"fqn": fqn, "last": run_document(rows[0], now_ms) if rows else None}
+        entries = [
+            PipelineEntry(fqn=fqn, last=run_facts(rows[0], now_ms) if rows else None)
             for fqn, rows in zip(page.names, newest, strict=True)
         ]
     cursor = None if page.after is None else encrypt_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
-    return json_response({"pipelines": result, "cursor": cursor})
+    return json_response(PipelineEntryPage(pipelines=entries, cursor=cursor))
 
 
 def recent_runs(request: ApiRequest) -> Response:
@@ -79,7 +89,8 @@ def recent_runs(request: ApiRequest) -> Response:
     now_ms = services.clock.now_ms()
     page = services.recent.page(RecentQuery(outcomes, since_ms, may_see), now_ms, _limit(query), after)
     cursor = None if page.after is None else encrypt_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
-    return json_response({"runs": [{"fqn": row.run.fqn} | run_document(row, now_ms) for row in page.rows], "cursor": cursor})
+    listed = [RecentRun(fqn=row.run.fqn, **run_facts(row, now_ms)) for row in page.rows]
+    return json_response(RecentRunPage(runs=listed, cursor=cursor))
 
 
 def runs(request: ApiRequest) -> Response:
@@ -88,10 +99,10 @@ def runs(request: ApiRequest) -> Response:
     services, fqn = request.services, checked_run(request.names["fqn"], "any").fqn
     page = services.runs.newest(fqn, _limit(request.query), request.query.get("cursor") or None)
     now_ms = services.clock.now_ms()
-    return json_response({"runs": [run_document(row, now_ms) for row in page.rows], "cursor": page.cursor})
+    return json_response(RunFactsPage(runs=[run_facts(row, now_ms) for row in page.rows], cursor=page.cursor))
 
 
-def run_document(row: RunRow, now_ms: int) -> dict[str, Any]:
+def run_facts(row: RunRow, now_ms: int) -> RunFacts:
     """A run in a response at ``now_ms``."""
     start, end = row.start, row.end
     return {
@@ -130,7 +141,7 @@ def run(request: ApiRequest) -> Response:
     if row.is_seal_unknown:
         row = _with_seal(services, row)
     lost = 0 if row.status == "finalized" else lost_lines(services.compactor, services.writer.tails, run)
-    return json_response(run_document(row, services.clock.now_ms()) | {"lost": lost})
+    return json_response(RunDetails(**run_facts(row, services.clock.now_ms()), lost=lost))
 
 
 def _row_from_objects(services: Services, run: Run) -> RunRow | None:
@@ -185,13 +196,14 @@ def grep(request: ApiRequest) -> Response:
         limit=integer_parameter(query, "limit", DEFAULT_MATCHES, 1, MAX_MATCHES),
     )
     result = request.services.grep.find(request.run, wanted)
-    return json_response({
+    lines: MatchingLines = {
         "matches": [{"line": each.line, "text": each.text, "spans": each.spans} for each in result.matches],
         "after": None if result.after is None else str(result.after),
         "scannedLines": result.scanned_lines,
         "scannedBytes": result.scanned_bytes,
         "total": result.total,
-    })  # fmt: skip
+    }
+    return json_response(lines)
 
 
 def run_histogram(request: ApiRequest) -> Response:
@@ -200,15 +212,17 @@ def run_histogram(request: ApiRequest) -> Response:
     count = integer_parameter(request.query, "buckets", DEFAULT_BUCKETS, 1, MAX_BUCKETS)
     result = histogram(request.services.index, request.run, count)
     buckets = result.buckets
-    return json_response({
+    counts: RunHistogram = {
         "fromMs": buckets[0].from_ms if buckets else 0,
         "toMs": buckets[-1].to_ms if buckets else 0,
         "buckets": [
-            {"fromMs": each.from_ms, "toMs": each.to_ms, "line": each.line, "lines": each.lines, "errors": each.errors} for each in buckets
+            {"fromMs": each.from_ms, "toMs": each.to_ms, "line": each.line, "lines": each.lines, "errors": each.errors}
+            for each in buckets
         ],
         "partial": result.is_partial,
         "clock": result.clock,
-    })  # fmt: skip
+    }
+    return json_response(counts)
 
 
 def _pipeline_query(who: Principal, prefix: str, contains: str) -> PipelineQuery:

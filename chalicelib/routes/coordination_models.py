@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from chalicelib.routes.schemas import Count, Moment, ResponseModel
+from chalicelib.routes.schemas import Count, Cursor, Moment, ResponseModel
 
 MAX_LIMIT = 100
 
@@ -39,4 +39,4 @@ class PartitionItemPage(ResponseModel):
     """A page of partitions, oldest first within a status. The last page may be empty."""
 
     partitions: Annotated[list[PartitionItem], Field(max_length=MAX_LIMIT)]
-    cursor: Annotated[str | None, Field(description="Cursor of the next page; null on the last page.")]
+    cursor: Cursor

@@ -1,4 +1,4 @@
-"""Pipelines and their runs in the OpenAPI document: tables only; ``openapi`` documents their format."""
+"""Pipelines and their runs in the OpenAPI document: texts and examples; schemas are generated from the models. ``openapi`` documents the format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,26 @@ from typing import Any
 
 from chalicelib.catalog.recent import OUTCOMES
 from chalicelib.ports import LINES
-from chalicelib.routes.openapi_logs import CLOCK, query_parameter
+from chalicelib.routes.catalog_models import (
+    DEFAULT_BUCKETS,
+    DEFAULT_LIMIT,
+    DEFAULT_MATCHES,
+    MAX_BUCKETS,
+    MAX_LIMIT,
+    MAX_LINE,
+    MAX_NAME_CHARS,
+    MatchingLines,
+    PipelineEntryPage,
+    RecentRunPage,
+    RunDetails,
+    RunFacts,
+    RunFactsPage,
+    RunHistogram,
+)
+from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.routes.schemas import component_schemas
+from chalicelib.runlog.grep import MAX_MATCHES
+from chalicelib.runlog.matching import MAX_PATTERN_CHARS
 
 _BASE = "/v1/catalog/pipelines"
 _RUN = f"{_BASE}/{{fqn}}/runs/{{runId}}"
@@ -33,191 +52,40 @@ _FACTS: dict[str, Any] = {
     "host": "worker-3",
     "command": "./load.sh --all",
 }
-_COUNT = {"type": "integer", "minimum": 0}
-_CURSOR = {"type": ["string", "null"], "description": "Cursor of the next page; null on the last page."}
-_FIELDS: dict[str, dict[str, Any]] = {
-    "runId": {"type": "string"},
-    "status": {
-        "enum": ["open", "sealed", "finalized"],
-        "description": "open: accepts lines. sealed: ended. finalized: ended, and `logs.txt` contains the whole log.",
-    },
-    "end": {
-        "enum": ["closed", "abandoned", None],
-        "description": "closed: ended by its client; abandoned: ended by the sweep; null: running.",
-    },
-    "lines": _COUNT,
-    "bytes": _COUNT,
-    "startedMs": {**_COUNT, "description": "Time of its start, or else of its first line, in milliseconds since the epoch."},
-    "lastAppendMs": {**_COUNT, "description": "Time of its last line or its end; if the sweep ended it, of its last sign of life."},
-    "durationMs": {**_COUNT, "description": "Time from `startedMs` to `lastAppendMs`."},
-    "complete": {"type": "boolean", "description": "Whether it is finalized: nothing changes anymore."},
-    "pendingBytes": {**_COUNT, "description": "Bytes that are not compacted yet."},
-    "outcome": {
-        "enum": list(OUTCOMES),
-        "description": "succeeded, failed, cancelled: as reported by its client with the close, or by a step or the log. silent: "
-        "running, and overdue for a line or a heartbeat. lost: ended by the sweep. unknown: ended without a reported outcome.",
-    },
-    "silentSinceMs": {
-        "type": ["integer", "null"],
-        "minimum": 0,
-        "description": "Time of the last sign of life of a silent run; otherwise null.",
-    },
-    "exitCode": {"type": ["integer", "null"], "description": "Exit code of the command."},
-    "signal": {"type": ["string", "null"], "description": "Signal that killed the command."},
-    "exception": {"type": ["string", "null"], "description": "Exception that ended the run, with secrets masked."},
-    "failedStep": {"type": ["string", "null"], "description": "Step in which the run failed."},
-    "lostLines": {**_COUNT, "description": "Number of lines that its client could not store."},
-    "attempt": {"type": "integer", "minimum": 1, "description": "Number of the attempt of `firstRunId`."},
-    "firstRunId": {"type": "string", "description": "Run id of attempt 1."},
-    "host": {"type": ["string", "null"], "description": "Host on which it was started; null if its client does not report it."},
-    "command": {"type": ["string", "null"], "description": "Command or function, with secrets masked."},
+_DETAILS = {**_FACTS, "lost": 0}
+_MATCHES = {
+    "matches": [{"line": 41, "text": "an error", "spans": [[3, 8]]}],
+    "after": None,
+    "scannedLines": 100,
+    "scannedBytes": 4096,
+    "total": 100,
 }
-
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "RunFacts": {
-        "description": "A run's catalog row.",
-        "type": "object",
-        "required": list(_FIELDS),
-        "properties": _FIELDS,
-        "examples": [_FACTS],
-    },
-    "Run": {
-        "description": "A run's catalog row; of a run that is not catalogued yet, the data of its start and its last segment.",
-        "type": "object",
-        "required": [*_FIELDS, "lost"],
-        "properties": {
-            **_FIELDS,
-            "lost": {**_COUNT, "description": "Number of missing lines, whose segments were deleted too early."},
-        },
-        "examples": [{**_FACTS, "lost": 0}],
-    },
-    "RecentRuns": {
-        "description": "Runs of all pipelines that the principal may read. A page may have fewer than `limit` entries, or none, "
-        "and still have a cursor.",
-        "type": "object",
-        "required": ["runs", "cursor"],
-        "properties": {
-            "runs": {
-                "type": "array",
-                "maxItems": 100,
-                "items": {
-                    "type": "object",
-                    "required": ["fqn", *_FIELDS],
-                    "properties": {"fqn": {"type": "string", "description": "FQN of the pipeline."}, **_FIELDS},
-                },
-            },
-            "cursor": _CURSOR,
-        },
-        "examples": [{"runs": [{"fqn": "mysql.ingest", **_FACTS}], "cursor": None}],
-    },
-    "RunFactsList": {
-        "description": "Runs of a pipeline, newest first.",
-        "type": "object",
-        "required": ["runs", "cursor"],
-        "properties": {
-            "runs": {"type": "array", "maxItems": 100, "items": {"$ref": "#/components/schemas/RunFacts"}},
-            "cursor": _CURSOR,
-        },
-        "examples": [{"runs": [_FACTS], "cursor": None}],
-    },
-    "PipelineList": {
-        "description": "Pipelines that the principal may read, without duplicates across pages. A page may have fewer than `limit` "
-        "entries, or none, and still have a cursor.",
-        "type": "object",
-        "required": ["pipelines", "cursor"],
-        "properties": {
-            "pipelines": {
-                "type": "array",
-                "maxItems": 100,
-                "items": {
-                    "type": "object",
-                    "required": ["fqn", "last"],
-                    "properties": {
-                        "fqn": {"type": "string"},
-                        "last": {
-                            "anyOf": [{"$ref": "#/components/schemas/RunFacts"}, {"type": "null"}],
-                            "description": "Its newest run; null if none is catalogued yet.",
-                        },
-                    },
-                },
-            },
-            "cursor": _CURSOR,
-        },
-        "examples": [{"pipelines": [{"fqn": "mysql.ingest", "last": _FACTS}], "cursor": None}],
-    },
-}
-
-_MATCH = {
-    "type": "object",
-    "required": ["line", "text", "spans"],
-    "properties": {
-        "line": {**_COUNT, "description": "Line number, from 0."},
-        "text": {"type": "string", "maxLength": 2000, "description": "The line; of a long line, the part around the first match."},
-        "spans": {
-            "type": "array",
-            "maxItems": 100,
-            "items": {"type": "array", "items": _COUNT, "minItems": 2, "maxItems": 2},
-            "description": "Ranges of the matches in `text`: index of the first character, and of the one after the last.",
-        },
-    },
-}
-SCHEMAS["Matches"] = {
-    "description": "Matching lines among those that the request searched.",
-    "type": "object",
-    "required": ["matches", "after", "scannedLines", "scannedBytes", "total"],
-    "properties": {
-        "matches": {"type": "array", "maxItems": 1000, "items": _MATCH},
-        "after": {
-            "type": ["string", "null"],
-            "description": "Line from which the next request continues; null at the end of the log.",
-        },
-        "scannedLines": _COUNT,
-        "scannedBytes": _COUNT,
-        "total": {**_COUNT, "description": "Number of lines in the log."},
-    },
-    "examples": [
-        {
-            "matches": [{"line": 41, "text": "an error", "spans": [[3, 8]]}],
-            "after": None,
-            "scannedLines": 100,
-            "scannedBytes": 4096,
-            "total": 100,
-        }
-    ],
-}
-
-_BUCKET = {
-    "type": "object",
-    "required": ["fromMs", "toMs", "line", "lines", "errors"],
-    "properties": {
-        "fromMs": _COUNT,
-        "toMs": {**_COUNT, "description": "End of the bucket, exclusive."},
-        "line": {**_COUNT, "description": "Number of its first line, from 0; if it has none, of the next line."},
-        "lines": _COUNT,
-        "errors": {
-            "type": ["integer", "null"],
-            "minimum": 0,
-            "description": "Number of records of level ERROR or CRITICAL, including stack traces; null: not counted.",
-        },
-    },
-}
-_FEW = [
+_BUCKETS = [
     {"fromMs": 1790000000000, "toMs": 1790000001501, "line": 0, "lines": 2, "errors": 0},
     {"fromMs": 1790000001501, "toMs": 1790000003001, "line": 2, "lines": 3, "errors": None},
 ]
-SCHEMAS["Histogram"] = {
-    "description": "Histogram of a run's lines over time.",
-    "type": "object",
-    "required": ["fromMs", "toMs", "buckets", "partial", "clock"],
-    "properties": {
-        "fromMs": _COUNT,
-        "toMs": _COUNT,
-        "buckets": {"type": "array", "maxItems": 500, "items": _BUCKET},
-        "partial": {"type": "boolean", "description": "Whether lines are missing, or estimated from samples."},
-        "clock": CLOCK,
+_HISTOGRAM = {"fromMs": 1790000000000, "toMs": 1790000003001, "buckets": _BUCKETS, "partial": False, "clock": LINES}
+
+SCHEMAS = component_schemas(
+    {
+        "RunFacts": RunFacts,
+        "Run": RunDetails,
+        "RecentRuns": RecentRunPage,
+        "RunFactsList": RunFactsPage,
+        "PipelineList": PipelineEntryPage,
+        "Matches": MatchingLines,
+        "Histogram": RunHistogram,
     },
-    "examples": [{"fromMs": 1790000000000, "toMs": 1790000003001, "buckets": _FEW, "partial": False, "clock": LINES}],
-}
+    {
+        "RunFacts": [_FACTS],
+        "Run": [_DETAILS],
+        "RecentRuns": [{"runs": [{"fqn": "mysql.ingest", **_FACTS}], "cursor": None}],
+        "RunFactsList": [{"runs": [_FACTS], "cursor": None}],
+        "PipelineList": [{"pipelines": [{"fqn": "mysql.ingest", "last": _FACTS}], "cursor": None}],
+        "Matches": [_MATCHES],
+        "Histogram": [_HISTOGRAM],
+    },
+)
 
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (400, "The request is invalid.", "limit must be an integer from 1 to 100 limit='0'"),
@@ -226,10 +94,10 @@ ERRORS: dict[int, tuple[int, str, str]] = {
 }
 
 PARAMETERS: dict[str, dict[str, Any]] = {
-    "pipelinePrefix": query_parameter("prefix", {"type": "string", "maxLength": 500}, "Beginning of the names."),
+    "pipelinePrefix": query_parameter("prefix", {"type": "string", "maxLength": MAX_NAME_CHARS}, "Beginning of the names."),
     "pipelineContains": query_parameter(
         "contains",
-        {"type": "string", "maxLength": 500},
+        {"type": "string", "maxLength": MAX_NAME_CHARS},
         "Part of the names, case-insensitive. A page may be empty and still have a cursor.",
     ),
     "outcome": {
@@ -242,18 +110,20 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "explode": False,
     },
     "fqnPattern": query_parameter(
-        "fqn", {"type": "string", "maxLength": 500}, "Only runs of matching pipelines; `*` matches any characters, as in `shop.*`."
+        "fqn",
+        {"type": "string", "maxLength": MAX_NAME_CHARS},
+        "Only runs of matching pipelines; `*` matches any characters, as in `shop.*`.",
     ),
     "activeSince": query_parameter(
         "since", {"type": "string"}, "Only runs that were active at this time or later: milliseconds since the epoch, or ISO 8601."
     ),
     "pageLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 100, "default": 50}, "Maximum number of entries."
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}, "Maximum number of entries."
     ),
     "wanted": {
         **query_parameter(
             "q",
-            {"type": "string", "minLength": 1, "maxLength": 500},
+            {"type": "string", "minLength": 1, "maxLength": MAX_PATTERN_CHARS},
             "Text to search for, without a newline; or a pattern, see `regex`.",
         ),
         "required": True,
@@ -267,14 +137,18 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "ignoreCase": query_parameter("ignoreCase", {"type": "boolean", "default": False}, "Whether to ignore case."),
     "fromLine": query_parameter(
         "after",
-        {"type": "integer", "minimum": 0, "maximum": 10**15, "default": 0},
+        {"type": "integer", "minimum": 0, "maximum": MAX_LINE, "default": 0},
         "First line to search: `after` of the previous response.",
     ),
     "matchLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}, "Maximum number of matching lines."
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_MATCHES, "default": DEFAULT_MATCHES},
+        "Maximum number of matching lines.",
     ),
     "buckets": query_parameter(
-        "buckets", {"type": "integer", "minimum": 1, "maximum": 500, "default": 60}, "Maximum number of buckets."
+        "buckets",
+        {"type": "integer", "minimum": 1, "maximum": MAX_BUCKETS, "default": DEFAULT_BUCKETS},
+        "Maximum number of buckets.",
     ),
     "pageCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
 }

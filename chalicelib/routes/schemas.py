@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """A time in ISO 8601."""
+Uri = Annotated[str, Field(json_schema_extra={"format": "uri"})]
 Count = Annotated[int, Field(ge=0)]
+Cursor = Annotated[str | None, Field(description="Cursor of the next page; null on the last page.")]
+
+_COMPONENTS = "#/components/schemas/"
+
+
+def one_of(values: Sequence[str]) -> WithJsonSchema:
+    """The schema of a text that is one of ``values``."""
+    return WithJsonSchema({"enum": list(values)})
 
 
 class ResponseModel(BaseModel):
-    """The JSON object of a response. All fields are always there."""
+    """The JSON object of a response. All fields are always there. Of values that are stored, and may be damaged, use a ``TypedDict``: it is
+    checked with mypy only, so that a response has them as they are, without the time of a validation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_serialization_defaults_required=True)
 
 
 class DocumentSchema(GenerateJsonSchema):
     """JSON schemas as the document has them: fields have no titles, which would repeat their names; ``type: [string, null]``; an enumeration
-    without its type."""
+    or constant without its type; elements of a list that has a fixed length as ``items``."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         """See pydantic."""
@@ -32,39 +42,52 @@ class DocumentSchema(GenerateJsonSchema):
         inner = self.generate_inner(schema["schema"])
         if isinstance(inner.get("type"), str):
             return {**inner, "type": [inner["type"], "null"]}
+        if "enum" in inner:
+            return {**inner, "enum": [*inner["enum"], None]}
         return self.get_union_of_schemas([inner, {"type": "null"}])
 
     def literal_schema(self, schema: Any) -> JsonSchemaValue:
         """See pydantic."""
-        return {"enum": list(schema["expected"])}
+        values = list(schema["expected"])
+        return {"enum": values} if len(values) > 1 else {"const": values[0]}
+
+    def tuple_schema(self, schema: Any) -> JsonSchemaValue:
+        """See pydantic."""
+        generated = super().tuple_schema(schema)
+        first, *others = generated.pop("prefixItems")
+        assert all(each == first for each in others), "elements of different types"
+        return generated | {"items": first}
 
 
-def component_schemas(models: Mapping[str, type[ResponseModel]], examples: Mapping[str, list[Any]]) -> dict[str, dict[str, Any]]:
-    """The schemas of models by component name. A model's docstring is its description."""
+def component_schemas(models: Mapping[str, Any], examples: Mapping[str, list[Any]]) -> dict[str, dict[str, Any]]:
+    """The schemas of models and typed dictionaries by component name. A docstring is the description. What they refer to and is no component
+    becomes part of their schemas, without its docstring."""
     names = {model.__name__: name for name, model in models.items()}
-    inputs = [(model, "serialization") for model in models.values()]
-    _, generated = models_json_schema(
-        inputs,  # type: ignore[arg-type]
+    _, generated = TypeAdapter.json_schemas(
+        [(name, "serialization", TypeAdapter(model)) for name, model in models.items()],
         schema_generator=DocumentSchema,
-        ref_template="#/components/schemas/{model}",
+        ref_template=_COMPONENTS + "{model}",
     )
+    definitions = generated["$defs"]
     found: dict[str, dict[str, Any]] = {}
-    for model_name, schema in generated["$defs"].items():
-        name = names[model_name]
-        found[name] = {**_renamed(schema, names), "examples": examples[name]}
+    for model_name, name in names.items():
+        found[name] = {**_resolved(definitions[model_name], names, definitions), "examples": examples[name]}
+        found[name]["description"] = " ".join(found[name]["description"].split())
         found[name].pop("title", None)
         found[name].pop("additionalProperties", None)  # a later release may add fields to a response
-    return {name: found[name] for name in models}
+    return found
 
 
-def _renamed(node: Any, names: Mapping[str, str]) -> Any:
-    """A schema whose references have the names of components."""
+def _resolved(node: Any, names: Mapping[str, str], definitions: Mapping[str, Any]) -> Any:
+    """A schema whose references have the names of components, and that includes what is no component."""
     if isinstance(node, list):
-        return [_renamed(each, names) for each in node]
+        return [_resolved(each, names, definitions) for each in node]
+    if isinstance(node, str) and node.startswith(_COMPONENTS):
+        return _COMPONENTS + names[node.removeprefix(_COMPONENTS)]
     if not isinstance(node, dict):
         return node
-    renamed = {key: _renamed(value, names) for key, value in node.items()}
-    if isinstance(reference := node.get("$ref"), str):
-        base, _, model = reference.rpartition("/")
-        renamed["$ref"] = f"{base}/{names.get(model, model)}"
-    return renamed
+    model = str(node.get("$ref", "")).removeprefix(_COMPONENTS)
+    if model and model not in names:
+        included = {key: value for key, value in definitions[model].items() if key not in ("title", "description")}
+        return _resolved(included, names, definitions)
+    return {key: _resolved(value, names, definitions) for key, value in node.items()}
