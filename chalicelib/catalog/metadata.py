@@ -12,7 +12,17 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from chalicelib.catalog.timestamps import DAY_MS, in_range, parse_time_ms
 from chalicelib.errors import InvalidMetadataError, InvalidTimeError
@@ -75,20 +85,37 @@ def _version(value: int) -> int:
     return value
 
 
+_MATCHES_SLUG = {"pattern": f"^{_SLUG.pattern}$"}
+_Moment = Annotated[StrictInt, AfterValidator(_moment)]
+_Slug = Annotated[StrictStr, Field(max_length=MAX_NAME_CHARS, json_schema_extra=_MATCHES_SLUG), AfterValidator(_slug)]
+_WorkId = Annotated[
+    StrictStr,
+    Field(max_length=MAX_NAME_CHARS, json_schema_extra={**_MATCHES_SLUG, "not": {"const": "null"}}),
+    AfterValidator(_work_id),
+]
+HexText = Annotated[StrictStr, Field(json_schema_extra={"pattern": f"^{_HEX.pattern}$"}), AfterValidator(_hex)]
+"""An id or a hash."""
+EndMs = Annotated[_Moment | None, Field(description="Time of its last event; null: the file covers only the instant `start`.")]
+
+
 class Metadata(BaseModel):
     """A valid document. ``start`` and ``end`` in ms since the epoch; ``end`` None: an instant."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    version: Annotated[StrictInt, AfterValidator(_version)]
-    start: Annotated[StrictInt, AfterValidator(_moment)]
-    end: Annotated[StrictInt, AfterValidator(_moment)] | None = None
-    path: Annotated[StrictStr, AfterValidator(_path)]
-    work_id: Annotated[StrictStr, Field(max_length=MAX_NAME_CHARS), AfterValidator(_work_id)] | None
-    where: Annotated[StrictStr, Field(max_length=MAX_NAME_CHARS), AfterValidator(_slug)]
-    what: Annotated[StrictStr, Field(max_length=MAX_NAME_CHARS), AfterValidator(_slug)]
-    id: Annotated[StrictStr, AfterValidator(_hex)]
-    hash: Annotated[StrictStr, AfterValidator(_hex)]
+    version: Annotated[StrictInt, AfterValidator(_version), WithJsonSchema({"const": VERSION})]
+    start: Annotated[_Moment, Field(description="Time of the file's first event, in ms since the epoch.")]
+    end: EndMs = None
+    path: Annotated[
+        StrictStr,
+        AfterValidator(_path),
+        Field(description="Absolute path of the original file, POSIX or Windows.", json_schema_extra={"minLength": 1}),
+    ]
+    work_id: Annotated[_WorkId | None, Field(description="An application-defined id to find the file by; not the string `null`.")]
+    where: Annotated[_Slug, Field(description="The location or server that produced the file.")]
+    what: Annotated[_Slug, Field(description="The process or program that produced the file, without a file extension.")]
+    id: Annotated[HexText, Field(description="The file's id.")]
+    hash: Annotated[HexText, Field(description="blake2b hash of the contents, 16 bytes.")]
 
     @model_validator(mode="after")
     def _interval(self) -> Self:

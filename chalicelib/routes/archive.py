@@ -32,6 +32,15 @@ from chalicelib.routes import gate
 from chalicelib.routes.addresses import base_url
 from chalicelib.routes.api_request import ApiRequest, View
 from chalicelib.routes.archive_authorization import READ, archive_authorizer, authorize_create, find_visible
+from chalicelib.routes.archive_models import (
+    CreatedFile,
+    FileEntry,
+    FileEntryPage,
+    FilePart,
+    MultipartUpload,
+    PutUpload,
+    StorageLocation,
+)
 from chalicelib.routes.archive_queries import ArchiveErrorCode, ArchiveRequestError, file_query, lookback_days
 from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
 from chalicelib.routes.json_bodies import parse_document
@@ -68,7 +77,7 @@ def archive_view(view: View) -> View:
 def archive(_: ApiRequest) -> Response:
     """The S3 address of the archive."""
     gate.allow_authenticated("the archive's address")
-    return json_response({"storage_url": f"s3://{composition.services().settings.archive_bucket_name}"})
+    return json_response(StorageLocation(storage_url=f"s3://{composition.services().settings.archive_bucket_name}"))
 
 
 def environment(_: ApiRequest) -> Response:
@@ -95,7 +104,7 @@ def list_files(request: ApiRequest) -> Response:
         cursor = services.cursors.write(query, page.after)
         cursor = encrypt_cursor(cursor, READ, *_bound_to(parameters))
         following = f"{base}{ARCHIVE}/files/?" + urlencode(parameters | {"cursor": cursor}, errors="replace")
-    return json_response({"records": records, "next": following})
+    return json_response(FileEntryPage(records=records, next=following))
 
 
 @archive_view
@@ -103,7 +112,7 @@ def begin_upload(request: ApiRequest) -> Response:
     """Validate the metadata of a new file, and return the address for its bytes."""
     services = composition.services()
     upload = services.uploads.begin(_body(request), authorize_create)
-    return json_response(_upload(services, upload, base_url(request)), 201)
+    return json_response(_created_file(services, upload, base_url(request)), 201)
 
 
 @archive_view
@@ -178,7 +187,7 @@ def _latest(request: ApiRequest) -> FileRecord:
     return record
 
 
-def _record(services: Services, document: Mapping[str, Any], base: str) -> dict[str, Any]:
+def _record(services: Services, document: Mapping[str, Any], base: str) -> FileEntry:
     """A record in a response. The client fetches only from the archive's bucket, so for a run's log ``url`` is an address of this API and
     ``s3_url`` the one on S3."""
     metadata = document["metadata"]
@@ -186,13 +195,16 @@ def _record(services: Services, document: Mapping[str, Any], base: str) -> dict[
     http_url = f"{base}{ARCHIVE}/files/{metadata['id']}/data"
     is_own = document["url"].startswith(f"s3://{services.settings.archive_bucket_name}/")
     times = {"start_iso": iso(metadata["start"]), "end_iso": None if end is None else iso(end)}
-    where = {"url": document["url"]} if is_own else {"url": http_url, "s3_url": document["url"]}
-    return where | {
+    entry: FileEntry = {
+        "url": document["url"] if is_own else http_url,
         "metadata": {**metadata, "end": end, **times},
         "http_url": http_url,
         "create_time": document["create_time"],
         "size": document["size"],
     }
+    if not is_own:
+        entry["s3_url"] = document["url"]
+    return entry
 
 
 def _contents(contents: Contents) -> Response:
@@ -203,25 +215,30 @@ def _contents(contents: Contents) -> Response:
     return Response(contents.text, headers={"Content-Type": contents.content_type, **safe})
 
 
-def _upload(services: Services, upload: Upload, base: str) -> dict[str, Any]:
+def _created_file(services: Services, upload: Upload, base: str) -> CreatedFile:
     metadata = upload.metadata
     return {
         "id": metadata.id,
         "url": f"s3://{services.settings.archive_bucket_name}/{upload.key}",
         "http_url": f"{base}{ARCHIVE}/files/{metadata.id}/data",
         "metadata": metadata.document(),
-        "upload": _how(upload),
+        "upload": _upload_steps(upload),
         "expires_at": iso(upload.expires_ms),
     }
 
 
-def _how(upload: Upload) -> dict[str, Any]:
+def _upload_steps(upload: Upload) -> PutUpload | MultipartUpload:
     request = upload.request
     if not isinstance(request, PresignedMultipart):
         return {"method": "PUT", "url": request.url, "headers": dict(request.headers)}
-    parts = [{"number": part.number, "url": part.url, "size": part.size} for part in request.parts]
-    urls = {"complete_url": request.complete_url, "abort_url": request.abort_url}
-    return {"method": "MULTIPART", "part_size": parts[0]["size"], "parts": parts, **urls}
+    parts: list[FilePart] = [{"number": part.number, "url": part.url, "size": part.size} for part in request.parts]
+    return {
+        "method": "MULTIPART",
+        "part_size": parts[0]["size"],
+        "parts": parts,
+        "complete_url": request.complete_url,
+        "abort_url": request.abort_url,
+    }
 
 
 def _body(request: ApiRequest) -> dict[str, Any]:

@@ -1,8 +1,24 @@
-"""The archive in the OpenAPI document: tables only; ``openapi`` documents their format."""
+"""The archive in the OpenAPI document: texts and examples; schemas are generated from the models. What a client sends is written here where its
+form is freer than that of stored metadata. ``openapi`` documents the format."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from chalicelib.archive.uploads import MAX_BYTES, PART_BYTES
+from chalicelib.routes.archive_models import (
+    CreatedFile,
+    FileEntry,
+    FileEntryPage,
+    FileMetadata,
+    FilePart,
+    MultipartUpload,
+    PutUpload,
+    StorageLocation,
+    UploadSteps,
+)
+from chalicelib.routes.archive_queries import DEFAULT_LOOKBACK_DAYS
+from chalicelib.routes.schemas import component_schemas
 
 _BASE = "https://logs.example.com/api"
 _ID = "6309e115c2914d0f8622973422626954"
@@ -10,12 +26,7 @@ _URL = f"s3://runlake-archive/{_ID}/data"
 _HTTP_URL = f"{_BASE}/v0/archive/files/{_ID}/data"
 _SIGNED = f"https://runlake-archive.s3.amazonaws.com/{_ID}/data"
 _MIB = 1024 * 1024
-_MAX_BYTES = 5 * 1024 * _MIB
-_PART_BYTES = 100 * _MIB
-_SLUG = {"type": "string", "pattern": "^[a-z0-9_-]+$", "maxLength": 256}
-_HEX = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _URI = {"type": "string", "format": "uri"}
-_ISO = {"type": "string", "format": "date-time"}
 _MOMENT = {
     "type": ["integer", "number", "string"],
     "description": "Milliseconds since the epoch (a number up to 100,000,000,000: seconds), ISO 8601, or `now`.",
@@ -51,167 +62,75 @@ _PUT = {
 }
 _MULTIPART = {
     "method": "MULTIPART",
-    "part_size": _PART_BYTES,
+    "part_size": PART_BYTES,
     "parts": [
-        {"number": 1, "url": f"{_SIGNED}?partNumber=1&uploadId=u1&X-Amz-Signature=0123", "size": _PART_BYTES},
+        {"number": 1, "url": f"{_SIGNED}?partNumber=1&uploadId=u1&X-Amz-Signature=0123", "size": PART_BYTES},
         {"number": 2, "url": f"{_SIGNED}?partNumber=2&uploadId=u1&X-Amz-Signature=4567", "size": 50 * _MIB},
     ],
     "complete_url": f"{_SIGNED}?uploadId=u1&X-Amz-Signature=89ab",
     "abort_url": f"{_SIGNED}?uploadId=u1&X-Amz-Signature=cdef",
 }
-_WHERE_AND_WHEN: dict[str, Any] = {
-    "path": {"type": "string", "minLength": 1, "description": "Absolute path of the original file, POSIX or Windows."},
-    "where": {**_SLUG, "description": "The location or server that produced the file."},
-    "what": {**_SLUG, "description": "The process or program that produced the file, without a file extension."},
-    "work_id": {
-        "type": ["string", "null"],
-        "pattern": "^[a-z0-9_-]+$",
-        "not": {"const": "null"},
-        "description": "An application-defined id to find the file by; not the string `null`.",
+_CREATED = [
+    {
+        "id": _ID,
+        "url": _URL,
+        "http_url": _HTTP_URL,
+        "metadata": _METADATA,
+        "upload": upload,
+        "expires_at": "2015-03-21T01:00:00Z",
+    }
+    for upload in (_PUT, _MULTIPART)
+]
+
+_RESPONSES = component_schemas(
+    {
+        "Storage": StorageLocation,
+        "Metadata": FileMetadata,
+        "Record": FileEntry,
+        "RecordList": FileEntryPage,
+        "CreatedFile": CreatedFile,
+        "Upload": UploadSteps,
+        "PutUpload": PutUpload,
+        "MultipartUpload": MultipartUpload,
+        "Part": FilePart,
     },
+    {
+        "Storage": [{"storage_url": "s3://runlake-archive"}],
+        "Metadata": [_METADATA],
+        "Record": [_RECORD],
+        "RecordList": [{"records": [_RECORD], "next": None}],
+        "CreatedFile": _CREATED,
+        "Upload": [_PUT, _MULTIPART],
+        "PutUpload": [_PUT],
+        "MultipartUpload": [_MULTIPART],
+        "Part": [_MULTIPART["parts"][0]],  # type: ignore[index]
+    },
+)
+_FIELDS: dict[str, dict[str, Any]] = _RESPONSES["Metadata"]["properties"]
+_CHANGEABLE: dict[str, Any] = {
+    "start": _MOMENT,
+    "end": {"anyOf": [_MOMENT, {"type": "null"}]},
+    **{name: _FIELDS[name] for name in ("path", "where", "what", "work_id")},
 }
 
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "Storage": {
-        "description": "The storage location of files.",
-        "type": "object",
-        "required": ["storage_url"],
-        "properties": {"storage_url": _URI},
-        "examples": [{"storage_url": "s3://runlake-archive"}],
-    },
-    "Metadata": {
-        "description": "Metadata of a file. Additional keys are preserved. Records also have the times as ISO 8601.",
-        "type": "object",
-        "required": ["version", "start", "end", "path", "where", "what", "work_id", "id", "hash"],
-        "properties": {
-            "version": {"const": 0},
-            "start": {"type": "integer", "description": "Time of the file's first event, in ms since the epoch."},
-            "end": {
-                "type": ["integer", "null"],
-                "description": "Time of its last event; null: the file covers only the instant `start`.",
-            },
-            **_WHERE_AND_WHEN,
-            "id": {**_HEX, "description": "The file's id."},
-            "hash": {**_HEX, "description": "blake2b hash of the contents, 16 bytes."},
-            "start_iso": _ISO,
-            "end_iso": {"type": ["string", "null"], "format": "date-time"},
-        },
-        "examples": [_METADATA],
-    },
+SCHEMAS: dict[str, dict[str, Any]] = _RESPONSES | {
     "MetadataChange": {
         "description": "The fields to change. Omitted fields keep their values. `id`, `hash` and `version` cannot be changed.",
         "type": "object",
-        "properties": {"start": _MOMENT, "end": {"anyOf": [_MOMENT, {"type": "null"}]}, **_WHERE_AND_WHEN},
+        "properties": _CHANGEABLE,
         "propertyNames": {"not": {"enum": ["id", "hash", "version"]}},
         "examples": [{"work_id": "blappo-14321359", "ticket": "OPS-7"}],
-    },
-    "Record": {
-        "description": "A file in the archive.",
-        "type": "object",
-        "required": ["url", "http_url", "create_time", "size", "metadata"],
-        "properties": {
-            "url": {**_URI, "description": "S3 URL of the file; for the log of a run, the same as `http_url`."},
-            "s3_url": {**_URI, "description": "S3 URL of the log of a run."},
-            "http_url": {**_URI, "description": "HTTP URL of the contents."},
-            "create_time": {"type": "integer", "description": "Time of the last write, in ms since the epoch."},
-            "size": {"type": "integer", "minimum": 0, "description": "Size in bytes."},
-            "metadata": _ref("Metadata"),
-        },
-        "examples": [_RECORD],
-    },
-    "RecordList": {
-        "description": "A page of files. It may have fewer than 100 files and still have a `next`. No file is on two pages.",
-        "type": "object",
-        "required": ["records", "next"],
-        "properties": {
-            "records": {"type": "array", "maxItems": 100, "items": _ref("Record")},
-            "next": {"type": ["string", "null"], "format": "uri", "description": "URL of the next page; null on the last page."},
-        },
-        "examples": [{"records": [_RECORD], "next": None}],
     },
     "NewFile": {
         "description": "Metadata and size of a file to upload. Additional keys are preserved.",
         "type": "object",
         "required": ["start", "path", "where", "what", "work_id", "hash", "size"],
         "properties": {
-            "start": _MOMENT,
-            "end": {"anyOf": [_MOMENT, {"type": "null"}]},
-            **_WHERE_AND_WHEN,
-            "hash": {**_HEX, "description": "blake2b hash of the contents, 16 bytes."},
-            "size": {"type": "integer", "minimum": 0, "maximum": _MAX_BYTES, "description": "Size of the contents in bytes."},
+            **_CHANGEABLE,
+            "hash": _FIELDS["hash"],
+            "size": {"type": "integer", "minimum": 0, "maximum": MAX_BYTES, "description": "Size of the contents in bytes."},
         },
         "examples": [{key: value for key, value in _METADATA.items() if key not in ("version", "id")} | {"size": 7892341}],
-    },
-    "CreatedFile": {
-        "description": "A prepared upload. The file is in the archive after its contents are uploaded and their hash is verified.",
-        "type": "object",
-        "required": ["id", "url", "http_url", "metadata", "upload", "expires_at"],
-        "properties": {
-            "id": _HEX,
-            "url": {**_URI, "description": "S3 URL of the future file."},
-            "http_url": {**_URI, "description": "HTTP URL of the future contents."},
-            "metadata": _ref("Metadata"),
-            "upload": _ref("Upload"),
-            "expires_at": {**_ISO, "description": "Time at which the URLs of the upload expire."},
-        },
-        "examples": [
-            {
-                "id": _ID,
-                "url": _URL,
-                "http_url": _HTTP_URL,
-                "metadata": _METADATA,
-                "upload": upload,
-                "expires_at": "2015-03-21T01:00:00Z",
-            }
-            for upload in (_PUT, _MULTIPART)
-        ],
-    },
-    "Upload": {
-        "description": "The requests of an upload: one PUT up to 100 MiB, a multipart upload above.",
-        "oneOf": [_ref("PutUpload"), _ref("MultipartUpload")],
-        "discriminator": {
-            "propertyName": "method",
-            "mapping": {"PUT": "#/components/schemas/PutUpload", "MULTIPART": "#/components/schemas/MultipartUpload"},
-        },
-        "examples": [_PUT, _MULTIPART],
-    },
-    "PutUpload": {
-        "description": "PUT the contents to `url` with exactly these headers.",
-        "type": "object",
-        "required": ["method", "url", "headers"],
-        "properties": {
-            "method": {"const": "PUT"},
-            "url": _URI,
-            "headers": {"type": "object", "additionalProperties": {"type": "string"}},
-        },
-        "examples": [_PUT],
-    },
-    "MultipartUpload": {
-        "description": (
-            "PUT each part to its `url` and keep the ETag of the response; then POST S3's CompleteMultipartUpload document with all "
-            "ETags to `complete_url`, or DELETE `abort_url` to cancel the upload."
-        ),
-        "type": "object",
-        "required": ["method", "part_size", "parts", "complete_url", "abort_url"],
-        "properties": {
-            "method": {"const": "MULTIPART"},
-            "part_size": {"type": "integer", "minimum": 5 * _MIB, "description": "Size in bytes of every part except the last."},
-            "parts": {"type": "array", "minItems": 1, "maxItems": 10_000, "items": _ref("Part")},
-            "complete_url": _URI,
-            "abort_url": _URI,
-        },
-        "examples": [_MULTIPART],
-    },
-    "Part": {
-        "description": "One part of a file.",
-        "type": "object",
-        "required": ["number", "url", "size"],
-        "properties": {
-            "number": {"type": "integer", "minimum": 1, "maximum": 10_000},
-            "url": _URI,
-            "size": {"type": "integer", "minimum": 0, "description": "Size in bytes."},
-        },
-        "examples": [_MULTIPART["parts"][0]],  # type: ignore[index]
     },
     "ArchiveError": {
         "description": "An error.",
@@ -269,7 +188,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "TooLarge": (
         413,
         "The file is larger than 5 GiB.",
-        f"an upload can have at most 5 GiB; use the datalake's client for larger files bytes={_MAX_BYTES + 1} limit={_MAX_BYTES}",
+        f"an upload can have at most 5 GiB; use the datalake's client for larger files bytes={MAX_BYTES + 1} limit={MAX_BYTES}",
     ),
     "Unavailable": (503, "Temporarily unavailable: repeat the request.", f"head failed code=SlowDown what={_ID}/data"),
 }
@@ -279,7 +198,9 @@ def _query(name: str, schema: dict[str, Any], description: str, **more: Any) -> 
     return {"name": name, "in": "query", "description": description, "schema": schema, **more}
 
 
-def _path(name: str, schema: dict[str, Any], description: str, example: str) -> dict[str, Any]:
+def _path(name: str, field: str, description: str, example: str) -> dict[str, Any]:
+    """A name in a path, with the schema of a field of metadata."""
+    schema = {key: value for key, value in _FIELDS[field].items() if key != "description"}
     return {"name": name, "in": "path", "required": True, "description": description, "schema": schema, "example": example}
 
 
@@ -296,7 +217,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "wheres": _query("where", {"type": "string"}, "Location or server of the files; `*` matches any characters."),
     "workId": _query(
         "work_id",
-        {"type": "string", "pattern": "^[a-z0-9_-]+$"},
+        {"type": "string", "pattern": _FIELDS["work_id"]["pattern"]},
         "Work id of the files. Either `work_id`, or `start` and `end`, or all three are required.",
     ),
     "start": _query(
@@ -307,10 +228,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "order": _query(
         "order", {"type": "string", "enum": ["oldest", "newest"], "default": "oldest"}, "Order of the files by `start`."
     ),
-    "lookback": _query("lookback", {"type": "integer", "default": 14}, "Maximum age of the file in days."),
-    "fileId": _path("id", _HEX, "The file's id.", _ID),
-    "what": _path("what", _SLUG, "Producer of the file.", "syslog"),
-    "where": _path("where", _SLUG, "Location or server of the file.", "webserver02"),
+    "lookback": _query("lookback", {"type": "integer", "default": DEFAULT_LOOKBACK_DAYS}, "Maximum age of the file in days."),
+    "fileId": _path("id", "id", "The file's id.", _ID),
+    "what": _path("what", "what", "Producer of the file.", "syslog"),
+    "where": _path("where", "where", "Location or server of the file.", "webserver02"),
 }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, WithJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema
 
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """A time in ISO 8601."""
@@ -22,6 +24,16 @@ def one_of(values: Sequence[str]) -> WithJsonSchema:
     return WithJsonSchema({"enum": list(values)})
 
 
+@dataclass(frozen=True, slots=True)
+class DescribedBy:
+    """Annotates a dictionary that has the schema of a model."""
+
+    model: type[BaseModel]
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self.model)
+
+
 class ResponseModel(BaseModel):
     """The JSON object of a response. All fields are always there. Of values that are stored, and may be damaged, use a ``TypedDict``: it is
     checked with mypy only, so that a response has them as they are, without the time of a validation."""
@@ -31,11 +43,15 @@ class ResponseModel(BaseModel):
 
 class DocumentSchema(GenerateJsonSchema):
     """JSON schemas as the document has them: fields have no titles, which would repeat their names; ``type: [string, null]``; an enumeration
-    or constant without its type; elements of a list that has a fixed length as ``items``."""
+    or constant without its type; elements of a list that has a fixed length as ``items``. An optional field of a response has no default."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         """See pydantic."""
         return False
+
+    def default_schema(self, schema: Any) -> JsonSchemaValue:
+        """See pydantic."""
+        return self.generate_inner(schema["schema"]) if self.mode == "serialization" else super().default_schema(schema)
 
     def nullable_schema(self, schema: Any) -> JsonSchemaValue:
         """See pydantic."""

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
-from chalicelib.ports import Run, RunEnd, RunStart
-from chalicelib.routes import catalog_models
+from chalicelib.archive.uploads import PART_BYTES
+from chalicelib.catalog.files import FileRecord
+from chalicelib.catalog.listing import directory_keys, listing_rows
+from chalicelib.catalog.metadata import Metadata
+from chalicelib.ports import Put, Run, RunEnd, RunStart
+from chalicelib.routes import archive_models, catalog_models
+from tests.functional import archive
+from tests.functional.archive import FILES, deployed
 from tests.functional.gateway import Answer, call
 from tests.functional.test_http_catalog import Site, site
 from tests.unit.test_openapi import COMPONENTS, mistakes
@@ -82,3 +90,65 @@ def test_damaged_entry_of_a_segment_is_served_in_a_histogram(site: Site) -> None
     site.world.index.put(RUN, [replace(tails.segment(RUN, 0), errors=-3)])
     answer = call("GET", "/v1/catalog/pipelines/svc.a/runs/run-1/histogram")
     assert (answer.status, [each["errors"] for each in answer.json["buckets"]]) == (200, [-3])
+
+
+# The archive
+
+
+@pytest.fixture
+def files() -> Iterator[archive.Site]:
+    with deployed() as site:
+        yield site
+
+
+def check_record(document: dict[str, Any], is_own: bool) -> None:
+    assert ("s3_url" in document) != is_own and "start_iso" in document["metadata"]
+
+
+def test_responses_of_the_archive(files: archive.Site) -> None:
+    document = files.file(ticket="OPS-7")
+    run = Run("svc.a", "run-1")
+    files.write_run(run, "one\n")
+    files.finish_run(run)
+    check("Storage", archive_models.StorageLocation, files.get("/v0/archive/"))
+    metadata = files.get(f"{FILES}/{document['id']}/metadata")
+    check("Metadata", archive_models.FileMetadata, metadata)
+    assert metadata.json == document
+    check("Record", archive_models.FileEntry, files.latest())
+    check_record(files.latest().json, is_own=True)
+    listed = files.list(what="*")
+    check("RecordList", archive_models.FileEntryPage, listed)
+    records = {each["metadata"]["what"]: each for each in listed.json["records"]}
+    assert set(records) == {"syslog", "svc_a"}
+    check_record(records["syslog"], is_own=True)
+    check_record(records["svc_a"], is_own=False)
+
+
+@pytest.mark.parametrize("size", [6, PART_BYTES + 1])
+def test_response_to_a_new_file(files: archive.Site, size: int) -> None:
+    fields = {name: value for name, value in files.document().items() if name != "id"} | {"size": size, "ticket": "OPS-7"}
+    check("CreatedFile", archive_models.CreatedFile, files.ask("POST", FILES, fields))
+
+
+def test_record_with_values_that_nothing_here_writes_is_served(files: archive.Site) -> None:
+    document = files.document()
+    record = FileRecord("s3://elsewhere/x y", -1, "yesterday", Metadata.model_validate(document))  # type: ignore[arg-type]
+    rows = [Put(key, {"partition": key.partition, "at": key.sort}) for key in directory_keys(record)]
+    for key, row in listing_rows(record).items():
+        stored = json.loads(row["document"])
+        stored["metadata"] |= {"hash": 5, "work_id": "Not a slug", "path": None}
+        rows.append(Put(key, row | {"document": json.dumps(stored)}))
+    files.world.database.put_many(rows)
+    answer = files.list(what="syslog")
+    (found,) = answer.json["records"]
+    assert (found["size"], found["create_time"], found["metadata"]["hash"], found["metadata"]["path"]) == (-1, "yesterday", 5, None)
+    assert mistakes(COMPONENTS["schemas"]["RecordList"], answer.json), "which the document does not promise"
+
+
+def test_deeply_nested_metadata_is_served(files: archive.Site) -> None:
+    deep = json.loads("[" * 800 + "]" * 800)
+    document = files.file(deep=deep)
+    for answer in (files.get(f"{FILES}/{document['id']}/metadata"), files.latest(), files.list(what="syslog")):
+        assert answer.status == 200 and '"deep":[[[[' in answer.body
+    fields = {name: value for name, value in files.document(deep=deep).items() if name != "id"} | {"size": 6}
+    assert files.ask("POST", FILES, fields).status == 201

@@ -85,7 +85,7 @@ RULES = {
         "observability",
         "pipelines",
         "runlog",
-        others=("chalice", "pydantic", "typing_extensions"),
+        others=("chalice", "pydantic", "pydantic_core", "typing_extensions"),
     ),
     "chalicelib.triggers": rule(
         "catalog", "composition", "coordination", "ingestion", "observability", "pipelines", "runlog", others=(POWERTOOLS,)

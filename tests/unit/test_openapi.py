@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
+from pydantic import ValidationError
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
@@ -285,6 +286,32 @@ def test_the_examples_of_a_batch_are_lines(example: dict[str, Any]) -> None:
 
 def test_a_batch_is_described_by_its_model() -> None:
     assert COMPONENTS["schemas"]["LogBatch"] == bodies.LogBatch.model_json_schema(schema_generator=openapi_logs.Untitled)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"version": 1},
+        {"start": "1"},
+        {"end": 1.5},
+        {"path": ""},
+        {"where": ""},
+        {"where": "Web"},
+        {"what": "x" * 257},
+        {"work_id": "null"},
+        {"work_id": "a b"},
+        {"work_id": "x" * 257},
+        {"id": "0" * 31},
+        {"hash": "G" * 32},
+    ],
+)
+def test_metadata_that_the_model_refuses_is_none_of_the_document(wrong: dict[str, Any]) -> None:
+    """The model validates with functions, of which its schema has the patterns and constants."""
+    schema = COMPONENTS["schemas"]["Metadata"]
+    document = schema["examples"][0] | wrong
+    assert mistakes(schema, document)
+    with pytest.raises(ValidationError):
+        Metadata.model_validate(document)
 
 
 def test_the_metadata_of_files_is_the_models() -> None:
