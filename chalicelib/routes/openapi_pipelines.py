@@ -1,14 +1,23 @@
-"""Processing pipelines in the OpenAPI document: tables only; ``openapi`` documents their format."""
+"""Processing pipelines in the OpenAPI document: texts and examples; schemas are generated from the models. ``openapi`` documents the
+format."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.routes.pipelines_models import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    HandlerBody,
+    PipelineHandler,
+    ProcessingPipeline,
+    ProcessingPipelinePage,
+    ReplayBody,
+)
+from chalicelib.routes.schemas import RequestModel, component_schemas, request_schema
 
-_BASE = "/v1/pipelines"
-_MOMENT = {"type": ["string", "null"], "format": "date-time"}
-_COUNT = {"type": "integer", "minimum": 0}
 _HANDLER = {
     "name": "files",
     "state": "disabled",
@@ -34,84 +43,18 @@ _PIPELINE = {
     "handlers": [_HANDLER],
 }
 
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "ProcessingPipeline": {
-        "description": "The last reported status of a processing pipeline.",
-        "type": "object",
-        "required": list(_PIPELINE),
-        "properties": {
-            "name": {"type": "string"},
-            "state": {
-                "enum": ["new", "running", "silent", "disabled"],
-                "description": "new: has never run. silent: its worker has reported no status for ten minutes.",
-            },
-            "told_at": {**_MOMENT, "description": "Time of the last status report."},
-            "lag_events": {**_COUNT, "description": "Lines of known runs that are not processed yet."},
-            "lag_s": {"type": "number", "minimum": 0, "description": "Age of the oldest of these lines in seconds."},
-            "runs": {**_COUNT, "description": "Active runs."},
-            "events": {
-                **_COUNT,
-                "description": "Events processed since the worker started. All counters below also start with the worker.",
-            },
-            "late": {**_COUNT, "description": "Events that arrived after later events were delivered."},
-            "dropped": {**_COUNT, "description": "Events dropped because their run, pipeline or namespace was deleted."},
-            "dead_letters": {**_COUNT, "description": "Events that a handler failed to process; they are stored below `_dead/`."},
-            "errors": _COUNT,
-            "last_error": {"type": ["string", "null"]},
-            "replay_from": {**_MOMENT, "description": "Start time of a requested replay that has not begun."},
-            "handlers": {"type": "array", "items": {"$ref": "#/components/schemas/PipelineHandler"}},
-        },
-        "examples": [_PIPELINE],
+SCHEMAS = component_schemas(
+    {
+        "ProcessingPipeline": ProcessingPipeline,
+        "PipelineHandler": PipelineHandler,
+        "ProcessingPipelineList": ProcessingPipelinePage,
     },
-    "PipelineHandler": {
-        "description": "A handler of a pipeline.",
-        "type": "object",
-        "required": list(_HANDLER),
-        "properties": {
-            "name": {"type": "string"},
-            "state": {
-                "enum": ["enabled", "disabled", "failed", "replaying"],
-                "description": "disabled: it failed too often, blocked, or an operator disabled it. failed: it could not be started; each "
-                "start of the pipeline retries. replaying: it receives the events that it missed.",
-            },
-            "reason": {"type": ["string", "null"]},
-            "since": _MOMENT,
-            "at": {
-                "description": "The event at which it was disabled.",
-                "anyOf": [
-                    {
-                        "type": "object",
-                        "required": ["run", "line"],
-                        "properties": {"run": {"type": "string"}, "line": _COUNT},
-                    },
-                    {"type": "null"},
-                ],
-            },
-            "errors": _COUNT,
-        },
-        "examples": [_HANDLER],
+    {
+        "ProcessingPipeline": [_PIPELINE],
+        "PipelineHandler": [_HANDLER],
+        "ProcessingPipelineList": [{"pipelines": [_PIPELINE], "cursor": None, "problems": [], "more_problems": 0}],
     },
-    "ProcessingPipelineList": {
-        "description": "A page of processing pipelines. The first page also lists invalid pipeline files.",
-        "type": "object",
-        "required": ["pipelines", "cursor", "problems", "more_problems"],
-        "properties": {
-            "pipelines": {"type": "array", "maxItems": 200, "items": {"$ref": "#/components/schemas/ProcessingPipeline"}},
-            "cursor": {"type": ["string", "null"], "description": "Beginning of the next page; null on the last page."},
-            "more_problems": {**_COUNT, "description": "Number of problems that are not listed."},
-            "problems": {
-                "type": "array",
-                "maxItems": 100,
-                "items": {
-                    "type": "object",
-                    "required": ["file", "reason"],
-                    "properties": {"file": {"type": "string"}, "reason": {"type": "string"}},
-                },
-            },
-        },
-        "examples": [{"pipelines": [_PIPELINE], "cursor": None, "problems": [], "more_problems": 0}],
-    },
-}
+)
 
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (400, "The request is invalid.", "the pipeline has no such handler: it has files handler='mail'"),
@@ -134,24 +77,19 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "pipelinesLimit": query_parameter(
         "limit",
-        {"type": "integer", "minimum": 1, "maximum": 200, "default": 100},
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
         "Maximum number of pipelines. A page has at most 4 MiB.",
     ),
     "pipelinesCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
 }
 
 
-def _body(name: str, schema: dict[str, Any], example: Any, *, required: bool) -> dict[str, Any]:
-    body = {"type": "object", "properties": {name: schema}, "additionalProperties": False}
-    return {
-        "required": required,
-        "content": {"application/json": {"schema": body | ({"required": [name]} if required else {}), "example": {name: example}}},
-    }
+def _body(model: type[RequestModel], example: Mapping[str, Any]) -> dict[str, Any]:
+    schema = request_schema(model)
+    return {"required": "required" in schema, "content": {"application/json": {"schema": schema, "example": example}}}
 
 
-_HANDLER_BODY = _body(
-    "handler", {"type": "string", "description": "Name of a handler. Default: the whole pipeline."}, "files", required=False
-)
+_HANDLER_BODY = _body(HandlerBody, {"handler": "files"})
 
 OPERATIONS: dict[str, dict[str, Any]] = {
     "listProcessingPipelines": {
@@ -178,12 +116,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "Replay the events from a time on",
         "description": "For operators. All handlers receive these events again, from runs whose checkpoints still exist.",
         "parameters": ["pipelineName"],
-        "body": _body(
-            "from",
-            {"type": ["string", "integer"], "description": "ISO 8601, or ms since the epoch."},
-            "2026-09-21T14:00:00Z",
-            required=True,
-        ),
+        "body": _body(ReplayBody, {"from": "2026-09-21T14:00:00Z"}),
         "answers": {200: "ProcessingPipeline"},
     },
 }

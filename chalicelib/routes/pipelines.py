@@ -5,14 +5,15 @@ A pipeline reads every run, so its permission is not one of a run: the resource 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from chalice.app import NotFoundError, Response
+from pydantic import ValidationError
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
-from chalicelib.catalog.timestamps import iso, parse_time_ms
+from chalicelib.catalog.timestamps import iso
 from chalicelib.composition import Services
 from chalicelib.composition.pipelines import installed_pipelines
 from chalicelib.errors import InvalidCursorError, InvalidInputError
@@ -24,16 +25,34 @@ from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.json_bodies import parse_document
 from chalicelib.routes.parameters import integer_parameter
+from chalicelib.routes.pipelines_models import (
+    DEFAULT_LIMIT,
+    FROM_REQUIRED,
+    MAX_LIMIT,
+    MAX_PROBLEMS,
+    HandlerBody,
+    HandlerPosition,
+    HandlerStatus,
+    InvalidPipelineFile,
+    PipelineHandler,
+    PipelineStatus,
+    ProcessingPipeline,
+    ProcessingPipelinePage,
+    ReplayBody,
+)
 from chalicelib.routes.responses import json_response
+from chalicelib.routes.schemas import RequestModel
 
 if TYPE_CHECKING:
     from chalicelib.pipelines.configuration import PipelineFile
 
-DEFAULT_LIMIT, MAX_LIMIT = 100, 200
-MAX_PROBLEMS, _MAX_PLACE_CHARS, _MAX_REASON_CHARS = 100, 500, 500
+_MAX_PLACE_CHARS, _MAX_REASON_CHARS = 500, 500
 DISABLED_BY_OPERATOR = "disabled by an operator"
 SILENT_AFTER_MS = 10 * 60_000
 """A worker reports its status at least once per minute; without a report for this long it counts as not running."""
+_STATES: Mapping[str, HandlerStatus] = {each: each for each in get_args(HandlerStatus)}
+
+_Body = TypeVar("_Body", bound=RequestModel)
 
 
 def pipelines(request: ApiRequest) -> Response:
@@ -47,31 +66,33 @@ def pipelines(request: ApiRequest) -> Response:
     files = _after(seen, cursor) if cursor else seen
     problems = scanned.problems if who.may_all(Scope.ADMIN) and not cursor else ()
     listed = [
-        {"file": each.location[-_MAX_PLACE_CHARS:], "reason": each.reason[:_MAX_REASON_CHARS]} for each in problems[:MAX_PROBLEMS]
+        InvalidPipelineFile(file=each.location[-_MAX_PLACE_CHARS:], reason=each.reason[:_MAX_REASON_CHARS])
+        for each in problems[:MAX_PROBLEMS]
     ]
-    page = _fitting(_documents(services, files[:limit]), PAGE_BYTES - document_bytes(listed))
-    following = page[-1]["name"] if len(page) < len(files) else None
-    return json_response({
-        "pipelines": page,
-        "cursor": following,
-        "problems": listed,
-        "more_problems": max(0, len(problems) - MAX_PROBLEMS),
-    })  # fmt: skip
+    room_bytes = PAGE_BYTES - document_bytes([each.model_dump() for each in listed])
+    page = _fitting(_statuses(services, files[:limit]), room_bytes)
+    body = ProcessingPipelinePage(
+        pipelines=page,
+        cursor=page[-1].name if len(page) < len(files) else None,
+        problems=listed,
+        more_problems=max(0, len(problems) - MAX_PROBLEMS),
+    )
+    return json_response(body.model_dump())
 
 
 def enable(request: ApiRequest) -> Response:
     """Enable a pipeline or one of its handlers; a handler receives the events that it missed."""
-    return _change(request, _enabled)
+    return _change(request, HandlerBody, _enabled)
 
 
 def disable(request: ApiRequest) -> Response:
     """Disable a pipeline or one of its handlers."""
-    return _change(request, _disabled)
+    return _change(request, HandlerBody, _disabled)
 
 
 def replay(request: ApiRequest) -> Response:
     """Process events again from a time on."""
-    return _change(request, _replayed)
+    return _change(request, ReplayBody, _replayed)
 
 
 def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]:
@@ -82,19 +103,21 @@ def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]
     return files[places[0] + 1 :]
 
 
-def _fitting(documents: Sequence[dict[str, Any]], room_bytes: int) -> list[dict[str, Any]]:
-    """The first documents that fit into ``room_bytes``; at least one."""
-    page: list[dict[str, Any]] = []
+def _fitting(statuses: Sequence[ProcessingPipeline], room_bytes: int) -> list[ProcessingPipeline]:
+    """The first ones whose JSON fits into ``room_bytes``; at least one."""
+    page: list[ProcessingPipeline] = []
     size = 0
-    for document in documents:
-        size += document_bytes(document)
+    for status in statuses:
+        size += document_bytes(status.model_dump())
         if page and size > room_bytes:
             break
-        page.append(document)
+        page.append(status)
     return page
 
 
-def _change(request: ApiRequest, change: Any) -> Response:
+def _change(
+    request: ApiRequest, model: type[_Body], change: Callable[[PipelineStateStore, PipelineFile, _Body, int], None]
+) -> Response:
     name = request.names["name"]
     gate.require_scope(Scope.ADMIN, _resource(name))
     services = composition.services()
@@ -102,11 +125,11 @@ def _change(request: ApiRequest, change: Any) -> Response:
     if file is None:
         raise NotFoundError(f"there is no such pipeline name={name[:100]!r}")
     note(pipeline=name, action=change.__name__.lstrip("_"))
-    change(PipelineStateStore(services.database, services.clock), file, _body(request), services.clock.now_ms())
-    return json_response(_documents(services, [file])[0])
+    change(PipelineStateStore(services.database, services.clock), file, _body(request, model), services.clock.now_ms())
+    return json_response(_statuses(services, [file])[0].model_dump())
 
 
-def _enabled(states: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+def _enabled(states: PipelineStateStore, file: PipelineFile, body: HandlerBody, now_ms: int) -> None:
     handler = _handler(file, body)
     _, handlers = states.read(file.name)
     if handler is None:
@@ -115,7 +138,7 @@ def _enabled(states: PipelineStateStore, file: PipelineFile, body: Mapping[str, 
         states.set_handler(file.name, HandlerState(handler, REPLAYING, "", now_ms))
 
 
-def _disabled(states: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
+def _disabled(states: PipelineStateStore, file: PipelineFile, body: HandlerBody, now_ms: int) -> None:
     handler = _handler(file, body)
     _, handlers = states.read(file.name)
     if handler is None:
@@ -124,79 +147,85 @@ def _disabled(states: PipelineStateStore, file: PipelineFile, body: Mapping[str,
         states.set_handler(file.name, HandlerState(handler, DISABLED, DISABLED_BY_OPERATOR, now_ms))
 
 
-def _replayed(states: PipelineStateStore, file: PipelineFile, body: Mapping[str, Any], now_ms: int) -> None:
-    _known(body, "from")
-    if body.get("from") is None:
-        raise InvalidInputError("the field from is required: the time to replay from (ISO 8601, or ms since the epoch)")
-    states.replay(file.name, parse_time_ms(body["from"], now_ms), now_ms)
+def _replayed(states: PipelineStateStore, file: PipelineFile, body: ReplayBody, now_ms: int) -> None:
+    states.replay(file.name, body.from_ms(now_ms), now_ms)
 
 
-def _handler(file: PipelineFile, body: Mapping[str, Any]) -> str | None:
-    _known(body, "handler")
-    handler = body.get("handler")
+def _handler(file: PipelineFile, body: HandlerBody) -> str | None:
+    handler = body.handler
     if handler is not None and handler not in file.logging.handlers:
         raise InvalidInputError(
-            f"the pipeline has no such handler: it has {', '.join(file.logging.handlers)} handler={str(handler)[:80]!r}"
+            f"the pipeline has no such handler: it has {', '.join(file.logging.handlers)} handler={handler[:80]!r}"
         )
     return handler
 
 
-def _known(body: Mapping[str, Any], name: str) -> None:
-    if unknown := sorted(set(body) - {name}):
-        raise InvalidInputError(f"the body may have only {name}, not {', '.join(unknown)[:80]}")
-
-
-def _body(request: ApiRequest) -> Mapping[str, Any]:
+def _body(request: ApiRequest, model: type[_Body]) -> _Body:
     raw = request.body
     try:
         document = parse_document(raw) if raw.strip() else {}
     except ValueError:
         raise InvalidInputError("the body is not json") from None
-    if not isinstance(document, dict) or not all(isinstance(name, str) for name in document):
+    if not isinstance(document, dict):
         raise InvalidInputError("the body must be a JSON object or empty")
-    if not isinstance(document.get("handler"), str | None):
-        raise InvalidInputError("handler must be a string")
-    return document
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise InvalidInputError(_reason(error, document, model)) from None
+
+
+def _reason(error: ValidationError, document: Mapping[str, Any], model: type[RequestModel]) -> str:
+    if any(each["type"] == "string_type" for each in error.errors(include_url=False, include_input=False)):
+        return "handler must be a string"
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    if unknown := sorted(document.keys() - names):
+        return f"the body may have only {', '.join(names)}, not {', '.join(unknown)[:80]}"
+    return FROM_REQUIRED
 
 
 def _resource(name: str) -> str:
     return f"pipelines/{name}"
 
 
-def _documents(services: Services, files: Sequence[PipelineFile]) -> list[dict[str, Any]]:
+def _statuses(services: Services, files: Sequence[PipelineFile]) -> list[ProcessingPipeline]:
     states = PipelineStateStore(services.database, services.clock)
-    statuses = states.status([file.name for file in files], {file.name: file.shards for file in files})
+    reports = states.status([file.name for file in files], {file.name: file.shards for file in files})
     now_ms = services.clock.now_ms()
-    return [_document(file, *states.read(file.name), statuses.get(file.name, {}), now_ms) for file in files]
+    return [_status(file, *states.read(file.name), reports.get(file.name, {}), now_ms) for file in files]
 
 
-def _document(
-    file: PipelineFile, state: DesiredState, handlers: Mapping[str, HandlerState], status: Row, now_ms: int
-) -> dict[str, Any]:
+def _status(
+    file: PipelineFile, state: DesiredState, handlers: Mapping[str, HandlerState], report: Row, now_ms: int
+) -> ProcessingPipeline:
     """A pipeline in a response. Its lag is the last reported one, and unless that is 0 plus the time since."""
-    reported_ms = int(status.get("told_ms", 0))
+    reported_ms = int(report.get("told_ms", 0))
     silent_ms = now_ms - reported_ms
-    lag_ms = int(status.get("lag_ms", 0))
-    errors = {name: int(count) for name, count in dict(status.get("errors", {})).items()}
-    return {
-        "name": file.name,
-        "state": _state(state, reported_ms, silent_ms),
-        "told_at": iso(reported_ms) if reported_ms else None,
-        "lag_events": int(status.get("lag_events", 0)),
-        "lag_s": round((lag_ms + (max(0, silent_ms) if lag_ms else 0)) / 1000, 3),
-        "runs": int(status.get("runs", 0)),
-        "events": int(status.get("processed", 0)),
-        "late": int(status.get("late", 0)),
-        "dropped": int(status.get("dropped", 0)),
-        "dead_letters": int(status.get("dead", 0)),
-        "errors": sum(errors.values()),
-        "last_error": str(status.get("last_error", ""))[:_MAX_REASON_CHARS] or None,
-        "replay_from": None if state.replay_ms is None else iso(state.replay_ms),
-        "handlers": [_handler_document(name, handlers.get(name), errors.get(name, 0)) for name in sorted(file.logging.handlers)],
-    }
+    lag_ms = _count(report, "lag_ms")
+    errors = {name: max(0, int(count)) for name, count in dict(report.get("errors", {})).items()}
+    return ProcessingPipeline(
+        name=file.name,
+        state=_state(state, reported_ms, silent_ms),
+        reported_at=iso(reported_ms) if reported_ms else None,
+        lag_events=_count(report, "lag_events"),
+        lag_s=round((lag_ms + (max(0, silent_ms) if lag_ms else 0)) / 1000, 3),
+        runs=_count(report, "runs"),
+        events=_count(report, "processed"),
+        late=_count(report, "late"),
+        dropped=_count(report, "dropped"),
+        dead_letters=_count(report, "dead"),
+        errors=sum(errors.values()),
+        last_error=str(report.get("last_error", ""))[:_MAX_REASON_CHARS] or None,
+        replay_from=None if state.replay_ms is None else iso(state.replay_ms),
+        handlers=[_handler_status(name, handlers.get(name), errors.get(name, 0)) for name in sorted(file.logging.handlers)],
+    )
 
 
-def _state(state: DesiredState, reported_ms: int, silent_ms: int) -> str:
+def _count(report: Row, name: str) -> int:
+    """A count of a worker's report; 0 if it is negative, as in a damaged row."""
+    return max(0, int(report.get(name, 0)))
+
+
+def _state(state: DesiredState, reported_ms: int, silent_ms: int) -> PipelineStatus:
     if not state.enabled:
         return "disabled"
     if not reported_ms:
@@ -204,13 +233,13 @@ def _state(state: DesiredState, reported_ms: int, silent_ms: int) -> str:
     return "silent" if silent_ms > SILENT_AFTER_MS else "running"
 
 
-def _handler_document(name: str, state: HandlerState | None, errors: int) -> dict[str, Any]:
-    place = {"run": state.run, "line": state.line} if state and state.run else None
-    return {
-        "name": name,
-        "state": state.state if state else "enabled",
-        "reason": (state.reason[:_MAX_REASON_CHARS] or None) if state else None,
-        "since": iso(state.since_ms) if state and state.since_ms else None,
-        "at": place,
-        "errors": errors,
-    }
+def _handler_status(name: str, state: HandlerState | None, errors: int) -> PipelineHandler:
+    """A handler in a response. It receives no events in an unknown state, so that counts as disabled."""
+    return PipelineHandler(
+        name=name,
+        state=_STATES.get(state.state, "disabled") if state else "enabled",
+        reason=(state.reason[:_MAX_REASON_CHARS] or None) if state else None,
+        since=iso(state.since_ms) if state and state.since_ms else None,
+        at=HandlerPosition(run=state.run, line=max(0, state.line)) if state and state.run else None,
+        errors=errors,
+    )

@@ -17,6 +17,8 @@ Count = Annotated[int, Field(ge=0)]
 Cursor = Annotated[str | None, Field(description="Cursor of the next page; null on the last page.")]
 
 _COMPONENTS = "#/components/schemas/"
+_OF_MODELS = ("title", "description", "additionalProperties")
+"""Members that a schema within another one does not have: a later release may add fields to a response."""
 
 
 def one_of(values: Sequence[str]) -> WithJsonSchema:
@@ -38,12 +40,21 @@ class ResponseModel(BaseModel):
     """The JSON object of a response. All fields are always there. Of values that are stored, and may be damaged, use a ``TypedDict``: it is
     checked with mypy only, so that a response has them as they are, without the time of a validation."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_serialization_defaults_required=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", serialize_by_alias=True, json_schema_serialization_defaults_required=True
+    )
+
+
+class RequestModel(BaseModel):
+    """The JSON object of a request. Other fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class DocumentSchema(GenerateJsonSchema):
     """JSON schemas as the document has them: fields have no titles, which would repeat their names; ``type: [string, null]``; an enumeration
-    or constant without its type; elements of a list that has a fixed length as ``items``. An optional field of a response has no default."""
+    or constant without its type; elements of a list that has a fixed length as ``items``. There are no defaults of
+    responses, and none of null."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         """See pydantic."""
@@ -51,7 +62,10 @@ class DocumentSchema(GenerateJsonSchema):
 
     def default_schema(self, schema: Any) -> JsonSchemaValue:
         """See pydantic."""
-        return self.generate_inner(schema["schema"]) if self.mode == "serialization" else super().default_schema(schema)
+        generated = super().default_schema(schema)
+        if self.mode == "serialization" or generated.get("default") is None:
+            generated.pop("default", None)
+        return generated
 
     def nullable_schema(self, schema: Any) -> JsonSchemaValue:
         """See pydantic."""
@@ -94,6 +108,12 @@ def component_schemas(models: Mapping[str, Any], examples: Mapping[str, list[Any
     return found
 
 
+def request_schema(model: type[RequestModel]) -> dict[str, Any]:
+    """The schema of a body, as part of an operation."""
+    schema = model.model_json_schema(schema_generator=DocumentSchema)
+    return {key: value for key, value in schema.items() if key not in ("title", "description")}
+
+
 def _resolved(node: Any, names: Mapping[str, str], definitions: Mapping[str, Any]) -> Any:
     """A schema whose references have the names of components, and that includes what is no component."""
     if isinstance(node, list):
@@ -104,6 +124,6 @@ def _resolved(node: Any, names: Mapping[str, str], definitions: Mapping[str, Any
         return node
     model = str(node.get("$ref", "")).removeprefix(_COMPONENTS)
     if model and model not in names:
-        included = {key: value for key, value in definitions[model].items() if key not in ("title", "description")}
+        included = {key: value for key, value in definitions[model].items() if key not in _OF_MODELS}
         return _resolved(included, names, definitions)
     return {key: _resolved(value, names, definitions) for key, value in node.items()}

@@ -17,10 +17,12 @@ from chalicelib.coordination import InMemoryPartitionStore, WorkSource
 from chalicelib.errors import InvalidConfigurationError, PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines import config_loader
 from chalicelib.pipelines.allowed_modules import AllowedModules
-from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore, replay_done
-from chalicelib.ports import Run
+from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore, replay_done, status_key
+from chalicelib.pipelines.shards import ONLY
+from chalicelib.ports import Put, Run
 from chalicelib.response_size import document_bytes
 from chalicelib.routes import pipelines as routes_pipelines
+from chalicelib.routes.pipelines_models import FROM_REQUIRED
 from chalicelib.triggers.pipelines import work_pipelines
 from tests.faults.interception import Intercepted
 from tests.functional.gateway import Answer, call, installed
@@ -210,6 +212,48 @@ def test_bad_requests_are_refused_and_change_nothing(world: PipelinesHarness, pa
     answer = post(path, body)
     assert (answer.status, answer.json["code"]) == (status, status)
     assert world.database.rows("pipelines") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("enable", "[", "the body is not json"),
+        ("enable", "[]", "the body must be a JSON object or empty"),
+        ("disable", '{"handler": 1, "colour": "red"}', "handler must be a string"),
+        ("disable", '{"handler": "c"}', "the pipeline has no such handler: it has a, b handler='c'"),
+        ("disable", '{"handler": "\\ud800"}', "the pipeline has no such handler: it has a, b handler='\\ud800'"),
+        ("disable", '{"handler": "a", "b": 1, "a": 1}', "the body may have only handler, not a, b"),
+        ("disable", '{"\\ud800": 1}', "the body may have only handler, not ?"),
+        ("replay", '{"handler": "a"}', "the body may have only from, not handler"),
+        ("replay", '{"from": null, "x": 1}', "the body may have only from, not x"),
+        ("replay", '{"from": [1]}', "not a time: '[1]'"),
+        ("replay", '{"from": true}', "not a time: 'True'"),
+        *(("replay", body, FROM_REQUIRED) for body in (None, " ", "{}", '{"from": null}')),
+    ],
+)
+def test_bad_body_is_refused_with_the_reason(world: PipelinesHarness, path: str, body: str | None, message: str) -> None:
+    answer = post(f"audit/{path}", body)
+    assert (answer.status, answer.json["message"]) == (400, message)
+
+
+@pytest.mark.parametrize("path", ["enable", "disable"])
+def test_handler_of_null_is_the_pipeline(world: PipelinesHarness, path: str) -> None:
+    answer = post(f"audit/{path}", '{"handler": null}')
+    assert (answer.status, answer.json["state"]) == (200, {"enable": "new", "disable": "disabled"}[path])
+
+
+def test_damaged_rows_do_not_fail_the_status(world: PipelinesHarness) -> None:
+    PipelineStateStore(world.database, world.clock).set_handler("audit", HandlerState("a", "paused", "", START_MS, "svc.a/r1", -1))
+    log(world)
+    tick()
+    key = status_key("audit", ONLY)
+    row = world.database.get_many([key])[key]
+    counts = dict.fromkeys(("lag_events", "lag_ms", "runs", "processed", "late", "dropped", "dead"), -1)
+    world.database.transact([Put(key, {**row, **counts, "errors": {"a": -1, "b": 2}})])
+    status = audit()
+    assert [status[name] for name in ("lag_events", "lag_s", "runs", "events", "late", "dropped", "dead_letters")] == [0] * 7
+    assert status["errors"] == 2 and [each["errors"] for each in status["handlers"]] == [0, 2]
+    assert (status["handlers"][0]["state"], status["handlers"][0]["at"]) == ("disabled", {"run": "svc.a/r1", "line": 0})
 
 
 def test_a_table_that_is_away_is_a_503(world: PipelinesHarness) -> None:

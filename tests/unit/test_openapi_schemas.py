@@ -1,0 +1,72 @@
+"""Schemas from models: components, parts of them, and bodies of requests."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field, ValidationError
+from pydantic.json_schema import SkipJsonSchema
+
+from chalicelib.routes.schemas import Count, RequestModel, ResponseModel, component_schemas, request_schema
+
+
+class Leaf(ResponseModel):
+    """A leaf."""
+
+    kind: Literal["leaf"] = "leaf"
+
+
+class Branch(ResponseModel):
+    """A branch."""
+
+    leaves: list[Leaf]
+    last: Annotated[Leaf | None, Field(description="The last leaf.")]
+    count: Count = 0
+
+
+class Grafted(RequestModel):
+    """A request."""
+
+    name: Annotated[str, Field(alias="as")]
+    note: str | SkipJsonSchema[None] = None
+
+
+LEAF = {"type": "object", "required": ["kind"], "properties": {"kind": {"const": "leaf"}}}
+
+
+def branch(leaf: dict[str, Any]) -> dict[str, Any]:
+    last = {"anyOf": [leaf, {"type": "null"}], "description": "The last leaf."}
+    count = {"type": "integer", "minimum": 0}
+    return {
+        "description": "A branch.",
+        "type": "object",
+        "required": ["leaves", "last", "count"],
+        "properties": {"leaves": {"type": "array", "items": leaf}, "last": last, "count": count},
+        "examples": [1],
+    }
+
+
+def test_model_without_a_component_is_part_of_the_schema() -> None:
+    assert component_schemas({"B": Branch}, {"B": [1]}) == {"B": branch(LEAF)}
+
+
+def test_component_is_referred_to_by_its_name() -> None:
+    leaf = {"description": "A leaf.", "examples": [2], **LEAF}
+    schemas = component_schemas({"B": Branch, "L": Leaf}, {"B": [1], "L": [2]})
+    assert schemas == {"B": branch({"$ref": "#/components/schemas/L"}), "L": leaf}
+
+
+def test_schema_of_a_body_has_no_null() -> None:
+    assert request_schema(Grafted) == {
+        "type": "object",
+        "required": ["as"],
+        "properties": {"as": {"type": "string"}, "note": {"type": "string"}},
+        "additionalProperties": False,
+    }
+
+
+def test_body_with_another_field_is_refused() -> None:
+    assert Grafted.model_validate({"as": "x", "note": None}).note is None
+    with pytest.raises(ValidationError):
+        Grafted.model_validate({"as": "x", "other": 1})
