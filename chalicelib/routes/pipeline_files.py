@@ -17,17 +17,28 @@ from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import logger, note
 from chalicelib.pipelines.files.key_layout import LAST_MS
 from chalicelib.pipelines.files.reading import FileEventQuery, MergePosition
+from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import FileFinding
 from chalicelib.pipelines.records import split_fqn
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.parameters import integer_parameter
+from chalicelib.routes.pipeline_files_models import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    NO_LINE,
+    DeletionState,
+    FileEventItem,
+    FileEventItemPage,
+    FileFindingItem,
+    FileFindingItems,
+    RepairedFileItems,
+)
 from chalicelib.routes.responses import json_response
 from chalicelib.runlog.layout import checked_run
 
 DEFAULT_BASE = "pipeline-files"
 """Output base of the built-in pipeline."""
-DEFAULT_LIMIT, MAX_LIMIT = 1000, 10_000
 READ_S, WORK_S = 8, 20
 _DATE = re.compile(r"[0-9]{4}-", re.ASCII)
 _MAX_SKIPPED = 10**12
@@ -55,12 +66,13 @@ def events(request: ApiRequest) -> Response:
     for what, why in page.left_out[:_MAX_WARNINGS]:
         logger.warning("a file of a pipeline is left out", extra={"what": what, "why": why})
     note(left_out=len(page.left_out), unsupported=page.unsupported)
-    return json_response({
-        "events": [event.document() for event in page.events],
-        "cursor": _cursor(page.after) if page.after else None,
-        "leftOut": len(page.left_out),
-        "unsupported": page.unsupported,
-    })  # fmt: skip
+    body = FileEventItemPage(
+        events=[_event(each) for each in page.events],
+        cursor=_cursor(page.after) if page.after else None,
+        leftOut=len(page.left_out),
+        unsupported=page.unsupported,
+    )
+    return json_response(body.model_dump(exclude_unset=True))
 
 
 def delete(request: ApiRequest) -> Response:
@@ -83,15 +95,23 @@ def delete(request: ApiRequest) -> Response:
     assert of
     may = None if who.may_all(Scope.ADMIN) else lambda name: who.may(Scope.ADMIN, name)
     done = services.pipeline_files.delete(of, fqn or None, Deadline(services.clock, WORK_S), may)
-    counts = {"files": done.files, "bytes": done.bytes, "runs": done.runs, "waiting": done.waiting, "shared": len(done.shared)}
-    return json_response({"state": "deleted" if done.is_complete else "deleting", **counts}, 200 if done.is_complete else 202)
+    body = DeletionState(
+        state="deleted" if done.is_complete else "deleting",
+        files=done.files,
+        bytes=max(0, done.bytes),  # negative if a damaged row has such a size
+        runs=done.runs,
+        waiting=done.waiting,
+        shared=len(done.shared),
+    )
+    return json_response(body.model_dump(), 200 if done.is_complete else 202)
 
 
 def findings(request: ApiRequest) -> Response:
     """Inconsistencies between rows and objects."""
     gate.require_scope(Scope.ADMIN, "*")
     result, is_all = composition.services().pipeline_files.findings(_base(request.query))
-    return json_response({"findings": [_finding_document(each) for each in result], "complete": is_all})
+    body = FileFindingItems(findings=[_finding(each) for each in result], complete=is_all)
+    return json_response(body.model_dump())
 
 
 def repair(request: ApiRequest) -> Response:
@@ -99,11 +119,17 @@ def repair(request: ApiRequest) -> Response:
     gate.require_scope(Scope.ADMIN, "*")
     services = composition.services()
     repaired, is_complete = services.pipeline_files.repair(_base(request.query), Deadline(services.clock, WORK_S))
-    return json_response({"mended": [_finding_document(each) for each in repaired], "complete": is_complete})
+    body = RepairedFileItems(mended=[_finding(each) for each in repaired], complete=is_complete)
+    return json_response(body.model_dump())
 
 
-def _finding_document(finding: FileFinding) -> dict[str, str]:
-    return {"kind": finding.kind, "path": finding.path, "detail": finding.detail}
+def _event(event: FileEvent) -> FileEventItem:
+    """An event in a response. Other programs may have written the file, so its line may be any number."""
+    return FileEventItem.model_validate(event.document() | {"line": max(NO_LINE, event.line)})
+
+
+def _finding(finding: FileFinding) -> FileFindingItem:
+    return FileFindingItem(kind=finding.kind, path=finding.path, detail=finding.detail)
 
 
 def _time_ms(query: Mapping[str, str], name: str, default: int, most: int) -> int:

@@ -7,6 +7,7 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -19,6 +20,7 @@ from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.pipelines.files import service
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
+from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import PutOptions, Run
 from chalicelib.response_size import RESPONSE_BYTES
@@ -192,6 +194,21 @@ def test_missing_file_is_counted_and_does_not_fail_the_page(world: World) -> Non
     assert [event["line"] for event in page["events"]] == [0, 2, 3] and page["leftOut"] == 1
 
 
+def test_event_of_another_program_does_not_fail_the_page(world: World) -> None:
+    """A line below -1, a lone surrogate, no names."""
+    write(world, 1)
+    [listed] = world.store.list("pipeline-files/").objects
+    stored = world.store.get(listed.key)
+    event = json.loads(stored.body) | {"line": -7, "message": "\ud800"}
+    for name in ("level", "logger", "runId"):
+        del event[name]
+    body = json.dumps(event, separators=(",", ":")).encode().ljust(len(stored.body) - 1) + b"\n"
+    world.store.put(listed.key, body, PutOptions(stored.info.metadata))
+    page = asked()
+    assert [(each["line"], each["message"], each["level"]) for each in page["events"]] == [(-1, "\ud800", "")]
+    assert "truncated" not in page["events"][0] and page["leftOut"] == 0
+
+
 @pytest.mark.parametrize(
     "query",
     ["", "app=flow", "namespace=svc", "namespace=svc&app=flow&limit=0", "namespace=svc&app=flow&limit=x", "namespace=svc&app=flow&from=-1",
@@ -276,6 +293,20 @@ def test_a_deletion_does_not_stop_at_a_damaged_log() -> None:
         world.clock.advance(1300)
         assert call("DELETE", f"{PATH}?fqn=svc.flow").json["state"] == "deleted"
     assert not any(world.names(run) for run in (*damaged, Run("svc.flow", "r9")))
+
+
+def test_damaged_size_does_not_fail_the_response_of_a_deletion() -> None:
+    world, runs = World(), InMemoryRunCatalog()
+    with installed(world, runs=runs):
+        assert post("svc.flow/r1", '"one\\n"').status == 200
+        generation = composition.services().pipeline_files.generation_of(Run("svc.flow", "r1"))
+        write(world, 1, fqn="svc.flow", generation=generation)
+        [row] = FileRows(world.database).listed("pipeline-files", "")
+        assert isinstance(row, FileRow)
+        world.database.transact([row.written(contents=replace(row.contents, size=-1))[1]])
+        world.clock.advance(1)
+        answer = call("DELETE", f"{PATH}?fqn=svc.flow")
+        assert (answer.status, answer.json["files"], answer.json["bytes"]) == (202, 1, 0)
 
 
 @pytest.mark.slow

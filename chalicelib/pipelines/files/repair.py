@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
@@ -35,12 +36,14 @@ from chalicelib.runlog.log_end import list_all
 
 GRACE_MS = 3_600_000
 
+FindingKind = Literal["row-unreadable", "row-only", "object-only", "longer", "changed", "shorter", "unfinished"]
+
 
 @dataclass(frozen=True, slots=True)
 class FileFinding:
     """``path`` of the object; ``row`` and ``object`` at the time of the check."""
 
-    kind: str
+    kind: FindingKind
     path: str
     detail: str
     row: FileRow | DamagedRow | None = None
@@ -147,7 +150,7 @@ class Repair:
         return apply_write(self._database, self._clock, row.written(contents=contents, state=CLOSED, staged=None)[1])
 
 
-def _kind_of(row: FileRow, listed_object: ListedObject | None) -> str:
+def _kind_of(row: FileRow, listed_object: ListedObject | None) -> FindingKind | None:
     if row.state == EXPIRING:
         return "unfinished"
     if listed_object is None:
@@ -156,7 +159,7 @@ def _kind_of(row: FileRow, listed_object: ListedObject | None) -> str:
         return "object-only"  # its row was staged and never committed
     if listed_object.size != row.contents.size:
         return "longer" if listed_object.size > row.contents.size else "shorter"
-    return "changed" if listed_object.etag != row.contents.etag else ""
+    return "changed" if listed_object.etag != row.contents.etag else None
 
 
 def _detail(row: FileRow, listed_object: ListedObject | None) -> str:
