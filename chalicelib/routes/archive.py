@@ -46,6 +46,7 @@ from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
 from chalicelib.routes.json_bodies import parse_document
 from chalicelib.routes.paths import ARCHIVE
 from chalicelib.routes.responses import json_response
+from chalicelib.routes.service_models import Build, Environment, EnvironmentData
 
 _CODES: tuple[tuple[type[RunlakeError], ArchiveErrorCode, int], ...] = (
     (InvalidMetadataError, ArchiveErrorCode.INVALID_METADATA, 400),
@@ -83,7 +84,8 @@ def archive(_: ApiRequest) -> Response:
 def environment(_: ApiRequest) -> Response:
     """The version of this build."""
     gate.allow_authenticated("the version")
-    return json_response({"data": {"build": {"version": __version__}}})
+    body = Environment(data=EnvironmentData(build=Build(version=__version__)))
+    return json_response(body.model_dump())
 
 
 @archive_view

@@ -9,12 +9,13 @@ from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.docs_page import page
 from chalicelib.routes.openapi import document
 from chalicelib.routes.responses import json_response
+from chalicelib.routes.service_models import Health
 
 
 def health(_: ApiRequest) -> Response:
     """Whether this function runs and its settings are valid."""
     composition.services()
-    return json_response({"status": "ok", "version": __version__})
+    return json_response(Health(version=__version__).model_dump())
 
 
 def archive_health(_: ApiRequest) -> Response:

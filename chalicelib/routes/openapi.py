@@ -35,6 +35,8 @@ from chalicelib.routes import (
     openapi_viewer,
 )
 from chalicelib.routes.operations import OPERATIONS, Operation
+from chalicelib.routes.schemas import component_schemas
+from chalicelib.routes.service_models import Environment, Health
 
 _Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
 
@@ -63,33 +65,18 @@ _DESCRIPTION = f"""A serverless archive for the logs of pipeline runs, and for f
 "message": "…"}}`. 503: temporarily unavailable; repeat the request after `Retry-After` seconds. No response is a 429 or 504."""
 
 _SERVICE_SCHEMAS: dict[str, dict[str, Any]] = {
-    "Health": {
-        "description": "The function runs and its settings are valid. Other services are not checked.",
-        "type": "object",
-        "required": ["status", "version"],
-        "properties": {"status": {"const": "ok"}, "version": {"type": "string"}},
-        "examples": [{"status": "ok", "version": __version__}],
-    },
+    **component_schemas(
+        {"Health": Health, "Environment": Environment},
+        {
+            "Health": [{"status": "ok", "version": __version__}],
+            "Environment": [{"data": {"build": {"version": __version__}}}],
+        },
+    ),
     "Nothing": {
         "description": "An empty object: the function runs.",
         "type": "object",
         "maxProperties": 0,
         "examples": [{}],
-    },
-    "Environment": {
-        "description": "The deployed version.",
-        "type": "object",
-        "required": ["data"],
-        "properties": {
-            "data": {
-                "type": "object",
-                "required": ["build"],
-                "properties": {
-                    "build": {"type": "object", "required": ["version"], "properties": {"version": {"type": "string"}}},
-                },
-            },
-        },
-        "examples": [{"data": {"build": {"version": __version__}}}],
     },
     "Document": {
         "description": "This document.",

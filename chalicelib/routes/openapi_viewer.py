@@ -5,18 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib import __version__
+from chalicelib.routes.schemas import component_schemas
+from chalicelib.routes.viewer_models import ViewerConfig
 
 ERRORS: dict[int, tuple[int, str, str]] = {404: (404, "The viewer has no such file.", "the viewer has no such file")}
 
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "ViewerConfig": {
-        "description": "How people show who they are on this stage, and the version that is deployed.",
-        "type": "object",
-        "required": ["auth", "version"],
-        "properties": {"auth": {"enum": ["jwt", "iam", "none"]}, "version": {"type": "string"}},
-        "examples": [{"auth": "jwt", "version": __version__}],
-    },
-}
+SCHEMAS = component_schemas({"ViewerConfig": ViewerConfig}, {"ViewerConfig": [{"auth": "jwt", "version": __version__}]})
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "viewerFile": {

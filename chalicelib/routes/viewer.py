@@ -13,6 +13,7 @@ from chalice.app import NotFoundError, Response
 from chalicelib import __version__, composition
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.responses import json_response
+from chalicelib.routes.viewer_models import ViewerConfig
 
 FOLDER = Path(__file__).parents[1] / "viewer"
 PAGE = "index.html"
@@ -40,8 +41,8 @@ def page(_: ApiRequest) -> Response:
 
 def config(_: ApiRequest) -> Response:
     """The configured authentication, and the version."""
-    auth = composition.services().settings.auth
-    return json_response({"auth": auth, "version": __version__}, Cache_Control=_REVALIDATED)
+    body = ViewerConfig(auth=composition.services().settings.auth, version=__version__)
+    return json_response(body.model_dump(), Cache_Control=_REVALIDATED)
 
 
 def file(request: ApiRequest) -> Response:
