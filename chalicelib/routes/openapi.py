@@ -129,7 +129,8 @@ _RESOURCES = {
     "agents": _Resource(
         "Agents",
         "Log agents append to runs, each with its own protocol: Fluent Bit, Fluentd, Logstash, Elasticsearch's and OpenSearch's "
-        "clients, OpenTelemetry, syslog-ng, rsyslog, AWS Data Firehose.",
+        "clients, OpenTelemetry, syslog-ng, rsyslog, AWS Data Firehose. Each item is stored or rejected separately; rules assign it to a "
+        "run. After a 503, repeat the request.",
         openapi_agents.OPERATIONS,
         openapi_agents.SCHEMAS,
         openapi_agents.PARAMETERS,

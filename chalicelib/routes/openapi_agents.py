@@ -149,7 +149,6 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 _NAMED = ["agentFqn", "agentRun", "idempotencyKey"]
-_EACH = "Each item is stored or rejected separately. Rules assign it to a run (docs/agents.md)."
 
 
 def _body(**types: Any) -> dict[str, Any]:
@@ -160,10 +159,12 @@ def _body(**types: Any) -> dict[str, Any]:
     return {"required": True, "content": content}
 
 
-def _operation(summary: str, parameters: list[str], body: dict[str, Any], answer: Any = "AgentItems") -> dict[str, Any]:
+def _operation(
+    summary: str, parameters: list[str], body: dict[str, Any], answer: Any = "AgentItems", about: str = ""
+) -> dict[str, Any]:
     return {
         "summary": summary,
-        "description": _EACH,
+        **({"description": about} if about else {}),
         "parameters": parameters,
         "body": body,
         "answers": {200: answer},
@@ -184,7 +185,8 @@ _EXPORTED = {
 
 
 def _bulk(parameters: list[str]) -> dict[str, Any]:
-    return _operation("Append documents with Elasticsearch's bulk API", parameters, _BULK, "BulkAnswer")
+    about = "`create` and `index` append a document; `update` and `delete` are rejected."
+    return _operation("Append documents with Elasticsearch's bulk API", parameters, _BULK, "BulkAnswer", about)
 
 
 def _asked(summary: str) -> dict[str, Any]:
@@ -197,11 +199,17 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         [*_NAMED, "agentTag"],
         _body(json=[_RECORD], lines=_LINES, msgpack=None, text="one\n"),
     ),
-    "appendLogstashEvents": _operation("Append events of Logstash", _NAMED, _body(json=[_RECORD], lines=_LINES, text="one\n")),
+    "appendLogstashEvents": _operation(
+        "Append events of Logstash",
+        _NAMED,
+        _body(json=[_RECORD], lines=_LINES, text="one\n"),
+        about="Each line of text is an event.",
+    ),
     "appendSyslogMessages": _operation(
         "Append messages of syslog-ng or rsyslog",
         _NAMED,
         _body(text="<13>1 2026-09-21T14:13:20Z host app 42 - - one\n", json=[_RECORD], lines=_LINES),
+        about="RFC 5424, RFC 3164, text or JSON. A line without a priority continues the message before it.",
     ),
     "appendFirehoseDelivery": _operation(
         "Append a delivery of AWS Data Firehose",
@@ -211,6 +219,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/FirehoseDelivery"}, "example": _DELIVERY}},
         },
         "FirehoseAnswer",
+        "The token may be in `X-Amz-Firehose-Access-Key`.",
     ),
     "exportLogs": _operation("Append log records of OpenTelemetry", _NAMED, _body(json=_OTLP, protobuf=None), _EXPORTED),
     "bulk": _bulk(_NAMED),

@@ -228,7 +228,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "order": _query(
         "order", {"type": "string", "enum": ["oldest", "newest"], "default": "oldest"}, "Order of the files by `start`."
     ),
-    "lookback": _query("lookback", {"type": "integer", "default": DEFAULT_LOOKBACK_DAYS}, "Maximum age of the file in days."),
+    "lookback": _query(
+        "lookback", {"type": "integer", "default": DEFAULT_LOOKBACK_DAYS}, "Maximum age of the file's end in calendar days."
+    ),
     "fileId": _path("id", "id", "The file's id.", _ID),
     "what": _path("what", "what", "Producer of the file.", "syslog"),
     "where": _path("where", "where", "Location or server of the file.", "webserver02"),
@@ -257,41 +259,50 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "listFiles": {
         "summary": "Find files",
-        "description": "By `what` and by `work_id`, time, or both. Bounds are inclusive; a file without an end matches by its start.",
+        "description": "By `what` and by `work_id`, time, or both. Bounds are inclusive; a file without an end matches by its start. Empty "
+        "and unknown parameters are ignored. `next` is signed and valid for this query only, with the `now` of its first page. A file that "
+        "is added or deleted between two pages may be missing; no other file is omitted.",
         "parameters": ["whats", "wheres", "workId", "start", "end", "order", "fileCursor"],
         "answers": {200: "RecordList"},
     },
     "createFile": {
         "summary": "Prepare an upload without AWS credentials",
-        "description": "Returns presigned S3 URLs for the contents.",
+        "description": "Returns presigned S3 URLs, which accept only this metadata, size and object. Once the contents are stored and "
+        "have the announced hash, the file is listed; with another hash it is never listed, and remains until it is deleted or "
+        "expires.",
         "body": _json_body("NewFile"),
         "answers": {201: "CreatedFile"},
     },
     "readFile": {
         "summary": "Read a file's contents",
+        "description": "Response headers keep browsers from executing contents.",
         "parameters": ["fileId"],
         "answers": {200: _CONTENTS, 307: _ELSEWHERE},
     },
     "readMetadata": {
         "summary": "Get a file's metadata",
+        "description": "Of a file whose key is `{id}/data` before it is catalogued, too.",
         "parameters": ["fileId"],
         "answers": {200: "Metadata"},
     },
     "changeMetadata": {
         "summary": "Change a file's metadata",
+        "description": "Fields cannot be removed. The object is written again, so `create_time` changes. Lists have the new metadata "
+        "from the response on.",
         "parameters": ["fileId"],
         "body": _json_body("MetadataChange"),
         "answers": {200: "Metadata"},
     },
     "deleteFile": {
         "summary": "Delete a file",
-        "description": "Also deletes an upload that was rejected or is not verified yet.",
+        "description": "Also deletes an upload that was rejected or is not verified yet. In a bucket with versioning, S3 keeps the old "
+        "version.",
         "parameters": ["fileId"],
         "answers": {204: {"description": "The file is deleted."}},
     },
     "readLatest": {
         "summary": "Get the file with the latest start",
-        "description": "Ignores files that start more than a day from now.",
+        "description": "Of several, the last one written. Ignores files that start more than a day from now.",
         "parameters": ["what", "where", "lookback"],
         "answers": {200: "Record"},
     },

@@ -98,7 +98,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "pipelineContains": query_parameter(
         "contains",
         {"type": "string", "maxLength": MAX_NAME_CHARS},
-        "Part of the names, case-insensitive. A page may be empty and still have a cursor.",
+        "Part of the names, case-insensitive.",
     ),
     "outcome": {
         **query_parameter(
@@ -132,7 +132,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "isPattern": query_parameter(
         "regex",
         {"type": "boolean", "default": False},
-        "Whether `q` is a regular expression in the syntax of Python's `re`. It is matched line by line.",
+        "Whether `q` is a regular expression in the syntax of Python's `re`, without comments and the flags `L` and `x`. It is matched "
+        f"with the first {PATTERN_CHARS:,} characters of each line. 400 if it is too slow.",
     ),
     "ignoreCase": query_parameter("ignoreCase", {"type": "boolean", "default": False}, "Whether to ignore case."),
     "fromLine": query_parameter(
@@ -163,8 +164,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "listPipelines": {
         "summary": "List pipelines by name, each with its newest run",
-        "description": "Names are in the order of their keys: alphabetical, but `a.b` before `a`, and percent-encoded characters "
-        "first.",
+        "description": "A pipeline exists as long as it has a run. Names are in the order of their keys: alphabetical, but `a.b` before "
+        "`a`, and percent-encoded characters first. A long list is faster with `prefix`, not with `contains`.",
         "parameters": ["pipelinePrefix", "pipelineContains", "pageLimit", "pageCursor"],
         "answers": {200: "PipelineList"},
     },
@@ -181,8 +182,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "grepRun": {
         "summary": "Search the lines of a run for a text or a pattern",
-        "description": "Searches forward from a line, about 5 s or 128 MiB per request; `after` is the line from which the next "
-        "request continues. An unknown run has no lines.",
+        "description": "Searches forward from a line for a limited time and number of bytes, so a page may be empty and not the last. An "
+        "unknown run has no lines.",
         "parameters": ["fqn", "runId", "wanted", "isPattern", "ignoreCase", "fromLine", "matchLimit"],
         "answers": {200: "Matches"},
     },

@@ -71,7 +71,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "partitionStatus": _query(
         "status",
         {"enum": _STATUSES},
-        "Only partitions with this status, case-insensitive. Default: all, one status after the other.",
+        "Only partitions with this status, case-insensitive: COMPLETED is no longer worked on, CLOSED failed and waits for its next "
+        "attempt, ASSIGNED is leased by a worker, UNASSIGNED waits for one. Default: all, in this order.",
     ),
     "partitionLimit": _query(
         "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": 25}, "Maximum number of partitions."
@@ -82,20 +83,23 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 OPERATIONS: dict[str, dict[str, Any]] = {
     "listPartitions": {
         "summary": "List partitions of background work",
-        "description": "For operators. Read from an index that may lag slightly; a partition is deleted when its work is done.",
+        "description": "Within a status, the oldest come first; CLOSED ones by their next attempts. Read from an index that may lag "
+        "slightly: a partition that changes its status between pages may be missing or appear twice. A partition is deleted when its work "
+        "is done.",
         "parameters": ["source", "partitionStatus", "partitionLimit", "partitionCursor"],
         "answers": {200: "PartitionList"},
     },
     "retryPartition": {
         "summary": "Retry a failed or quarantined partition now",
-        "description": "For operators. Idempotent: an UNASSIGNED or ASSIGNED partition does not change. A body is ignored.",
+        "description": "A CLOSED or COMPLETED partition becomes UNASSIGNED, and its failures are counted from 0. Idempotent: other "
+        "partitions do not change, and a 404 means that the work is done. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
         "answers": {200: "Partition"},
     },
     "releasePartition": {
         "summary": "Release a partition from its owner",
-        "description": "For operators. The owner stops at its next request to the store. A partition without an owner does not "
-        "change. A body is ignored.",
+        "description": "An ASSIGNED partition becomes UNASSIGNED; others do not change. The owner stops at its next request to the store. "
+        "Seldom needed: the lease of a dead worker expires. A repeat may take the partition from its next owner. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
         "answers": {200: "Partition"},
     },

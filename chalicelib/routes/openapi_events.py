@@ -461,26 +461,31 @@ _LOG = {
 OPERATIONS: dict[str, dict[str, Any]] = {
     "appendEvents": {
         "summary": "Append events to a run",
-        "description": "Each item is accepted or rejected separately. Its message is one line of the log or more. An empty list opens a session.",
+        "description": "Each item is accepted or rejected separately; 400 if all are rejected. Its message is one line of the log or more. An "
+        "empty list opens a session.",
         "parameters": ["fqn", "runId", "eventWriter", "session", "idempotencyKey"],
         "body": _BATCH,
         "answers": {200: _STORED},
     },
     "startRun": {
         "summary": "Start a run, or its next attempt if it has ended or was started before",
-        "description": "Idempotent: the same `start` of a run returns the same attempt. 409: the requested attempt is taken.",
+        "description": "Idempotent: the same `start` of a run returns the same attempt. The run itself is attempt 1 if it is running and has no "
+        "other start; further attempts are runs of their own. If `joined` is false, this client closes the run. 409: the requested attempt is "
+        "taken, or all are.",
         "parameters": ["fqn", "runId", "pathStart"],
         "body": _body("RunStart", {"host": "worker-3", "command": "./load.sh --all"}),
         "answers": {200: _STARTED},
     },
     "sendHeartbeat": {
         "summary": "Send a heartbeat of a run without new lines",
-        "description": "Idempotent. The run does not become silent, and the sweep does not end it.",
+        "description": "Idempotent. The run does not become silent, and the sweep does not end it. If `recorded` is false, send the next "
+        "heartbeat in time all the same.",
         "parameters": ["fqn", "runId"],
         "answers": {200: "Heartbeat"},
     },
     "openWriter": {
         "summary": "Register a writer; the run's events are complete only after it is closed",
+        "description": "Idempotent.",
         "parameters": ["fqn", "runId", "pathWriter"],
         "answers": {200: "EventWriter"},
     },
@@ -499,7 +504,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "browseEvents": {
         "summary": "List the events of a run, with filters",
-        "description": "Plain lines of the log are events too. A page reads for 5 s and 16 MiB at most; the next page continues from `after`.",
+        "description": "A page reads a limited time and number of bytes, so it may be empty and not the last. The last plain line of a running "
+        "run is withheld, because more lines may belong to it.",
         "parameters": [
             "fqn", "runId", "eventStep", "eventLevel", "eventFrom", "eventTo", "eventText", "eventAfter", "eventLimit",
             "eventOutline",
@@ -508,6 +514,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "readEventLog": {
         "summary": "Read the log of a run or of a step by byte offset",
+        "description": "A response may have fewer lines than `maxLines`; continue from `next` until `complete`.",
         "parameters": ["fqn", "runId", "eventStep", "logStart", "logMaxLines", "logRaw"],
         "answers": {200: _LOG},
     },

@@ -155,8 +155,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "idempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "For clients without cookies. A batch that is repeated with its key is stored once; the same key with other "
-        "lines is a 400.",
+        "description": "For clients without cookies. A batch that is repeated with its key is stored once. The same key with other "
+        "lines is a 400; if their size differs, only after the first batch is catalogued.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
     },
     "after": query_parameter(
@@ -174,8 +174,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "since": query_parameter(
         "since",
         {"type": "string"},
-        "Start at the first line of this time or later: milliseconds since the epoch, or ISO 8601. Without `clock`, both kinds of "
-        "times are compared, and the earlier line counts.",
+        "Start at the first line of this time or later: milliseconds since the epoch, or ISO 8601 (UTC without a zone). Without "
+        "`clock`, both kinds of times are compared, and the earlier line counts. Lines that are not catalogued yet count as later.",
     ),
     "clock": query_parameter(
         "clock",
@@ -198,7 +198,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "until": query_parameter(
         "until",
         {"type": "string"},
-        "End of the stream: milliseconds since the epoch, or ISO 8601. The last frame is `complete` with the reason `maxDuration`.",
+        "End of the stream: milliseconds since the epoch, or ISO 8601.",
     ),
     "hold": query_parameter(
         "wait",
@@ -219,7 +219,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 _PAGE_OF = ["after", "offset", "lineLimit", "tail", "since", "clock", "wait"]
 _FORGIVING = (
     "Invalid query parameters are ignored. To follow a log, repeat the request with `wait=20` and `after` set to the number of "
-    "lines received."
+    "lines received. A page has fewer lines than `limit` if they do not fit a response. A line longer than a page is truncated in the "
+    "page, not in the download. Bytes that are not UTF-8 are shown as U+FFFD."
 )
 
 _BATCH = {
@@ -297,7 +298,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "appendLog": {
         "summary": "Append a batch of lines",
         "description": "200 means that the batch is stored. After a 503, or without a response, repeat the request with the same "
-        "cookie or key: the batch is stored once.",
+        "cookie or key; without either, a repeat is a new batch. A position that is invalid or of another run is ignored. Bytes are "
+        "stored unchanged; a missing newline at the end is added. An append to an abandoned run makes it running again; 409: the run is "
+        "closed.",
         "parameters": ["fqn", "runId", "session", "idempotencyKey"],
         "body": _BATCH,
         "answers": {200: _STORED},
@@ -305,7 +308,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "closeRun": {
         "summary": "Close a run",
         "description": "The body reports how the run ended. A body without `outcome` is ignored; the outcome may then follow from "
-        "a failed step or the end of the log. Idempotent: the first outcome is kept. After the response no line can be appended.",
+        "a failed step or the end of the log. `exception` and `step`, the cause of a failure, are masked like lines; `lostLines` counts "
+        "lines that the client could not store. Idempotent: the first outcome is kept. After the response no line can be appended. A run "
+        "without lines can be closed.",
         "parameters": ["fqn", "runId", "session"],
         "body": {
             "required": False,
@@ -321,13 +326,17 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "streamLog": {
         "summary": "Follow a run with an EventSource",
-        "description": "Server-sent events. A response waits until there are lines. After one without `complete`, repeat the "
-        "request from the last `id`.",
+        "description": "A response waits until there are lines, also for a run that does not exist yet. After one without `complete`, "
+        "repeat the request from the last `id` after `retry` ms, as an `EventSource` does: every line arrives once, in order. Frames "
+        "`logs` have complete lines; `replay`: they were stored before the request; `truncated`: the line does not fit a response. "
+        "`complete` has a `reason`: `runFinished`, `idleTimeout` or `maxDuration`. `error` is temporary: a 503 would end an "
+        "`EventSource`.",
         "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
         "answers": {200: _FRAMES},
     },
     "downloadLog": {
         "summary": "Download the log of a run",
+        "description": "The link to a large running log ends with the bytes stored when it was made, or slightly before.",
         "parameters": ["fqn", "runId", "isLink"],
         "answers": {200: _WHOLE, 307: _ELSEWHERE},
     },
@@ -338,7 +347,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "answers": {200: "RunList"},
     },
     "readLastLog": {
-        "summary": "Read a page of lines of the newest run",
+        "summary": "Read a page of lines of the newest run; without a run, an empty page",
         "description": _FORGIVING,
         "parameters": ["fqn", *_PAGE_OF],
         "answers": {200: "LogPage"},

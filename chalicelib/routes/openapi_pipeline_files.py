@@ -89,7 +89,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "filedLimit": query_parameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-        "Maximum number of events. A page has at most 4 MiB.",
+        "Maximum number of events.",
     ),
     "filedCursor": query_parameter(
         "cursor", {"type": "string"}, "`cursor` of the previous response, for the same files and times."
@@ -100,14 +100,15 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "deletedNamespace": query_parameter(
         "namespace",
         {"type": "string"},
-        "The namespace whose pipelines' logs are deleted. Requires the scope `admin` for all its names.",
+        "The namespace whose pipelines' logs are deleted. Requires the scope `admin` of `{namespace}.*`; with that of all names, the "
+        "namespace is deleted too.",
     ),
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
     "readPipelineFiles": {
         "summary": "Read an application's files as one list of events",
-        "description": "Merges files of all formats with events in the time range. Contains only events of pipelines that the principal may read.",
+        "description": "Contains only events of pipelines that the principal may read. A page ends early after a limited time.",
         "parameters": [
             "filedBase",
             "filedNamespace",
@@ -130,13 +131,16 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "listFileFindings": {
         "summary": "List inconsistencies between files and their rows",
-        "description": "For operators.",
+        "description": "Requires the scope `admin` of all names. Kinds and repairs: `row-unreadable`, an invalid row, `row-only`, a row "
+        "without its object, and `object-only`, an object that was never committed: removed. `longer` than its row: truncated. `changed`, "
+        "with another ETag: the ETag is stored if the object is readable, else both are removed. `shorter` than its row: the row is reduced "
+        "to the readable part. `unfinished`: the deletion is finished.",
         "parameters": ["filedBase"],
         "answers": {200: "FileFindings"},
     },
     "mendFiles": {
         "summary": "Repair inconsistencies between files and their rows",
-        "description": "For operators. Skips files and rows that were written within the last hour. Idempotent. A body is ignored.",
+        "description": "Requires the scope `admin` of all names. Idempotent. A body is ignored.",
         "parameters": ["filedBase"],
         "answers": {200: "FilesMended"},
     },

@@ -78,7 +78,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "pipelinesLimit": query_parameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-        "Maximum number of pipelines. A page has at most 4 MiB.",
+        "Maximum number of pipelines.",
     ),
     "pipelinesCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
 }
@@ -94,27 +94,28 @@ _HANDLER_BODY = _body(HandlerBody, {"handler": "files"})
 OPERATIONS: dict[str, dict[str, Any]] = {
     "listProcessingPipelines": {
         "summary": "List the status of processing pipelines",
-        "description": "For operators: state, lag, errors, handlers that receive no events.",
+        "description": "Those of which the principal has the scope; `problems` only for `admin` of all names.",
         "parameters": ["pipelinesLimit", "pipelinesCursor"],
         "answers": {200: "ProcessingPipelineList"},
     },
     "enablePipeline": {
         "summary": "Enable a pipeline, or a handler, which then also receives the events it missed",
-        "description": "For operators. Idempotent. Takes effect at the next checkpoint or start.",
+        "description": "Idempotent. Takes effect at the next checkpoint or start.",
         "parameters": ["pipelineName"],
         "body": _HANDLER_BODY,
         "answers": {200: "ProcessingPipeline"},
     },
     "disablePipeline": {
         "summary": "Disable a pipeline or a handler",
-        "description": "For operators. Missed events are delivered after it is enabled again.",
+        "description": "Missed events are delivered after it is enabled again.",
         "parameters": ["pipelineName"],
         "body": _HANDLER_BODY,
         "answers": {200: "ProcessingPipeline"},
     },
     "replayPipeline": {
         "summary": "Replay the events from a time on",
-        "description": "For operators. All handlers receive these events again, from runs whose checkpoints still exist.",
+        "description": "All handlers receive these events again, from runs whose checkpoints still exist. Before it begins, the "
+        "earliest requested time counts.",
         "parameters": ["pipelineName"],
         "body": _body(ReplayBody, {"from": "2026-09-21T14:00:00Z"}),
         "answers": {200: "ProcessingPipeline"},

@@ -17,7 +17,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "name": "file",
         "in": "path",
         "required": True,
-        "description": "A file that the page names. Its name has a hash of what it holds.",
+        "description": "A file that the page names. Its name has a hash of its contents, so it can be cached forever.",
         "schema": {"type": "string", "pattern": r"^[A-Za-z0-9_-]{1,80}\.(js|css)$"},
         "example": "index-B8CQhOmM.js",
     },
@@ -31,14 +31,19 @@ _FILE = {
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
-    "getViewer": {"summary": "The page on which people find and read logs", "answers": {200: _PAGE}},
+    "getViewer": {
+        "summary": "Show the viewer",
+        "description": "`?p={fqn}` opens a pipeline, `?p={fqn}&r={runId}` a run, `#L10-L20` behind it selects lines, `?pipelines` opens "
+        "the processing pipelines. Requests of the page have the token that the user enters.",
+        "answers": {200: _PAGE},
+    },
     "getViewerFile": {
-        "summary": "A file of the page",
+        "summary": "Get a file of the page",
         "parameters": ["viewerFile"],
         "answers": {200: _FILE},
     },
     "getViewerConfig": {
-        "summary": "What the page must know of this stage",
+        "summary": "Get the page's settings: the authentication method and the version",
         "answers": {200: "ViewerConfig"},
     },
 }
