@@ -33,13 +33,24 @@ from chalicelib.coordination import partition, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
 from chalicelib.ingestion import run_files
-from chalicelib.routes import archive_queries, budgets, chalice_adapter, logs, openapi_archive, operations, queries, responses
+from chalicelib.routes import (
+    archive_queries,
+    budgets,
+    chalice_adapter,
+    logs,
+    openapi,
+    openapi_archive,
+    operations,
+    queries,
+    responses,
+)
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
-from docs import costs
+from docs import costs, http_api
 
 DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
 _VALUE = re.compile(r"(<!-- value: ([a-z-]+) -->)([^<]*)(<!-- value: end -->)")
+_size = http_api.size
 _BLOCK = re.compile(r"(<!-- generated: ([a-z-]+) -->\n)(.*?)(<!-- generated: end -->)", re.DOTALL)
 
 STATUSES = {
@@ -178,17 +189,16 @@ def _counted(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _errors() -> str:
-    return _table(("status", "when", "what to do"), ((status, *STATUSES[status]) for status in sorted(statuses())))
+    return http_api.table(("status", "when", "what to do"), ((str(status), *STATUSES[status]) for status in sorted(statuses())))
 
 
 def _archive_errors() -> str:
-    rows = ((f"`{code}`", openapi_archive.ERRORS[code][0], *ARCHIVE_CODES[code]) for code in openapi_archive.ERRORS)
-    return _table(("code", "status", "when", "what to do"), rows)
+    rows = ((f"`{code}`", str(status), *ARCHIVE_CODES[code]) for code, (status, _, _) in openapi_archive.ERRORS.items())
+    return http_api.table(("code", "status", "when", "what to do"), rows)
 
 
-def _routes() -> str:
-    rows = ((", ".join(sorted(methods)), f"`{path}`") for path, methods in sorted(app.app.routes.items()))
-    return _table(("methods", "path"), rows)
+def _operations(document: str) -> str:
+    return http_api.sections()[document]
 
 
 def _metrics() -> str:
@@ -278,13 +288,6 @@ def _parameters() -> str:
     return _table(("parameter", "default", "meaning"), rows)
 
 
-def _size(size: int) -> str:
-    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
-        if size >= unit and size % unit == 0:
-            return f"{size // unit} {name}"
-    return f"{size:,} bytes"
-
-
 def _limits() -> str:
     room = layout.MAX_KEY_BYTES - layout._LONGEST_SUFFIX
     rows: list[tuple[str, object]] = [
@@ -357,7 +360,7 @@ def _growth(growth: budgets.Growth, text: Callable[[int], str]) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "routes": _routes,
+    **{f"operations-{name.replace('_', '-')}": partial(_operations, name) for name in openapi._RESOURCES},
     "errors": _errors,
     "archive-errors": _archive_errors,
     "metrics": _metrics,

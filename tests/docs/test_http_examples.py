@@ -65,12 +65,6 @@ def test_the_report_that_is_shown_is_a_real_one() -> None:
     assert attributes == {"status": shown["status"]}
 
 
-def test_the_partitions_that_are_shown_are_real_ones() -> None:
-    (shown,) = [json.loads(block.text) for block in blocks(DOCS / "http-api.md", "json") if '"partitions"' in block.text]
-    with served():
-        assert call("GET", "/v1/coordination/compaction").json == shown
-
-
 def test_the_reader_that_is_shown_reads_to_the_end() -> None:
     """Lines come while it reads, an empty one among them, and the run is closed under it."""
     (block,) = [block for block in blocks(DOCS / "how-to.md", "python") if "def follow" in block.text]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.files.key_layout import checked_extension
+from chalicelib.routes import openapi
 from chalicelib.settings import Settings
 from docs import generate
 from tests.docs import facts
@@ -18,7 +20,12 @@ from tests.docs.pages import DOCS, PAGES, PROJECT, name_of, written
 from tests.docs.references import command_problem
 
 CHECKED = [page for page in PAGES if name_of(page) not in facts.EXEMPT and page.parent != DOCS / "decisions"]
-BOUND = [(page, fragment, sources) for page, rows in facts.FACTS.items() for fragment, sources in rows.items()]
+OPENAPI = "OpenAPI"
+BOUND = [
+    (page, fragment, sources)
+    for page, rows in (facts.FACTS | {OPENAPI: facts.OPENAPI}).items()
+    for fragment, sources in rows.items()
+]
 ADVICE = "delete it, generate it (docs/generate.py), or bind it in tests/docs/facts.py"
 
 
@@ -34,10 +41,28 @@ def test_every_number_of_a_page_is_bound(page: Path) -> None:
     assert [f"{each.text!r} in {each.around!r}: {ADVICE}" for each in missing] == []
 
 
+def openapi_texts() -> str:
+    """The texts of the OpenAPI document, without examples."""
+
+    def texts(node: object) -> Iterator[str]:
+        if isinstance(node, dict):
+            yield from (node[key] for key in ("summary", "description") if isinstance(node.get(key), str))
+            node = [value for key, value in node.items() if key not in ("example", "examples")]
+        for each in node if isinstance(node, list) else ():
+            yield from texts(each)
+
+    return re.sub(r"\s+", " ", " | ".join(texts(openapi.document("/"))))
+
+
+def test_every_number_of_the_openapi_document_is_bound() -> None:
+    missing = unbound(openapi_texts(), list(facts.OPENAPI))
+    assert [f"{each.text!r} in {each.around!r}: delete it, or bind it in OPENAPI of tests/docs/facts.py" for each in missing] == []
+
+
 @pytest.mark.parametrize(("page", "fragment", "sources"), BOUND, ids=[f"{page}-{fragment[:40]}" for page, fragment, _ in BOUND])
 def test_number_is_what_its_source_says(page: str, fragment: str, sources: str | tuple[str, ...]) -> None:
     sources = (sources,) if isinstance(sources, str) else sources
-    matches = places(text_of(PROJECT / page), fragment)
+    matches = places(openapi_texts() if page == OPENAPI else text_of(PROJECT / page), fragment)
     assert matches, f"{page} no longer has the text {fragment!r}: correct or delete the row in tests/docs/facts.py"
     for match in matches:
         assert len(match.groups()) == len(sources), f"{fragment!r} has {len(match.groups())} numbers and {len(sources)} sources"
