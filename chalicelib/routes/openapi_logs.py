@@ -224,7 +224,7 @@ _FORGIVING = (
 )
 
 _BATCH = {
-    "description": "The lines; `\\n` is the only line separator. All types allow `Content-Encoding: gzip`.",
+    "description": "The lines, by default as JSON; `\\n` is the only line separator. All types allow `Content-Encoding: gzip`.",
     "content": {
         "application/json": {
             "schema": {"anyOf": [_ref("LogBatch"), {"type": "string"}, {"type": "null"}]},
@@ -299,8 +299,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "Append a batch of lines",
         "description": "200 means that the batch is stored. After a 503, or without a response, repeat the request with the same "
         "cookie or key; without either, a repeat is a new batch. A position that is invalid or of another run is ignored. Bytes are "
-        "stored unchanged; a missing newline at the end is added. An append to an abandoned run makes it running again; 409: the run is "
-        "closed.",
+        "stored unchanged; lone surrogates of JSON become U+FFFD, and a missing newline at the end is added. An append to an abandoned "
+        "run makes it running again; 409: the run is closed.",
         "parameters": ["fqn", "runId", "session", "idempotencyKey"],
         "body": _BATCH,
         "answers": {200: _STORED},

@@ -100,8 +100,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "deletedNamespace": query_parameter(
         "namespace",
         {"type": "string"},
-        "The namespace whose pipelines' logs are deleted. Requires the scope `admin` of `{namespace}.*`; with that of all names, the "
-        "namespace is deleted too.",
+        "The namespace whose pipelines' logs are deleted. Requires the scope `admin` of `{namespace}.*`; pipelines that it does not "
+        "cover remain. With the scope of all names, the namespace is deleted too.",
     ),
 }
 
