@@ -25,7 +25,7 @@ from chalicelib.routes.catalog_models import (
 from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.routes.schemas import component_schemas
 from chalicelib.runlog.grep import MAX_MATCHES
-from chalicelib.runlog.matching import MAX_PATTERN_CHARS
+from chalicelib.runlog.matching import MAX_PATTERN_CHARS, PATTERN_CHARS
 
 _BASE = "/v1/catalog/pipelines"
 _RUN = f"{_BASE}/{{fqn}}/runs/{{runId}}"
