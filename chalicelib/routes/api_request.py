@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 from chalice.app import Response
 
@@ -44,8 +45,8 @@ class ApiRequest:
 
     @property
     def label(self) -> str:
-        """The operation in audit lines and logs: method and path of the document."""
-        return f"{self.method} {self.match.operation.path if self.match else self.path}"
+        """The operation in audit lines and logs: method and path of the document, nothing that a client chose."""
+        return f"{self.method} {self.match.operation.path}" if self.match else f"{self.method} of no operation"
 
     @property
     def budget(self) -> Budget:
@@ -56,6 +57,10 @@ class ApiRequest:
     def names(self) -> Mapping[str, str]:
         """The decoded names in the path, by placeholder. Raises InvalidNameError."""
         return {name: decode_name(value) for name, value in self.match.names.items()} if self.match else {}
+
+    def replaced_name(self, placeholder: str) -> str:
+        """A decoded name in which invalid UTF-8 is replaced: the name of nothing that is stored, without an error that repeats it."""
+        return unquote(self.match.names[placeholder], errors="replace") if self.match else ""
 
     @property
     def run(self) -> Run:

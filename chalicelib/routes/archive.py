@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import wraps
 from typing import Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import urlencode
 
 from chalice.app import Response
 
@@ -120,7 +120,7 @@ def begin_upload(request: ApiRequest) -> Response:
 @archive_view
 def delete_file(request: ApiRequest) -> Response:
     """Delete a file permanently."""
-    file_id, archive = _name(request, "id"), composition.services().archive
+    file_id, archive = request.replaced_name("id"), composition.services().archive
     find_visible(file_id, lambda: archive.delete(file_id, archive_authorizer().authorize_write))
     return Response("", status_code=204)
 
@@ -128,14 +128,14 @@ def delete_file(request: ApiRequest) -> Response:
 @archive_view
 def get_metadata(request: ApiRequest) -> Response:
     """A file's metadata."""
-    file_id, archive = _name(request, "id"), composition.services().archive
+    file_id, archive = request.replaced_name("id"), composition.services().archive
     return json_response(find_visible(file_id, lambda: archive.metadata(file_id, archive_authorizer().authorize_read)).document())
 
 
 @archive_view
 def change_metadata(request: ApiRequest) -> Response:
     """Change a file's metadata."""
-    file_id, archive, changes = _name(request, "id"), composition.services().archive, _body(request)
+    file_id, archive, changes = request.replaced_name("id"), composition.services().archive, _body(request)
     return json_response(
         find_visible(
             file_id, lambda: archive.change(file_id, changes, archive_authorizer().authorize_write, authorize_create)
@@ -146,7 +146,7 @@ def change_metadata(request: ApiRequest) -> Response:
 @archive_view
 def get_contents(request: ApiRequest) -> Response:
     """A file's bytes."""
-    file_id, archive = _name(request, "id"), composition.services().archive
+    file_id, archive = request.replaced_name("id"), composition.services().archive
     return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
 
 
@@ -178,7 +178,12 @@ def _opened(parameters: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _latest(request: ApiRequest) -> FileRecord:
-    services, what, where, seen = composition.services(), _name(request, "what"), _name(request, "where"), archive_authorizer()
+    services, what, where, seen = (
+        composition.services(),
+        request.replaced_name("what"),
+        request.replaced_name("where"),
+        archive_authorizer(),
+    )
     if not seen.may_contain(what):
         gate.require_scope(Scope.ARCHIVE_READ, what)  # raises
     days, now_ms = lookback_days(request.query), services.clock.now_ms()
@@ -251,8 +256,3 @@ def _body(request: ApiRequest) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise InvalidMetadataError("the body must be a JSON object of metadata fields")
     return body
-
-
-def _name(request: ApiRequest, placeholder: str) -> str:
-    """A name in the path. Invalid UTF-8 is replaced: no file has such a name, so the response is that of a missing file."""
-    return unquote(request.match.names[placeholder], errors="replace") if request.match else ""

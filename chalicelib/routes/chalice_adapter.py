@@ -13,7 +13,7 @@ from chalicelib.routes import response_headers
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.handler import respond, view_response
 from chalicelib.routes.operations import gateway_routes, match
-from chalicelib.routes.responses import error_response
+from chalicelib.routes.responses import error_response, to_error_response
 
 BINARY_TYPES = [
     f"application/{each}" for each in ("gzip", "msgpack", "octet-stream", "x-gzip", "x-msgpack", "x-ndjson", "x-protobuf")
@@ -36,12 +36,19 @@ def _view(**_: str) -> Response:
 
 def _http_middleware(request: Request, get_response: Callable[[Request], Response]) -> Response:
     """Middleware of every HTTP request: authentication, one line of metrics, and Chalice's own errors in the envelope."""
-    adapted = adapt(request)
-    _request.set(adapted)
     with invocation("http", request.lambda_context):
-        response = response_headers.complete(respond(adapted, lambda: _enveloped(get_response(request))))
+        response = response_headers.complete(_respond(request, get_response))
         note(method=request.method, status=response.status_code)
         return response
+
+
+def _respond(request: Request, get_response: Callable[[Request], Response]) -> Response:
+    try:
+        adapted = adapt(request)
+    except Exception as error:  # an event that no gateway sends
+        return to_error_response(error)
+    _request.set(adapted)
+    return respond(adapted, lambda: _enveloped(get_response(request)))
 
 
 def adapt(request: Request) -> ApiRequest:

@@ -282,14 +282,16 @@ def test_decisions_are_logged_at_any_log_level() -> None:
     assert json.loads(line)["message"] == "access"
 
 
-@pytest.mark.parametrize("check", ["none", "of a scope that the operation does not declare"])
+@pytest.mark.parametrize("check", ["none", "of a scope that the operation does not declare", "of one of such scopes"])
 def test_view_with_a_wrong_permission_check_answers_nothing(
     world: World, issuer: Issuer, monkeypatch: pytest.MonkeyPatch, check: str
 ) -> None:
     """A new route whose view forgets the check, or whose row lacks the scope that the view requires."""
 
     def view(_: ApiRequest) -> Any:
-        if check != "none":
+        if check == "of one of such scopes":
+            gate.require_any_scope("svc.a", Scope.LOGS_READ, Scope.ARCHIVE_READ)
+        elif check != "none":
             gate.require_scope(Scope.ARCHIVE_READ, "svc.a")
         return responses.json_response({"secret": 1})
 
@@ -303,6 +305,13 @@ def test_path_that_is_not_below_its_route_is_of_no_public_operation(world: World
     event = event_of("GET", "/v1/events/svc.a/r")
     event["requestContext"]["path"] = event["path"] = path
     assert handled(event).status == 401
+
+
+def test_event_that_no_gateway_sends_is_an_error_in_the_envelope(world: World) -> None:
+    event = event_of("GET", "/v1/configuration")
+    event["requestContext"]["path"] = None
+    answer = handled(event)
+    assert (answer.status, answer.json["code"]) == (500, 500)
 
 
 def test_requests_share_one_authenticator(world: World, issuer: Issuer) -> None:

@@ -373,3 +373,15 @@ def test_host_reveals_nothing_to_an_unauthenticated_caller(operation: Sample) ->
     with prepared(operation):
         right, wrong = (send(operation, ("header", "Host"), lambda _, host=host: host) for host in (SECRET, SECRET[::-1]))  # type: ignore[misc]
     assert (right.status, right.body, right.headers) == (wrong.status, wrong.body, wrong.headers)
+
+
+@pytest.mark.parametrize("operation", [each for each in OPERATIONS if each.operation in PUBLIC], ids=name_of)
+@pytest.mark.parametrize("ending", ["", "%FF"], ids=["valid", "invalid UTF-8"])
+def test_address_reveals_nothing_to_an_unauthenticated_caller(operation: Sample, ending: str) -> None:
+    """The last part of the path and a query, masked or not, with a secret and with a wrong guess."""
+    with prepared(operation):
+        for url in (f"{operation.url}?q={{guess}}{ending}", f"/v1/ui/{{guess}}{ending}"):
+            found = [call(operation.method, url.format(guess=guess)) for guess in (SECRET, SECRET[::-1])]
+            right, wrong = ((each.status, each.body.replace(guess, ""), "Location" in each.headers) for each, guess in
+                            zip(found, (SECRET, SECRET[::-1]), strict=True))  # fmt: skip
+            assert right == wrong

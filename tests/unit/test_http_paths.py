@@ -74,7 +74,7 @@ def test_parsed_path(method: str, tail: str, expected: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("method", "tail"),
     [("POST", "fqn"), ("POST", "/run"), ("POST", ""), ("GET", ""), ("GET", "/run"), ("GET", "/stream/run"), ("GET", "a//download"),
-     ("POST", "a//close"), ("PUT", "a/b")],
+     ("POST", "a//close"), ("PUT", "a/b"), ("GET", "a/b//")],
 )  # fmt: skip
 def test_path_without_an_operation(method: str, tail: str) -> None:
     """A name that is empty does not make another operation of a path."""
