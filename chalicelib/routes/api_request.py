@@ -63,6 +63,11 @@ class ApiRequest:
         return unquote(self.match.names[placeholder], errors="replace") if self.match else ""
 
     @property
+    def full_path(self) -> str:
+        """The path as the client sent it, with the prefix."""
+        return f"{self.prefix}{self.path}"
+
+    @cached_property
     def run(self) -> Run:
         """The run in the path. Raises InvalidNameError."""
         return checked_run(self.names["fqn"], self.names["runId"])

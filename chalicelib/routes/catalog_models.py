@@ -9,8 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from chalicelib.catalog.recent import OUTCOMES
-from chalicelib.ports import ARRIVAL, LINES
-from chalicelib.routes.schemas import Count, Cursor, one_of
+from chalicelib.routes.schemas import Clock, Count, Cursor, one_of
 from chalicelib.runlog.grep import MAX_MATCHES, MAX_SPANS, TEXT_CHARS
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
@@ -150,8 +149,4 @@ class RunHistogram(TypedDict):
     toMs: Count
     buckets: Annotated[list[HistogramBucket], Field(max_length=MAX_BUCKETS)]
     partial: Annotated[bool, Field(description="Whether lines are missing, or estimated from samples.")]
-    clock: Annotated[
-        str,
-        one_of([LINES, ARRIVAL]),
-        Field(description="`lines`: timestamps in the lines (UTC if they have no zone); `arrival`: time of storage."),
-    ]
+    clock: Clock

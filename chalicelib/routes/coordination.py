@@ -37,7 +37,7 @@ Page = tuple[Sequence[Partition], str | None]
 
 def partitions(request: ApiRequest) -> Response:
     """A page of a source's partitions, of one status or of all, without those that the principal may not see."""
-    gate.require_any_scope(f"{request.prefix}{request.path}", Scope.ADMIN)
+    gate.require_any_scope(request.full_path, Scope.ADMIN)
     services, who, source = request.services, gate.principal(), request.names["source"]
     administration = _administration(source)
     query = request.query

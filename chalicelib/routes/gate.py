@@ -148,7 +148,7 @@ def _principal(request: ApiRequest, action: str, caller: Mapping[str, str]) -> P
         name, caller = "", dict(caller)
         if isinstance(error, DeniedPrincipalError):
             name, caller["token_id"] = error.principal, redacted(error.token_id)
-        _report(name, services.settings.auth, action, f"{request.prefix}{request.path}", False, str(error), caller)
+        _report(name, services.settings.auth, action, request.full_path, False, str(error), caller)
         raise
 
 

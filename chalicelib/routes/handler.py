@@ -53,14 +53,14 @@ def view_response(request: ApiRequest) -> Response:
 
 def _redirect_to_slash(request: ApiRequest) -> Response:
     query = urlencode(request.query_values, doseq=True, errors="replace")
-    location = f"{request.prefix}{request.path}/" + (f"?{query}" if query else "")
+    location = f"{request.full_path}/" + (f"?{query}" if query else "")
     return json_response({"location": location}, MOVED_TO_SLASH, Location=location)
 
 
 def _check_request(request: ApiRequest) -> None:
     """Enforce the operation's limits. Raises InvalidInputError, BatchTooLargeError."""
     query = (text for name, values in request.query_values.items() for value in values for text in (name, value))
-    target = [f"{request.prefix}{request.path}", *query]
+    target = [request.full_path, *query]
     _check_unicode(target)
     body = request.event.get("body") or ""
     body_bytes = len(body) * 3 // 4 - 2 if request.event.get("isBase64Encoded") else _utf8_bytes(body)

@@ -6,8 +6,6 @@ from typing import Any
 
 from chalicelib.routes.openapi_logs import query_parameter
 
-_BASE = "/v1/agents"
-_ES = f"{_BASE}/elasticsearch"
 _OWN = {"runlake": {"fqn": "mysql.ingest", "run_id": "run-1"}}
 _RECORD = {"message": "one", "level": "info", **_OWN}
 _LINES = '{"message": "one", "runlake": {"fqn": "mysql.ingest", "run_id": "run-1"}}\n'

@@ -27,8 +27,6 @@ from chalicelib.routes.schemas import component_schemas
 from chalicelib.runlog.grep import MAX_MATCHES
 from chalicelib.runlog.matching import MAX_PATTERN_CHARS, PATTERN_CHARS
 
-_BASE = "/v1/catalog/pipelines"
-_RUN = f"{_BASE}/{{fqn}}/runs/{{runId}}"
 _FACTS: dict[str, Any] = {
     "runId": "run-1",
     "status": "finalized",

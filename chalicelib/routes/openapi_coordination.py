@@ -7,8 +7,6 @@ from typing import Any
 from chalicelib.routes.coordination_models import MAX_LIMIT, PartitionItem, PartitionItemPage
 from chalicelib.routes.schemas import component_schemas
 
-_BASE = "/v1/coordination/{source}"
-_RUN = f"{_BASE}/{{fqn}}/{{runId}}"
 _STATUSES = ["COMPLETED", "CLOSED", "ASSIGNED", "UNASSIGNED"]
 _PARTITION = {
     "key": "mysql.ingest/run-1",

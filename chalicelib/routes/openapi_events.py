@@ -12,7 +12,6 @@ from chalicelib.events.starts import MAX_AGE_MS, MAX_COMMAND_CHARS, MAX_HEARTBEA
 from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.runlog.attempts import MAX_ATTEMPTS
 
-_EVENTS = "/v1/events/{fqn}/{runId}"
 _POSITION = "1_9f3c_0_12.aRzC4w"
 _NEW = {"message": "42 rows", "timestamp": 1790000000000, "id": 0, "step": "load", "level": "INFO", "data": {"table": "orders"}}
 _DATA = {"instanceId": "runlake", "loggableType": "run", "loggableId": "run-1", "jobId": "mysql.ingest", "stepId": "load"}

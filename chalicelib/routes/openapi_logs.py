@@ -4,35 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import TypeAdapter
 
-from chalicelib.ports import ARRIVAL, LINES
+from chalicelib.ports import LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.close_requests import EndBody
+from chalicelib.routes.schemas import Clock, DocumentSchema, Untitled
 
-_LOGS = "/v1/services/ingestionPipelines/logs"
 _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/logs.txt?X-Amz-Signature=0123"
 _POSITION = "eyJzIjoiOWYzYyIsIm4iOjB9.aRzC4w.m1Xk2"
 _LINES = "one\ntwo\n"
 _END = {"outcome": "failed", "exitCode": 3}
 _UNAVAILABLE = "get failed code=SlowDown what=pipeline-logs/mysql.ingest/run-1/logs.txt"
 
-CLOCK = {
-    "enum": [LINES, ARRIVAL],
-    "description": "`lines`: timestamps in the lines (UTC if they have no zone); `arrival`: time of storage.",
-}
-
 
 def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
-
-
-class Untitled(GenerateJsonSchema):
-    """A model's schema without field titles, which would repeat the names."""
-
-    def field_title_should_be_set(self, schema: object) -> bool:
-        """See pydantic."""
-        return False
 
 
 SCHEMAS: dict[str, dict[str, Any]] = {
@@ -73,7 +60,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             },
             "total": {"type": "integer", "minimum": 0, "description": "Number of lines in the log."},
             "streaming": {"type": "boolean", "description": "Whether the run is running, so that lines may follow."},
-            "clock": CLOCK,
+            "clock": TypeAdapter(Clock).json_schema(schema_generator=DocumentSchema),
         },
         "examples": [
             {"logs": "one\ntwo", "after": "2", "total": 5, "streaming": False},

@@ -7,7 +7,7 @@ imports this module while it starts, and imports a view's module on the first re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -77,7 +77,39 @@ _READ_FILES, _WRITE_FILES = (Scope.ARCHIVE_READ, Scope.LOGS_READ), (Scope.ARCHIV
 _APPEND_ERRORS, _AGENT_ERRORS = (400, 409, 413, 415, 503), (400, 403, 409, 413, 415, 503)
 _BODY_ERRORS, _READ_ERRORS, _FIND_ERRORS = (400, 413, 415, 503), (400, 503), (400, 404, 503)
 _LOG, _EVENTS, _RUNS = f"{BASE}/logs/{{fqn}}", f"{EVENT_BASE}/{{fqn}}/{{runId}}", f"{CATALOG}/{{fqn}}/runs"
-_BULK_CLIENT = Agent("elasticsearch", "bulk_max_size or chunk_size")
+
+
+def _records(id: str, path: str, view: str, agent: Agent, budget: Budget = RECORDS) -> Operation:
+    """The operation of an agent that appends records."""
+    return Operation(
+        id,
+        "POST",
+        f"{AGENTS}/{path}",
+        f"agents:{view}",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=budget,
+        errors=_AGENT_ERRORS,
+        masks_body=True,
+        agent=agent,
+    )
+
+
+def _bulk(id: str, method: str, path: str, view: str) -> Operation:
+    """Elasticsearch's bulk API, whose response has the errors of items."""
+    return Operation(
+        id,
+        method,
+        f"{ELASTICSEARCH}/{path}",
+        f"elasticsearch:{view}",
+        "agents",
+        scopes=_WRITE_LOGS,
+        budget=BULK,
+        errors=_BODY_ERRORS,
+        masks_body=True,
+        agent=Agent("elasticsearch", "bulk_max_size or chunk_size"),
+    )
+
 
 OPERATIONS: tuple[Operation, ...] = (
     # Run logs
@@ -185,115 +217,24 @@ OPERATIONS: tuple[Operation, ...] = (
         "getCompleteness", "GET", f"{_EVENTS}/completeness", "events:completeness", "events", scopes=_READ_LOGS, errors=_READ_ERRORS
     ),
     # Agents
-    Operation(
-        "appendFluentRecords",
-        "POST",
-        f"{AGENTS}/fluent",
-        "agents:fluent_records",
-        "agents",
-        scopes=_WRITE_LOGS,
-        budget=RECORDS,
-        errors=_AGENT_ERRORS,
-        masks_body=True,
-        agent=Agent("fluent", "chunk_limit_records"),
-    ),
-    Operation(
-        "appendLogstashEvents",
-        "POST",
-        f"{AGENTS}/logstash",
-        "agents:logstash_events",
-        "agents",
-        scopes=_WRITE_LOGS,
-        budget=RECORDS,
-        errors=_AGENT_ERRORS,
-        masks_body=True,
-        agent=Agent("logstash", "pipeline.batch.size"),
-    ),
-    Operation(
-        "appendSyslogMessages",
-        "POST",
-        f"{AGENTS}/syslog",
-        "agents:syslog_messages",
-        "agents",
-        scopes=_WRITE_LOGS,
-        budget=RECORDS,
-        errors=_AGENT_ERRORS,
-        masks_body=True,
-        agent=Agent("syslog", "batch-lines or batch.maxsize"),
-    ),
-    Operation(
-        "appendFirehoseDelivery",
-        "POST",
-        f"{AGENTS}/firehose",
-        "agents:firehose_delivery",
-        "agents",
-        scopes=_WRITE_LOGS,
-        budget=SHARING,
-        errors=_AGENT_ERRORS,
-        masks_body=True,
-        agent=Agent("firehose", "SizeInMBs"),
+    _records("appendFluentRecords", "fluent", "fluent_records", Agent("fluent", "chunk_limit_records")),
+    _records("appendLogstashEvents", "logstash", "logstash_events", Agent("logstash", "pipeline.batch.size")),
+    _records("appendSyslogMessages", "syslog", "syslog_messages", Agent("syslog", "batch-lines or batch.maxsize")),
+    replace(
+        _records("appendFirehoseDelivery", "firehose", "firehose_delivery", Agent("firehose", "SizeInMBs"), SHARING),
         token_header="X-Amz-Firehose-Access-Key",
     ),
-    Operation(
+    _records(
         "exportLogs",
-        "POST",
-        f"{AGENTS}/otlp/v1/logs",
-        "agents:otlp_logs",
-        "agents",
-        scopes=_WRITE_LOGS,
-        budget=OTLP,
-        errors=_AGENT_ERRORS,
-        masks_body=True,
-        agent=Agent("otlp", "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE"),
+        "otlp/v1/logs",
+        "otlp_logs",
+        Agent("otlp", "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE"),
+        OTLP,
     ),
-    Operation(
-        "bulk",
-        "POST",
-        f"{ELASTICSEARCH}/_bulk",
-        "elasticsearch:bulk_of_any",
-        "agents",
-        scopes=_WRITE_LOGS,
-        budget=BULK,
-        errors=_BODY_ERRORS,
-        masks_body=True,
-        agent=_BULK_CLIENT,
-    ),
-    Operation(
-        "putBulk",
-        "PUT",
-        f"{ELASTICSEARCH}/_bulk",
-        "elasticsearch:bulk_of_any",
-        "agents",
-        scopes=_WRITE_LOGS,
-        budget=BULK,
-        errors=_BODY_ERRORS,
-        masks_body=True,
-        agent=_BULK_CLIENT,
-    ),
-    Operation(
-        "indexBulk",
-        "POST",
-        f"{ELASTICSEARCH}/{{index}}/_bulk",
-        "elasticsearch:bulk_of_index",
-        "agents",
-        scopes=_WRITE_LOGS,
-        budget=BULK,
-        errors=_BODY_ERRORS,
-        masks_body=True,
-        agent=_BULK_CLIENT,
-    ),
-    Operation(
-        "putIndexBulk",
-        "PUT",
-        f"{ELASTICSEARCH}/{{index}}/_bulk",
-        "elasticsearch:bulk_of_index",
-        "agents",
-        scopes=_WRITE_LOGS,
-        budget=BULK,
-        errors=_BODY_ERRORS,
-        masks_body=True,
-        agent=_BULK_CLIENT,
-    ),
+    _bulk("bulk", "POST", "_bulk", "bulk_of_any"),
+    _bulk("putBulk", "PUT", "_bulk", "bulk_of_any"),
+    _bulk("indexBulk", "POST", "{index}/_bulk", "bulk_of_index"),
+    _bulk("putIndexBulk", "PUT", "{index}/_bulk", "bulk_of_index"),
     Operation("elasticsearchInfo", "GET", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),
     Operation("elasticsearchPing", "HEAD", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),
     Operation("elasticsearchLicense", "GET", f"{ELASTICSEARCH}/_license", "elasticsearch:license", "agents", scopes=_WRITE_LOGS),

@@ -57,7 +57,7 @@ _Body = TypeVar("_Body", bound=RequestModel)
 
 def pipelines(request: ApiRequest) -> Response:
     """A page of the pipelines that the principal may see; the first page includes invalid files."""
-    gate.require_any_scope(f"{request.prefix}{request.path}", Scope.ADMIN)
+    gate.require_any_scope(request.full_path, Scope.ADMIN)
     query = request.query
     limit, cursor = integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT), query.get("cursor")
     services, who = composition.services(), gate.principal()

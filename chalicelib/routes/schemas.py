@@ -10,11 +10,22 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAda
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from chalicelib.ports import ARRIVAL, LINES
+
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 """A time in ISO 8601."""
 Uri = Annotated[str, Field(json_schema_extra={"format": "uri"})]
 Count = Annotated[int, Field(ge=0)]
 Cursor = Annotated[str | None, Field(description="Cursor of the next page; null on the last page.")]
+
+Clock = Annotated[
+    str,
+    WithJsonSchema({
+        "enum": [LINES, ARRIVAL],
+        "description": "`lines`: timestamps in the lines (UTC if they have no zone); `arrival`: time of storage.",
+    }),
+]  # fmt: skip
+"""Times that were compared or counted."""
 
 _COMPONENTS = "#/components/schemas/"
 _OF_MODELS = ("title", "description", "additionalProperties")
@@ -51,14 +62,17 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class DocumentSchema(GenerateJsonSchema):
-    """JSON schemas as the document has them: fields have no titles, which would repeat their names; ``type: [string, null]``; an enumeration
-    or constant without its type; elements of a list that has a fixed length as ``items``. There are no defaults of
-    responses, and none of null."""
+class Untitled(GenerateJsonSchema):
+    """A model's schema without field titles, which would repeat the names."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         """See pydantic."""
         return False
+
+
+class DocumentSchema(Untitled):
+    """JSON schemas as the document has them: ``type: [string, null]``; an enumeration or constant without its type; elements of a list that has
+    a fixed length as ``items``. There are no defaults of responses, and none of null."""
 
     def default_schema(self, schema: Any) -> JsonSchemaValue:
         """See pydantic."""

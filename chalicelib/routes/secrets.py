@@ -46,7 +46,7 @@ def check_joined_names(*names: str) -> None:
 
 
 def _address(request: ApiRequest) -> Iterator[str]:
-    path = f"{request.prefix}{request.path}"
+    path = request.full_path
     yield path
     yield unquote(path, errors="replace")
     for name, values in request.query_values.items():

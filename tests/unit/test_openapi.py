@@ -26,10 +26,10 @@ from chalicelib.routes import (
     logs,
     openapi,
     openapi_archive,
-    openapi_logs,
     operations,
     paths,
     queries,
+    schemas,
 )
 from chalicelib.routes.budgets import LINES
 from chalicelib.runlog import following, grep, layout, matching, reader, writer
@@ -285,7 +285,7 @@ def test_the_examples_of_a_batch_are_lines(example: dict[str, Any]) -> None:
 
 
 def test_a_batch_is_described_by_its_model() -> None:
-    assert COMPONENTS["schemas"]["LogBatch"] == bodies.LogBatch.model_json_schema(schema_generator=openapi_logs.Untitled)
+    assert COMPONENTS["schemas"]["LogBatch"] == bodies.LogBatch.model_json_schema(schema_generator=schemas.Untitled)
 
 
 @pytest.mark.parametrize(
