@@ -52,7 +52,8 @@ from tests.world import World
 SECRET, QUOTED = "hunter2-prod-secret", 'it\'s a "hush"\\-secret'
 """The second is escaped differently in JSON, Python strings and addresses."""
 RULES = SecretStr(json.dumps([{"fqn": "*", "values": [SECRET, QUOTED]}]))
-PUBLIC = {name for name, each in DECLARED.items() if each.is_public}
+PUBLIC = {(method, at) for (method, path), each in DECLARED.items() if each.is_public for at in (path, path.rstrip("/"))}
+"""Public operations, also without the slash at the end, to which they redirect."""
 HEADERS = {"Idempotency-Key", "Content-Type", "Content-Encoding", "Last-Event-Id", "X-Other", "User-Agent", "Host"}
 """Headers of every request in which a secret may be."""
 Place = tuple[str, Any]
