@@ -29,7 +29,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(RUN) -m pytest
 WHOLE := -n 3 --dist loadfile --no-loadscope-reorder
 
 unit: $(READY) ## quick tests, below a minute: no stack, Spark or browser, and a sample of all cases; ARGS="-k name"
-	@RUNLAKE_TESTS=fast $(PYTEST) -n 2 --dist worksteal -q tests/unit tests/functional tests/contract client/tests $(ARGS)
+	@RUNLAKE_TESTS=fast $(PYTEST) -n 3 --dist worksteal -q tests/unit tests/functional tests/contract client/tests $(ARGS)
 
 test: $(READY) ## all tests; ARGS="-k name" to choose, ARGS="-n 0" for one process
 	@$(PYTEST) $(WHOLE) $(ARGS)

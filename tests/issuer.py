@@ -44,7 +44,8 @@ class Issuer:
     failure: Exception | None = None
 
     def __post_init__(self) -> None:
-        self.add("key-1")
+        if not self.keys:
+            self.add("key-1")
 
     def add(self, key_id: str) -> None:
         """Add a key. Tokens are signed with the last one."""

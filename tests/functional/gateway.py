@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -122,6 +124,14 @@ def post(url: str, body: str | bytes | None = None, headers: dict[str, str] | No
     return call("POST", f"{LOGS}/{url}", body, headers, **options)
 
 
+@cache
+def _settings(_environ: frozenset[tuple[str, str]], given: frozenset[tuple[str, type, Hashable]]) -> Settings:
+    """Immutable, so tests with the same settings and environment share them: to build them takes 5 ms."""
+    keys = SecretStr("0123456789abcdef")
+    values: dict[str, Any] = {name: value for name, _, value in given}
+    return Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=keys, **values)
+
+
 @contextmanager
 def installed(
     world: World,
@@ -137,12 +147,8 @@ def installed(
     **given: Any,
 ) -> Iterator[World]:
     """Serve a world in memory in this process; ``given`` are settings. Authentication is disabled by default."""
-    settings = Settings(
-        bucket_name="bucket",
-        archive_bucket_name="archive",
-        position_keys=SecretStr("0123456789abcdef"),
-        **({"auth": "none"} | given),
-    )
+    values = {"auth": "none"} | given
+    settings = _settings(frozenset(os.environ.items()), frozenset((name, type(each), each) for name, each in values.items()))
     ports = composition.Ports(
         store=store or world.store,
         archive_store=archive_store or world.archive_store,

@@ -73,23 +73,30 @@ class Stage(World):
 
 @dataclass(frozen=True)
 class Largest:
-    """A largest request. ``prepare`` stores its objects. ``note``: its largest dimension. ``status`` None: it is rejected after it was read."""
+    """A largest request. ``encoded`` builds its body. ``prepare`` stores its objects. ``note``: its largest dimension. ``status`` None: it is
+    rejected after it was read."""
 
     sample: Sample
     note: str = ""
-    body: bytes | None = None
+    encoded: Callable[[], bytes | None] = lambda: None
     prepare: Callable[[Stage], None] = nothing
     status: int | None = 200
 
+    @property
+    def body(self) -> bytes | None:
+        """Built when it is needed: all bodies are 100 MB."""
+        return self.encoded()
+
     @contextmanager
-    def ready(self) -> Iterator[Callable[[], Answer]]:
-        """A function that sends the request once."""
+    def ready(self, body: bytes | None = None) -> Iterator[Callable[[], Answer]]:
+        """A function that sends the request once, with another body if any."""
+        body = self.encoded() if body is None else body
         with tempfile.TemporaryDirectory(prefix="runlake-budgets-") as folder:
             stage = Stage(Path(folder))
             settings = {"pipelines_config": folder, "pipeline_modules": "logging"}
             with installed(stage, runs=stage.runs, publisher=InMemoryPublisher(), **settings):
                 self.prepare(stage)
-                yield lambda: call(self.sample.method, self.sample.url, self.body, self.sample.all_headers(), Context(600_000))
+                yield lambda: call(self.sample.method, self.sample.url, body, self.sample.all_headers(), Context(600_000))
 
 
 def _log(line: str, size: int = 4 * MIB, batches: int = 1) -> Callable[[Stage], None]:
@@ -212,28 +219,30 @@ _UPLOAD = {
 }  # fmt: skip
 _NEEDLES = ("n" + QUOTE * 11) * 100
 """A line that has something in a hundred places."""
-_UNPACKED = gzip.compress((b"x" * 999 + b"\n") * (64 * MIB // 1000), 9).ljust(400 * 1024, b"\0")
-"""64 MiB, which an installation allows unless it is told otherwise, of a body that earns them by its size."""
 _LINES = 'a line of the "log", with 1 more; ' + "x" * 65
 
 
 def _of_sample(sample: Sample) -> Iterator[Largest]:
     """The most items, runs and values of the operation."""
     kind, budget = sample.content_type.rpartition("/")[2], sample.budget
-    yield Largest(sample, f"items, {kind}", items(sample, budget.items.limit))
+    yield Largest(sample, f"items, {kind}", lambda: items(sample, budget.items.limit))
     if sample.path.endswith("_bulk") and sample.operation != ("POST", "/v1/agents/elasticsearch/_bulk"):
         return
     if sample in STREAMS:
-        yield Largest(sample, f"runs, {kind}", streams(sample, budget.streams))
+        yield Largest(sample, f"runs, {kind}", lambda: streams(sample, budget.streams))
     if sample in VALUES:
-        yield Largest(sample, f"values, {kind}", values(sample, budget.values.limit - 20), status=None)
+        yield Largest(sample, f"values, {kind}", lambda: values(sample, budget.values.limit - 20), status=None)
 
 
 def _long(sample: Sample, note: str = "", prepare: Callable[[Stage], None] = nothing, **fields: Any) -> Largest:
     """With long names, and with a document of the greatest size if it has one."""
     sample = replace(sample, **{"names": LONG} | fields)
-    body = sample.document if isinstance(sample.document, bytes | None) else padded(sample.document, sample.budget.body_bytes)
-    return Largest(sample, note, body, prepare, sample.status)
+    document = sample.document
+
+    def encoded() -> bytes | None:
+        return document if isinstance(document, bytes | None) else padded(document, sample.budget.body_bytes)
+
+    return Largest(sample, note, encoded, prepare, sample.status)
 
 
 def _get(
@@ -247,8 +256,14 @@ def _send(method: str, path: str, document: Any = None, prepare: Callable[[Stage
     return _long(sample, prepare=prepare, document=sample.document if document is None else document, **fields)
 
 
-def _append(note: str, body: bytes, content_type: str) -> Largest:
-    return _long(SAMPLES["POST", f"{_LOG}/{{runId}}"], note, document=body, content_type=content_type)
+def _append(note: str, encoded: Callable[[], bytes], content_type: str) -> Largest:
+    sample = replace(SAMPLES["POST", f"{_LOG}/{{runId}}"], names=LONG, content_type=content_type)
+    return Largest(sample, note, encoded, status=sample.status)
+
+
+def _unpacked() -> bytes:
+    """64 MiB, the default limit of an unpacked body, in a body that is large enough for them."""
+    return gzip.compress((b"x" * 999 + b"\n") * (64 * MIB // 1000), 9).ljust(400 * 1024, b"\0")
 
 
 _LOG, _EVENT, _FILES, _LATEST = (
@@ -260,9 +275,9 @@ _LOG, _EVENT, _FILES, _LATEST = (
 _RUNS, _WORK, _PIPELINES = "/v1/catalog/pipelines/{fqn}/runs", "/v1/coordination/{source}", "/v1/pipelines"
 _PIPELINE_FILES, _FQN = "/v1/pipeline-files", {"fqn": quote(EMOJI * 30)}
 _LIST: list[Largest] = [
-    _append("one string", b'"' + b"x" * (6 * MIB - 2) + b'"', JSON),
-    _append("lines", (_LINES + "\n").encode() * (6 * MIB // 101), TEXT),
-    _append("unpacked", _UNPACKED, "application/gzip"),
+    _append("one string", lambda: b'"' + b"x" * (6 * MIB - 2) + b'"', JSON),
+    _append("lines", lambda: (_LINES + "\n").encode() * (6 * MIB // 101), TEXT),
+    _append("unpacked", _unpacked, "application/gzip"),
     _get(f"{_LOG}/{{runId}}", "lines", _log(_LINES), {"limit": 10_000}),
     _get(f"{_LOG}/{{runId}}", "escaped lines", _log(CONTROL * 200), {"limit": 10_000}),
     _get(f"{_LOG}/{{runId}}", "one line", _log(CONTROL * (4 * MIB - 1)), {"limit": 10_000}),

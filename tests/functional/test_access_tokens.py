@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import jwt
@@ -44,9 +45,15 @@ class House:
         return get("svc.pipe/run-1", headers=bearer(token))
 
 
+@cache
+def keys() -> dict[str, Any]:
+    """Shared, because it takes 50 ms to generate one."""
+    return Issuer("RS256").keys
+
+
 @pytest.fixture
 def house() -> Iterator[House]:
-    issuer = Issuer("RS256")
+    issuer = Issuer("RS256", dict(keys()))
     with installed(World(), keys=issuer.read, **JWT) as world:
         yield House(world, issuer)
 

@@ -150,7 +150,7 @@ def test_document_of_lists_is_refused(sample: Sample) -> None:
         body = (
             "{" + ",".join(f'"{name}":{"[" * levels}{"]" * levels}' for name in ("name", "count", "from", "path")) + "}"
         ).encode()
-        with replace(largest, body=body).ready() as send:
+        with largest.ready(body) as send:
             stored = everything_stored()
             answer = send()
             assert answer.status == 400 and answer.json["message"], (answer.body, levels)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from tests.unit.test_imports import PROJECT, imports_in, imports_of, is_in, module_of, sources
+from tests.unit.test_imports import PROJECT, imports_in, imports_of, is_in, module_of, nodes_of, sources, tree_of
 
 BANNED = frozenset({"told", "tell", "found", "given", "held", "wanted", "whole", "beside", "kept", "shown"})
 """Words that say nothing about the thing: a name has a noun or a verb of the field in their place."""
@@ -19,16 +19,15 @@ EXTERNAL = frozenset({("client/src/runlake/handler.py", "tell"), ("client/src/ru
 _FOLDERS = ("app.py", "chalicelib", "glue_jobs", "client/src", "local", "bench", "deploy")
 
 
-@cache
-def _trees(*folders: str) -> dict[Path, ast.Module]:
+def _nodes(*folders: str) -> dict[Path, tuple[ast.AST, ...]]:
     assert all((PROJECT / folder).exists() for folder in folders)
-    return {path.relative_to(PROJECT): ast.parse(path.read_text()) for path in sources(*folders)}
+    return {path.relative_to(PROJECT): nodes_of(path) for path in sources(*folders)}
 
 
-def names_of(path: Path, tree: ast.Module) -> Iterator[str]:
+def names_of(path: Path, nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The public names that a module defines: of itself, classes, functions, parameters and attributes."""
     names = list(path.with_suffix("").parts)
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Module | ast.ClassDef):
             names += _assigned(node.body)
         match node:
@@ -50,6 +49,7 @@ def _assigned(body: list[ast.stmt]) -> Iterator[str]:
         yield from (name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
+@cache
 def has_banned_word(name: str) -> bool:
     """Whether a word of a name in snake or camel case is banned; "not found" is HTTP's own term."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", re.sub("not_?found", "", name, flags=re.IGNORECASE))
@@ -58,8 +58,8 @@ def has_banned_word(name: str) -> bool:
 
 def test_no_public_class_name_is_defined_twice() -> None:
     places: dict[str, list[str]] = defaultdict(list)
-    for path, tree in _trees("chalicelib").items():
-        for node in ast.walk(tree):
+    for path, nodes in _nodes("chalicelib").items():
+        for node in nodes:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(path))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
@@ -68,8 +68,8 @@ def test_no_public_class_name_is_defined_twice() -> None:
 def test_no_public_name_has_a_banned_word() -> None:
     banned = {
         f"{path}: {name}"
-        for path, tree in _trees(*_FOLDERS).items()
-        for name in names_of(path, tree)
+        for path, nodes in _nodes(*_FOLDERS).items()
+        for name in names_of(path, nodes)
         if has_banned_word(name) and (path.as_posix(), name) not in EXTERNAL
     }
     assert sorted(banned) == []
@@ -77,7 +77,18 @@ def test_no_public_name_has_a_banned_word() -> None:
 
 def test_public_names_of_a_module_are_read() -> None:
     source = "KEPT, A = 1, 2\nclass C:\n    b: int\n    d = 1\n    def f(self, g): self.h = 1\ndef _i(): pass\n"
-    assert set(names_of(Path("told/__init__.py"), ast.parse(source))) == {"told", "KEPT", "A", "C", "b", "d", "f", "self", "g", "h"}
+    assert set(names_of(Path("told/__init__.py"), ast.walk(ast.parse(source)))) == {
+        "told",
+        "KEPT",
+        "A",
+        "C",
+        "b",
+        "d",
+        "f",
+        "self",
+        "g",
+        "h",
+    }
 
 
 def test_banned_words_are_recognized() -> None:
@@ -102,8 +113,8 @@ def _own(path: Path) -> set[str]:
     """The modules of its own that a package imports whenever it is imported."""
     if path.stem != "__init__":
         return set()
-    body = [each for each in ast.parse(path.read_text()).body if isinstance(each, ast.Import | ast.ImportFrom)]
-    found = {each.module for each in imports_of("\n".join(map(ast.unparse, body)), str(path))}
+    body = [each for each in tree_of(path).body if isinstance(each, ast.Import | ast.ImportFrom)]
+    found = {each.module for each in imports_of(body, str(path))}
     return {each for each in found if each != module_of(path) and is_in(each, module_of(path))}
 
 
@@ -160,10 +171,7 @@ def test_imports_of_programs_in_strings_exist() -> None:
 def test_only_the_default_partition_store_is_in_memory() -> None:
     """Other in-memory stores are parts of tests. ``InMemoryPartitionStore`` is the setting ``in_memory`` of coordination."""
     classes = {
-        (str(path), node.name)
-        for path, tree in _trees("chalicelib").items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
+        (str(path), node.name) for path, nodes in _nodes("chalicelib").items() for node in nodes if isinstance(node, ast.ClassDef)
     }
     assert {each for each in classes if "Memory" in each[1] and "Store" in each[1]} == {
         ("chalicelib/coordination/memory.py", "InMemoryPartitionStore")
