@@ -1,124 +1,40 @@
 """Mutants of access control: tokens, grants, patterns, the policy, encrypted cursors."""
 
-from __future__ import annotations
-
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, group
 
 _PATTERNS = "tests/unit/test_access_patterns.py"
-_TOKENS = "tests/functional/test_access_tokens.py"
-_AUTHENTICATORS = "tests/functional/test_access_authenticators.py"
 _LISTS = "tests/functional/test_access_lists.py"
 
 MUTANTS = (
-    Mutant(
-        "chalicelib.access.patterns:matches",
-        find="not name.endswith(last)",
-        replace="False",
-        tests=_PATTERNS,
-        why="a pattern grants names that only share its beginning",
-    ),
-    Mutant(
-        "chalicelib.access.patterns:matches",
-        find="len(name) < len(first) + len(last)",
-        replace="False",
-        tests=_PATTERNS,
-        why="the same characters count as both ends of a pattern",
-    ),
-    Mutant(
-        "chalicelib.access.patterns:matches_principal",
-        find="len(pattern_parts) == len(parts) and all(map(matches, pattern_parts, parts))",
-        replace="matches(pattern, principal)",
-        tests=_PATTERNS,
-        why="a star crosses slashes, and a session name passes for a role",
-    ),
-    Mutant(
-        "chalicelib.access.patterns:Patterns.matches_all",
-        find="ANY in self.patterns",
-        replace="bool(self.patterns)",
-        tests=_LISTS,
-        why="a principal with permission for some names reads the lists of all names",
-    ),
-    Mutant(
-        "chalicelib.access.grants:Grants.__getitem__",
-        find="self.names.get(scope, Patterns())",
-        replace="self.names.get(scope, Patterns((ANY,)))",
-        tests=_PATTERNS,
-        why="missing grants count as granted",
-    ),
-    Mutant(
-        "chalicelib.access.policy:Policy.denies",
-        find="token_id and token_id in self.denied_token_ids",
-        replace="False",
-        tests=_PATTERNS,
-        why="a revoked token stays valid",
-    ),
-    Mutant(
-        "chalicelib.access.policy:Policy.denies",
-        find="matches_principal(pattern, principal) or matches(pattern, principal)",
-        replace="matches_principal(pattern, principal)",
-        tests=_PATTERNS,
-        why="a session of a denied role stays valid",
-    ),
-    Mutant(
-        "chalicelib.access.authenticators:TokenAuthenticator.authenticate",
-        find="_check_denied(policy, name, token_id)",
-        replace="None",
-        tests=_AUTHENTICATORS,
-        why="the deny list is ignored",
-    ),
-    Mutant(
-        "chalicelib.access.authenticators:IamAuthenticator.authenticate",
-        find="_check_denied(policy, arn, credentials.access_key)",
-        replace="None",
-        tests=_AUTHENTICATORS,
-        why="the deny list is ignored for roles",
-    ),
-    Mutant(
-        "chalicelib.access.authenticators:IamAuthenticator.identify",
-        find="not credentials.user_arn",
-        replace="False",
-        tests=_AUTHENTICATORS,
-        why="an unsigned request has a principal",
-    ),
-    Mutant(
-        "chalicelib.access.tokens:TokenVerifier._decode",
-        find="algorithm not in ALGORITHMS",
-        replace="False",
-        equivalent="a key is selected by its type and created for the algorithm, so another algorithm is refused there too, with another message",
-    ),
-    Mutant(
-        "chalicelib.access.tokens:TokenVerifier.verify",
-        find="len(token) > MAX_TOKEN_CHARS",
-        replace="False",
-        tests=f"{_TOKENS}::test_token_over_the_length_limit_is_refused_however_valid_it_is",
-        why="a token of any length is parsed",
-    ),
-    Mutant(
-        "chalicelib.access.tokens:TokenVerifier._decode",
-        find="claims['exp']",
-        replace="claims['iat']",
-        tests=_TOKENS,
-        why="a token may be valid for years",
-    ),
-    Mutant(
-        "chalicelib.access.tokens:TokenVerifier._cached",
-        find="self._keys.find(verified.key_id, verified.algorithm) is not verified.key",
-        replace="False",
-        tests=_TOKENS,
-        why="a token stays valid after its key was withdrawn",
-    ),
-    Mutant(
-        "chalicelib.access.tokens:TokenVerifier._cached",
-        find="int(verified.claims['exp']) <= time.time() - self._leeway_s",
-        replace="False",
-        tests=_TOKENS,
-        why="a cached token never expires",
-    ),
-    Mutant(
-        "chalicelib.access.cursor_cipher:CursorCipher.decrypt",
-        find="not compare_digest(A, B)",
-        replace="False",
-        tests=_LISTS,
-        why="a cursor is decrypted for another principal or query",
-    ),
-)
+    *group("chalicelib.access.patterns", _PATTERNS,
+        ("matches", "not name.endswith(last)", "False", "a pattern grants names that only share its beginning"),
+        ("matches", "len(name) < len(first) + len(last)", "False", "the same characters count as both ends of a pattern"),
+        ("matches_principal", "len(pattern_parts) == len(parts) and all(map(matches, pattern_parts, parts))",
+            "matches(pattern, principal)", "a star crosses slashes, and a session name passes for a role"),
+        ("Patterns.matches_all", "ANY in self.patterns", "bool(self.patterns)",
+            "a principal with permission for some names reads the lists of all names", _LISTS)),
+    *group("chalicelib.access.grants", _PATTERNS,
+        ("Grants.__getitem__", "self.names.get(scope, Patterns())", "self.names.get(scope, Patterns((ANY,)))",
+            "missing grants count as granted")),
+    *group("chalicelib.access.policy", _PATTERNS,
+        ("Policy.denies", "token_id and token_id in self.denied_token_ids", "False", "a revoked token stays valid"),
+        ("Policy.denies", "matches_principal(pattern, principal) or matches(pattern, principal)",
+            "matches_principal(pattern, principal)", "a session of a denied role stays valid")),
+    *group("chalicelib.access.authenticators", "tests/functional/test_access_authenticators.py",
+        ("TokenAuthenticator.authenticate", "_check_denied(policy, name, token_id)", "None", "the deny list is ignored"),
+        ("IamAuthenticator.authenticate", "_check_denied(policy, arn, credentials.access_key)", "None",
+            "the deny list is ignored for roles"),
+        ("IamAuthenticator.identify", "not credentials.user_arn", "False", "an unsigned request has a principal")),
+    *group("chalicelib.access.tokens", "tests/functional/test_access_tokens.py",
+        ("TokenVerifier.verify", "len(token) > MAX_TOKEN_CHARS", "False",
+            "a token of any length is parsed", "::test_token_over_the_length_limit_is_refused_however_valid_it_is"),
+        ("TokenVerifier._decode", "claims['exp']", "claims['iat']", "a token may be valid for years"),
+        ("TokenVerifier._cached", "self._keys.find(verified.key_id, verified.algorithm) is not verified.key", "False",
+            "a token stays valid after its key was withdrawn"),
+        ("TokenVerifier._cached", "int(verified.claims['exp']) <= time.time() - self._leeway_s", "False",
+            "a cached token never expires")),
+    Mutant("chalicelib.access.tokens:TokenVerifier._decode", "algorithm not in ALGORITHMS", "False",
+        equivalent="a key is selected by its type and created for the algorithm, so another algorithm is refused there too, with another message"),
+    *group("chalicelib.access.cursor_cipher", _LISTS,
+        ("CursorCipher.decrypt", "not compare_digest(A, B)", "False", "a cursor is decrypted for another principal or query")),
+)  # fmt: skip

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Row = tuple[str, str, str, str] | tuple[str, str, str, str, str]
+"""Name in the module, what to find, its replacement, why a test must fail; and the tests, if they are not those of the group."""
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -36,3 +39,17 @@ class Mutant:
     @property
     def qualified_name(self) -> str:
         return self.where.partition(":")[2]
+
+
+def group(module: str, tests: str, *rows: Row) -> tuple[Mutant, ...]:
+    """The mutants of one module. Tests of a row that begin with ``::`` are in the group's file.
+
+    A mutant with ``nth`` or ``equivalent`` is written in full beside the groups.
+    """
+    return tuple(_of_row(module, tests, *row) for row in rows)
+
+
+def _of_row(module: str, group_tests: str, name: str, find: str, replace: str, why: str, tests: str = "") -> Mutant:
+    if tests.startswith("::"):
+        tests = group_tests + tests
+    return Mutant(f"{module}:{name}", find, replace, tests or group_tests, why)

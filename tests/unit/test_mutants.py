@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.curated import areas
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, group
 from tests.mutants.runner import ROOT, mutated
 from tests.mutants.syntax import PatternError, mutate
 
@@ -97,3 +97,10 @@ def test_mutation_without_effect_is_an_error() -> None:
 def test_mutant_without_tests_needs_a_reason() -> None:
     with pytest.raises(ValueError, match="equivalent"):
         Mutant("app:", "A", "None")
+
+
+def test_row_has_the_tests_of_its_group_unless_it_names_others() -> None:
+    row = ("f", "A", "None", "a reason")
+    mutants = group("app", "tests/a.py", row, (*row, "::test_one"), (*row, "tests/b.py"))
+    assert [mutant.tests for mutant in mutants] == ["tests/a.py", "tests/a.py::test_one", "tests/b.py"]
+    assert mutants[0] == Mutant("app:f", "A", "None", tests="tests/a.py", why="a reason")
