@@ -99,3 +99,10 @@ class CreatedFile(TypedDict):
     metadata: MetadataDocument
     upload: UploadSteps
     expires_at: Annotated[Moment, Field(description="Time at which the URLs of the upload expire.")]
+
+
+class ArchiveError(TypedDict):
+    """An error."""
+
+    code: Annotated[str, Field(description="Machine-readable code.")]
+    message: Annotated[str, Field(description="Human-readable message.")]

@@ -18,7 +18,7 @@ MAX_LOST_LINES = 10**12
 
 
 class EndBody(BaseModel):
-    """How a run ended. Other fields are ignored, as all are without ``outcome``."""
+    """How a run ended. Other fields are ignored, as all are without `outcome`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 

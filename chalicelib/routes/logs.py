@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from chalice.app import ChaliceViewError, NotFoundError, Response
 
@@ -32,9 +32,13 @@ from chalicelib.runlog.reader import LogDownload, Page
 from chalicelib.runlog.tombstones import find_tombstone
 from chalicelib.runlog.writer import Appended
 
+if TYPE_CHECKING:
+    from chalicelib.routes.logs_models import ClosedRun, LogLink, LogPage, RunIdPage, StoredBatch
+
 COOKIE = "PIPELINE_SESSION"
 COOKIE_AGE_S = 86_400
-_CLOSED = {"message": "Log stream closed successfully"}
+_CLOSED: ClosedRun = {"message": "Log stream closed successfully"}
+_NO_LINK: LogLink = {"location": None}
 _TEXT = "text/plain; charset=utf-8"
 _LINK_AGE_S = 900
 _ANSWER_WITHIN_S = 5.0
@@ -83,12 +87,17 @@ def _masked(request: ApiRequest, batch: Batch) -> Batch:
     return batch.stored_as(masked.body) if masked.counts else batch
 
 
-def _appended(appended: Appended) -> dict[str, Any]:
+def _appended(appended: Appended) -> StoredBatch:
     entry = appended.entry
     if entry is None:
         return {"position": appended.position}
-    where = {"sequence": entry.sequence, "line": entry.line, "lines": entry.lines, "repeated": appended.repeated}
-    return {"position": appended.position, **where}
+    return {
+        "position": appended.position,
+        "sequence": entry.sequence,
+        "line": entry.line,
+        "lines": entry.lines,
+        "repeated": appended.repeated,
+    }
 
 
 def close(request: ApiRequest) -> Response:
@@ -120,8 +129,10 @@ def _page_of(request: ApiRequest, run: Run) -> Response:
 
 def _paged(page: Page) -> Response:
     after = None if page.after is None else str(page.after)
-    document = {"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming}
-    return json_response(document if page.clock is None else document | {"clock": page.clock})
+    document: LogPage = {"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming}
+    if page.clock is not None:
+        document["clock"] = page.clock
+    return json_response(document)
 
 
 def stream(request: ApiRequest) -> Response:
@@ -142,7 +153,8 @@ def runs(request: ApiRequest) -> Response:
     gate.require_run_scope(Scope.LOGS_READ, request)
     checked_run(request.names["fqn"], "any")
     page = request.services.runs.newest(request.names["fqn"], queries.runs_limit(request.query), request.query.get("cursor"))
-    return json_response({"runs": [row.run.run_id for row in page.rows], "cursor": page.cursor})
+    listed: RunIdPage = {"runs": [row.run.run_id for row in page.rows], "cursor": page.cursor}
+    return json_response(listed)
 
 
 def download(request: ApiRequest) -> Response:
@@ -171,7 +183,7 @@ def _download_of(request: ApiRequest, run: Run) -> Response:
     if text is None:
         return _redirect(request, run, log.key or _settled_key(request.services, run), 200 if wants_link else 307)
     if wants_link:
-        return json_response({"location": None})
+        return json_response(_NO_LINK)
     disposition = f'attachment; filename="{_filename(run)}"'
     return Response(text, headers={"Content-Type": _TEXT, "Content-Disposition": disposition, "X-Content-Type-Options": "nosniff"})
 
@@ -206,7 +218,8 @@ def _settled_key(services: Services, run: Run) -> str:
 
 def _redirect(request: ApiRequest, run: Run, key: str, status: int) -> Response:
     url = request.services.store.presign_get(key, expires_s=_LINK_AGE_S, filename=_filename(run), content_type=_TEXT)
-    return json_response({"location": url}, status, Location=url, Cache_Control="no-store")
+    link: LogLink = {"location": url}
+    return json_response(link, status, Location=url, Cache_Control="no-store")
 
 
 def _filename(run: Run) -> str:

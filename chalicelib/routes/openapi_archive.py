@@ -7,6 +7,7 @@ from typing import Any
 
 from chalicelib.archive.uploads import MAX_BYTES, PART_BYTES
 from chalicelib.routes.archive_models import (
+    ArchiveError,
     CreatedFile,
     FileEntry,
     FileEntryPage,
@@ -93,6 +94,7 @@ _RESPONSES = component_schemas(
         "PutUpload": PutUpload,
         "MultipartUpload": MultipartUpload,
         "Part": FilePart,
+        "ArchiveError": ArchiveError,
     },
     {
         "Storage": [{"storage_url": "s3://runlake-archive"}],
@@ -104,6 +106,7 @@ _RESPONSES = component_schemas(
         "PutUpload": [_PUT],
         "MultipartUpload": [_MULTIPART],
         "Part": [_MULTIPART["parts"][0]],  # type: ignore[index]
+        "ArchiveError": [{"code": "NoSuchFile", "message": f"no file with id {_ID} exists"}],
     },
 )
 _FIELDS: dict[str, dict[str, Any]] = _RESPONSES["Metadata"]["properties"]
@@ -131,16 +134,6 @@ SCHEMAS: dict[str, dict[str, Any]] = _RESPONSES | {
             "size": {"type": "integer", "minimum": 0, "maximum": MAX_BYTES, "description": "Size of the contents in bytes."},
         },
         "examples": [{key: value for key, value in _METADATA.items() if key not in ("version", "id")} | {"size": 7892341}],
-    },
-    "ArchiveError": {
-        "description": "An error.",
-        "type": "object",
-        "required": ["code", "message"],
-        "properties": {
-            "code": {"type": "string", "description": "Machine-readable code."},
-            "message": {"type": "string", "description": "Human-readable message."},
-        },
-        "examples": [{"code": "NoSuchFile", "message": f"no file with id {_ID} exists"}],
     },
 }
 

@@ -1,15 +1,14 @@
-"""Run logs in the OpenAPI document: tables only; ``openapi`` documents their format."""
+"""Run logs in the OpenAPI document: texts and examples; schemas are generated from the models. ``openapi`` documents the format."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from chalicelib.ports import LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.close_requests import EndBody
-from chalicelib.routes.schemas import Clock, DocumentSchema, Untitled
+from chalicelib.routes.logs_models import ClosedRun, LogError, LogLink, LogPage, RunIdPage, StoredBatch
+from chalicelib.routes.schemas import Untitled, component_schemas
 
 _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/logs.txt?X-Amz-Signature=0123"
 _POSITION = "eyJzIjoiOWYzYyIsIm4iOjB9.aRzC4w.m1Xk2"
@@ -24,75 +23,32 @@ def _ref(name: str) -> dict[str, str]:
 
 SCHEMAS: dict[str, dict[str, Any]] = {
     "LogBatch": LogBatch.model_json_schema(schema_generator=Untitled),
-    "Appended": {
-        "description": "The batch is stored. If it has no lines, the response has only a position.",
-        "type": "object",
-        "required": ["position"],
-        "properties": {
-            "position": {"type": "string", "description": "The position, as in the cookie."},
-            "sequence": {"type": "integer", "minimum": 0, "description": "Number of the segment."},
-            "line": {"type": "integer", "minimum": 0, "description": "Number of the batch's first line in the log, from 0."},
-            "lines": {"type": "integer", "minimum": 1, "description": "Number of lines in the batch."},
-            "repeated": {"type": "boolean", "description": "Whether an earlier request stored the batch."},
-        },
-        "examples": [
-            {"position": _POSITION, "sequence": 0, "line": 0, "lines": 2, "repeated": False},
-            {"position": _POSITION},
-        ],
-    },
     "RunEnd": EndBody.model_json_schema(schema_generator=Untitled) | {"examples": [_END]},
-    "Closed": {
-        "description": "The run is closed: no line can be appended.",
-        "type": "object",
-        "required": ["message"],
-        "properties": {"message": {"const": "Log stream closed successfully"}},
-        "examples": [{"message": "Log stream closed successfully"}],
-    },
-    "LogPage": {
-        "description": "A page of lines; empty for an unknown run.",
-        "type": "object",
-        "required": ["logs", "after", "total", "streaming"],
-        "properties": {
-            "logs": {"type": "string", "description": "Lines joined by newlines, none at the end."},
-            "after": {
-                "type": ["string", "null"],
-                "description": "First line of the next page; null at the current end of the log.",
-            },
-            "total": {"type": "integer", "minimum": 0, "description": "Number of lines in the log."},
-            "streaming": {"type": "boolean", "description": "Whether the run is running, so that lines may follow."},
-            "clock": TypeAdapter(Clock).json_schema(schema_generator=DocumentSchema),
+    **component_schemas(
+        {
+            "Appended": StoredBatch,
+            "Closed": ClosedRun,
+            "LogPage": LogPage,
+            "RunList": RunIdPage,
+            "Link": LogLink,
+            "LogError": LogError,
         },
-        "examples": [
-            {"logs": "one\ntwo", "after": "2", "total": 5, "streaming": False},
-            {"logs": "", "after": None, "total": 0, "streaming": False},
-            {"logs": "one", "after": "1", "total": 5, "streaming": False, "clock": LINES},
-        ],
-    },
-    "RunList": {
-        "description": "Runs of a pipeline by start time, newest first.",
-        "type": "object",
-        "required": ["runs", "cursor"],
-        "properties": {
-            "runs": {"type": "array", "items": {"type": "string"}, "description": "Ids of runs."},
-            "cursor": {"type": ["string", "null"], "description": "Cursor of the next page; null on the last page."},
+        {
+            "Appended": [
+                {"position": _POSITION, "sequence": 0, "line": 0, "lines": 2, "repeated": False},
+                {"position": _POSITION},
+            ],
+            "Closed": [{"message": "Log stream closed successfully"}],
+            "LogPage": [
+                {"logs": "one\ntwo", "after": "2", "total": 5, "streaming": False},
+                {"logs": "", "after": None, "total": 0, "streaming": False},
+                {"logs": "one", "after": "1", "total": 5, "streaming": False, "clock": LINES},
+            ],
+            "RunList": [{"runs": ["run-2", "run-1"], "cursor": None}],
+            "Link": [{"location": _LINK}],
+            "LogError": [{"code": 400, "message": "a run id must not contain a slash"}],
         },
-        "examples": [{"runs": ["run-2", "run-1"], "cursor": None}],
-    },
-    "Link": {
-        "description": "Link to the log, as in the header `Location`; null for a small log, which the request without `link` "
-        "returns.",
-        "type": "object",
-        "required": ["location"],
-        "properties": {"location": {"type": ["string", "null"], "format": "uri"}},
-        "examples": [{"location": _LINK}],
-    },
-    "LogError": {
-        "description": "An error. `message` is lowercase and ends with relevant values as `key=value`.",
-        "type": "object",
-        "required": ["code", "message"],
-        "properties": {"code": {"type": "integer", "description": "The HTTP status."}, "message": {"type": "string"}},
-        "examples": [{"code": 400, "message": "a run id must not contain a slash"}],
-    },
+    ),
 }
 
 ERRORS: dict[int, tuple[int, str, str]] = {

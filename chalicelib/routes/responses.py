@@ -7,7 +7,7 @@ after a 504. Neither status is returned: a failure of the service is a 503 with 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chalice.app import ChaliceViewError, Response
 
@@ -27,6 +27,10 @@ from chalicelib.errors import (
 )
 from chalicelib.observability import logger, redacted
 from chalicelib.response_size import document_bytes
+
+if TYPE_CHECKING:
+    from chalicelib.routes.archive_models import ArchiveError
+    from chalicelib.routes.logs_models import LogError
 
 RETRY_AFTER_S = 1
 CHALLENGES = {"jwt": 'Bearer realm="runlake"', "iam": 'AWS4-HMAC-SHA256 realm="runlake"'}
@@ -68,7 +72,8 @@ def error_response(status: int, message: str, code: str | None = None, **headers
     if status == 401:
         headers["WWW_Authenticate"] = CHALLENGES[composition.services().settings.auth]
     text = redacted(message).encode(errors="replace").decode()  # a lone surrogate from the request would break the response
-    return json_response({"code": code or status, "message": text}, status, **headers)
+    body: LogError | ArchiveError = {"code": code, "message": text} if code else {"code": status, "message": text}
+    return json_response(body, status, **headers)
 
 
 def to_error_response(error: Exception) -> Response:

@@ -15,12 +15,12 @@ from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.listing import directory_keys, listing_rows
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.ports import Put, Run, RunEnd, RunStart
-from chalicelib.routes import archive_models, catalog_models
+from chalicelib.routes import archive_models, catalog_models, logs_models
 from tests.functional import archive
 from tests.functional.archive import FILES, deployed
-from tests.functional.gateway import Answer, call
+from tests.functional.gateway import Answer, call, get, post
 from tests.functional.test_http_catalog import Site, site
-from tests.unit.test_openapi import COMPONENTS, mistakes
+from tests.unit.test_openapi import COMPONENTS, OPERATIONS, mistakes
 
 __all__ = ["site"]
 RUN = Run("svc.a", "run-1")
@@ -29,6 +29,10 @@ RUN = Run("svc.a", "run-1")
 def check(name: str, model: Any, answer: Answer) -> None:
     """Check that a response is valid, and has no field that its model does not have."""
     assert answer.status in (200, 201), answer.body
+    check_body(name, model, answer)
+
+
+def check_body(name: str, model: Any, answer: Answer) -> None:
     assert mistakes(COMPONENTS["schemas"][name], answer.json) == []
     adapter = TypeAdapter(model)
     assert adapter.dump_python(adapter.validate_json(answer.body), mode="json", exclude_unset=True) == answer.json
@@ -92,6 +96,53 @@ def test_damaged_entry_of_a_segment_is_served_in_a_histogram(site: Site) -> None
     assert (answer.status, [each["errors"] for each in answer.json["buckets"]]) == (200, [-3])
 
 
+# Logs
+
+
+def test_responses_of_logs(site: Site) -> None:
+    site.write("svc.a", "run-1", "one\n")
+    check("Appended", logs_models.StoredBatch, post("svc.a/run-1", json.dumps("two\nthree\n")))
+    check("Appended", logs_models.StoredBatch, post("svc.a/run-1"))
+    check("LogPage", logs_models.LogPage, get("svc.a/run-1?limit=1"))
+    check("LogPage", logs_models.LogPage, get("svc.a/run-1?since=0"))
+    check("LogPage", logs_models.LogPage, get("svc.a/last"))
+    check("RunList", logs_models.RunIdPage, get("svc.a"))
+    check("Link", logs_models.LogLink, get("svc.a/run-1/download?link=true"))
+    check("Closed", logs_models.ClosedRun, post("svc.a/run-1/close"))
+    closed = post("svc.a/run-1", json.dumps("four\n"))
+    assert closed.status == 409
+    check_body("LogError", logs_models.LogError, closed)
+
+
+@pytest.mark.usefixtures("site")
+def test_link_to_a_log_that_is_not_inline() -> None:
+    post("svc.a/run-1", b"\xff\n", {"Content-Type": "application/octet-stream"})
+    check("Link", logs_models.LogLink, get("svc.a/run-1/download?link=true"))
+    redirect = get("svc.a/run-1/download")
+    assert redirect.status == 307
+    check_body("Link", logs_models.LogLink, redirect)
+
+
+def stream_events(body: str) -> list[Any]:
+    """The events of a stream. Raises ValidationError."""
+    data = [line.removeprefix("data: ") for line in body.split("\n") if line.startswith("data: ")]
+    adapter: TypeAdapter[Any] = TypeAdapter(logs_models.StreamEvent, config={"extra": "forbid"})
+    return [adapter.validate_json(each)["eventType"] for each in data]
+
+
+@pytest.mark.usefixtures("site")
+def test_events_of_the_stream() -> None:
+    post("svc.a/run-1", json.dumps("one\n"))
+    post("svc.a/run-1/close")
+    assert stream_events(get("svc.a/stream/run-1").body) == ["logs", "complete"]
+
+
+def test_examples_of_the_stream_are_its_events() -> None:
+    media = OPERATIONS["GET /v1/services/ingestionPipelines/logs/{fqn}/stream/{runId}"]["responses"]["200"]["content"]
+    examples = media["text/event-stream"]["examples"]
+    assert [stream_events(each["value"]) for each in examples.values()] == [["logs", "complete"], [], ["error"]]
+
+
 # The archive
 
 
@@ -122,6 +173,12 @@ def test_responses_of_the_archive(files: archive.Site) -> None:
     assert set(records) == {"syslog", "svc_a"}
     check_record(records["syslog"], is_own=True)
     check_record(records["svc_a"], is_own=False)
+
+
+def test_error_of_the_archive(files: archive.Site) -> None:
+    answer = files.get(f"{FILES}/")
+    assert answer.status == 400
+    check_body("ArchiveError", archive_models.ArchiveError, answer)
 
 
 @pytest.mark.parametrize("size", [6, PART_BYTES + 1])

@@ -1,0 +1,92 @@
+"""Responses of run logs: typed dictionaries, which views import for mypy only: appends and pages are frequent, and the first one of a process
+must not wait for schemas."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from chalicelib.routes.schemas import Clock, Count, Cursor, Uri
+from chalicelib.runlog.following import FollowEnd
+
+
+class StoredBatch(TypedDict):
+    """The batch is stored. If it has no lines, the response has only a position."""
+
+    position: Annotated[str, Field(description="The position, as in the cookie.")]
+    sequence: NotRequired[Annotated[Count, Field(description="Number of the segment.")]]
+    line: NotRequired[Annotated[Count, Field(description="Number of the batch's first line in the log, from 0.")]]
+    lines: NotRequired[Annotated[int, Field(ge=1, description="Number of lines in the batch.")]]
+    repeated: NotRequired[Annotated[bool, Field(description="Whether an earlier request stored the batch.")]]
+
+
+class ClosedRun(TypedDict):
+    """The run is closed: no line can be appended."""
+
+    message: Literal["Log stream closed successfully"]
+
+
+class LogPage(TypedDict):
+    """A page of lines; empty for an unknown run."""
+
+    logs: Annotated[str, Field(description="Lines joined by newlines, none at the end.")]
+    after: Annotated[str | None, Field(description="First line of the next page; null at the current end of the log.")]
+    total: Annotated[Count, Field(description="Number of lines in the log.")]
+    streaming: Annotated[bool, Field(description="Whether the run is running, so that lines may follow.")]
+    clock: NotRequired[Clock]
+
+
+class RunIdPage(TypedDict):
+    """Runs of a pipeline by start time, newest first."""
+
+    runs: Annotated[list[str], Field(description="Ids of runs.")]
+    cursor: Cursor
+
+
+class LogLink(TypedDict):
+    """Link to the log, as in the header `Location`; null for a small log, which the request without `link` returns."""
+
+    location: Uri | None
+
+
+class LogError(TypedDict):
+    """An error. `message` is lowercase and ends with relevant values as `key=value`."""
+
+    code: Annotated[int, Field(description="The HTTP status.")]
+    message: str
+
+
+# Events of the live stream: OpenAPI 3.1 has no schemas of frames.
+
+
+class LinesEvent(TypedDict):
+    """Complete lines, each with its newline, unless a single line was truncated."""
+
+    eventType: Literal["logs"]
+    runId: str
+    logs: str
+    after: str
+    replay: bool
+    truncated: bool
+
+
+class CompleteEvent(TypedDict):
+    """The end of the stream."""
+
+    eventType: Literal["complete"]
+    runId: str
+    after: str
+    reason: FollowEnd
+
+
+class ErrorEvent(TypedDict):
+    """A temporary failure of the service."""
+
+    eventType: Literal["error"]
+    runId: str
+    message: str
+
+
+StreamEvent = LinesEvent | CompleteEvent | ErrorEvent
