@@ -51,7 +51,7 @@ class Viewer:
             elif name == "id":
                 last_event_id = value
             elif name == "data":
-                told = json.loads(value)
-                self.seen += [(each, now_s) for each in told.get("logs", "").split("\n")[:-1]]
-                self.reason = told.get("reason", "")
+                event = json.loads(value)
+                self.seen += [(each, now_s) for each in event.get("logs", "").split("\n")[:-1]]
+                self.reason = "" if event.get("reason") == "maxDuration" else event.get("reason", "")
         return last_event_id, retry_ms

@@ -100,7 +100,16 @@ class Settings(BaseSettings):
     stream_timeout_minutes: int = _minutes(
         1440, "The sweep ends a run that gave no sign of life (line, heartbeat or start) for this long.", 525_600
     )
-    viewer_idle_minutes: int = _minutes(60, "The live stream ends for its viewers after a run had no line for this long.", 525_600)
+    viewer_idle_minutes: int = _minutes(
+        60, "A run without a line for this long is idle: our own viewers stop following it.", 525_600
+    )
+    stream_max_bytes: int = _setting(
+        0,
+        "Bytes of a log after which the live stream ends on OpenMetadata's page, which then reads pages. 0: no limit.",
+        "a whole number of bytes",
+        ge=0,
+        le=1 << 40,
+    )
     cleanup_interval_minutes: int = _minutes(60, f"How often the sweep runs. {_OF_THE_STACK}", 1440)
     partial_flush_interval_minutes: int = _minutes(
         2, f"How often running runs are compacted into partial.txt. {_OF_THE_STACK}", 1440

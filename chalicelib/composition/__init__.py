@@ -233,7 +233,7 @@ class Services:
         from chalicelib.runlog.following import Follower
 
         idle_ms = self.settings.viewer_idle_minutes * _MS_OF_A_MINUTE
-        return Follower(self.store, self.index, self.layout, self.clock, self.reader, idle_ms)
+        return Follower(self.store, self.index, self.layout, self.clock, self.reader, idle_ms, self.settings.stream_max_bytes)
 
     @cached_property
     def grep(self) -> Grep:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
@@ -28,7 +29,7 @@ def respond(request: ApiRequest, get_response: Callable[[], Response]) -> Respon
                 secrets.check(request)
             response = get_response()
     except Exception as error:  # every error gets the envelope
-        return to_error_response(error)
+        return _to_response(request, error)
     if authenticated and not authenticated.is_authorized and response.status_code < 400 and response.status_code != MOVED_TO_SLASH:
         logger.error("a view did not check any permission", extra={"path": request.label})
         return error_response(500, "internal server error")
@@ -48,7 +49,16 @@ def view_response(request: ApiRequest) -> Response:
         view: View = request.operation.import_view()
         return view(request)
     except Exception as error:  # every error gets the envelope
-        return to_error_response(error)
+        return _to_response(request, error)
+
+
+def _to_response(request: ApiRequest, error: Exception) -> Response:
+    response = to_error_response(error)
+    if response.status_code == 503 and request.operation and request.operation.is_stream:
+        from chalicelib.routes.sse import interrupted_response  # as the views' modules, on the first request that needs it
+
+        return interrupted_response(request.replaced_name("runId"), json.loads(response.body)["message"])
+    return response
 
 
 def _redirect_to_slash(request: ApiRequest) -> Response:

@@ -15,17 +15,16 @@ from chalice.app import ChaliceViewError, NotFoundError, Response
 from chalicelib.access.grants import Scope
 from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
-from chalicelib.errors import StoreUnavailableError, UnavailableError
+from chalicelib.errors import DamagedLogError, StoreUnavailableError
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, record, record_masked
 from chalicelib.ports import Run
 from chalicelib.response_size import fits_response
-from chalicelib.routes import gate, queries
+from chalicelib.routes import gate, queries, sse
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.bodies import read_batch
 from chalicelib.routes.close_requests import read_run_end
 from chalicelib.routes.parameters import boolean_parameter
 from chalicelib.routes.responses import json_response
-from chalicelib.routes.sse import unavailable_response, update_response
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.reader import LogDownload, Page
@@ -142,10 +141,10 @@ def stream(request: ApiRequest) -> Response:
     spare_s = request.context.get_remaining_time_in_millis() / 1000 - _STREAMED_WITHIN_S
     wanted = queries.follow_request(request.query, request.headers.get("last-event-id"))
     try:
-        return update_response(run, request.services.follower.follow(run, wanted, queries.hold_s(request.query, spare_s)))
-    except UnavailableError as error:
-        logger.warning("could not read a log for its live stream", extra={"error": str(error), "kind": type(error).__name__})
-        return unavailable_response(run, str(error))
+        return sse.update_response(run, request.services.follower.follow(run, wanted, queries.hold_s(request.query, spare_s)))
+    except DamagedLogError as error:
+        logger.exception("a log is damaged")
+        return sse.failed_response(run.run_id, str(error))
 
 
 def runs(request: ApiRequest) -> Response:

@@ -62,31 +62,42 @@ class LogError(TypedDict):
 
 
 class LinesEvent(TypedDict):
-    """Complete lines, each with its newline, unless a single line was truncated."""
+    """Complete lines, each with its newline. ``cut``: the only line does not fit a response, and its rest is missing. ``truncated`` of
+    OpenMetadata's protocol is absent: a stream never skips earlier lines."""
 
     eventType: Literal["logs"]
     runId: str
     logs: str
     after: str
     replay: bool
-    truncated: bool
+    cut: bool
 
 
 class CompleteEvent(TypedDict):
-    """The end of the stream."""
+    """The end of a response. ``maxDuration``: the stream continues from ``after``; ``idleTimeout``: so it does, but no line came for long; other
+    reasons: the end of the stream."""
 
     eventType: Literal["complete"]
     runId: str
     after: str
-    reason: FollowEnd
+    reason: FollowEnd | Literal["maxDuration"]
 
 
-class ErrorEvent(TypedDict):
-    """A temporary failure of the service."""
+class InterruptedEvent(TypedDict):
+    """A temporary failure of the service: the response has no ``complete``. OpenMetadata's page ignores this event."""
 
-    eventType: Literal["error"]
+    eventType: Literal["interrupted"]
     runId: str
     message: str
 
 
-StreamEvent = LinesEvent | CompleteEvent | ErrorEvent
+class ErrorEvent(TypedDict):
+    """A permanent failure. ``final`` distinguishes it from the temporary failures of earlier versions."""
+
+    eventType: Literal["error"]
+    runId: str
+    message: str
+    final: Literal[True]
+
+
+StreamEvent = LinesEvent | CompleteEvent | InterruptedEvent | ErrorEvent

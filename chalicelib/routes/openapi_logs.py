@@ -223,14 +223,19 @@ _FRAMES = {
                     "summary": "Lines, and the end of the run",
                     "value": (
                         'retry: 250\n\nid: 2\ndata: {"eventType":"logs","runId":"run-1","logs":"one\\ntwo\\n","after":"2",'
-                        '"replay":false,"truncated":false}\n\n'
+                        '"replay":false,"cut":false}\n\n'
                         'id: 2\ndata: {"eventType":"complete","runId":"run-1","after":"2","reason":"runFinished"}\n\n'
                     ),
                 },
-                "quiet": {"summary": "No new lines", "value": "retry: 250\n\nid: 2\n: heartbeat\n\n"},
+                "quiet": {
+                    "summary": "No new lines",
+                    "value": 'retry: 250\n\nid: 2\ndata: {"eventType":"complete","runId":"run-1","after":"2","reason":"maxDuration"}\n\n',
+                },
                 "unavailable": {
                     "summary": "Temporarily unavailable: reconnect",
-                    "value": 'retry: 1000\n\ndata: {"eventType":"error","runId":"run-1","message":"' + _UNAVAILABLE + '"}\n\n',
+                    "value": 'retry: 1000\n\ndata: {"eventType":"interrupted","runId":"run-1","message":"'
+                    + _UNAVAILABLE
+                    + '"}\n\n',
                 },
             },
         }
@@ -269,11 +274,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "streamLog": {
         "summary": "Follow a run with an EventSource",
-        "description": "A response waits until there are lines, also for a run that does not exist yet. After one without `complete`, "
-        "repeat the request from the last `id` after `retry` ms, as an `EventSource` does: every line arrives once, in order. Frames "
-        "`logs` have complete lines; `replay`: they were stored before the request; `truncated`: the line does not fit a response. "
-        "`complete` has a `reason`: `runFinished`, `idleTimeout` or `maxDuration`. `error` is temporary: a 503 would end an "
-        "`EventSource`.",
+        "description": "A response waits until there are lines, also for a run that does not exist yet, and ends with `complete`. Its "
+        "`reason` is `maxDuration` or `idleTimeout` (no line came for long) if the stream continues: repeat the request from `after`, or, as an "
+        "`EventSource` does, from the last `id` after `retry` ms. Every line arrives once, in order. Other reasons are final: `runFinished`; "
+        "`untilReached`; `maxBytes`, by a setting and only for requests without `tail` or `Last-Event-ID`. A response without `complete`, with "
+        "`interrupted`, is a temporary failure, which clients would take for permanent if it were a 503; `error` is permanent. Frames `logs` have "
+        "complete lines; `replay`: they were stored before the request; `cut`: the only line does not fit a response.",
         "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
         "answers": {200: _FRAMES},
     },

@@ -45,7 +45,7 @@ class Operation:
     two: the first for a file of the archive, the second for the log of a run); none: any authenticated principal. ``errors``: the codes of
     its documented errors. ``is_public``: without authentication, also at the gateway. ``masks_body``: the view masks the body; other bodies
     that contain a configured secret are rejected. ``token_header``: a header of its clients that contains only the token.
-    ``agent``: its clients, if they are log agents."""
+    ``agent``: its clients, if they are log agents. ``is_stream``: the response is a live stream, which reports failures of the service itself."""
 
     id: str
     method: str
@@ -59,6 +59,7 @@ class Operation:
     masks_body: bool = False
     token_header: str = ""
     agent: Agent | None = None
+    is_stream: bool = False
 
     @property
     def has_slash(self) -> bool:
@@ -135,7 +136,16 @@ OPERATIONS: tuple[Operation, ...] = (
         masks_body=True,
     ),
     Operation("readLog", "GET", f"{_LOG}/{{runId}}", "logs:page", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),
-    Operation("streamLog", "GET", f"{_LOG}/stream/{{runId}}", "logs:stream", "logs", scopes=_READ_LOGS, errors=(400, 404)),
+    Operation(
+        "streamLog",
+        "GET",
+        f"{_LOG}/stream/{{runId}}",
+        "logs:stream",
+        "logs",
+        scopes=_READ_LOGS,
+        errors=(400, 404),
+        is_stream=True,
+    ),
     Operation("downloadLog", "GET", f"{_LOG}/{{runId}}/download", "logs:download", "logs", scopes=_READ_LOGS, errors=_FIND_ERRORS),
     Operation("listRuns", "GET", _LOG, "logs:runs", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation("readLastLog", "GET", f"{_LOG}/last", "logs:last_page", "logs", scopes=_READ_LOGS, errors=_READ_ERRORS),

@@ -32,12 +32,17 @@ def page_request(query: Mapping[str, str], spare_s: float) -> PageRequest:
 
 
 def follow_request(query: Mapping[str, str], last_event_id: str | None) -> FollowRequest:
-    """``after``, or ``tail``, and ``until`` (epoch ms, or ISO 8601). ``last_event_id`` takes precedence over the first two."""
+    """``after``, or ``tail``, and ``until`` (epoch ms, or ISO 8601). ``last_event_id`` takes precedence over the first two.
+
+    The limit of bytes is for OpenMetadata's page, which keeps the whole log in memory: it begins at the first line and continues by ``after``.
+    """
     last_line = _number(last_event_id, None, _MAX_LINE)
+    tail = None if last_line is not None else _number(query.get("tail"), None, MAX_LIMIT)
     return FollowRequest(
         after=last_line if last_line is not None else _number(query.get("after"), 0, _MAX_LINE) or 0,
-        tail=None if last_line is not None else _number(query.get("tail"), None, MAX_LIMIT),
+        tail=tail,
         until_ms=moment_ms(query.get("until")),
+        has_limit=last_line is None and tail is None,
     )
 
 

@@ -37,20 +37,23 @@ MAX_REMEMBERED = 4096
 
 
 class FollowEnd(StrEnum):
-    """Why no more lines are expected."""
+    """Why a client should stop, or wait for a run that is idle."""
 
     RUN_FINISHED = "runFinished"
     IDLE_TIMEOUT = "idleTimeout"
-    MAX_DURATION = "maxDuration"
+    MAX_BYTES = "maxBytes"
+    UNTIL_REACHED = "untilReached"
 
 
 @dataclass(frozen=True, slots=True)
 class FollowRequest:
-    """``after``: the first line; ``tail``: instead, this many lines before the end. ``until_ms``: the client stops following at this time."""
+    """``after``: the first line; ``tail``: instead, this many lines before the end. ``until_ms``: the client stops following at this time.
+    ``has_limit``: the limit of bytes applies."""
 
     after: int = 0
     tail: int | None = None
     until_ms: int | None = None
+    has_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +82,27 @@ class _ReadSegment:
 
 
 class Follower:
-    """Serves any number of following clients. ``idle_ms``: a run without a line for this long ends the wait."""
+    """Serves any number of following clients. ``idle_ms``: a run without a line for this long is idle. ``max_bytes``: a client with a limit
+    gets no lines after the response in which the log reaches this size; 0: no limit."""
 
-    def __init__(self, store: ObjectStore, index: SegmentIndex, layout: Layout, clock: Clock, reader: Reader, idle_ms: int) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        index: SegmentIndex,
+        layout: Layout,
+        clock: Clock,
+        reader: Reader,
+        idle_ms: int,
+        max_bytes: int = 0,
+    ) -> None:
         self._store, self._index, self._layout, self._clock = store, index, layout, clock
-        self._reader, self._idle_ms = reader, idle_ms
+        self._reader, self._idle_ms, self._max_bytes = reader, idle_ms, max_bytes
         self._tails = LogEndFinder(store, index, layout)
         self._ends = _LogEndCache(clock)
 
     def follow(self, run: Run, request: FollowRequest, hold_s: float = HOLD_S) -> FollowUpdate:
-        """Lines from a line on; else lines that arrive within ``hold_s``; else none, with the reason if none can follow. Also waits for a run
-        that does not exist yet.
+        """Lines from a line on; else lines that arrive within ``hold_s``; else none. With the reason if the client should stop. Also waits for a
+        run that does not exist yet, or is idle.
 
         Requests: if the end is known at most a query, and a GET per new segment and per poll without one; else those of a page in addition.
         Raises UnavailableError, DamagedLogError.
@@ -101,38 +114,39 @@ class Follower:
             return self._poll(run, request, deadline, request.after, tail)
         snapshot = self._reader.page_snapshot(run, _page_of(request))
         if snapshot.count:
-            return self._replayed(run, snapshot)
+            return self._replayed(run, request, snapshot)
         return self._poll(run, request, deadline, snapshot.line, _with_time(snapshot.end, last))
 
-    def _replayed(self, run: Run, snapshot: PageSnapshot) -> FollowUpdate:
-        page, after = snapshot.page, snapshot.line + snapshot.count
-        if page.after is not None:
-            return FollowUpdate(after, f"{page.logs}\n", True, page.truncated, more=True)
-        self._ends.remember(run, snapshot.end)
-        return FollowUpdate(after, f"{page.logs}\n", True, page.truncated, end=_reason(snapshot.end))
+    def _replayed(self, run: Run, request: FollowRequest, snapshot: PageSnapshot, replay: bool = True) -> FollowUpdate:
+        page, after, more = snapshot.page, snapshot.line + snapshot.count, snapshot.page.after is not None
+        if not more:
+            self._ends.remember(run, snapshot.end)
+        end = (None if more else _reason(snapshot.end)) or self._limit(request, snapshot.end_byte)
+        return FollowUpdate(after, f"{page.logs}\n" if snapshot.count else "", replay, page.truncated, more, end)
 
     def _poll(self, run: Run, request: FollowRequest, deadline: Deadline, line: int, tail: LogEnd) -> FollowUpdate:
         has_waited = False
         while True:
-            if end := _reason(tail):
+            if end := _reason(tail) or self._limit(request, tail.byte):
                 return FollowUpdate(line, end=end)
             if segments := self._segments_from(run, tail.sequence):
-                return self._update_from(run, line, segments, replay=not has_waited)
-            if end := self._timeout_reason(request, tail):
-                return FollowUpdate(line, end=end)
+                return self._update_from(run, request, line, segments, replay=not has_waited)
+            if request.until_ms is not None and self._clock.now_ms() >= request.until_ms:
+                return FollowUpdate(line, end=FollowEnd.UNTIL_REACHED)
             pause_s = min(self._pause_s(tail), deadline.remaining_s())
             if pause_s <= 0:
                 self._ends.remember(run, tail)
-                return FollowUpdate(line)
+                return FollowUpdate(line, end=FollowEnd.IDLE_TIMEOUT if self._is_idle(tail) else None)
             self._clock.sleep(pause_s)
             has_waited = True
 
-    def _update_from(self, run: Run, line: int, segments: Sequence[_ReadSegment], *, replay: bool) -> FollowUpdate:
+    def _update_from(
+        self, run: Run, request: FollowRequest, line: int, segments: Sequence[_ReadSegment], *, replay: bool
+    ) -> FollowUpdate:
         """The update from segments after the known end, for a client at ``line``, which may be after these segments."""
         if segments[0].entry.line > line or not all(each.is_complete for each in segments):
             snapshot = self._reader.page_snapshot(run, PageRequest(after=line, limit=REPLAY_LINES))
-            logs = f"{snapshot.page.logs}\n" if snapshot.count else ""
-            return FollowUpdate(line + snapshot.count, logs, replay, snapshot.page.truncated, snapshot.page.after is not None)
+            return self._replayed(run, request, snapshot, replay)
         lines = b"".join(each.body for each in segments).split(b"\n")[:-1][line - segments[0].entry.line :]
         logs, count, truncated = fit(lines)
         if count < len(lines):
@@ -140,7 +154,8 @@ class Follower:
         tail = LogEnd.after(segments[-1].entry)
         self._ends.remember(run, tail)
         more = len(segments) == _MOST_SEGMENTS
-        return FollowUpdate(line + count, f"{logs}\n" if count else "", replay, truncated, more, _reason(tail))
+        end = _reason(tail) or self._limit(request, tail.byte)
+        return FollowUpdate(line + count, f"{logs}\n" if count else "", replay, truncated, more, end)
 
     def _last_row(self, run: Run) -> SegmentEntry | None:
         try:
@@ -174,11 +189,11 @@ class Follower:
         except ObjectNotFoundError:  # retired between the two requests
             return None
 
-    def _timeout_reason(self, request: FollowRequest, tail: LogEnd) -> FollowEnd | None:
-        now_ms = self._clock.now_ms()
-        if request.until_ms is not None and now_ms >= request.until_ms:
-            return FollowEnd.MAX_DURATION
-        return FollowEnd.IDLE_TIMEOUT if tail.appended_ms and now_ms - tail.appended_ms >= self._idle_ms else None
+    def _limit(self, request: FollowRequest, byte: int) -> FollowEnd | None:
+        return FollowEnd.MAX_BYTES if request.has_limit and 0 < self._max_bytes <= byte else None
+
+    def _is_idle(self, tail: LogEnd) -> bool:
+        return bool(tail.appended_ms) and self._clock.now_ms() - tail.appended_ms >= self._idle_ms
 
     def _pause_s(self, tail: LogEnd) -> float:
         if not tail.appended_ms:

@@ -64,12 +64,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class PageSnapshot:
-    """A page with its first line, its number of lines, and the log's end at the same moment."""
+    """A page with its first line, its number of lines, and the log's end at the same moment. ``end_byte``: the log's size up to the end of the
+    page; less by the rest of a line that was cut."""
 
     page: Page
     line: int
     count: int
     end: LogEnd
+    end_byte: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +181,12 @@ class Reader:
         end = self._snapshots.tail(run, log)
         logs, count, shortened = fit(taken.lines)
         truncated = shortened or taken.cut
+        behind = taken.offset_after(start, line, count)
         if not truncated:
-            behind = taken.offset_after(start, line, count)
             self._offsets.remember(run, replace(behind, etag=log.object_before(behind.byte)[1]))
         after = line + count if line + count < end.line else None
         streaming = not end.seal and (end.exists or self._is_started(run))
-        return PageSnapshot(Page(logs, after, end.line, streaming, truncated, clock), line, count, end)
+        return PageSnapshot(Page(logs, after, end.line, streaming, truncated, clock), line, count, end, behind.byte)
 
     def _is_started(self, run: Run) -> bool:
         """Whether a start is stored for a run without lines. One GET."""

@@ -337,15 +337,14 @@ class _Handler(BaseHTTPRequestHandler):
             fake.changed.wait_for(lambda: len(run.lines) > begin or run.closed, timeout=1)
             lines = [line.decode("utf-8", "replace") for line in run.lines[begin : begin + fake.stream_lines]]
             is_end = run.closed and begin + len(lines) == len(run.lines)
-        text = "retry: 1\n\n: heartbeat\n\n"
+        text = "retry: 1\n\n"
         after = str(begin + len(lines))
         if lines:
             logs = "".join(line + "\n" for line in lines)
-            frame = {"eventType": "logs", "runId": run_id, "logs": logs, "after": after, "replay": False, "truncated": False}
+            frame = {"eventType": "logs", "runId": run_id, "logs": logs, "after": after, "replay": False, "cut": False}
             text += f"id: {after}\ndata: {json.dumps(frame)}\n\n"
-        if is_end:
-            frame = {"eventType": "complete", "runId": run_id, "after": after, "reason": "runFinished"}
-            text += f"id: {after}\ndata: {json.dumps(frame)}\n\n"
+        frame = {"eventType": "complete", "runId": run_id, "after": after, "reason": "runFinished" if is_end else "maxDuration"}
+        text += f"id: {after}\ndata: {json.dumps(frame)}\n\n"
         self._send(200, text.encode(), {"Content-Type": "text/event-stream"})
 
     def _download(self, fqn: str, run_id: str) -> None:

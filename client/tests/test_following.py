@@ -9,6 +9,7 @@ import pytest
 
 from client.tests.fake_server import FakeServer
 from runlake import Archive, RunName
+from runlake.errors import ApiError, UnavailableError
 from runlake.following import Follower
 from runlake.sse import Event, events_of
 
@@ -57,12 +58,29 @@ def test_lines_that_come_again_are_left_out(server: FakeServer) -> None:
     assert [(piece.first, piece.lines) for piece in seen if piece] == [(0, ["a", "b"]), (2, ["c"])]
 
 
-def test_a_limit_of_the_stream_is_no_end_of_the_run(server: FakeServer) -> None:
+@pytest.mark.parametrize(
+    ("reason", "end"),
+    [("maxBytes", None), ("maxDuration", None), ("idleTimeout", "idleTimeout"), ("untilReached", "untilReached")],
+)
+def test_a_limit_of_one_response_is_no_end_and_keeps_the_position(reason: str, end: str | None, server: FakeServer) -> None:
     with Archive(server.url) as archive:
-        following = follower(archive)
-        frame = '{"eventType": "complete", "after": "7", "reason": "%s"}'
-        ends = [following._piece_of(Event(frame % reason, None, None)) for reason in ("maxBytes", "maxDuration", "idleTimeout")]
-    assert [piece and piece.end for piece in ends] == [None, None, "idleTimeout"]
+        following = follower(archive, tail=0)
+        frame = f'{{"eventType": "complete", "after": "7", "reason": "{reason}"}}'
+        piece = following._piece_of(Event(frame, None, None))
+    assert ((piece and piece.end), following.next_line) == (end, 7)
+
+
+@pytest.mark.parametrize(
+    ("frame", "error"),
+    [
+        ('"interrupted"', UnavailableError),
+        ('"error"', UnavailableError),  # of a server of an earlier release
+        ('"error", "final": true', ApiError),
+    ],
+)
+def test_failures_of_the_stream(frame: str, error: type[Exception], server: FakeServer) -> None:
+    with Archive(server.url) as archive, pytest.raises(error, match="the reason"):
+        follower(archive)._piece_of(Event(f'{{"eventType": {frame}, "message": "the reason"}}', None, None))
 
 
 @pytest.mark.parametrize(("is_silent", "end"), [(False, "runFinished"), (True, "idleTimeout")])

@@ -356,15 +356,13 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server_of.is_gone:
             self.close_connection = True
             return
-        frames = ["retry: 50\n\n", ": heartbeat\n\n"]
+        frames = ["retry: 50\n\n"]
         end = after + len(lines)
         if lines:
             told = {"eventType": "logs", "runId": run.run_id, "logs": "".join(f"{line}\n" for line in lines), "after": str(end)}
-            frames.append(f"id: {end}\ndata: {json.dumps(told | {'replay': False, 'truncated': False})}\n\n")
-        if not is_open:
-            frames.append(
-                f"id: {end}\ndata: {json.dumps({'eventType': 'complete', 'after': str(end), 'reason': 'runFinished'})}\n\n"
-            )
+            frames.append(f"id: {end}\ndata: {json.dumps(told | {'replay': False, 'cut': False})}\n\n")
+        complete = {"eventType": "complete", "after": str(end), "reason": "maxDuration" if is_open else "runFinished"}
+        frames.append(f"id: {end}\ndata: {json.dumps(complete)}\n\n")
         self._send("".join(frames).encode(), "text/event-stream")
 
     def _json(self, body: Any, status: int = 200) -> None:

@@ -10,13 +10,19 @@ from typing import Any
 
 import pytest
 
-from chalicelib.errors import StoreUnavailableError
+from chalicelib.errors import IdentityUnavailableError, StoreUnavailableError
+from chalicelib.ports import PutOptions, Run
+from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.following import HOLD_S
 from tests.faults.interception import Intercepted
-from tests.functional.gateway import Answer, Context, get, installed, post
+from tests.functional.gateway import Answer, Context, call, get, installed, post
+from tests.issuer import JWT, Issuer, bearer
+from tests.support.log_page import LogPage
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import World
 
 RUN_PATH, STREAM = "svc.pipe/run-1", "svc.pipe/stream/run-1"
+RUN = Run("svc.pipe", "run-1")
 LAMBDA_BYTES = 6 * 1024 * 1024
 
 
@@ -72,15 +78,17 @@ def world() -> Iterator[World]:
 def test_a_run_is_followed_to_its_end(world: World) -> None:
     source = EventSource()
     source.connect()
-    assert (source.events, source.comments, source.last_event_id, source.retry_ms) == ([], ["heartbeat"], "0", 250)
+    continues = {"eventType": "complete", "runId": "run-1", "after": "0", "reason": "maxDuration"}
+    assert (source.events, source.last_event_id, source.retry_ms) == ([continues], "0", 250)
     post(RUN_PATH, '"one\\ntwo"')
     source.connect()
-    assert source.events == [
-        {"eventType": "logs", "runId": "run-1", "logs": "one\ntwo\n", "after": "2", "replay": True, "truncated": False}
+    assert source.events[1:] == [
+        {"eventType": "logs", "runId": "run-1", "logs": "one\ntwo\n", "after": "2", "replay": True, "cut": False},
+        continues | {"after": "2"},
     ]
     assert source.last_event_id == "2"
     source.connect()
-    assert (len(source.events), source.comments) == (1, ["heartbeat"] * 2)
+    assert source.events[3:] == [continues | {"after": "2"}]
     post(RUN_PATH, '"three"')
     post(f"{RUN_PATH}/close")
     source.connect()
@@ -94,7 +102,7 @@ def test_the_frames_letter_by_letter(world: World) -> None:
     answer = get(STREAM)
     assert answer.body == (
         "retry: 250\n\n"
-        'id: 1\ndata: {"eventType":"logs","runId":"run-1","logs":"a\\rb\\u2028c\\n","after":"1","replay":true,"truncated":false}\n\n'
+        'id: 1\ndata: {"eventType":"logs","runId":"run-1","logs":"a\\rb\\u2028c\\n","after":"1","replay":true,"cut":false}\n\n'
         'id: 1\ndata: {"eventType":"complete","runId":"run-1","after":"1","reason":"runFinished"}\n\n'
     )
     assert answer.headers["Cache-Control"] == "no-store"
@@ -145,7 +153,7 @@ def test_large_and_odd_lines_fit_an_answer(world: World, line: str) -> None:
     assert source.lines == ["before"] + [line] * 6
 
 
-def test_it_comes_back_at_once_while_more_is_there(world: World) -> None:
+def test_the_next_request_is_sent_at_once_while_more_is_there(world: World) -> None:
     post(RUN_PATH, json.dumps("\n".join("x" * 1000 for _ in range(4000))))
     source = EventSource()
     source.connect()
@@ -154,21 +162,14 @@ def test_it_comes_back_at_once_while_more_is_there(world: World) -> None:
     assert source.retry_ms == 250 and len(source.lines) == 4000
 
 
-def test_stream_ends_for_an_idle_run_and_at_until() -> None:
-    with installed(World(), viewer_idle_minutes=1) as world:
+def test_until_is_final() -> None:
+    with installed(World()) as world:
         post(RUN_PATH, '"one"')
-        source = EventSource(f"{STREAM}?until={world.clock.now_ms() + 10_000}")
-        source.connect()
-        source.connect()
-        assert [event.get("reason") for event in source.events] == [None, "maxDuration"]
-        source = EventSource(last_event_id="1")
-        for _ in range(4):
-            source.connect()
-        assert source.events[-1]["reason"] == "idleTimeout"
+        page = page_of(world).follow(query=f"?until={world.clock.now_ms() + 40_000}")
+    assert (page.logs, page.reasons, page.requests) == ("one\n", ["maxDuration", "maxDuration", "untilReached"], 3)
 
 
-def test_failure_of_the_store_is_reported_in_the_stream_and_the_viewer_keeps_its_position() -> None:
-    """An ``EventSource`` does not reconnect after a 503."""
+def test_a_store_that_is_away_interrupts_the_stream() -> None:
     world, is_away = World(), [False]
 
     def gate(_: str, call: Any) -> Any:
@@ -182,12 +183,123 @@ def test_failure_of_the_store_is_reported_in_the_stream_and_the_viewer_keeps_its
         source.connect()
         is_away[0] = True
         source.connect()
-        assert source.events[-1] == {"eventType": "error", "runId": "run-1", "message": "the store is away"}
+        assert source.events[-1] == {"eventType": "interrupted", "runId": "run-1", "message": "the store is away"}
         assert (source.last_event_id, source.retry_ms) == ("1", 1000)
         is_away[0] = False
         post(RUN_PATH, '"two"')
         source.connect()
         assert source.lines == ["one", "two"]
+
+
+def test_keys_that_are_away_interrupt_the_stream() -> None:
+    issuer = Issuer()
+    with installed(World(), keys=issuer.read, **JWT):
+        issuer.failure = IdentityUnavailableError("the keys are away")
+        headers = bearer(issuer.granted(logs_read=["*"]))
+        assert get("svc.pipe/run-1", headers=headers).status == 503
+        answer = get(STREAM, headers=headers)
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "text/event-stream; charset=utf-8")
+    assert "interrupted" in answer.body and "complete" not in answer.body and answer.body.startswith("retry: 1000\n")
+
+
+def test_a_damaged_log_is_a_permanent_error(world: World) -> None:
+    post(RUN_PATH, '"one"')
+    world.store.put(world.layout.segment(RUN, 1), b"two\n", PutOptions(metadata={"kind": "?"}))
+    page = page_of(world).follow()
+    assert page.is_done and page.error and page.requests == 1
+
+
+# OpenMetadata's page
+
+
+def page_of(world: World) -> LogPage:
+    """The page: an answer takes no time but what the function waits."""
+
+    def read(path: str) -> tuple[int, str]:
+        answer = call("GET", path)
+        return answer.status, answer.body
+
+    return LogPage("svc.pipe", "run-1", read, world.clock.sleep)
+
+
+@pytest.mark.behavior("OpenMetadata's log page follows a live run without pauses after failures.")
+def test_page_follows_a_run_with_a_line_every_300_ms() -> None:
+    """A minute; the writer is the clock: a line is appended at its time, whether the function waits or not."""
+    lines, due_s = [f"line {number}" for number in range(200)], 0.3
+    world = World()
+
+    def gate(_: str, call_store: Any) -> Any:
+        while appended < len(lines) and world.clock.monotonic_s() >= appended * due_s:
+            append_next()
+        return call_store()
+
+    appended = 0
+
+    def append_next() -> None:
+        nonlocal appended
+        appended += 1
+        world.parts().writer.append(RUN, Batch.from_text(lines[appended - 1] + "\n"))
+        if appended == len(lines):
+            world.parts().finalizer.close(RUN)
+
+    with installed(world, store=Intercepted(world.store, gate)):
+        page = page_of(world).follow()
+    assert page.logs.splitlines() == lines
+    assert (page.backoffs, page.end_reason, page.health, page.is_truncated) == ([], "runFinished", "live", False)
+    assert world.clock.monotonic_s() <= len(lines) * due_s + 2, "the end is shown within two seconds"
+    assert page.requests <= len(lines) + 1
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_page_of_a_quiet_run_sends_one_request_per_wait(is_known: bool) -> None:
+    with installed(World(), viewer_idle_minutes=1) as world:
+        if is_known:
+            post(RUN_PATH, '"one"')
+        page = page_of(world).follow(most_requests=11)
+        assert (page.is_done, page.backoffs) == (False, [])
+        assert world.clock.monotonic_s() >= 10 * HOLD_S
+        assert page.reasons[-1] == ("idleTimeout" if is_known else "maxDuration")
+
+
+def test_page_survives_failures_and_continues_at_its_place() -> None:
+    world, failing = World(), [False]
+
+    def gate(_: str, call_store: Any) -> Any:
+        if failing[0] and world.clock.monotonic_s() < 12:
+            raise StoreUnavailableError("the store is away")
+        return call_store()
+
+    with installed(world, store=Intercepted(world.store, gate)):
+        post(RUN_PATH, '"one"')
+        page = page_of(world).follow(most_requests=1)
+        failing[0] = True
+        page.follow(most_requests=12)
+        post(RUN_PATH, '"two"')
+        post(f"{RUN_PATH}/close")
+        page.follow()
+    assert (page.logs, page.end_reason, page.error) == ("one\ntwo\n", "runFinished", None)
+    assert page.backoffs == [1.0] * 12, "each response was a success without an end"
+
+
+def test_page_stops_at_the_limit_of_bytes_and_reads_the_log_by_pages() -> None:
+    with installed(World(), stream_max_bytes=6) as world:
+        for number in range(3):
+            post(RUN_PATH, f'"{number}"')
+        page = page_of(world).follow()
+        assert (page.logs, page.reasons) == ("0\n1\n2\n", ["maxBytes"])
+        source = EventSource(last_event_id="3")
+        source.connect()
+        assert source.events[-1]["reason"] == "maxDuration", "other clients have no limit"
+
+
+def test_page_reads_the_history_by_pages() -> None:
+    lines, runs, world = [f"line {number}" for number in range(2500)], InMemoryRunCatalog(), World()
+    entry = world.parts().writer.append(RUN, Batch.from_text("\n".join(lines))).entry
+    assert entry
+    runs.record_segment(RUN, entry)
+    with installed(world, runs=runs):
+        texts = page_of(world).history("svc.pipe")
+    assert len(texts) == 3 and "\n".join(texts).splitlines() == lines
 
 
 @pytest.mark.parametrize("path", ["a%00b/stream/run-1", "svc/stream/a%2Fb", "svc/stream/last", "%FF/stream/run-1"])

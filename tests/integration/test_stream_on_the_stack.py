@@ -13,6 +13,7 @@ import requests
 
 from bench.live_viewer import Viewer
 from tests.integration.stacks import PATIENCE_S, Stack, eventually
+from tests.support.log_page import LogPage
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 LINES = 12
@@ -33,16 +34,25 @@ def test_viewers_see_every_line_once_and_the_end(stack: Stack) -> None:
             with session.post(f"{path}/{run}/close", timeout=PATIENCE_S) as answer:
                 assert answer.status_code == 200, answer.text
 
+    def read(address: str) -> tuple[int, str]:
+        with requests.get(stack.api_url + address, timeout=PATIENCE_S) as answer:
+            answer.encoding = "utf-8"
+            return answer.status_code, answer.text
+
+    page = LogPage(fqn, run, read, time.sleep)
     with ThreadPoolExecutor(2) as threads:
+        followed = threads.submit(page.follow)
         early = threads.submit(Viewer(f"{path}/stream/{run}").watch)
         writer = threading.Thread(target=write)
         time.sleep(1)
         writer.start()
         seen = early.result()
+        followed.result()
         writer.join()
     late = Viewer(f"{path}/stream/{run}?tail=2").watch()
     expected = [f"{number}\r \u2028 ERROR {'x' * (number == 5) * 1_000_000}" for number in range(LINES)]
     assert (seen.lines, seen.reason) == (expected, "runFinished")
+    assert (page.logs, page.end_reason, page.backoffs) == ("".join(f"{line}\n" for line in expected), "runFinished", [])
     assert (late.lines, late.reason) == (expected[-2:], "runFinished")
 
 

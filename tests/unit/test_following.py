@@ -155,15 +155,19 @@ def test_the_last_lines() -> None:
     assert scene.ask(tail=0) == FollowUpdate(51, "more\n")
 
 
-def test_idle_run_ends_the_wait() -> None:
+def test_idle_run_is_waited_for_and_then_reported() -> None:
     scene = Scene()
     scene.append("one\n")
     scene.ask()
-    scene.world.clock.advance(IDLE_MS / 1000 - 2)
-    assert scene.ask(1).end is FollowEnd.IDLE_TIMEOUT
-    assert scene.ask(0) == FollowUpdate(1, "one\n", replay=True), "what is there is told first"
-    scene.retire()
-    assert scene.ask(1).end is FollowEnd.IDLE_TIMEOUT, "also where the last line stands in an artifact"
+    scene.world.clock.advance(IDLE_MS / 1000)
+    assert scene.ask(0) == FollowUpdate(1, "one\n", replay=True), "existing lines come first"
+    for _ in range(2):
+        begin_s = scene.world.clock.monotonic_s()
+        assert scene.ask(1) == FollowUpdate(1, end=FollowEnd.IDLE_TIMEOUT)
+        assert scene.world.clock.monotonic_s() == begin_s + HOLD_S
+        scene.retire()  # the last line is in an artifact
+    scene.in_s(20, lambda: scene.append("two\n"))
+    assert scene.ask(1) == FollowUpdate(2, "two\n")
 
 
 def test_client_limits_the_duration() -> None:
@@ -171,8 +175,36 @@ def test_client_limits_the_duration() -> None:
     scene.append("one\n")
     until_ms = scene.world.clock.now_ms() + 2000
     assert scene.ask(until_ms=until_ms).logs == "one\n"
-    assert scene.ask(1, until_ms=until_ms).end is FollowEnd.MAX_DURATION
+    assert scene.ask(1, until_ms=until_ms) == FollowUpdate(1, end=FollowEnd.UNTIL_REACHED)
     assert 2 <= scene.world.clock.monotonic_s() <= 2.5
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_log_of_the_limit_in_bytes_is_the_end_for_clients_with_a_limit(is_known: bool) -> None:
+    scene = Scene()
+    scene.append("12345\n")
+    reader = scene.world.parts().reader
+    follower = Follower(scene.store, scene.index, scene.world.layout, scene.world.clock, reader, IDLE_MS, max_bytes=12)
+    assert follower.follow(RUN, FollowRequest(has_limit=True)) == FollowUpdate(1, "12345\n", replay=True)
+    scene.append("1234\n")
+    assert follower.follow(RUN, FollowRequest(1, has_limit=True)).end is None, "one byte less"
+    scene.append("1\n")
+    if not is_known:
+        follower = Follower(scene.store, scene.index, scene.world.layout, scene.world.clock, reader, IDLE_MS, max_bytes=12)
+    update = FollowUpdate(3, "1\n", replay=True, end=FollowEnd.MAX_BYTES)
+    assert follower.follow(RUN, FollowRequest(2, has_limit=True)) == update
+    assert follower.follow(RUN, FollowRequest(3, has_limit=True)) == FollowUpdate(3, end=FollowEnd.MAX_BYTES)
+    assert follower.follow(RUN, FollowRequest(3)) == FollowUpdate(3), "a client without a limit"
+
+
+def test_a_page_in_the_middle_of_a_log_over_the_limit_is_the_last_one_that_reaches_it() -> None:
+    scene = Scene()
+    scene.append("".join(f"{number:04d} {'x' * 1000}\n" for number in range(5000)))
+    reader = scene.world.parts().reader
+    follower = Follower(scene.store, scene.index, scene.world.layout, scene.world.clock, reader, IDLE_MS, max_bytes=4_000_000)
+    first = follower.follow(RUN, FollowRequest(has_limit=True))
+    assert first.more and first.end is None
+    assert follower.follow(RUN, FollowRequest(first.after, has_limit=True)).end is FollowEnd.MAX_BYTES
 
 
 @pytest.mark.parametrize("line", ["a\rb", "", "x" * 1_000_000, "a\u2028b\u2029c\x85d", "\x00\x1b[31m", "語" * 1000])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runlake.archive import Archive, text_of
-from runlake.errors import NotFoundError, UnavailableError
+from runlake.errors import ApiError, NotFoundError, UnavailableError
 from runlake.names import RunName
 from runlake.pacing import Backoff
 from runlake.sse import Event, events_of
@@ -18,6 +18,8 @@ _PAGE_LINES = 10_000
 _WAIT_S = 20
 IDLE = "idleTimeout"
 """Why the server ends the stream of a running run without new lines."""
+_CONTINUES = ("maxDuration", "maxBytes")
+"""Why a response ends, but not the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +111,14 @@ class Follower:
     def _piece_of(self, event: Event) -> Piece | None:
         frame = json.loads(event.data)
         kind = frame.get("eventType")
-        if kind == "error":
-            raise UnavailableError(text_of(frame.get("message"), "the stream ended with an error"))
+        if kind == "error" and frame.get("final"):
+            raise ApiError(200, text_of(frame.get("message"), "the stream ended with an error"))
+        if kind in ("interrupted", "error"):  # servers of earlier releases report all failures as ``error``
+            raise UnavailableError(text_of(frame.get("message"), "the stream was interrupted"))
         if kind == "complete":
-            reason = text_of(frame.get("reason"), "no reason given")
-            # A limit of one stream: continue with another stream.
-            return None if reason in ("maxDuration", "maxBytes") else Piece(int(frame["after"]), [], reason)
+            after, reason = int(frame["after"]), text_of(frame.get("reason"), "no reason given")
+            self.next_line = after if self.next_line is None else self.next_line
+            return None if reason in _CONTINUES else Piece(after, [], reason)
         if kind != "logs":
             return None
         lines = str(frame["logs"]).removesuffix("\n").split("\n")

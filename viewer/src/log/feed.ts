@@ -86,7 +86,8 @@ export class Feed {
 
   /** Handle an event. Returns whether it ends the stream. */
   private take(event: StreamEvent): boolean {
-    if (event.eventType === "error") throw new ApiError(503, event.message ?? "the stream failed");
+    if (event.eventType === "interrupted") throw new ApiError(503, event.message ?? "the stream was interrupted");
+    if (event.eventType === "error") throw new ApiError(200, event.message ?? "the stream failed");
     if (event.eventType === "logs" && event.logs !== undefined) {
       const texts = event.logs.replace(/\n$/, "").split("\n");
       const next = Number(event.after);
