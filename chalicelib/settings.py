@@ -394,8 +394,8 @@ def _extra(field: FieldInfo) -> dict[str, Any]:
 
 _HEAD = """# Configuration
 
-Environment variables of the functions; `infra/template.yaml` sets them from its parameters. This page is made by
-`.venv/bin/python -m chalicelib.settings > docs/configuration.md`; a test compares the two.
+Environment variables of the functions, which `infra/template.yaml` sets from parameters: `RUNLAKE_BUCKET_NAME` is `BucketName`. It has
+[further parameters](operations.md#template-parameters). Made by `.venv/bin/python -m chalicelib.settings > docs/configuration.md`.
 
 Each variable is also read under the field's own spelling (`RUNLAKE_bucketName`); upper and lower case do not matter, an empty one
 counts as unset. They are checked when a function starts: one message names each wrong variable, its value and what is allowed.

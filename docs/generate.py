@@ -41,10 +41,10 @@ from chalicelib.routes import (
     openapi,
     openapi_archive,
     operations,
-    queries,
     responses,
 )
-from chalicelib.runlog import compaction, finalization, layout, page, position, reader, segment, writer
+from chalicelib.runlog import compaction, finalization, layout, page, position, reader
+from chalicelib.settings import Settings
 from docs import costs, http_api
 
 DOCS = Path(__file__).parent
@@ -280,8 +280,12 @@ def _alarms() -> str:
 
 
 def _parameters() -> str:
+    """Parameters that are no settings: those are in docs/configuration.md."""
+    settings = {"".join(word.capitalize() for word in field.split("_")) for field in Settings.model_fields}
     rows = []
     for name, parameter in template()["Parameters"].items():
+        if name in settings:
+            continue
         default = parameter.get("Default")
         shown = "(required)" if default is None else f"`{default}`" if default != "" else ""
         rows.append((f"`{name}`", shown, parameter["Description"]))
@@ -292,18 +296,10 @@ def _limits() -> str:
     room = layout.MAX_KEY_BYTES - layout._LONGEST_SUFFIX
     rows: list[tuple[str, object]] = [
         ("request body", "10 MB at API Gateway, 6 MB in the Lambda event (4.5 MB of a body passed as base64)"),
-        ("size and content of requests and responses", "[limits of requests](limits.md), by operation"),
-        ("expanded gzip body", "`maxExpandedBytes`, 64 MiB by default; with `Content-Encoding: gzip` API Gateway expands the body, "
-                                 "and the result must fit the event"),
         ("FQN and run id together, percent-encoded, with the prefix", f"{room} bytes (an S3 key has at most {layout.MAX_KEY_BYTES})"),
-        ("reserved run ids", ", ".join(f"`{word}`" for word in sorted(layout.RESERVED_RUN_IDS))),
-        ("`Idempotency-Key`", f"1 to {writer.MAX_IDEMPOTENCY_KEY_CHARS} printable characters"),
         ("segments of a run", f"{layout.MAX_SEQUENCE + 1:,}"),
-        ("lines of a page", f"{reader.DEFAULT_LIMIT:,} by default, {reader.MAX_LIMIT:,} at most"),
         ("bytes of a page", f"{_size(page.RAW_BYTES)} of log, {_size(response_size.RESPONSE_BYTES)} of response; "
                             "a longer line is truncated in the page, not in the log"),
-        ("`wait`", f"{reader.MAX_WAIT_S:g} s"),
-        ("runs of a listing", f"{queries.DEFAULT_RUNS} by default, {queries.MAX_RUNS:,} at most"),
         ("inline download", f"up to {_size(reader.INLINE_BYTES)} of UTF-8, if it fits the response once escaped"),
         ("link of a download", f"valid for {logs._LINK_AGE_S // 60} min"),
         ("position accepted without a look at S3", f"younger than {position.YOUNG_MS // 1000} s"),
@@ -311,12 +307,11 @@ def _limits() -> str:
         ("deletion of a compacted segment", f"at least {compaction.RETIRE_AFTER_MS // 60_000} min after it was written"),
         ("work done by a close request", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
                                      f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),
-        ("landmarks of a segment", f"{segment._MAX_LANDMARKS}, one per {_size(segment._LANDMARK_STRIDE_BYTES)}"),
         ("binary body types", ", ".join(f"`{each}`" for each in chalice_adapter.BINARY_TYPES)),
         ("files of a page", search.MAX_PAGE),
         ("rows read for a page without a match", f"{search.MAX_ROWS:,}; then the page ends early, with `next`"),
         ("sources (`what` and `where`) searched by one request of the archive", f"{search.MAX_INDEXES}, after wildcards are expanded"),
-        ("`lookback`", f"{archive_queries.DEFAULT_LOOKBACK_DAYS} days by default, {archive_queries.MAX_LOOKBACK_DAYS:,} at most"),
+        ("`lookback`", f"{archive_queries.MAX_LOOKBACK_DAYS:,} days at most"),
         ("calendar days that a file spans", metadata.MAX_DAYS),
         ("metadata document of a file", f"{metadata.MAX_DOCUMENT_BYTES:,} bytes of JSON (S3 allows 2 KB, names included); `what` and `where` 256 characters each"),
         ("inline contents of a file", f"up to {contents.MAX_INLINE_BYTES:,} bytes of UTF-8 once escaped; otherwise a link, valid for "
@@ -356,7 +351,7 @@ def _growth(growth: budgets.Growth, text: Callable[[int], str]) -> str:
         return "-"
     if growth.floor == growth.limit:
         return text(growth.limit)
-    return f"{text(growth.floor)}, or {growth.per_byte:g} × the bytes received; at most {text(growth.limit)}"
+    return f"{text(growth.floor)}, {growth.per_byte:g} × body, {text(growth.limit)}"
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -17,9 +17,6 @@ _LEASE = "chalicelib.coordination.lease:LeaseTerms.timeout_s"
 _RESOURCES = "template:Resources"
 _QUEUE = f"{_RESOURCES}.IngestQueue.Properties"
 _BACKOFF = "chalicelib.coordination.worker_pool:Backoff"
-_UNFINISHED = (
-    f"{_RESOURCES}.Bucket.Properties.LifecycleConfiguration.Rules.2.AbortIncompleteMultipartUpload.DaysAfterInitiation * 86400"
-)
 
 EXEMPT = {
     "CHANGELOG.md": "what held at each version",
@@ -66,8 +63,9 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",
     },
     "docs/failure-modes.md": {
-        "clocks differ by up to {} from": "tests/docs/test_failure_modes.py::test_clocks_that_differ_by_a_hundred_seconds_lose_nothing",
-        "**Leases** allow for {} between": "2 * chalicelib.coordination.lease:_MOST_MARGIN_S",
+        "clocks of functions differ by up to {} from": "tests/docs/test_failure_modes.py::test_clocks_that_differ_by_a_hundred_seconds_lose_nothing",
+        "silent] {} after the last line, or after three": "chalicelib.catalog.runs:SILENT_AFTER_MS",
+        "Leases allow for {} between": "2 * chalicelib.coordination.lease:_MOST_MARGIN_S",
         "of a clock that is {} off": S3,
         "leave {} for both errors": f"{_RETIRED} - chalicelib.runlog.position:YOUNG_MS - 30 - 15 * 60",
     },
@@ -94,20 +92,6 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "chalicelib.events.targets.otlp:OtlpTarget.limits.events",
             "chalicelib.events.targets.otlp:OtlpTarget.limits.bytes",
         ),
-    },
-    "docs/how-to.md": {
-        "`silent` after {}; of": "chalicelib.catalog.runs:SILENT_AFTER_MS",
-        "`runlake exec`, after {} without": "chalicelib.catalog.runs:MISSED_HEARTBEATS * runlake.settings:Settings.heartbeat_s",
-        "and a heartbeat ({} by default), the next": "template:Parameters.StreamTimeoutMinutes.Default * 60",
-        "is retried after {}, then after two": f"{_BACKOFF}.step_s",
-        "and so on, up to {}. After": f"{_BACKOFF}.max_s",
-        "is set aside for {} (`SetAsideDays`)": "template:Parameters.SetAsideDays.Default * 86400",
-        "works on the run, by default within {}. On": "template:Parameters.PartialFlushIntervalMinutes.Default * 60",
-        "addresses end after {}.": f"{_UPLOADS}:EXPIRES_S",
-        "A file of up to {}, with curl": f"{_UPLOADS}:PART_BYTES",
-        "A file of any size up to {}, in": f"{_UPLOADS}:MAX_BYTES",
-        "progress after each {} objects": "glue_jobs.backfill:PAGE_KEYS",
-        "whole object ({} at a time)": "chalicelib.runlog.reader:SCAN_PIECE_BYTES",
     },
     "docs/http-api.md": {
         "gives up a path for {} after": "source: OpenMetadata's client",
@@ -154,21 +138,11 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "4. {} later deploy": "chalicelib.routes.logs:COOKIE_AGE_S",
         "step 4 can follow after {}.": "source: a recommendation",
         "S3's notification, {} late": "source: Amazon S3 Lifecycle",
-        "Rows of deleted files expire after {} |": "chalicelib.catalog.file_state:FileState.DELETED_TTL_S",
         "{} tries, then the dead-letter queue; both keep messages for {} |": (
             f"{_QUEUE}.RedrivePolicy.maxReceiveCount",
             f"{_QUEUE}.MessageRetentionPeriod",
         ),
-        "A message is hidden for {} while it is processed, twice the timeout of `ingest` ({}). The function has {}, one CPU": (
-            f"{_QUEUE}.VisibilityTimeout",
-            f"{_RESOURCES}.Ingest.Properties.Timeout",
-            "template:Parameters.WorkMemoryMb.Default * 1000000",
-        ),
-        "finalized logs up to {} and uploads without credentials up to {};": (
-            "chalicelib.ingestion.run_files:MAX_HASHED_BYTES",
-            f"{_UPLOADS}:MAX_BYTES",
-        ),
-        "It processes {} objects at once, but reads those over {} one": (
+        "It processes {} objects at once, those over {} one": (
             "chalicelib.catalog.registration:THREADS",
             "chalicelib.archive.hashing:PIECE_BYTES",
         ),
@@ -182,11 +156,9 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             _LEASE,
             "chalicelib.coordination.lease:LeaseTerms.timeout_s / chalicelib.coordination.lease:RENEWALS_PER_LEASE",
         ),
-        "others take its runs {} and {} after its last": (_LEASE, "chalicelib.coordination.lease:_MOST_MARGIN_S"),
+        "of a worker that died {} and {} after its last": (_LEASE, "chalicelib.coordination.lease:_MOST_MARGIN_S"),
         "while {} are not enough": f"{_RESOURCES}.Compact.Properties.Timeout",
-        "wrong by more than the {} that are allowed": "2 * chalicelib.coordination.lease:_MOST_MARGIN_S",
         "More than {} of a run wait for compaction": f"{_RESOURCES}.PendingBytesAlarm.Properties.Threshold",
-        "setting alarms earlier: {} failures": "source: the example that docs/generate.py computes the time of",
         "or more than {}. Connectors": f"{_RESOURCES}.APIHandler.Properties.Timeout",
         "Notifications failed {} times": f"{_QUEUE}.RedrivePolicy.maxReceiveCount",
         "up to {} queries for each {} runs": (
@@ -197,15 +169,9 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "becomes a file | HEAD, a GET for each {} |": "chalicelib.archive.hashing:PIECE_BYTES",
         "about {} queries, a transaction": "estimate: one for each class of durations that may hold the next latest",
         "beyond {} the account's quota": GATEWAY,
-        "`RequestsPerToken` in {}; those": "source: AWS WAF, rate-based rules evaluate 5 minutes",
-        "its {} is for its [cold start]": "template:Parameters.ApiMemoryMb.Default * 1000000",
-        "with `WorkMemoryMb` have {}, a whole CPU": "template:Parameters.WorkMemoryMb.Default * 1000000",
         "lines of {}, one connector": "bench.costs:LINE_BYTES",
-        "at batches of {} is **missed**, and at batches of {} too": ("tests/docs/test_costs.py::test_goal_of_a_tenth_is_missed",)
-        * 2,
+        "**missed** even at batches of {}.": "tests/docs/test_costs.py::test_goal_of_a_tenth_is_missed",
         "A key has {} characters or more": "chalicelib.settings:MIN_KEY_CHARS",
-        "is already deleted ({} or more ago)": _RETIRED,
-        "records of deleted files ({}).": "chalicelib.catalog.file_state:FileState.DELETED_TTL_S",
         "keeps a backup for {}, which": "source: Amazon DynamoDB, system backups of deleted tables",
         "Choose at least {}, and four times": "source: the recommended floor of the parameter's description",
         "STANDARD_IA bills {} and {} at least": (S3, S3),
