@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from chalicelib.errors import InvalidEventError
+from chalicelib.events.names import MAX_NAME_CHARS
 from chalicelib.events.well_formed import WellFormedJson, WellFormedText, well_formed
 from chalicelib.ports import Run
 
@@ -22,8 +23,20 @@ INJECTED = frozenset({*MANDATORY[RUN], STEP_ID})
 """Names of data that the archive adds to each event of a run."""
 MAX_TIMESTAMP_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
+MAX_LEVEL_CHARS = 40
 
-Timestamp = Annotated[int, Field(ge=0, le=MAX_TIMESTAMP_MS)]
+Timestamp = Annotated[int, Field(ge=0, le=MAX_TIMESTAMP_MS, description="In ms since the epoch.")]
+# ``validation`` checks the lengths.
+_Step = Annotated[WellFormedText, Field(json_schema_extra={"maxLength": MAX_NAME_CHARS})]
+_Level = Annotated[
+    WellFormedText,
+    Field(description="A common name of a level; other names are rejected.", json_schema_extra={"maxLength": MAX_LEVEL_CHARS}),
+]
+_Data = Annotated[
+    Mapping[str, JsonValue],
+    BeforeValidator(well_formed),
+    Field(description="Additional fields. The archive adds `instanceId`, `loggableType`, `loggableId` and `jobId`."),
+]
 
 
 class Annotation(BaseModel):
@@ -31,25 +44,24 @@ class Annotation(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    position: Annotated[int, Field(ge=0)]
-    note: WellFormedJson
+    position: Annotated[int, Field(ge=0, description="Offset in the message, in characters.")]
+    note: Annotated[WellFormedJson, Field(description="Any JSON, for example a link, a color or a fold.")]
 
 
 class NewEvent(BaseModel):
-    """An event as received; a writer or the archive adds the missing fields. ``timestamp`` in ms since the epoch.
+    """An event. Default of `timestamp`: the time of arrival. The ids of a writer's events count from 0."""
 
-    The single place that replaces lone surrogates and bounds nesting, for events from HTTP, agents and Python.
-    """
+    # The single place that replaces lone surrogates and bounds nesting, for events from HTTP, agents and Python.
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    message: WellFormedText
+    message: Annotated[WellFormedText, Field(description="One line or more.")]
     timestamp: Timestamp | None = None
-    id: Annotated[int, Field(ge=0)] | None = None
-    step: WellFormedText | None = None
-    level: WellFormedText | None = None
-    data: Annotated[Mapping[str, JsonValue], BeforeValidator(well_formed)] = {}
-    annotations: tuple[Annotation, ...] = ()
+    id: Annotated[int, Field(ge=0, description="Unique within its writer.")] | None = None
+    step: _Step | None = None
+    level: _Level | None = None
+    data: _Data = {}
+    annotations: Annotated[tuple[Annotation, ...], Field(description="Notes on parts of the message.")] = ()
 
 
 class Event(BaseModel):

@@ -43,16 +43,10 @@ class EventView:
         """The standard name of the level (one of ``SEVERITIES``); None without a level."""
         return level_of_name(self.level) if self.level else None
 
-    def document(self) -> dict[str, JsonValue]:
-        """The event as a JSON object."""
-        names = ("id", "writer", "timestamp", "level", "step", "message")
-        fields: dict[str, JsonValue] = {name: getattr(self, name) for name in names}
-        return self.outline() | fields | {"data": dict(self.data), "annotations": [dict(each) for each in self.annotations]}
-
-    def outline(self) -> dict[str, JsonValue]:
-        """The fields that decide how its lines are displayed, without text. ``hasData``: it has data beyond ``INJECTED``."""
-        has_data = not self.data.keys() <= INJECTED
-        return {"line": self.line, "lines": self.lines, "severity": self.severity, "hasData": has_data}
+    @property
+    def has_data(self) -> bool:
+        """Whether it has data beyond ``INJECTED``."""
+        return not self.data.keys() <= INJECTED
 
     def event(self) -> Event:
         """The complete event, as a log browser returns it. An event without a time gets time 0."""

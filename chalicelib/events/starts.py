@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from chalicelib.events.names import checked_new_name
 from chalicelib.events.well_formed import WellFormedText
@@ -17,6 +17,7 @@ MAX_HOST_CHARS = 255
 MAX_COMMAND_CHARS = 2_000
 MAX_AGE_MS = 10 * 366 * 86_400_000
 MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 10, 86_400
+_HEARTBEAT = {"anyOf": [{"const": 0}, {"type": "integer", "minimum": MIN_HEARTBEAT_S, "maximum": MAX_HEARTBEAT_S}]}
 
 
 def _checked_heartbeat(value: int) -> int:
@@ -26,18 +27,26 @@ def _checked_heartbeat(value: int) -> int:
 
 
 class StartBody(BaseModel):
-    """The body of a start. ``ageMs``: time since the command began; ``attempt``: the number to start, None for the next free one;
-    ``join``: an open attempt of another start is accepted; ``heartbeatS``: seconds between the heartbeats that the client promises,
-    0: none."""
+    """The start of a run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
     host: Annotated[WellFormedText, Field(max_length=MAX_HOST_CHARS)] = ""
-    command: Annotated[WellFormedText, Field(max_length=MAX_COMMAND_CHARS)] = ""
-    age_ms: Annotated[int, Field(ge=0, le=MAX_AGE_MS)] = Field(0, alias="ageMs")
-    attempt: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)] | None = None
-    join: bool = False
-    heartbeat_s: Annotated[int, AfterValidator(_checked_heartbeat)] = Field(0, alias="heartbeatS")
+    command: Annotated[
+        WellFormedText,
+        Field(max_length=MAX_COMMAND_CHARS, description="The command or function; secrets are masked."),
+    ] = ""
+    age_ms: Annotated[int, Field(ge=0, le=MAX_AGE_MS)] = Field(0, alias="ageMs", description="Time since the run began, in ms.")
+    attempt: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)] | None = Field(
+        None, description="The attempt to start; omitted or null: the next free one."
+    )
+    join: bool = Field(False, description="Write to the newest running attempt of any client; start one if there is none.")
+    heartbeat_s: Annotated[int, AfterValidator(_checked_heartbeat), WithJsonSchema(_HEARTBEAT)] = Field(
+        0,
+        alias="heartbeatS",
+        description="Seconds between the heartbeats that the client will send; 0: none. The run is silent after three times as long without a "
+        "line or a heartbeat.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

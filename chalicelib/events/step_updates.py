@@ -30,11 +30,12 @@ from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions, Run
 from chalicelib.runlog.layout import Layout
 
 _TRIES = 8
+StepStatus = Literal["running", "succeeded", "failed"]
 _Name = Annotated[WellFormedText, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 
 
 class StepUpdate(BaseModel):
-    """A change of a step. Omitted fields keep their values; null removes a value."""
+    """An update of a step. Omitted fields keep their values; null removes a value."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
 
@@ -42,7 +43,7 @@ class StepUpdate(BaseModel):
     parent: _Name | None = None
     started_ms: Timestamp | None = Field(None, alias="startedMs")
     ended_ms: Timestamp | None = Field(None, alias="endedMs")
-    status: Literal["running", "succeeded", "failed"] | None = None
+    status: StepStatus | None = None
 
 
 class StepUpdates:

@@ -9,7 +9,7 @@ from chalicelib.events.index import EventIndex
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import merge_tail
 from chalicelib.events.step_segments import StepSegment
-from chalicelib.events.step_updates import StepUpdate, parse_step_update
+from chalicelib.events.step_updates import StepStatus, StepUpdate, parse_step_update
 from chalicelib.events.tail import EventTails
 from chalicelib.ports import Run
 from chalicelib.runlog.conflicts import retry_on_change
@@ -30,7 +30,7 @@ class StepSummary:
     bytes: int
     errors: int
     first_line: int | None
-    status: str | None
+    status: StepStatus | None
     complete: bool
 
     @property

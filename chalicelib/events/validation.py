@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 
 from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import INSTANCE_ID, MANDATORY, RUN, STEP_ID, Loggable, NewEvent
+from chalicelib.events.event import INSTANCE_ID, MANDATORY, MAX_LEVEL_CHARS, RUN, STEP_ID, Loggable, NewEvent
 from chalicelib.events.names import checked_new_name
 from chalicelib.lines.levels import ORDER, level_of_name
 
 MAX_DETAILS_BYTES = 64 * 1024
 """An event's data and annotations as JSON."""
-MAX_LEVEL_CHARS = 40
 
 
 def checked_event(event: NewEvent, loggable: Loggable) -> NewEvent:

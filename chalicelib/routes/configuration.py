@@ -8,10 +8,12 @@ from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
+from chalicelib.routes.events_models import RedactedConfiguration
 from chalicelib.routes.responses import json_response
 
 
 def configuration(_: ApiRequest) -> Response:
     """The configuration."""
     gate.require_any_scope("configuration", Scope.ADMIN)
-    return json_response(composition.services().events.registry.describe())
+    document = RedactedConfiguration.model_validate(composition.services().events.registry.describe())
+    return json_response(document.model_dump())

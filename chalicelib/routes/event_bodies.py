@@ -18,6 +18,7 @@ from chalicelib.observability import redacted
 from chalicelib.response_size import RESPONSE_BYTES
 from chalicelib.routes.bodies import Body, UnsupportedMediaTypeError, read_body
 from chalicelib.routes.budgets import Budget
+from chalicelib.routes.events_models import RejectedEvent
 from chalicelib.routes.responses import truncated
 
 _JSON, _LINES = "application/json", frozenset({"application/x-ndjson", "application/ndjson", "application/jsonl"})
@@ -36,7 +37,7 @@ class Items:
     events: Sequence[tuple[int, NewEvent]]
     refused: Sequence[Refused]
 
-    def error_documents(self, refused: Sequence[Refused]) -> list[dict[str, Any]]:
+    def error_documents(self, refused: Sequence[Refused]) -> list[RejectedEvent]:
         """All rejected items by index in the body. ``refused``: rejected later, by index in ``events``."""
         later = [Refused(self.events[each.index][0], each.reason, each.retryable) for each in refused]
         both = sorted([*self.refused, *later], key=lambda each: each.index)

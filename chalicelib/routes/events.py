@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any, TypeVar, cast
 
 from chalice.app import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from chalicelib.access.grants import Scope
 from chalicelib.errors import InvalidEventError, InvalidInputError
-from chalicelib.events.completeness import MAX_WAIT_S, Completeness, WriterState
-from chalicelib.events.event import MAX_TIMESTAMP_MS, Timestamp
+from chalicelib.events.completeness import MAX_WAIT_S, WriterState
+from chalicelib.events.event import MAX_TIMESTAMP_MS
 from chalicelib.events.event_browser import DEFAULT_LIMIT, MAX_LIMIT, EventPage
-from chalicelib.events.event_view import EventFilter
+from chalicelib.events.event_view import EventFilter, EventView
 from chalicelib.events.names import checked_name
 from chalicelib.events.starts import StartBody
 from chalicelib.events.step_updates import StepUpdate
 from chalicelib.events.steps import StepSummary
 from chalicelib.events.validation import checked_level
-from chalicelib.events.writers import MAX_COUNT
 from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, record
 from chalicelib.response_size import fits_content
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.event_bodies import read_document, read_items
+from chalicelib.routes.events_models import (
+    AcceptedEvents,
+    BrowsedEvent,
+    BrowsedEventPage,
+    ClosedWriter,
+    EventOutline,
+    HeartbeatResult,
+    LogPart,
+    MergedStep,
+    RegisteredWriter,
+    RunCompleteness,
+    StartedAttempt,
+    StepEntry,
+    StepEntryPage,
+    WriterCompleteness,
+    WriterEnd,
+)
 from chalicelib.routes.logs import session_cookie, session_of
 from chalicelib.routes.parameters import boolean_parameter, integer_parameter
 from chalicelib.routes.responses import json_response
@@ -38,15 +54,7 @@ MAX_LISTED = 10_000
 _TEXT = "text/plain; charset=utf-8"
 _ANSWER_WITHIN_S = 4.0
 """Reserve of the function's time for the response after waiting for completeness."""
-
-
-class WriterEnd(BaseModel):
-    """The end of a writer, as the writer reports it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
-
-    count: Annotated[int, Field(ge=0, le=MAX_COUNT)]
-    last_timestamp: Timestamp | None = Field(None, alias="lastTimestamp")
+_Entry = TypeVar("_Entry", StepEntry, WriterCompleteness)
 
 
 def _document(request: ApiRequest, model: type[BaseModel]) -> Any:
@@ -79,7 +87,7 @@ def append(request: ApiRequest) -> Response:
         record(LOG_SHIPMENT_MS, (time.perf_counter() - started_s) * 1000)
         record(LOGS_SENT, 1)
         record(BATCH_SIZE_LINES, accepted.accepted)
-    document = {
+    document: AcceptedEvents = {
         "accepted": accepted.accepted,
         "firstLine": accepted.first_line,
         "position": accepted.position,
@@ -94,7 +102,7 @@ def start(request: ApiRequest) -> Response:
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     body: StartBody = _document(request, StartBody)
     attempt = request.services.events.starts.start(request.run, request.names["start"], body)
-    document = {
+    document: StartedAttempt = {
         "runId": attempt.run.run_id,
         "attempt": attempt.start.attempt,
         "startedMs": attempt.start.started_ms,
@@ -108,14 +116,14 @@ def heartbeat(request: ApiRequest) -> Response:
     """Record that the process of a run is alive."""
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     services = request.services
-    return json_response({"recorded": services.runs.record_heartbeat(request.run, services.clock.now_ms())})
+    return json_response(HeartbeatResult(recorded=services.runs.record_heartbeat(request.run, services.clock.now_ms())))
 
 
 def open_writer(request: ApiRequest) -> Response:
     """Open a writer."""
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     request.services.events.writers.open(request.run, request.names["writer"])
-    return json_response({"writer": request.names["writer"]})
+    return json_response(RegisteredWriter(writer=request.names["writer"]))
 
 
 def close_writer(request: ApiRequest) -> Response:
@@ -123,7 +131,7 @@ def close_writer(request: ApiRequest) -> Response:
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     end: WriterEnd = _document(request, WriterEnd)
     request.services.events.writers.close(request.run, request.names["writer"], end.count, end.last_timestamp)
-    return json_response({"writer": request.names["writer"], "count": end.count})
+    return json_response(ClosedWriter(writer=request.names["writer"], count=end.count))
 
 
 def update_step(request: ApiRequest) -> Response:
@@ -131,7 +139,15 @@ def update_step(request: ApiRequest) -> Response:
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     update: StepUpdate = _document(request, StepUpdate)
     known = request.services.events.step_updates.record(request.run, request.names["step"], update)
-    return json_response({"step": request.names["step"]} | known.model_dump(by_alias=True))
+    document: MergedStep = {
+        "step": request.names["step"],
+        "name": known.name,
+        "parent": known.parent,
+        "startedMs": known.started_ms,
+        "endedMs": known.ended_ms,
+        "status": known.status,
+    }
+    return json_response(document)
 
 
 def events(request: ApiRequest) -> Response:
@@ -143,21 +159,44 @@ def events(request: ApiRequest) -> Response:
         request.run, _event_filter(request.query), first, limit, is_last_included=is_outline
     )
     documents, after = _fitting(page, is_outline=is_outline)
-    return json_response({"events": documents, "after": None if after is None else str(after)})
+    return json_response(BrowsedEventPage(events=documents, after=None if after is None else str(after)))
 
 
-def _fitting(page: EventPage, *, is_outline: bool) -> tuple[list[dict[str, Any]], int | None]:
+def _fitting(page: EventPage, *, is_outline: bool) -> tuple[list[BrowsedEvent | EventOutline], int | None]:
     """As many of a page's events as fit into a response, and the start of the next page. A single event that is too large is truncated."""
-    documents: list[dict[str, Any]] = [each.outline() if is_outline else each.document() for each in page.events]
+    documents = [event_outline(each) if is_outline else browsed_event(each) for each in page.events]
     after = page.after
     while not fits_content(documents):
         if len(documents) > 1:
             documents = documents[: len(documents) // 2]
             after = page.events[len(documents)].line
         else:
-            (document,) = documents
+            (document,) = cast(list[BrowsedEvent], documents)
             documents = [document | {"message": document["message"][: len(document["message"]) // 2], "truncated": True}]
     return documents, after
+
+
+def browsed_event(event: EventView) -> BrowsedEvent:
+    """An event in a response."""
+    return {
+        "line": event.line,
+        "lines": event.lines,
+        "severity": event.severity,
+        "hasData": event.has_data,
+        "id": event.id,
+        "writer": event.writer,
+        "timestamp": event.timestamp,
+        "level": event.level,
+        "step": event.step,
+        "message": event.message,
+        "data": dict(event.data),
+        "annotations": [dict(each) for each in event.annotations],
+    }
+
+
+def event_outline(event: EventView) -> EventOutline:
+    """The fields that decide how its lines are displayed."""
+    return {"line": event.line, "lines": event.lines, "severity": event.severity, "hasData": event.has_data}
 
 
 def _event_filter(query: Mapping[str, str]) -> EventFilter:
@@ -190,17 +229,17 @@ def log(request: ApiRequest) -> Response:
     if is_raw:
         progress = {"X-Next": str(found.next), "X-Complete": "true" if found.complete else "false"}
         return Response(found.text, headers={"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff", **progress})
-    return json_response({"text": found.text, "next": found.next, "complete": found.complete, "lines": found.text.count("\n")})
+    return json_response(LogPart(text=found.text, next=found.next, complete=found.complete, lines=found.text.count("\n")))
 
 
 def steps(request: ApiRequest) -> Response:
     """A page of the run's steps."""
     gate.require_run_scope(Scope.LOGS_READ, request)
     documents, after = _listed(request, [_step(each) for each in request.services.events.steps.all(request.run)])
-    return json_response({"steps": documents, "after": after})
+    return json_response(StepEntryPage(steps=documents, after=after))
 
 
-def _listed(request: ApiRequest, documents: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], str | None]:
+def _listed(request: ApiRequest, documents: Sequence[_Entry]) -> tuple[Sequence[_Entry], str | None]:
     """A page of a complete list: documents from ``after`` on, as many as ``limit`` and the response allow, which may repeat each writer's
     name once."""
     begin = integer_parameter(request.query, "after", 0, 0, MAX_BYTE)
@@ -212,7 +251,7 @@ def _listed(request: ApiRequest, documents: Sequence[dict[str, Any]]) -> tuple[S
     return page, str(end) if end < len(documents) else None
 
 
-def _step(facts: StepSummary) -> dict[str, Any]:
+def _step(facts: StepSummary) -> StepEntry:
     return {
         "step": facts.step,
         "name": facts.name,
@@ -234,30 +273,26 @@ def completeness(request: ApiRequest) -> Response:
     gate.require_run_scope(Scope.LOGS_READ, request)
     spare_s = request.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
     wait_s = min(integer_parameter(request.query, "wait", 0, 0, int(MAX_WAIT_S)), max(spare_s, 0.0))
-    found = completeness_document(request.services.events.watch.wait(request.run, wait_s))
-    writers, after = _listed(request, found["writers"])
+    found = request.services.events.watch.wait(request.run, wait_s)
+    writers, after = _listed(request, [_writer(each) for each in found.writers])
     listed = {each["writer"] for each in writers}
-    lost = [name for name in found["lost"] if name in listed]
-    return json_response(found | {"writers": writers, "lost": lost, "after": after})
-
-
-def completeness_document(completeness: Completeness) -> dict[str, Any]:
-    """The completeness of a run in a response."""
-    return {
-        "state": completeness.state,
-        "sealed": completeness.sealed,
-        "writers": [_writer(each) for each in completeness.writers],
-        "lost": completeness.lost,
+    document: RunCompleteness = {
+        "state": found.state,
+        "sealed": found.sealed,
+        "writers": writers,
+        "lost": [name for name in found.lost if name in listed],
+        "after": after,
     }
+    return json_response(document)
 
 
-def _writer(state: WriterState) -> dict[str, Any]:
+def _writer(state: WriterState) -> WriterCompleteness:
     return {
         "writer": state.writer,
         "opened": state.opened,
         "closed": state.closed,
         "count": state.count,
         "visible": state.visible,
-        "missing": [list(each) for each in state.missing],
+        "missing": state.missing,
         "lastTimestamp": state.last_timestamp_ms,
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, WithJsonSchema
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from chalicelib.ports import ARRIVAL, LINES
@@ -30,6 +30,7 @@ Clock = Annotated[
 _COMPONENTS = "#/components/schemas/"
 _OF_MODELS = ("title", "description", "additionalProperties")
 """Members that a schema within another one does not have: a later release may add fields to a response."""
+_EMPTY: tuple[object, ...] = (None, "", [], {})
 
 
 def one_of(values: Sequence[str]) -> WithJsonSchema:
@@ -72,12 +73,12 @@ class Untitled(GenerateJsonSchema):
 
 class DocumentSchema(Untitled):
     """JSON schemas as the document has them: ``type: [string, null]``; an enumeration or constant without its type; elements of a list that has
-    a fixed length as ``items``. There are no defaults of responses, and none of null."""
+    a fixed length as ``items``. There are no defaults of responses, and none that are null or empty."""
 
     def default_schema(self, schema: Any) -> JsonSchemaValue:
         """See pydantic."""
         generated = super().default_schema(schema)
-        if self.mode == "serialization" or generated.get("default") is None:
+        if self.mode == "serialization" or generated.get("default") in _EMPTY:
             generated.pop("default", None)
         return generated
 
@@ -98,17 +99,21 @@ class DocumentSchema(Untitled):
     def tuple_schema(self, schema: Any) -> JsonSchemaValue:
         """See pydantic."""
         generated = super().tuple_schema(schema)
+        if "prefixItems" not in generated:
+            return generated
         first, *others = generated.pop("prefixItems")
         assert all(each == first for each in others), "elements of different types"
         return generated | {"items": first}
 
 
-def component_schemas(models: Mapping[str, Any], examples: Mapping[str, list[Any]]) -> dict[str, dict[str, Any]]:
-    """The schemas of models and typed dictionaries by component name. A docstring is the description. What they refer to and is no component
-    becomes part of their schemas, without its docstring."""
+def component_schemas(
+    models: Mapping[str, Any], examples: Mapping[str, list[Any]], mode: JsonSchemaMode = "serialization"
+) -> dict[str, dict[str, Any]]:
+    """The schemas of models and typed dictionaries by component name; ``mode`` "validation" for those of requests. A docstring is the
+    description. What they refer to and is no component becomes part of their schemas, without its docstring."""
     names = {model.__name__: name for name, model in models.items()}
     _, generated = TypeAdapter.json_schemas(
-        [(name, "serialization", TypeAdapter(model)) for name, model in models.items()],
+        [(name, mode, TypeAdapter(model)) for name, model in models.items()],
         schema_generator=DocumentSchema,
         ref_template=_COMPONENTS + "{model}",
     )
@@ -118,7 +123,8 @@ def component_schemas(models: Mapping[str, Any], examples: Mapping[str, list[Any
         found[name] = {**_resolved(definitions[model_name], names, definitions), "examples": examples[name]}
         found[name]["description"] = " ".join(found[name]["description"].split())
         found[name].pop("title", None)
-        found[name].pop("additionalProperties", None)  # a later release may add fields to a response
+        if mode == "serialization":
+            found[name].pop("additionalProperties", None)  # a later release may add fields to a response
     return found
 
 
@@ -139,5 +145,5 @@ def _resolved(node: Any, names: Mapping[str, str], definitions: Mapping[str, Any
     model = str(node.get("$ref", "")).removeprefix(_COMPONENTS)
     if model and model not in names:
         included = {key: value for key, value in definitions[model].items() if key not in _OF_MODELS}
-        return _resolved(included, names, definitions)
+        return _resolved(included, names, definitions) | {key: value for key, value in node.items() if key != "$ref"}
     return {key: _resolved(value, names, definitions) for key, value in node.items()}

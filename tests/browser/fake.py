@@ -20,6 +20,7 @@ from chalicelib.events.event import Loggable
 from chalicelib.events.event_view import EventView
 from chalicelib.events.line_parsing import detect_log_format, parse_lines
 from chalicelib.ports import Run
+from chalicelib.routes.events import browsed_event
 from tests.functional.gateway import call
 
 START_MS = 1_795_250_000_000
@@ -98,7 +99,7 @@ class FakeRun:
             annotations=[{"position": position, "note": note} for position, note in notes],
             bytes=len(message.encode()) + 1,
         )
-        self.events.append(event.document())
+        self.events.append(dict(browsed_event(event)))
         self.append(*lines)
 
     def of_step(self, step: str) -> list[dict[str, Any]]:
@@ -468,7 +469,7 @@ def _found_events(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
     else:
         lines = [line.encode() for line in run.slice(first, min(run.total, first + limit + 1))]
         format_ = detect_log_format(b"\n".join(line.encode() for line in run.slice(0, min(run.total, 100))))
-        found = [event.document() for event in parse_lines(enumerate(lines, first), format_, final=True)]
+        found = [dict(browsed_event(event)) for event in parse_lines(enumerate(lines, first), format_, final=True)]
     after = str(found[limit]["line"]) if limit < len(found) else None
     names = ("line", "lines", "severity", "hasData")
     events = [{name: event[name] for name in names} if query.get("outline") == "true" else event for event in found[:limit]]

@@ -12,6 +12,7 @@ from chalicelib.events.event import Annotation, NewEvent
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.sidecar import decode_sidecar
 from chalicelib.masking.rules import MaskingRule
+from chalicelib.routes.events import browsed_event
 from chalicelib.runlog.batch import Batch
 from tests.events_harness import INSTANCE, ClientWriter, event_parts, make_event, read_log, read_step_log
 from tests.faults.interception import BEFORE, Intercepted, StopAt
@@ -53,7 +54,7 @@ def test_event_is_read_back_with_all_fields() -> None:
     )  # fmt: skip
     parts.log.append(RUN, [event], writer="agent")
     (shown,) = parts.browser.page(RUN, EventFilter()).events
-    assert shown.document() == {
+    assert browsed_event(shown) == {
         "id": 7, "writer": "agent", "line": 0, "lines": 2, "timestamp": 5, "level": "warn", "step": "compile",
         "message": "built\nwell", "severity": "WARNING", "hasData": True,
         "data": {
