@@ -19,6 +19,7 @@ from chalicelib.events.intake import Intake, IntakeLimits, IntakeRequest, ItemRe
 from chalicelib.observability import LOGS_FAILED, logger, note, record, redacted
 from chalicelib.ports import Run
 from chalicelib.routes import gate
+from chalicelib.routes.agents_models import MAX_LISTED_ERRORS, RejectedItem, StoredItems
 from chalicelib.routes.allowance import Allowance
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.bodies import read_body
@@ -32,8 +33,6 @@ STATUS = {
     ItemStatus.CLOSED: 409,
     ItemStatus.RETRYABLE: 503,
 }
-MAX_LISTED_ERRORS = 100
-"""Rejected items that a response lists."""
 _ANSWER_WITHIN_S = 4.0
 """Reserve of the function's time for an append in progress and the response."""
 
@@ -151,5 +150,7 @@ def agent_response(results: list[ItemResult]) -> Response:
     if status != 200:
         return error_response(status, rejection_summary(results, ItemStatus.RETRYABLE if status == 503 else None))
     refused = rejected_items(results)
-    errors = [{"index": index, "code": STATUS[each.status], "message": each.reason} for index, each in refused[:MAX_LISTED_ERRORS]]
-    return json_response({"accepted": len(results) - len(refused), "refused": len(refused), "errors": errors})
+    errors: list[RejectedItem] = [
+        {"index": index, "code": STATUS[each.status], "message": each.reason} for index, each in refused[:MAX_LISTED_ERRORS]
+    ]
+    return json_response(StoredItems(accepted=len(results) - len(refused), refused=len(refused), errors=errors))

@@ -14,6 +14,7 @@ from chalicelib.errors import InvalidBatchError
 from chalicelib.events.codecs import firehose, fluent, logstash, otlp, otlp_answers, plain, syslog
 from chalicelib.observability import redacted
 from chalicelib.routes.agent_requests import AgentRequest, agent_response, rejected_items, rejection_summary, response_status
+from chalicelib.routes.agents_models import MAX_ERROR_CHARS, FirehoseResponse, OtlpResponse
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.bodies import UnsupportedMediaTypeError
 from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response
@@ -75,7 +76,10 @@ def firehose_delivery(request: ApiRequest) -> Response:
 
 def _delivered(status: int, request_id: str, now_ms: int, error: str) -> Response:
     envelope = {"code": status, "message": error} if status >= 400 else {}
-    return json_response(envelope | firehose.answer(redacted(request_id), now_ms, error), status, **_headers(status))
+    answer: FirehoseResponse = {"requestId": redacted(request_id), "timestamp": now_ms}
+    if error:
+        answer["errorMessage"] = error[:MAX_ERROR_CHARS]
+    return json_response({**envelope, **answer}, status, **_headers(status))
 
 
 def otlp_logs(request: ApiRequest) -> Response:
@@ -97,7 +101,10 @@ def otlp_logs(request: ApiRequest) -> Response:
         return _otlp_refusal(status, reason, is_packed)
     if is_packed:
         return AsciiProtobufResponse(otlp_answers.partial_success_protobuf(rejected, reason))
-    return json_response(otlp_answers.partial_success_json(rejected, reason))
+    answer: OtlpResponse = {}
+    if rejected:
+        answer["partialSuccess"] = {"rejectedLogRecords": str(rejected), "errorMessage": reason}
+    return json_response(answer)
 
 
 def _otlp_refusal(status: int, message: str, is_packed: bool) -> Response:

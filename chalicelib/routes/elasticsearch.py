@@ -20,6 +20,7 @@ from chalicelib.observability import redacted
 from chalicelib.response_size import RESPONSE_BYTES, document_bytes
 from chalicelib.routes import gate
 from chalicelib.routes.agent_requests import STATUS, AgentRequest, rejection_summary
+from chalicelib.routes.agents_models import BulkResponse, ElasticsearchInfo
 from chalicelib.routes.api_request import ApiRequest, View
 from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response, truncated
 
@@ -38,7 +39,7 @@ _ERRORS = {
 _FRAME_BYTES, _REASON_BYTES = 240, 100
 """Size of an item in the response without its names and its reason; and the least room for the reason."""
 _SHARDS = {"total": 1, "successful": 1, "failed": 0}
-_ROOT = {
+_ROOT: ElasticsearchInfo = {
     "name": "runlake",
     "cluster_name": "runlake",
     "cluster_uuid": "runlake",
@@ -55,8 +56,10 @@ _ROOT = {
     },
     "tagline": "You Know, for Search",
 }
-_LICENSE = {"license": {"status": "active", "uid": "runlake", "type": "basic", "issued_to": "runlake", "issuer": "runlake"}}
-_HEALTH = {"cluster_name": "runlake", "status": "green", "timed_out": False, "number_of_nodes": 1}
+_LICENSE: ElasticsearchInfo = {
+    "license": {"status": "active", "uid": "runlake", "type": "basic", "issued_to": "runlake", "issuer": "runlake"}
+}
+_HEALTH: ElasticsearchInfo = {"cluster_name": "runlake", "status": "green", "timed_out": False, "number_of_nodes": 1}
 
 
 def _elastic(make: View) -> View:
@@ -72,7 +75,7 @@ def _elastic(make: View) -> View:
     return view
 
 
-def _client_check(document: dict[str, Any]) -> Response:
+def _client_check(document: ElasticsearchInfo) -> Response:
     gate.require_any_scope("agents", Scope.LOGS_WRITE)
     return json_response(document, 200, **_PRODUCT)
 
@@ -120,9 +123,8 @@ def _bulk(request: ApiRequest, index: str) -> Response:
     room_bytes = RESPONSE_BYTES // (len(actions) or 1) - _FRAME_BYTES
     items = [_item(number, *each, room_bytes) for number, each in enumerate(zip(actions, results, strict=True))]
     took_ms = int((time.perf_counter() - started_s) * 1000)
-    return json_response(
-        {"took": took_ms, "errors": any(each.status is not ItemStatus.STORED for each in results), "items": items}, 200, **_PRODUCT
-    )
+    has_errors = any(each.status is not ItemStatus.STORED for each in results)
+    return json_response(BulkResponse(took=took_ms, errors=has_errors, items=items), 200, **_PRODUCT)
 
 
 def _check_response(actions: Sequence[BulkAction]) -> None:

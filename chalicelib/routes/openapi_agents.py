@@ -1,10 +1,19 @@
-"""Log agents in the OpenAPI document: tables only; ``openapi`` documents their format."""
+"""Log agents in the OpenAPI document: texts and examples; schemas are generated from the models. ``openapi`` documents the format."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from chalicelib.routes.agents_models import (
+    BulkResponse,
+    ElasticsearchInfo,
+    FirehoseDelivery,
+    FirehoseResponse,
+    OtlpResponse,
+    StoredItems,
+)
 from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.routes.schemas import component_schemas
 
 _OWN = {"runlake": {"fqn": "mysql.ingest", "run_id": "run-1"}}
 _RECORD = {"message": "one", "level": "info", **_OWN}
@@ -21,80 +30,34 @@ _OTLP = {
 }
 
 
-def _object(description: str, required: list[str], properties: dict[str, Any], *examples: Any) -> dict[str, Any]:
-    return {
-        "description": description,
-        "type": "object",
-        "required": required,
-        "properties": properties,
-        "examples": list(examples),
-    }
-
-
-_COUNT = {"type": "integer", "minimum": 0}
-_TEXT = {"type": "string"}
 _ITEM = {"_index": "logs", "_id": "0", "_version": 1, "result": "created", "status": 201}
 
-SCHEMAS: dict[str, dict[str, Any]] = {
-    "AgentItems": _object(
-        "Number of stored items, and the first hundred rejected ones with reasons.",
-        ["accepted", "refused", "errors"],
-        {
-            "accepted": _COUNT,
-            "refused": _COUNT,
-            "errors": {
-                "type": "array",
-                "maxItems": 100,
-                "items": {
-                    "type": "object",
-                    "required": ["index", "code", "message"],
-                    "properties": {"index": _COUNT, "code": {"enum": [400, 403, 409]}, "message": _TEXT},
-                },
+SCHEMAS = component_schemas(
+    {"FirehoseDelivery": FirehoseDelivery}, {"FirehoseDelivery": [_DELIVERY]}, "validation"
+) | component_schemas(
+    {
+        "AgentItems": StoredItems,
+        "FirehoseAnswer": FirehoseResponse,
+        "OtlpAnswer": OtlpResponse,
+        "BulkAnswer": BulkResponse,
+        "ElasticsearchInfo": ElasticsearchInfo,
+    },
+    {
+        "AgentItems": [{"accepted": 1, "refused": 1, "errors": [{"index": 1, "code": 400, "message": "the record is empty"}]}],
+        "FirehoseAnswer": [{"requestId": _REQUEST_ID, "timestamp": 1790000000000}],
+        "OtlpAnswer": [
+            {},
+            {
+                "partialSuccess": {
+                    "rejectedLogRecords": "1",
+                    "errorMessage": "an event's data and annotations are too large limit=65536 refused=1 items=2",
+                }
             },
-        },
-        {"accepted": 1, "refused": 1, "errors": [{"index": 1, "code": 400, "message": "the record is empty"}]},
-    ),
-    "FirehoseAnswer": _object(
-        "Response in the format of Firehose; `errorMessage` if an item was rejected.",
-        ["requestId", "timestamp"],
-        {"requestId": _TEXT, "timestamp": {"type": "integer"}, "errorMessage": {"type": "string", "maxLength": 8192}},
-        {"requestId": _REQUEST_ID, "timestamp": 1790000000000},
-    ),
-    "FirehoseDelivery": _object(
-        "A delivery of AWS Data Firehose to an HTTP endpoint.",
-        ["requestId", "records"],
-        {
-            "requestId": _TEXT,
-            "timestamp": {"type": "integer"},
-            "records": {"type": "array", "items": {"type": "object", "properties": {"data": _TEXT}}},
-        },
-        _DELIVERY,
-    ),
-    "OtlpAnswer": _object(
-        "An ExportLogsServiceResponse; empty if all records were stored.",
-        [],
-        {"partialSuccess": {"type": "object", "properties": {"rejectedLogRecords": _TEXT, "errorMessage": _TEXT}}},
-        {},
-        {
-            "partialSuccess": {
-                "rejectedLogRecords": "1",
-                "errorMessage": "an event's data and annotations are too large limit=65536 refused=1 items=2",
-            }
-        },
-    ),
-    "BulkAnswer": _object(
-        "An item for each action, in order. Items with an `error` were not stored; those with `status` 429 can be retried.",
-        ["took", "errors", "items"],
-        {"took": _COUNT, "errors": {"type": "boolean"}, "items": {"type": "array", "items": {"type": "object"}}},
-        {"took": 12, "errors": False, "items": [{"create": _ITEM}]},
-    ),
-    "ElasticsearchInfo": _object(
-        "Server information for clients of Elasticsearch and OpenSearch.",
-        [],
-        {},
-        {"version": {"number": "8.19.0"}, "tagline": "You Know, for Search"},
-    ),
-}
+        ],
+        "BulkAnswer": [{"took": 12, "errors": False, "items": [{"create": _ITEM}]}],
+        "ElasticsearchInfo": [{"version": {"number": "8.19.0"}, "tagline": "You Know, for Search"}],
+    },
+)
 
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (400, "The request is invalid, or all items are rejected.", "the record is empty refused=1 items=1"),

@@ -43,7 +43,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/agents.md": {
         "`max_chunk_bytes` | 500, {} | actions": "source: chosen below Lambda's limit of a request",
-        "with reasons (up to {}).": "chalicelib.routes.agent_requests:MAX_LISTED_ERRORS",
+        "with reasons (up to {}).": "chalicelib.routes.agents_models:MAX_LISTED_ERRORS",
         "none: its chunks | {} |": "source: Fluent Bit, buffering and storage",
     },
     "docs/bulk-compaction.md": {

@@ -15,12 +15,14 @@ from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.listing import directory_keys, listing_rows
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.ports import Put, Run, RunEnd, RunStart
-from chalicelib.routes import archive_models, catalog_models, logs_models
+from chalicelib.routes import agents_models, archive_models, catalog_models, events_models, logs_models
 from tests.functional import archive
 from tests.functional.archive import FILES, deployed
-from tests.functional.gateway import Answer, call, get, post
+from tests.functional.gateway import Answer, call, get, installed, post
 from tests.functional.test_http_catalog import Site, site
+from tests.support.samples import JSON, LINES, NAMED
 from tests.unit.test_openapi import COMPONENTS, OPERATIONS, mistakes
+from tests.world import World
 
 __all__ = ["site"]
 RUN = Run("svc.a", "run-1")
@@ -209,3 +211,63 @@ def test_deeply_nested_metadata_is_served(files: archive.Site) -> None:
         assert answer.status == 200 and '"deep":[[[[' in answer.body
     fields = {name: value for name, value in files.document(deep=deep).items() if name != "id"} | {"size": 6}
     assert files.ask("POST", FILES, fields).status == 201
+
+
+# Events and agents
+
+
+def send(method: str, path: str, document: Any) -> Answer:
+    return call(method, path, json.dumps(document), {"Content-Type": JSON, **NAMED})
+
+
+def test_responses_of_events() -> None:
+    run = "/v1/events/svc.a/run-1"
+    event = {
+        "message": "42\nrows",
+        "step": "load",
+        "level": "warn",
+        "data": {"a": [1]},
+        "annotations": [{"position": 1, "note": {"b": None}}],
+    }
+    with installed(World()):
+        check("StartedRun", events_models.StartedAttempt, send("PUT", f"{run}/starts/s", {"host": "h"}))
+        check("Heartbeat", events_models.HeartbeatResult, call("PUT", f"{run}/heartbeat"))
+        check("EventWriter", events_models.RegisteredWriter, call("PUT", f"{run}/writers/w"))
+        check("EventsAccepted", events_models.AcceptedEvents, send("POST", f"{run}?writer=w", [event | {"id": 1}, {"message": 1}]))
+        check(
+            "KnownStep", events_models.MergedStep, send("POST", f"{run}/steps/load", {"name": "Load orders", "status": "running"})
+        )
+        check("ClosedWriter", events_models.ClosedWriter, send("POST", f"{run}/writers/w/close", {"count": 2}))
+        for query in ("", "?outline=true"):
+            page = call("GET", run + query)
+            check("EventPage", events_models.BrowsedEventPage, page)
+            assert [each["hasData"] for each in page.json["events"]] == [True]
+        check("LogText", events_models.LogPart, call("GET", f"{run}/log"))
+        steps, completeness = call("GET", f"{run}/steps"), call("GET", f"{run}/completeness")
+        check("StepList", events_models.StepEntryPage, steps)
+        check("Completeness", events_models.RunCompleteness, completeness)
+        assert steps.json["steps"] and completeness.json["writers"][0]["missing"] == [[0, 1]]
+        check("Configuration", events_models.RedactedConfiguration, call("GET", "/v1/configuration"))
+
+
+def test_responses_to_agents() -> None:
+    lines = '{"create": {}}\n{"message": "one"}\n{"delete": {}}\n'
+    record = {"message": "one"}
+    delivery = {"requestId": "r", "records": [{"data": "b25lCg=="}, {}]}
+    attributes = {
+        "X-Amz-Firehose-Common-Attributes": json.dumps({"commonAttributes": {"runlake.fqn": "svc.a", "runlake.run_id": "r1"}})
+    }
+    otlp = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": "one"}}, {"timeUnixNano": "x"}]}]}]}
+    with installed(World()):
+        stored = send("POST", "/v1/agents/fluent", [record, 1])
+        check("AgentItems", agents_models.StoredItems, stored)
+        delivered = call("POST", "/v1/agents/firehose", json.dumps(delivery), {"Content-Type": JSON, **attributes})
+        check("FirehoseAnswer", agents_models.FirehoseResponse, delivered)
+        exported = send("POST", "/v1/agents/otlp/v1/logs", otlp)
+        check("OtlpAnswer", agents_models.OtlpResponse, exported)
+        bulk = call("POST", "/v1/agents/elasticsearch/_bulk", lines, {"Content-Type": LINES, **NAMED})
+        check("BulkAnswer", agents_models.BulkResponse, bulk)
+        assert (stored.json["refused"], bulk.json["errors"]) == (1, True)
+        assert delivered.json["errorMessage"] and exported.json["partialSuccess"]
+        for path in ("/", "/_license", "/_cluster/health"):
+            check("ElasticsearchInfo", agents_models.ElasticsearchInfo, call("GET", f"/v1/agents/elasticsearch{path}"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -18,7 +20,14 @@ from chalicelib import __version__
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.composition import SOURCES
 from chalicelib.coordination import Status
+from chalicelib.errors import InvalidEventError
+from chalicelib.events.codecs import firehose
+from chalicelib.events.event import MAX_TIMESTAMP_MS, Loggable, NewEvent
+from chalicelib.events.starts import StartBody
+from chalicelib.events.validation import checked_event
+from chalicelib.ports import Run
 from chalicelib.routes import (
+    agent_requests,
     bodies,
     catalog,
     coordination,
@@ -323,6 +332,63 @@ def test_the_metadata_of_files_is_the_models() -> None:
     for name, field in model["properties"].items():
         document = dict.fromkeys(model["properties"]) | COMPONENTS["schemas"]["Metadata"]["examples"][0] | {name: None}
         assert (mistakes(told, document) == []) == ({"type": "null"} in field.get("anyOf", [])), name
+
+
+@pytest.mark.parametrize(
+    ("is_valid", "more"),
+    [
+        (
+            True,
+            {"timestamp": None, "step": None, "level": "warn", "data": {"a": [1]}, "annotations": [{"position": 0, "note": {}}]},
+        ),
+        (False, {"message": 1}),
+        (False, {"timestamp": -1}),
+        (False, {"timestamp": MAX_TIMESTAMP_MS + 1}),
+        (False, {"id": 1.5}),
+        (False, {"step": "s" * 201}),
+        (False, {"level": "l" * 41}),
+        (False, {"data": []}),
+        (False, {"annotations": [{"note": "n"}]}),
+        (False, {"other": 1}),
+    ],
+)
+def test_an_event_is_valid_in_the_document_if_it_is_stored(is_valid: bool, more: dict[str, Any]) -> None:
+    """Functions check some lengths, which the model only documents."""
+    event = {"message": "one"} | more
+    assert (mistakes(COMPONENTS["schemas"]["NewEvent"], event) == []) == is_valid
+    with nullcontext() if is_valid else pytest.raises((ValidationError, InvalidEventError)):
+        checked_event(NewEvent.model_validate_json(json.dumps(event)), Loggable.of_run(Run("p", "r"), "runlake"))
+
+
+@pytest.mark.parametrize("heartbeat_s", [-1, 0, 1, 9, 10, 86_400, 86_401])
+def test_a_start_is_valid_in_the_document_if_the_model_accepts_it(heartbeat_s: int) -> None:
+    is_documented = mistakes(COMPONENTS["schemas"]["RunStart"], {"heartbeatS": heartbeat_s}) == []
+    with nullcontext() if is_documented else pytest.raises(ValidationError):
+        StartBody.model_validate({"heartbeatS": heartbeat_s})
+
+
+@pytest.mark.parametrize(
+    ("is_valid", "body"),
+    [
+        (True, {"requestId": "a", "records": []}),
+        (True, {"requestId": "a", "timestamp": 1, "records": [{"data": ""}, {}]}),
+        (False, []),
+        (False, {"records": []}),
+        (False, {"requestId": 1, "records": []}),
+        (False, {"requestId": "a"}),
+        (False, {"requestId": "a", "records": {}}),
+    ],
+)
+def test_a_delivery_is_valid_in_the_document_if_its_decoder_accepts_it(is_valid: bool, body: Any) -> None:
+    """The decoder has checks of its own, because each record is refused by itself."""
+    assert (mistakes(COMPONENTS["schemas"]["FirehoseDelivery"], body) == []) == is_valid
+    with nullcontext() if is_valid else pytest.raises(InvalidEventError):
+        firehose.decode(json.dumps(body), gzip.decompress)
+
+
+def test_the_codes_of_rejected_items_are_those_of_their_results() -> None:
+    codes = COMPONENTS["schemas"]["AgentItems"]["properties"]["errors"]["items"]["properties"]["code"]["enum"]
+    assert set(codes) == set(agent_requests.STATUS.values()) - {200, 503}
 
 
 # The page

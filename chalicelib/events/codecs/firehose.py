@@ -21,7 +21,6 @@ from chalicelib.events.weight import weight
 from chalicelib.events.well_formed import well_formed_text
 from chalicelib.lines.timestamps import TimestampParser
 
-MAX_ERROR_CHARS = 8192
 _GZIP_MAGIC = b"\x1f\x8b"
 _DATA, _CONTROL = "DATA_MESSAGE", "CONTROL_MESSAGE"
 Unpack = Callable[[bytes], bytes]
@@ -60,12 +59,6 @@ def encode(events: Sequence[NewEvent], request_id: str, now_ms: int) -> bytes:
     return json_text.compact(
         {"requestId": request_id, "timestamp": now_ms, "records": [{"data": each} for each in packed]}
     ).encode()
-
-
-def answer(request_id: str, now_ms: int, error: str = "") -> dict[str, Any]:
-    """The response that Firehose requires."""
-    message = {"errorMessage": error[:MAX_ERROR_CHARS]} if error else {}
-    return {"requestId": request_id, "timestamp": now_ms, **message}
 
 
 def _items(raw_records: Sequence[Any], content: Callable[[Any], bytes], sources: Mapping[str, Any]) -> Iterator[Item]:

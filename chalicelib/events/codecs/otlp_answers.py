@@ -1,24 +1,17 @@
-"""OTLP responses in JSON and in protobuf: partial success and errors.
+"""OTLP responses in protobuf: partial success and errors.
 
-Protobuf responses are texts: API Gateway returns binary bodies only to clients whose Accept header asks for them, and most
+They are texts: API Gateway returns binary bodies only to clients whose Accept header asks for them, and most
 exporters send none. So these contain only ASCII.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 _MAX_MESSAGE_CHARS = 100
 _MAX_REJECTED = 127
 
 
-def partial_success_json(rejected: int, message: str) -> dict[str, Any]:
-    """The JSON response; empty if all records were accepted."""
-    return {"partialSuccess": {"rejectedLogRecords": str(rejected), "errorMessage": message}} if rejected else {}
-
-
 def partial_success_protobuf(rejected: int, message: str) -> str:
-    """The protobuf response. A count above 127 does not fit ASCII: it is sent as 127, with the number in the message."""
+    """The response; empty if all records were accepted. A count above 127 does not fit ASCII: it is sent as 127, with the number in the message."""
     if not rejected:
         return ""
     described = message if rejected <= _MAX_REJECTED else f"{rejected} records: {message}"
