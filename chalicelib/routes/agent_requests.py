@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 from chalice.app import Response
@@ -22,8 +23,8 @@ from chalicelib.routes import gate
 from chalicelib.routes.agents_models import MAX_LISTED_ERRORS, RejectedItem, StoredItems
 from chalicelib.routes.allowance import Allowance
 from chalicelib.routes.api_request import ApiRequest
-from chalicelib.routes.bodies import read_body
-from chalicelib.routes.operations import Agent
+from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_body
+from chalicelib.routes.operations import ANY, Agent
 from chalicelib.routes.responses import error_response, json_response
 
 STATUS = {
@@ -35,11 +36,12 @@ STATUS = {
 }
 _ANSWER_WITHIN_S = 4.0
 """Reserve of the function's time for an append in progress and the response."""
+_TAG_HEADERS = ("fluent-tag", "x-fluent-tag", "x-tag")
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRequest:
-    """One request of an agent. ``content``: its body, decompressed."""
+    """One request of an agent. ``content``: its body, decompressed. ``index``: of Elasticsearch, in the path; "" if there is none."""
 
     agent: Agent
     services: Services
@@ -49,18 +51,19 @@ class AgentRequest:
     content_type: str
     allowance: Allowance
     context: Any
+    index: str
 
     @classmethod
     def of(cls, request: ApiRequest) -> AgentRequest:
         """Read a request of a principal that may write to some pipeline; each item's pipeline is checked later. Raises ForbiddenError,
         InvalidBatchError, BatchTooLargeError, UnsupportedMediaTypeError."""
-        agent = request.operation.agent if request.operation else None
+        agent, index = request.operation.agent if request.operation else None, request.names.get("index", "")
         assert agent, "only operations of agents have this view"
         note(agent=agent.name)
         gate.require_any_scope("agents", Scope.LOGS_WRITE)
         services, headers = composition.services(), request.headers
         body = read_body(request.event, headers, request.budget, services.settings.max_expanded_bytes)
-        return cls(agent, services, headers, request.query, body.content, body.content_type, body.allowance, request.context)
+        return cls(agent, services, headers, request.query, body.content, body.content_type, body.allowance, request.context, index)
 
     @property
     def records(self) -> str | bytes:
@@ -73,12 +76,36 @@ class AgentRequest:
         """The body of a binary type. If a gateway treated it as text it is damaged, and its decoder reports an error."""
         return self.content if isinstance(self.content, bytes) else self.content.encode(errors="replace")
 
-    def take(self, items: Iterable[Item], *, name: str = "", repeats_bytes: bool = False) -> list[ItemResult]:
-        """Store items; returns the result of each. ``name`` and ``repeats_bytes``: see ``Intake``; the agent's ``Idempotency-Key`` takes
-        precedence over ``name``. Raises BatchTooLargeError: nothing is stored."""
+    @property
+    def tag(self) -> str | None:
+        """Fluentd's tag of the request."""
+        return next((self.headers[name] for name in _TAG_HEADERS if name in self.headers), None) or self.query.get("tag")
+
+    @property
+    def common_attributes(self) -> str:
+        """Firehose's parameters of the stream, as JSON."""
+        return self.headers.get("x-amz-firehose-common-attributes", "")
+
+    @property
+    def now_ms(self) -> int:
+        """The current time."""
+        return self.services.clock.now_ms()
+
+    def decode(self) -> Any:
+        """The result of the agent's decoder for the content type. Raises UnsupportedMediaTypeError, and what the decoder raises."""
+        decoders = self.agent.decoders
+        decoder = decoders.get(self.content_type) or decoders.get(ANY)
+        if decoder is None:
+            raise UnsupportedMediaTypeError(f"{self.agent.name.upper()} must be {' or '.join(decoders)}")
+        return decoder.import_function()(*(attrgetter(name)(self) for name in decoder.arguments))
+
+    def take(self, items: Iterable[Item], name: str = "") -> list[ItemResult]:
+        """Store items; returns the result of each. ``name``: see ``IntakeRequest``; the agent's ``Idempotency-Key`` takes precedence. Raises
+        BatchTooLargeError: nothing is stored."""
         headers = {key.lower(): value for key, value in self.headers.items()}
         own = headers.get("idempotency-key", "")
-        request = IntakeRequest(headers, self._digest(), f"{self.agent.name} {own or name}" if own or name else "", repeats_bytes)
+        name = f"{self.agent.name} {own or name}" if own or name else ""
+        request = IntakeRequest(headers, self._digest(), name, self.agent.repeats_bytes)
         limits = IntakeLimits(self.allowance.items, self.allowance.streams, self.allowance.share)
         intake = Intake(self.services.events.log, self.services.events.router, _may_write, self._has_time, limits, self._check_run)
         try:

@@ -11,44 +11,22 @@ from typing import Any
 from chalice.app import Response
 
 from chalicelib.errors import InvalidBatchError
-from chalicelib.events.codecs import firehose, fluent, logstash, otlp, otlp_answers, plain, syslog
+from chalicelib.events.codecs import otlp_answers
 from chalicelib.observability import redacted
 from chalicelib.routes.agent_requests import AgentRequest, agent_response, rejected_items, rejection_summary, response_status
 from chalicelib.routes.agents_models import MAX_ERROR_CHARS, FirehoseResponse, OtlpResponse
 from chalicelib.routes.api_request import ApiRequest
-from chalicelib.routes.bodies import UnsupportedMediaTypeError
+from chalicelib.routes.operations import PROTOBUF
 from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response
 
-_MSGPACK = frozenset({"application/msgpack", "application/x-msgpack"})
 _TEXT = "text/plain"
-_TAG_HEADERS = ("fluent-tag", "x-fluent-tag", "x-tag")
-_JSON = "application/json"
 _FIREHOSE_ID = "x-amz-firehose-request-id"
 
 
-def fluent_records(request: ApiRequest) -> Response:
-    """Records of Fluent Bit and Fluentd. Both retry a chunk byte for byte."""
+def records(request: ApiRequest) -> Response:
+    """Records of an agent whose protocol defines no response."""
     call = AgentRequest.of(request)
-    tag = next((call.headers[name] for name in _TAG_HEADERS if name in call.headers), None) or call.query.get("tag")
-    if call.content_type in _MSGPACK:
-        return agent_response(call.take(fluent.decode_msgpack(call.packed, tag, call.allowance.values), repeats_bytes=True))
-    if call.content_type == _TEXT:
-        return agent_response(call.take(plain.decode(call.content)))
-    return agent_response(call.take(fluent.decode_json(call.records, tag), repeats_bytes=True))
-
-
-def logstash_events(request: ApiRequest) -> Response:
-    """Events of Logstash, which retries a request byte for byte. Its times have milliseconds or a finer resolution."""
-    call = AgentRequest.of(request)
-    if call.content_type == _TEXT:
-        return agent_response(call.take(plain.decode(call.content)))
-    return agent_response(call.take(logstash.decode(call.records), repeats_bytes=True))
-
-
-def syslog_messages(request: ApiRequest) -> Response:
-    """Syslog messages. A retry is a new batch that includes later messages, so it cannot be recognized."""
-    call = AgentRequest.of(request)
-    return agent_response(call.take(syslog.decode(call.records, call.services.clock.now_ms())))
+    return agent_response(call.take(call.decode()))
 
 
 def firehose_delivery(request: ApiRequest) -> Response:
@@ -56,17 +34,12 @@ def firehose_delivery(request: ApiRequest) -> Response:
     now_ms, request_id = 0, request.headers.get(_FIREHOSE_ID, "")
     try:
         call = AgentRequest.of(request)
-        now_ms = call.services.clock.now_ms()
-        delivery = firehose.decode(
-            call.records,
-            call.allowance.gunzip,
-            call.headers.get("x-amz-firehose-common-attributes", ""),
-            call.allowance.check_values,
-        )
+        now_ms = call.now_ms
+        delivery = call.decode()
         if request_id not in ("", delivery.request_id):
             raise InvalidBatchError("the delivery's requestId differs from its header")
         request_id = delivery.request_id
-        results = call.take(delivery.items, name=request_id)
+        results = call.take(delivery.items, request_id)
     except Exception as error:
         refused = to_error_response(error)
         return _delivered(refused.status_code, request_id, now_ms, _message(refused))
@@ -83,15 +56,12 @@ def _delivered(status: int, request_id: str, now_ms: int, error: str) -> Respons
 
 
 def otlp_logs(request: ApiRequest) -> Response:
-    """Logs over OTLP. The response has the encoding of the request, as OTLP requires. Exporters retry a request byte for byte."""
+    """Logs over OTLP. The response has the encoding of the request, as OTLP requires."""
     encoding = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    is_packed = encoding == otlp.PROTOBUF
+    is_packed = encoding == PROTOBUF
     try:
         call = AgentRequest.of(request)
-        if not is_packed and call.content_type != _JSON:
-            raise UnsupportedMediaTypeError(f"OTLP must be application/json or {otlp.PROTOBUF}")
-        items = otlp.decode_protobuf(call.packed, call.allowance.items) if is_packed else otlp.decode_json(call.records)
-        results = call.take(items, repeats_bytes=True)
+        results = call.take(call.decode())
     except Exception as error:
         refused = to_error_response(error)
         return _otlp_refusal(refused.status_code, _message(refused), is_packed)
@@ -120,7 +90,7 @@ class AsciiProtobufResponse(Response):
     def to_dict(self, binary_types: list[str] | None = None) -> dict[str, Any]:
         """The response as the gateway receives it."""
         document: dict[str, Any] = super().to_dict(None)
-        document["headers"]["Content-Type"] = otlp.PROTOBUF
+        document["headers"]["Content-Type"] = PROTOBUF
         return document
 
     def __init__(self, body: str, status_code: int = 200, headers: dict[str, str] | None = None) -> None:

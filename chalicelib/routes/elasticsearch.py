@@ -13,7 +13,6 @@ from chalice.app import Response
 
 from chalicelib.access.grants import Scope
 from chalicelib.errors import BatchTooLargeError
-from chalicelib.events.codecs import bulk
 from chalicelib.events.codecs.bulk import BulkAction
 from chalicelib.events.intake import ItemResult, ItemStatus
 from chalicelib.observability import redacted
@@ -99,25 +98,15 @@ def cluster_health(request: ApiRequest) -> Response:
 
 
 @_elastic
-def bulk_of_any(request: ApiRequest) -> Response:
-    """Bulk actions with or without an index."""
-    return _bulk(request, "")
-
-
-@_elastic
-def bulk_of_index(request: ApiRequest) -> Response:
-    """Bulk actions; the index of the path is the default."""
-    return _bulk(request, request.names["index"])
-
-
-def _bulk(request: ApiRequest, index: str) -> Response:
-    """Items in the order of the actions. If all of them can be retried (the store is unavailable), the response is a 503, and clients retry."""
+def bulk(request: ApiRequest) -> Response:
+    """Bulk actions; an index in the path is their default. The response has items in the order of the actions; if all of them can be retried (the
+    store is unavailable), it is a 503, and clients retry."""
     started_s = time.perf_counter()
     call = AgentRequest.of(request)
-    actions = list(islice(bulk.decode(call.records, index), call.allowance.items + 1))
+    actions: list[BulkAction] = list(islice(call.decode(), call.allowance.items + 1))
     if len(actions) <= call.allowance.items:
         _check_response(actions)
-    results = call.take((action.item for action in actions), repeats_bytes=True)
+    results = call.take(action.item for action in actions)
     if results and all(each.status is ItemStatus.RETRYABLE for each in results):
         return _error(503, rejection_summary(results))
     room_bytes = RESPONSE_BYTES // (len(actions) or 1) - _FRAME_BYTES

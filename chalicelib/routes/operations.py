@@ -1,13 +1,13 @@
 """Every operation of the API, one row each, and the one matcher from a request to its operation.
 
-A new route is a row here, a view, and its texts in the document's module. Views, documents and their models are named as text: each function
+A new route is a row here, a view, and its texts in the document's module. Views, documents and decoders are named as text: each function
 imports this module while it starts, and imports a view's module on the first request for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -28,14 +28,33 @@ from chalicelib.routes.paths import (
 
 _MAX_GATEWAY_SEGMENTS = 8
 """Segments of an FQN and what follows it that have a route each; the last route is greedy."""
+ANY = ""
+"""The content types that have no decoder of their own."""
+PROTOBUF = "application/x-protobuf"
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """Decodes requests of an agent. ``function``: module and function of ``events.codecs``; ``arguments``: attributes of ``AgentRequest``."""
+
+    function: str
+    arguments: tuple[str, ...] = ("records",)
+
+    def import_function(self) -> Callable[..., Any]:
+        """The function; imports its module."""
+        return _imported("chalicelib.events.codecs", self.function)
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A kind of log agent. ``batch_setting``: its own setting that makes its requests smaller, for error messages (docs/agents.md)."""
+    """A kind of log agent. ``batch_setting``: its own setting that makes its requests smaller, for error messages (docs/agents.md).
+    ``decoders``: by content type. ``repeats_bytes``: it retries a request byte for byte, so that a retry can be recognized
+    (``events.intake``)."""
 
     name: str
     batch_setting: str
+    decoders: Mapping[str, Decoder] = field(hash=False)
+    repeats_bytes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +87,13 @@ class Operation:
 
     def import_view(self) -> Callable[[Any], Any]:
         """The view; imports its module."""
-        module, _, name = self.view.partition(":")
-        view: Callable[[Any], Any] = getattr(import_module(f"chalicelib.routes.{module}"), name)
-        return view
+        return _imported("chalicelib.routes", self.view)
+
+
+def _imported(package: str, path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"{package}.{module}"), name)
+    return function
 
 
 _READ_LOGS, _WRITE_LOGS, _ADMIN = (Scope.LOGS_READ,), (Scope.LOGS_WRITE,), (Scope.ADMIN,)
@@ -80,7 +103,37 @@ _BODY_ERRORS, _READ_ERRORS, _FIND_ERRORS = (400, 413, 415, 503), (400, 503), (40
 _LOG, _EVENTS, _RUNS = f"{BASE}/logs/{{fqn}}", f"{EVENT_BASE}/{{fqn}}/{{runId}}", f"{CATALOG}/{{fqn}}/runs"
 
 
-def _records(id: str, path: str, view: str, agent: Agent, budget: Budget = RECORDS) -> Operation:
+_TEXT = Decoder("plain:decode", ("content",))
+_MSGPACK = Decoder("fluent:decode_msgpack", ("packed", "tag", "allowance.values"))
+_FLUENT = Agent(
+    "fluent",
+    "chunk_limit_records",
+    {
+        "application/msgpack": _MSGPACK,
+        "application/x-msgpack": _MSGPACK,
+        "text/plain": _TEXT,
+        ANY: Decoder("fluent:decode_json", ("records", "tag")),
+    },
+)
+_LOGSTASH = Agent("logstash", "pipeline.batch.size", {"text/plain": _TEXT, ANY: Decoder("logstash:decode")})
+_SYSLOG = Agent(  # a retry is a new batch that includes later messages
+    "syslog", "batch-lines or batch.maxsize", {ANY: Decoder("syslog:decode", ("records", "now_ms"))}, repeats_bytes=False
+)
+_FIREHOSE = Agent(  # the id of a delivery identifies its retries
+    "firehose",
+    "SizeInMBs",
+    {ANY: Decoder("firehose:decode", ("records", "allowance.gunzip", "common_attributes", "allowance.check_values"))},
+    repeats_bytes=False,
+)
+_OTLP = Agent(
+    "otlp",
+    "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
+    {"application/json": Decoder("otlp:decode_json"), PROTOBUF: Decoder("otlp:decode_protobuf", ("packed", "allowance.items"))},
+)
+_ELASTICSEARCH = Agent("elasticsearch", "bulk_max_size or chunk_size", {ANY: Decoder("bulk:decode", ("records", "index"))})
+
+
+def _records(id: str, path: str, agent: Agent, budget: Budget = RECORDS, view: str = "records") -> Operation:
     """The operation of an agent that appends records."""
     return Operation(
         id,
@@ -96,19 +149,19 @@ def _records(id: str, path: str, view: str, agent: Agent, budget: Budget = RECOR
     )
 
 
-def _bulk(id: str, method: str, path: str, view: str) -> Operation:
+def _bulk(id: str, method: str, path: str) -> Operation:
     """Elasticsearch's bulk API, whose response has the errors of items."""
     return Operation(
         id,
         method,
         f"{ELASTICSEARCH}/{path}",
-        f"elasticsearch:{view}",
+        "elasticsearch:bulk",
         "agents",
         scopes=_WRITE_LOGS,
         budget=BULK,
         errors=_BODY_ERRORS,
         masks_body=True,
-        agent=Agent("elasticsearch", "bulk_max_size or chunk_size"),
+        agent=_ELASTICSEARCH,
     )
 
 
@@ -227,24 +280,18 @@ OPERATIONS: tuple[Operation, ...] = (
         "getCompleteness", "GET", f"{_EVENTS}/completeness", "events:completeness", "events", scopes=_READ_LOGS, errors=_READ_ERRORS
     ),
     # Agents
-    _records("appendFluentRecords", "fluent", "fluent_records", Agent("fluent", "chunk_limit_records")),
-    _records("appendLogstashEvents", "logstash", "logstash_events", Agent("logstash", "pipeline.batch.size")),
-    _records("appendSyslogMessages", "syslog", "syslog_messages", Agent("syslog", "batch-lines or batch.maxsize")),
+    _records("appendFluentRecords", "fluent", _FLUENT),
+    _records("appendLogstashEvents", "logstash", _LOGSTASH),
+    _records("appendSyslogMessages", "syslog", _SYSLOG),
     replace(
-        _records("appendFirehoseDelivery", "firehose", "firehose_delivery", Agent("firehose", "SizeInMBs"), SHARING),
+        _records("appendFirehoseDelivery", "firehose", _FIREHOSE, SHARING, "firehose_delivery"),
         token_header="X-Amz-Firehose-Access-Key",
     ),
-    _records(
-        "exportLogs",
-        "otlp/v1/logs",
-        "otlp_logs",
-        Agent("otlp", "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE"),
-        OTLP,
-    ),
-    _bulk("bulk", "POST", "_bulk", "bulk_of_any"),
-    _bulk("putBulk", "PUT", "_bulk", "bulk_of_any"),
-    _bulk("indexBulk", "POST", "{index}/_bulk", "bulk_of_index"),
-    _bulk("putIndexBulk", "PUT", "{index}/_bulk", "bulk_of_index"),
+    _records("exportLogs", "otlp/v1/logs", _OTLP, OTLP, "otlp_logs"),
+    _bulk("bulk", "POST", "_bulk"),
+    _bulk("putBulk", "PUT", "_bulk"),
+    _bulk("indexBulk", "POST", "{index}/_bulk"),
+    _bulk("putIndexBulk", "PUT", "{index}/_bulk"),
     Operation("elasticsearchInfo", "GET", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),
     Operation("elasticsearchPing", "HEAD", ELASTICSEARCH, "elasticsearch:root", "agents", scopes=_WRITE_LOGS),
     Operation("elasticsearchLicense", "GET", f"{ELASTICSEARCH}/_license", "elasticsearch:license", "agents", scopes=_WRITE_LOGS),

@@ -18,7 +18,7 @@ from chalicelib.events.sidecar import decode_sidecar
 from chalicelib.events.weight import weight
 from chalicelib.ports import Run
 from chalicelib.routes.budgets import SHARING
-from chalicelib.routes.operations import OPERATIONS
+from chalicelib.routes.operations import OPERATIONS, PROTOBUF
 from chalicelib.runlog.log_end import list_all
 from tests.functional.gateway import Answer, call, installed
 from tests.world import START_MS, World
@@ -66,7 +66,7 @@ def delivery_of(group: str, records: int, stream: str = "") -> bytes:
 
 SHAPES = [
     pytest.param(OTLP, json_of, "application/json", id="otlp json"),
-    pytest.param(OTLP, proto_of, otlp.PROTOBUF, id="otlp protobuf"),
+    pytest.param(OTLP, proto_of, PROTOBUF, id="otlp protobuf"),
     pytest.param(FIREHOSE, delivery_of, "application/json", id="firehose"),
 ]
 
@@ -111,7 +111,7 @@ def test_the_documented_batch_of_a_collector_with_a_large_resource_is_stored(wor
         for _ in range(size)
     ]
     body = otlp.encode_protobuf(events, K8S)
-    assert send(OTLP, body, otlp.PROTOBUF).status == 200
+    assert send(OTLP, body, PROTOBUF).status == 200
     page = call("GET", f"/v1/events/{RUN.fqn}/{RUN.run_id}?after={size - 1}").json
     assert [each["message"] for each in page["events"]] == [events[-1].message]
     assert page["events"][0]["data"]["resource"] == K8S

@@ -106,7 +106,7 @@ CORES = (
 )
 IMPORTERS = frozenset({"importlib.import_module", "pkgutil.resolve_name", "runpy.run_module", "runpy.run_path"})
 DYNAMIC = frozenset({"chalicelib/pipelines/allowed_modules.py", "chalicelib/routes/operations.py"})
-"""The first imports the operator's handlers, after it has checked their names; the second views, whose names are constants."""
+"""The first imports the operator's handlers, after it has checked their names; the second views and decoders, whose names are constants."""
 FOREIGN_TO_CORES = frozenset({"chalice", "boto3", "botocore", "pyspark"})
 
 

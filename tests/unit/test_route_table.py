@@ -1,20 +1,35 @@
-"""The table of operations: its views and texts exist, and registration does not import them."""
+"""The table of operations: its views, decoders and texts exist, and registration does not import them."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from inspect import signature
 
 import pytest
 
 from chalicelib.routes import openapi
-from chalicelib.routes.operations import OPERATIONS, Operation
+from chalicelib.routes.agent_requests import AgentRequest
+from chalicelib.routes.allowance import Allowance
+from chalicelib.routes.budgets import READ
+from chalicelib.routes.operations import OPERATIONS, Decoder, Operation
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.id)
 def test_each_row_names_a_view_and_its_texts(operation: Operation) -> None:
     assert callable(operation.import_view()) and operation.import_view().__doc__
     assert operation.id in openapi._RESOURCES[operation.document].operations
+
+
+DECODERS = {decoder for each in OPERATIONS if each.agent for decoder in each.agent.decoders.values()}
+
+
+@pytest.mark.parametrize("decoder", sorted(DECODERS, key=str), ids=lambda each: each.function)
+def test_each_agent_names_decoders_and_what_they_take(decoder: Decoder) -> None:
+    signature(decoder.import_function()).bind(*decoder.arguments)
+    for name in decoder.arguments:
+        first, _, rest = name.partition(".")
+        assert hasattr(AgentRequest, first) and (not rest or hasattr(Allowance(READ, 0, 0), rest)), name
 
 
 def test_each_operation_occurs_once() -> None:

@@ -31,7 +31,6 @@ from chalicelib.events.weight import weight
 from chalicelib.events.well_formed import well_formed, well_formed_text
 from chalicelib.lines.levels import OTLP_NUMBERS, level_of_otlp
 
-PROTOBUF = "application/x-protobuf"
 MAX_RECORDS = 50_000
 _PATH_TO_RECORDS = (1, 2, 2)
 """Field numbers of ``resource_logs``, ``scope_logs`` and ``log_records``."""
