@@ -4,7 +4,7 @@ Responses are typed dictionaries: events and rows are served as they are stored,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
@@ -75,7 +75,7 @@ class BrowsedEvent(EventOutline):
     annotations: Sequence[Annotated[Object, DescribedBy(Annotation)]]
     truncated: NotRequired[
         Annotated[
-            Literal[True],
+            bool,
             Field(description="The message is too large for a response and is truncated; `log` returns all of it."),
         ]
     ]

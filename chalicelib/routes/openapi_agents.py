@@ -188,7 +188,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "indexBulk": _bulk(["bulkIndex", *_NAMED]),
     "putIndexBulk": _bulk(["bulkIndex", *_NAMED]),
     "elasticsearchInfo": _asked("Product check of Elasticsearch clients"),
-    "elasticsearchPing": _asked("Connection check"),
+    "elasticsearchPing": {"summary": "Connection check", "answers": {200: {"description": "The connection works."}}},
     "elasticsearchLicense": _asked("License check of Beats and Logstash"),
     "elasticsearchHealth": _asked("Health check of Vector"),
 }

@@ -60,10 +60,10 @@ _CONFIGURATION = {
 }  # fmt: skip
 
 SCHEMAS = component_schemas(
-    {"NewEvent": NewEvent, "ToldStep": StepUpdate, "RunStart": StartBody, "WriterEnd": WriterEnd},
+    {"NewEvent": NewEvent, "StepUpdate": StepUpdate, "RunStart": StartBody, "WriterEnd": WriterEnd},
     {
         "NewEvent": [_NEW, {"message": "two\nlines"}],
-        "ToldStep": [{"name": "Load orders", "status": "running"}],
+        "StepUpdate": [{"name": "Load orders", "status": "running"}],
         "RunStart": [{"host": "worker-3", "command": "./load.sh --all"}],
         "WriterEnd": [{"count": 2, "lastTimestamp": 1790000000000}],
     },
@@ -266,10 +266,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "body": _body("WriterEnd", {"count": 2}),
         "answers": {200: "ClosedWriter"},
     },
-    "tellOfStep": {
+    "updateStep": {
         "summary": "Update a step: name, parent, times, status",
         "parameters": ["fqn", "runId", "pathStep"],
-        "body": _body("ToldStep", {"name": "Load orders", "status": "running"}),
+        "body": _body("StepUpdate", {"name": "Load orders", "status": "running"}),
         "answers": {200: "KnownStep"},
     },
     "browseEvents": {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import BaseModel
+
 from chalicelib.ports import LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.close_requests import EndBody
@@ -21,9 +23,15 @@ def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+def _request(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema(schema_generator=Untitled)
+    del schema["title"]  # the component's name is another
+    return schema
+
+
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "LogBatch": LogBatch.model_json_schema(schema_generator=Untitled),
-    "RunEnd": EndBody.model_json_schema(schema_generator=Untitled) | {"examples": [_END]},
+    "LogBatch": _request(LogBatch),
+    "RunEnd": _request(EndBody) | {"examples": [_END]},
     **component_schemas(
         {
             "Appended": StoredBatch,
@@ -103,11 +111,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
     },
     "after": query_parameter(
-        "after", {"type": "integer", "minimum": 0, "default": 0}, "Number of the first line: `after` of the previous page."
+        "after", {"type": "integer", "minimum": 0}, "Number of the first line: `after` of the previous page. Default: 0."
     ),
     "offset": query_parameter("offset", {"type": "integer", "minimum": 0}, "Alias of `after`, which takes precedence."),
     "lineLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000}, "Maximum number of lines."
+        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000}, "Maximum number of lines. Default: `tail`, or 1000."
     ),
     "tail": query_parameter(
         "tail",
@@ -179,7 +187,7 @@ _BATCH = {
         },
         "text/plain": {"schema": {"type": "string"}, "example": _LINES},
         "application/x-ndjson": {"schema": {"type": "string"}, "example": '{"level":"info"}\n{"level":"error"}\n'},
-        "application/octet-stream": {},
+        "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
         "application/gzip": {},
         "application/x-gzip": {},
     },

@@ -260,7 +260,7 @@ OPERATIONS: tuple[Operation, ...] = (
         masks_body=True,
     ),
     Operation(
-        "tellOfStep",
+        "updateStep",
         "POST",
         f"{_EVENTS}/steps/{{step}}",
         "events:update_step",

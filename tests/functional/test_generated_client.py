@@ -126,7 +126,7 @@ def test_appended_lines_are_read_back(api: Any, models: Any) -> None:
 
 def test_runs_are_found(api: Any, models: Any, site: Served) -> None:
     api.append_log(FQN, RUN_ID, body="no such table\n")
-    api.close_run(FQN, RUN_ID, body=models.EndBody(models.EndBodyOutcome.FAILED, exit_code=3))
+    api.close_run(FQN, RUN_ID, body=models.RunEnd(models.RunEndOutcome.FAILED, exit_code=3))
     site.deliver()
     assert api.list_runs(FQN).runs == [RUN_ID]
     (pipeline,) = api.list_pipelines(prefix="shop.").pipelines

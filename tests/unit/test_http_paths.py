@@ -112,7 +112,7 @@ def test_an_fqn_with_raw_slashes_is_read_back(parts: list[str]) -> None:
         ("GET", "/v1/events/a/b/c", ("browseEvents", "a/b", "c")),
         ("GET", "/v1/events/a/b/log", ("readEventLog", "a", "b")),
         ("GET", "/v1/events/a/log", ("browseEvents", "a", "log")),
-        ("POST", "/v1/events/a/b/steps/close", ("tellOfStep", "a", "b", "close")),
+        ("POST", "/v1/events/a/b/steps/close", ("updateStep", "a", "b", "close")),
         ("POST", "/v1/events/a/b/writers/steps/close", ("closeWriter", "a", "b", "steps")),
         ("PUT", "/v1/events/a/b/writers/heartbeat", ("openWriter", "a", "b", "heartbeat")),
         ("PUT", "/v1/events/a/b/heartbeat", ("sendHeartbeat", "a", "b")),
