@@ -65,13 +65,18 @@ def json_response(body: Any, status_code: int = 200, **headers: str) -> Response
     return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), _JSON | extra, status_code)
 
 
+def client_message(text: str) -> str:
+    """The text of an error for the client: without secrets, and without lone surrogates of the request, which would break the response."""
+    return redacted(text).encode(errors="replace").decode()
+
+
 def error_response(status: int, message: str, code: str | None = None, **headers: str) -> Response:
     """The error envelope. ``code``: the resource's error code; default: the status."""
     if status == 503:
         headers["Retry_After"] = str(RETRY_AFTER_S)
     if status == 401:
         headers["WWW_Authenticate"] = CHALLENGES[composition.services().settings.auth]
-    text = redacted(message).encode(errors="replace").decode()  # a lone surrogate from the request would break the response
+    text = client_message(message)
     body: LogError | ArchiveError = {"code": code, "message": text} if code else {"code": status, "message": text}
     return json_response(body, status, **headers)
 
