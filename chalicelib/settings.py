@@ -70,6 +70,9 @@ def _table(default: str, about: str) -> Any:
 _JWKS_URL = r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$"
 
 
+PipelineId = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+
+
 class TokenIssuer(BaseModel):
     """A trusted issuer of tokens. ``prefix`` begins the names of its principals, so that no two issuers share one."""
 
@@ -86,6 +89,18 @@ class TokenIssuer(BaseModel):
         """Accepted audiences; empty: any."""
         named = tuple(name.strip() for name in self.audience.split(",") if name.strip())
         return () if named == ("*",) else named
+
+
+class OpenMetadataPipeline(BaseModel):
+    """A pipeline that OpenMetadata's older pages name by its id. ``type``: OpenMetadata's ``pipelineType``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fqn: str = Field(min_length=1, max_length=1024)
+    type: Literal[
+        "metadata", "usage", "lineage", "profiler", "autoClassification", "TestSuite", "dataInsight", "elasticSearchReindex", "dbt",
+        "application", "policyAgent",
+    ] = "metadata"  # fmt: skip
 
 
 class Settings(BaseSettings):
@@ -225,6 +240,11 @@ class Settings(BaseSettings):
         pattern=r"^[A-Za-z0-9_./-]{1,1011}$",
     )
 
+    pipeline_ids: Annotated[dict[PipelineId, OpenMetadataPipeline], NoDecode] = _setting(
+        {},
+        "Pipelines whose newest log OpenMetadata's older pages read by the pipeline's id. Default: none.",
+        'JSON: {"<uuid>": {"fqn": …, "type": "metadata"}, …}',
+    )
     runs_table: str = _table("runlake-runs", "DynamoDB table of runs.")
     segments_table: str = _table("runlake-segments", "DynamoDB table of segments.")
     archive_bucket_name: str = _setting(
@@ -332,7 +352,7 @@ class Settings(BaseSettings):
         64 * _MIB, "Largest expanded size of a gzip body.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
     )
 
-    @field_validator("source_coordination", "jwt_more_issuers", mode="before")
+    @field_validator("source_coordination", "jwt_more_issuers", "pipeline_ids", mode="before")
     @classmethod
     def _is_json(cls, value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) else value

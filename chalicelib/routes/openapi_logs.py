@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from chalicelib.ports import LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.close_requests import EndBody
-from chalicelib.routes.logs_models import ClosedRun, LogError, LogLink, LogPage, RunIdPage, StoredBatch
+from chalicelib.routes.logs_models import ClosedRun, LogError, LogLink, LogPage, RunIdPage, StoredBatch, TaskPage
 from chalicelib.routes.schemas import Untitled, component_schemas
 
 _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/logs.txt?X-Amz-Signature=0123"
@@ -37,6 +37,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "Appended": StoredBatch,
             "Closed": ClosedRun,
             "LogPage": LogPage,
+            "TaskPage": TaskPage,
             "RunList": RunIdPage,
             "Link": LogLink,
             "LogError": LogError,
@@ -52,6 +53,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 {"logs": "", "after": None, "total": 0, "streaming": False},
                 {"logs": "one", "after": "1", "total": 5, "streaming": False, "clock": LINES},
             ],
+            "TaskPage": [{"ingestion_task": "one\ntwo", "logs": "one\ntwo", "after": "2", "total": "2"}],
             "RunList": [{"runs": ["run-2", "run-1"], "cursor": None}],
             "Link": [{"location": _LINK}],
             "LogError": [{"code": 400, "message": "a run id must not contain a slash"}],
@@ -193,6 +195,18 @@ _BATCH = {
     },
 }
 
+_NEWEST = {
+    "description": "The page.",
+    "content": {
+        "application/json": {
+            "schema": {"anyOf": [_ref("LogPage"), _ref("TaskPage")]},
+            "examples": {
+                "byFqn": {"value": SCHEMAS["LogPage"]["examples"][0]},
+                "byId": {"value": SCHEMAS["TaskPage"]["examples"][0]},
+            },
+        },
+    },
+}
 _STORED = {
     "description": "The batch is stored.",
     "headers": {
@@ -305,9 +319,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "readLastLog": {
         "summary": "Read a page of lines of the newest run; without a run, an empty page",
-        "description": _FORGIVING,
+        "description": f"{_FORGIVING} In place of the FQN: the id of a pipeline that the setting `pipeline_ids` lists; the response is "
+        "then the one that OpenMetadata's older pages read.",
         "parameters": ["fqn", *_PAGE_OF],
-        "answers": {200: "LogPage"},
+        "answers": {200: _NEWEST},
     },
     "downloadLastLog": {
         "summary": "Download the log of the newest run",

@@ -131,6 +131,8 @@ OTHER = ISSUER.replace('"i"', '"j"')
         ("RUNLAKE_AWS_ENDPOINT_URL", "minio:9000", "http://"),
         ("RUNLAKE_REPORT_TOPIC_ARN", "topic", "a topic's ARN"),
         ("RUNLAKE_RUNS_TABLE", "a b", "a table's name"),
+        ("RUNLAKE_PIPELINE_IDS", '{"mysql.ingest": {"fqn": "mysql.ingest"}}', "<uuid>"),
+        ("RUNLAKE_PIPELINE_IDS", '{"0f1e2d3c-0000-4000-8000-00000000000a": {"fqn": "a", "type": "other"}}', "metadata"),
         ("RUNLAKE_JWT_MORE_ISSUERS", "people", "JSON"),
         ("RUNLAKE_JWT_MORE_ISSUERS", '{"issuer": "i"}', "JSON"),
         ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER.replace('p:', 'p')}]", '"prefix": "people:"'),
