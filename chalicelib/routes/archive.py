@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import wraps
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from chalice.app import Response
 
@@ -13,6 +13,7 @@ from chalicelib import __version__, composition
 from chalicelib.access.grants import Scope
 from chalicelib.archive.contents import Contents
 from chalicelib.archive.uploads import PresignedMultipart, Upload
+from chalicelib.catalog.file_ids import DOT_SEGMENTS
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import is_slug
 from chalicelib.catalog.timestamps import DAY_MS, iso
@@ -20,6 +21,7 @@ from chalicelib.composition import Services
 from chalicelib.errors import (
     InvalidCursorError,
     InvalidMetadataError,
+    InvalidNameError,
     NotChangeableError,
     ObjectNotFoundError,
     RunlakeError,
@@ -120,7 +122,7 @@ def begin_upload(request: ApiRequest) -> Response:
 @archive_view
 def delete_file(request: ApiRequest) -> Response:
     """Delete a file permanently."""
-    file_id, archive = request.replaced_name("id"), composition.services().archive
+    file_id, archive = _file_id(request), composition.services().archive
     find_visible(file_id, lambda: archive.delete(file_id, archive_authorizer().authorize_write))
     return Response("", status_code=204)
 
@@ -128,14 +130,14 @@ def delete_file(request: ApiRequest) -> Response:
 @archive_view
 def get_metadata(request: ApiRequest) -> Response:
     """A file's metadata."""
-    file_id, archive = request.replaced_name("id"), composition.services().archive
+    file_id, archive = _file_id(request), composition.services().archive
     return json_response(find_visible(file_id, lambda: archive.metadata(file_id, archive_authorizer().authorize_read)).document())
 
 
 @archive_view
 def change_metadata(request: ApiRequest) -> Response:
     """Change a file's metadata."""
-    file_id, archive, changes = request.replaced_name("id"), composition.services().archive, _body(request)
+    file_id, archive, changes = _file_id(request), composition.services().archive, _body(request)
     return json_response(
         find_visible(
             file_id, lambda: archive.change(file_id, changes, archive_authorizer().authorize_write, authorize_create)
@@ -146,7 +148,7 @@ def change_metadata(request: ApiRequest) -> Response:
 @archive_view
 def get_contents(request: ApiRequest) -> Response:
     """A file's bytes."""
-    file_id, archive = request.replaced_name("id"), composition.services().archive
+    file_id, archive = _file_id(request), composition.services().archive
     return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
 
 
@@ -161,6 +163,14 @@ def latest_contents(request: ApiRequest) -> Response:
     """The latest file's bytes."""
     file_id, archive = _latest(request).id, composition.services().archive
     return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
+
+
+def _file_id(request: ApiRequest) -> str:
+    """The id in the path; "", the id of no file, for bytes that are not UTF-8: replaced, they would be the id of another file."""
+    try:
+        return request.names["id"]
+    except InvalidNameError:
+        return ""
 
 
 def _bound_to(parameters: Mapping[str, str]) -> tuple[str, ...]:
@@ -199,7 +209,7 @@ def _record(services: Services, document: Mapping[str, Any], base: str) -> FileE
     ``s3_url`` the one on S3."""
     metadata = document["metadata"]
     end = metadata.get("end")
-    http_url = f"{base}{ARCHIVE}/files/{metadata['id']}/data"
+    http_url = _http_url(base, str(metadata["id"]), document["url"])
     is_own = document["url"].startswith(f"s3://{services.settings.archive_bucket_name}/")
     times = {"start_iso": iso(metadata["start"]), "end_iso": None if end is None else iso(end)}
     entry: FileEntry = {
@@ -212,6 +222,13 @@ def _record(services: Services, document: Mapping[str, Any], base: str) -> FileE
     if not is_own:
         entry["s3_url"] = document["url"]
     return entry
+
+
+def _http_url(base: str, file_id: str, s3_url: str) -> str:
+    """The address of a file's contents, with the id percent-encoded as one segment of the path. Clients resolve ``.`` and ``..`` in a path in
+    any encoding, so the address of these is on S3."""
+    encoded = quote(file_id, safe="", errors="replace")
+    return s3_url if file_id in DOT_SEGMENTS else f"{base}{ARCHIVE}/files/{encoded}/data"
 
 
 def _contents(contents: Contents) -> Response:
@@ -227,7 +244,7 @@ def _created_file(services: Services, upload: Upload, base: str) -> CreatedFile:
     return {
         "id": metadata.id,
         "url": f"s3://{services.settings.archive_bucket_name}/{upload.key}",
-        "http_url": f"{base}{ARCHIVE}/files/{metadata.id}/data",
+        "http_url": _http_url(base, metadata.id, f"s3://{services.settings.archive_bucket_name}/{upload.key}"),
         "metadata": metadata.document(),
         "upload": _upload_steps(upload),
         "expires_at": iso(upload.expires_ms),

@@ -36,9 +36,18 @@ MetadataDocument = Annotated[dict[str, Any], DescribedBy(FileMetadata)]
 class FileEntry(TypedDict):
     """A file in the archive."""
 
-    url: Annotated[Uri, Field(description="S3 URL of the file; for the log of a run, the same as `http_url`.")]
+    url: Annotated[
+        str,
+        Field(
+            description="S3 URL of the file, `s3://`, bucket, `/` and key, without percent-encoding; for the log of a run, the same as "
+            "`http_url`."
+        ),
+    ]
     s3_url: NotRequired[Annotated[Uri, Field(description="S3 URL of the log of a run.")]]
-    http_url: Annotated[Uri, Field(description="HTTP URL of the contents.")]
+    http_url: Annotated[
+        str,
+        Field(description="HTTP URL of the contents, with the id percent-encoded; of a file with the id `.` or `..` the S3 URL."),
+    ]
     create_time: Annotated[int, Field(description="Time of the last write, in ms since the epoch.")]
     size: Annotated[Count, Field(description="Size in bytes.")]
     metadata: MetadataDocument

@@ -105,7 +105,7 @@ MUTANTS = (
         ("Archive.delete", "self._catalogue(file).record", "not self._catalogue(file)",
             "a client that deletes a file learns that it was written again",
             "::test_deletion_of_a_file_that_is_written_again_meanwhile_is_refused"),
-        ("Archive._locate", "verified and ANNOUNCED_BYTES in info.metadata", "False",
+        ("Archive._find_by_key", "verified and ANNOUNCED_BYTES in info.metadata", "False",
             "an upload is no file before its hash is verified", "::test_an_upload_is_no_file_before_its_bytes_were_checked")),
     *group("chalicelib.archive.objects", _UPLOADS,
         ("ArchiveObjects._broken_promise", "announced != str(info.size)", "False",
