@@ -28,7 +28,7 @@ import app
 from bench import figures
 from chalicelib import observability, response_size, routes
 from chalicelib.archive import contents, uploads
-from chalicelib.catalog import file_state, metadata, search
+from chalicelib.catalog import file_ids, file_state, metadata, search
 from chalicelib.coordination import partition, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
@@ -314,6 +314,7 @@ def _limits() -> str:
         ("`lookback`", f"{archive_queries.MAX_LOOKBACK_DAYS:,} days at most"),
         ("calendar days that a file spans", metadata.MAX_DAYS),
         ("metadata document of a file", f"{metadata.MAX_DOCUMENT_BYTES:,} bytes of JSON (S3 allows 2 KB, names included); `what` and `where` 256 characters each"),
+        ("id of a file", f"{file_ids.MAX_ID_BYTES} bytes of UTF-8 without control characters; in URLs percent-encoded, a slash too"),
         ("inline contents of a file", f"up to {contents.MAX_INLINE_BYTES:,} bytes of UTF-8 once escaped; otherwise a link, valid for "
                                        f"{contents._LINK_AGE_S // 60} min"),
         ("upload without credentials", f"up to {_size(uploads.MAX_BYTES)}, in parts of {_size(uploads.PART_BYTES)} if it is larger than one; its links are valid for "

@@ -1,7 +1,8 @@
 """Describe an object of the archive's bucket: a file, or not to be listed, with the reason.
 
-Its metadata decides; the key is ``{id}/data`` by convention (``catalog.file_ids``). An object of a presigned upload (``archive.uploads``) is listed only
-if its bytes match the announced size and hash, since no client with AWS credentials has vouched for them.
+Its metadata decides; the key is ``{id}/data`` by convention (``catalog.file_ids``). An object of a presigned upload
+(``archive.uploads``) is listed only if its bytes match the announced size and hash, since no client with AWS credentials has vouched for
+them.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "lookback": _query(
         "lookback", {"type": "integer", "default": DEFAULT_LOOKBACK_DAYS}, "Maximum age of the file's end in calendar days."
     ),
-    "fileId": _path("id", "id", "The file's id.", _ID),
+    "fileId": _path("id", "id", "The file's id, percent-encoded as one segment of the path: a slash as `%2F`.", _ID),
     "what": _path("what", "what", "Producer of the file.", "syslog"),
     "where": _path("where", "where", "Location or server of the file.", "webserver02"),
 }
@@ -274,7 +274,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "readMetadata": {
         "summary": "Get a file's metadata",
-        "description": "Of a file whose key is `{id}/data` before it is catalogued, too.",
+        "description": "Of a file whose key is `{id}/data` before it is catalogued, too, unless its id has a slash.",
         "parameters": ["fileId"],
         "answers": {200: "Metadata"},
     },

@@ -54,7 +54,9 @@ def ids_of(documents: Sequence[dict[str, Any]], *, newest_first: bool = False) -
 # Each id alone
 
 
-@pytest.mark.behavior("A file may have any id without control characters, up to 512 bytes, and is fetched by its percent-encoded id.")
+@pytest.mark.behavior(
+    "A file may have any id without control characters, up to 512 bytes, and is fetched by its percent-encoded id."
+)
 @pytest.mark.sampled(default=30)
 @pytest.mark.parametrize("file_id", REACHABLE, ids=lambda file_id: ascii(file_id[:16]) + str(len(file_id)))
 def test_file_is_reported_listed_fetched_and_deleted(site: Site, file_id: str) -> None:
@@ -150,7 +152,21 @@ def test_rows_of_an_earlier_version_under_a_key_of_an_id_stay_in_step(site: Site
 
 @pytest.mark.behavior("No id reaches the object of another file or of a run.")
 @pytest.mark.parametrize(
-    "guess", ["..", ".", "../secret", "a/../secret", "secret", "a/data", "secret/data", "./secret", "/secret", "../bucket/run", "uploads/x", ""]
+    "guess",
+    [
+        "..",
+        ".",
+        "../secret",
+        "a/../secret",
+        "secret",
+        "a/data",
+        "secret/data",
+        "./secret",
+        "/secret",
+        "../bucket/run",
+        "uploads/x",
+        "",
+    ],
 )
 def test_id_is_no_path_in_a_key(site: Site, guess: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Objects lie under each key that the id might be taken for; all are of other files, so none is asked for by its contents."""

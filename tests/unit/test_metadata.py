@@ -133,7 +133,8 @@ def test_what_may_be_missing_of_a_stored_document() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file_id", "reason"), [("", "empty"), ("a\n", "control"), ("\x7f", "control"), ("é" * 257, "512 bytes of UTF-8 are allowed, not 514")]
+    ("file_id", "reason"),
+    [("", "empty"), ("a\n", "control"), ("\x7f", "control"), ("é" * 257, "512 bytes of UTF-8 are allowed, not 514")],
 )
 def test_message_says_what_an_id_may_be(file_id: str, reason: str) -> None:
     for how in HANDS:

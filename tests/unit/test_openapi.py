@@ -306,7 +306,9 @@ def test_the_examples_of_a_batch_are_lines(example: dict[str, Any]) -> None:
         {"work_id": "null"},
         {"work_id": "a b"},
         {"work_id": "x" * 257},
-        {"id": "0" * 31},
+        {"id": ""},
+        {"id": "a\nb"},
+        {"id": "x" * 513},
         {"hash": "G" * 32},
     ],
 )
