@@ -150,8 +150,6 @@ def key_after(at: str) -> str:
 def key_before(at: str) -> str:
     """A key before a file's, and not before that of any other file before it."""
     rest, end = at[:-1], at[-1]
-    if end <= _FIRST_CHARACTER:
-        return rest
     below = _BEFORE_SURROGATES if end == _AFTER_SURROGATES else chr(ord(end) - 1)
     room_bytes = len(sort_key(0)) + MAX_ID_BYTES - len((rest + below).encode())
     return rest + below + _LAST_CHARACTER * (room_bytes // len(_LAST_CHARACTER.encode()) + 1)

@@ -121,7 +121,7 @@ class Metadata(BaseModel):
     work_id: Annotated[_WorkId | None, Field(description="An application-defined id to find the file by; not the string `null`.")]
     where: Annotated[_Slug, Field(description="The location or server that produced the file.")]
     what: Annotated[_Slug, Field(description="The process or program that produced the file, without a file extension.")]
-    id: Annotated[FileId, Field(description=f"The file's id: at most {MAX_ID_BYTES} bytes of UTF-8, without control characters.")]
+    id: Annotated[FileId, Field(description="The file's id: any text without control characters; its limit counts bytes of UTF-8.")]
     hash: Annotated[HexText, Field(description="blake2b hash of the contents, 16 bytes.")]
 
     @model_validator(mode="after")

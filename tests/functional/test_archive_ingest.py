@@ -62,7 +62,7 @@ def test_a_required_field_that_is_missing_is_an_error(site: Site, name: str) -> 
         ("work_id", "null"), ("work_id", ""), ("work_id", "Job"), ("work_id", 5), ("work_id", "a b"), ("work_id", "a\n"), ("work_id", []),
         ("where", ""), ("where", "Web"), ("where", "web.1"), ("where", None), ("where", 5), ("where", "web\n"), ("where", "wéb"),
         ("what", ""), ("what", "Syslog"), ("what", "syslog.log"), ("what", None), ("what", 5), ("what", "syslog\n"), ("what", "a/b"),
-        ("id", ""), ("id", "xyz"), ("id", "g" * 32), ("id", "0" * 31), ("id", "0" * 33), ("id", None), ("id", 5), ("id", "0" * 31 + "\n"),
+        ("id", ""), ("id", "x\n"), ("id", "\x7f"), ("id", "g" * 513), ("id", "é" * 257), ("id", None), ("id", 5), ("id", "0" * 31 + "\n"),
         ("hash", ""), ("hash", "0" * 31), ("hash", None), ("hash", 5), ("hash", "g" * 32), ("hash", "0" * 64),
     ],
 )  # fmt: skip
