@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from functools import wraps
@@ -21,7 +20,7 @@ from chalicelib.routes import gate
 from chalicelib.routes.agent_requests import STATUS, AgentRequest, rejection_summary
 from chalicelib.routes.agents_models import BulkResponse, ElasticsearchInfo
 from chalicelib.routes.api_request import ApiRequest, View
-from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response, truncated
+from chalicelib.routes.responses import RETRY_AFTER_S, error_message, json_response, to_error_response, truncated
 
 VERSION = "8.19.0"
 """The version that clients see: the last minor version that clients of versions 8 and 9 both support."""
@@ -135,7 +134,7 @@ def _item(number: int, action: BulkAction, result: ItemResult, room_bytes: int) 
 
 
 def _refusal(refused: Response) -> Response:
-    return _error(refused.status_code, str(json.loads(refused.body)["message"]))
+    return _error(refused.status_code, error_message(refused))
 
 
 def _error(status: int, message: str) -> Response:

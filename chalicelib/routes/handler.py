@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from urllib.parse import urlencode
 
@@ -13,7 +12,7 @@ from chalicelib.observability import logger
 from chalicelib.response_size import fits_response
 from chalicelib.routes import budgets, gate, secrets
 from chalicelib.routes.api_request import ApiRequest, View
-from chalicelib.routes.responses import error_response, json_response, to_error_response
+from chalicelib.routes.responses import error_message, error_response, json_response, to_error_response
 
 MOVED_TO_SLASH = 308
 """Redirect to the path with a trailing slash."""
@@ -57,7 +56,7 @@ def _to_response(request: ApiRequest, error: Exception) -> Response:
     if response.status_code == 503 and request.operation and request.operation.is_stream:
         from chalicelib.routes.sse import interrupted_response  # as the views' modules, on the first request that needs it
 
-        return interrupted_response(request.replaced_name("runId"), json.loads(response.body)["message"])
+        return interrupted_response(request.replaced_name("runId"), error_message(response))
     return response
 
 

@@ -88,6 +88,11 @@ def to_error_response(error: Exception) -> Response:
     return error_response(status, str(error), getattr(error, "code", None))
 
 
+def error_message(response: Response) -> str:
+    """The message of an error response, for protocols that have errors of their own."""
+    return str(json.loads(response.body)["message"])
+
+
 def _status_of(error: Exception) -> int | None:
     if isinstance(error, ChaliceViewError):
         return int(error.STATUS_CODE)

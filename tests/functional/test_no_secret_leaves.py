@@ -354,7 +354,7 @@ def test_bodies_are_parsed_in_one_place_of_each_kind() -> None:
     assert parsers == {
         "json_bodies.py",  # bodies that are stored unmasked
         "bodies.py", "event_bodies.py", "close_requests.py",  # lines, events and the end of a run, which are masked
-        "agents.py", "elasticsearch.py", "coordination.py", "pipeline_files.py",  # answers, rows and cursors of our own
+        "responses.py", "coordination.py", "pipeline_files.py",  # error responses, rows and cursors of our own
     }  # fmt: skip
 
 
