@@ -24,7 +24,7 @@ from chalicelib.routes.agents_models import MAX_LISTED_ERRORS, RejectedItem, Sto
 from chalicelib.routes.allowance import Allowance
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_body
-from chalicelib.routes.operations import ANY, Agent
+from chalicelib.routes.operations import ANY_TYPE, Agent
 from chalicelib.routes.responses import error_response, json_response
 
 STATUS = {
@@ -94,7 +94,7 @@ class AgentRequest:
     def decode(self) -> Any:
         """The result of the agent's decoder for the content type. Raises UnsupportedMediaTypeError, and what the decoder raises."""
         decoders = self.agent.decoders
-        decoder = decoders.get(self.content_type) or decoders.get(ANY)
+        decoder = decoders.get(self.content_type) or decoders.get(ANY_TYPE)
         if decoder is None:
             raise UnsupportedMediaTypeError(f"{self.agent.name.upper()} must be {' or '.join(decoders)}")
         return decoder.import_function()(*(attrgetter(name)(self) for name in decoder.arguments))

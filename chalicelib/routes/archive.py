@@ -120,7 +120,7 @@ def begin_upload(request: ApiRequest) -> Response:
 @archive_view
 def delete_file(request: ApiRequest) -> Response:
     """Delete a file permanently."""
-    file_id, archive = request.replaced_name("id"), composition.services().archive
+    file_id, archive = request.lossy_name("id"), composition.services().archive
     find_visible(file_id, lambda: archive.delete(file_id, archive_authorizer().authorize_write))
     return Response("", status_code=204)
 
@@ -128,14 +128,14 @@ def delete_file(request: ApiRequest) -> Response:
 @archive_view
 def get_metadata(request: ApiRequest) -> Response:
     """A file's metadata."""
-    file_id, archive = request.replaced_name("id"), composition.services().archive
+    file_id, archive = request.lossy_name("id"), composition.services().archive
     return json_response(find_visible(file_id, lambda: archive.metadata(file_id, archive_authorizer().authorize_read)).document())
 
 
 @archive_view
 def change_metadata(request: ApiRequest) -> Response:
     """Change a file's metadata."""
-    file_id, archive, changes = request.replaced_name("id"), composition.services().archive, _body(request)
+    file_id, archive, changes = request.lossy_name("id"), composition.services().archive, _body(request)
     return json_response(
         find_visible(
             file_id, lambda: archive.change(file_id, changes, archive_authorizer().authorize_write, authorize_create)
@@ -146,7 +146,7 @@ def change_metadata(request: ApiRequest) -> Response:
 @archive_view
 def get_contents(request: ApiRequest) -> Response:
     """A file's bytes."""
-    file_id, archive = request.replaced_name("id"), composition.services().archive
+    file_id, archive = request.lossy_name("id"), composition.services().archive
     return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
 
 
@@ -180,8 +180,8 @@ def _opened(parameters: Mapping[str, str]) -> Mapping[str, str]:
 def _latest(request: ApiRequest) -> FileRecord:
     services, what, where, seen = (
         composition.services(),
-        request.replaced_name("what"),
-        request.replaced_name("where"),
+        request.lossy_name("what"),
+        request.lossy_name("where"),
         archive_authorizer(),
     )
     if not seen.may_contain(what):

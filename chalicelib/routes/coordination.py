@@ -22,11 +22,10 @@ from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import note
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
-from chalicelib.routes.coordination_models import MAX_LIMIT, PartitionItem, PartitionItemPage
+from chalicelib.routes.coordination_models import DEFAULT_LIMIT, MAX_LIMIT, PartitionItem, PartitionItemPage
 from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
 from chalicelib.routes.responses import json_response
 
-DEFAULT_LIMIT = 25
 ORDER = (Status.COMPLETED, Status.CLOSED, Status.ASSIGNED, Status.UNASSIGNED)
 """Order of a list of all statuses: the most urgent for an operator first."""
 _ALL = "ALL"

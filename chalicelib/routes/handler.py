@@ -56,7 +56,7 @@ def _to_response(request: ApiRequest, error: Exception) -> Response:
     if response.status_code == 503 and request.operation and request.operation.is_stream:
         from chalicelib.routes.sse import interrupted_response  # as the views' modules, on the first request that needs it
 
-        return interrupted_response(request.replaced_name("runId"), error_message(response))
+        return interrupted_response(request.lossy_name("runId"), error_message(response))
     return response
 
 

@@ -106,7 +106,7 @@ _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
     "getPage": {"summary": "Show this document as a web page", "answers": {200: _PAGE}},
 }
 
-_RESOURCES = {
+RESOURCES = {
     "logs": _Resource(
         "Run logs",
         "Append to the log of a run, and read it while the run is running and afterwards. The protocol of OpenMetadata's "
@@ -219,12 +219,12 @@ def document(base: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Runlake", "version": __version__, "description": _DESCRIPTION},
         "servers": [{"url": base.rstrip("/") or "/"}],
-        "tags": [{"name": resource.tag, "description": resource.about} for resource in _RESOURCES.values()],
+        "tags": [{"name": resource.tag, "description": resource.about} for resource in RESOURCES.values()],
         "security": [{name: []} for name in openapi_security.SCHEMES],
         "paths": _paths(),
         "components": {
-            "schemas": {name: schema for resource in _RESOURCES.values() for name, schema in resource.schemas.items()},
-            "parameters": {name: parameter for resource in _RESOURCES.values() for name, parameter in resource.parameters.items()},
+            "schemas": {name: schema for resource in RESOURCES.values() for name, schema in resource.schemas.items()},
+            "parameters": {name: parameter for resource in RESOURCES.values() for name, parameter in resource.parameters.items()},
             "headers": {"RetryAfter": _RETRY_AFTER},
             "responses": {"MovedToSlash": _MOVED, **openapi_security.RESPONSES},
             "securitySchemes": openapi_security.SCHEMES,
@@ -240,7 +240,7 @@ def _paths() -> dict[str, dict[str, Any]]:
 
 
 def _operation(declared: Operation) -> dict[str, Any]:
-    resource = _RESOURCES[declared.document]
+    resource = RESOURCES[declared.document]
     entry = resource.operations[declared.id]
     operation: dict[str, Any] = {"operationId": declared.id, "tags": [resource.tag], "summary": entry["summary"]}
     if "description" in entry:
@@ -250,7 +250,7 @@ def _operation(declared: Operation) -> dict[str, Any]:
     if "body" in entry:
         operation["requestBody"] = entry["body"]
     answers = {status: _answer(resource, answer) for status, answer in entry["answers"].items()}
-    if declared.path.endswith("/"):
+    if declared.has_slash:
         answers[308] = _reference("responses", "MovedToSlash")
     responses = answers | _refusals(resource, declared.errors)
     operation["responses"] = {str(status): responses[status] for status in sorted(responses)}

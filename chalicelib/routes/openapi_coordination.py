@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.routes.coordination_models import MAX_LIMIT, PartitionItem, PartitionItemPage
+from chalicelib.composition import SOURCES
+from chalicelib.routes.coordination_models import DEFAULT_LIMIT, MAX_LIMIT, PartitionItem, PartitionItemPage
+from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.routes.schemas import component_schemas
 
-_STATUSES = ["COMPLETED", "CLOSED", "ASSIGNED", "UNASSIGNED"]
 _PARTITION = {
     "key": "mysql.ingest/run-1",
     "fqn": "mysql.ingest",
@@ -53,29 +54,25 @@ ERRORS: dict[int, tuple[int, str, str]] = {
 }
 
 
-def _query(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
-    return {"name": name, "in": "query", "description": description, "schema": schema}
-
-
 PARAMETERS: dict[str, dict[str, Any]] = {
     "source": {
         "name": "source",
         "in": "path",
         "required": True,
         "description": "Kind of work: compaction and finalization of runs, or the sweep, which ends idle runs.",
-        "schema": {"enum": ["compaction", "sweep"]},
+        "schema": {"enum": list(SOURCES)},
         "example": "compaction",
     },
-    "partitionStatus": _query(
+    "partitionStatus": query_parameter(
         "status",
-        {"enum": _STATUSES},
+        {"enum": SCHEMAS["Partition"]["properties"]["status"]["enum"]},
         "Only partitions with this status, case-insensitive: COMPLETED is no longer worked on, CLOSED failed and waits for its next "
         "attempt, ASSIGNED is leased by a worker, UNASSIGNED waits for one. Default: all, in this order.",
     ),
-    "partitionLimit": _query(
-        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": 25}, "Maximum number of partitions."
+    "partitionLimit": query_parameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}, "Maximum number of partitions."
     ),
-    "partitionCursor": _query("cursor", {"type": "string"}, "`cursor` of the previous response, for the same `status`."),
+    "partitionCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response, for the same `status`."),
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,11 @@ from chalicelib.events.event_browser import DEFAULT_LIMIT, MAX_LIMIT
 from chalicelib.events.names import MAX_NAME_CHARS
 from chalicelib.events.starts import StartBody
 from chalicelib.events.step_updates import StepUpdate
+from chalicelib.routes.budgets import EVENTS
 from chalicelib.routes.events_models import (
+    MAX_LINES,
+    MAX_LISTED,
+    MAX_TEXT_CHARS,
     AcceptedEvents,
     BrowsedEvent,
     BrowsedEventPage,
@@ -28,16 +32,12 @@ from chalicelib.routes.events_models import (
     WriterEnd,
 )
 from chalicelib.routes.openapi_logs import query_parameter
-from chalicelib.routes.schemas import component_schemas
+from chalicelib.routes.schemas import component_schemas, reference
 
 _POSITION = "1_9f3c_0_12.aRzC4w"
 _NEW = {"message": "42 rows", "timestamp": 1790000000000, "id": 0, "step": "load", "level": "INFO", "data": {"table": "orders"}}
 _NAME = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
 _DATA = {"instanceId": "runlake", "loggableType": "run", "loggableId": "run-1", "jobId": "mysql.ingest", "stepId": "load"}
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
 
 
 _STEP = {
@@ -125,7 +125,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
     415: (
         415,
         "The content type or the content encoding is not supported.",
-        "events are application/json or application/x-ndjson content_type='image/png'",
+        "events must be application/json or application/x-ndjson content_type='image/png'",
     ),
     503: (
         503,
@@ -158,7 +158,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "arrival.",
     ),
     "eventTo": query_parameter("to", {"type": "integer", "minimum": 0}, "Only events before this time."),
-    "eventText": query_parameter("text", {"type": "string", "maxLength": 500}, "Only events with this text in the message."),
+    "eventText": query_parameter(
+        "text", {"type": "string", "maxLength": MAX_TEXT_CHARS}, "Only events with this text in the message."
+    ),
     "eventAfter": query_parameter(
         "after", {"type": "integer", "minimum": 0, "default": 0}, "`after` of the previous page: a line number."
     ),
@@ -174,7 +176,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "logStart": query_parameter(
         "start", {"type": "integer", "minimum": 0, "default": 0}, "Byte offset in that log: `next` of the previous part."
     ),
-    "logMaxLines": query_parameter("maxLines", {"type": "integer", "minimum": 1, "maximum": 1_000_000}, "Maximum number of lines."),
+    "logMaxLines": query_parameter("maxLines", {"type": "integer", "minimum": 1, "maximum": MAX_LINES}, "Maximum number of lines."),
     "logRaw": query_parameter(
         "raw",
         {"type": "boolean", "default": False},
@@ -182,7 +184,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     ),
     "listAfter": query_parameter("after", {"type": "integer", "minimum": 0, "default": 0}, "`after` of the previous page."),
     "listLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 10_000}, "Maximum number of entries."
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": MAX_LISTED}, "Maximum number of entries."
     ),
     "completenessWait": query_parameter(
         "wait",
@@ -193,14 +195,16 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 def _body(schema: str, example: Any) -> dict[str, Any]:
-    return {"required": True, "content": {"application/json": {"schema": _ref(schema), "example": example}}}
+    return {"required": True, "content": {"application/json": {"schema": reference(schema), "example": example}}}
 
 
 _BATCH = {
     "required": True,
     "content": {
         "application/json": {
-            "schema": {"oneOf": [_ref("NewEvent"), {"type": "array", "items": _ref("NewEvent"), "maxItems": 10_000}]},
+            "schema": {
+                "oneOf": [reference("NewEvent"), {"type": "array", "items": reference("NewEvent"), "maxItems": EVENTS.items.limit}]
+            },
             "examples": {"one": {"value": _NEW}, "several": {"value": [_NEW, {"message": "done", "id": 1}]}},
         },
         "application/x-ndjson": {"schema": {"type": "string"}, "example": '{"message": "one"}\n{"message": "two"}\n'},
@@ -209,12 +213,12 @@ _BATCH = {
 _STORED = {
     "description": "Valid items are stored; the response lists the rejected ones.",
     "headers": {"Set-Cookie": {"description": "The position, as `PIPELINE_SESSION`.", "schema": {"type": "string"}}},
-    "content": {"application/json": {"schema": _ref("EventsAccepted"), "example": SCHEMAS["EventsAccepted"]["examples"][0]}},
+    "content": {"application/json": {"schema": reference("EventsAccepted"), "example": SCHEMAS["EventsAccepted"]["examples"][0]}},
 }
 _STARTED = {
     "description": "The attempt is started.",
     "headers": {"Set-Cookie": {"description": "The position, as `PIPELINE_SESSION`.", "schema": {"type": "string"}}},
-    "content": {"application/json": {"schema": _ref("StartedRun"), "example": SCHEMAS["StartedRun"]["examples"][0]}},
+    "content": {"application/json": {"schema": reference("StartedRun"), "example": SCHEMAS["StartedRun"]["examples"][0]}},
 }
 _LOG = {
     "description": "Part of the log.",
@@ -223,7 +227,7 @@ _LOG = {
         "X-Complete": {"description": "With `raw`: whether no more lines can follow.", "schema": {"type": "boolean"}},
     },
     "content": {
-        "application/json": {"schema": _ref("LogText"), "example": SCHEMAS["LogText"]["examples"][0]},
+        "application/json": {"schema": reference("LogText"), "example": SCHEMAS["LogText"]["examples"][0]},
         "text/plain": {"schema": {"type": "string"}, "example": "one\ntwo\n"},
     },
 }

@@ -6,21 +6,22 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from chalicelib.ports import LINES
+from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.close_requests import EndBody
 from chalicelib.routes.logs_models import ClosedRun, LogError, LogLink, LogPage, RunIdPage, StoredBatch
-from chalicelib.routes.schemas import Untitled, component_schemas
+from chalicelib.routes.queries import DEFAULT_RUNS, MAX_RUNS
+from chalicelib.routes.schemas import Untitled, component_schemas, reference
+from chalicelib.runlog.following import HOLD_S
+from chalicelib.runlog.layout import RESERVED_RUN_IDS
+from chalicelib.runlog.reader import DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT_S
+from chalicelib.runlog.writer import MAX_IDEMPOTENCY_KEY_CHARS
 
 _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/logs.txt?X-Amz-Signature=0123"
 _POSITION = "eyJzIjoiOWYzYyIsIm4iOjB9.aRzC4w.m1Xk2"
 _LINES = "one\ntwo\n"
 _END = {"outcome": "failed", "exitCode": 3}
 _UNAVAILABLE = "get failed code=SlowDown what=pipeline-logs/mysql.ingest/run-1/logs.txt"
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
 
 
 def _request(model: type[BaseModel]) -> dict[str, Any]:
@@ -74,9 +75,9 @@ ERRORS: dict[int, tuple[int, str, str]] = {
 }
 
 
-def query_parameter(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
-    """A parameter of the query."""
-    return {"name": name, "in": "query", "description": description, "schema": schema}
+def query_parameter(name: str, schema: dict[str, Any], description: str, **more: Any) -> dict[str, Any]:
+    """A parameter of the query. ``more``: other members, such as ``required``."""
+    return {"name": name, "in": "query", "description": description, "schema": schema, **more}
 
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -94,7 +95,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "in": "path",
         "required": True,
         "description": "Id of a run, without slashes. `last`, `close` and `download` are reserved.",
-        "schema": {"type": "string", "pattern": "^[^/]+$", "not": {"enum": ["last", "close", "download"]}},
+        "schema": {"type": "string", "pattern": "^[^/]+$", "not": {"enum": sorted(RESERVED_RUN_IDS)}},
         "example": "run-1",
     },
     "session": {
@@ -108,18 +109,20 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "in": "header",
         "description": "For clients without cookies. A batch that is repeated with its key is stored once. The same key with other "
         "lines is a 400; if their size differs, only after the first batch is catalogued.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY_CHARS, "pattern": "^[ -~]+$"},
     },
     "after": query_parameter(
         "after", {"type": "integer", "minimum": 0}, "Number of the first line: `after` of the previous page. Default: 0."
     ),
     "offset": query_parameter("offset", {"type": "integer", "minimum": 0}, "Alias of `after`, which takes precedence."),
     "lineLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000}, "Maximum number of lines. Default: `tail`, or 1000."
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
+        f"Maximum number of lines. Default: `tail`, or {DEFAULT_LIMIT}.",
     ),
     "tail": query_parameter(
         "tail",
-        {"type": "integer", "minimum": 0, "maximum": 10_000},
+        {"type": "integer", "minimum": 0, "maximum": MAX_LIMIT},
         "Start this number of lines before the end, instead of at `after`.",
     ),
     "since": query_parameter(
@@ -130,13 +133,13 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     ),
     "clock": query_parameter(
         "clock",
-        {"type": "string", "enum": ["lines", "arrival"]},
+        {"type": "string", "enum": [LINES, ARRIVAL]},
         "Times that `since` is compared with. `lines`: timestamps in the lines, or time of storage if they have none; `arrival`: "
         "time of storage.",
     ),
     "wait": query_parameter(
         "wait",
-        {"type": "number", "minimum": 0, "maximum": 20, "default": 0},
+        {"type": "number", "minimum": 0, "maximum": int(MAX_WAIT_S), "default": 0},
         "Seconds to wait for new lines while the run is running (long polling).",
     ),
     "lastEventId": {
@@ -153,7 +156,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     ),
     "hold": query_parameter(
         "wait",
-        {"type": "number", "minimum": 0, "maximum": 25, "default": 25},
+        {"type": "number", "minimum": 0, "maximum": int(HOLD_S), "default": int(HOLD_S)},
         "Seconds that a response waits for new lines.",
     ),
     "isLink": query_parameter(
@@ -162,7 +165,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "Return the link to a large log instead of a redirect, for web pages that authenticate with a token.",
     ),
     "runLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Maximum number of runs."
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_RUNS, "default": DEFAULT_RUNS}, "Maximum number of runs."
     ),
     "runCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
 }
@@ -178,7 +181,7 @@ _BATCH = {
     "description": "The lines, by default as JSON; `\\n` is the only line separator. All types allow `Content-Encoding: gzip`.",
     "content": {
         "application/json": {
-            "schema": {"anyOf": [_ref("LogBatch"), {"type": "string"}, {"type": "null"}]},
+            "schema": {"anyOf": [reference("LogBatch"), {"type": "string"}, {"type": "null"}]},
             "examples": {
                 "batch": {"summary": "OpenMetadata's batch", "value": {"connectorId": "host-17", "logs": _LINES}},
                 "string": {"summary": "Lines as text", "value": _LINES},
@@ -202,7 +205,7 @@ _STORED = {
             "example": f"PIPELINE_SESSION={_POSITION}; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax; Secure",
         },
     },
-    "content": {"application/json": {"schema": _ref("Appended"), "example": SCHEMAS["Appended"]["examples"][0]}},
+    "content": {"application/json": {"schema": reference("Appended"), "example": SCHEMAS["Appended"]["examples"][0]}},
 }
 _WHOLE = {
     "description": "The whole log, if it is small and valid UTF-8. With `link`: the link to a large log, or null.",
@@ -211,13 +214,13 @@ _WHOLE = {
     },
     "content": {
         "text/plain": {"schema": {"type": "string"}, "example": _LINES},
-        "application/json": {"schema": _ref("Link"), "example": {"location": _LINK}},
+        "application/json": {"schema": reference("Link"), "example": {"location": _LINK}},
     },
 }
 _ELSEWHERE = {
     "description": "The log is large or not valid UTF-8: a redirect to S3. The link is valid for 15 minutes.",
     "headers": {"Location": {"description": "The link.", "schema": {"type": "string", "format": "uri"}, "example": _LINK}},
-    "content": {"application/json": {"schema": _ref("Link"), "example": {"location": _LINK}}},
+    "content": {"application/json": {"schema": reference("Link"), "example": {"location": _LINK}}},
 }
 
 _FRAMES = {
@@ -270,7 +273,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "parameters": ["fqn", "runId", "session"],
         "body": {
             "required": False,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RunEnd"}, "example": _END}},
+            "content": {"application/json": {"schema": reference("RunEnd"), "example": _END}},
         },
         "answers": {200: "Closed"},
     },

@@ -28,8 +28,8 @@ from chalicelib.routes.paths import (
 
 _MAX_GATEWAY_SEGMENTS = 8
 """Segments of an FQN and what follows it that have a route each; the last route is greedy."""
-ANY = ""
-"""The content types that have no decoder of their own."""
+ANY_TYPE = ""
+"""Key of the decoder for all other content types."""
 PROTOBUF = "application/x-protobuf"
 
 
@@ -112,17 +112,17 @@ _FLUENT = Agent(
         "application/msgpack": _MSGPACK,
         "application/x-msgpack": _MSGPACK,
         "text/plain": _TEXT,
-        ANY: Decoder("fluent:decode_json", ("records", "tag")),
+        ANY_TYPE: Decoder("fluent:decode_json", ("records", "tag")),
     },
 )
-_LOGSTASH = Agent("logstash", "pipeline.batch.size", {"text/plain": _TEXT, ANY: Decoder("logstash:decode")})
+_LOGSTASH = Agent("logstash", "pipeline.batch.size", {"text/plain": _TEXT, ANY_TYPE: Decoder("logstash:decode")})
 _SYSLOG = Agent(  # a retry is a new batch that includes later messages
-    "syslog", "batch-lines or batch.maxsize", {ANY: Decoder("syslog:decode", ("records", "now_ms"))}, repeats_bytes=False
+    "syslog", "batch-lines or batch.maxsize", {ANY_TYPE: Decoder("syslog:decode", ("records", "now_ms"))}, repeats_bytes=False
 )
 _FIREHOSE = Agent(  # the id of a delivery identifies its retries
     "firehose",
     "SizeInMBs",
-    {ANY: Decoder("firehose:decode", ("records", "allowance.gunzip", "common_attributes", "allowance.check_values"))},
+    {ANY_TYPE: Decoder("firehose:decode", ("records", "allowance.gunzip", "common_attributes", "allowance.check_values"))},
     repeats_bytes=False,
 )
 _OTLP = Agent(
@@ -130,7 +130,7 @@ _OTLP = Agent(
     "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
     {"application/json": Decoder("otlp:decode_json"), PROTOBUF: Decoder("otlp:decode_protobuf", ("packed", "allowance.items"))},
 )
-_ELASTICSEARCH = Agent("elasticsearch", "bulk_max_size or chunk_size", {ANY: Decoder("bulk:decode", ("records", "index"))})
+_ELASTICSEARCH = Agent("elasticsearch", "bulk_max_size or chunk_size", {ANY_TYPE: Decoder("bulk:decode", ("records", "index"))})
 
 
 def _records(id: str, path: str, agent: Agent, budget: Budget = RECORDS, view: str = "records") -> Operation:

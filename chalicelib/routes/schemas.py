@@ -33,6 +33,11 @@ _OF_MODELS = ("title", "description", "additionalProperties")
 _EMPTY: tuple[object, ...] = (None, "", [], {})
 
 
+def reference(component: str) -> dict[str, str]:
+    """A reference to the schema of a component."""
+    return {"$ref": f"{_COMPONENTS}{component}"}
+
+
 def one_of(values: Sequence[str]) -> WithJsonSchema:
     """The schema of a text that is one of ``values``."""
     return WithJsonSchema({"enum": list(values)})
