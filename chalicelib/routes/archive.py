@@ -105,7 +105,7 @@ def list_files(request: ApiRequest) -> Response:
     if page.after:
         cursor = services.cursors.write(query, page.after)
         cursor = encrypt_cursor(cursor, READ, *_bound_to(parameters))
-        following = f"{base}{ARCHIVE}/files/?" + urlencode(parameters | {"cursor": cursor}, errors="replace")
+        following = f"{base}{ARCHIVE}/files/?" + urlencode(parameters | {"cursor": cursor})
     return json_response(FileEntryPage(records=records, next=following))
 
 

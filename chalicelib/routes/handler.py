@@ -29,7 +29,8 @@ def respond(request: ApiRequest, get_response: Callable[[], Response]) -> Respon
             response = get_response()
     except Exception as error:  # every error gets the envelope
         return _to_response(request, error)
-    if authenticated and not authenticated.is_authorized and response.status_code < 400 and response.status_code != MOVED_TO_SLASH:
+    is_unchecked = authenticated is not None and not authenticated.is_authorized
+    if is_unchecked and response.status_code < 400 and not _lacks_slash(request):  # the redirect is not a view's
         logger.error("a view did not check any permission", extra={"path": request.label})
         return error_response(500, "internal server error")
     if isinstance(response.body, str) and not fits_response(response.body):
@@ -43,7 +44,7 @@ def view_response(request: ApiRequest) -> Response:
     try:
         if request.operation is None:
             raise NotFoundError(f"no such path method={request.method}")
-        if request.operation.has_slash and not request.path.endswith("/"):
+        if _lacks_slash(request):
             return _redirect_to_slash(request)
         view: View = request.operation.import_view()
         return view(request)
@@ -60,8 +61,12 @@ def _to_response(request: ApiRequest, error: Exception) -> Response:
     return response
 
 
+def _lacks_slash(request: ApiRequest) -> bool:
+    return request.operation is not None and request.operation.has_slash and not request.path.endswith("/")
+
+
 def _redirect_to_slash(request: ApiRequest) -> Response:
-    query = urlencode(request.query_values, doseq=True, errors="replace")
+    query = urlencode(request.query_values, doseq=True)
     location = f"{request.full_path}/" + (f"?{query}" if query else "")
     return json_response({"location": location}, MOVED_TO_SLASH, Location=location)
 

@@ -234,6 +234,7 @@ PATCH  /v0/archive/files/$hr/metadata {"path":"/p"}       401    401    404     
 PATCH  /v0/archive/files/$hr/metadata {"what":"sales_x"}  401    401    404     404    404    404   404    404      403 200
 PATCH  /v0/archive/files/$log/metadata {"what":"sales_x"} 401    401    404     404    409    404   404    404      404 409
 GET    /v0/archive/latest/sales_db/web-1                  401    401    403     403    403    403   200    403      403 200
+GET    /v0/archive/latest/sales%5Fdb/web%2D1              401    401    403     403    403    403   200    403      403 200
 GET    /v0/archive/latest/sales_db/web-2                  401    401    403     403    403    403   404    403      403 404
 GET    /v0/archive/latest/hr_db/web-1                     401    401    403     403    403    403   403    403      200 200
 GET    /v0/archive/latest/svc_hr_etl/host                 401    401    403     403    403    403   403    403      200 200

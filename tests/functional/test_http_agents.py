@@ -500,6 +500,8 @@ def test_firehose_shows_its_token_in_its_own_header() -> None:
         token = bearer(ISSUER.granted("firehose", logs_write=["svc_sales.*"]))["Authorization"].removeprefix("Bearer ")
         assert deliver(delivery(b"one"), **{"X-Amz-Firehose-Access-Key": token}).status == 200
         assert deliver(delivery(b"one"), **{"X-Amz-Firehose-Access-Key": "x"}).status == 401
+        assert deliver(delivery(b"one"), **{"X-Amz-Firehose-Access-Key": token, "Authorization": "Bearer x"}).status == 200
+        assert deliver(delivery(b"one"), **{"X-Amz-Firehose-Access-Key": "x", "Authorization": f"Bearer {token}"}).status == 401
         assert send("fluent", "[]", X_Amz_Firehose_Access_Key=token).status == 401, "nobody else's"
 
 

@@ -345,6 +345,18 @@ def test_body_that_is_stored_is_utf_8_without_a_byte_order_mark(encoding: str) -
             assert answer.status in (400, 404), (method, path, answer.body)
 
 
+def test_body_with_a_secret_is_refused_unless_its_operation_masks_or_ignores_it() -> None:
+    """Also by an operation that takes none, and by a path without an operation."""
+    body, accepting = json.dumps({"x": SECRET}), set()
+    with installed(World(), masking=RULES):
+        for operation, sample in SAMPLES.items():
+            if "the body holds a value" not in call(sample.method, sample.path_with(), body, {"Content-Type": JSON}).body:
+                accepting.add(operation)
+        assert call("POST", f"{LOGS}/{FQN}", body).status == 400
+    masked = {each for each in SAMPLES if each[0] != "GET" and each[1].startswith((LOGS, "/v1/events/", "/v1/agents/"))}
+    assert accepting - PUBLIC == masked - {("HEAD", paths.ELASTICSEARCH)}
+
+
 def test_bodies_are_parsed_in_one_place_of_each_kind() -> None:
     """A view that parses JSON without the shared functions could read unchecked fields."""
     routes = Path(secrets.__file__).parent
