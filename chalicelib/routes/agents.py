@@ -25,7 +25,7 @@ _FIREHOSE_ID = "x-amz-firehose-request-id"
 def records(request: ApiRequest) -> Response:
     """Records of an agent whose protocol defines no response."""
     call = AgentRequest.of(request)
-    return agent_response(call.take(call.decode()))
+    return agent_response(call.store(call.decode()))
 
 
 def firehose_delivery(request: ApiRequest) -> Response:
@@ -38,7 +38,7 @@ def firehose_delivery(request: ApiRequest) -> Response:
         if request_id not in ("", delivery.request_id):
             raise InvalidBatchError("the delivery's requestId differs from its header")
         request_id = delivery.request_id
-        results = call.take(delivery.items, request_id)
+        results = call.store(delivery.items, request_id)
     except Exception as error:
         refused = to_error_response(error)
         return _delivered(refused.status_code, request_id, now_ms, error_message(refused))
@@ -60,7 +60,7 @@ def otlp_logs(request: ApiRequest) -> Response:
     is_packed = encoding == PROTOBUF
     try:
         call = AgentRequest.of(request)
-        results = call.take(call.decode())
+        results = call.store(call.decode())
     except Exception as error:
         refused = to_error_response(error)
         return _otlp_refusal(refused.status_code, error_message(refused), is_packed)

@@ -105,7 +105,7 @@ def bulk(request: ApiRequest) -> Response:
     actions: list[BulkAction] = list(islice(call.decode(), call.allowance.items + 1))
     if len(actions) <= call.allowance.items:
         _check_response(actions)
-    results = call.take(action.item for action in actions)
+    results = call.store(action.item for action in actions)
     if results and all(each.status is ItemStatus.RETRYABLE for each in results):
         return _error(503, rejection_summary(results))
     room_bytes = RESPONSE_BYTES // (len(actions) or 1) - _FRAME_BYTES
@@ -138,7 +138,7 @@ def _refusal(refused: Response) -> Response:
 
 
 def _error(status: int, message: str) -> Response:
-    kind = next((kind for fate, (_, kind) in _ERRORS.items() if STATUS[fate] == status), "exception")
+    kind = next((kind for each, (_, kind) in _ERRORS.items() if STATUS[each] == status), "exception")
     error = {"type": kind, "reason": message, "root_cause": [{"type": kind, "reason": message}]}
     more = {"Retry_After": str(RETRY_AFTER_S)} if status == 503 else {}
     return json_response({"code": status, "message": message, "error": error, "status": status}, status, **_PRODUCT, **more)

@@ -1,4 +1,4 @@
-"""What happens to every request, whatever gateway it comes from: authentication, limits, the view, and errors in the envelope."""
+"""Handles every request, whatever its gateway: authentication, limits, the view, and errors in the envelope."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """The OpenAPI 3.1 document of every endpoint, which ``GET /spec/`` and ``GET /v1/openapi.json`` return and ``GET /docs/`` shows.
 
-The resources are tables (here, in ``openapi_logs``, ``openapi_events``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination``,
-``openapi_pipeline_files``, ``openapi_pipelines`` and ``openapi_viewer``), one entry for each operation of ``operations``, by its id::
+The texts are in tables, here and in the modules ``openapi_…``, one entry for each operation of ``operations``, by its id::
 
     "listFiles": {
         "summary": …, "description": …,
         "parameters": ["what", "work_id"],    of PARAMETERS
         "body": {…},                          OpenAPI's requestBody
-        "answers": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a complete response
+        "responses": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a complete response
     }
 
 ``ERRORS`` has the status, the condition and an example of a message for each code of ``Operation.errors``.
@@ -96,14 +95,14 @@ _PAGE = {"description": "A web page that shows this document.", "content": {"tex
 _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
     "getHealth": {
         "summary": "Check that the function runs and its settings are valid",
-        "answers": {200: "Health"},
+        "responses": {200: "Health"},
     },
-    "getArchiveHealth": {"summary": "Check that the function runs", "answers": {200: "Nothing"}},
-    "getEnvironment": {"summary": "Get the deployed version", "answers": {200: "Environment"}},
-    "getDocument": {"summary": "Get this document", "answers": {200: "Document"}},
-    "getOpenApi": {"summary": "Get this document", "answers": {200: "Document"}},
-    "getHome": {"summary": "Redirect to the documentation", "answers": {302: _HOME}},
-    "getPage": {"summary": "Show this document as a web page", "answers": {200: _PAGE}},
+    "getArchiveHealth": {"summary": "Check that the function runs", "responses": {200: "Nothing"}},
+    "getEnvironment": {"summary": "Get the deployed version", "responses": {200: "Environment"}},
+    "getDocument": {"summary": "Get this document", "responses": {200: "Document"}},
+    "getOpenApi": {"summary": "Get this document", "responses": {200: "Document"}},
+    "getHome": {"summary": "Redirect to the documentation", "responses": {302: _HOME}},
+    "getPage": {"summary": "Show this document as a web page", "responses": {200: _PAGE}},
 }
 
 RESOURCES = {
@@ -249,19 +248,19 @@ def _operation(declared: Operation) -> dict[str, Any]:
         operation["parameters"] = [_reference("parameters", name) for name in entry["parameters"]]
     if "body" in entry:
         operation["requestBody"] = entry["body"]
-    answers = {status: _answer(resource, answer) for status, answer in entry["answers"].items()}
+    responses = {status: _response(resource, each) for status, each in entry["responses"].items()}
     if declared.has_slash:
-        answers[308] = _reference("responses", "MovedToSlash")
-    responses = answers | _refusals(resource, declared.errors)
+        responses[308] = _reference("responses", "MovedToSlash")
+    responses |= _refusals(resource, declared.errors)
     operation["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return operation
 
 
-def _answer(resource: _Resource, answer: str | dict[str, Any]) -> dict[str, Any]:
-    if isinstance(answer, dict):
-        return answer
-    schema = resource.schemas[answer]
-    content = {"schema": _reference("schemas", answer), "example": schema["examples"][0]}
+def _response(resource: _Resource, response: str | dict[str, Any]) -> dict[str, Any]:
+    if isinstance(response, dict):
+        return response
+    schema = resource.schemas[response]
+    content = {"schema": _reference("schemas", response), "example": schema["examples"][0]}
     return {"description": schema["description"], "content": {"application/json": content}}
 
 

@@ -121,14 +121,14 @@ def _body(**types: Any) -> dict[str, Any]:
 
 
 def _operation(
-    summary: str, parameters: list[str], body: dict[str, Any], answer: Any = "AgentItems", about: str = ""
+    summary: str, parameters: list[str], body: dict[str, Any], response: Any = "AgentItems", about: str = ""
 ) -> dict[str, Any]:
     return {
         "summary": summary,
         **({"description": about} if about else {}),
         "parameters": parameters,
         "body": body,
-        "answers": {200: answer},
+        "responses": {200: response},
     }
 
 
@@ -151,7 +151,7 @@ def _bulk(parameters: list[str]) -> dict[str, Any]:
 
 
 def _asked(summary: str) -> dict[str, Any]:
-    return {"summary": summary, "answers": {200: "ElasticsearchInfo"}}
+    return {"summary": summary, "responses": {200: "ElasticsearchInfo"}}
 
 
 OPERATIONS: dict[str, dict[str, Any]] = {
@@ -188,7 +188,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "indexBulk": _bulk(["bulkIndex", *_NAMED]),
     "putIndexBulk": _bulk(["bulkIndex", *_NAMED]),
     "elasticsearchInfo": _asked("Product check of Elasticsearch clients"),
-    "elasticsearchPing": {"summary": "Connection check", "answers": {200: {"description": "The connection works."}}},
+    "elasticsearchPing": {"summary": "Connection check", "responses": {200: {"description": "The connection works."}}},
     "elasticsearchLicense": _asked("License check of Beats and Logstash"),
     "elasticsearchHealth": _asked("Health check of Vector"),
 }

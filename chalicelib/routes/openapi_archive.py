@@ -241,7 +241,7 @@ _ELSEWHERE = {
 OPERATIONS: dict[str, dict[str, Any]] = {
     "getStorage": {
         "summary": "Get the storage location of files",
-        "answers": {200: "Storage"},
+        "responses": {200: "Storage"},
     },
     "listFiles": {
         "summary": "Find files",
@@ -249,7 +249,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "and unknown parameters are ignored. `next` is signed and valid for this query only, with the `now` of its first page. A file that "
         "is added or deleted between two pages may be missing; no other file is omitted.",
         "parameters": ["whats", "wheres", "workId", "start", "end", "order", "fileCursor"],
-        "answers": {200: "RecordList"},
+        "responses": {200: "RecordList"},
     },
     "createFile": {
         "summary": "Prepare an upload without AWS credentials",
@@ -257,19 +257,19 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "have the announced hash, the file is listed; with another hash it is never listed, and remains until it is deleted or "
         "expires.",
         "body": _json_body("NewFile"),
-        "answers": {201: "CreatedFile"},
+        "responses": {201: "CreatedFile"},
     },
     "readFile": {
         "summary": "Read a file's contents",
         "description": "Response headers keep browsers from executing contents.",
         "parameters": ["fileId"],
-        "answers": {200: _CONTENTS, 307: _ELSEWHERE},
+        "responses": {200: _CONTENTS, 307: _ELSEWHERE},
     },
     "readMetadata": {
         "summary": "Get a file's metadata",
         "description": "Of a file whose key is `{id}/data` before it is catalogued, too.",
         "parameters": ["fileId"],
-        "answers": {200: "Metadata"},
+        "responses": {200: "Metadata"},
     },
     "changeMetadata": {
         "summary": "Change a file's metadata",
@@ -277,24 +277,24 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "from the response on.",
         "parameters": ["fileId"],
         "body": _json_body("MetadataChange"),
-        "answers": {200: "Metadata"},
+        "responses": {200: "Metadata"},
     },
     "deleteFile": {
         "summary": "Delete a file",
         "description": "Also deletes an upload that was rejected or is not verified yet. In a bucket with versioning, S3 keeps the old "
         "version.",
         "parameters": ["fileId"],
-        "answers": {204: {"description": "The file is deleted."}},
+        "responses": {204: {"description": "The file is deleted."}},
     },
     "readLatest": {
         "summary": "Get the file with the latest start",
         "description": "Of several, the last one written. Ignores files that start more than a day from now.",
         "parameters": ["what", "where", "lookback"],
-        "answers": {200: "Record"},
+        "responses": {200: "Record"},
     },
     "readLatestFile": {
         "summary": "Read the contents of the file with the latest start",
         "parameters": ["what", "where", "lookback"],
-        "answers": {200: _CONTENTS, 307: _ELSEWHERE},
+        "responses": {200: _CONTENTS, 307: _ELSEWHERE},
     },
 }

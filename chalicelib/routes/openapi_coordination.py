@@ -82,20 +82,20 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "slightly: a partition that changes its status between pages may be missing or appear twice. A partition is deleted when its work "
         "is done.",
         "parameters": ["source", "partitionStatus", "partitionLimit", "partitionCursor"],
-        "answers": {200: "PartitionList"},
+        "responses": {200: "PartitionList"},
     },
     "retryPartition": {
         "summary": "Retry a failed or quarantined partition now",
         "description": "A CLOSED or COMPLETED partition becomes UNASSIGNED, and its failures are counted from 0. Idempotent: other "
         "partitions do not change, and a 404 means that the work is done. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
-        "answers": {200: "Partition"},
+        "responses": {200: "Partition"},
     },
     "releasePartition": {
         "summary": "Release a partition from its owner",
         "description": "An ASSIGNED partition becomes UNASSIGNED; others do not change. The owner stops at its next request to the store. "
         "Seldom needed: the lease of a dead worker expires. A repeat may take the partition from its next owner. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
-        "answers": {200: "Partition"},
+        "responses": {200: "Partition"},
     },
 }

@@ -262,7 +262,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "run makes it running again; 409: the run is closed.",
         "parameters": ["fqn", "runId", "session", "idempotencyKey"],
         "body": _BATCH,
-        "answers": {200: _STORED},
+        "responses": {200: _STORED},
     },
     "closeRun": {
         "summary": "Close a run",
@@ -275,13 +275,13 @@ OPERATIONS: dict[str, dict[str, Any]] = {
             "required": False,
             "content": {"application/json": {"schema": reference("RunEnd"), "example": _END}},
         },
-        "answers": {200: "Closed"},
+        "responses": {200: "Closed"},
     },
     "readLog": {
         "summary": "Read a page of lines",
         "description": _FORGIVING,
         "parameters": ["fqn", "runId", *_PAGE_OF],
-        "answers": {200: "LogPage"},
+        "responses": {200: "LogPage"},
     },
     "streamLog": {
         "summary": "Follow a run with an EventSource",
@@ -292,29 +292,29 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "`interrupted`, is a temporary failure, which clients would take for permanent if it were a 503; `error` is permanent. Frames `logs` have "
         "complete lines; `replay`: they were stored before the request; `cut`: the only line does not fit a response.",
         "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
-        "answers": {200: _FRAMES},
+        "responses": {200: _FRAMES},
     },
     "downloadLog": {
         "summary": "Download the log of a run",
         "description": "The link to a large running log ends with the bytes stored when it was made, or slightly before.",
         "parameters": ["fqn", "runId", "isLink"],
-        "answers": {200: _WHOLE, 307: _ELSEWHERE},
+        "responses": {200: _WHOLE, 307: _ELSEWHERE},
     },
     "listRuns": {
         "summary": "List the runs of a pipeline, newest first",
         "description": "Read from the catalog: a run is listed shortly after its first batch.",
         "parameters": ["fqn", "runLimit", "runCursor"],
-        "answers": {200: "RunList"},
+        "responses": {200: "RunList"},
     },
     "readLastLog": {
         "summary": "Read a page of lines of the newest run; without a run, an empty page",
         "description": _FORGIVING,
         "parameters": ["fqn", *_PAGE_OF],
-        "answers": {200: "LogPage"},
+        "responses": {200: "LogPage"},
     },
     "downloadLastLog": {
         "summary": "Download the log of the newest run",
         "parameters": ["fqn", "isLink"],
-        "answers": {200: _WHOLE, 307: _ELSEWHERE},
+        "responses": {200: _WHOLE, 307: _ELSEWHERE},
     },
 }

@@ -299,7 +299,7 @@ ROWS = list(rows())
 
 
 @contextmanager
-def house() -> Iterator[tuple[Site, dict[str, str]]]:
+def installed_site() -> Iterator[tuple[Site, dict[str, str]]]:
     """An API with resources of every owner, and the ids of the files."""
     world, topic = World(), InMemoryPublisher()
     with installed(world, publisher=topic, keys=ISSUER.read, **JWT):
@@ -362,7 +362,7 @@ def asked_by_all(row: Row) -> dict[str, Answer]:
     """Requests share one API until one succeeds: a write may change the state for the next one. A refused request stores nothing."""
     answers, names = {}, list(PRINCIPALS)
     while names:
-        with house() as (site, ids):
+        with installed_site() as (site, ids):
             before = stored(site.world)
             for name in names.copy():
                 names.remove(name)
@@ -407,18 +407,23 @@ def test_every_principal_is_allowed_and_denied_somewhere() -> None:
 
 
 @pytest.mark.behavior("A hidden resource is answered like a missing one.")
-@pytest.mark.parametrize("name", [name for name in PRINCIPALS if name not in ("root", "nobody", "forger")])
-@pytest.mark.parametrize(("hidden", "missing"), [("hr", "none"), ("hr_log", "none"), ("shouted_log", "none")])
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        (name, hidden)
+        for name in PRINCIPALS
+        for hidden in ("hr", "hr_log", "shouted_log")
+        if name not in ("root", "nobody", "forger") and (name != "hr" or hidden == "shouted_log")
+    ],
+)
 @pytest.mark.parametrize("action", ["GET data", "GET metadata", "DELETE", "PATCH metadata"])
-def test_hidden_resource_is_answered_like_a_missing_one(name: str, hidden: str, missing: str, action: str) -> None:
-    if name == "hr" and hidden != "shouted_log":
-        return
+def test_hidden_resource_is_answered_like_a_missing_one(name: str, hidden: str, action: str) -> None:
     method, _, rest = action.partition(" ")
 
-    def told(of: str) -> Any:
-        with house() as (_, ids):
+    def response(of: str) -> Any:
+        with installed_site() as (_, ids):
             path = f"/v0/archive/files/{ids[of]}" + (f"/{rest}" if rest else "")
             answer = call(method, path, '{"path": "/p"}' if method == "PATCH" else None, credentials(name))
             return answer.status, answer.body.replace(ids[of], "ID"), answer.headers
 
-    assert told(hidden) == told(missing)
+    assert response(hidden) == response("none")

@@ -1,4 +1,4 @@
-"""Matching of paths to operations: from the right, because clients do not quote an FQN's slashes; names are decoded once."""
+"""Matching of paths to operations: an FQN may have raw slashes, because clients do not quote them; names are decoded once."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from chalicelib.routes import (
     paths,
     queries,
 )
-from chalicelib.routes.budgets import LINES
+from chalicelib.routes.budgets import LINES, BodyForm
 from tests.support import samples
 
 BASE_URL = "https://logs.example.com/api"
@@ -183,6 +183,12 @@ def test_every_error_lists_its_codes(declared: operations.Operation) -> None:
             assert ("Retry-After" in response.get("headers", {})) == (status == "503")
             listed += codes
     assert sorted(map(str, listed)) == sorted(map(str, declared.errors))
+
+
+@pytest.mark.parametrize("declared", operations.OPERATIONS, ids=lambda each: each.id)
+def test_a_body_is_documented_if_the_budget_says_that_it_is_read(declared: operations.Operation) -> None:
+    is_documented = "requestBody" in OPERATIONS[f"{declared.method} {declared.path}"]
+    assert is_documented == (declared.budget.form is not BodyForm.IGNORED)
 
 
 def test_every_code_is_of_an_operation() -> None:
