@@ -98,7 +98,8 @@ def test_fluent_msgpack_in_all_its_forms(world: World) -> None:
         )
     )
     assert send("fluent", body, "application/msgpack").json["accepted"] == 9
-    assert lines() == ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    assert send("fluent", msgpack.packb([time, own("ten")]), "application/x-msgpack").json["accepted"] == 1
+    assert lines() == ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
 @pytest.mark.parametrize("header", ["FLUENT-TAG", "X-Fluent-Tag", "X-Tag"])
@@ -212,6 +213,13 @@ def test_syslog_lines(world: World) -> None:
     assert lines()[4:] == ["four", "five", "six"]
 
 
+def test_equal_batches_of_syslog_are_stored_each(world: World) -> None:
+    """A retry has later messages too, so equal bytes are no retry, also if their times are exact."""
+    for _ in range(2):
+        assert send("syslog", _5424, "text/plain").status == 200
+    assert lines() == ["one", "\tat two"] * 2
+
+
 def test_syslog_in_json(world: World) -> None:
     record = {"PROGRAM": "app", "PRIORITY": "notice", "MESSAGE": "one", "HOST": "h", "ISODATE": "2026-09-21T14:13:20+00:00", **OWN}
     assert send("syslog", json.dumps(record)).json["accepted"] == 1
@@ -250,6 +258,12 @@ def test_a_delivery_that_is_repeated_is_stored_once(world: World) -> None:
         assert deliver(delivery(b"one", b"two")).status == 200
     assert deliver(delivery(b"one", b"two", request_id="another"), "another").status == 200
     assert lines() == ["one", "two"] * 2
+
+
+def test_equal_deliveries_without_an_id_are_stored_each(world: World) -> None:
+    for _ in range(2):
+        assert deliver(delivery(b'{"time": 1790000000.123456, "message": "one"}', request_id=""), "").status == 200
+    assert lines() == ["one"] * 2
 
 
 def test_events_of_cloudwatch_logs_in_a_delivery(world: World) -> None:
