@@ -173,6 +173,13 @@ def test_a_repeated_chunk_is_stored_once_where_its_times_are_exact(world: World)
     assert lines() == ["x", "y", "y", "y"], "a key of the agent's own"
 
 
+def test_equal_bodies_of_two_agents_are_stored_each(world: World) -> None:
+    body = json.dumps([{"@timestamp": "2026-09-21T14:13:20.123456Z", "message": "x", **OWN}])
+    for agent in ("fluent", "logstash") * 2:
+        assert send(agent, body).status == 200
+    assert lines() == ["x"] * 2
+
+
 # --------------------------------------------------------------------------------------------------------------- Logstash
 
 
@@ -258,6 +265,9 @@ def test_a_delivery_that_is_repeated_is_stored_once(world: World) -> None:
         assert deliver(delivery(b"one", b"two")).status == 200
     assert deliver(delivery(b"one", b"two", request_id="another"), "another").status == 200
     assert lines() == ["one", "two"] * 2
+    for attempt in ("a", "b"):  # the agent's own key takes precedence over the delivery's id
+        assert deliver(delivery(b"three", request_id=attempt), attempt, **{"Idempotency-Key": "k"}).status == 200
+    assert lines()[4:] == ["three"]
 
 
 def test_equal_deliveries_without_an_id_are_stored_each(world: World) -> None:
