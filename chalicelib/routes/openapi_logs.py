@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
-
 from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.close_requests import EndBody
 from chalicelib.routes.logs_models import ClosedRun, LogError, LogLink, LogPage, RunIdPage, StoredBatch
 from chalicelib.routes.queries import DEFAULT_RUNS, MAX_RUNS
-from chalicelib.routes.schemas import Untitled, component_schemas, reference
+from chalicelib.routes.schemas import component_schemas, reference
 from chalicelib.runlog.following import HOLD_S
 from chalicelib.runlog.layout import RESERVED_RUN_IDS
 from chalicelib.runlog.reader import DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT_S
@@ -24,15 +22,18 @@ _END = {"outcome": "failed", "exitCode": 3}
 _UNAVAILABLE = "get failed code=SlowDown what=pipeline-logs/mysql.ingest/run-1/logs.txt"
 
 
-def _request(model: type[BaseModel]) -> dict[str, Any]:
-    schema = model.model_json_schema(schema_generator=Untitled)
-    del schema["title"]  # the component's name is another
-    return schema
-
-
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "LogBatch": _request(LogBatch),
-    "RunEnd": _request(EndBody) | {"examples": [_END]},
+    **component_schemas(
+        {"LogBatch": LogBatch, "RunEnd": EndBody},
+        {
+            "LogBatch": [
+                {"connectorId": "host-17", "logs": _LINES},
+                {"logs": "H4sIAAAAAAACA8vPS+UqKc/nAgDmC7oSCAAAAA==", "compressed": True},
+            ],
+            "RunEnd": [_END],
+        },
+        "validation",
+    ),
     **component_schemas(
         {
             "Appended": StoredBatch,

@@ -68,17 +68,14 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Untitled(GenerateJsonSchema):
-    """Schemas without titles of fields, which would repeat their names."""
+class DocumentSchema(GenerateJsonSchema):
+    """JSON schemas as the document has them: ``type: [string, null]``; an enumeration or constant without its type; elements of a list that has
+    a fixed length as ``items``. Without titles of fields, which would repeat their names; without defaults in responses, and without null and
+    empty ones in requests."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         """See pydantic."""
         return False
-
-
-class DocumentSchema(Untitled):
-    """JSON schemas as the document has them: ``type: [string, null]``; an enumeration or constant without its type; elements of a list that has
-    a fixed length as ``items``. Defaults are omitted in responses, and everywhere if they are null or empty."""
 
     def default_schema(self, schema: Any) -> JsonSchemaValue:
         """See pydantic."""
