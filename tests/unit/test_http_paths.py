@@ -146,6 +146,13 @@ def test_every_operation_is_the_match_of_its_own_path_and_has_a_route(operation:
     assert any(operation.method in of for of in depth.values())
 
 
+def test_only_the_deepest_routes_of_an_fqn_are_greedy() -> None:
+    """So that the gateway passes on paths of any depth; the form of all others is one that each emulator supports."""
+    deepest = {route for route in gateway_routes() if "/{s8" in route}
+    assert deepest and deepest == {route for route in gateway_routes() if "+}" in route}
+    assert all(route.endswith("/{s8+}") for route in deepest)
+
+
 @pytest.mark.parametrize(
     ("path", "route", "expected"),
     [
