@@ -170,6 +170,12 @@ def test_body_over_the_limit_is_refused(world: World, sample: Sample) -> None:
     assert is_refusal(answer, 413) and is_empty(world)
 
 
+@pytest.mark.usefixtures("world")
+def test_request_without_an_operation_has_the_smallest_limits() -> None:
+    assert is_refusal(call("POST", f"{LOGS}/svc.a", "x" * 64 * 1024, {"Content-Type": TEXT}), 404)
+    assert is_refusal(call("POST", f"{LOGS}/svc.a", "x" * (64 * 1024 + 1), {"Content-Type": TEXT}), 413)
+
+
 @pytest.mark.parametrize("sample", ROWS, ids=name_of)
 def test_path_and_query_over_the_limit_are_refused(world: World, sample: Sample) -> None:
     path = sample.path_with()
