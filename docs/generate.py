@@ -356,7 +356,7 @@ def _growth(growth: budgets.Growth, text: Callable[[int], str]) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    **{f"operations-{name.replace('_', '-')}": partial(_operations, name) for name in openapi._RESOURCES},
+    **{f"operations-{name.replace('_', '-')}": partial(_operations, name) for name in openapi.RESOURCES},
     "errors": _errors,
     "archive-errors": _archive_errors,
     "metrics": _metrics,

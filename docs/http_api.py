@@ -45,7 +45,7 @@ def heading(operation: Operation) -> str:
 def sections() -> Mapping[str, str]:
     """The sections of each document of ``operations``, in the order of the table, below the description of their tag."""
     page = _Page(openapi.document("/"), console_examples())
-    tags = {resource.tag: name for name, resource in openapi._RESOURCES.items()}
+    tags = {resource.tag: name for name, resource in openapi.RESOURCES.items()}
     return {tags[each["name"]]: page.group(tags[each["name"]], each["description"]) for each in page.document["tags"]}
 
 

@@ -24,7 +24,7 @@ from chalicelib.routes.agents_models import MAX_LISTED_ERRORS, RejectedItem, Sto
 from chalicelib.routes.allowance import Allowance
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.bodies import UnsupportedMediaTypeError, read_body
-from chalicelib.routes.operations import ANY, Agent
+from chalicelib.routes.operations import ANY_TYPE, Agent
 from chalicelib.routes.responses import error_response, json_response
 
 STATUS = {
@@ -94,12 +94,12 @@ class AgentRequest:
     def decode(self) -> Any:
         """The result of the agent's decoder for the content type. Raises UnsupportedMediaTypeError, and what the decoder raises."""
         decoders = self.agent.decoders
-        decoder = decoders.get(self.content_type) or decoders.get(ANY)
+        decoder = decoders.get(self.content_type) or decoders.get(ANY_TYPE)
         if decoder is None:
             raise UnsupportedMediaTypeError(f"{self.agent.name.upper()} must be {' or '.join(decoders)}")
         return decoder.import_function()(*(attrgetter(name)(self) for name in decoder.arguments))
 
-    def take(self, items: Iterable[Item], name: str = "") -> list[ItemResult]:
+    def store(self, items: Iterable[Item], name: str = "") -> list[ItemResult]:
         """Store items; returns the result of each. ``name``: see ``IntakeRequest``; the agent's ``Idempotency-Key`` takes precedence. Raises
         BatchTooLargeError: nothing is stored."""
         headers = {key.lower(): value for key, value in self.headers.items()}
@@ -109,11 +109,11 @@ class AgentRequest:
         limits = IntakeLimits(self.allowance.items, self.allowance.streams, self.allowance.share)
         intake = Intake(self.services.events.log, self.services.events.router, _may_write, self._has_time, limits, self._check_run)
         try:
-            fates = intake.take(items, request)
+            stored = intake.take(items, request)
         except BatchTooLargeError as error:
             raise BatchTooLargeError(f"{error}: lower {self.agent.batch_setting} of the agent") from error
-        reasons = {reason: redacted(reason) for reason in {each.reason for each in fates} if reason}
-        results = [replace(each, reason=reasons[each.reason]) if each.reason else each for each in fates]
+        reasons = {reason: redacted(reason) for reason in {each.reason for each in stored} if reason}
+        results = [replace(each, reason=reasons[each.reason]) if each.reason else each for each in stored]
         self._report(results)
         return results
 
@@ -134,9 +134,10 @@ class AgentRequest:
         note(items=len(results), refused=len(refused))
         if refused:
             record(LOGS_FAILED, 1)
-            fates = Counter(str(each.status) for each in refused)
+            counts = Counter(str(each.status) for each in refused)
             logger.warning(
-                "items of an agent were refused", extra={"agent": self.agent.name, "fates": dict(fates), "first": refused[0].reason}
+                "items of an agent were refused",
+                extra={"agent": self.agent.name, "fates": dict(counts), "first": refused[0].reason},
             )
 
 
@@ -156,18 +157,18 @@ def rejected_items(results: Iterable[ItemResult]) -> list[tuple[int, ItemResult]
 def response_status(results: list[ItemResult]) -> int:
     """The status of a response without a status per item: 503 if any item can be retried (the agent repeats its request, and items stored
     before are recognized), 200 if any item was stored, otherwise the status of the rejection."""
-    fates = {each.status for each in results}
-    if ItemStatus.RETRYABLE in fates:
+    found = {each.status for each in results}
+    if ItemStatus.RETRYABLE in found:
         return 503
-    if ItemStatus.STORED in fates or not fates:
+    if ItemStatus.STORED in found or not found:
         return 200
-    return STATUS[fates.pop()] if len(fates) == 1 else 400
+    return STATUS[found.pop()] if len(found) == 1 else 400
 
 
-def rejection_summary(results: list[ItemResult], fate: ItemStatus | None = None) -> str:
-    """The number of rejected items, and the reason of the first of them (of ``fate``, if any)."""
+def rejection_summary(results: list[ItemResult], preferred: ItemStatus | None = None) -> str:
+    """The number of rejected items, and the reason of the first of them; of the first with the ``preferred`` status, if there is one."""
     refused = [each for _, each in rejected_items(results)]
-    chosen = next((each for each in refused if each.status is fate), refused[0])
+    chosen = next((each for each in refused if each.status is preferred), refused[0])
     return f"{chosen.reason} refused={len(refused)} items={len(results)}"
 
 

@@ -5,7 +5,6 @@ Elasticsearch's bulk API is in ``elasticsearch``.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from chalice.app import Response
@@ -17,7 +16,7 @@ from chalicelib.routes.agent_requests import AgentRequest, agent_response, rejec
 from chalicelib.routes.agents_models import MAX_ERROR_CHARS, FirehoseResponse, OtlpResponse
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.operations import PROTOBUF
-from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response
+from chalicelib.routes.responses import RETRY_AFTER_S, error_message, json_response, to_error_response
 
 _TEXT = "text/plain"
 _FIREHOSE_ID = "x-amz-firehose-request-id"
@@ -26,7 +25,7 @@ _FIREHOSE_ID = "x-amz-firehose-request-id"
 def records(request: ApiRequest) -> Response:
     """Records of an agent whose protocol defines no response."""
     call = AgentRequest.of(request)
-    return agent_response(call.take(call.decode()))
+    return agent_response(call.store(call.decode()))
 
 
 def firehose_delivery(request: ApiRequest) -> Response:
@@ -39,10 +38,10 @@ def firehose_delivery(request: ApiRequest) -> Response:
         if request_id not in ("", delivery.request_id):
             raise InvalidBatchError("the delivery's requestId differs from its header")
         request_id = delivery.request_id
-        results = call.take(delivery.items, request_id)
+        results = call.store(delivery.items, request_id)
     except Exception as error:
         refused = to_error_response(error)
-        return _delivered(refused.status_code, request_id, now_ms, _message(refused))
+        return _delivered(refused.status_code, request_id, now_ms, error_message(refused))
     status = response_status(results)
     return _delivered(status, request_id, now_ms, rejection_summary(results) if rejected_items(results) else "")
 
@@ -61,10 +60,10 @@ def otlp_logs(request: ApiRequest) -> Response:
     is_packed = encoding == PROTOBUF
     try:
         call = AgentRequest.of(request)
-        results = call.take(call.decode())
+        results = call.store(call.decode())
     except Exception as error:
         refused = to_error_response(error)
-        return _otlp_refusal(refused.status_code, _message(refused), is_packed)
+        return _otlp_refusal(refused.status_code, error_message(refused), is_packed)
     status, rejected = response_status(results), len(rejected_items(results))
     reason = rejection_summary(results) if rejected else ""
     if status != 200:
@@ -100,7 +99,3 @@ class AsciiProtobufResponse(Response):
 
 def _headers(status: int) -> dict[str, str]:
     return {"Retry_After": str(RETRY_AFTER_S)} if status == 503 else {}
-
-
-def _message(refused: Response) -> str:
-    return str(json.loads(refused.body)["message"])

@@ -58,8 +58,8 @@ class ApiRequest:
         """The decoded names in the path, by placeholder. Raises InvalidNameError."""
         return {name: decode_name(value) for name, value in self.match.names.items()} if self.match else {}
 
-    def replaced_name(self, placeholder: str) -> str:
-        """A decoded name in which invalid UTF-8 is replaced: the name of nothing that is stored, without an error that repeats it."""
+    def lossy_name(self, placeholder: str) -> str:
+        """A decoded name with U+FFFD in place of invalid UTF-8, for views whose errors must not repeat a name: nothing stored has such a name."""
         return unquote(self.match.names[placeholder], errors="replace") if self.match else ""
 
     @property

@@ -107,7 +107,7 @@ def list_files(request: ApiRequest) -> Response:
     if page.after:
         cursor = services.cursors.write(query, page.after)
         cursor = encrypt_cursor(cursor, READ, *_bound_to(parameters))
-        following = f"{base}{ARCHIVE}/files/?" + urlencode(parameters | {"cursor": cursor}, errors="replace")
+        following = f"{base}{ARCHIVE}/files/?" + urlencode(parameters | {"cursor": cursor})
     return json_response(FileEntryPage(records=records, next=following))
 
 
@@ -190,8 +190,8 @@ def _opened(parameters: Mapping[str, str]) -> Mapping[str, str]:
 def _latest(request: ApiRequest) -> FileRecord:
     services, what, where, seen = (
         composition.services(),
-        request.replaced_name("what"),
-        request.replaced_name("where"),
+        request.lossy_name("what"),
+        request.lossy_name("where"),
         archive_authorizer(),
     )
     if not seen.may_contain(what):

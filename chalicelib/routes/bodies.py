@@ -42,21 +42,11 @@ class UnsupportedMediaTypeError(ChaliceViewError):
 
 
 class LogBatch(BaseModel):
-    """OpenMetadata's LogBatch; its ``timestamp`` and ``lineCount`` are ignored. Strings may contain lone surrogates."""
+    """OpenMetadata's batch of lines. Without `logs` it is an init or a keep-alive: nothing is stored. `timestamp` and `lineCount` are ignored."""
 
-    model_config = ConfigDict(
-        extra="ignore",
-        frozen=True,
-        json_schema_extra={
-            "description": "OpenMetadata's batch of lines. Without `logs` it is an init or a keep-alive: nothing is stored. "
-            "`timestamp` and `lineCount` are ignored.",
-            "examples": [
-                {"connectorId": "host-17", "logs": "one\ntwo\n"},
-                {"logs": "H4sIAAAAAAACA8vPS+UqKc/nAgDmC7oSCAAAAA==", "compressed": True},
-            ],
-        },
-    )
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
+    # InstanceOf: strings may contain lone surrogates
     logs: InstanceOf[str] | None = Field(None, description="The lines, each ended by a newline; base64 of gzip if `compressed`.")
     connector_id: InstanceOf[str] | None = Field(
         None, alias="connectorId", description="Identifier of the writer, stored as metadata of the segment."

@@ -107,7 +107,8 @@ _SHARED_BYTES = Growth(8 * MIB, 800, 64 * MIB)
 
 READ = Budget()
 DOCUMENT = Budget(BodyForm.DOCUMENT, expanded_bytes=Growth(64 * KIB, 0, 64 * KIB), depth=MAX_DEPTH)
-METADATA = Budget(BodyForm.DOCUMENT)
+PLAIN_DOCUMENT = Budget(BodyForm.DOCUMENT)
+"""A document that must not be compressed."""
 LINES = Budget(BodyForm.TEXT, EVENT_BYTES, _TEXT_BYTES, _VALUES)
 EVENTS = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _EVENT_ITEMS, streams=1, depth=MAX_DEPTH)
 RECORDS = Budget(BodyForm.RECORDS, EVENT_BYTES, _STRUCTURED_BYTES, _VALUES, _ITEMS, streams=250, depth=MAX_DEPTH)

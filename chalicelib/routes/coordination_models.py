@@ -8,7 +8,7 @@ from pydantic import Field
 
 from chalicelib.routes.schemas import Count, Cursor, Moment, ResponseModel
 
-MAX_LIMIT = 100
+DEFAULT_LIMIT, MAX_LIMIT = 25, 100
 
 
 class PartitionItem(ResponseModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from functools import wraps
@@ -21,7 +20,7 @@ from chalicelib.routes import gate
 from chalicelib.routes.agent_requests import STATUS, AgentRequest, rejection_summary
 from chalicelib.routes.agents_models import BulkResponse, ElasticsearchInfo
 from chalicelib.routes.api_request import ApiRequest, View
-from chalicelib.routes.responses import RETRY_AFTER_S, json_response, to_error_response, truncated
+from chalicelib.routes.responses import RETRY_AFTER_S, error_message, json_response, to_error_response, truncated
 
 VERSION = "8.19.0"
 """The version that clients see: the last minor version that clients of versions 8 and 9 both support."""
@@ -106,7 +105,7 @@ def bulk(request: ApiRequest) -> Response:
     actions: list[BulkAction] = list(islice(call.decode(), call.allowance.items + 1))
     if len(actions) <= call.allowance.items:
         _check_response(actions)
-    results = call.take(action.item for action in actions)
+    results = call.store(action.item for action in actions)
     if results and all(each.status is ItemStatus.RETRYABLE for each in results):
         return _error(503, rejection_summary(results))
     room_bytes = RESPONSE_BYTES // (len(actions) or 1) - _FRAME_BYTES
@@ -135,11 +134,11 @@ def _item(number: int, action: BulkAction, result: ItemResult, room_bytes: int) 
 
 
 def _refusal(refused: Response) -> Response:
-    return _error(refused.status_code, str(json.loads(refused.body)["message"]))
+    return _error(refused.status_code, error_message(refused))
 
 
 def _error(status: int, message: str) -> Response:
-    kind = next((kind for fate, (_, kind) in _ERRORS.items() if STATUS[fate] == status), "exception")
+    kind = next((kind for each, (_, kind) in _ERRORS.items() if STATUS[each] == status), "exception")
     error = {"type": kind, "reason": message, "root_cause": [{"type": kind, "reason": message}]}
     more = {"Retry_After": str(RETRY_AFTER_S)} if status == 503 else {}
     return json_response({"code": status, "message": message, "error": error, "status": status}, status, **_PRODUCT, **more)

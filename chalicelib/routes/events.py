@@ -26,6 +26,9 @@ from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.event_bodies import read_document, read_items
 from chalicelib.routes.events_models import (
+    MAX_LINES,
+    MAX_LISTED,
+    MAX_TEXT_CHARS,
     AcceptedEvents,
     BrowsedEvent,
     BrowsedEventPage,
@@ -46,11 +49,7 @@ from chalicelib.routes.logs import session_cookie, session_of
 from chalicelib.routes.parameters import boolean_parameter, integer_parameter
 from chalicelib.routes.responses import json_response
 
-MAX_LINES = 1_000_000
 MAX_BYTE = 10**15
-MAX_TEXT_CHARS = 500
-MAX_LISTED = 10_000
-"""Steps or writers per page: about as many as fit into a response."""
 _TEXT = "text/plain; charset=utf-8"
 _ANSWER_WITHIN_S = 4.0
 """Reserve of the function's time for the response after waiting for completeness."""

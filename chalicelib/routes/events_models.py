@@ -19,6 +19,11 @@ from chalicelib.events.step_updates import StepStatus
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.routes.schemas import Count, DescribedBy, ResponseModel, one_of
 
+MAX_LINES = 1_000_000
+"""Of a part of a log."""
+MAX_TEXT_CHARS = 500
+MAX_LISTED = 10_000
+"""Steps or writers per page: about as many as fit into a response."""
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)]
 Object = Mapping[str, JsonValue]
 NextPage = Annotated[str | None, Field(description="Beginning of the next page; null on the last page.")]

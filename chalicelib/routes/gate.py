@@ -46,7 +46,7 @@ class AuthenticatedRequest:
         return self.scope is not None and self.principal.may(self.scope, name)
 
 
-_authenticated: ContextVar[AuthenticatedRequest] = ContextVar("visit")
+_authenticated: ContextVar[AuthenticatedRequest] = ContextVar("authenticated")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What happens to every request, whatever gateway it comes from: authentication, limits, the view, and errors in the envelope."""
+"""Handles every request, whatever its gateway: authentication, limits, the view, and errors in the envelope."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chalicelib.observability import logger
 from chalicelib.response_size import fits_response
 from chalicelib.routes import budgets, gate, secrets
 from chalicelib.routes.api_request import ApiRequest, View
-from chalicelib.routes.responses import client_message, error_response, json_response, to_error_response
+from chalicelib.routes.responses import error_message, error_response, json_response, to_error_response
 
 MOVED_TO_SLASH = 308
 """Redirect to the path with a trailing slash."""
@@ -29,7 +29,8 @@ def respond(request: ApiRequest, get_response: Callable[[], Response]) -> Respon
             response = get_response()
     except Exception as error:  # every error gets the envelope
         return _to_response(request, error)
-    if authenticated and not authenticated.is_authorized and response.status_code < 400 and response.status_code != MOVED_TO_SLASH:
+    is_unchecked = authenticated is not None and not authenticated.is_authorized
+    if is_unchecked and response.status_code < 400 and not _lacks_slash(request):  # the redirect is not a view's
         logger.error("a view did not check any permission", extra={"path": request.label})
         return error_response(500, "internal server error")
     if isinstance(response.body, str) and not fits_response(response.body):
@@ -43,7 +44,7 @@ def view_response(request: ApiRequest) -> Response:
     try:
         if request.operation is None:
             raise NotFoundError(f"no such path method={request.method}")
-        if request.operation.has_slash and not request.path.endswith("/"):
+        if _lacks_slash(request):
             return _redirect_to_slash(request)
         view: View = request.operation.import_view()
         return view(request)
@@ -56,12 +57,16 @@ def _to_response(request: ApiRequest, error: Exception) -> Response:
     if response.status_code == 503 and request.operation and request.operation.is_stream:
         from chalicelib.routes.sse import interrupted_response  # as the views' modules, on the first request that needs it
 
-        return interrupted_response(request.replaced_name("runId"), client_message(str(error)))
+        return interrupted_response(request.lossy_name("runId"), error_message(response))
     return response
 
 
+def _lacks_slash(request: ApiRequest) -> bool:
+    return request.operation is not None and request.operation.has_slash and not request.path.endswith("/")
+
+
 def _redirect_to_slash(request: ApiRequest) -> Response:
-    query = urlencode(request.query_values, doseq=True, errors="replace")
+    query = urlencode(request.query_values, doseq=True)
     location = f"{request.full_path}/" + (f"?{query}" if query else "")
     return json_response({"location": location}, MOVED_TO_SLASH, Location=location)
 

@@ -33,7 +33,6 @@ from chalicelib.runlog.writer import Appended
 
 if TYPE_CHECKING:
     from chalicelib.routes.logs_models import ClosedRun, LogLink, LogPage, RunIdPage, StoredBatch
-    from chalicelib.settings import OpenMetadataPipeline
 
 COOKIE = "PIPELINE_SESSION"
 COOKIE_AGE_S = 86_400
@@ -129,26 +128,22 @@ def page(request: ApiRequest) -> Response:
 
 def last_page(request: ApiRequest) -> Response:
     """A page of the newest run's lines."""
-    pipeline = _pipeline_by_id(request)
-    fqn = _require_pipeline(request, pipeline)
+    fqn, pipeline_type = _permitted_pipeline(request)
     run = _newest(request, fqn)
     page = _read_page(request, run) if run else Page("", None, 0, streaming=False)
-    return json_response(_task_page(page, pipeline.type) if pipeline else _log_page(page))
+    return json_response(_task_page(page, pipeline_type) if pipeline_type else _log_page(page))
 
 
-def _pipeline_by_id(request: ApiRequest) -> OpenMetadataPipeline | None:
-    """The pipeline whose id is in place of its FQN, as on OpenMetadata's older pages."""
-    return request.services.settings.pipeline_ids.get(request.names["fqn"].lower())
-
-
-def _require_pipeline(request: ApiRequest, pipeline: OpenMetadataPipeline | None) -> str:
-    """The pipeline's FQN, for which the scope is required."""
+def _permitted_pipeline(request: ApiRequest) -> tuple[str, str]:
+    """FQN and type of the pipeline whose id is in place of its FQN, as on OpenMetadata's older pages, or the FQN and no type. Requires the scope
+    for the FQN. Raises ForbiddenError."""
+    pipeline = request.services.settings.pipeline_ids.get(request.names["fqn"].lower())
     if pipeline is None:
         gate.require_run_scope(Scope.LOGS_READ, request)
-        return request.names["fqn"]
+        return request.names["fqn"], ""
     note(fqn=pipeline.fqn)
     gate.require_scope(Scope.LOGS_READ, pipeline.fqn)
-    return pipeline.fqn
+    return pipeline.fqn, pipeline.type
 
 
 def _page_of(request: ApiRequest, run: Run) -> Response:
@@ -206,7 +201,7 @@ def download(request: ApiRequest) -> Response:
 
 def last_download(request: ApiRequest) -> Response:
     """The log of the newest run."""
-    fqn = _require_pipeline(request, _pipeline_by_id(request))
+    fqn, _ = _permitted_pipeline(request)
     run = _newest(request, fqn)
     if run is None:
         raise NotFoundError(f"the pipeline has no runs fqn={fqn!r}")

@@ -1,13 +1,12 @@
 """The OpenAPI 3.1 document of every endpoint, which ``GET /spec/`` and ``GET /v1/openapi.json`` return and ``GET /docs/`` shows.
 
-The resources are tables (here, in ``openapi_logs``, ``openapi_events``, ``openapi_catalog``, ``openapi_archive``, ``openapi_coordination``,
-``openapi_pipeline_files``, ``openapi_pipelines`` and ``openapi_viewer``), one entry for each operation of ``operations``, by its id::
+The texts are in tables, here and in the modules ``openapi_…``, one entry for each operation of ``operations``, by its id::
 
     "listFiles": {
         "summary": …, "description": …,
         "parameters": ["what", "work_id"],    of PARAMETERS
         "body": {…},                          OpenAPI's requestBody
-        "answers": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a complete response
+        "responses": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a complete response
     }
 
 ``ERRORS`` has the status, the condition and an example of a message for each code of ``Operation.errors``.
@@ -96,17 +95,17 @@ _PAGE = {"description": "A web page that shows this document.", "content": {"tex
 _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
     "getHealth": {
         "summary": "Check that the function runs and its settings are valid",
-        "answers": {200: "Health"},
+        "responses": {200: "Health"},
     },
-    "getArchiveHealth": {"summary": "Check that the function runs", "answers": {200: "Nothing"}},
-    "getEnvironment": {"summary": "Get the deployed version", "answers": {200: "Environment"}},
-    "getDocument": {"summary": "Get this document", "answers": {200: "Document"}},
-    "getOpenApi": {"summary": "Get this document", "answers": {200: "Document"}},
-    "getHome": {"summary": "Redirect to the documentation", "answers": {302: _HOME}},
-    "getPage": {"summary": "Show this document as a web page", "answers": {200: _PAGE}},
+    "getArchiveHealth": {"summary": "Check that the function runs", "responses": {200: "Nothing"}},
+    "getEnvironment": {"summary": "Get the deployed version", "responses": {200: "Environment"}},
+    "getDocument": {"summary": "Get this document", "responses": {200: "Document"}},
+    "getOpenApi": {"summary": "Get this document", "responses": {200: "Document"}},
+    "getHome": {"summary": "Redirect to the documentation", "responses": {302: _HOME}},
+    "getPage": {"summary": "Show this document as a web page", "responses": {200: _PAGE}},
 }
 
-_RESOURCES = {
+RESOURCES = {
     "logs": _Resource(
         "Run logs",
         "Append to the log of a run, and read it while the run is running and afterwards. The protocol of OpenMetadata's "
@@ -219,12 +218,12 @@ def document(base: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Runlake", "version": __version__, "description": _DESCRIPTION},
         "servers": [{"url": base.rstrip("/") or "/"}],
-        "tags": [{"name": resource.tag, "description": resource.about} for resource in _RESOURCES.values()],
+        "tags": [{"name": resource.tag, "description": resource.about} for resource in RESOURCES.values()],
         "security": [{name: []} for name in openapi_security.SCHEMES],
         "paths": _paths(),
         "components": {
-            "schemas": {name: schema for resource in _RESOURCES.values() for name, schema in resource.schemas.items()},
-            "parameters": {name: parameter for resource in _RESOURCES.values() for name, parameter in resource.parameters.items()},
+            "schemas": {name: schema for resource in RESOURCES.values() for name, schema in resource.schemas.items()},
+            "parameters": {name: parameter for resource in RESOURCES.values() for name, parameter in resource.parameters.items()},
             "headers": {"RetryAfter": _RETRY_AFTER},
             "responses": {"MovedToSlash": _MOVED, **openapi_security.RESPONSES},
             "securitySchemes": openapi_security.SCHEMES,
@@ -240,7 +239,7 @@ def _paths() -> dict[str, dict[str, Any]]:
 
 
 def _operation(declared: Operation) -> dict[str, Any]:
-    resource = _RESOURCES[declared.document]
+    resource = RESOURCES[declared.document]
     entry = resource.operations[declared.id]
     operation: dict[str, Any] = {"operationId": declared.id, "tags": [resource.tag], "summary": entry["summary"]}
     if "description" in entry:
@@ -249,19 +248,19 @@ def _operation(declared: Operation) -> dict[str, Any]:
         operation["parameters"] = [_reference("parameters", name) for name in entry["parameters"]]
     if "body" in entry:
         operation["requestBody"] = entry["body"]
-    answers = {status: _answer(resource, answer) for status, answer in entry["answers"].items()}
-    if declared.path.endswith("/"):
-        answers[308] = _reference("responses", "MovedToSlash")
-    responses = answers | _refusals(resource, declared.errors)
+    responses = {status: _response(resource, each) for status, each in entry["responses"].items()}
+    if declared.has_slash:
+        responses[308] = _reference("responses", "MovedToSlash")
+    responses |= _refusals(resource, declared.errors)
     operation["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return operation
 
 
-def _answer(resource: _Resource, answer: str | dict[str, Any]) -> dict[str, Any]:
-    if isinstance(answer, dict):
-        return answer
-    schema = resource.schemas[answer]
-    content = {"schema": _reference("schemas", answer), "example": schema["examples"][0]}
+def _response(resource: _Resource, response: str | dict[str, Any]) -> dict[str, Any]:
+    if isinstance(response, dict):
+        return response
+    schema = resource.schemas[response]
+    content = {"schema": _reference("schemas", response), "example": schema["examples"][0]}
     return {"description": schema["description"], "content": {"application/json": content}}
 
 

@@ -13,7 +13,7 @@ from chalicelib.routes.agents_models import (
     StoredItems,
 )
 from chalicelib.routes.openapi_logs import query_parameter
-from chalicelib.routes.schemas import component_schemas
+from chalicelib.routes.schemas import component_schemas, reference
 
 _OWN = {"runlake": {"fqn": "mysql.ingest", "run_id": "run-1"}}
 _RECORD = {"message": "one", "level": "info", **_OWN}
@@ -75,7 +75,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
     415: (
         415,
         "The content type or the content encoding is not supported.",
-        "OTLP is application/json or application/x-protobuf",
+        "unsupported content encoding: send gzip or none content_encoding='br'",
     ),
     503: (
         503,
@@ -121,14 +121,14 @@ def _body(**types: Any) -> dict[str, Any]:
 
 
 def _operation(
-    summary: str, parameters: list[str], body: dict[str, Any], answer: Any = "AgentItems", about: str = ""
+    summary: str, parameters: list[str], body: dict[str, Any], response: Any = "AgentItems", about: str = ""
 ) -> dict[str, Any]:
     return {
         "summary": summary,
         **({"description": about} if about else {}),
         "parameters": parameters,
         "body": body,
-        "answers": {200: answer},
+        "responses": {200: response},
     }
 
 
@@ -137,7 +137,7 @@ _EXPORTED = {
     "description": "The response, in the encoding of the request.",
     "content": {
         "application/json": {
-            "schema": {"$ref": "#/components/schemas/OtlpAnswer"},
+            "schema": reference("OtlpAnswer"),
             "examples": {"all": {"value": {}}, "some": {"value": SCHEMAS["OtlpAnswer"]["examples"][1]}},
         },
         "application/x-protobuf": {},
@@ -151,7 +151,7 @@ def _bulk(parameters: list[str]) -> dict[str, Any]:
 
 
 def _asked(summary: str) -> dict[str, Any]:
-    return {"summary": summary, "answers": {200: "ElasticsearchInfo"}}
+    return {"summary": summary, "responses": {200: "ElasticsearchInfo"}}
 
 
 OPERATIONS: dict[str, dict[str, Any]] = {
@@ -177,7 +177,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         ["firehoseId", "firehoseAttributes"],
         {
             "required": True,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/FirehoseDelivery"}, "example": _DELIVERY}},
+            "content": {"application/json": {"schema": reference("FirehoseDelivery"), "example": _DELIVERY}},
         },
         "FirehoseAnswer",
         "The token may be in `X-Amz-Firehose-Access-Key`.",
@@ -188,7 +188,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "indexBulk": _bulk(["bulkIndex", *_NAMED]),
     "putIndexBulk": _bulk(["bulkIndex", *_NAMED]),
     "elasticsearchInfo": _asked("Product check of Elasticsearch clients"),
-    "elasticsearchPing": {"summary": "Connection check", "answers": {200: {"description": "The connection works."}}},
+    "elasticsearchPing": {"summary": "Connection check", "responses": {200: {"description": "The connection works."}}},
     "elasticsearchLicense": _asked("License check of Beats and Logstash"),
     "elasticsearchHealth": _asked("Health check of Vector"),
 }

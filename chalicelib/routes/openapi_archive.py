@@ -19,7 +19,8 @@ from chalicelib.routes.archive_models import (
     UploadSteps,
 )
 from chalicelib.routes.archive_queries import DEFAULT_LOOKBACK_DAYS
-from chalicelib.routes.schemas import component_schemas
+from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.routes.schemas import component_schemas, reference
 
 _BASE = "https://logs.example.com/api"
 _ID = "6309e115c2914d0f8622973422626954"
@@ -32,10 +33,6 @@ _MOMENT = {
     "type": ["integer", "number", "string"],
     "description": "Milliseconds since the epoch (a number up to 100,000,000,000: seconds), ISO 8601, or `now`.",
 }
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
 
 
 _METADATA = {
@@ -187,10 +184,6 @@ ERRORS: dict[str, tuple[int, str, str]] = {
 }
 
 
-def _query(name: str, schema: dict[str, Any], description: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "in": "query", "description": description, "schema": schema, **more}
-
-
 def _path(name: str, field: str, description: str, example: str) -> dict[str, Any]:
     """A name in a path, with the schema of a field of metadata."""
     schema = {key: value for key, value in _FIELDS[field].items() if key != "description"}
@@ -198,7 +191,7 @@ def _path(name: str, field: str, description: str, example: str) -> dict[str, An
 
 
 PARAMETERS: dict[str, dict[str, Any]] = {
-    "whats": _query(
+    "whats": query_parameter(
         "what",
         {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[a-z0-9_*-]+$"}},
         "Producers of the files: one name or more, separated by commas; `*` matches any characters.",
@@ -207,21 +200,21 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         explode=False,
         example=["syslog", "nginx-*"],
     ),
-    "wheres": _query("where", {"type": "string"}, "Location or server of the files; `*` matches any characters."),
-    "workId": _query(
+    "wheres": query_parameter("where", {"type": "string"}, "Location or server of the files; `*` matches any characters."),
+    "workId": query_parameter(
         "work_id",
         {"type": "string", "pattern": _FIELDS["work_id"]["pattern"]},
         "Work id of the files. Either `work_id`, or `start` and `end`, or all three are required.",
     ),
-    "start": _query(
+    "start": query_parameter(
         "start", {"type": "string"}, "Only files that end at this time or later: a number as in metadata, or ISO 8601."
     ),
-    "end": _query("end", {"type": "string"}, "Only files that start at this time or earlier."),
-    "fileCursor": _query("cursor", {"type": "string"}, "Beginning of the page, from `next` of the previous page."),
-    "order": _query(
+    "end": query_parameter("end", {"type": "string"}, "Only files that start at this time or earlier."),
+    "fileCursor": query_parameter("cursor", {"type": "string"}, "Beginning of the page, from `next` of the previous page."),
+    "order": query_parameter(
         "order", {"type": "string", "enum": ["oldest", "newest"], "default": "oldest"}, "Order of the files by `start`."
     ),
-    "lookback": _query(
+    "lookback": query_parameter(
         "lookback", {"type": "integer", "default": DEFAULT_LOOKBACK_DAYS}, "Maximum age of the file's end in calendar days."
     ),
     "fileId": _path("id", "id", "The file's id, percent-encoded as one segment of the path: a slash as `%2F`.", _ID),
@@ -232,7 +225,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 
 def _json_body(name: str) -> dict[str, Any]:
     schema = SCHEMAS[name]
-    content = {"schema": _ref(name), "example": schema["examples"][0]}
+    content = {"schema": reference(name), "example": schema["examples"][0]}
     return {"required": True, "description": schema["description"], "content": {"application/json": content}}
 
 
@@ -248,7 +241,7 @@ _ELSEWHERE = {
 OPERATIONS: dict[str, dict[str, Any]] = {
     "getStorage": {
         "summary": "Get the storage location of files",
-        "answers": {200: "Storage"},
+        "responses": {200: "Storage"},
     },
     "listFiles": {
         "summary": "Find files",
@@ -256,7 +249,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "and unknown parameters are ignored. `next` is signed and valid for this query only, with the `now` of its first page. A file that "
         "is added or deleted between two pages may be missing; no other file is omitted.",
         "parameters": ["whats", "wheres", "workId", "start", "end", "order", "fileCursor"],
-        "answers": {200: "RecordList"},
+        "responses": {200: "RecordList"},
     },
     "createFile": {
         "summary": "Prepare an upload without AWS credentials",
@@ -264,19 +257,19 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "have the announced hash, the file is listed; with another hash it is never listed, and remains until it is deleted or "
         "expires.",
         "body": _json_body("NewFile"),
-        "answers": {201: "CreatedFile"},
+        "responses": {201: "CreatedFile"},
     },
     "readFile": {
         "summary": "Read a file's contents",
         "description": "Response headers keep browsers from executing contents.",
         "parameters": ["fileId"],
-        "answers": {200: _CONTENTS, 307: _ELSEWHERE},
+        "responses": {200: _CONTENTS, 307: _ELSEWHERE},
     },
     "readMetadata": {
         "summary": "Get a file's metadata",
         "description": "Of a file whose key is `{id}/data` before it is catalogued, too, unless its id has a slash.",
         "parameters": ["fileId"],
-        "answers": {200: "Metadata"},
+        "responses": {200: "Metadata"},
     },
     "changeMetadata": {
         "summary": "Change a file's metadata",
@@ -284,24 +277,24 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "from the response on.",
         "parameters": ["fileId"],
         "body": _json_body("MetadataChange"),
-        "answers": {200: "Metadata"},
+        "responses": {200: "Metadata"},
     },
     "deleteFile": {
         "summary": "Delete a file",
         "description": "Also deletes an upload that was rejected or is not verified yet. In a bucket with versioning, S3 keeps the old "
         "version.",
         "parameters": ["fileId"],
-        "answers": {204: {"description": "The file is deleted."}},
+        "responses": {204: {"description": "The file is deleted."}},
     },
     "readLatest": {
         "summary": "Get the file with the latest start",
         "description": "Of several, the last one written. Ignores files that start more than a day from now.",
         "parameters": ["what", "where", "lookback"],
-        "answers": {200: "Record"},
+        "responses": {200: "Record"},
     },
     "readLatestFile": {
         "summary": "Read the contents of the file with the latest start",
         "parameters": ["what", "where", "lookback"],
-        "answers": {200: _CONTENTS, 307: _ELSEWHERE},
+        "responses": {200: _CONTENTS, 307: _ELSEWHERE},
     },
 }

@@ -158,37 +158,37 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "description": "Read from the catalog; for failures, use `outcome=failed,lost`. A run that becomes active between two "
         "requests moves to the front: the pages of a list of running runs may omit it, or contain it twice.",
         "parameters": ["outcome", "fqnPattern", "activeSince", "pageLimit", "pageCursor"],
-        "answers": {200: "RecentRuns"},
+        "responses": {200: "RecentRuns"},
     },
     "listPipelines": {
         "summary": "List pipelines by name, each with its newest run",
         "description": "A pipeline exists as long as it has a run. Names are in the order of their keys: alphabetical, but `a.b` before "
         "`a`, and percent-encoded characters first. A long list is faster with `prefix`, not with `contains`.",
         "parameters": ["pipelinePrefix", "pipelineContains", "pageLimit", "pageCursor"],
-        "answers": {200: "PipelineList"},
+        "responses": {200: "PipelineList"},
     },
     "listRunFacts": {
         "summary": "List the runs of a pipeline with details, newest first",
         "description": "Read from the catalog: a run is listed shortly after its first batch.",
         "parameters": ["fqn", "pageLimit", "pageCursor"],
-        "answers": {200: "RunFactsList"},
+        "responses": {200: "RunFactsList"},
     },
     "getRun": {
         "summary": "Get a run with details",
         "parameters": ["fqn", "runId"],
-        "answers": {200: "Run"},
+        "responses": {200: "Run"},
     },
     "grepRun": {
         "summary": "Search the lines of a run for a text or a pattern",
         "description": "Searches forward from a line for a limited time and number of bytes, so a page may be empty and not the last. An "
         "unknown run has no lines.",
         "parameters": ["fqn", "runId", "wanted", "isPattern", "ignoreCase", "fromLine", "matchLimit"],
-        "answers": {200: "Matches"},
+        "responses": {200: "Matches"},
     },
     "histogramOfRun": {
         "summary": "Get a histogram of a run's lines and errors over time",
         "description": "Computed from the catalog, without reading the log. An unknown run has no buckets.",
         "parameters": ["fqn", "runId", "buckets"],
-        "answers": {200: "Histogram"},
+        "responses": {200: "Histogram"},
     },
 }

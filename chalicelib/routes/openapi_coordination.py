@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.routes.coordination_models import MAX_LIMIT, PartitionItem, PartitionItemPage
+from chalicelib.composition import SOURCES
+from chalicelib.routes.coordination_models import DEFAULT_LIMIT, MAX_LIMIT, PartitionItem, PartitionItemPage
+from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.routes.schemas import component_schemas
 
-_STATUSES = ["COMPLETED", "CLOSED", "ASSIGNED", "UNASSIGNED"]
 _PARTITION = {
     "key": "mysql.ingest/run-1",
     "fqn": "mysql.ingest",
@@ -53,29 +54,25 @@ ERRORS: dict[int, tuple[int, str, str]] = {
 }
 
 
-def _query(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
-    return {"name": name, "in": "query", "description": description, "schema": schema}
-
-
 PARAMETERS: dict[str, dict[str, Any]] = {
     "source": {
         "name": "source",
         "in": "path",
         "required": True,
         "description": "Kind of work: compaction and finalization of runs, or the sweep, which ends idle runs.",
-        "schema": {"enum": ["compaction", "sweep"]},
+        "schema": {"enum": list(SOURCES)},
         "example": "compaction",
     },
-    "partitionStatus": _query(
+    "partitionStatus": query_parameter(
         "status",
-        {"enum": _STATUSES},
+        {"enum": SCHEMAS["Partition"]["properties"]["status"]["enum"]},
         "Only partitions with this status, case-insensitive: COMPLETED is no longer worked on, CLOSED failed and waits for its next "
         "attempt, ASSIGNED is leased by a worker, UNASSIGNED waits for one. Default: all, in this order.",
     ),
-    "partitionLimit": _query(
-        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": 25}, "Maximum number of partitions."
+    "partitionLimit": query_parameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}, "Maximum number of partitions."
     ),
-    "partitionCursor": _query("cursor", {"type": "string"}, "`cursor` of the previous response, for the same `status`."),
+    "partitionCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response, for the same `status`."),
 }
 
 OPERATIONS: dict[str, dict[str, Any]] = {
@@ -85,20 +82,20 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "slightly: a partition that changes its status between pages may be missing or appear twice. A partition is deleted when its work "
         "is done.",
         "parameters": ["source", "partitionStatus", "partitionLimit", "partitionCursor"],
-        "answers": {200: "PartitionList"},
+        "responses": {200: "PartitionList"},
     },
     "retryPartition": {
         "summary": "Retry a failed or quarantined partition now",
         "description": "A CLOSED or COMPLETED partition becomes UNASSIGNED, and its failures are counted from 0. Idempotent: other "
         "partitions do not change, and a 404 means that the work is done. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
-        "answers": {200: "Partition"},
+        "responses": {200: "Partition"},
     },
     "releasePartition": {
         "summary": "Release a partition from its owner",
         "description": "An ASSIGNED partition becomes UNASSIGNED; others do not change. The owner stops at its next request to the store. "
         "Seldom needed: the lease of a dead worker expires. A repeat may take the partition from its next owner. A body is ignored.",
         "parameters": ["source", "fqn", "runId"],
-        "answers": {200: "Partition"},
+        "responses": {200: "Partition"},
     },
 }

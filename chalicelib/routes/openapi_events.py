@@ -10,7 +10,11 @@ from chalicelib.events.event_browser import DEFAULT_LIMIT, MAX_LIMIT
 from chalicelib.events.names import MAX_NAME_CHARS
 from chalicelib.events.starts import StartBody
 from chalicelib.events.step_updates import StepUpdate
+from chalicelib.routes.budgets import EVENTS
 from chalicelib.routes.events_models import (
+    MAX_LINES,
+    MAX_LISTED,
+    MAX_TEXT_CHARS,
     AcceptedEvents,
     BrowsedEvent,
     BrowsedEventPage,
@@ -28,16 +32,12 @@ from chalicelib.routes.events_models import (
     WriterEnd,
 )
 from chalicelib.routes.openapi_logs import query_parameter
-from chalicelib.routes.schemas import component_schemas
+from chalicelib.routes.schemas import component_schemas, reference
 
 _POSITION = "1_9f3c_0_12.aRzC4w"
 _NEW = {"message": "42 rows", "timestamp": 1790000000000, "id": 0, "step": "load", "level": "INFO", "data": {"table": "orders"}}
 _NAME = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
 _DATA = {"instanceId": "runlake", "loggableType": "run", "loggableId": "run-1", "jobId": "mysql.ingest", "stepId": "load"}
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
 
 
 _STEP = {
@@ -125,7 +125,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
     415: (
         415,
         "The content type or the content encoding is not supported.",
-        "events are application/json or application/x-ndjson content_type='image/png'",
+        "events must be application/json or application/x-ndjson content_type='image/png'",
     ),
     503: (
         503,
@@ -158,7 +158,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "arrival.",
     ),
     "eventTo": query_parameter("to", {"type": "integer", "minimum": 0}, "Only events before this time."),
-    "eventText": query_parameter("text", {"type": "string", "maxLength": 500}, "Only events with this text in the message."),
+    "eventText": query_parameter(
+        "text", {"type": "string", "maxLength": MAX_TEXT_CHARS}, "Only events with this text in the message."
+    ),
     "eventAfter": query_parameter(
         "after", {"type": "integer", "minimum": 0, "default": 0}, "`after` of the previous page: a line number."
     ),
@@ -174,7 +176,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "logStart": query_parameter(
         "start", {"type": "integer", "minimum": 0, "default": 0}, "Byte offset in that log: `next` of the previous part."
     ),
-    "logMaxLines": query_parameter("maxLines", {"type": "integer", "minimum": 1, "maximum": 1_000_000}, "Maximum number of lines."),
+    "logMaxLines": query_parameter("maxLines", {"type": "integer", "minimum": 1, "maximum": MAX_LINES}, "Maximum number of lines."),
     "logRaw": query_parameter(
         "raw",
         {"type": "boolean", "default": False},
@@ -182,7 +184,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     ),
     "listAfter": query_parameter("after", {"type": "integer", "minimum": 0, "default": 0}, "`after` of the previous page."),
     "listLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 10_000}, "Maximum number of entries."
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": MAX_LISTED}, "Maximum number of entries."
     ),
     "completenessWait": query_parameter(
         "wait",
@@ -193,14 +195,16 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 def _body(schema: str, example: Any) -> dict[str, Any]:
-    return {"required": True, "content": {"application/json": {"schema": _ref(schema), "example": example}}}
+    return {"required": True, "content": {"application/json": {"schema": reference(schema), "example": example}}}
 
 
 _BATCH = {
     "required": True,
     "content": {
         "application/json": {
-            "schema": {"oneOf": [_ref("NewEvent"), {"type": "array", "items": _ref("NewEvent"), "maxItems": 10_000}]},
+            "schema": {
+                "oneOf": [reference("NewEvent"), {"type": "array", "items": reference("NewEvent"), "maxItems": EVENTS.items.limit}]
+            },
             "examples": {"one": {"value": _NEW}, "several": {"value": [_NEW, {"message": "done", "id": 1}]}},
         },
         "application/x-ndjson": {"schema": {"type": "string"}, "example": '{"message": "one"}\n{"message": "two"}\n'},
@@ -209,12 +213,12 @@ _BATCH = {
 _STORED = {
     "description": "Valid items are stored; the response lists the rejected ones.",
     "headers": {"Set-Cookie": {"description": "The position, as `PIPELINE_SESSION`.", "schema": {"type": "string"}}},
-    "content": {"application/json": {"schema": _ref("EventsAccepted"), "example": SCHEMAS["EventsAccepted"]["examples"][0]}},
+    "content": {"application/json": {"schema": reference("EventsAccepted"), "example": SCHEMAS["EventsAccepted"]["examples"][0]}},
 }
 _STARTED = {
     "description": "The attempt is started.",
     "headers": {"Set-Cookie": {"description": "The position, as `PIPELINE_SESSION`.", "schema": {"type": "string"}}},
-    "content": {"application/json": {"schema": _ref("StartedRun"), "example": SCHEMAS["StartedRun"]["examples"][0]}},
+    "content": {"application/json": {"schema": reference("StartedRun"), "example": SCHEMAS["StartedRun"]["examples"][0]}},
 }
 _LOG = {
     "description": "Part of the log.",
@@ -223,7 +227,7 @@ _LOG = {
         "X-Complete": {"description": "With `raw`: whether no more lines can follow.", "schema": {"type": "boolean"}},
     },
     "content": {
-        "application/json": {"schema": _ref("LogText"), "example": SCHEMAS["LogText"]["examples"][0]},
+        "application/json": {"schema": reference("LogText"), "example": SCHEMAS["LogText"]["examples"][0]},
         "text/plain": {"schema": {"type": "string"}, "example": "one\ntwo\n"},
     },
 }
@@ -235,7 +239,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "empty list opens a session.",
         "parameters": ["fqn", "runId", "eventWriter", "session", "idempotencyKey"],
         "body": _BATCH,
-        "answers": {200: _STORED},
+        "responses": {200: _STORED},
     },
     "startRun": {
         "summary": "Start a run, or its next attempt if it has ended or was started before",
@@ -244,33 +248,33 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "taken, or all are.",
         "parameters": ["fqn", "runId", "pathStart"],
         "body": _body("RunStart", {"host": "worker-3", "command": "./load.sh --all"}),
-        "answers": {200: _STARTED},
+        "responses": {200: _STARTED},
     },
     "sendHeartbeat": {
         "summary": "Send a heartbeat of a run without new lines",
         "description": "Idempotent. The run does not become silent, and the sweep does not end it. If `recorded` is false, send the next "
         "heartbeat in time all the same.",
         "parameters": ["fqn", "runId"],
-        "answers": {200: "Heartbeat"},
+        "responses": {200: "Heartbeat"},
     },
     "openWriter": {
         "summary": "Register a writer; the run's events are complete only after it is closed",
         "description": "Idempotent.",
         "parameters": ["fqn", "runId", "pathWriter"],
-        "answers": {200: "EventWriter"},
+        "responses": {200: "EventWriter"},
     },
     "closeWriter": {
         "summary": "Close a writer",
         "description": "Idempotent; 409 for a different count.",
         "parameters": ["fqn", "runId", "pathWriter"],
         "body": _body("WriterEnd", {"count": 2}),
-        "answers": {200: "ClosedWriter"},
+        "responses": {200: "ClosedWriter"},
     },
     "updateStep": {
         "summary": "Update a step: name, parent, times, status",
         "parameters": ["fqn", "runId", "pathStep"],
         "body": _body("StepUpdate", {"name": "Load orders", "status": "running"}),
-        "answers": {200: "KnownStep"},
+        "responses": {200: "KnownStep"},
     },
     "browseEvents": {
         "summary": "List the events of a run, with filters",
@@ -280,26 +284,26 @@ OPERATIONS: dict[str, dict[str, Any]] = {
             "fqn", "runId", "eventStep", "eventLevel", "eventFrom", "eventTo", "eventText", "eventAfter", "eventLimit",
             "eventOutline",
         ],
-        "answers": {200: "EventPage"},
+        "responses": {200: "EventPage"},
     },
     "readEventLog": {
         "summary": "Read the log of a run or of a step by byte offset",
         "description": "A response may have fewer lines than `maxLines`; continue from `next` until `complete`.",
         "parameters": ["fqn", "runId", "eventStep", "logStart", "logMaxLines", "logRaw"],
-        "answers": {200: _LOG},
+        "responses": {200: _LOG},
     },
     "listSteps": {
         "summary": "List the steps of a run",
         "parameters": ["fqn", "runId", "listAfter", "listLimit"],
-        "answers": {200: "StepList"},
+        "responses": {200: "StepList"},
     },
     "getConfiguration": {
         "summary": "Get the configuration of how events are written and browsed",
-        "answers": {200: "Configuration"},
+        "responses": {200: "Configuration"},
     },
     "getCompleteness": {
         "summary": "Get the completeness of a run's events",
         "parameters": ["fqn", "runId", "completenessWait", "listAfter", "listLimit"],
-        "answers": {200: "Completeness"},
+        "responses": {200: "Completeness"},
     },
 }  # fmt: skip

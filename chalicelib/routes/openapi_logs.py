@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel
-
-from chalicelib.ports import LINES
+from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.close_requests import EndBody
 from chalicelib.routes.logs_models import ClosedRun, LogError, LogLink, LogPage, RunIdPage, StoredBatch, TaskPage
-from chalicelib.routes.schemas import Untitled, component_schemas
+from chalicelib.routes.queries import DEFAULT_RUNS, MAX_RUNS
+from chalicelib.routes.schemas import component_schemas, reference
+from chalicelib.runlog.following import HOLD_S
+from chalicelib.runlog.layout import RESERVED_RUN_IDS
+from chalicelib.runlog.reader import DEFAULT_LIMIT, MAX_LIMIT, MAX_WAIT_S
+from chalicelib.runlog.writer import MAX_IDEMPOTENCY_KEY_CHARS
 
 _LINK = "https://runlake-logs.s3.amazonaws.com/pipeline-logs/mysql.ingest/run-1/logs.txt?X-Amz-Signature=0123"
 _POSITION = "eyJzIjoiOWYzYyIsIm4iOjB9.aRzC4w.m1Xk2"
@@ -19,19 +22,18 @@ _END = {"outcome": "failed", "exitCode": 3}
 _UNAVAILABLE = "get failed code=SlowDown what=pipeline-logs/mysql.ingest/run-1/logs.txt"
 
 
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _request(model: type[BaseModel]) -> dict[str, Any]:
-    schema = model.model_json_schema(schema_generator=Untitled)
-    del schema["title"]  # the component's name is another
-    return schema
-
-
 SCHEMAS: dict[str, dict[str, Any]] = {
-    "LogBatch": _request(LogBatch),
-    "RunEnd": _request(EndBody) | {"examples": [_END]},
+    **component_schemas(
+        {"LogBatch": LogBatch, "RunEnd": EndBody},
+        {
+            "LogBatch": [
+                {"connectorId": "host-17", "logs": _LINES},
+                {"logs": "H4sIAAAAAAACA8vPS+UqKc/nAgDmC7oSCAAAAA==", "compressed": True},
+            ],
+            "RunEnd": [_END],
+        },
+        "validation",
+    ),
     **component_schemas(
         {
             "Appended": StoredBatch,
@@ -76,9 +78,9 @@ ERRORS: dict[int, tuple[int, str, str]] = {
 }
 
 
-def query_parameter(name: str, schema: dict[str, Any], description: str) -> dict[str, Any]:
-    """A parameter of the query."""
-    return {"name": name, "in": "query", "description": description, "schema": schema}
+def query_parameter(name: str, schema: dict[str, Any], description: str, **more: Any) -> dict[str, Any]:
+    """A parameter of the query. ``more``: other members, such as ``required``."""
+    return {"name": name, "in": "query", "description": description, "schema": schema, **more}
 
 
 PARAMETERS: dict[str, dict[str, Any]] = {
@@ -96,7 +98,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "in": "path",
         "required": True,
         "description": "Id of a run, without slashes. `last`, `close` and `download` are reserved.",
-        "schema": {"type": "string", "pattern": "^[^/]+$", "not": {"enum": ["last", "close", "download"]}},
+        "schema": {"type": "string", "pattern": "^[^/]+$", "not": {"enum": sorted(RESERVED_RUN_IDS)}},
         "example": "run-1",
     },
     "session": {
@@ -110,18 +112,20 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "in": "header",
         "description": "For clients without cookies. A batch that is repeated with its key is stored once. The same key with other "
         "lines is a 400; if their size differs, only after the first batch is catalogued.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+        "schema": {"type": "string", "minLength": 1, "maxLength": MAX_IDEMPOTENCY_KEY_CHARS, "pattern": "^[ -~]+$"},
     },
     "after": query_parameter(
         "after", {"type": "integer", "minimum": 0}, "Number of the first line: `after` of the previous page. Default: 0."
     ),
     "offset": query_parameter("offset", {"type": "integer", "minimum": 0}, "Alias of `after`, which takes precedence."),
     "lineLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 10_000}, "Maximum number of lines. Default: `tail`, or 1000."
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
+        f"Maximum number of lines. Default: `tail`, or {DEFAULT_LIMIT}.",
     ),
     "tail": query_parameter(
         "tail",
-        {"type": "integer", "minimum": 0, "maximum": 10_000},
+        {"type": "integer", "minimum": 0, "maximum": MAX_LIMIT},
         "Start this number of lines before the end, instead of at `after`.",
     ),
     "since": query_parameter(
@@ -132,13 +136,13 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     ),
     "clock": query_parameter(
         "clock",
-        {"type": "string", "enum": ["lines", "arrival"]},
+        {"type": "string", "enum": [LINES, ARRIVAL]},
         "Times that `since` is compared with. `lines`: timestamps in the lines, or time of storage if they have none; `arrival`: "
         "time of storage.",
     ),
     "wait": query_parameter(
         "wait",
-        {"type": "number", "minimum": 0, "maximum": 20, "default": 0},
+        {"type": "number", "minimum": 0, "maximum": int(MAX_WAIT_S), "default": 0},
         "Seconds to wait for new lines while the run is running (long polling).",
     ),
     "lastEventId": {
@@ -155,7 +159,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     ),
     "hold": query_parameter(
         "wait",
-        {"type": "number", "minimum": 0, "maximum": 25, "default": 25},
+        {"type": "number", "minimum": 0, "maximum": int(HOLD_S), "default": int(HOLD_S)},
         "Seconds that a response waits for new lines.",
     ),
     "isLink": query_parameter(
@@ -164,7 +168,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "Return the link to a large log instead of a redirect, for web pages that authenticate with a token.",
     ),
     "runLimit": query_parameter(
-        "limit", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 10}, "Maximum number of runs."
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_RUNS, "default": DEFAULT_RUNS}, "Maximum number of runs."
     ),
     "runCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
 }
@@ -180,7 +184,7 @@ _BATCH = {
     "description": "The lines, by default as JSON; `\\n` is the only line separator. All types allow `Content-Encoding: gzip`.",
     "content": {
         "application/json": {
-            "schema": {"anyOf": [_ref("LogBatch"), {"type": "string"}, {"type": "null"}]},
+            "schema": {"anyOf": [reference("LogBatch"), {"type": "string"}, {"type": "null"}]},
             "examples": {
                 "batch": {"summary": "OpenMetadata's batch", "value": {"connectorId": "host-17", "logs": _LINES}},
                 "string": {"summary": "Lines as text", "value": _LINES},
@@ -199,7 +203,7 @@ _NEWEST = {
     "description": "The page.",
     "content": {
         "application/json": {
-            "schema": {"anyOf": [_ref("LogPage"), _ref("TaskPage")]},
+            "schema": {"anyOf": [reference("LogPage"), reference("TaskPage")]},
             "examples": {
                 "byFqn": {"value": SCHEMAS["LogPage"]["examples"][0]},
                 "byId": {"value": SCHEMAS["TaskPage"]["examples"][0]},
@@ -216,7 +220,7 @@ _STORED = {
             "example": f"PIPELINE_SESSION={_POSITION}; Path=/; Max-Age=86400; HttpOnly; SameSite=Lax; Secure",
         },
     },
-    "content": {"application/json": {"schema": _ref("Appended"), "example": SCHEMAS["Appended"]["examples"][0]}},
+    "content": {"application/json": {"schema": reference("Appended"), "example": SCHEMAS["Appended"]["examples"][0]}},
 }
 _WHOLE = {
     "description": "The whole log, if it is small and valid UTF-8. With `link`: the link to a large log, or null.",
@@ -225,13 +229,13 @@ _WHOLE = {
     },
     "content": {
         "text/plain": {"schema": {"type": "string"}, "example": _LINES},
-        "application/json": {"schema": _ref("Link"), "example": {"location": _LINK}},
+        "application/json": {"schema": reference("Link"), "example": {"location": _LINK}},
     },
 }
 _ELSEWHERE = {
     "description": "The log is large or not valid UTF-8: a redirect to S3. The link is valid for 15 minutes.",
     "headers": {"Location": {"description": "The link.", "schema": {"type": "string", "format": "uri"}, "example": _LINK}},
-    "content": {"application/json": {"schema": _ref("Link"), "example": {"location": _LINK}}},
+    "content": {"application/json": {"schema": reference("Link"), "example": {"location": _LINK}}},
 }
 
 _FRAMES = {
@@ -273,7 +277,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "run makes it running again; 409: the run is closed.",
         "parameters": ["fqn", "runId", "session", "idempotencyKey"],
         "body": _BATCH,
-        "answers": {200: _STORED},
+        "responses": {200: _STORED},
     },
     "closeRun": {
         "summary": "Close a run",
@@ -284,15 +288,15 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "parameters": ["fqn", "runId", "session"],
         "body": {
             "required": False,
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/RunEnd"}, "example": _END}},
+            "content": {"application/json": {"schema": reference("RunEnd"), "example": _END}},
         },
-        "answers": {200: "Closed"},
+        "responses": {200: "Closed"},
     },
     "readLog": {
         "summary": "Read a page of lines",
         "description": _FORGIVING,
         "parameters": ["fqn", "runId", *_PAGE_OF],
-        "answers": {200: "LogPage"},
+        "responses": {200: "LogPage"},
     },
     "streamLog": {
         "summary": "Follow a run with an EventSource",
@@ -303,30 +307,30 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "`interrupted`, is a temporary failure, which clients would take for permanent if it were a 503; `error` is permanent. Frames `logs` have "
         "complete lines; `replay`: they were stored before the request; `cut`: the only line does not fit a response.",
         "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
-        "answers": {200: _FRAMES},
+        "responses": {200: _FRAMES},
     },
     "downloadLog": {
         "summary": "Download the log of a run",
         "description": "The link to a large running log ends with the bytes stored when it was made, or slightly before.",
         "parameters": ["fqn", "runId", "isLink"],
-        "answers": {200: _WHOLE, 307: _ELSEWHERE},
+        "responses": {200: _WHOLE, 307: _ELSEWHERE},
     },
     "listRuns": {
         "summary": "List the runs of a pipeline, newest first",
         "description": "Read from the catalog: a run is listed shortly after its first batch.",
         "parameters": ["fqn", "runLimit", "runCursor"],
-        "answers": {200: "RunList"},
+        "responses": {200: "RunList"},
     },
     "readLastLog": {
         "summary": "Read a page of lines of the newest run; without a run, an empty page",
         "description": f"{_FORGIVING} In place of the FQN: the id of a pipeline that the setting `pipeline_ids` lists; the response is "
         "then the one that OpenMetadata's older pages read.",
         "parameters": ["fqn", *_PAGE_OF],
-        "answers": {200: _NEWEST},
+        "responses": {200: _NEWEST},
     },
     "downloadLastLog": {
         "summary": "Download the log of the newest run",
         "parameters": ["fqn", "isLink"],
-        "answers": {200: _WHOLE, 307: _ELSEWHERE},
+        "responses": {200: _WHOLE, 307: _ELSEWHERE},
     },
 }

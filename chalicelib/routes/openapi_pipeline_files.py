@@ -119,7 +119,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
             "filedLimit",
             "filedCursor",
         ],
-        "answers": {200: "FileEvents"},
+        "responses": {200: "FileEvents"},
     },
     "deletePipelineLogs": {
         "summary": "Delete the logs of a pipeline or a namespace",
@@ -127,7 +127,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "runs of a pipeline with the same name are not affected. Repeat the request until `state` is `deleted`; it can be interrupted at "
         "any time.",
         "parameters": ["deletedFqn", "deletedNamespace"],
-        "answers": {200: "Deletion", 202: "Deletion"},
+        "responses": {200: "Deletion", 202: "Deletion"},
     },
     "listFileFindings": {
         "summary": "List inconsistencies between files and their rows",
@@ -136,12 +136,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "with another ETag: the ETag is stored if the object is readable, else both are removed. `shorter` than its row: the row is reduced "
         "to the readable part. `unfinished`: the deletion is finished.",
         "parameters": ["filedBase"],
-        "answers": {200: "FileFindings"},
+        "responses": {200: "FileFindings"},
     },
     "mendFiles": {
         "summary": "Repair inconsistencies between files and their rows",
         "description": "Requires the scope `admin` of all names. Idempotent. A body is ignored.",
         "parameters": ["filedBase"],
-        "answers": {200: "FilesMended"},
+        "responses": {200: "FilesMended"},
     },
 }

@@ -96,21 +96,21 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "List the status of processing pipelines",
         "description": "Those of which the principal has the scope; `problems` only for `admin` of all names.",
         "parameters": ["pipelinesLimit", "pipelinesCursor"],
-        "answers": {200: "ProcessingPipelineList"},
+        "responses": {200: "ProcessingPipelineList"},
     },
     "enablePipeline": {
         "summary": "Enable a pipeline, or a handler, which then also receives the events it missed",
         "description": "Idempotent. Takes effect at the next checkpoint or start.",
         "parameters": ["pipelineName"],
         "body": _HANDLER_BODY,
-        "answers": {200: "ProcessingPipeline"},
+        "responses": {200: "ProcessingPipeline"},
     },
     "disablePipeline": {
         "summary": "Disable a pipeline or a handler",
         "description": "Missed events are delivered after it is enabled again.",
         "parameters": ["pipelineName"],
         "body": _HANDLER_BODY,
-        "answers": {200: "ProcessingPipeline"},
+        "responses": {200: "ProcessingPipeline"},
     },
     "replayPipeline": {
         "summary": "Replay the events from a time on",
@@ -118,6 +118,6 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "earliest requested time counts.",
         "parameters": ["pipelineName"],
         "body": _body(ReplayBody, {"from": "2026-09-21T14:00:00Z"}),
-        "answers": {200: "ProcessingPipeline"},
+        "responses": {200: "ProcessingPipeline"},
     },
 }

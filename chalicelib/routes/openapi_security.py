@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.routes.operations import Operation
+from chalicelib.routes.schemas import reference
 
 SCHEMES: dict[str, dict[str, Any]] = {
     "bearer": {
@@ -36,7 +37,7 @@ scopes that it requires. Lists contain only entries that the principal may read.
 
 def _refusal(status: int, description: str, message: str) -> dict[str, Any]:
     example = {"code": status, "message": message}
-    content = {"application/json": {"schema": {"$ref": "#/components/schemas/LogError"}, "example": example}}
+    content = {"application/json": {"schema": reference("LogError"), "example": example}}
     return {"description": description, "content": content}
 
 

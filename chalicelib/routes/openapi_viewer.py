@@ -35,15 +35,15 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "Show the viewer",
         "description": "`?p={fqn}` opens a pipeline, `?p={fqn}&r={runId}` a run, `#L10-L20` behind it selects lines, `?pipelines` opens "
         "the processing pipelines. Requests of the page have the token that the user enters.",
-        "answers": {200: _PAGE},
+        "responses": {200: _PAGE},
     },
     "getViewerFile": {
         "summary": "Get a file of the page",
         "parameters": ["viewerFile"],
-        "answers": {200: _FILE},
+        "responses": {200: _FILE},
     },
     "getViewerConfig": {
         "summary": "Get the page's settings: the authentication method and the version",
-        "answers": {200: "ViewerConfig"},
+        "responses": {200: "ViewerConfig"},
     },
 }

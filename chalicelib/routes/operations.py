@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from chalicelib.access.grants import Scope
-from chalicelib.routes.budgets import BULK, DOCUMENT, EVENTS, LINES, METADATA, OTLP, READ, RECORDS, SHARING, Budget
+from chalicelib.routes.budgets import BULK, DOCUMENT, EVENTS, LINES, OTLP, PLAIN_DOCUMENT, READ, RECORDS, SHARING, Budget
 from chalicelib.routes.paths import (
     AGENTS,
     ARCHIVE,
@@ -27,15 +27,15 @@ from chalicelib.routes.paths import (
 )
 
 _MAX_GATEWAY_SEGMENTS = 8
-"""Segments of an FQN and what follows it that have a route each; the last route is greedy."""
-ANY = ""
-"""The content types that have no decoder of their own."""
+"""A path with an FQN has a route for each number of segments up to this; the last route is greedy."""
+ANY_TYPE = ""
+"""Key of the decoder for all other content types."""
 PROTOBUF = "application/x-protobuf"
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """Decodes requests of an agent. ``function``: module and function of ``events.codecs``; ``arguments``: attributes of ``AgentRequest``."""
+    """Decodes requests of an agent. ``function``: module and function in ``events.codecs``; ``arguments``: attributes of ``AgentRequest``."""
 
     function: str
     arguments: tuple[str, ...] = ("records",)
@@ -47,9 +47,8 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A kind of log agent. ``batch_setting``: its own setting that makes its requests smaller, for error messages (docs/agents.md).
-    ``decoders``: by content type. ``repeats_bytes``: it retries a request byte for byte, so that a retry can be recognized
-    (``events.intake``)."""
+    """A kind of log agent. ``batch_setting``: the setting of the agent that limits its requests, for error messages (docs/agents.md).
+    ``decoders``: by content type. ``repeats_bytes``: whether a retry has the same bytes, by which it is recognized (``events.intake``)."""
 
     name: str
     batch_setting: str
@@ -60,11 +59,12 @@ class Agent:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation. ``id`` and ``path`` as in the OpenAPI document; if the path ends in a slash, requests without it are redirected. ``view``:
-    module and function. ``document``: the module ``openapi_…`` with its texts. ``scopes``: the view requires one of them for each name (for
-    two: the first for a file of the archive, the second for the log of a run); none: any authenticated principal. ``errors``: the codes of
-    its documented errors. ``is_public``: without authentication, also at the gateway. ``masks_body``: the view masks the body; other bodies
-    that contain a configured secret are rejected. ``token_header``: a header of its clients that contains only the token.
-    ``agent``: its clients, if they are log agents. ``is_stream``: the response is a live stream, which reports failures of the service itself."""
+    module and function. ``document``: the table with its texts, by its name in ``openapi.RESOURCES``. ``scopes``: the view requires one of them
+    for each name (for two: the first for a file of the archive, the second for the log of a run); none: any authenticated principal. ``errors``:
+    the codes of its documented errors. ``is_public``: without authentication, also at the gateway. ``masks_body``: the view masks or ignores the
+    body; other bodies that contain a configured secret are rejected. ``token_header``: the header in which its clients send a bare token.
+    ``agent``: the kind of log agent that sends it, if any. ``is_stream``: the response is a live stream: a failure of the service is an event of
+    the stream, not a 503."""
 
     id: str
     method: str
@@ -112,17 +112,17 @@ _FLUENT = Agent(
         "application/msgpack": _MSGPACK,
         "application/x-msgpack": _MSGPACK,
         "text/plain": _TEXT,
-        ANY: Decoder("fluent:decode_json", ("records", "tag")),
+        ANY_TYPE: Decoder("fluent:decode_json", ("records", "tag")),
     },
 )
-_LOGSTASH = Agent("logstash", "pipeline.batch.size", {"text/plain": _TEXT, ANY: Decoder("logstash:decode")})
+_LOGSTASH = Agent("logstash", "pipeline.batch.size", {"text/plain": _TEXT, ANY_TYPE: Decoder("logstash:decode")})
 _SYSLOG = Agent(  # a retry is a new batch that includes later messages
-    "syslog", "batch-lines or batch.maxsize", {ANY: Decoder("syslog:decode", ("records", "now_ms"))}, repeats_bytes=False
+    "syslog", "batch-lines or batch.maxsize", {ANY_TYPE: Decoder("syslog:decode", ("records", "now_ms"))}, repeats_bytes=False
 )
 _FIREHOSE = Agent(  # the id of a delivery identifies its retries
     "firehose",
     "SizeInMBs",
-    {ANY: Decoder("firehose:decode", ("records", "allowance.gunzip", "common_attributes", "allowance.check_values"))},
+    {ANY_TYPE: Decoder("firehose:decode", ("records", "allowance.gunzip", "common_attributes", "allowance.check_values"))},
     repeats_bytes=False,
 )
 _OTLP = Agent(
@@ -130,7 +130,7 @@ _OTLP = Agent(
     "send_batch_max_size or OTEL_BLRP_MAX_EXPORT_BATCH_SIZE",
     {"application/json": Decoder("otlp:decode_json"), PROTOBUF: Decoder("otlp:decode_protobuf", ("packed", "allowance.items"))},
 )
-_ELASTICSEARCH = Agent("elasticsearch", "bulk_max_size or chunk_size", {ANY: Decoder("bulk:decode", ("records", "index"))})
+_ELASTICSEARCH = Agent("elasticsearch", "bulk_max_size or chunk_size", {ANY_TYPE: Decoder("bulk:decode", ("records", "index"))})
 
 
 def _records(id: str, path: str, agent: Agent, budget: Budget = RECORDS, view: str = "records") -> Operation:
@@ -185,6 +185,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "logs:close",
         "logs",
         scopes=_WRITE_LOGS,
+        budget=PLAIN_DOCUMENT,
         errors=_READ_ERRORS,
         masks_body=True,
     ),
@@ -346,7 +347,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "archive:begin_upload",
         "archive",
         scopes=_WRITE_FILES,
-        budget=METADATA,
+        budget=PLAIN_DOCUMENT,
         errors=("InvalidMetadata", "TooLarge", "Unavailable"),
     ),
     Operation(
@@ -374,7 +375,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "archive:change_metadata",
         "archive",
         scopes=_WRITE_FILES,
-        budget=METADATA,
+        budget=PLAIN_DOCUMENT,
         errors=("InvalidMetadata", "NoSuchFile", "NotChangeable", "Unavailable"),
     ),
     Operation(
@@ -478,6 +479,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "pipelines:enable",
         "pipelines",
         scopes=_ADMIN,
+        budget=PLAIN_DOCUMENT,
         errors=_FIND_ERRORS,
     ),
     Operation(
@@ -487,6 +489,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "pipelines:disable",
         "pipelines",
         scopes=_ADMIN,
+        budget=PLAIN_DOCUMENT,
         errors=_FIND_ERRORS,
     ),
     Operation(
@@ -496,7 +499,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "pipelines:replay",
         "pipelines",
         scopes=_ADMIN,
-        budget=METADATA,
+        budget=PLAIN_DOCUMENT,
         errors=_FIND_ERRORS,
     ),
     # Viewer

@@ -65,18 +65,13 @@ def json_response(body: Any, status_code: int = 200, **headers: str) -> Response
     return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), _JSON | extra, status_code)
 
 
-def client_message(text: str) -> str:
-    """The text of an error for the client: without secrets, and without lone surrogates of the request, which would break the response."""
-    return redacted(text).encode(errors="replace").decode()
-
-
 def error_response(status: int, message: str, code: str | None = None, **headers: str) -> Response:
     """The error envelope. ``code``: the resource's error code; default: the status."""
     if status == 503:
         headers["Retry_After"] = str(RETRY_AFTER_S)
     if status == 401:
         headers["WWW_Authenticate"] = CHALLENGES[composition.services().settings.auth]
-    text = client_message(message)
+    text = redacted(message).encode(errors="replace").decode()  # a lone surrogate from the request would break the response
     body: LogError | ArchiveError = {"code": code, "message": text} if code else {"code": status, "message": text}
     return json_response(body, status, **headers)
 
@@ -91,6 +86,11 @@ def to_error_response(error: Exception) -> Response:
         kind = type(error.__cause__ or error).__name__
         logger.warning("a request could not be served", extra={"error": str(error), "kind": kind})
     return error_response(status, str(error), getattr(error, "code", None))
+
+
+def error_message(response: Response) -> str:
+    """The message of an error response, for protocols that have errors of their own."""
+    return str(json.loads(response.body)["message"])
 
 
 def _status_of(error: Exception) -> int | None:

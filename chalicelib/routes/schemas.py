@@ -29,8 +29,13 @@ Clock = Annotated[
 
 _COMPONENTS = "#/components/schemas/"
 _OF_MODELS = ("title", "description", "additionalProperties")
-"""Members that a schema within another one does not have: a later release may add fields to a response."""
+"""Members that a model's schema loses when it is inlined in another one."""
 _EMPTY: tuple[object, ...] = (None, "", [], {})
+
+
+def reference(component: str) -> dict[str, str]:
+    """A reference to the schema of a component."""
+    return {"$ref": f"{_COMPONENTS}{component}"}
 
 
 def one_of(values: Sequence[str]) -> WithJsonSchema:
@@ -49,8 +54,8 @@ class DescribedBy:
 
 
 class ResponseModel(BaseModel):
-    """The JSON object of a response. All fields are always there. Of values that are stored, and may be damaged, use a ``TypedDict``: it is
-    checked with mypy only, so that a response has them as they are, without the time of a validation."""
+    """The JSON object of a response; all fields are always present. For stored values, which may be damaged, use a ``TypedDict``: only mypy checks
+    it, so that they are returned unchanged, and without the cost of validation."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", serialize_by_alias=True, json_schema_serialization_defaults_required=True
@@ -58,22 +63,19 @@ class ResponseModel(BaseModel):
 
 
 class RequestModel(BaseModel):
-    """The JSON object of a request. Other fields are refused."""
+    """The JSON object of a request. Unknown fields are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Untitled(GenerateJsonSchema):
-    """A model's schema without field titles, which would repeat the names."""
+class DocumentSchema(GenerateJsonSchema):
+    """JSON schemas as the document has them: ``type: [string, null]``; an enumeration or constant without its type; elements of a list that has
+    a fixed length as ``items``. Without titles of fields, which would repeat their names; without defaults in responses, and without null and
+    empty ones in requests."""
 
     def field_title_should_be_set(self, schema: object) -> bool:
         """See pydantic."""
         return False
-
-
-class DocumentSchema(Untitled):
-    """JSON schemas as the document has them: ``type: [string, null]``; an enumeration or constant without its type; elements of a list that has
-    a fixed length as ``items``. There are no defaults of responses, and none that are null or empty."""
 
     def default_schema(self, schema: Any) -> JsonSchemaValue:
         """See pydantic."""
@@ -110,7 +112,7 @@ def component_schemas(
     models: Mapping[str, Any], examples: Mapping[str, list[Any]], mode: JsonSchemaMode = "serialization"
 ) -> dict[str, dict[str, Any]]:
     """The schemas of models and typed dictionaries by component name; ``mode`` "validation" for those of requests. A docstring is the
-    description. What they refer to and is no component becomes part of their schemas, without its docstring."""
+    description. A referenced model that is no component is inlined, without its docstring."""
     names = {model.__name__: name for name, model in models.items()}
     _, generated = TypeAdapter.json_schemas(
         [(name, mode, TypeAdapter(model)) for name, model in models.items()],
@@ -135,7 +137,7 @@ def request_schema(model: type[RequestModel]) -> dict[str, Any]:
 
 
 def _resolved(node: Any, names: Mapping[str, str], definitions: Mapping[str, Any]) -> Any:
-    """A schema whose references have the names of components, and that includes what is no component."""
+    """A schema that refers to components by name, and in which all other models are inlined."""
     if isinstance(node, list):
         return [_resolved(each, names, definitions) for each in node]
     if isinstance(node, str) and node.startswith(_COMPONENTS):

@@ -47,7 +47,7 @@ def config(_: ApiRequest) -> Response:
 
 def file(request: ApiRequest) -> Response:
     """A file of the page. Its name contains a hash of its content, so browsers cache it permanently."""
-    name = request.replaced_name("file")
+    name = request.lossy_name("file")
     if name == PAGE or name not in files():
         raise NotFoundError("the viewer has no such file")
     return _file(name, _IMMUTABLE)

@@ -173,11 +173,11 @@ def test_iam_needs_a_policy() -> None:
 
 # ---------------------------------------------------------------- the gateway's authorizer
 
-METHOD = "arn:aws:execute-api:us-east-1:111122223333:api1/api/GET/v1/services/ingestionPipelines/logs/svc.a/r"
+STAGE_ARN = "arn:aws:execute-api:us-east-1:111122223333:api1/api"
 
 
-def authorized(authorization: str) -> dict[str, Any]:
-    event = {"type": "TOKEN", "authorizationToken": authorization, "methodArn": METHOD}
+def authorized(authorization: str, route: str = f"GET{LOGS}/svc.a/r") -> dict[str, Any]:
+    event = {"type": "TOKEN", "authorizationToken": authorization, "methodArn": f"{STAGE_ARN}/{route}"}
     answer: dict[str, Any] = app.authorize(event, Context())
     return answer
 
@@ -188,8 +188,22 @@ def test_the_authorizers_answer_is_about_the_whole_api(world: World, issuer: Iss
     answer = authorized(way(issuer.token("bot-1"))["Authorization"])
     assert answer["principalId"] == "bot-1"
     (statement,) = answer["policyDocument"]["Statement"]
-    assert (statement["Effect"], statement["Resource"]) == ("Allow", ["arn:aws:execute-api:us-east-1:111122223333:api1/api/*/*"])
+    assert (statement["Effect"], statement["Resource"]) == ("Allow", [f"{STAGE_ARN}/*/*"])
     assert "eyJ" not in json.dumps(answer)
+
+
+@pytest.mark.parametrize(
+    ("route", "is_bare"),
+    [("POST/v1/agents/firehose", True), ("POST/v1/agents/fluent", False), ("GET/v1/catalog", False)],
+)
+def test_authorizer_takes_a_bare_token_only_where_clients_cannot_send_another(
+    world: World, issuer: Issuer, route: str, is_bare: bool
+) -> None:
+    token = issuer.token("bot-1")
+    accepted, refused = (token, f"Bearer {token}") if is_bare else (f"Bearer {token}", token)
+    assert authorized(accepted, route)["principalId"] == "bot-1"
+    with pytest.raises(authorizer.Unauthorized):
+        authorized(refused, route)
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer x", "Basic x", "Bearer " + Issuer().token("bot-1")])
@@ -298,6 +312,17 @@ def test_view_with_a_wrong_permission_check_answers_nothing(
     monkeypatch.setattr(logs, "page", view)
     answer = get("svc.a/r", headers=bearer(issuer.granted("root", archive_read=["*"], logs_read=["*"])))
     assert (answer.status, "secret" in answer.body) == (500, False)
+
+
+@pytest.mark.parametrize("status", [200, 307, 308])
+@pytest.mark.parametrize(("path", "view"), [(f"{LOGS}/svc.a/r", "logs.page"), ("/v0/archive/files/", "archive.list_files")])
+def test_view_without_a_permission_check_answers_nothing_whatever_its_status(
+    world: World, issuer: Issuer, monkeypatch: pytest.MonkeyPatch, path: str, view: str, status: int
+) -> None:
+    """A redirect may be a link to contents. Only the redirect to a trailing slash, which no view makes, needs no check."""
+    monkeypatch.setattr(f"chalicelib.routes.{view}", lambda _: responses.json_response({}, status, Location="https://secret"))
+    answer = call("GET", path, headers=bearer(issuer.token("bot-7")))
+    assert (answer.status, "Location" in answer.headers) == (500, False)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/%65vents/svc.a/r", "/api/v1/%65vents/svc.a/r/", "/v1/%65vents/svc.a/r", "", "/"])

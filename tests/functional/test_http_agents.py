@@ -98,7 +98,8 @@ def test_fluent_msgpack_in_all_its_forms(world: World) -> None:
         )
     )
     assert send("fluent", body, "application/msgpack").json["accepted"] == 9
-    assert lines() == ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    assert send("fluent", msgpack.packb([time, own("ten")]), "application/x-msgpack").json["accepted"] == 1
+    assert lines() == ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
 @pytest.mark.parametrize("header", ["FLUENT-TAG", "X-Fluent-Tag", "X-Tag"])
@@ -172,6 +173,13 @@ def test_a_repeated_chunk_is_stored_once_where_its_times_are_exact(world: World)
     assert lines() == ["x", "y", "y", "y"], "a key of the agent's own"
 
 
+def test_equal_bodies_of_two_agents_are_stored_each(world: World) -> None:
+    body = json.dumps([{"@timestamp": "2026-09-21T14:13:20.123456Z", "message": "x", **OWN}])
+    for agent in ("fluent", "logstash") * 2:
+        assert send(agent, body).status == 200
+    assert lines() == ["x"] * 2
+
+
 # --------------------------------------------------------------------------------------------------------------- Logstash
 
 
@@ -212,6 +220,13 @@ def test_syslog_lines(world: World) -> None:
     assert lines()[4:] == ["four", "five", "six"]
 
 
+def test_equal_batches_of_syslog_are_stored_each(world: World) -> None:
+    """A retry has later messages too, so equal bytes are no retry, also if their times are exact."""
+    for _ in range(2):
+        assert send("syslog", _5424, "text/plain").status == 200
+    assert lines() == ["one", "\tat two"] * 2
+
+
 def test_syslog_in_json(world: World) -> None:
     record = {"PROGRAM": "app", "PRIORITY": "notice", "MESSAGE": "one", "HOST": "h", "ISODATE": "2026-09-21T14:13:20+00:00", **OWN}
     assert send("syslog", json.dumps(record)).json["accepted"] == 1
@@ -250,6 +265,15 @@ def test_a_delivery_that_is_repeated_is_stored_once(world: World) -> None:
         assert deliver(delivery(b"one", b"two")).status == 200
     assert deliver(delivery(b"one", b"two", request_id="another"), "another").status == 200
     assert lines() == ["one", "two"] * 2
+    for attempt in ("a", "b"):  # the agent's own key takes precedence over the delivery's id
+        assert deliver(delivery(b"three", request_id=attempt), attempt, **{"Idempotency-Key": "k"}).status == 200
+    assert lines()[4:] == ["three"]
+
+
+def test_equal_deliveries_without_an_id_are_stored_each(world: World) -> None:
+    for _ in range(2):
+        assert deliver(delivery(b'{"time": 1790000000.123456, "message": "one"}', request_id=""), "").status == 200
+    assert lines() == ["one"] * 2
 
 
 def test_events_of_cloudwatch_logs_in_a_delivery(world: World) -> None:
@@ -500,6 +524,8 @@ def test_firehose_shows_its_token_in_its_own_header() -> None:
         token = bearer(ISSUER.granted("firehose", logs_write=["svc_sales.*"]))["Authorization"].removeprefix("Bearer ")
         assert deliver(delivery(b"one"), **{"X-Amz-Firehose-Access-Key": token}).status == 200
         assert deliver(delivery(b"one"), **{"X-Amz-Firehose-Access-Key": "x"}).status == 401
+        assert deliver(delivery(b"one"), **{"X-Amz-Firehose-Access-Key": token, "Authorization": "Bearer x"}).status == 200
+        assert deliver(delivery(b"one"), **{"X-Amz-Firehose-Access-Key": "x", "Authorization": f"Bearer {token}"}).status == 401
         assert send("fluent", "[]", X_Amz_Firehose_Access_Key=token).status == 401, "nobody else's"
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.ports import Run
-from tests.functional.gateway import Answer, call, get, installed, post
+from tests.functional.gateway import Answer, call, event_of, get, handled, installed, post
 from tests.sampling import examples
 from tests.world import World
 
@@ -175,6 +175,15 @@ def test_other_methods(method: str) -> None:
     answer = call(method, f"/v1/services/ingestionPipelines/logs/{PATH}")
     assert is_refusal(answer, 405)
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "POST"}
+
+
+@pytest.mark.usefixtures("world")
+def test_route_that_only_the_gateway_has_is_no_path() -> None:
+    """As between two deployments."""
+    event = event_of("GET", "/v1/health")
+    event["requestContext"] |= {"resourcePath": "/v1/removed", "path": "/api/v1/removed"}
+    answer = handled(event)
+    assert is_refusal(answer, 404) and answer.json["message"] == "no such path"
 
 
 @pytest.mark.behavior("Invalid input never causes a server error.")

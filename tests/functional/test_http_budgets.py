@@ -47,6 +47,7 @@ from tests.world import World
 
 MIB = 1024 * 1024
 BULK, EVENTS = SAMPLES["POST", "/v1/agents/elasticsearch/_bulk"], ("POST", "/v1/events/{fqn}/{runId}")
+CLOSE = ("POST", f"{LOGS}/{{fqn}}/{{runId}}/close")
 
 
 @pytest.fixture
@@ -143,8 +144,9 @@ def test_records_at_the_greatest_depth_are_stored_and_deeper_ones_refused(world:
     assert get("svc.a/r1?tail=1").json["total"] == 1
 
 
-@pytest.mark.parametrize("sample", DOCUMENTS, ids=name_of)
+@pytest.mark.parametrize("sample", [each for each in DOCUMENTS if each.operation != CLOSE], ids=name_of)
 def test_document_of_lists_is_refused(sample: Sample) -> None:
+    """A close ignores a body without an outcome, whatever it is."""
     largest = next(each for each in LARGEST if each.sample.operation == sample.operation)
     for levels in (1, sample.budget.depth + 1, 2_000):
         body = (
@@ -166,6 +168,12 @@ def everything_stored() -> list[ListedObject]:
 def test_body_over_the_limit_is_refused(world: World, sample: Sample) -> None:
     answer = call(sample.method, sample.path_with(), "x" * (sample.budget.body_bytes + 1), {"Content-Type": TEXT})
     assert is_refusal(answer, 413) and is_empty(world)
+
+
+@pytest.mark.usefixtures("world")
+def test_request_without_an_operation_has_the_smallest_limits() -> None:
+    assert is_refusal(call("POST", f"{LOGS}/svc.a", "x" * 64 * 1024, {"Content-Type": TEXT}), 404)
+    assert is_refusal(call("POST", f"{LOGS}/svc.a", "x" * (64 * 1024 + 1), {"Content-Type": TEXT}), 413)
 
 
 @pytest.mark.parametrize("sample", ROWS, ids=name_of)
@@ -302,6 +310,7 @@ def test_bulk_with_names_too_long_for_its_response_is_refused_before_anything_is
 
 def test_response_of_a_bulk_of_refusals_has_all_items_and_fits(world: World) -> None:
     lines = "".join(f'{{"update":{{"_id":"{"é" * 20}{number}"}}}}\n{{"message":"m"}}\n' for number in range(10_000))
+    assert is_refusal(BULK.send(lines.encode() + b'{"update":{}}\n{"message":"m"}\n'), 413)
     answer = BULK.send(lines.encode())
     assert answer.status == 200 and len(answer.json["items"]) == 10_000
     assert envelope_bytes(answer.body) <= BULK.budget.response_bytes

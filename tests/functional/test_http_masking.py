@@ -249,6 +249,16 @@ def test_agents_item_of_a_run_with_a_secret_is_rejected_by_itself() -> None:
     assert "items of an agent" in lines.getvalue() and "hunt" not in answer.body + lines.getvalue()
 
 
+def test_public_request_reads_no_value() -> None:
+    """Anyone can send one, so it must not cost requests to the store of secrets."""
+    read: list[SecretName] = []
+    with installed(World(), masking=SecretStr('[{"values_from": ["ssm:x"]}]')):
+        composition.services().masker._read = lambda name: str(read.append(name))
+        assert call("GET", "/v1/health").status == 200 and not read
+        get("svc.a/r")
+        assert read
+
+
 def test_unreadable_value_does_not_block_reads() -> None:
     def away(name: SecretName) -> str:
         raise UnavailableError("away")

@@ -202,6 +202,18 @@ def test_keys_that_are_away_interrupt_the_stream() -> None:
     assert "interrupted" in answer.body and "complete" not in answer.body and answer.body.startswith("retry: 1000\n")
 
 
+def test_defect_of_the_service_is_no_interruption() -> None:
+    """A client that repeats the request would get it again and again."""
+    world = World()
+
+    def gate(_: str, call_store: Any) -> Any:
+        raise RuntimeError("a defect")
+
+    with installed(world, store=Intercepted(world.store, gate)):
+        answer = get(STREAM)
+    assert (answer.status, answer.json["message"]) == (500, "internal server error")
+
+
 def test_a_damaged_log_is_a_permanent_error(world: World) -> None:
     post(RUN_PATH, '"one"')
     world.store.put(world.layout.segment(RUN, 1), b"two\n", PutOptions(metadata={"kind": "?"}))
@@ -287,9 +299,9 @@ def test_page_stops_at_the_limit_of_bytes_and_reads_the_log_by_pages() -> None:
             post(RUN_PATH, f'"{number}"')
         page = page_of(world).follow()
         assert (page.logs, page.reasons) == ("0\n1\n2\n", ["maxBytes"])
-        source = EventSource(last_event_id="3")
-        source.connect()
-        assert source.events[-1]["reason"] == "maxDuration", "other clients have no limit"
+        for source in (EventSource(last_event_id="3"), EventSource(f"{STREAM}?tail=3")):
+            source.connect()
+            assert source.events[-1]["reason"] == "maxDuration", "other clients have no limit"
 
 
 def test_page_reads_the_history_by_pages() -> None:

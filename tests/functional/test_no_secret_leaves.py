@@ -44,7 +44,7 @@ from tests.support.samples import (
     SAMPLES,
     UPLOAD,
     Document,
-    Operation,
+    OperationKey,
     Sample,
 )
 from tests.world import World
@@ -141,7 +141,7 @@ def variants(sample: Sample) -> Iterator[Sample]:
         yield replace(sample, path=sample.path.rstrip("/"), status=MOVED_TO_SLASH)
 
 
-def changed(operation: Operation, document: Document = None, **fields: Any) -> Sample:
+def changed(operation: OperationKey, document: Document = None, **fields: Any) -> Sample:
     return replace(SAMPLES[operation], document=document, **fields)
 
 
@@ -345,6 +345,18 @@ def test_body_that_is_stored_is_utf_8_without_a_byte_order_mark(encoding: str) -
             assert answer.status in (400, 404), (method, path, answer.body)
 
 
+def test_body_with_a_secret_is_refused_unless_its_operation_masks_or_ignores_it() -> None:
+    """Also by an operation that takes none, and by a path without an operation."""
+    body, accepting = json.dumps({"x": SECRET}), set()
+    with installed(World(), masking=RULES):
+        for operation, sample in SAMPLES.items():
+            if "the body holds a value" not in call(sample.method, sample.path_with(), body, {"Content-Type": JSON}).body:
+                accepting.add(operation)
+        assert call("POST", f"{LOGS}/{FQN}", body).status == 400
+    masked = {each for each in SAMPLES if each[0] != "GET" and each[1].startswith((LOGS, "/v1/events/", "/v1/agents/"))}
+    assert accepting - PUBLIC == masked - {("HEAD", paths.ELASTICSEARCH)}
+
+
 def test_bodies_are_parsed_in_one_place_of_each_kind() -> None:
     """A view that parses JSON without the shared functions could read unchecked fields."""
     routes = Path(secrets.__file__).parent
@@ -354,7 +366,7 @@ def test_bodies_are_parsed_in_one_place_of_each_kind() -> None:
     assert parsers == {
         "json_bodies.py",  # bodies that are stored unmasked
         "bodies.py", "event_bodies.py", "close_requests.py",  # lines, events and the end of a run, which are masked
-        "agents.py", "elasticsearch.py", "coordination.py", "pipeline_files.py",  # answers, rows and cursors of our own
+        "responses.py", "coordination.py", "pipeline_files.py",  # error responses, rows and cursors of our own
     }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ MUTANTS = (
         ("TokenAuthenticator._name", "issuer.prefix + subject", "subject", "a person has the permissions of a bot of the same name"),
         ("TokenAuthenticator.authenticate", "issuer.claim", "'runlake'", "grants are read from the claim of another issuer")),
     *group("chalicelib.routes.logs", "tests/functional/test_http_runs.py",
-        ("_require_pipeline", "gate.require_scope(Scope.LOGS_READ, pipeline.fqn)", "gate.require_scope(Scope.LOGS_READ, request.names['fqn'])",
+        ("_permitted_pipeline", "gate.require_scope(Scope.LOGS_READ, pipeline.fqn)", "gate.require_scope(Scope.LOGS_READ, request.names['fqn'])",
             "the id of a pipeline is readable without permission for its name")),
     *group("chalicelib.access.tokens", "tests/functional/test_access_tokens.py",
         ("_check_size", "len(token) > MAX_TOKEN_CHARS", "False",

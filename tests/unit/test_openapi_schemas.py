@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 
-from chalicelib.routes.schemas import Count, RequestModel, ResponseModel, component_schemas, request_schema
+from chalicelib.routes.schemas import Count, DocumentSchema, RequestModel, ResponseModel, component_schemas, one_of, request_schema
 
 
 class Leaf(ResponseModel):
@@ -55,6 +55,37 @@ def test_component_is_referred_to_by_its_name() -> None:
     leaf = {"description": "A leaf.", "examples": [2], **LEAF}
     schemas = component_schemas({"B": Branch, "L": Leaf}, {"B": [1], "L": [2]})
     assert schemas == {"B": branch({"$ref": "#/components/schemas/L"}), "L": leaf}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        (str | None, {"type": ["string", "null"]}),
+        (Literal["a", "b"], {"enum": ["a", "b"]}),
+        (Annotated[str, one_of(["a", "b"])] | None, {"enum": ["a", "b", None]}),
+        (Literal["a"] | None, {"anyOf": [{"const": "a"}, {"type": "null"}]}),
+        (tuple[int, int], {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}),
+        (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
+    ],
+)
+def test_schema_of_a_type(annotation: Any, expected: dict[str, Any]) -> None:
+    assert TypeAdapter(annotation).json_schema(schema_generator=DocumentSchema) == expected
+
+
+class Pruned(RequestModel):
+    """A request with defaults."""
+
+    height: int = 5
+    name: str | None = None
+    note: str = ""
+
+
+def test_only_defaults_of_requests_that_say_something_are_shown() -> None:
+    assert component_schemas({"P": Pruned}, {"P": [1]}, "validation")["P"]["properties"] == {
+        "height": {"type": "integer", "default": 5},
+        "name": {"type": ["string", "null"]},
+        "note": {"type": "string"},
+    }
 
 
 def test_schema_of_a_body_has_no_null() -> None:

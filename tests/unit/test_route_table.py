@@ -18,7 +18,7 @@ from chalicelib.routes.operations import OPERATIONS, Decoder, Operation
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.id)
 def test_each_row_names_a_view_and_its_texts(operation: Operation) -> None:
     assert callable(operation.import_view()) and operation.import_view().__doc__
-    assert operation.id in openapi._RESOURCES[operation.document].operations
+    assert operation.id in openapi.RESOURCES[operation.document].operations
 
 
 DECODERS = {decoder for each in OPERATIONS if each.agent for decoder in each.agent.decoders.values()}
@@ -37,7 +37,7 @@ def test_each_operation_occurs_once() -> None:
 
 
 def test_every_text_is_of_an_operation() -> None:
-    texts = {(name, each) for name, resource in openapi._RESOURCES.items() for each in resource.operations}
+    texts = {(name, each) for name, resource in openapi.RESOURCES.items() for each in resource.operations}
     assert texts == {(each.document, each.id) for each in OPERATIONS}
 
 
