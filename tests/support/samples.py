@@ -382,6 +382,7 @@ ROWS = (
     Sample("GET", "/health/"),
     Sample("GET", "/spec/"),
     Sample("GET", "/v1/openapi.json"),
-    Sample("GET", "/docs/"),
+    Sample("GET", "/docs/", status=302),
+    Sample("GET", "/docs/static/index.html"),
 )  # fmt: skip
 SAMPLES: Mapping[Operation, Sample] = {each.operation: each for each in ROWS}
