@@ -82,7 +82,9 @@ class Archive:
         return document
 
     def records(self, what: str, **query: Any) -> list[dict[str, Any]]:
-        answer = self.ask("GET", f"{self.files}/", params={"what": what, "start": "0", "end": "2100-01-01"} | query)
+        answer = self.ask(
+            "GET", f"{self.files}/", params={"what": what, "start": "0", "end": "2100-01-01", "combine": "true"} | query
+        )
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()["records"]
         return found

@@ -352,7 +352,7 @@ ROWS = (
     Sample("GET", "/v0/environment/"),
     Sample(
         "GET", f"{_FILES}/", needs=archived_file,
-        query={"what": "upload", "where": "web-1", "work_id": "w", "start": "2020-01-01", "end": "now", "cursor": ""},
+        query={"what": "upload", "where": "web-1", "work_id": "w", "start": "2020-01-01", "end": "now", "combine": "true", "cursor": ""},
     ),
     Sample("POST", _FILES, UPLOAD, status=201),
     Sample("DELETE", f"{_FILES}/{{id}}", needs=archived_file, status=204),
