@@ -14,6 +14,7 @@ from chalicelib.catalog.registration import Description, FileCatalogWriter
 from chalicelib.deadline import Deadline
 from chalicelib.errors import (
     InvalidMetadataError,
+    NoSuchFileError,
     NotChangeableError,
     ObjectNotFoundError,
     PreconditionFailedError,
@@ -94,7 +95,7 @@ class Archive:
 
     def _locate(self, file_id: str, *, verified: bool) -> _ArchivedObject:
         if not is_file_id(file_id):
-            raise ObjectNotFoundError(f"no file with id {file_id[:100]!r} exists")
+            raise NoSuchFileError(file_id)
         return (self._find_by_key(file_id, verified=verified) if has_data_key(file_id) else None) or self._find_in_catalog(file_id)
 
     def _find_by_key(self, file_id: str, *, verified: bool) -> _ArchivedObject | None:
@@ -115,22 +116,22 @@ class Archive:
         try:
             return metadata_of_object(self._objects.bucket, info)
         except InvalidMetadataError as error:
-            raise ObjectNotFoundError(f"no file: its object has no valid metadata: {error} id={file_id}") from error
+            raise NoSuchFileError(file_id, f"its object has no valid metadata: {error}") from error
 
     def _find_in_catalog(self, file_id: str) -> _ArchivedObject:
         """Find the file by the catalog: an object under another key, which may be another file since, or a run's log, whose metadata only
         the catalog has."""
         state = self._registration.find(file_id)
         if state is None or state.record is None:
-            raise ObjectNotFoundError(f"no file with id {file_id} exists")
+            raise NoSuchFileError(file_id)
         bucket, _, key = state.url.removeprefix("s3://").partition("/")
         if bucket not in self._stores:
-            raise ObjectNotFoundError(f"no file with id {file_id} exists, its bucket is not configured bucket={bucket}")
+            raise NoSuchFileError(file_id, f"its bucket is not configured bucket={bucket}")
         info, metadata = self._stores[bucket].head(key), state.record.metadata
         if bucket == self._objects.bucket:
             metadata = self._metadata_of(info, file_id)
             if metadata.id != file_id:
-                raise ObjectNotFoundError(f"no file with id {file_id} exists: its object is another file now")
+                raise NoSuchFileError(file_id, "its object is another file now")
         return _ArchivedObject(bucket, self._stores[bucket], info, metadata)
 
     def _require_verified(self, file_id: str) -> None:
@@ -138,7 +139,7 @@ class Archive:
         state = self._registration.find(file_id)
         if state is None or state.record is None:
             reason = state.problem if state and state.problem else "its upload is not checked yet"
-            raise ObjectNotFoundError(f"no file with id {file_id} exists: {reason}")
+            raise NoSuchFileError(file_id, reason)
 
     def _rewrite(self, file: _ArchivedObject, options: PutOptions) -> None:
         store, info = file.store, file.info

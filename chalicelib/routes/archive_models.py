@@ -23,7 +23,7 @@ class StorageLocation(TypedDict):
 
 
 class FileMetadata(Metadata):
-    """Metadata of a file. Additional keys are preserved. Records also have the times as ISO 8601."""
+    """Metadata of a file, with the times as ISO 8601 too. Additional keys are preserved."""
 
     end: EndMs
     start_iso: Moment = ""
@@ -114,4 +114,5 @@ class ArchiveError(TypedDict):
     """An error."""
 
     code: Annotated[str, Field(description="Machine-readable code.")]
-    message: Annotated[str, Field(description="Human-readable message.")]
+    message: Annotated[str, Field(description="Human-readable message, the same for all requests with this mistake.")]
+    detail: NotRequired[Annotated[str, Field(description="What is wrong with this request, or what to do.")]]

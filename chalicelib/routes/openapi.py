@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of every endpoint, which ``GET /spec/`` and ``GET /v1/openapi.json`` return and ``GET /docs/`` shows.
+"""The OpenAPI 3.1 document of every endpoint, which ``GET /spec/`` and ``GET /v1/openapi.json`` return and the page below ``GET /docs/`` shows.
 
 The texts are in tables, here and in the modules ``openapi_…``, one entry for each operation of ``operations``, by its id::
 
@@ -9,7 +9,8 @@ The texts are in tables, here and in the modules ``openapi_…``, one entry for 
         "responses": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a complete response
     }
 
-``ERRORS`` has the status, the condition and an example of a message for each code of ``Operation.errors``.
+``ERRORS`` has the status, the condition and an example of a message for each code of ``Operation.errors``; ``DETAILS`` an example of
+``detail`` where an error has one.
 
 This module converts them to OpenAPI: references, one response for all errors of a status, the redirect to a path's trailing slash.
 """
@@ -17,7 +18,7 @@ This module converts them to OpenAPI: references, one response for all errors of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from chalicelib import __version__
@@ -51,6 +52,7 @@ class _Resource:
     parameters: Mapping[str, Mapping[str, Any]]
     errors: _Errors
     error: str
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 _DESCRIPTION = f"""A serverless archive for the logs of pipeline runs, and for files with metadata.
@@ -60,7 +62,7 @@ _DESCRIPTION = f"""A serverless archive for the logs of pipeline runs, and for f
 
 {openapi_security.ABOUT}
 
-**Errors** are JSON. Below `/v0`: `{{"code": "<text>", "message": "…"}}`; below `/v1`, and for 401 and 403: `{{"code": <number>,
+**Errors** are JSON. Below `/v0`: `{{"code": "<text>", "message": "…"}}`, some with `detail`; below `/v1`, and for 401 and 403: `{{"code": <number>,
 "message": "…"}}`. 503: temporarily unavailable; repeat the request after `Retry-After` seconds. No response is a 429 or 504."""
 
 _SERVICE_SCHEMAS: dict[str, dict[str, Any]] = {
@@ -90,6 +92,10 @@ _HOME = {
     "description": "The documentation, which links to the viewer.",
     "headers": {"Location": {"description": "`/docs/` of this API.", "schema": {"type": "string"}}},
 }
+_TO_PAGE = {
+    "description": "The page.",
+    "headers": {"Location": {"description": "`/docs/static/index.html` of this API.", "schema": {"type": "string"}}},
+}
 _PAGE = {"description": "A web page that shows this document.", "content": {"text/html": {"schema": {"type": "string"}}}}
 
 _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
@@ -102,6 +108,7 @@ _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
     "getDocument": {"summary": "Get this document", "responses": {200: "Document"}},
     "getOpenApi": {"summary": "Get this document", "responses": {200: "Document"}},
     "getHome": {"summary": "Redirect to the documentation", "responses": {302: _HOME}},
+    "getDocs": {"summary": "Redirect to the page of the documentation", "responses": {302: _TO_PAGE}},
     "getPage": {"summary": "Show this document as a web page", "responses": {200: _PAGE}},
 }
 
@@ -153,6 +160,7 @@ RESOURCES = {
         openapi_archive.PARAMETERS,
         openapi_archive.ERRORS,
         "ArchiveError",
+        openapi_archive.DETAILS,
     ),
     "coordination": _Resource(
         "Coordination",
@@ -275,7 +283,7 @@ def _refusals(resource: _Resource, codes: Sequence[Any]) -> dict[int, dict[str, 
 
 def _refusal(resource: _Resource, status: int, codes: Sequence[Any]) -> dict[str, Any]:
     known: Mapping[Any, tuple[int, str, str]] = resource.errors
-    examples = {str(code): {"summary": known[code][1], "value": {"code": code, "message": known[code][2]}} for code in codes}
+    examples = {str(code): {"summary": known[code][1], "value": _envelope(resource, code, known[code][2])} for code in codes}
     schema = {**_reference("schemas", resource.error), "properties": {"code": {"enum": list(codes)}}}
     response = {
         "description": "; ".join(known[code][1] for code in codes),
@@ -284,6 +292,11 @@ def _refusal(resource: _Resource, status: int, codes: Sequence[Any]) -> dict[str
     if status == 503:
         response["headers"] = {"Retry-After": _reference("headers", "RetryAfter")}
     return response
+
+
+def _envelope(resource: _Resource, code: Any, message: str) -> dict[str, Any]:
+    detail = resource.details.get(code)
+    return {"code": code, "message": message} | ({"detail": detail} if detail else {})
 
 
 def _reference(kind: str, name: str) -> dict[str, str]:

@@ -352,7 +352,7 @@ ROWS = (
     Sample("GET", "/v0/environment/"),
     Sample(
         "GET", f"{_FILES}/", needs=archived_file,
-        query={"what": "upload", "where": "web-1", "work_id": "w", "start": "2020-01-01", "end": "now", "cursor": ""},
+        query={"what": "upload", "where": "web-1", "work_id": "w", "start": "2020-01-01", "end": "now", "combine": "true", "cursor": ""},
     ),
     Sample("POST", _FILES, UPLOAD, status=201),
     Sample("DELETE", f"{_FILES}/{{id}}", needs=archived_file, status=204),
@@ -382,6 +382,7 @@ ROWS = (
     Sample("GET", "/health/"),
     Sample("GET", "/spec/"),
     Sample("GET", "/v1/openapi.json"),
-    Sample("GET", "/docs/"),
+    Sample("GET", "/docs/", status=302),
+    Sample("GET", "/docs/static/index.html"),
 )  # fmt: skip
 SAMPLES: Mapping[OperationKey, Sample] = {each.operation: each for each in ROWS}
