@@ -79,6 +79,7 @@ _CREATED = [
         "metadata": _METADATA,
         "upload": upload,
         "expires_at": "2015-03-21T01:00:00Z",
+        "warnings": [],
     }
     for upload in (_PUT, _MULTIPART)
 ]
