@@ -71,7 +71,7 @@ _MULTIPART = {
     "complete_url": f"{_SIGNED}?uploadId=u1&X-Amz-Signature=89ab",
     "abort_url": f"{_SIGNED}?uploadId=u1&X-Amz-Signature=cdef",
 }
-_CREATED = [
+_CREATED: list[dict[str, Any]] = [
     {
         "id": _ID,
         "url": _URL,

@@ -18,6 +18,7 @@ from chalicelib.errors import InvalidMetadataError, InvalidTimeError
 
 Json = dict[str, Any]
 Answer = tuple[int, Json | bytes, dict[str, str]]
+StoreAnswer = tuple[int, bytes, dict[str, str]]
 NOW_MS = 1_800_000_000_000
 _PART = re.compile(rb"<PartNumber>(\d+)</PartNumber><ETag>([^<]*)</ETag>")
 
@@ -76,7 +77,7 @@ class StoredFiles:
             return 400, {"code": "Invalid", "message": str(error)}, {}
         return 404, {"code": 404, "message": "there is no such path"}, {}
 
-    def store(self, method: str, file_id: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Answer:
+    def store(self, method: str, file_id: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> StoreAnswer:
         """A response of S3 to a presigned request."""
         parts = self.parts.get(file_id)
         match method:
@@ -98,7 +99,7 @@ class StoredFiles:
                 return 204, b"", {}
         return 404, _error("NoSuchUpload", "The specified upload does not exist"), {}
 
-    def _finish(self, file_id: str, body: bytes) -> Answer:
+    def _finish(self, file_id: str, body: bytes) -> StoreAnswer:
         metadata = self.uploads[file_id]
         wrong = "" if hash_of(body) == metadata.hash else "the upload's hash differs from the announced one"
         self.files[file_id] = StoredFile(metadata.document(), body, wrong)

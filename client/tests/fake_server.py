@@ -221,7 +221,7 @@ class _Handler(BaseHTTPRequestHandler):
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 with fake.changed:
                     status, body, more = fake.files.store(method, file_id, self.query, headers, self.body)
-                self._send(status, bytes(body), more)
+                self._send(status, body, more)
             case ("GET", "store", fqn, run_id):
                 self._object(self.server.fake.runs[fqn, run_id].data)
             case ("GET", "v1", "health"):

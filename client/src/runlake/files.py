@@ -26,6 +26,7 @@ from urllib.parse import unquote
 from runlake.archive import Archive
 from runlake.errors import AccessError, IncompleteError, NotFoundError, RefusedError, RunlakeError, TargetError, UnavailableError
 from runlake.pacing import Backoff
+from runlake.terminal import UNPRINTABLE
 
 DEFAULT_TEMPLATE = "{id}"
 """The name of a fetched file, as the datalake's client has it."""
@@ -36,7 +37,7 @@ _TRIES = 8
 _BLOCK_BYTES = 256 * 1024
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 _GZIP_WINDOW = 31
-_IN_A_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
+_IN_A_NAME = re.compile(rf"[/\\\t{UNPRINTABLE}]")
 _DATA = re.compile(r"/v0/archive/files/([^/?#]+)/(?:data|metadata)")
 _KEY = re.compile(r"s3://[^/]+/(.+)/data", re.DOTALL)
 _DIFFERS = "differs from the announced one"
@@ -131,7 +132,7 @@ class Files:
             about = {"what": what, "where": where, "start": start, "end": end, "work_id": work_id, "path": path}
             created = self._archive.begin_upload(about | {"hash": digest, "size": size})
             warnings = tuple(map(str, created.get("warnings", ())))
-            may_read, known = self._known(created["metadata"])
+            may_read, known = self._known(what, where, created["metadata"])
             if known is not None:
                 self._abort(created)
                 return PushedFile(known, size, existed=True, verified=True, warnings=warnings)
@@ -161,7 +162,7 @@ class Files:
         metadata = self._archive.file_metadata(file_id)
         path = target_of(template, metadata)
         digest = None if metadata.get("hash_of") == "identity" else str(metadata["hash"])
-        if path.exists() and not overwrite:
+        if path.exists() and not (overwrite and path.is_file()):
             return _existing(path, file_id, digest)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + ".part")
@@ -212,12 +213,12 @@ class Files:
             )
         return found[1] if named.startswith("s3://") else unquote(found[1])
 
-    def _known(self, metadata: Json) -> tuple[bool, Json | None]:
+    def _known(self, what: str, where: str, metadata: Json) -> tuple[bool, Json | None]:
         """Whether the token may list such files, and the record of one with the same contents and metadata."""
         same = {name: value for name, value in metadata.items() if name != "id"}
         at = _iso(metadata["start"]) + "Z"
         try:
-            for record in self.find(metadata["what"], where=metadata["where"], start=at, end=at):
+            for record in self.find(what, where=where, start=at, end=at):
                 if same.items() <= record["metadata"].items():
                     return True, _summary(record)
         except AccessError:
@@ -407,9 +408,10 @@ def _existing(path: Path, file_id: str, digest: str | None) -> FetchedFile:
             size, found = _measured(file)
         if found == digest:
             return FetchedFile(path, file_id, size, 0, existed=True, verified=True)
+    replacing = "--overwrite replaces it, and " if path.is_file() else ""
     raise TargetError(
         f"another file has this name path={path} id={file_id}",
-        next_step="--overwrite replaces it, and {id} in --filename-template makes names unique",
+        next_step=replacing + "{id} in --filename-template makes names unique",
     )
 
 

@@ -275,7 +275,7 @@ def _found_ids(found: Files, options: Sequence[str | None]) -> Iterator[str]:
 def _lines() -> Iterator[str]:
     """Lines of stdin that are not empty; none of a terminal."""
     if not sys.stdin.isatty():
-        yield from filter(None, (line.rstrip("\r\n") for line in sys.stdin))
+        yield from filter(None, (line.decode("utf-8", "replace").rstrip("\r\n") for line in sys.stdin.buffer))
 
 
 def _report_none() -> None:
