@@ -38,6 +38,9 @@ MAX_NAME_CHARS = 256
 MAX_DOCUMENT_BYTES = 1900
 """S3 accepts 2 KB of user metadata, including names."""
 
+DISCOURAGED_NAMES = {"where": ("localhost", "vagrant"), "what": ("job", "task")}
+"""Valid names that the datalake's documentation advises against."""
+
 _SLUG = re.compile(r"[a-z0-9_-]+")
 _HEX = re.compile(r"[0-9a-f]{32}")
 _WINDOWS_PATH = re.compile(r"[a-zA-Z]:\\.+", re.DOTALL)
@@ -142,6 +145,14 @@ class Metadata(BaseModel):
     def text(self) -> str:
         """The document as stored in the object's user metadata: JSON, ASCII."""
         return json.dumps(self.document())
+
+    def warnings(self) -> list[str]:
+        """A sentence for each name that is valid but discouraged."""
+        return [
+            f"{field} is {name!r}, which may name files of others too: choose a more specific name"
+            for field, names in DISCOURAGED_NAMES.items()
+            if (name := getattr(self, field)) in names
+        ]
 
     def days(self) -> range:
         """The day buckets from start to end. Raises InvalidMetadataError for more than 30."""

@@ -155,6 +155,9 @@ def _add_to_report(message: _MessageState, ref: ObjectRef, outcome: Registration
         return
     elif found.record:
         record = found.record
-        message.records.append(Record(record.url, record.size, record.create_time, record.metadata.document()))
+        metadata = record.metadata
+        message.records.append(
+            Record(record.url, record.size, record.create_time, metadata.document(), warnings=metadata.warnings())
+        )
     else:
         message.problems.append(found.problem or f"object is gone key={ref.key}")

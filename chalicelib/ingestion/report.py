@@ -3,7 +3,7 @@
 ``version`` 0, ``status`` success | warning | error, ``start`` (ms), ``duration`` (s), ``records`` of ``url``, ``size``, ``create_time`` (ms)
 and ``metadata``, and ``message`` when it is not a success. Metadata is the datalake's document, version 0; of a run's object ``what`` is the
 pipeline's slug, ``where`` the connector's host, ``work_id`` the run. A seal has in addition ``fqn``, ``run_id``, ``outcome``, and where they
-apply ``exit_code``, ``signal``, ``exception``, ``failed_step``, ``lost_lines``.
+apply ``exit_code``, ``signal``, ``exception``, ``failed_step``, ``lost_lines``. A record whose names are discouraged has ``warnings``.
 
 Attributes to filter by: ``status``, and ``failed`` = "true" when a record is the seal of a run that failed or was lost.
 """
@@ -25,17 +25,19 @@ MAX_BYTES = 250_000
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object in a report. ``failed``: the seal of a run that failed or was lost."""
+    """An object in a report. ``failed``: the seal of a run that failed or was lost. ``warnings``: its names that are discouraged."""
 
     url: str
     size: int
     create_time: int
     metadata: dict[str, Any]
     failed: bool = False
+    warnings: Sequence[str] = ()
 
     def document(self) -> dict[str, Any]:
         """The record in the report's JSON."""
-        return {"url": self.url, "size": self.size, "create_time": self.create_time, "metadata": self.metadata}
+        warnings = {"warnings": list(self.warnings)} if self.warnings else {}
+        return {"url": self.url, "size": self.size, "create_time": self.create_time, "metadata": self.metadata} | warnings
 
 
 @dataclass(frozen=True, slots=True)

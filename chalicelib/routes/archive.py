@@ -258,6 +258,7 @@ def _created_file(services: Services, upload: Upload, base: str) -> CreatedFile:
         "metadata": metadata.document(),
         "upload": _upload_steps(upload),
         "expires_at": iso(upload.expires_ms),
+        "warnings": metadata.warnings(),
     }
 
 

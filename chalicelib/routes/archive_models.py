@@ -108,6 +108,7 @@ class CreatedFile(TypedDict):
     metadata: MetadataDocument
     upload: UploadSteps
     expires_at: Annotated[Moment, Field(description="Time at which the URLs of the upload expire.")]
+    warnings: Annotated[list[str], Field(description="Names that are valid but discouraged, as `localhost` for `where`.")]
 
 
 class ArchiveError(TypedDict):

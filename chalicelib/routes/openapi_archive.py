@@ -69,7 +69,7 @@ _MULTIPART = {
     "complete_url": f"{_SIGNED}?uploadId=u1&X-Amz-Signature=89ab",
     "abort_url": f"{_SIGNED}?uploadId=u1&X-Amz-Signature=cdef",
 }
-_CREATED = [
+_CREATED: list[dict[str, Any]] = [
     {
         "id": _ID,
         "url": _URL,
@@ -77,6 +77,7 @@ _CREATED = [
         "metadata": _METADATA,
         "upload": upload,
         "expires_at": "2015-03-21T01:00:00Z",
+        "warnings": [],
     }
     for upload in (_PUT, _MULTIPART)
 ]

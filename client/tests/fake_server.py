@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from chalicelib.errors import InvalidInputError
 from chalicelib.events.names import checked_new_name
 from chalicelib.events.starts import StartBody
 from chalicelib.routes.close_requests import read_run_end
 from client.tests.fake_events import StoredEvents, answer_events
+from client.tests.fake_files import StoredFiles
 
 LOGS = "/v1/services/ingestionPipelines/logs/"
 Fault = str
@@ -56,6 +57,7 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.runs: dict[tuple[str, str], StoredRun] = defaultdict(StoredRun)
+        self.files = StoredFiles()
         self.fault: Callable[[str, str], Fault] = lambda method, path: ""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.token: str | None = None
@@ -167,6 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         self._answer("PUT")
 
+    def do_DELETE(self) -> None:
+        self._answer("DELETE")
+
     def _answer(self, method: str) -> None:
         fake = self.server.fake
         self.body = self.rfile.read(int(self.headers.get("content-length") or 0))
@@ -207,6 +212,16 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json({"runs": self._ids(fqn), "cursor": None})
             case ("GET", "v1", "services", _, "logs", fqn, run_id):
                 self._page(self._seen(fqn, run_id))
+            case (_, "v0", "archive", *rest):
+                self._archive(method, rest)
+            case ("GET", "store", "files", file_id):
+                self._object(fake.files.files[file_id].body)
+            case (_, "store", "files", file_id):
+                assert self.headers.get("authorization") is None, "the token is none of the store's business"
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                with fake.changed:
+                    status, body, more = fake.files.store(method, file_id, self.query, headers, self.body)
+                self._send(status, body, more)
             case ("GET", "store", fqn, run_id):
                 self._object(self.server.fake.runs[fqn, run_id].data)
             case ("GET", "v1", "health"):
@@ -232,6 +247,16 @@ class _Handler(BaseHTTPRequestHandler):
                 self._events(self._seen(fqn, run_id) if method == "GET" else fake.runs[fqn, run_id], [method, *rest])
             case _:
                 self._json({"code": 404, "message": "there is no such path"}, 404)
+
+    def _archive(self, method: str, rest: list[str]) -> None:
+        fake = self.server.fake
+        with fake.changed:
+            status, answer, headers = fake.files.answer(fake.url, method, rest, self.query, self.body)
+        if not isinstance(answer, bytes):
+            return self._json(answer, status, **headers)
+        if len(answer) <= fake.links_above_bytes:
+            return self._send(status, answer, {"Content-Type": "text/plain"})
+        self._json({"location": "x"}, 307, Location=f"/api/store/files/{quote(rest[1], safe='')}")
 
     def _close(self, run: StoredRun) -> None:
         """As strict as the archive."""

@@ -91,6 +91,16 @@ class HostileServer:
                 return {"text": self.text + "\n", "next": 1, "complete": True}
             case ("GET", "events", _, _):
                 return {"events": [self._event(1), self._event(None)], "after": None}
+            case ("GET", "archive", "files"):
+                return {"records": [self._file()], "next": None}
+            case ("POST", "archive", "files"):
+                return {**self._file(), "id": self.text, "upload": {"method": "PUT"}, "warnings": [self.text]}
+            case ("GET", "archive", "files", _, "metadata"):
+                return self._file()["metadata"]
+            case ("GET", "archive", "files", _, "data"):
+                return (self.text + "\n").encode("utf-8", "surrogatepass")
+            case ("GET", "archive", "latest", _, _):
+                return self._file()
         raise LookupError(f"the hostile server does not know {method} {path}")
 
     def _facts(self) -> dict[str, Any]:
@@ -110,6 +120,11 @@ class HostileServer:
             "firstRunId",
         )
         return {**dict.fromkeys(names, self.text), "complete": False, "attempt": 2, "lostLines": self.text, **figures}
+
+    def _file(self) -> dict[str, Any]:
+        names = dict.fromkeys(("id", "hash", "what", "where", "path", "work_id"), self.text)
+        urls = dict.fromkeys(("url", "http_url", "s3_url"), self.text)
+        return {**urls, "size": 1, "metadata": {**names, "start": 1, "end": None}}
 
     def _step(self) -> dict[str, Any]:
         figures = {"durationMs": None, "lines": self.text, "errors": self.text, "complete": False}

@@ -14,9 +14,9 @@ import pytest
 
 from client.tests.hostile_server import FORGING, VISIBLE, HostileServer, hostile_server
 from client.tests.on_a_pty import bytes_on_a_pty, on_a_pty
+from client.tests.test_readme import COMMANDS
 from client.tests.test_terminal import is_printable
 from runlake import RunName
-from runlake.__main__ import runlake
 from runlake.leftovers import Leftover, write_leftover
 
 pytestmark = pytest.mark.slow  # it starts processes
@@ -34,6 +34,9 @@ SHOWN: list[tuple[str, ...]] = [
     ("steps", *RUN), ("steps", "--json", *RUN), ("events", *RUN), ("events", "--json", *RUN),
     ("status", *RUN), ("status", "p"), ("status", "--json", *RUN), ("download", "p", "-o", "{tmp}/log"),
     ("drain",), ("drain", "--json"), ("drain", "--list"), ("drain", "--list", "--json"), ("config",), ("config", "--json"),
+    *[("files", "list", "--what", "w", "--start", "1d", *form) for form in ((), ("--json",), ("--format", "http"), ("--format", "s3"))],
+    ("files", "latest", "w", "w"), ("files", "latest", "w", "w", "--json"), ("files", "fetch", "x"), ("files", "fetch", "x", "--json"),
+    *[("files", "push", "--what", "w", "--where", "w", "--start", "now", *form) for form in ((), ("--json",))], ("files", "cat", "x"),
 ]  # fmt: skip
 SILENT: list[tuple[str, ...]] = [
     ("grep", "-c", "x", *RUN), ("download", *RUN, "-o", "{tmp}/log"), ("download", *RUN, "-o", "{tmp}/log", "--json"),
@@ -80,10 +83,14 @@ def assert_harmless(written: str) -> None:
     assert not styles or styles[-1] == "\x1b[0m"
 
 
+def name_of(command: tuple[str, ...]) -> str:
+    return " ".join(command[: 2 if command[0] == "files" else 1])
+
+
 def test_every_command_is_here() -> None:
-    assert {command[0] for command in [*SHOWN, *SILENT]} == set(runlake.commands)
-    with_json = {name for name, command in runlake.commands.items() if any(each.name == "as_json" for each in command.params)}
-    assert {command[0] for command in [*SHOWN, *SILENT] if "--json" in command} == with_json
+    assert {name_of(command) for command in [*SHOWN, *SILENT]} == set(COMMANDS)
+    with_json = {name for name, command in COMMANDS.items() if any(each.name == "as_json" for each in command.params)}
+    assert {name_of(command) for command in [*SHOWN, *SILENT] if "--json" in command} == with_json
 
 
 @pytest.mark.behavior("The command line writes no control sequences of a server to the terminal.")
@@ -99,12 +106,12 @@ def test_terminal_gets_only_our_sequences(command: tuple[str, ...], server: Host
 @pytest.mark.sampled(default=6)
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 500])
-@pytest.mark.parametrize("name", sorted(set(runlake.commands) - OFFLINE))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - OFFLINE))
 def test_error_messages_are_harmless(name: str, status: int, server: HostileServer, tmp_path: Path) -> None:
-    command = next(each for each in [*SHOWN, *SILENT] if each[0] == name)
+    command = next(each for each in [*SHOWN, *SILENT] if name_of(each) == name)
     server.status = status
     more = ("--patience", "1", "-q") if name == "exec" else ()
-    code, written = on_a_pty(typed((name, *more, *command[1:]), tmp_path), environ(server, tmp_path))
+    code, written = on_a_pty(typed((command[0], *more, *command[1:]), tmp_path), environ(server, tmp_path))
     assert_harmless(written)
     assert (code != 0) == (name != "exec")
     assert "Traceback" not in written

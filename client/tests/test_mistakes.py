@@ -41,8 +41,8 @@ _READING = dict.fromkeys(("runs", "tail", "cat", "download", "steps", "events", 
 ARGUMENTS = {**_READING, "grep": ("x", "nightly.orders"), "close": ("nightly.orders", "run-2")}
 """Of each command that asks the server, as they should be."""
 OF_A_RUN = sorted(ARGUMENTS.keys() - {"runs"})
-OTHERS = {"exec", "drain", "config", "completion", "pipelines"}
-"""Their arguments are no names on the server."""
+OTHERS = {"exec", "drain", "config", "completion", "pipelines", "files"}
+"""Their arguments are no names on the server. Those of ``files`` are in ``test_files``."""
 _SRC = str(Path(__file__).parents[1] / "src")
 
 
@@ -69,7 +69,7 @@ def test_every_command_is_here() -> None:
     assert ARGUMENTS.keys() | OTHERS == set(runlake.commands)
 
 
-@pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config"}))
+@pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config", "files"}))
 def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
     first = next(each for each in runlake.commands[command].params if isinstance(each, click.Argument))
     error = error_of(call(server, command), wrongly_typed(command))
@@ -77,7 +77,7 @@ def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
     assert f"next: see `runlake {command} --help`" in error
 
 
-@pytest.mark.parametrize("command", sorted(runlake.commands))
+@pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"files"}))
 def test_unknown_option_and_surplus_argument_are_errors(command: str, server: FakeServer) -> None:
     assert "no such option '--nonsense'" in error_of(call(server, command, "--nonsense"), wrongly_typed(command)).lower()
     if command != "exec":  # what follows is a command
@@ -96,7 +96,7 @@ def test_unknown_command_and_bad_values_are_errors(server: FakeServer) -> None:
         ("tial", "tail"), ("step", "steps"), ("RUNS", "runs"),
         ("logs", "cat"), ("log", "cat"), ("show", "cat"), ("read", "cat"), ("less", "cat"),
         ("follow", "tail -f"), ("list", "runs"), ("ls", "runs"), ("ps", "runs"),
-        ("clos", None), ("closed", None), ("drian", None), ("delete", None), ("rm", None),
+        ("push", "files push"), ("upload", "files push"), ("clos", None), ("closed", None), ("drian", None), ("delete", None), ("rm", None),
     ],
 )  # fmt: skip
 def test_unknown_command_suggests_one_that_only_reads(typed: str, suggested: str | None, server: FakeServer) -> None:
@@ -249,10 +249,22 @@ def test_number_out_of_range_is_an_error(arguments: tuple[str, ...], filled: Fak
 
 def test_every_number_of_the_command_line_has_a_range() -> None:
     options = [
-        each for command in (runlake, *runlake.commands.values()) for each in command.params if isinstance(each, click.Option)
+        each
+        for command in (runlake, *runlake.commands.values(), *runlake.commands["files"].commands.values())  # type: ignore[attr-defined]
+        for each in command.params
+        if isinstance(each, click.Option)
     ]
     numbers = [each for each in options if isinstance(each.type, click.types.IntParamType | click.types.FloatParamType)]
-    assert {each.name for each in numbers} == {"attempt", "limit", "lines", "max_count", "timeout_s", "patience", "heartbeat"}
+    assert {each.name for each in numbers} == {
+        "attempt",
+        "limit",
+        "lines",
+        "max_count",
+        "timeout_s",
+        "patience",
+        "heartbeat",
+        "lookback",
+    }
     assert [each for each in numbers if not isinstance(each.type, click.IntRange | Seconds) or each.type.min is None] == []
 
 

@@ -21,9 +21,17 @@ _CLIENT = Path(__file__).parents[1]
 _README = (_CLIENT / "README.md").read_text()
 
 
+COMMANDS = {name: command for name, command in runlake.commands.items() if not isinstance(command, click.Group)} | {
+    f"{name} {each}": command
+    for name, group in runlake.commands.items()
+    if isinstance(group, click.Group)
+    for each, command in group.commands.items()
+}
+
+
 def options() -> Iterator[tuple[str, str]]:
     """Each option of each command, and of the program."""
-    for name, command in [("", runlake), *runlake.commands.items()]:
+    for name, command in [("", runlake), *COMMANDS.items()]:
         for option in [*command.params, command.get_help_option(click.Context(command, help_option_names=["-h", "--help"]))]:
             if isinstance(option, click.Option):
                 yield from ((name, each) for each in option.opts)
@@ -36,10 +44,10 @@ def about(command: str) -> str:
     return rows + (section[1] if section else "") if command else _README
 
 
-@pytest.mark.parametrize("command", list(runlake.commands))
+@pytest.mark.parametrize("command", list(COMMANDS))
 def test_every_command_is_documented(command: str) -> None:
     assert about(command)
-    assert runlake.commands[command].help
+    assert COMMANDS[command].help
 
 
 @pytest.mark.parametrize(("command", "option"), sorted(set(options())))
@@ -115,6 +123,16 @@ def test_block_of_secrets_masks_them(server: FakeServer, settings: Settings) -> 
     (block,) = blocks_of("Secrets")
     ran(block, settings, DB_PASSWORD="hunter2-hunter2")
     assert only_run(server).lines == [b"connecting as orders:***secret***"]
+
+
+def test_block_of_files_fetches_what_it_pushed(
+    server: FakeServer, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (block,) = blocks_of("Files")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nginx.log").write_text("GET /\n")
+    path = ran(block, settings).strip()
+    assert path.startswith("nginx-") and (tmp_path / path).read_text() == "GET /\n"
 
 
 def test_code_parses_and_links_and_files_are_there() -> None:

@@ -40,6 +40,9 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "a heartbeat is sent every {}. When": "runlake.settings:Settings.heartbeat_s",
         "after {}, and then once a minute, stderr says": "runlake.shipper:Pace.notice_s",
         "a request every {} while nothing comes": "chalicelib.runlog.following:HOLD_S",
+        "each part of a large file ({})": "chalicelib.archive.uploads:PART_BYTES",
+        "list stored parts. It has {}, and files": "chalicelib.archive.uploads:EXPIRES_S",
+        "files have {} at most": "chalicelib.archive.uploads:MAX_BYTES",
     },
     "docs/agents.md": {
         "`max_chunk_bytes` | 500, {} | actions": "source: chosen below Lambda's limit of a request",

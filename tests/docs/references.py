@@ -35,7 +35,7 @@ FOREIGN = {
     "agents and their settings (docs/agents.md links each one's documentation)": """
         OTEL_BLRP_MAX_EXPORT_BATCH_SIZE bulk_max_size chunk_limit_records chunk_limit_size chunk_size max_chunk_bytes flattened flat_object
         json_date_format iso8601 kubernetes retryable_response_codes send_batch_max_size SizeInMBs""",
-    "the datalake client and its queue": "DATALAKE_CONFIG DATALAKE_HTTP_URL DATALAKE_STORAGE_URL AWS_S3_HOST uploader add_files",
+    "the datalake client and its queue": "DATALAKE_CONFIG DATALAKE_HTTP_URL DATALAKE_QUEUE_DIR DATALAKE_STORAGE_URL AWS_S3_HOST uploader add_files",
     "OpenMetadata": "hostPort successThreshold",
     "AWS": "AmazonAPIGatewayPushToCloudWatchLogs sequencer AKIAIOSFODNN7EXAMPLE AccountKey",
     "standards (JOSE, netrc)": "jku jwk x5u NETRC",
@@ -228,6 +228,10 @@ def _runlake_problem(arguments: list[str]) -> str | None:
     command = runlake.commands.get(arguments[0])
     if command is None:
         return f"runlake has no command {arguments[0]}"
+    if isinstance(command, click.Group) and len(arguments) > 1:
+        if arguments[1] not in command.commands:
+            return f"runlake {arguments[0]} has no command {arguments[1]}"
+        command = command.commands[arguments[1]]
     own = arguments[1 : arguments.index("--")] if "--" in arguments else arguments[1:]
     options = {option for each in [*command.params, *runlake.params] if isinstance(each, click.Option) for option in each.opts}
     missing = {each.partition("=")[0] for each in own if re.match(r"-", each)} - options - {"-h", "--help"}

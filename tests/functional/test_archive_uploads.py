@@ -67,7 +67,7 @@ def test_response_of_a_new_upload(site: Site) -> None:
     answer = site.ask("POST", FILES, announced(colour="blue"))
     assert answer.status == 201 and answer.headers["Content-Type"] == "application/json"
     said, file_id = answer.json, answer.json["id"]
-    assert said.keys() == {"id", "url", "http_url", "metadata", "upload", "expires_at"}
+    assert said.keys() == {"id", "url", "http_url", "metadata", "upload", "expires_at", "warnings"}
     assert len(file_id) == 32 and set(file_id) <= set("0123456789abcdef")
     assert (said["url"], said["http_url"]) == (f"s3://archive/{file_id}/data", f"{BASE}{FILES}/{file_id}/data")
     expected = {name: value for name, value in announced(colour="blue").items() if name != "size"}
@@ -77,6 +77,24 @@ def test_response_of_a_new_upload(site: Site) -> None:
     assert said["expires_at"] == "2026-09-21T15:13:20.000Z"
     assert site.world.archive_store.calls == {}, "no request for a small file"
     assert site.rows("objects") == [] and no_row_lists(site)
+
+
+@pytest.mark.parametrize(
+    ("fields", "names"),
+    [
+        ({}, []), ({"where": "localhost"}, ["where"]), ({"where": "vagrant", "what": "job"}, ["where", "what"]), ({"what": "task"}, ["what"]),
+        ({"where": "job", "what": "localhost", "work_id": "task"}, []),
+    ],
+)  # fmt: skip
+def test_discouraged_names_are_warnings_in_the_response_and_the_report(
+    site: Site, fields: dict[str, str], names: list[str]
+) -> None:
+    begun = begin(site, **fields)
+    assert [each.partition(" ")[0] for each in begun["warnings"]] == names
+    assert all(repr(fields[name]) in warning for name, warning in zip(names, begun["warnings"], strict=True))
+    site.send(begun, BODY)
+    site.notify(f"{begun['id']}/data")
+    assert site.report["status"] == "success" and site.report["records"][0].get("warnings", []) == begun["warnings"]
 
 
 def test_every_upload_is_another_file(site: Site) -> None:

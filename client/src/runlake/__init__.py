@@ -14,9 +14,11 @@ from runlake.errors import (
     RunClosedError,
     RunlakeError,
     SettingsError,
+    TargetError,
     UnavailableError,
 )
 from runlake.eventwriter import EventWriter
+from runlake.files import FetchedFile, Files, PushedFile
 from runlake.handler import RunlogHandler
 from runlake.masking import Mask
 from runlake.names import RunName
@@ -37,11 +39,14 @@ __all__ = [
     "ArchivedLoggerFactory",
     "Counts",
     "EventWriter",
+    "FetchedFile",
+    "Files",
     "IncompleteError",
     "Mask",
     "NotFoundError",
     "Pace",
     "Page",
+    "PushedFile",
     "RefusedError",
     "Run",
     "RunClosedError",
@@ -51,6 +56,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "Step",
+    "TargetError",
     "UnavailableError",
     "__version__",
     "colour",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import re
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
-from urllib.parse import urljoin
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import httpx
 
@@ -39,12 +40,16 @@ _LOGS = "/v1/services/ingestionPipelines/logs"
 _PIPELINES = "/v1/catalog/pipelines"
 _RECENT_RUNS = "/v1/catalog"
 _EVENTS = "/v1/events"
+_FILES = "/v0/archive/files"
 _BAD_REQUEST = 400
+_CONFLICT = 409
 _TRY_AGAIN = frozenset({408, 425, 429})
 _NO_ANSWER = (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL)
 Json = dict[str, Any]
 _Piece = TypeVar("_Piece", str, bytes)
 _thread_state = threading.local()
+_STORE_FIELD = re.compile(r"<(Code|Message)>([^<]*)<")
+"""Of an error of S3, which is XML."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +268,86 @@ class Archive:
 
         A redirect to the object store is followed without the token, which the store must not see. Raises ApiError, UnavailableError.
         """
-        with self._streamed(self.url + self._log(run) + "/download", headers=self._credentials()) as response:
+        with self._contents(self._log(run) + "/download", begin) as (first, found):
+            yield first, _translated(found.iter_bytes())
+
+    def files(self, **query: Any) -> Iterator[Json]:
+        """Records of files over all pages, by default the oldest first. Query: ``what`` (several by commas, ``*``), ``where``, ``work_id``,
+        ``start`` and ``end``, ``combine`` ("true": by work id and time), ``order``. Raises ApiError, UnavailableError."""
+        asked: Json | None = query
+        while asked is not None:
+            page = self._json("GET", _FILES + "/", params=asked)
+            yield from page["records"]
+            # Only its query: the token is for the address in the settings.
+            asked = dict(parse_qsl(urlsplit(page["next"]).query)) if page["next"] else None
+
+    def latest_file(self, what: str, where: str, lookback_days: int | None = None) -> Json:
+        """The record of the file with the latest start. Raises NotFoundError, ApiError, UnavailableError."""
+        path = f"/v0/archive/latest/{path_segment(what)}/{path_segment(where)}"
+        return _checked(self._json("GET", path, params={} if lookback_days is None else {"lookback": lookback_days}), "metadata")
+
+    def file_metadata(self, file_id: str) -> Json:
+        """The metadata of a file. Raises NotFoundError, also of an upload that is not verified yet, ApiError, UnavailableError."""
+        return _checked(self._json("GET", f"{_FILES}/{path_segment(file_id)}/metadata"), "hash")
+
+    @contextmanager
+    def file_contents(self, file_id: str, begin: int = 0) -> Iterator[tuple[int, int | None, Iterator[bytes]]]:
+        """The first byte, which is ``begin``, or 0 if the server cannot serve a range; the size, if known; and the bytes as they are stored,
+        a gzip file's too. A redirect to the object store is followed without the token. Raises ApiError, UnavailableError."""
+        plain = {"Accept-Encoding": "identity"}
+        with self._contents(f"{_FILES}/{path_segment(file_id)}/data", begin, plain) as (first, found):
+            length = found.headers.get("content-length", "")
+            yield first, (first + int(length) if length.isdecimal() else None), _translated(found.iter_raw())
+
+    def begin_upload(self, document: Json) -> Json:
+        """Announce a file by its metadata and ``size``: ``id``, ``metadata``, presigned URLs in ``upload``, ``warnings``. Each call makes another
+        file, which exists once its bytes are stored. Raises RefusedError, AccessError, UnavailableError."""
+        return _checked(self._json("POST", _FILES, document=document), "upload")
+
+    def put_object(self, url: str, blocks: Iterator[bytes], headers: Mapping[str, str]) -> str:
+        """Send bytes to a presigned URL, without the token; ``headers`` have their ``Content-Length``. Returns the ETag. Raises RefusedError,
+        UnavailableError (outcome unknown)."""
+        return str(self._store("PUT", url, content=blocks, headers=headers).headers.get("etag", ""))
+
+    def complete_upload(self, url: str, etags: Mapping[int, str]) -> None:
+        """Join the parts of an upload, by their numbers. Raises RefusedError, UnavailableError (outcome unknown)."""
+        parts = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>" for number, etag in sorted(etags.items())
+        )
+        document = f'<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{parts}</CompleteMultipartUpload>'
+        response = self._store("POST", url, content=document.encode())
+        if "<Error>" in response.text:  # S3 starts its answer before it knows the outcome
+            raise UnavailableError(_store_message(response))
+
+    def abort_upload(self, url: str) -> None:
+        """Delete the stored parts of an unfinished upload. Raises RefusedError, UnavailableError."""
+        self._store("DELETE", url)
+
+    @contextmanager
+    def _contents(self, path: str, begin: int, headers: Mapping[str, str] | None = None) -> Iterator[tuple[int, httpx.Response]]:
+        """The response with the bytes from ``begin`` on, or from 0, and which of them is the first."""
+        asked = headers or {}
+        with self._streamed(self.url + path, headers={**asked, **self._credentials()}) as response:
             link = response.headers.get("location") if response.is_redirect else None
             if link is None:
-                yield 0, _translated(response.iter_bytes())
+                yield 0, response
                 return
-        with self._streamed(urljoin(str(response.url), link), headers={"Range": f"bytes={begin}-"} if begin else {}) as found:
-            yield (begin if found.status_code == 206 else 0), _translated(found.iter_bytes())
+        in_part = {"Range": f"bytes={begin}-"} if begin else {}
+        with self._streamed(urljoin(str(response.url), link), headers={**asked, **in_part}) as found:
+            yield (begin if found.status_code == 206 else 0), found
+
+    def _store(self, method: str, url: str, **more: Any) -> httpx.Response:
+        """A request to the object store, which must not see the token."""
+        try:
+            response = self._send(self._http.build_request(method, url, **more))
+        except _NO_ANSWER as error:
+            raise _no_answer(error) from error
+        if response.is_success:
+            return response
+        status, message = response.status_code, _store_message(response)
+        if not 400 <= status < 500 or status in (*_TRY_AGAIN, _CONFLICT) or "RequestTimeout" in message:
+            raise UnavailableError(message)
+        raise RefusedError(status, message, next_step="run the command again: the addresses of an upload are valid for an hour")
 
     def _pages(self, path: str, name: str, limit: int, query: Json) -> Iterator[Json]:
         cursor: str | None = None
@@ -439,11 +517,20 @@ def text_of(value: Any, otherwise: str) -> str:
 
 
 def _message(response: httpx.Response) -> str:
+    """The server's message, with its ``detail`` where it has one."""
     otherwise = f"{response.reason_phrase or 'error'} status={response.status_code}"
     try:
-        return text_of(response.json()["message"], otherwise)
-    except (ValueError, KeyError, TypeError):
+        answer = response.json()
+        detail = f": {answer['detail']}" if answer.get("detail") else ""
+        return text_of(answer["message"], otherwise) + detail
+    except (ValueError, KeyError, TypeError, AttributeError):
         return otherwise
+
+
+def _store_message(response: httpx.Response) -> str:
+    found = dict(_STORE_FIELD.findall(response.text))
+    reason = text_of(found.get("Message"), response.reason_phrase or "error")
+    return f"the object store refused it: {reason} code={found.get('Code', '')} status={response.status_code}"
 
 
 def _seconds(text: str | None) -> float:

@@ -10,7 +10,8 @@ RunlakeError
 │   └── RefusedError     fix the request (other 4xx)
 │       └── AttemptTakenError  omit the number of the attempt
 ├── UnavailableError     repeat it: the same append is stored once (no response, 5xx)
-├── IncompleteError      the download differs from the archive's log
+├── IncompleteError      the bytes differ from those of the archive, or from the announced ones
+├── TargetError          choose another file name
 └── LeftoverError        lines on disk cannot be read: discard them, or inspect them
 """
 
@@ -95,6 +96,12 @@ class LeftoverError(RunlakeError):
 
 
 class IncompleteError(RunlakeError):
-    """The bytes or lines differ from the archive's counts."""
+    """The bytes or lines differ from the archive's counts or hash."""
 
     next_step = "run the download again: it starts from the beginning"
+
+
+class TargetError(RunlakeError):
+    """A fetched file cannot have this name: another file has it, or its template is wrong."""
+
+    next_step = "name another file with --filename-template"

@@ -16,6 +16,7 @@ USUAL_WORDS = {
     **dict.fromkeys(("fetch", "pull", "save"), "download"),
     **dict.fromkeys(("info", "describe", "stat"), "status"),
     **dict.fromkeys(("execute", "run"), "exec"),
+    **dict.fromkeys(("push", "upload"), "files push"),
 }
 """Command names of other tools, and the command for each."""
 

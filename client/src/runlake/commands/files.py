@@ -1,0 +1,327 @@
+"""Commands about files of the archive: ``files push``, ``list``, ``fetch``, ``latest`` and ``cat``, with the options of the datalake's client."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import click
+
+from runlake.commands.output import ProgressLine, is_terminal, report, show_json, show_log, show_rows, show_text, size_of, time_of
+from runlake.commands.session import Session, json_option, pass_session
+from runlake.commands.times import Seconds, since_of
+from runlake.errors import NotFoundError, RefusedError, RunlakeError
+from runlake.files import DEFAULT_TEMPLATE, PATIENCE_S, SLUG, FetchedFile, Files, PushedFile, fields_of, unzipped
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_FORMATS = ("table", "json", "http", "s3")
+_TIME_OPTIONS = ("--start", "--end")
+_WEEKDAY = re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?")
+_HOW_TO_NAME = (
+    "name files by ids, URLs or lines of `runlake files list` on stdin, or choose them by --what with --work-id or --start"
+)
+_HOW_TO_FIND = "`runlake files list --what WHAT --start 30d` lists files with their ids"
+_HOW_TO_CORRECT = "correct what the message names; a time is 2026-11-21, 2026-11-21T10:00:00Z, 10m (ago) or now"
+_HOW_TO_WIDEN = "check --what, --where and --work-id, `*` matches any characters; an earlier --start finds more"
+
+
+class _WithDates(click.Command):
+    """A command whose times may be an unquoted `date -u`, several words that begin with a weekday: they end at the next option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See the class."""
+        return super().parse_args(ctx, _joined_dates(args))
+
+
+def _joined_dates(args: Sequence[str]) -> list[str]:
+    joined: list[str] = []
+    is_date = False
+    for word in args:
+        is_date = is_date and not word.startswith("-")
+        if is_date:
+            joined[-1] += f" {word}"
+        else:
+            is_date = bool(joined) and joined[-1] in _TIME_OPTIONS and _WEEKDAY.fullmatch(word) is not None
+            joined.append(word)
+    return joined
+
+
+def _time(text: str) -> str:
+    """A time for the server, which reads most forms; ``10m``, ``2h`` and so on mean that long ago."""
+    try:
+        return since_of(text)
+    except click.BadParameter:
+        return text
+
+
+def _slug(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not SLUG.fullmatch(value):
+        raise click.BadParameter(f"{value[:100]!r} has other characters than lower-case letters, digits, _ and -")
+    return value
+
+
+def _query(command: _Command) -> _Command:
+    """The options that choose files."""
+    for option in (
+        click.option("--end", type=_time, metavar="TIME", help="Only files that begin at this time or earlier [default: now]."),
+        click.option(
+            "--start", type=_time, metavar="TIME", help="Only files that end at this time or later: 2h, 1d ago, ISO 8601, now."
+        ),
+        click.option("--work-id", help="Only files with this work id."),
+        click.option("--where", help="Only files of this place; `*` matches any characters."),
+        click.option("--what", help="Only files of this program; several by commas, `*` matches any characters."),
+    ):
+        command = option(command)
+    return command
+
+
+def _sources(command: _Command) -> _Command:
+    return click.argument("named", nargs=-1, metavar="[FILE]...")(command)
+
+
+_format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    default="table",
+    show_default=True,
+    help="A row of each file, its record as JSON, or its address over HTTP or on S3.",
+)
+
+
+@click.group()
+def files() -> None:
+    """Push, find and fetch files of the archive, with the token alone: no AWS credentials."""
+
+
+@files.command(cls=_WithDates)
+@click.argument("source", required=False, metavar="[FILE]")
+@click.option("--what", required=True, callback=_slug, help="The program that made the file, as 'balyhoo-source-audit'.")
+@click.option("--where", required=True, callback=_slug, help="The place or server that made the file, as 'whirlyweb02-prod'.")
+@click.option("--start", required=True, type=_time, metavar="TIME", help="Time of its first event: 2h, 1d ago, ISO 8601, now.")
+@click.option("--end", type=_time, metavar="TIME", help="Time of its last event [default: only --start is relevant].")
+@click.option("--work-id", callback=_slug, help="An id to find the file by, unique in the archive.")
+@click.option(
+    "--patience",
+    type=Seconds(),
+    default=PATIENCE_S,
+    show_default=True,
+    help="Seconds to wait until the archive has verified the file.",
+)
+@json_option
+@pass_session
+def push(
+    session: Session, source: str | None, what: str, where: str, start: str, end: str | None, work_id: str | None,
+    patience: float, as_json: bool,
+) -> None:  # fmt: skip
+    """Store FILE, or stdin, in the archive. A repeat with the same contents and options stores nothing."""
+    is_stdin = source in (None, "-")
+    if is_stdin and sys.stdin.isatty():
+        raise click.UsageError("missing argument 'FILE': a path, or a pipe to stdin")
+    name = "stdin" if is_stdin else str(source)
+    contents: Path | IO[bytes] = sys.stdin.buffer if is_stdin else Path(name)
+    with session.archive() as archive, ProgressLine(name) as progress, _advised(_HOW_TO_CORRECT):
+        pushed = Files(archive).push(
+            contents, what=what, where=where, start=start, end=end, work_id=work_id, progress=progress.update, patience_s=patience
+        )  # fmt: skip
+    for warning in pushed.warnings:
+        report(f"warning: {warning}")
+    _show_pushed(name, pushed, as_json)
+
+
+@files.command("list", cls=_WithDates)
+@click.argument("what_argument", required=False, metavar="[WHAT]")
+@_query
+@click.option("-n", "--limit", type=click.IntRange(min=1), help="Maximum number of files [default: all].")
+@_format_option
+@json_option
+@pass_session
+def list_(
+    session: Session, what_argument: str | None, what: str | None, where: str | None, work_id: str | None, start: str | None,
+    end: str | None, limit: int | None, form: str, as_json: bool,
+) -> None:  # fmt: skip
+    """List files, the oldest first: id, start, size, what and where."""
+    chosen = _chosen(what_argument or what, where, work_id, start, end)
+    shown = 0
+    with session.archive() as archive, _advised(_HOW_TO_CORRECT):
+        found = Files(archive).find(**chosen)
+
+        def counted() -> Iterator[dict[str, Any]]:
+            nonlocal shown
+            for record in islice(found, limit):
+                shown += 1
+                yield record
+
+        _show_records(counted(), "json" if as_json else form)
+        if not shown:
+            _report_none()
+        elif limit is not None and next(found, None) is not None:
+            report(f"there are more than these {limit}: -n {limit * 5} lists more")
+
+
+@files.command()
+@click.argument("what_argument", required=False, metavar="[WHAT]")
+@click.argument("where_argument", required=False, metavar="[WHERE]")
+@click.option("--what", help="The program, one name.")
+@click.option("--where", help="The place, one name.")
+@click.option("--lookback", type=click.IntRange(min=0), help="Only files of the last days, this many [default: 14].")
+@_format_option
+@json_option
+@pass_session
+def latest(
+    session: Session, what_argument: str | None, where_argument: str | None, what: str | None, where: str | None,
+    lookback: int | None, form: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Show the file with the latest start of WHAT at WHERE."""
+    names = {"--what": what_argument or what, "--where": where_argument or where}
+    for option, name in names.items():
+        if not name:
+            raise click.UsageError(f"missing option '{option}'")
+    with session.archive() as archive, _advised("a larger --lookback looks further back; `runlake files list` finds what there is"):
+        record = Files(archive).latest(str(names["--what"]), str(names["--where"]), lookback)
+    _show_records([record], "json" if as_json else form)
+
+
+@files.command(cls=_WithDates)
+@_sources
+@_query
+@click.option(
+    "--filename-template",
+    default=DEFAULT_TEMPLATE,
+    show_default=True,
+    help="The path of each file, as {what}-{where}-{start_iso}.log",
+)
+@click.option("--overwrite", is_flag=True, help="Replace other files that have these names.")
+@json_option
+@pass_session
+def fetch(
+    session: Session, named: tuple[str, ...], what: str | None, where: str | None, work_id: str | None, start: str | None,
+    end: str | None, filename_template: str, overwrite: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Store files, and print their paths. FILE is an id or a URL; without any, files are chosen by the options, or are lines on stdin."""
+    fields_of(filename_template)
+    with session.archive() as archive, _advised(_HOW_TO_FIND):
+        found = Files(archive)
+        for file_id in _ids(found, named, what, where, work_id, start, end):
+            with ProgressLine(file_id) as progress:
+                fetched = found.fetch(file_id, filename_template, overwrite=overwrite, progress=progress.update)
+            _show_fetched(fetched, as_json)
+
+
+@files.command(cls=_WithDates)
+@_sources
+@_query
+@click.option("--raw", is_flag=True, help="Unchanged bytes: a gzip file as it is, and to a terminal with control characters.")
+@pass_session
+def cat(
+    session: Session, named: tuple[str, ...], what: str | None, where: str | None, work_id: str | None, start: str | None,
+    end: str | None, raw: bool,
+) -> None:  # fmt: skip
+    """Write files one after the other, gzip files decompressed. They are named or chosen as for `fetch`."""
+    with session.archive() as archive, _advised(_HOW_TO_FIND):
+        found = Files(archive)
+        for file_id in _ids(found, named, what, where, work_id, start, end):
+            show_log(found.read(file_id) if raw else unzipped(found.read(file_id)), raw=raw)
+
+
+@contextmanager
+def _advised(next_step: str) -> Iterator[None]:
+    """Errors of names and values have this next step: the usual ones are about runs."""
+    try:
+        yield
+    except (NotFoundError, RefusedError) as error:
+        if "next_step" not in vars(error):
+            error.next_step = next_step
+        raise
+
+
+def _chosen(what: str | None, where: str | None, work_id: str | None, start: str | None, end: str | None) -> dict[str, Any]:
+    """The query of these options. Raises click.UsageError."""
+    if not what:
+        raise click.UsageError("missing option '--what'")
+    if not (start or work_id):
+        raise click.UsageError("missing option '--start' or '--work-id'")
+    if end and not start:
+        raise click.UsageError("--end needs --start")
+    return {"what": what, "where": where, "work_id": work_id, "start": start, "end": end}
+
+
+def _ids(found: Files, named: Sequence[str], *options: str | None) -> Iterator[str]:
+    """Ids of the named files, or of those of a query, or of lines on stdin. Raises RunlakeError if there are none."""
+    is_query = any(options)
+    if named and is_query:
+        raise click.UsageError("name files, or choose them by options, not both")
+    is_empty = True
+    for file_id in _found_ids(found, options) if is_query else map(found.id_of, named or _lines()):
+        is_empty = False
+        yield file_id
+    if is_empty:
+        raise RunlakeError(
+            "no file matches" if is_query else "no file is named", next_step=_HOW_TO_WIDEN if is_query else _HOW_TO_NAME
+        )
+
+
+def _found_ids(found: Files, options: Sequence[str | None]) -> Iterator[str]:
+    for record in found.find(**_chosen(*options)):
+        yield str(record["metadata"]["id"])
+
+
+def _lines() -> Iterator[str]:
+    """Lines of stdin that are not empty; none of a terminal."""
+    if not sys.stdin.isatty():
+        yield from filter(None, (line.decode("utf-8", "replace").rstrip("\r\n") for line in sys.stdin.buffer))
+
+
+def _report_none() -> None:
+    report("no file matches")
+    report(_HOW_TO_WIDEN)
+
+
+def _show_records(records: Iterable[dict[str, Any]], form: str) -> None:
+    if form == "table":
+        show_rows(("ID", "START", "SIZE", "WHAT", "WHERE"), map(_row, records))
+        return
+    for record in records:
+        if form == "json":
+            show_json(record)
+        else:
+            show_text(str(record["http_url"] if form == "http" else record.get("s3_url", record["url"])))
+
+
+def _row(record: dict[str, Any]) -> list[str]:
+    """At most 80 columns with names of 20 characters together: a terminal gets the minute and a short size."""
+    metadata = record["metadata"]
+    started, size = time_of(int(metadata["start"])), int(record["size"])
+    short = (started[:16] + "Z", size_of(size)) if is_terminal() else (started, str(size))
+    return [str(metadata["id"]), *short, str(metadata["what"]), str(metadata["where"])]
+
+
+def _show_pushed(name: str, pushed: PushedFile, as_json: bool) -> None:
+    file_id = str(pushed.record["id"])
+    if as_json:
+        facts = {"size": pushed.size, "existed": pushed.existed, "verified": pushed.verified, "warnings": list(pushed.warnings)}
+        show_json(pushed.record | facts)
+        return
+    state = "the archive has it already" if pushed.existed else "verified" if pushed.verified else "not verified yet"
+    show_text(f"{name}: {file_id}, {size_of(pushed.size)}, {state}")
+    if not pushed.verified:
+        report(f"the archive lists the file once it is verified: `runlake files cat {file_id}` tells whether it is")
+
+
+def _show_fetched(fetched: FetchedFile, as_json: bool) -> None:
+    path = os.fspath(fetched.path)
+    if as_json:
+        facts = {"bytes": fetched.size, "resumedAt": fetched.resumed_at, "existed": fetched.existed, "verified": fetched.verified}
+        show_json({"id": fetched.id, "path": path} | facts)
+        return
+    show_text(path)
+    if fetched.existed:
+        report(f"it was there already path={path}")
+    if fetched.verified is None:
+        report(f"not verified: the archive has no hash of its bytes path={path}")

@@ -1,0 +1,497 @@
+"""``runlake files``, against an archive in memory: what is stored and fetched, what is repeated, and each mistake with its next step."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from client.tests.fake_files import hash_of
+from client.tests.fake_server import FakeServer
+from client.tests.on_a_pty import on_a_pty
+from client.tests.test_mistakes import error_of
+from runlake import Archive, Files, TargetError
+from runlake.__main__ import runlake
+from runlake.files import target_of, unzipped
+
+BODY = b"".join(b"line %d\n" % number for number in range(500))
+PUSH = ("push", "--what", "nginx", "--where", "webserver01", "--start", "2015-03-20T00:05:20.345Z")
+NO_WAIT: Callable[[float], object] = lambda seconds: None  # noqa: E731
+METADATA = {
+    "id": "i1",
+    "what": "nginx",
+    "where": "webserver01",
+    "work_id": None,
+    "start": 1426809920345,
+    "end": None,
+    "path": "/var/log/a",
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "nginx.log"
+    path.write_bytes(BODY)
+    return path
+
+
+def call(server: FakeServer, *arguments: str | Path, stdin: bytes | str = b"") -> Result:
+    return CliRunner().invoke(runlake, ["--url", server.url, "files", *map(str, arguments)], input=stdin, prog_name="runlake")
+
+
+def answered(server: FakeServer, *arguments: str | Path, stdin: bytes | str = b"") -> str:
+    result = call(server, *arguments, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def sent(server: FakeServer, method: str) -> list[str]:
+    return [path.partition("/store/files/")[2] for each, path, _ in server.requests if each == method and "/store/" in path]
+
+
+# push
+
+
+@pytest.mark.parametrize("part_bytes", [10_000, 1000], ids=["one piece", "parts"])
+def test_pushed_file_is_verified_and_has_its_metadata(part_bytes: int, server: FakeServer, log: Path) -> None:
+    server.files.part_bytes, server.files.unverified_asks, server.token = part_bytes, 1, "secret"
+    told = json.loads(answered_with_token(server, *PUSH, "--end", "2015-03-20T23:59Z", "--work-id", "w-1", "--json", log))
+    stored = server.files.files[told["id"]]
+    assert stored.body == BODY
+    expected = {
+        "what": "nginx",
+        "where": "webserver01",
+        "start": 1426809920345,
+        "end": 1426895940000,
+        "work_id": "w-1",
+        "version": 0,
+    }
+    assert stored.metadata == expected | {"path": str(log), "hash": hash_of(BODY), "id": told["id"]}
+    assert told["metadata"] == stored.metadata and told["url"] == f"s3://archive/{told['id']}/data"
+    assert (told["size"], told["verified"], told["existed"], told["warnings"]) == (len(BODY), True, False, [])
+    assert len(sent(server, "PUT")) == (1 if part_bytes > len(BODY) else 5)
+
+
+def answered_with_token(server: FakeServer, *arguments: str | Path) -> str:
+    result = CliRunner().invoke(runlake, ["--url", server.url, "--token", "secret", "files", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("part_bytes", [10_000, 1000], ids=["one piece", "parts"])
+def test_repeated_push_stores_no_second_file(part_bytes: int, server: FakeServer, log: Path) -> None:
+    server.files.part_bytes = part_bytes
+    assert answered(server, *PUSH, log).endswith(", 4.3 KiB, verified\n")
+    (file_id,) = server.files.files
+    assert answered(server, *PUSH, log) == f"{log}: {file_id}, 4.3 KiB, the archive has it already\n"
+    assert list(server.files.files) == [file_id] and server.files.parts == {}
+    answered(server, *PUSH, "--work-id", "other", log)
+    assert len(server.files.files) == 2, "other metadata are another file"
+
+
+def test_each_part_is_retried_alone(server: FakeServer, log: Path) -> None:
+    server.files.part_bytes = 1000
+    faults = {"part=2": ["500", "cut"], "part=4": ["lost"]}
+    server.fault = lambda method, path: next((each.pop(0) for name, each in faults.items() if name in path and each), "")
+    with Archive(server.url) as archive:
+        pushed = Files(archive, NO_WAIT).push(log, what="nginx", where="w", start="now")
+    assert server.files.files[pushed.record["id"]].body == BODY
+    numbers = [url.partition("part=")[2][0] for url in sent(server, "PUT")]
+    assert numbers == ["1", "2", "2", "2", "3", "4", "4", "5"]
+
+
+@pytest.mark.parametrize("part_bytes", [10_000, 1000], ids=["one piece", "parts"])
+def test_lost_answer_of_the_last_request_is_no_error(part_bytes: int, server: FakeServer, log: Path) -> None:
+    server.files.part_bytes = part_bytes
+    last, faults = ("PUT" if part_bytes > len(BODY) else "POST"), ["lost"]
+    server.fault = lambda method, path: faults.pop() if faults and "/store/" in path and method == last else ""
+    with Archive(server.url) as archive:
+        assert Files(archive, NO_WAIT).push(log, what="nginx", where="w", start="now").verified
+    assert len(server.files.files) == 1
+
+
+def test_given_up_upload_is_deleted(server: FakeServer, log: Path) -> None:
+    server.files.part_bytes = 1000
+    server.fault = lambda method, path: "500" if "part=3" in path else ""
+    with Archive(server.url) as archive, pytest.raises(Exception, match="status=500"):
+        Files(archive, NO_WAIT).push(log, what="nginx", where="w", start="now")
+    assert (server.files.files, server.files.parts) == ({}, {}) and len(sent(server, "DELETE")) == 1
+
+
+def test_stdin_is_pushed(server: FakeServer) -> None:
+    for number, arguments in enumerate([(), ("-",)]):
+        assert answered(server, *PUSH, "--work-id", f"w{number}", *arguments, stdin=b"piped\n").startswith("stdin: ")
+    assert {(each.body, each.metadata["path"]) for each in server.files.files.values()} == {(b"piped\n", "/dev/stdin")}
+    assert answered(server, *PUSH, stdin=b"").endswith(", 0 B, verified\n"), "an empty file is a file"
+
+
+def test_discouraged_names_are_warnings(server: FakeServer, log: Path) -> None:
+    names = ("push", "--what", "job", "--where", "localhost", "--start", "now")
+    result = call(server, *names, log)
+    where, what = result.stderr.splitlines()
+    assert result.exit_code == 0 and where.startswith("runlake: warning: where is 'localhost'") and "what is 'job'" in what
+    server.files.has_warnings = False
+    assert call(server, *names, log).stderr == "", "a server of 0.1.0"
+
+
+def test_token_that_may_only_write_pushes_without_verification(server: FakeServer, log: Path) -> None:
+    server.files.may_read = False
+    result = call(server, *PUSH, log)
+    assert result.stdout.endswith(", not verified yet\n") and "lists the file once it is verified" in result.stderr
+    assert [path for method, path, _ in server.requests if "metadata" in path] == []
+
+
+# list, latest
+
+
+def test_list_prints_a_row_of_each_file_over_all_pages(server: FakeServer) -> None:
+    ids = [server.files.add(start=1426809920345 + number) for number in range(5)]
+    rows = [line.split("\t") for line in answered(server, "list", "nginx", "--start", "2015-03-20").splitlines()]
+    assert [row[0] for row in rows] == ids
+    assert rows[0][1:] == ["2015-03-20T00:05:20Z", "8", "nginx", "webserver01"]
+    limited = call(server, "list", "--what", "nginx", "--start", "2015-03-20", "-n", "3", "--format", "s3")
+    assert limited.stdout.splitlines() == [f"s3://archive/{each}/data" for each in ids[:3]]
+    assert limited.stderr == "runlake: there are more than these 3: -n 15 lists more\n"
+    http = answered(server, "list", "nginx", "--start", "2015-03-20", "--format", "http").splitlines()
+    assert http[0] == f"{server.url}/v0/archive/files/{ids[0]}/data"
+    (record, *_) = map(json.loads, answered(server, "list", "nginx", "--start", "2015-03-20", "--json").splitlines())
+    assert record["metadata"]["id"] == ids[0] and record["size"] == 8
+
+
+def test_files_are_chosen_by_their_names_time_and_work_id(server: FakeServer) -> None:
+    a = server.files.add(what="syslog", work_id="w-1")
+    b = server.files.add(what="foobar", where="webserver02", work_id="w-1", start=1426896320345)
+
+    def ids(*arguments: str) -> list[str]:
+        return [line.partition("\t")[0] for line in answered(server, "list", *arguments).splitlines()]
+
+    assert ids("--what", "syslog,foobar", "--work-id", "w-1") == [a, b]
+    assert ids("--what", "sys*", "--start", "2015-03-20", "--end", "now") == [a]
+    assert ids("--what", "*", "--where", "webserver02", "--start", "2015-03-20") == [b]
+    assert ids("--what", "*", "--work-id", "w-1", "--start", "2015-03-21") == [b]
+
+
+def test_row_fits_80_columns(server: FakeServer) -> None:
+    server.files.add(b"x" * 1_234_567)
+    code, shown = on_a_pty(["-m", "runlake", "--url", server.url, "files", "list", "nginx", "--start", "2015-03-20"])
+    assert code == 0 and max(map(len, shown.splitlines())) <= 80, shown
+    assert "2015-03-20T00:05Z  1.2 MiB  nginx  webserver01" in shown
+
+
+def test_latest_file(server: FakeServer) -> None:
+    server.files.add(start=1426809920000)
+    newest = server.files.add()
+    for names in (("nginx", "webserver01"), ("--what", "nginx", "--where", "webserver01", "--lookback", "9")):
+        assert answered(server, "latest", *names).startswith(newest + "\t")
+    piped = answered(server, "latest", "nginx", "webserver01", "--format", "json")
+    assert answered(server, "cat", stdin=piped) == "one\ntwo\n"
+
+
+# fetch, cat
+
+
+@pytest.mark.parametrize("links_above_bytes", [1 << 30, 1], ids=["direct", "link"])
+def test_fetched_files_have_names_by_the_template(links_above_bytes: int, server: FakeServer, tmp_path: Path) -> None:
+    server.links_above_bytes = links_above_bytes
+    file_id = server.files.add(BODY)
+    assert answered(server, "fetch", file_id) == f"{file_id}\n"
+    named = "logs/nginx-webserver01-2015-03-20T00:05:20.345-None.log"
+    template = "logs/{what}-{where}-{start_iso}-{end}.log"
+    assert answered(server, "fetch", "--filename-template", template, f"s3://archive/{file_id}/data") == f"{named}\n"
+    assert [(tmp_path / each).read_bytes() for each in (file_id, named)] == [BODY, BODY]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([file_id, "logs", Path(named).name])
+
+
+@pytest.mark.parametrize("form", ["table", "json", "http", "s3"])
+def test_lines_of_a_list_are_fetched_at_once(form: str, server: FakeServer, tmp_path: Path) -> None:
+    ids = [server.files.add(b"%d\n" % number, id=name) for number, name in enumerate(["a b", "ü#?%", "c"])]
+    lines = answered(server, "list", "nginx", "--start", "2015-03-20", "--format", form)
+    assert answered(server, "fetch", stdin=lines).splitlines() == ids
+    assert [(tmp_path / name).read_bytes() for name in ids] == [b"0\n", b"1\n", b"2\n"]
+    assert answered(server, "cat", stdin=lines) == "0\n1\n2\n"
+    assert answered(server, "cat", "--what", "nginx", "--start", "2015-03-20") == "0\n1\n2\n"
+
+
+def test_partial_file_is_continued_and_compared(server: FakeServer, tmp_path: Path) -> None:
+    server.links_above_bytes, server.link_cuts = 1, [100, 200]
+    file_id = server.files.add(BODY)
+    (tmp_path / "log.part").write_bytes(BODY[:50])
+    told = json.loads(answered(server, "fetch", "--filename-template", "log", "--json", file_id))
+    assert told == {"id": file_id, "path": "log", "bytes": len(BODY), "resumedAt": 50, "existed": False, "verified": True}
+    assert [headers["range"] for _, path, headers in server.requests if "/store/" in path] == [
+        "bytes=50-",
+        "bytes=150-",
+        "bytes=350-",
+    ]
+    assert (tmp_path / "log").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("part", [b"x" * 50, b"x" * 9000, BODY], ids=["other", "longer", "whole"])
+def test_part_of_another_file_is_replaced(part: bytes, server: FakeServer, tmp_path: Path) -> None:
+    server.links_above_bytes = 1
+    file_id = server.files.add(BODY)
+    (tmp_path / f"{file_id}.part").write_bytes(part)
+    answered(server, "fetch", file_id)
+    assert [path.name for path in tmp_path.iterdir()] == [file_id] and (tmp_path / file_id).read_bytes() == BODY
+
+
+def test_file_that_is_there_is_not_fetched_again(server: FakeServer, tmp_path: Path) -> None:
+    file_id = server.files.add(BODY)
+    answered(server, "fetch", file_id)
+    server.requests.clear()
+    again = call(server, "fetch", file_id)
+    assert again.stdout == f"{file_id}\n" and again.stderr == f"runlake: it was there already path={file_id}\n"
+    assert [path for _, path, _ in server.requests if path.endswith("/data")] == []
+    (tmp_path / file_id).write_bytes(b"other")
+    assert "another file has this name" in error_of(call(server, "fetch", file_id))
+    assert (tmp_path / file_id).read_bytes() == b"other"
+    answered(server, "fetch", "--overwrite", file_id)
+    assert (tmp_path / file_id).read_bytes() == BODY
+
+
+def test_wrong_bytes_are_not_kept(server: FakeServer, tmp_path: Path) -> None:
+    file_id = server.files.add(BODY, hash=hash_of(b"other"))
+    assert "the bytes differ" in error_of(call(server, "fetch", file_id))
+    assert list(tmp_path.iterdir()) == []
+    shown = call(server, "cat", file_id)
+    assert shown.exit_code == 2 and shown.stdout_bytes == BODY and "the bytes differ" in shown.stderr
+
+
+def test_hash_that_is_not_of_the_bytes_is_not_compared(server: FakeServer) -> None:
+    file_id = server.files.add(BODY, hash=hash_of(b"key"), hash_of="identity")
+    assert "the archive has no hash" in call(server, "fetch", file_id).stderr
+    assert answered(server, "cat", file_id).encode() == BODY
+
+
+def test_cat_decompresses_gzip_unless_raw(server: FakeServer) -> None:
+    packed = gzip.compress(BODY) + gzip.compress(b"second member\n")
+    ids = [server.files.add(packed), server.files.add(BODY), server.files.add(b"\xff\x00"), server.files.add(b"")]
+    server.links_above_bytes = 100
+    assert call(server, "cat", *ids).stdout_bytes == BODY + b"second member\n" + BODY + b"\xff\x00"
+    assert call(server, "cat", "--raw", *ids).stdout_bytes == packed + BODY + b"\xff\x00"
+
+
+@given(st.lists(st.binary(max_size=400), max_size=4), st.integers(1, 50), st.integers(0, 5))
+@examples(max_examples=100, deadline=None)
+def test_unzipped_members_in_pieces_of_any_length(members: list[bytes], length: int, padding: int) -> None:
+    packed = b"".join(map(gzip.compress, members)) + b"\0" * (padding if members else 0)
+    pieces = [packed[begin : begin + length] for begin in range(0, len(packed), length)]
+    assert b"".join(unzipped(pieces)) == b"".join(members)
+
+
+def test_decompression_is_bounded_in_memory() -> None:
+    sizes = [len(piece) for piece in unzipped([gzip.compress(b"\0" * 50_000_000)])]
+    assert sum(sizes) == 50_000_000 and max(sizes) <= 256 * 1024
+
+
+@given(st.dictionaries(st.sampled_from(["id", "what", "work_id", "path", "note"]), st.text(max_size=8)))
+def test_values_of_a_template_never_leave_the_folder(changed: dict[str, str]) -> None:
+    path = target_of("folder/{id}.log", METADATA | changed)
+    assert path.parent == Path("folder") and path.name.endswith(".log")
+    for name in METADATA:
+        try:
+            assert target_of(f"{{{name}}}", METADATA | changed).parent == Path()
+        except TargetError:
+            assert changed[name] == ""
+
+
+# the datalake's examples
+
+
+def test_examples_of_the_datalake_run_as_printed(server: FakeServer, log: Path, tmp_path: Path) -> None:
+    """Its README, with ``datalake`` replaced. A backslash is missing at the end of its first line, its second push has no file, which is
+    stdin here, and a start that is no time."""
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "runlake"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m runlake "$@"\n')
+    command.chmod(0o755)
+
+    def shell(script: str) -> subprocess.CompletedProcess[str]:
+        source = str(Path(__file__).parents[1] / "src")
+        own = {"RUNLAKE_URL": server.url, "PYTHONPATH": source, "PATH": f"{command.parent}:{os.environ['PATH']}", "LC_ALL": "C"}
+        script = script.replace("/path/to/nginx.log", str(log))
+        return subprocess.run(
+            ["sh", "-c", script],
+            input="lines\n",
+            env={**os.environ, **own},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    pushed = shell(r"""runlake files push --start 2015-03-20T00:05:32.345Z \
+--end 2015-03-20T23:59.114Z \
+--where webserver01 --what nginx /path/to/nginx.log""")
+    assert pushed.returncode == 0 and ", verified\n" in pushed.stdout, pushed
+    blappo = r"""runlake files push --start 2015-03-20T00:00:05:32.345Z \
+--end 2015-03-20T00:00:34.114Z \
+--what blappo-etl --where backend01 \
+--work-id blappo-14321359"""
+    refused = shell(blappo)
+    assert refused.returncode == 2 and "not a time: '2015-03-20T00:00:05:32.345Z'" in refused.stderr
+    assert "next: correct what the message names; a time is 2026-11-21" in refused.stderr
+    assert shell(blappo.replace("05:32.345Z", "05.345Z")).returncode == 0
+    for what in ("syslog", "foobar"):
+        server.files.add(what=what)
+    listed = shell("""runlake files list --where webserver01 --start 2015-03-20 --end `date -u` \\
+--what syslog,foobar""")
+    assert sorted(line.split("\t")[3] for line in listed.stdout.splitlines()) == ["foobar", "syslog"], listed
+    ids = {server.files.add(what=what, work_id="blappo-14321359") for what in ("gather", "etl", "cleanup")}
+    fetched = shell("runlake files fetch --what gather,etl,cleanup --work-id blappo-14321359")
+    assert set(fetched.stdout.splitlines()) == ids and all((tmp_path / each).exists() for each in ids)
+
+
+# mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem", "following"),
+    [
+        ((*PUSH, "no/such.log"), "No such file or directory: no/such.log", "check the path"),
+        ((*PUSH, "."), "Is a directory: .", "check the path"),
+        (("push", "--where", "w", "--start", "now", "nginx.log"), "missing option '--what'", "`runlake files push --help`"),
+        (("push", "--what", "w", "--start", "now", "nginx.log"), "missing option '--where'", "`runlake files push --help`"),
+        (("push", "--what", "w", "--where", "w", "nginx.log"), "missing option '--start'", "`runlake files push --help`"),
+        (("push", "--what", "Nginx.log", "--where", "w", "--start", "now", "nginx.log"), "lower-case letters", "push --help`"),
+        (("push", "--what", "w", "--where", "w", "--start", "yesterday", "nginx.log"), "not a time: 'yesterday'", "a time is 2026-11-21"),
+        ((*PUSH, "--end", "2014-01-01", "nginx.log"), '"end" must not be before "start"', "correct what"),
+        ((*PUSH, "--end", "2016-01-01", "nginx.log"), "at most 30 days", "correct what"),
+        ((*PUSH, "--work-id", "null", "nginx.log"), 'not the text "null"', "correct what"),
+        ((*PUSH, "--patience", "nan", "nginx.log"), "is not in the range", "push --help`"),
+        (("list", "--start", "1d"), "missing option '--what'", "`runlake files list --help`"),
+        (("list", "nginx"), "missing option '--start' or '--work-id'", "`runlake files list --help`"),
+        (("list", "nginx", "--work-id", "w", "--end", "now"), "--end needs --start", "`runlake files list --help`"),
+        (("list", "nginx", "--start", "soon"), "not a time: 'soon'", "a time is 2026-11-21"),
+        (("list", "nginx", "--start", "1d", "-n", "0"), "is not in the range", "`runlake files list --help`"),
+        (("latest", "nginx"), "missing option '--where'", "`runlake files latest --help`"),
+        (("latest", "no", "where"), 'No "no" files found', "a larger --lookback"),
+        (("fetch",), "no file is named", "lines of `runlake files list` on stdin"),
+        (("cat",), "no file is named", "lines of `runlake files list` on stdin"),
+        (("fetch", "--what", "no", "--start", "1d"), "no file matches", "an earlier --start finds more"),
+        (("fetch", "--what", "nginx", "--start", "1d", "an-id"), "not both", "`runlake files fetch --help`"),
+        (("fetch", "an-id"), "No file with id an-id exists", "`runlake files list"),
+        (("cat", "an-id"), "No file with id an-id exists", "`runlake files list"),
+        (("fetch", "https://elsewhere.example/api/v0/archive/files/an-id/data"), "not the address of a file of this archive", "by its id"),
+        (("fetch", "s3://archive/webserver01/nginx.log"), "not the address of a file", "by its id"),
+        (("fetch", "--filename-template", "{nope}.log", "{id}"), "no such field in the template field='nope'", "use one of end, end_iso"),
+        (("fetch", "--filename-template", "{what", "{id}"), "the template is invalid: expected '}'", "{what}-{where}-{start_iso}.log"),
+        (("fetch", "--filename-template", "{what.__class__}", "{id}"), "is not the name of a field", "{what}-{where}"),
+        (("fetch", "--filename-template", "{}", "{id}"), "is not the name of a field", "{what}-{where}"),
+        (("fetch", "--filename-template", "{start:d}", "{id}"), "has a format", "{what}-{where}"),
+        (("fetch", "--filename-template", "logs/", "{id}"), "makes no file name", "--filename-template"),
+        (("fetch", "--filename-template", "nginx.log", "{id}"), "another file has this name path=nginx.log", "--overwrite replaces it"),
+        (("fetch", "--filename-template", "nginx.log/x", "{id}"), "nginx.log", "check the path"),
+        (("fetch", "--filename-template", "folder", "{id}"), "another file has this name", "{id} in --filename-template"),
+        (("fetch", "--overwrite", "--filename-template", "folder", "{id}"), "another file has this name", "next: {id} in"),
+        (("cat", "{damaged}"), "the gzip data is damaged", "--raw gives the bytes"),
+        (("cat", "{cut}"), "the gzip data is damaged: it is incomplete", "--raw gives the bytes"),
+        (("lst",), "no such command 'lst'", "`runlake files --help`"),
+    ],
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_mistake_has_a_next_step(
+    arguments: tuple[str, ...], problem: str, following: str, server: FakeServer, log: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    packed = gzip.compress(BODY)
+    known = {
+        "{id}": server.files.add(),
+        "{damaged}": server.files.add(packed[:20] + b"x" * 20),
+        "{cut}": server.files.add(packed[:-20]),
+    }
+    result = call(server, *(known.get(each, each) for each in arguments))
+    if arguments[0] == "cat":
+        result.stdout_bytes = b""  # what was before the damage
+    error, next_step = error_of(result).splitlines()
+    assert problem in error and following in next_step
+    assert len(server.files.files) == 3 and sorted(path.name for path in tmp_path.iterdir()) == ["folder", "nginx.log"]
+
+
+COMMANDS: dict[str, tuple[Any, ...]] = {
+    "push": (*PUSH, "nginx.log"), "list": ("list", "nginx", "--start", "2015-03-20"), "latest": ("latest", "nginx", "webserver01"),
+    "fetch": ("fetch", "an-id"), "cat": ("cat", "an-id"),
+}  # fmt: skip
+
+
+def test_every_command_is_here() -> None:
+    assert COMMANDS.keys() == runlake.commands["files"].commands.keys()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_server_away_or_token_refused_is_an_error(command: str, server: FakeServer, log: Path) -> None:
+    server.token = "secret"
+    assert "next: set a token" in error_of(call(server, *COMMANDS[command]))
+    server.down()
+    assert "next: is the server up" in error_of(call(server, *COMMANDS[command]))
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_page_of_others_is_an_error(command: str, server: FakeServer, log: Path) -> None:
+    server.fault = lambda method, path: "page"
+    assert "is there a proxy in between" in error_of(call(server, *COMMANDS[command]))
+    server.fault, server.replacement = (lambda method, path: ""), b"{}"
+    error_of(call(server, *COMMANDS[command]))
+
+
+def test_nothing_found_is_no_error_of_a_list(server: FakeServer) -> None:
+    result = call(server, *COMMANDS["list"])
+    assert (result.exit_code, result.stdout) == (0, "") and result.stderr.startswith("runlake: no file matches\n")
+
+
+def test_full_disk_leaves_a_part_to_continue(server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file_id = server.files.add(BODY)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / file_id))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runlake.commands.output.ProgressLine.update", full)
+        error = error_of(call(server, "fetch", file_id))
+    assert "No space left on device" in error and "the space on its disk" in error
+    assert [path.name for path in tmp_path.iterdir()] == [f"{file_id}.part"]
+    answered(server, "fetch", file_id)
+
+
+def test_upload_that_the_archive_rejects_is_an_error(server: FakeServer, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("client.tests.fake_files.StoredFiles._finish", _damaged)
+    assert "differs from the announced one\nnext: push it again" in error_of(call(server, *PUSH, log))
+
+
+def _damaged(files: Any, file_id: str, body: bytes) -> Any:
+    files.files[file_id] = type(
+        "Stored", (), {"problem": "the upload's hash differs from the announced one", "metadata": {"start": 0}}
+    )
+    return 200, b"", {}
+
+
+def test_expired_addresses_and_short_files_are_errors(server: FakeServer, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expired = 403, b"<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", {}
+    with monkeypatch.context() as patch:
+        patch.setattr("client.tests.fake_files.StoredFiles.store", lambda *_: expired)
+        error = error_of(call(server, *PUSH, log))
+        assert "Request has expired code=AccessDenied status=403" in error and "valid for an hour" in error
+
+    def shorten(method: str, path: str) -> str:
+        log.write_bytes(b"short")
+        return ""
+
+    server.fault = shorten
+    assert "the file became shorter while it was sent" in error_of(call(server, *PUSH, log))
