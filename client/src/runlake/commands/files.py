@@ -150,18 +150,18 @@ def list_(
     chosen = _chosen(what_argument or what, where, work_id, start, end)
     shown = 0
     with session.archive() as archive, _advised(_HOW_TO_CORRECT):
-        found = Files(archive).find(**chosen)
+        records = Files(archive).find(**chosen)
 
         def counted() -> Iterator[dict[str, Any]]:
             nonlocal shown
-            for record in islice(found, limit):
+            for record in islice(records, limit):
                 shown += 1
                 yield record
 
         _show_records(counted(), "json" if as_json else form)
         if not shown:
             _report_none()
-        elif limit is not None and next(found, None) is not None:
+        elif limit is not None and next(records, None) is not None:
             report(f"there are more than these {limit}: -n {limit * 5} lists more")
 
 
@@ -207,10 +207,10 @@ def fetch(
     """Store files, and print their paths. FILE is an id or a URL; without any, files are chosen by the options, or are lines on stdin."""
     fields_of(filename_template)
     with session.archive() as archive, _advised(_HOW_TO_FIND):
-        found = Files(archive)
-        for file_id in _ids(found, named, what, where, work_id, start, end):
+        files = Files(archive)
+        for file_id in _ids(files, named, what, where, work_id, start, end):
             with ProgressLine(file_id) as progress:
-                fetched = found.fetch(file_id, filename_template, overwrite=overwrite, progress=progress.update)
+                fetched = files.fetch(file_id, filename_template, overwrite=overwrite, progress=progress.update)
             _show_fetched(fetched, as_json)
 
 
@@ -225,9 +225,9 @@ def cat(
 ) -> None:  # fmt: skip
     """Write files one after the other, gzip files decompressed. They are named or chosen as for `fetch`."""
     with session.archive() as archive, _advised(_HOW_TO_FIND):
-        found = Files(archive)
-        for file_id in _ids(found, named, what, where, work_id, start, end):
-            show_log(found.read(file_id) if raw else unzipped(found.read(file_id)), raw=raw)
+        files = Files(archive)
+        for file_id in _ids(files, named, what, where, work_id, start, end):
+            show_log(files.read(file_id) if raw else unzipped(files.read(file_id)), raw=raw)
 
 
 @contextmanager
@@ -252,13 +252,13 @@ def _chosen(what: str | None, where: str | None, work_id: str | None, start: str
     return {"what": what, "where": where, "work_id": work_id, "start": start, "end": end}
 
 
-def _ids(found: Files, named: Sequence[str], *options: str | None) -> Iterator[str]:
+def _ids(files: Files, named: Sequence[str], *options: str | None) -> Iterator[str]:
     """Ids of the named files, or of those of a query, or of lines on stdin. Raises RunlakeError if there are none."""
     is_query = any(options)
     if named and is_query:
         raise click.UsageError("name files, or choose them by options, not both")
     is_empty = True
-    for file_id in _found_ids(found, options) if is_query else map(found.id_of, named or _lines()):
+    for file_id in _queried_ids(files, options) if is_query else map(files.id_of, named or _lines()):
         is_empty = False
         yield file_id
     if is_empty:
@@ -267,8 +267,8 @@ def _ids(found: Files, named: Sequence[str], *options: str | None) -> Iterator[s
         )
 
 
-def _found_ids(found: Files, options: Sequence[str | None]) -> Iterator[str]:
-    for record in found.find(**_chosen(*options)):
+def _queried_ids(files: Files, options: Sequence[str | None]) -> Iterator[str]:
+    for record in files.find(**_chosen(*options)):
         yield str(record["metadata"]["id"])
 
 
