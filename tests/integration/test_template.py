@@ -37,7 +37,8 @@ def properties(template: Template, name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("field", sorted(set(Settings.model_fields) - NO_PARAMETER))
 def test_every_setting_is_a_parameter_with_the_same_default_and_bounds(template: Template, field: str) -> None:
     variables = variables_of(template, "APIHandler")
-    assert what_to_add(field, template["Parameters"], variables) == ""
+    wanted = what_to_add(field, template["Parameters"], variables)
+    assert not wanted, wanted
     setting, parameter = Settings.model_fields[field], template["Parameters"][parameter_name(field)]
     assert parameter["Description"]
     assert BUCKETS.get(field, parameter_name(field)) in str(variables[variable_name(field)])

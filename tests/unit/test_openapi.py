@@ -209,8 +209,9 @@ def test_operations_are_those_of_the_table_in_its_order() -> None:
 
 def test_every_operation_has_a_sample_and_the_other_way_round() -> None:
     sampled, documented = Counter(each.operation for each in samples.ROWS), set(samples.operations())
-    assert documented - set(sampled) == set(), "add a Sample for it to ROWS in tests/support/samples.py"
-    assert set(sampled) - documented == set(), "a Sample of tests/support/samples.py is of no operation"
+    lacking, superfluous = documented - set(sampled), set(sampled) - documented
+    assert not lacking, f"add a Sample to ROWS in tests/support/samples.py: {sorted(lacking)}"
+    assert not superfluous, f"a Sample of tests/support/samples.py is of no operation: {sorted(superfluous)}"
     assert [operation for operation, count in sampled.items() if count > 1] == []
 
 

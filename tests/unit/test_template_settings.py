@@ -17,16 +17,17 @@ VARIABLES = re.findall(r"^ +(RUNLAKE_\w+):", TEMPLATE, re.MULTILINE)
 
 
 def test_template_has_every_setting() -> None:
-    assert [wanted for field in Settings.model_fields if (wanted := what_to_add(field, PARAMETERS, VARIABLES))] == []
+    wanted = [text for field in Settings.model_fields if (text := what_to_add(field, PARAMETERS, VARIABLES))]
+    assert not wanted, "; ".join(wanted)
 
 
 @pytest.mark.parametrize(
     ("field", "message"),
     [
         ("search_seconds", "add parameter SearchSeconds and variable RUNLAKE_SEARCH_SECONDS to infra/template.yaml"),
-        ("bucket", "add variable RUNLAKE_BUCKET to infra/template.yaml"),
+        ("bucket_name", "add variable RUNLAKE_BUCKET_NAME to infra/template.yaml"),
         ("runs_table", ""),
     ],
 )
 def test_what_to_add_for_a_setting(field: str, message: str) -> None:
-    assert what_to_add(field, ["Bucket"], ["RUNLAKE_RUNS_TABLE"]) == message
+    assert what_to_add(field, ["BucketName"], ["RUNLAKE_RUNS_TABLE"]) == message
