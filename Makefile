@@ -16,7 +16,7 @@ install = { $(VENV)/bin/uv pip install -qq --native-tls --compile-bytecode --pyt
 	|| $(1)/bin/python -m pip install -qq $(HASHED) -r $(2); }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo unit test test-thorough check checkov docs lock audit browser axe agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak
+.PHONY: help demo unit test test-thorough check checkov docs lock audit browser axe nginx agents viewer viewer-check up down package deploy diff destroy smoke bench bench-spark bench-live job fuzz mutants soak upstream
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -53,6 +53,9 @@ browser:
 axe:
 	@test -d viewer/node_modules/axe-core || { cd viewer && npm ci --no-audit --no-fund --silent; } \
 		|| $(call missing,axe-core is missing: install Node 20 and run make viewer)
+
+nginx:
+	@test -x /usr/sbin/nginx || $(call debian,nginx-light) || $(call missing,nginx is missing: apt-get install nginx-light)
 
 agents:
 	@test -x /usr/sbin/syslog-ng || $(call debian,syslog-ng-core syslog-ng-mod-http) \
@@ -123,6 +126,9 @@ fuzz: $(READY) ## feed the decoders a million inputs, and measure small bodies t
 
 mutants: $(READY) ## change decisive lines one at a time: the tests must notice; ARGS="runlog --only Compactor"
 	@$(RUN) -m tests.mutants $(ARGS)
+
+upstream: $(READY) ## the datalake's own tests of its API against a local stack; CHECKOUT=folder or address of planetlabs/datalake
+	@$(RUN) -m tests.integration.datalake.upstream --upstream $(or $(CHECKOUT),$(error which checkout? CHECKOUT=)) $(ARGS)
 
 soak: $(READY) ## 200 connectors for 3 minutes on a store that fails and is killed; ARGS="--seconds 30 --seed 7"
 	@$(RUN) -m bench.soak $(ARGS)

@@ -26,6 +26,7 @@ RunlakeError
  │   ├─ PreconditionFailedError  a conditional write whose condition is false (412)
  │   ├─ WriteConflictError       a conditional write that raced another one (409)
  │   ├─ ObjectNotFoundError      no such object, or no such upload (404)
+ │   │   └─ NoSuchFileError          no file of the archive has this id
  │   └─ SnapshotChangedError     objects of a run changed between two requests of one operation
  │       └─ MissingSegmentError    a segment is missing: moved by a concurrent compaction, or lost
  ├─ RangeNotSatisfiableError   a range that starts at or after the object's end (416)
@@ -154,6 +155,14 @@ class WriteConflictError(StoreConditionError):
 
 class ObjectNotFoundError(StoreConditionError):
     """No such object, or no such multipart upload (404)."""
+
+
+class NoSuchFileError(ObjectNotFoundError):
+    """No file of the archive has this id. The message is the datalake's; ``reason``: what else is known, or empty."""
+
+    def __init__(self, file_id: str, reason: str = "") -> None:
+        super().__init__(f"No file with id {file_id} exists")
+        self.reason = reason
 
 
 class SnapshotChangedError(StoreConditionError):

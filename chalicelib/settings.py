@@ -13,7 +13,17 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AliasChoices, AliasGenerator, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    AliasGenerator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -55,6 +65,42 @@ _OF_THE_STACK = "The template's parameter sets the schedule; changing the variab
 
 def _table(default: str, about: str) -> Any:
     return _setting(default, about, "a table's name", pattern=r"^[A-Za-z0-9_.-]{3,255}$")
+
+
+_JWKS_URL = r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$"
+
+
+PipelineId = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+
+
+class TokenIssuer(BaseModel):
+    """A trusted issuer of tokens. ``prefix`` begins the names of its principals, so that no two issuers share one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    issuer: str = Field(min_length=1, max_length=512)
+    audience: str = Field(min_length=1, max_length=2048)
+    jwks_url: str = Field(pattern=_JWKS_URL)
+    claim: str = Field("runlake", min_length=1, max_length=256)
+    prefix: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}:$")
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """Accepted audiences; empty: any."""
+        named = tuple(name.strip() for name in self.audience.split(",") if name.strip())
+        return () if named == ("*",) else named
+
+
+class OpenMetadataPipeline(BaseModel):
+    """A pipeline that OpenMetadata's older pages name by its id. ``type``: OpenMetadata's ``pipelineType``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fqn: str = Field(min_length=1, max_length=1024)
+    type: Literal[
+        "metadata", "usage", "lineage", "profiler", "autoClassification", "TestSuite", "dataInsight", "elasticSearchReindex", "dbt",
+        "application", "policyAgent",
+    ] = "metadata"  # fmt: skip
 
 
 class Settings(BaseSettings):
@@ -166,7 +212,7 @@ class Settings(BaseSettings):
         None,
         "Address of the issuer's public keys (JWKS).",
         "an https:// address, or an http:// one of this machine",
-        pattern=r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$",
+        pattern=_JWKS_URL,
     )
     jwt_leeway_seconds: int = _setting(
         60, "Tolerated difference between the issuer's clock and this one, for `exp` and `nbf`.", "0 to 300", ge=0, le=300
@@ -181,6 +227,12 @@ class Settings(BaseSettings):
     jwt_claim: str = _setting(
         "runlake", "The claim with the permissions of a token: scopes with patterns of names.", "a claim's name", max_length=256
     )
+    jwt_more_issuers: Annotated[tuple[TokenIssuer, ...], NoDecode] = _setting(
+        (),
+        "Further issuers of tokens: the names of their principals begin with `prefix`, a name and a colon. Default: none.",
+        'JSON: [{"issuer": …, "audience": …, "jwks_url": …, "prefix": "people:", "claim": …}, …], at most 8, each issuer and prefix once',
+        max_length=8,
+    )
     policy_parameter: str | None = _setting(
         None,
         "SSM parameter of the policy with the permissions of principals. Default: the permissions in their tokens.",
@@ -188,6 +240,11 @@ class Settings(BaseSettings):
         pattern=r"^[A-Za-z0-9_./-]{1,1011}$",
     )
 
+    pipeline_ids: Annotated[dict[PipelineId, OpenMetadataPipeline], NoDecode] = _setting(
+        {},
+        "Pipelines whose newest log OpenMetadata's older pages read by the pipeline's id. Default: none.",
+        'JSON: {"<uuid>": {"fqn": …, "type": "metadata"}, …}',
+    )
     runs_table: str = _table("runlake-runs", "DynamoDB table of runs.")
     segments_table: str = _table("runlake-segments", "DynamoDB table of segments.")
     archive_bucket_name: str = _setting(
@@ -295,7 +352,7 @@ class Settings(BaseSettings):
         64 * _MIB, "Largest expanded size of a gzip body.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
     )
 
-    @field_validator("source_coordination", mode="before")
+    @field_validator("source_coordination", "jwt_more_issuers", "pipeline_ids", mode="before")
     @classmethod
     def _is_json(cls, value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) else value
@@ -305,6 +362,13 @@ class Settings(BaseSettings):
     def _keys_are_long(cls, value: SecretStr | None) -> SecretStr | None:
         if any(len(key) < MIN_KEY_CHARS for key in _keys(value)):
             raise ValueError("too short")
+        return value
+
+    @field_validator("jwt_more_issuers")
+    @classmethod
+    def _issuers_are_different(cls, value: tuple[TokenIssuer, ...]) -> tuple[TokenIssuer, ...]:
+        if any(len(set(names)) < len(value) for names in ([each.issuer for each in value], [each.prefix for each in value])):
+            raise ValueError("an issuer or prefix is repeated")
         return value
 
     @model_validator(mode="after")
@@ -329,14 +393,16 @@ class Settings(BaseSettings):
             )
         needed = {"jwt": ("jwt_issuer", "jwt_audience", "jwt_jwks_url"), "iam": ("policy_parameter",), "none": ()}[self.auth]
         missing = [_message(name, "", f"required when RUNLAKE_AUTH={self.auth}") for name in needed if not getattr(self, name)]
+        if any(each.issuer == self.jwt_issuer for each in self.jwt_more_issuers):
+            missing.append(_message("jwt_more_issuers", str(self.jwt_issuer), "other issuers than RUNLAKE_JWT_ISSUER"))
         if missing:
             raise InvalidConfigurationError("; ".join(missing))
 
     @property
-    def audiences(self) -> tuple[str, ...]:
-        """Accepted audiences of tokens; empty: any."""
-        named = tuple(name.strip() for name in (self.jwt_audience or "").split(",") if name.strip())
-        return () if named == ("*",) else named
+    def issuers(self) -> tuple[TokenIssuer, ...]:
+        """Trusted issuers; the names of principals of the first one have no prefix."""
+        first: dict[str, Any] = {"issuer": self.jwt_issuer, "audience": self.jwt_audience, "jwks_url": self.jwt_jwks_url}
+        return TokenIssuer.model_construct(**first, claim=self.jwt_claim, prefix=""), *self.jwt_more_issuers
 
     def check_keys(self) -> None:
         """Check that positions can be signed. Only for the API: schedules and jobs issue none. Raises InvalidConfigurationError."""

@@ -28,7 +28,7 @@ import app
 from bench import figures
 from chalicelib import observability, response_size, routes
 from chalicelib.archive import contents, uploads
-from chalicelib.catalog import file_state, metadata, search
+from chalicelib.catalog import file_ids, file_state, metadata, search
 from chalicelib.coordination import partition, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
@@ -71,15 +71,15 @@ STATUSES = {
 ARCHIVE_CODES = {
     "NoArgs": ("there are no parameters", "pass `what`, and `work_id` or `start` and `end`"),
     "NoWhat": ("`what` is missing", "pass one, several separated by commas, or a wildcard"),
-    "NoWorkInterval": ("`work_id`, `start` and `end` are all missing", "pass `work_id`, or `start` and `end`, or all three"),
-    "InvalidWorkInterval": ("`start` without `end`, `end` without `start`, or `start` after `end`", "pass both, in order"),
-    "InvalidTime": ("a time has an unknown form, or is not in the years 1 to 9999", "pass ISO 8601 or a number"),
+    "NoWorkInterval": ("`work_id`, `start` and `end` are all missing", "pass `work_id`, or `start` and `end`"),
+    "InvalidWorkInterval": ("`work_id` with a time, `start` without `end`, `end` without `start`, or `start` after `end`", "pass `start` and `end`, in order; with `work_id`, also `combine=true`"),
+    "InvalidTime": ("a time is empty, has an unknown form, or is not in the years 1 to 9999", "pass ISO 8601 or a number"),
     "InvalidCursor": ("the cursor is not one of this server, or is one of another query", "omit it to read from the start; use `next` unchanged"),
     "TooManyNames": ("the names match too many sources", "request fewer at once"),
     "InvalidOrder": ("`order` is neither `oldest` nor `newest`", "pass one of them"),
     "InvalidMetadata": ("a field is missing or wrong, the file spans too many days, or the document is too large", "see `message`, which names the field"),
     "InvalidLookback": ("`lookback` is not a whole number of days", "pass one"),
-    "NoSuchFile": ("there is no such file, no latest file within `lookback`, or an upload that is not checked yet or was rejected", "see `message`"),
+    "NoSuchFile": ("there is no such file, no latest file within `lookback`, or an upload that is not checked yet or was rejected", "see `detail`, if there is one"),
     "NotChangeable": ("the file is the log of a run", "none: the log expires with its run"),
     "TooLarge": ("the file is larger than an upload may be", "push it with the datalake client"),
     "Unavailable": ("a store is unavailable or throttles, or the file kept changing", "repeat the request after `Retry-After` seconds"),
@@ -314,6 +314,7 @@ def _limits() -> str:
         ("`lookback`", f"{archive_queries.MAX_LOOKBACK_DAYS:,} days at most"),
         ("calendar days that a file spans", metadata.MAX_DAYS),
         ("metadata document of a file", f"{metadata.MAX_DOCUMENT_BYTES:,} bytes of JSON (S3 allows 2 KB, names included); `what` and `where` 256 characters each"),
+        ("id of a file", f"{file_ids.MAX_ID_BYTES} bytes of UTF-8 without control characters; in URLs percent-encoded, a slash too"),
         ("inline contents of a file", f"up to {contents.MAX_INLINE_BYTES:,} bytes of UTF-8 once escaped; otherwise a link, valid for "
                                        f"{contents._LINK_AGE_S // 60} min"),
         ("upload without credentials", f"up to {_size(uploads.MAX_BYTES)}, in parts of {_size(uploads.PART_BYTES)} if it is larger than one; its links are valid for "

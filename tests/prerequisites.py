@@ -1,4 +1,4 @@
-"""Prerequisites of some tests outside of ``.venv``: foreign clients, Chromium, syslog-ng. The first test that needs one installs
+"""Prerequisites of some tests outside of ``.venv``: foreign clients, Chromium, nginx, syslog-ng. The first test that needs one installs
 it."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
 OPENMETADATA, DATALAKE = ".venv-openmetadata/ready", ".venv-datalake/ready"
-BROWSER, AXE, AGENTS = "browser", "axe", "agents"
+BROWSER, AXE, NGINX, AGENTS = "browser", "axe", "nginx", "agents"
 _INSTALL_S = 1200
 
 

@@ -3,7 +3,7 @@ request bypasses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -49,27 +49,54 @@ class AnonymousAuthenticator:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenAuthenticator:
-    """``jwt``: a token of the issuer. Its principal has the grants of the token, and those of the policy for its ``sub``."""
+class TrustedIssuer:
+    """``claim``: the one with the grants. ``prefix``: begins the names of the issuer's principals; empty for one issuer."""
 
     tokens: TokenVerifier
     claim: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAuthenticator:
+    """``jwt``: a token of an issuer, by ``iss``. Its principal has the grants of the token, and those of the policy for its name: the prefix of
+    the issuer and ``sub``."""
+
+    issuers: Mapping[str, TrustedIssuer]
     policy: Callable[[], Policy]
 
     def authenticate(self, credentials: Credentials) -> Principal:
         """Verifies the token regardless of the gateway's authorizer, which may be missing, or may have cached its answer for a token
         that has expired since."""
-        claims = self._claims(credentials)
-        name, token_id, policy = str(claims["sub"]), str(claims.get("jti") or ""), self.policy()
+        issuer, claims = self._verified(token_of(credentials.authorization))
+        name, token_id, policy = self._name(issuer, claims), str(claims.get("jti") or ""), self.policy()
         _check_denied(policy, name, token_id)
-        return Principal(name, Kind.TOKEN, Grants.parse(claims.get(self.claim)) | policy.grants_of(name), token_id)
+        return Principal(name, Kind.TOKEN, Grants.parse(claims.get(issuer.claim)) | policy.grants_of(name), token_id)
 
     def identify(self, credentials: Credentials) -> str:
-        """The token's ``sub``."""
-        return str(self._claims(credentials)["sub"])
+        """The principal's name."""
+        return self._name(*self._verified(token_of(credentials.authorization)))
 
-    def _claims(self, credentials: Credentials) -> dict[str, Any]:
-        return self.tokens.verify(token_of(credentials.authorization))
+    def _verified(self, token: str) -> tuple[TrustedIssuer, dict[str, Any]]:
+        issuer = self._issuer_of(token)
+        return issuer, issuer.tokens.verify(token)
+
+    def _issuer_of(self, token: str) -> TrustedIssuer:
+        """The issuer that a token names, before it is verified with this issuer's keys."""
+        if len(self.issuers) == 1:
+            return next(iter(self.issuers.values()))
+        from chalicelib.access.tokens import unverified_issuer
+
+        issuer = self.issuers.get(unverified_issuer(token))
+        if issuer is None:
+            raise UnauthenticatedError("the token is from another issuer")
+        return issuer
+
+    def _name(self, issuer: TrustedIssuer, claims: Mapping[str, Any]) -> str:
+        subject = str(claims["sub"])
+        if not issuer.prefix and any(each.prefix and subject.startswith(each.prefix) for each in self.issuers.values()):
+            raise UnauthenticatedError("the token's sub begins with the prefix of another issuer")
+        return issuer.prefix + subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,21 @@ _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
 )
 
 
+def unverified_issuer(token: str) -> str:
+    """``iss`` of a token, to select the keys that verify the token. Raises UnauthenticatedError."""
+    _check_size(token)
+    try:
+        issuer = jwt.decode(token, options={"verify_signature": False}).get("iss")
+    except (jwt.PyJWTError, *_MALFORMED) as error:
+        raise UnauthenticatedError("the token is malformed") from error
+    return issuer if isinstance(issuer, str) else ""
+
+
+def _check_size(token: str) -> None:
+    if len(token) > MAX_TOKEN_CHARS:
+        raise UnauthenticatedError(f"the token is too long limit={MAX_TOKEN_CHARS}")
+
+
 class _Verified(NamedTuple):
     """A token whose signature and claims were verified with ``key``. Stays valid until it expires or the key is withdrawn."""
 
@@ -54,8 +69,7 @@ class TokenVerifier:
 
     def verify(self, token: str) -> dict[str, Any]:
         """The claims of a valid token. Raises UnauthenticatedError, IdentityUnavailableError."""
-        if len(token) > MAX_TOKEN_CHARS:
-            raise UnauthenticatedError(f"the token is too long limit={MAX_TOKEN_CHARS}")
+        _check_size(token)
         try:
             return self._cached(token) or self._decode(token)
         except jwt.PyJWTError as error:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.archive.contents import Contents, contents_of
 from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, metadata_of_object, object_ref
+from chalicelib.catalog.file_ids import data_key, has_data_key, is_file_id
 from chalicelib.catalog.metadata import NAME, Metadata, with_changes
-from chalicelib.catalog.registration import Description, FileCatalogWriter, data_key
+from chalicelib.catalog.registration import Description, FileCatalogWriter
 from chalicelib.deadline import Deadline
 from chalicelib.errors import (
     InvalidMetadataError,
+    NoSuchFileError,
     NotChangeableError,
     ObjectNotFoundError,
     PreconditionFailedError,
@@ -24,7 +25,6 @@ from chalicelib.ports import Clock, Condition, ObjectInfo, ObjectStore, PutOptio
 _REWRITTEN_BYTES = 5 * 1024**2
 """Objects up to this size are read and rewritten; S3 copies larger ones: it accepts no smaller source of a part."""
 _COPIED_BYTES = 1024**3
-_ID = re.compile(r"[0-9a-f]{32}")
 _FIXED = ("version", "id", "hash")
 
 Permit = Callable[[str, Metadata], None]
@@ -94,39 +94,52 @@ class Archive:
         return file
 
     def _locate(self, file_id: str, *, verified: bool) -> _ArchivedObject:
-        if not _ID.fullmatch(file_id):
-            raise ObjectNotFoundError(f"no file with id {file_id[:100]!r} exists: an id has 32 hex digits")
+        if not is_file_id(file_id):
+            raise NoSuchFileError(file_id)
+        return (self._find_by_key(file_id, verified=verified) if has_data_key(file_id) else None) or self._find_in_catalog(file_id)
+
+    def _find_by_key(self, file_id: str, *, verified: bool) -> _ArchivedObject | None:
+        """Find the file under its own key. None if there is no object, or that of another file."""
         store = self._stores[self._objects.bucket]
         try:
             info = store.head(data_key(file_id))
         except ObjectNotFoundError:
-            return self._find_in_catalog(file_id)
+            return None
+        metadata = self._metadata_of(info, file_id)
+        if metadata.id != file_id:
+            return None
         if verified and ANNOUNCED_BYTES in info.metadata:
             self._require_verified(file_id)
-        return _ArchivedObject(self._objects.bucket, store, info, self._metadata_of(info, file_id))
+        return _ArchivedObject(self._objects.bucket, store, info, metadata)
 
     def _metadata_of(self, info: ObjectInfo, file_id: str) -> Metadata:
         try:
             return metadata_of_object(self._objects.bucket, info)
         except InvalidMetadataError as error:
-            raise ObjectNotFoundError(f"no file: its object has no valid metadata: {error} id={file_id}") from error
+            raise NoSuchFileError(file_id, f"its object has no valid metadata: {error}") from error
 
     def _find_in_catalog(self, file_id: str) -> _ArchivedObject:
-        """Find the file by the catalog: an object under another key, or a run's log, whose metadata only the catalog has."""
+        """Find the file by the catalog: an object under another key, which may be another file since, or a run's log, whose metadata only
+        the catalog has."""
         state = self._registration.find(file_id)
         if state is None or state.record is None:
-            raise ObjectNotFoundError(f"no file with id {file_id} exists")
+            raise NoSuchFileError(file_id)
         bucket, _, key = state.url.removeprefix("s3://").partition("/")
         if bucket not in self._stores:
-            raise ObjectNotFoundError(f"no file with id {file_id} exists, its bucket is not configured bucket={bucket}")
-        return _ArchivedObject(bucket, self._stores[bucket], self._stores[bucket].head(key), state.record.metadata)
+            raise NoSuchFileError(file_id, f"its bucket is not configured bucket={bucket}")
+        info, metadata = self._stores[bucket].head(key), state.record.metadata
+        if bucket == self._objects.bucket:
+            metadata = self._metadata_of(info, file_id)
+            if metadata.id != file_id:
+                raise NoSuchFileError(file_id, "its object is another file now")
+        return _ArchivedObject(bucket, self._stores[bucket], info, metadata)
 
     def _require_verified(self, file_id: str) -> None:
         """An upload is a file only after its hash was verified. Raises ObjectNotFoundError."""
         state = self._registration.find(file_id)
         if state is None or state.record is None:
             reason = state.problem if state and state.problem else "its upload is not checked yet"
-            raise ObjectNotFoundError(f"no file with id {file_id} exists: {reason}")
+            raise NoSuchFileError(file_id, reason)
 
     def _rewrite(self, file: _ArchivedObject, options: PutOptions) -> None:
         store, info = file.store, file.info

@@ -1,7 +1,8 @@
 """Describe an object of the archive's bucket: a file, or not to be listed, with the reason.
 
-Its metadata decides; the key is ``{id}/data`` by convention. An object of a presigned upload (``archive.uploads``) is listed only
-if its bytes match the announced size and hash, since no client with AWS credentials has vouched for them.
+Its metadata decides; the key is ``{id}/data`` by convention (``catalog.file_ids``). An object of a presigned upload
+(``archive.uploads``) is listed only if its bytes match the announced size and hash, since no client with AWS credentials has vouched for
+them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from hashlib import blake2b
 
 from chalicelib.archive.hashing import content_hash
+from chalicelib.catalog.file_ids import id_of_key
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import NAME, Metadata, parse_metadata
 from chalicelib.catalog.registration import Description, ObjectRef
@@ -20,19 +22,19 @@ from chalicelib.ports import ObjectInfo, ObjectStore
 ANNOUNCED_BYTES = "runlake-upload-bytes"
 """User metadata of an object of a presigned upload: the announced size in bytes."""
 
-_KEY = re.compile(r"([0-9a-f]{32})/data")
+_MADE = re.compile(r"[0-9a-f]{32}")
 
 
 def object_ref(bucket: str, key: str) -> ObjectRef:
     """The reference of an object, with the file's id if the key is ``{id}/data``."""
-    custom = _KEY.fullmatch(key)
-    return ObjectRef(bucket, key, custom[1] if custom else None)
+    return ObjectRef(bucket, key, id_of_key(key))
 
 
 def metadata_of_object(bucket: str, info: ObjectInfo) -> Metadata:
-    """The metadata document of an object. Raises InvalidMetadataError."""
+    """The metadata document of an object; if it has no id, that is 32 hex digits, of the key or made from the URL. Raises
+    InvalidMetadataError."""
     ref = object_ref(bucket, info.key)
-    made = ref.id or blake2b(ref.url.encode(), digest_size=16).hexdigest()
+    made = ref.id if ref.id and _MADE.fullmatch(ref.id) else blake2b(ref.url.encode(), digest_size=16).hexdigest()
     return parse_metadata(info.metadata.get(NAME), made)
 
 

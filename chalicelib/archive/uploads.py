@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.archive.objects import ANNOUNCED_BYTES
+from chalicelib.catalog.file_ids import data_key
 from chalicelib.catalog.metadata import NAME, Metadata, metadata_of
-from chalicelib.catalog.registration import data_key
 from chalicelib.errors import InvalidMetadataError, UploadTooLargeError
 from chalicelib.ports import Clock, ObjectStore, PutOptions, SignedRequest
 

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.catalog.file_ids import MAX_ID_BYTES
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.timestamps import DAY_MS
 from chalicelib.ports import Key
@@ -48,6 +49,9 @@ _PERIOD_SHIFT = 100_000_000_000
 # Times before 1970 are negative; shifted, so that texts sort like numbers.
 _SHIFT_MS = 10**15
 _START_DIGITS = 16
+_BEFORE_ID, _AFTER_IDS = "#", "$"  # adjacent characters
+_FIRST_CHARACTER, _LAST_CHARACTER = " ", "\U0010ffff"  # of an id
+_BEFORE_SURROGATES, _AFTER_SURROGATES = "\ud7ff", "\ue000"
 _NO_CLASS = "-"
 _JOB = "j"
 
@@ -128,8 +132,27 @@ def source_scope(what: str, where: str) -> str:
 
 
 def sort_key(start_ms: int, file_id: str = "") -> str:
-    """The sort key of a file; without an id, a key before all files with this start."""
-    return f"{start_ms + _SHIFT_MS:0{_START_DIGITS}d}#{file_id}"
+    """The sort key of a file; without an id, a key before all files with this start. Keys sort by their UTF-8 bytes, which is the order of
+    their code points."""
+    return f"{start_ms + _SHIFT_MS:0{_START_DIGITS}d}{_BEFORE_ID}{file_id}"
+
+
+def last_sort_key(start_ms: int) -> str:
+    """A key after all files with this start, whatever their ids."""
+    return f"{start_ms + _SHIFT_MS:0{_START_DIGITS}d}{_AFTER_IDS}"
+
+
+def key_after(at: str) -> str:
+    """The first key after a file's: no id has a character before the space."""
+    return at + _FIRST_CHARACTER
+
+
+def key_before(at: str) -> str:
+    """A key before a file's, and not before that of any other file before it."""
+    rest, end = at[:-1], at[-1]
+    below = _BEFORE_SURROGATES if end == _AFTER_SURROGATES else chr(ord(end) - 1)
+    room_bytes = len(sort_key(0)) + MAX_ID_BYTES - len((rest + below).encode())
+    return rest + below + _LAST_CHARACTER * (room_bytes // len(_LAST_CHARACTER.encode()) + 1)
 
 
 def period_text(period: int) -> str:

@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from chalicelib.catalog.file_ids import ID_PATTERN, MAX_ID_BYTES, checked_file_id
 from chalicelib.catalog.timestamps import DAY_MS, in_range, parse_time_ms
 from chalicelib.errors import InvalidMetadataError, InvalidTimeError
 
@@ -94,7 +95,13 @@ _WorkId = Annotated[
     AfterValidator(_work_id),
 ]
 HexText = Annotated[StrictStr, Field(json_schema_extra={"pattern": f"^{_HEX.pattern}$"}), AfterValidator(_hex)]
-"""An id or a hash."""
+"""A hash, or an id that the archive made."""
+FileId = Annotated[
+    StrictStr,
+    Field(json_schema_extra={"minLength": 1, "maxLength": MAX_ID_BYTES, "pattern": ID_PATTERN}),
+    AfterValidator(checked_file_id),
+]
+"""The id of any file."""
 EndMs = Annotated[_Moment | None, Field(description="Time of its last event; null: the file covers only the instant `start`.")]
 
 
@@ -114,7 +121,7 @@ class Metadata(BaseModel):
     work_id: Annotated[_WorkId | None, Field(description="An application-defined id to find the file by; not the string `null`.")]
     where: Annotated[_Slug, Field(description="The location or server that produced the file.")]
     what: Annotated[_Slug, Field(description="The process or program that produced the file, without a file extension.")]
-    id: Annotated[HexText, Field(description="The file's id.")]
+    id: Annotated[FileId, Field(description="The file's id: any text without control characters; its limit counts bytes of UTF-8.")]
     hash: Annotated[HexText, Field(description="blake2b hash of the contents, 16 bytes.")]
 
     @model_validator(mode="after")

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from random import random
 
+from chalicelib.catalog.file_ids import data_key, has_data_key
 from chalicelib.catalog.file_state import FileState, UrlState, file_key, file_state_of_row, url_key, url_state_of_row
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.latest import LatestFiles, Source
@@ -45,11 +46,6 @@ class ObjectRef:
     def url(self) -> str:
         """The object's URL."""
         return f"s3://{self.bucket}/{self.key}"
-
-
-def data_key(file_id: str) -> str:
-    """The key under which the datalake's client stores a file's object."""
-    return f"{file_id}/data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +163,7 @@ class FileCatalogWriter:
 
     def _update_originals(self, ref: ObjectRef, ids: Iterable[str], describe: Describe) -> UnavailableError | None:
         """If a copy under another key was its file's object, the object under ``{id}/data`` becomes the file's object again."""
-        for file_id in sorted(ids):
+        for file_id in sorted(filter(has_data_key, ids)):
             original = ObjectRef(ref.bucket, data_key(file_id), file_id)
             if error := self._update_one(original, describe, rewrite=False, is_original=True).error:
                 return error

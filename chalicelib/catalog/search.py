@@ -23,6 +23,9 @@ from chalicelib.catalog.listing import (
     SortKeyIndex,
     day_index,
     duration_index,
+    key_after,
+    key_before,
+    last_sort_key,
     period_number,
     period_text,
     sort_key,
@@ -50,7 +53,7 @@ _PERIODS_ASKED = 100
 _NAMES_ASKED = 1000
 _NAMES = re.compile(r"[a-z0-9_*-]{1,256}")
 _FIRST, _LAST = " ", "~"
-"""Below and above every key."""
+"""Below and above every name of a directory, and every key of a file, which begins with digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,12 +252,12 @@ class _IndexReader:
         elif not index.is_by_day and query.start_ms - index.longest_ms > FIRST_MS:
             first = sort_key(query.start_ms - index.longest_ms)
         is_cut = self._period == index.period_of(query.end_ms) == index.period_of(query.end_ms + 1)
-        last = sort_key(query.end_ms, _LAST) if is_cut else None
+        last = last_sort_key(query.end_ms) if is_cut else None
         if self._after is None:
             return first, last
         if query.newest_first:
-            return first, min(last or _LAST, _just_before(self._after))
-        return max(first or _FIRST, self._after + _FIRST), last
+            return first, min(last or _LAST, key_before(self._after))
+        return max(first or _FIRST, key_after(self._after)), last
 
     def _next_period(self, *, was_empty: bool) -> None:
         if self._listed is None and not (was_empty and self._index.is_listed):
@@ -288,11 +291,6 @@ class _IndexReader:
 
 def _merged(readers: Sequence[_IndexReader], query: FileQuery) -> Iterator[dict[str, Any]]:
     return heapq.merge(*readers, key=_place, reverse=query.newest_first)
-
-
-def _just_before(at: str) -> str:
-    """A key below ``at`` and above every other key below it."""
-    return at[:-1] + chr(ord(at[-1]) - 1) + _LAST
 
 
 def _place(document: dict[str, Any]) -> tuple[int, str]:

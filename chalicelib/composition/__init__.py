@@ -73,7 +73,7 @@ def in_memory_work_sources() -> WorkSources:
 @dataclass(frozen=True, slots=True)
 class Ports:
     """Adapters to external systems. Stores are not wrapped in ``ObservedStore`` yet. ``publisher`` None: no reports; ``workers`` None: each
-    invocation works alone; ``keys`` and ``policy`` read the issuer's keys and the policy, None: not configured."""
+    invocation works alone; ``keys`` reads an issuer's keys from a URL, ``policy`` the policy; None: not configured."""
 
     store: ObjectStore
     archive_store: ObjectStore
@@ -84,7 +84,7 @@ class Ports:
     clock: Clock
     work_sources: WorkSources = field(default_factory=in_memory_work_sources)
     workers: Workers | None = None
-    keys: Callable[[], bytes] | None = None
+    keys: Callable[[str], bytes] | None = None
     policy: Callable[[], str] | None = None
     is_emulated: bool = True
     secrets: SecretReader | None = None

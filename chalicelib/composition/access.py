@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from chalicelib.access.authenticators import AnonymousAuthenticator, Authenticator, IamAuthenticator, TokenAuthenticator
+from chalicelib.access.authenticators import (
+    AnonymousAuthenticator,
+    Authenticator,
+    IamAuthenticator,
+    TokenAuthenticator,
+    TrustedIssuer,
+)
 from chalicelib.access.policy import Policy
 from chalicelib.access.stale_if_error_cache import StaleIfErrorCache
 from chalicelib.composition import Ports
@@ -22,12 +29,13 @@ def authenticator(settings: Settings, ports: Ports) -> Authenticator:
     from chalicelib.access.keys import IssuerKeys
     from chalicelib.access.tokens import TokenVerifier
 
-    assert ports.keys and settings.jwt_issuer
-    keys = IssuerKeys(ports.keys, ports.clock, report_stale_identity)
-    tokens = TokenVerifier(
-        keys, settings.jwt_issuer, settings.audiences, settings.jwt_leeway_seconds, settings.jwt_max_lifetime_seconds
-    )
-    return TokenAuthenticator(tokens, settings.jwt_claim, _policy(ports))
+    assert ports.keys
+    issuers = {}
+    for each in settings.issuers:
+        keys = IssuerKeys(partial(ports.keys, each.jwks_url), ports.clock, report_stale_identity)
+        tokens = TokenVerifier(keys, each.issuer, each.audiences, settings.jwt_leeway_seconds, settings.jwt_max_lifetime_seconds)
+        issuers[each.issuer] = TrustedIssuer(tokens, each.claim, each.prefix)
+    return TokenAuthenticator(issuers, _policy(ports))
 
 
 def _policy(ports: Ports) -> Callable[[], Policy]:

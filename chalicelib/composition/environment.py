@@ -61,7 +61,7 @@ def aws_ports(settings: Settings) -> Ports:
         clock=SystemClock(),
         work_sources=_sharing(settings),
         workers=_workers(),
-        keys=partial(_keys, settings),
+        keys=_keys,
         policy=partial(_policy_text, settings.policy_parameter) if settings.policy_parameter else None,
         is_emulated=_is_emulated(),
         secrets=_secrets,
@@ -73,11 +73,10 @@ def _is_emulated() -> bool:
     return urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname in _THIS_MACHINE
 
 
-def _keys(settings: Settings) -> bytes:
+def _keys(url: str) -> bytes:
     from chalicelib.access.download import download
 
-    assert settings.jwt_jwks_url
-    return download(settings.jwt_jwks_url)
+    return download(url)
 
 
 def _policy_text(parameter: str) -> str:

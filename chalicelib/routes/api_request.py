@@ -77,6 +77,10 @@ class ApiRequest:
         """The last value of each query parameter."""
         return {name: values[-1] for name, values in self.query_values.items() if values}
 
+    def query_joining(self, *names: str) -> Mapping[str, str]:
+        """``query``, but with all values of these list parameters, separated by commas: clients send ``a=1,2`` or ``a=1&a=2``."""
+        return {**self.query, **{name: ",".join(self.query_values[name]) for name in names if name in self.query}}
+
     @property
     def body(self) -> str | bytes:
         """The body as the client sent it; text if the gateway passes it as text. Raises ValueError: invalid base64."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import wraps
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from chalice.app import Response
 
@@ -13,15 +13,18 @@ from chalicelib import __version__, composition
 from chalicelib.access.grants import Scope
 from chalicelib.archive.contents import Contents
 from chalicelib.archive.uploads import PresignedMultipart, Upload
+from chalicelib.catalog.file_ids import DOT_SEGMENTS
 from chalicelib.catalog.files import FileRecord
-from chalicelib.catalog.metadata import is_slug
+from chalicelib.catalog.metadata import Metadata, is_slug
+from chalicelib.catalog.search import FileQuery
 from chalicelib.catalog.timestamps import DAY_MS, iso
 from chalicelib.composition import Services
 from chalicelib.errors import (
     InvalidCursorError,
     InvalidMetadataError,
+    InvalidNameError,
+    NoSuchFileError,
     NotChangeableError,
-    ObjectNotFoundError,
     RunlakeError,
     StoreConditionError,
     TooManyNamesError,
@@ -52,7 +55,7 @@ _CODES: tuple[tuple[type[RunlakeError], ArchiveErrorCode, int], ...] = (
     (InvalidMetadataError, ArchiveErrorCode.INVALID_METADATA, 400),
     (TooManyNamesError, ArchiveErrorCode.TOO_MANY_NAMES, 400),
     (UploadTooLargeError, ArchiveErrorCode.TOO_LARGE, 413),
-    (ObjectNotFoundError, ArchiveErrorCode.NO_SUCH_FILE, 404),
+    (NoSuchFileError, ArchiveErrorCode.NO_SUCH_FILE, 404),
     (NotChangeableError, ArchiveErrorCode.NOT_CHANGEABLE, 409),
     (UnavailableError, ArchiveErrorCode.UNAVAILABLE, 503),
     (StoreConditionError, ArchiveErrorCode.UNAVAILABLE, 503),  # concurrent writers kept changing the object
@@ -70,7 +73,8 @@ def archive_view(view: View) -> View:
             known = next(((code, status) for kind, code, status in _CODES if isinstance(error, kind)), None)
             if known is None:
                 raise
-            raise ArchiveRequestError(known[0], str(error), known[1]) from error
+            code, status = known
+            raise ArchiveRequestError(code, str(error), status, getattr(error, "reason", "")) from error
 
     return viewed
 
@@ -91,13 +95,12 @@ def environment(_: ApiRequest) -> Response:
 @archive_view
 def list_files(request: ApiRequest) -> Response:
     """A page of files by what, where, work id and time, without files that the principal may not see."""
-    gate.require_any_scope(request.query.get("what", ""), Scope.ARCHIVE_READ, Scope.LOGS_READ)
+    asked = request.query_joining("what")
+    gate.require_any_scope(asked.get("what", ""), Scope.ARCHIVE_READ, Scope.LOGS_READ)
     services, seen = composition.services(), archive_authorizer()
     now_ms = services.clock.now_ms()
-    parameters = {
-        name: str(now_ms) if name in ("start", "end") and value == "now" else value for name, value in request.query.items()
-    }
-    query = file_query(_opened(parameters), services.cursors, now_ms)  # "now" is the same on all pages
+    parameters = {name: str(now_ms) if name in ("start", "end") and value == "now" else value for name, value in asked.items()}
+    query = _file_query(services, parameters, now_ms)  # "now" is the same on all pages
     page = services.search.page(query, whats=seen.may_contain)
     base = base_url(request)
     records = [_record(services, document, base) for document in page.documents if seen.may_read(document)]
@@ -120,7 +123,7 @@ def begin_upload(request: ApiRequest) -> Response:
 @archive_view
 def delete_file(request: ApiRequest) -> Response:
     """Delete a file permanently."""
-    file_id, archive = request.lossy_name("id"), composition.services().archive
+    file_id, archive = _file_id(request), composition.services().archive
     find_visible(file_id, lambda: archive.delete(file_id, archive_authorizer().authorize_write))
     return Response("", status_code=204)
 
@@ -128,25 +131,24 @@ def delete_file(request: ApiRequest) -> Response:
 @archive_view
 def get_metadata(request: ApiRequest) -> Response:
     """A file's metadata."""
-    file_id, archive = request.lossy_name("id"), composition.services().archive
-    return json_response(find_visible(file_id, lambda: archive.metadata(file_id, archive_authorizer().authorize_read)).document())
+    file_id, archive = _file_id(request), composition.services().archive
+    return json_response(_described(find_visible(file_id, lambda: archive.metadata(file_id, archive_authorizer().authorize_read))))
 
 
 @archive_view
 def change_metadata(request: ApiRequest) -> Response:
     """Change a file's metadata."""
-    file_id, archive, changes = request.lossy_name("id"), composition.services().archive, _body(request)
-    return json_response(
-        find_visible(
-            file_id, lambda: archive.change(file_id, changes, archive_authorizer().authorize_write, authorize_create)
-        ).document()
+    file_id, archive, changes = _file_id(request), composition.services().archive, _body(request)
+    changed = find_visible(
+        file_id, lambda: archive.change(file_id, changes, archive_authorizer().authorize_write, authorize_create)
     )
+    return json_response(_described(changed))
 
 
 @archive_view
 def get_contents(request: ApiRequest) -> Response:
     """A file's bytes."""
-    file_id, archive = request.lossy_name("id"), composition.services().archive
+    file_id, archive = _file_id(request), composition.services().archive
     return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
 
 
@@ -163,18 +165,28 @@ def latest_contents(request: ApiRequest) -> Response:
     return _contents(find_visible(file_id, lambda: archive.contents(file_id, archive_authorizer().authorize_read)))
 
 
+def _file_id(request: ApiRequest) -> str:
+    """The id in the path; "", the id of no file, for bytes that are not UTF-8: replaced, they would be the id of another file."""
+    try:
+        return request.names["id"]
+    except InvalidNameError:
+        return ""
+
+
 def _bound_to(parameters: Mapping[str, str]) -> tuple[str, ...]:
     """The requested names, to which the encryption binds the cursor. Its signature binds it to the rest of the query."""
     return ("files", *(parameters.get(name, "") for name in ("what", "where", "work_id")))
 
 
-def _opened(parameters: Mapping[str, str]) -> Mapping[str, str]:
-    if not parameters.get("cursor"):
-        return parameters
+def _file_query(services: Services, parameters: Mapping[str, str], now_ms: int) -> FileQuery:
+    """Raises ArchiveRequestError."""
+    cursor = parameters.get("cursor") or ""
     try:
-        return {**parameters, "cursor": decrypt_cursor(parameters["cursor"], READ, *_bound_to(parameters))}
+        opened = {**parameters, "cursor": decrypt_cursor(cursor, READ, *_bound_to(parameters))} if cursor else parameters
+        return file_query(opened, services.cursors, now_ms)
     except InvalidCursorError as error:
-        raise ArchiveRequestError(ArchiveErrorCode.INVALID_CURSOR, str(error)) from error
+        message = f"Failed to decode cursor {cursor}"  # as it was sent: a decrypted one may name files that are hidden
+        raise ArchiveRequestError(ArchiveErrorCode.INVALID_CURSOR, message, detail=str(error)) from error
 
 
 def _latest(request: ApiRequest) -> FileRecord:
@@ -198,13 +210,11 @@ def _record(services: Services, document: Mapping[str, Any], base: str) -> FileE
     """A record in a response. The client fetches only from the archive's bucket, so for a run's log ``url`` is an address of this API and
     ``s3_url`` the one on S3."""
     metadata = document["metadata"]
-    end = metadata.get("end")
-    http_url = f"{base}{ARCHIVE}/files/{metadata['id']}/data"
+    http_url = _http_url(base, str(metadata["id"]), document["url"])
     is_own = document["url"].startswith(f"s3://{services.settings.archive_bucket_name}/")
-    times = {"start_iso": iso(metadata["start"]), "end_iso": None if end is None else iso(end)}
     entry: FileEntry = {
         "url": document["url"] if is_own else http_url,
-        "metadata": {**metadata, "end": end, **times},
+        "metadata": _with_iso(metadata),
         "http_url": http_url,
         "create_time": document["create_time"],
         "size": document["size"],
@@ -212,6 +222,23 @@ def _record(services: Services, document: Mapping[str, Any], base: str) -> FileE
     if not is_own:
         entry["s3_url"] = document["url"]
     return entry
+
+
+def _http_url(base: str, file_id: str, s3_url: str) -> str:
+    """The address of a file's contents, with the id percent-encoded as one segment of the path. Clients resolve ``.`` and ``..`` in a path in
+    any encoding, so the address of these is on S3."""
+    encoded = quote(file_id, safe="", errors="replace")
+    return s3_url if file_id in DOT_SEGMENTS else f"{base}{ARCHIVE}/files/{encoded}/data"
+
+
+def _described(metadata: Metadata) -> dict[str, Any]:
+    return _with_iso(metadata.document())
+
+
+def _with_iso(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A metadata document with its times as ISO 8601 too. Keys of these names in the stored document are not returned."""
+    end = metadata.get("end")
+    return {**metadata, "end": end, "start_iso": iso(metadata["start"]), "end_iso": None if end is None else iso(end)}
 
 
 def _contents(contents: Contents) -> Response:
@@ -227,7 +254,7 @@ def _created_file(services: Services, upload: Upload, base: str) -> CreatedFile:
     return {
         "id": metadata.id,
         "url": f"s3://{services.settings.archive_bucket_name}/{upload.key}",
-        "http_url": f"{base}{ARCHIVE}/files/{metadata.id}/data",
+        "http_url": _http_url(base, metadata.id, f"s3://{services.settings.archive_bucket_name}/{upload.key}"),
         "metadata": metadata.document(),
         "upload": _upload_steps(upload),
         "expires_at": iso(upload.expires_ms),

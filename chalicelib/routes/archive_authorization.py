@@ -17,7 +17,7 @@ from chalicelib.access.grants import Scope
 from chalicelib.access.principal import Principal
 from chalicelib.catalog.metadata import MAX_NAME_CHARS, Metadata
 from chalicelib.composition import Services
-from chalicelib.errors import NotChangeableError, ObjectNotFoundError
+from chalicelib.errors import NoSuchFileError, NotChangeableError, ObjectNotFoundError
 from chalicelib.routes import gate, secrets
 from chalicelib.runlog.layout import may_share_legacy_name, shared_legacy_name
 
@@ -101,11 +101,11 @@ def _beginning(pattern: str) -> str:
 
 
 def find_visible(file_id: str, find: Callable[[], T]) -> T:
-    """Find a file by its id. A principal that may not read every file gets the same error for hidden and missing files."""
+    """Find a file by its id. Raises NoSuchFileError: for a principal that may not read every file, the same for hidden and missing files."""
     try:
         return find()
     except ObjectNotFoundError as error:
         if archive_authorizer().may_read_all:
-            raise
+            raise error if isinstance(error, NoSuchFileError) else NoSuchFileError(file_id) from error
         gate.record_decision("see", f"file {file_id[:100]}", False, "hidden, or not there")
-        raise ObjectNotFoundError(f"no file with id {file_id[:100]!r} exists, or the scope to read it is missing") from error
+        raise NoSuchFileError(file_id, "or the scope to read it is missing") from error

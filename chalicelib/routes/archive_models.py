@@ -23,7 +23,7 @@ class StorageLocation(TypedDict):
 
 
 class FileMetadata(Metadata):
-    """Metadata of a file. Additional keys are preserved. Records also have the times as ISO 8601."""
+    """Metadata of a file, with the times as ISO 8601 too. Additional keys are preserved."""
 
     end: EndMs
     start_iso: Moment = ""
@@ -36,9 +36,18 @@ MetadataDocument = Annotated[dict[str, Any], DescribedBy(FileMetadata)]
 class FileEntry(TypedDict):
     """A file in the archive."""
 
-    url: Annotated[Uri, Field(description="S3 URL of the file; for the log of a run, the same as `http_url`.")]
+    url: Annotated[
+        str,
+        Field(
+            description="S3 URL of the file, `s3://`, bucket, `/` and key, without percent-encoding; for the log of a run, the same as "
+            "`http_url`."
+        ),
+    ]
     s3_url: NotRequired[Annotated[Uri, Field(description="S3 URL of the log of a run.")]]
-    http_url: Annotated[Uri, Field(description="HTTP URL of the contents.")]
+    http_url: Annotated[
+        str,
+        Field(description="HTTP URL of the contents, with the id percent-encoded; of a file with the id `.` or `..` the S3 URL."),
+    ]
     create_time: Annotated[int, Field(description="Time of the last write, in ms since the epoch.")]
     size: Annotated[Count, Field(description="Size in bytes.")]
     metadata: MetadataDocument
@@ -105,4 +114,5 @@ class ArchiveError(TypedDict):
     """An error."""
 
     code: Annotated[str, Field(description="Machine-readable code.")]
-    message: Annotated[str, Field(description="Human-readable message.")]
+    message: Annotated[str, Field(description="Human-readable message, the same for all requests with this mistake.")]
+    detail: NotRequired[Annotated[str, Field(description="What is wrong with this request, or what to do.")]]

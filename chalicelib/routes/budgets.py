@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import ClassVar
 from urllib.parse import unquote
 
+from chalicelib.catalog.file_ids import MAX_ID_BYTES
 from chalicelib.errors import BatchTooLargeError, InvalidInputError
 from chalicelib.events.depth import MAX_DEPTH, MAX_OTLP_DEPTH
 from chalicelib.events.names import MAX_NAME_CHARS
@@ -30,7 +31,7 @@ NAME_CHARS: Mapping[str, int] = {
     "step": MAX_NAME_CHARS,
     "start": MAX_NAME_CHARS,
     "index": _SLUG_CHARS,
-    "id": _SLUG_CHARS,
+    "id": MAX_ID_BYTES,
     "what": _SLUG_CHARS,
     "where": _SLUG_CHARS,
     "source": _SLUG_CHARS,

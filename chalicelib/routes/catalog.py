@@ -78,7 +78,7 @@ def recent_runs(request: ApiRequest) -> Response:
     """Runs of all pipelines that the principal may read, by last activity, newest first. At most four rounds of one query per outcome (64 more
     if running runs are requested), and a read of rows."""
     gate.require_any_scope("runs", Scope.LOGS_READ)
-    services, who, query = composition.services(), gate.principal(), request.query
+    services, who, query = composition.services(), gate.principal(), request.query_joining("outcome")
     pattern, outcomes, since_ms = _part_of_name(query, "fqn"), _outcomes(query), _since_ms(query)
     bound_to = ("runs", pattern, ",".join(outcomes), query.get("since") or "")
     after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)

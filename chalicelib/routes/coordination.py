@@ -6,7 +6,6 @@ A partition of work is a run, its key ``fqn/run_id``.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from chalice.app import NotFoundError, Response
@@ -24,6 +23,7 @@ from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.coordination_models import DEFAULT_LIMIT, MAX_LIMIT, PartitionItem, PartitionItemPage
 from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
+from chalicelib.routes.parameters import integer_parameter
 from chalicelib.routes.responses import json_response
 
 ORDER = (Status.COMPLETED, Status.CLOSED, Status.ASSIGNED, Status.UNASSIGNED)
@@ -43,7 +43,8 @@ def partitions(request: ApiRequest) -> Response:
     status = _status(query)
     bound_to = ("coordination", source, status or _ALL)
     after = decrypt_cursor(query.get("cursor") or "", (Scope.ADMIN,), *bound_to)
-    listed, cursor = _page(administration, status, _limit(query), after)
+    limit = integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    listed, cursor = _page(administration, status, limit, after)
     if cursor:
         cursor = encrypt_cursor(cursor, (Scope.ADMIN,), *bound_to)
     now_ms = services.clock.now_ms()
@@ -170,10 +171,3 @@ def _status(query: Mapping[str, str]) -> Status | None:
         return Status(text.upper())
     except ValueError:
         raise InvalidInputError(f"status must be one of {', '.join(ORDER)} status={text[:40]!r}") from None
-
-
-def _limit(query: Mapping[str, str]) -> int:
-    text = query.get("limit") or str(DEFAULT_LIMIT)
-    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_LIMIT:
-        raise InvalidInputError(f"limit must be an integer from 1 to {MAX_LIMIT} limit={text[:40]!r}")
-    return int(text)

@@ -1,4 +1,4 @@
-"""The page at ``GET /docs/``: it fetches the document at ``../spec/`` and renders it, with forms for read-only operations."""
+"""The page at ``GET /docs/static/index.html``: it fetches the document at ``../../spec/`` and renders it, with forms for read-only operations."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from chalicelib import __version__, composition
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.docs_page import page
 from chalicelib.routes.openapi import document
+from chalicelib.routes.paths import DOCS_PAGE
 from chalicelib.routes.responses import json_response
 from chalicelib.routes.service_models import Health
 
@@ -34,12 +35,20 @@ def openapi_document(request: ApiRequest) -> Response:
     return json_response(document(request.prefix))
 
 
-def docs(_: ApiRequest) -> Response:
+def home(request: ApiRequest) -> Response:
+    """Redirect from the base address to the documentation, which links the viewer."""
+    return _redirect(f"{request.prefix}/docs/")
+
+
+def docs(request: ApiRequest) -> Response:
+    """Redirect to the page of the documentation. Browsers keep the fragment of the address."""
+    return _redirect(f"{request.prefix}{DOCS_PAGE}")
+
+
+def docs_page(_: ApiRequest) -> Response:
     """A page that renders the OpenAPI document."""
     return Response(page(), headers={"Content-Type": "text/html; charset=utf-8"})
 
 
-def home(request: ApiRequest) -> Response:
-    """Redirect from the base address to the documentation, which links the viewer."""
-    location = f"{request.prefix}/docs/"
+def _redirect(location: str) -> Response:
     return json_response({"location": location}, 302, Location=location)

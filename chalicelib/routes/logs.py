@@ -16,7 +16,7 @@ from chalicelib.access.grants import Scope
 from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, StoreUnavailableError
-from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, record, record_masked
+from chalicelib.observability import BATCH_SIZE_LINES, LOG_SHIPMENT_MS, LOGS_FAILED, LOGS_SENT, logger, note, record, record_masked
 from chalicelib.ports import Run
 from chalicelib.response_size import fits_response
 from chalicelib.routes import gate, queries, sse
@@ -40,6 +40,18 @@ _CLOSED: ClosedRun = {"message": "Log stream closed successfully"}
 _NO_LINK: LogLink = {"location": None}
 _TEXT = "text/plain; charset=utf-8"
 _LINK_AGE_S = 900
+_TASKS = {
+    "application": "application_task",
+    "profiler": "profiler_task",
+    "usage": "usage_task",
+    "lineage": "lineage_task",
+    "dbt": "dbt_task",
+    "TestSuite": "test_suite_task",
+    "dataInsight": "data_insight_task",
+    "elasticSearchReindex": "elasticsearch_reindex_task",
+    "autoClassification": "auto_classification_task",
+}
+"""Keys of the text by OpenMetadata's type of a pipeline; ``ingestion_task`` for other types."""
 _ANSWER_WITHIN_S = 5.0
 """Reserve of the function's time for the response after a page waited for lines."""
 _STREAMED_WITHIN_S = 3.0
@@ -116,22 +128,47 @@ def page(request: ApiRequest) -> Response:
 
 def last_page(request: ApiRequest) -> Response:
     """A page of the newest run's lines."""
-    gate.require_run_scope(Scope.LOGS_READ, request)
-    run = _newest(request)
-    return _page_of(request, run) if run else _paged(Page("", None, 0, streaming=False))
+    fqn, pipeline_type = _permitted_pipeline(request)
+    run = _newest(request, fqn)
+    page = _read_page(request, run) if run else Page("", None, 0, streaming=False)
+    return json_response(_task_page(page, pipeline_type) if pipeline_type else _log_page(page))
+
+
+def _permitted_pipeline(request: ApiRequest) -> tuple[str, str]:
+    """FQN and type of the pipeline whose id is in place of its FQN, as on OpenMetadata's older pages, or the FQN and no type. Requires the scope
+    for the FQN. Raises ForbiddenError."""
+    pipeline = request.services.settings.pipeline_ids.get(request.names["fqn"].lower())
+    if pipeline is None:
+        gate.require_run_scope(Scope.LOGS_READ, request)
+        return request.names["fqn"], ""
+    note(fqn=pipeline.fqn)
+    gate.require_scope(Scope.LOGS_READ, pipeline.fqn)
+    return pipeline.fqn, pipeline.type
 
 
 def _page_of(request: ApiRequest, run: Run) -> Response:
+    return json_response(_log_page(_read_page(request, run)))
+
+
+def _read_page(request: ApiRequest, run: Run) -> Page:
     spare_s = request.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
-    return _paged(request.services.reader.page(run, queries.page_request(request.query, spare_s)))
+    return request.services.reader.page(run, queries.page_request(request.query, spare_s))
 
 
-def _paged(page: Page) -> Response:
+def _log_page(page: Page) -> LogPage:
     after = None if page.after is None else str(page.after)
     document: LogPage = {"logs": page.logs, "after": after, "total": page.total, "streaming": page.streaming}
     if page.clock is not None:
         document["clock"] = page.clock
-    return json_response(document)
+    return document
+
+
+def _task_page(page: Page, pipeline_type: str) -> dict[str, str]:
+    """A page as OpenMetadata's older pages read it: the text is under the key of the type's task too, numbers are text, and ``after`` of the
+    last page is ``total``."""
+    total = str(page.total)
+    after = total if page.after is None else str(page.after)
+    return {_TASKS.get(pipeline_type, "ingestion_task"): page.logs, "logs": page.logs, "after": after, "total": total}
 
 
 def stream(request: ApiRequest) -> Response:
@@ -164,10 +201,10 @@ def download(request: ApiRequest) -> Response:
 
 def last_download(request: ApiRequest) -> Response:
     """The log of the newest run."""
-    gate.require_run_scope(Scope.LOGS_READ, request)
-    run = _newest(request)
+    fqn, _ = _permitted_pipeline(request)
+    run = _newest(request, fqn)
     if run is None:
-        raise NotFoundError(f"the pipeline has no runs fqn={request.names['fqn']!r}")
+        raise NotFoundError(f"the pipeline has no runs fqn={fqn!r}")
     return _download_of(request, run)
 
 
@@ -225,9 +262,9 @@ def _filename(run: Run) -> str:
     return _UNSAFE_IN_FILENAME.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log"
 
 
-def _newest(request: ApiRequest) -> Run | None:
-    checked_run(request.names["fqn"], "any")
-    rows = request.services.runs.newest(request.names["fqn"], 1, None).rows
+def _newest(request: ApiRequest, fqn: str) -> Run | None:
+    checked_run(fqn, "any")
+    rows = request.services.runs.newest(fqn, 1, None).rows
     return rows[0].run if rows else None
 
 

@@ -38,6 +38,24 @@ class LogPage(TypedDict):
     clock: NotRequired[Clock]
 
 
+class TaskPage(TypedDict):
+    """A page of lines as OpenMetadata's older pages read it: `logs` again under the key of the pipeline's type, such as `ingestion_task`."""
+
+    logs: str
+    after: Annotated[str, Field(description="First line of the next page; `total` on the last page.")]
+    total: Annotated[str, Field(description="Number of lines in the log.")]
+    ingestion_task: NotRequired[str]
+    application_task: NotRequired[str]
+    profiler_task: NotRequired[str]
+    usage_task: NotRequired[str]
+    lineage_task: NotRequired[str]
+    dbt_task: NotRequired[str]
+    test_suite_task: NotRequired[str]
+    data_insight_task: NotRequired[str]
+    elasticsearch_reindex_task: NotRequired[str]
+    auto_classification_task: NotRequired[str]
+
+
 class RunIdPage(TypedDict):
     """Runs of a pipeline by start time, newest first."""
 

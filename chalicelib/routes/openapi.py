@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of every endpoint, which ``GET /spec/`` and ``GET /v1/openapi.json`` return and ``GET /docs/`` shows.
+"""The OpenAPI 3.1 document of every endpoint, which ``GET /spec/`` and ``GET /v1/openapi.json`` return and the page below ``GET /docs/`` shows.
 
 The texts are in tables, here and in the modules ``openapi_…``, one entry for each operation of ``operations``, by its id::
 
@@ -9,7 +9,8 @@ The texts are in tables, here and in the modules ``openapi_…``, one entry for 
         "responses": {200: "RecordList"},       JSON of SCHEMAS, with the schema's own description and example; or a complete response
     }
 
-``ERRORS`` has the status, the condition and an example of a message for each code of ``Operation.errors``.
+``ERRORS`` has the status, the condition and an example of a message for each code of ``Operation.errors``; ``DETAILS`` an example of
+``detail`` where an error has one.
 
 This module converts them to OpenAPI: references, one response for all errors of a status, the redirect to a path's trailing slash.
 """
@@ -17,7 +18,7 @@ This module converts them to OpenAPI: references, one response for all errors of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -52,6 +53,7 @@ class _Resource:
     parameters: Mapping[str, Mapping[str, Any]]
     errors: _Errors
     error: str
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 _DESCRIPTION = f"""A serverless archive for the logs of pipeline runs, and for files with metadata.
@@ -61,7 +63,7 @@ _DESCRIPTION = f"""A serverless archive for the logs of pipeline runs, and for f
 
 {openapi_security.ABOUT}
 
-**Errors** are JSON. Below `/v0`: `{{"code": "<text>", "message": "…"}}`; below `/v1`, and for 401 and 403: `{{"code": <number>,
+**Errors** are JSON. Below `/v0`: `{{"code": "<text>", "message": "…"}}`, some with `detail`; below `/v1`, and for 401 and 403: `{{"code": <number>,
 "message": "…"}}`. 503: temporarily unavailable; repeat the request after `Retry-After` seconds. No response is a 429 or 504."""
 
 _SERVICE_SCHEMAS: dict[str, dict[str, Any]] = {
@@ -91,6 +93,10 @@ _HOME = {
     "description": "The documentation, which links to the viewer.",
     "headers": {"Location": {"description": "`/docs/` of this API.", "schema": {"type": "string"}}},
 }
+_TO_PAGE = {
+    "description": "The page.",
+    "headers": {"Location": {"description": "`/docs/static/index.html` of this API.", "schema": {"type": "string"}}},
+}
 _PAGE = {"description": "A web page that shows this document.", "content": {"text/html": {"schema": {"type": "string"}}}}
 
 _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
@@ -103,8 +109,11 @@ _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
     "getDocument": {"summary": "Get this document", "responses": {200: "Document"}},
     "getOpenApi": {"summary": "Get this document", "responses": {200: "Document"}},
     "getHome": {"summary": "Redirect to the documentation", "responses": {302: _HOME}},
+    "getDocs": {"summary": "Redirect to the page of the documentation", "responses": {302: _TO_PAGE}},
     "getPage": {"summary": "Show this document as a web page", "responses": {200: _PAGE}},
 }
+
+_SERVICE_ERRORS = openapi_logs.ERRORS
 
 RESOURCES = {
     "logs": _Resource(
@@ -154,6 +163,7 @@ RESOURCES = {
         openapi_archive.PARAMETERS,
         openapi_archive.ERRORS,
         "ArchiveError",
+        openapi_archive.DETAILS,
     ),
     "coordination": _Resource(
         "Coordination",
@@ -197,7 +207,7 @@ RESOURCES = {
         _SERVICE_OPERATIONS,
         _SERVICE_SCHEMAS,
         {},
-        openapi_logs.ERRORS,
+        _SERVICE_ERRORS,
         "LogError",
     ),
 }
@@ -296,7 +306,7 @@ def _refusals(declared: Operation, resource: _Resource) -> dict[int, dict[str, A
 
 def _refusal(resource: _Resource, status: int, errors: Mapping[Any, tuple[int, str, str]]) -> dict[str, Any]:
     examples = {
-        str(code): {"summary": condition, "value": {"code": code, "message": message}}
+        str(code): {"summary": condition, "value": _envelope(resource, code, message)}
         for code, (_, condition, message) in errors.items()
     }
     schema = {**_reference("schemas", resource.error), "properties": {"code": {"enum": list(errors)}}}
@@ -307,6 +317,11 @@ def _refusal(resource: _Resource, status: int, errors: Mapping[Any, tuple[int, s
     if status == 503:
         response["headers"] = {"Retry-After": _reference("headers", "RetryAfter")}
     return response
+
+
+def _envelope(resource: _Resource, code: Any, message: str) -> dict[str, Any]:
+    detail = resource.details.get(code)
+    return {"code": code, "message": message} | ({"detail": detail} if detail else {})
 
 
 def _reference(kind: str, name: str) -> dict[str, str]:

@@ -46,12 +46,13 @@ _METADATA = {
     "id": _ID,
     "hash": "a3e75ee4f45f676422e038f2c116d000",
 }
+_DESCRIBED = {**_METADATA, "start_iso": "2015-03-20T00:05:20.345Z", "end_iso": "2015-03-20T23:59:59.114Z"}
 _RECORD = {
     "url": _URL,
     "http_url": _HTTP_URL,
     "create_time": 1426896791333,
     "size": 7892341,
-    "metadata": {**_METADATA, "start_iso": "2015-03-20T00:05:20.345Z", "end_iso": "2015-03-20T23:59:59.114Z"},
+    "metadata": _DESCRIBED,
 }
 _PUT = {
     "method": "PUT",
@@ -95,7 +96,7 @@ _RESPONSES = component_schemas(
     },
     {
         "Storage": [{"storage_url": "s3://runlake-archive"}],
-        "Metadata": [_METADATA],
+        "Metadata": [_DESCRIBED],
         "Record": [_RECORD],
         "RecordList": [{"records": [_RECORD], "next": None}],
         "CreatedFile": _CREATED,
@@ -103,7 +104,7 @@ _RESPONSES = component_schemas(
         "PutUpload": [_PUT],
         "MultipartUpload": [_MULTIPART],
         "Part": [_MULTIPART["parts"][0]],  # type: ignore[index]
-        "ArchiveError": [{"code": "NoSuchFile", "message": f"no file with id {_ID} exists"}],
+        "ArchiveError": [{"code": "NoSuchFile", "message": f"No file with id {_ID} exists"}],
     },
 )
 _FIELDS: dict[str, dict[str, Any]] = _RESPONSES["Metadata"]["properties"]
@@ -136,22 +137,22 @@ SCHEMAS: dict[str, dict[str, Any]] = _RESPONSES | {
 
 ERRORS: dict[str, tuple[int, str, str]] = {
     "NoArgs": (400, "The request has no parameters.", "Please provide minimal query arguments"),
-    "NoWhat": (400, "`what` is missing.", "You must provide the `what` parameter"),
+    "NoWhat": (400, "`what` is missing.", "You must provide the `what` paramater"),
     "NoWorkInterval": (400, "`work_id`, `start` and `end` are all missing.", "You must provide either work_id or start/end"),
     "InvalidWorkInterval": (
         400,
-        "`start` without `end`, `end` without `start`, or `start` after `end`.",
-        "start must be before end",
+        "`work_id` with a time and without `combine=true`, `start` without `end`, `end` without `start`, or `start` after `end`.",
+        "You must provide only work_id or start/end. Not both.",
     ),
     "InvalidTime": (
         400,
-        "A time has an unknown format, or is not in the years 1 to 9999.",
-        "start must be a time, such as milliseconds since the epoch: not a time: 'yesterday'",
+        "A time is empty, has an unknown format, or is not in the years 1 to 9999.",
+        "start must be milliseconds since the epoch.",
     ),
     "InvalidCursor": (
         400,
         "The cursor is invalid, or belongs to another query.",
-        "invalid cursor: omit it to start from the first page",
+        "Failed to decode cursor nonsense",
     ),
     "TooManyNames": (
         400,
@@ -167,9 +168,9 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "InvalidLookback": (
         400,
         "`lookback` is not a whole number of days.",
-        "lookback must be an integer, a number of days, not 'long'",
+        "lookback must be an integer not <class 'str'>",
     ),
-    "NoSuchFile": (404, "The file does not exist, or the principal may not read it.", f"no file with id {_ID} exists"),
+    "NoSuchFile": (404, "The file does not exist, or the principal may not read it.", f"No file with id {_ID} exists"),
     "NotChangeable": (
         409,
         "The file is the log of a run and cannot be changed or deleted.",
@@ -183,6 +184,14 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "Unavailable": (503, "Temporarily unavailable: repeat the request.", f"head failed code=SlowDown what={_ID}/data"),
 }
 
+DETAILS = {
+    "InvalidWorkInterval": "combine=true finds files that match both",
+    "InvalidTime": "or ISO 8601: not a time: 'yesterday'",
+    "InvalidCursor": "invalid cursor: omit it to start from the first page",
+    "InvalidLookback": "a number of days, not 'long'",
+}
+"""Examples of ``detail`` of the errors that have one."""
+
 
 def _path(name: str, field: str, description: str, example: str) -> dict[str, Any]:
     """A name in a path, with the schema of a field of metadata."""
@@ -194,7 +203,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "whats": query_parameter(
         "what",
         {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^[a-z0-9_*-]+$"}},
-        "Producers of the files: one name or more, separated by commas; `*` matches any characters.",
+        "Producers of the files: one name or more, separated by commas or in repeated parameters; `*` matches any characters.",
         required=True,
         style="form",
         explode=False,
@@ -204,7 +213,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "workId": query_parameter(
         "work_id",
         {"type": "string", "pattern": _FIELDS["work_id"]["pattern"]},
-        "Work id of the files. Either `work_id`, or `start` and `end`, or all three are required.",
+        "Work id of the files. Either `work_id`, or `start` and `end` are required; all three with `combine=true`.",
+    ),
+    "combine": query_parameter(
+        "combine", {"type": "boolean", "default": False}, "Whether `work_id` and a time may be given together: files match both."
     ),
     "start": query_parameter(
         "start", {"type": "string"}, "Only files that end at this time or later: a number as in metadata, or ISO 8601."
@@ -217,7 +229,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "lookback": query_parameter(
         "lookback", {"type": "integer", "default": DEFAULT_LOOKBACK_DAYS}, "Maximum age of the file's end in calendar days."
     ),
-    "fileId": _path("id", "id", "The file's id.", _ID),
+    "fileId": _path("id", "id", "The file's id, percent-encoded as one segment of the path: a slash as `%2F`.", _ID),
     "what": _path("what", "what", "Producer of the file.", "syslog"),
     "where": _path("where", "where", "Location or server of the file.", "webserver02"),
 }
@@ -230,11 +242,12 @@ def _json_body(name: str) -> dict[str, Any]:
 
 
 _CONTENTS = {
-    "description": "The contents. The type follows from the file name in `path`; default: `text/plain`.",
+    "description": "The contents. The type follows from the file name in `path`, without `.gz`; default: `text/plain`.",
     "content": {"text/plain": {"schema": {"type": "string"}, "example": "one\ntwo\n"}, "*/*": {}},
 }
 _ELSEWHERE = {
-    "description": "The contents are large or not text: a link to S3, valid for 15 minutes. S3 sends gzip with `Content-Encoding: gzip`.",
+    "description": "The contents are large or not text: a link to S3, valid for 15 minutes. S3 sends the same type, and for gzip "
+    "`Content-Encoding: gzip`.",
     "headers": {"Location": {"description": "The link.", "schema": _URI, "example": f"{_SIGNED}?X-Amz-Signature=0123"}},
 }
 
@@ -245,10 +258,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "listFiles": {
         "summary": "Find files",
-        "description": "By `what` and by `work_id`, time, or both. Bounds are inclusive; a file without an end matches by its start. Empty "
-        "and unknown parameters are ignored. `next` is signed and valid for this query only, with the `now` of its first page. A file that "
-        "is added or deleted between two pages may be missing; no other file is omitted.",
-        "parameters": ["whats", "wheres", "workId", "start", "end", "order", "fileCursor"],
+        "description": "By `what`, and by `work_id` or time. Bounds are inclusive; a file without an end matches by its start. "
+        "Unknown parameters are ignored, and empty ones other than times. `next` is signed and valid for this query only, with the "
+        "`now` of its first page. A file that is added or deleted between two pages may be missing; no other file is omitted.",
+        "parameters": ["whats", "wheres", "workId", "start", "end", "combine", "order", "fileCursor"],
         "responses": {200: "RecordList"},
     },
     "createFile": {
@@ -267,7 +280,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "readMetadata": {
         "summary": "Get a file's metadata",
-        "description": "Of a file whose key is `{id}/data` before it is catalogued, too.",
+        "description": "Of a file whose key is `{id}/data` before it is catalogued, too, unless its id has a slash.",
         "parameters": ["fileId"],
         "responses": {200: "Metadata"},
     },

@@ -7,7 +7,7 @@ from typing import Any
 from chalicelib.ports import ARRIVAL, LINES
 from chalicelib.routes.bodies import LogBatch
 from chalicelib.routes.close_requests import EndBody
-from chalicelib.routes.logs_models import ClosedRun, LogError, LogLink, LogPage, RunIdPage, StoredBatch
+from chalicelib.routes.logs_models import ClosedRun, LogError, LogLink, LogPage, RunIdPage, StoredBatch, TaskPage
 from chalicelib.routes.queries import DEFAULT_RUNS, MAX_RUNS
 from chalicelib.routes.schemas import component_schemas, reference
 from chalicelib.runlog.following import HOLD_S
@@ -39,6 +39,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
             "Appended": StoredBatch,
             "Closed": ClosedRun,
             "LogPage": LogPage,
+            "TaskPage": TaskPage,
             "RunList": RunIdPage,
             "Link": LogLink,
             "LogError": LogError,
@@ -54,6 +55,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
                 {"logs": "", "after": None, "total": 0, "streaming": False},
                 {"logs": "one", "after": "1", "total": 5, "streaming": False, "clock": LINES},
             ],
+            "TaskPage": [{"ingestion_task": "one\ntwo", "logs": "one\ntwo", "after": "2", "total": "2"}],
             "RunList": [{"runs": ["run-2", "run-1"], "cursor": None}],
             "Link": [{"location": _LINK}],
             "LogError": [{"code": 400, "message": "a run id must not contain a slash"}],
@@ -197,6 +199,18 @@ _BATCH = {
     },
 }
 
+_NEWEST = {
+    "description": "The page.",
+    "content": {
+        "application/json": {
+            "schema": {"anyOf": [reference("LogPage"), reference("TaskPage")]},
+            "examples": {
+                "byFqn": {"value": SCHEMAS["LogPage"]["examples"][0]},
+                "byId": {"value": SCHEMAS["TaskPage"]["examples"][0]},
+            },
+        },
+    },
+}
 _STORED = {
     "description": "The batch is stored.",
     "headers": {
@@ -309,9 +323,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "readLastLog": {
         "summary": "Read a page of lines of the newest run; without a run, an empty page",
-        "description": _FORGIVING,
+        "description": f"{_FORGIVING} In place of the FQN: the id of a pipeline that the setting `pipeline_ids` lists; the response is "
+        "then the one that OpenMetadata's older pages read.",
         "parameters": ["fqn", *_PAGE_OF],
-        "responses": {200: "LogPage"},
+        "responses": {200: _NEWEST},
     },
     "downloadLastLog": {
         "summary": "Download the log of the newest run",

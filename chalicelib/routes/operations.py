@@ -19,6 +19,7 @@ from chalicelib.routes.paths import (
     BASE,
     CATALOG,
     COORDINATION,
+    DOCS_PAGE,
     ELASTICSEARCH,
     EVENT_BASE,
     PIPELINE_FILES,
@@ -513,7 +514,8 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("getDocument", "GET", "/spec/", "health:spec", "service", is_public=True),
     Operation("getOpenApi", "GET", "/v1/openapi.json", "health:openapi_document", "service", is_public=True),
     Operation("getHome", "GET", "/", "health:home", "service", is_public=True),
-    Operation("getPage", "GET", "/docs/", "health:docs", "service", is_public=True),
+    Operation("getDocs", "GET", "/docs/", "health:docs", "service", is_public=True),
+    Operation("getPage", "GET", DOCS_PAGE, "health:docs_page", "service", is_public=True),
 )
 """In the order of the OpenAPI document."""
 

@@ -15,6 +15,8 @@ RECENT_RUNS, CATALOG, COORDINATION = "/v1/catalog", "/v1/catalog/pipelines", "/v
 PIPELINES, PIPELINE_FILES = "/v1/pipelines", "/v1/pipeline-files"
 ARCHIVE, AGENTS = "/v0/archive", "/v1/agents"
 ELASTICSEARCH = f"{AGENTS}/elasticsearch"
+DOCS_PAGE = "/docs/static/index.html"
+"""Below ``/docs/``, which a proxy may pass on alone, and named as the datalake names its page."""
 
 
 def decode_name(name: str) -> str:

@@ -65,14 +65,23 @@ def json_response(body: Any, status_code: int = 200, **headers: str) -> Response
     return Response(json.dumps(body, ensure_ascii=False, separators=(",", ":")), _JSON | extra, status_code)
 
 
-def error_response(status: int, message: str, code: str | None = None, **headers: str) -> Response:
-    """The error envelope. ``code``: the resource's error code; default: the status."""
+def client_message(text: str) -> str:
+    """The text of an error for the client: without secrets, and without lone surrogates of the request, which would break the response."""
+    return redacted(text).encode(errors="replace").decode()
+
+
+def error_response(status: int, message: str, code: str | None = None, detail: str = "", **headers: str) -> Response:
+    """The error envelope. ``code``: the resource's error code; default: the status. ``detail``: more help for errors with such a code."""
     if status == 503:
         headers["Retry_After"] = str(RETRY_AFTER_S)
     if status == 401:
         headers["WWW_Authenticate"] = CHALLENGES[composition.services().settings.auth]
-    text = redacted(message).encode(errors="replace").decode()  # a lone surrogate from the request would break the response
-    body: LogError | ArchiveError = {"code": code, "message": text} if code else {"code": status, "message": text}
+    if not code:
+        error: LogError = {"code": status, "message": client_message(message)}
+        return json_response(error, status, **headers)
+    body: ArchiveError = {"code": code, "message": client_message(message)}
+    if detail:
+        body["detail"] = client_message(detail)
     return json_response(body, status, **headers)
 
 
@@ -85,7 +94,7 @@ def to_error_response(error: Exception) -> Response:
     if status >= 500:
         kind = type(error.__cause__ or error).__name__
         logger.warning("a request could not be served", extra={"error": str(error), "kind": kind})
-    return error_response(status, str(error), getattr(error, "code", None))
+    return error_response(status, str(error), getattr(error, "code", None), getattr(error, "detail", ""))
 
 
 def error_message(response: Response) -> str:

@@ -6,13 +6,13 @@ Only the archive's own registration writes, so concurrent changes to an object's
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from chalicelib.archive.objects import object_ref
 from chalicelib.aws.dynamodb import Item, Table
+from chalicelib.catalog.file_ids import is_file_id
 from chalicelib.catalog.file_state import OBJECTS, FileState, file_key, file_state_of_row, url_state_of_row
 from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
 from chalicelib.catalog.listing import LISTING, directory_keys, listing_rows
@@ -29,7 +29,6 @@ READ_FIRST, CHECKED_LAST = (OBJECTS, LATEST, LISTING), (FILES, LISTING, LATEST)
 """Registration reads the first tables, so unreadable rows are removed from them before; rows without a file are removed
 afterwards."""
 _KEYS = {OBJECTS: ("key",), LATEST: ("what_where_key",), FILES: ("time_index_key", "range_key"), LISTING: ("partition", "at")}
-_ID = re.compile(r"[0-9a-f]{32}")
 _DIRECTORY = ("n#", "c#", "p#")
 Result = dict[str, Any]
 """A row of ``transforms.catalog.RESULTS``."""
@@ -166,7 +165,7 @@ def _is_memory(row: Item) -> bool:
         return False
     if kind == "url":
         name = url_state_of_row(row)
-        return all(_ID.fullmatch(each) for each in [name.id, *name.former_ids] if each)
+        return all(is_file_id(each) for each in [name.id, *name.former_ids] if each)
     return _state(row) is not None
 
 
@@ -186,7 +185,7 @@ def _file_of(table: str, row: Item) -> str | None:
     if table == LISTING:
         return None if str(row["partition"]).startswith(_DIRECTORY) else str(row["at"]).partition("#")[2]
     if table == FILES:
-        return str(row["range_key"]).rpartition(":")[2]
+        return str(row["range_key"]).partition(":")[2]
     try:
         return str(row["metadata"]["id"])
     except (KeyError, TypeError):

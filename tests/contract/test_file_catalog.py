@@ -46,6 +46,7 @@ from tests.contract.files import (
 from tests.sampling import pick, seed_of
 from tests.support.clock import ManualClock
 from tests.support.database import InMemoryDatabase
+from tests.support.file_ids import DOTS, HOSTILE, MANY_SEGMENTS
 
 SEED = seed_of("file catalog")
 EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or pick(5, 20, 400))
@@ -441,6 +442,20 @@ def test_files_of_one_source_and_the_same_times_are_all_listed(world: World) -> 
     for number in range(3):
         world.change([(data_key(number), Content(metadata(number, NOW_MS, 5)))])
         world.check([(FileQuery(("*",)), [1])])
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_pages_of_chosen_ids_are_in_the_order_of_their_bytes(new_database: Callable[[], Database], *, newest_first: bool) -> None:
+    """A page may end at any id. DynamoDB sorts keys by the bytes of UTF-8."""
+    world, ids = World(new_database()), [*HOSTILE, *MANY_SEGMENTS, *DOTS]
+    world.change([(f"odd-{place}", Content(metadata(0, NOW_MS, id=each))) for place, each in enumerate(ids)])
+    for limit, left in ((1, ids), (7, ids[::2])):
+        if left != ids:
+            world.change([(f"odd-{place}", None) for place, each in enumerate(ids) if each not in left])
+        pages = all_pages(world.search, FileQuery(("syslog",), "web-1", newest_first=newest_first), [limit])
+        found = [document["metadata"]["id"] for page in pages for document in page.documents]
+        assert found == sorted(left, key=str.encode, reverse=newest_first)
+        assert all(len(page.documents) == limit for page in pages[:-1])
 
 
 REWRITES = 12

@@ -55,7 +55,7 @@ class Archive:
 
     def fill(self, chance: random.Random, count: int = 14) -> None:
         for number in range(count):
-            file_id = f"{chance.getrandbits(128):032x}"
+            file_id = f"{chance.getrandbits(128):032x}" if number % 3 else f"a:b#{number}~é"
             start = START_MS + chance.randrange(10**9) + number
             document = {
                 "version": 0, "start": start, "end": start + chance.choice([0, 10**5, 3 * 10**8]), "path": f"/{number}",

@@ -33,6 +33,7 @@ ELSEWHERE = {
     "make deploy": "tests/integration/test_deploy_command.py",
     "make diff": "tests/integration/test_deploy_command.py",
     "make smoke": "tests/integration/test_deploy_command.py",
+    "make upstream": "tests/integration/datalake/test_upstream.py",
     "python -m local forward": "tests/integration/test_forwarding_over_http.py",
 }
 """Commands of those who develop or operate Runlake, whose arguments ``references.py`` checks, and what runs them."""

@@ -13,11 +13,11 @@ from hashlib import blake2b
 from typing import Any, Self
 
 from chalicelib.archive.objects import ANNOUNCED_BYTES
+from chalicelib.catalog.file_ids import data_key
 from chalicelib.catalog.file_state import OBJECTS
 from chalicelib.catalog.files import FILES, LATEST, FileRecord
 from chalicelib.catalog.listing import LISTING, listing_rows
 from chalicelib.catalog.metadata import NAME
-from chalicelib.catalog.registration import data_key
 from chalicelib.catalog.search import FileQuery, Search
 from chalicelib.catalog.timestamps import DAY_MS
 from chalicelib.deadline import Deadline

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlencode, urlsplit
@@ -162,6 +163,18 @@ class Site:
         assert self.receive(message(s3_record(self.world.layout.logs(run)))) == []
 
 
+def described(document: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a response: the stored document, with its times as ISO 8601 too."""
+    return document | {f"{name}_iso": _iso(document.get(name)) for name in ("start", "end")}
+
+
+def _iso(ms: int | None) -> str | None:
+    if ms is None:
+        return None
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def _key(url: str) -> str:
     return unquote(urlsplit(url).path[1:])
 
@@ -183,6 +196,7 @@ def deployed(
 def is_refusal(answer: Answer, status: int, code: str | None = None) -> bool:
     """Whether a response is the error envelope; ``code`` is the archive's, or the status."""
     body = answer.json
-    if answer.status != status or not isinstance(body, dict) or body.keys() != {"code", "message"}:
+    if answer.status != status or not isinstance(body, dict) or body.keys() - {"detail"} != {"code", "message"}:
         return False
-    return body["code"] == (code or status) and isinstance(body["message"], str) and bool(body["message"])
+    told = [text for name, text in body.items() if name != "code"]
+    return body["code"] == (code or status) and all(isinstance(text, str) and text for text in told)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -141,12 +141,13 @@ def installed(
     publisher: Publisher | None = None,
     database: Database | None = None,
     workers: Workers | None = None,
-    keys: Callable[[], bytes] | None = None,
+    keys: Callable[[], bytes] | Mapping[str, Callable[[], bytes]] | None = None,
     policy: Callable[[], str] | None = None,
     is_emulated: bool = True,
     **given: Any,
 ) -> Iterator[World]:
-    """Serve a world in memory in this process; ``given`` are settings. Authentication is disabled by default."""
+    """Serve a world in memory in this process; ``given`` are settings. Authentication is disabled by default. ``keys``: of the
+    only issuer, or by the URLs of several."""
     values = {"auth": "none"} | given
     settings = _settings(frozenset(os.environ.items()), frozenset((name, type(each), each) for name, each in values.items()))
     ports = composition.Ports(
@@ -159,7 +160,7 @@ def installed(
         clock=world.clock,
         work_sources=world.work_sources,
         workers=workers,
-        keys=keys,
+        keys=None if keys is None else lambda url: (keys[url] if isinstance(keys, Mapping) else keys)(),
         policy=policy,
         is_emulated=is_emulated,
     )

@@ -124,6 +124,9 @@ def test_cursors_among_hidden_files_continue_and_reveal_nothing(site: Site) -> N
     (cursor,) = parse_qs(urlsplit(answer.json["next"]).query)["cursor"]
     for text in (cursor, *map(decoded, cursor.split("."))):
         assert not any(file_id in text for file_id in hidden)
+    changed = TIMES | {"what": "svc_a", "order": "newest", "cursor": cursor}
+    refused = call("GET", f"{FILES}/?{urlencode(changed)}", None, bearer(token)).json
+    assert refused["message"] == f"Failed to decode cursor {cursor}", "as it was sent, not as it is once it is decrypted"
 
 
 def decoded(text: str) -> str:

@@ -23,6 +23,7 @@ from chalicelib.access import stale_if_error_cache
 from chalicelib.access.keys import ALGORITHMS, IssuerKeys
 from chalicelib.access.tokens import MAX_CACHED_TOKENS, MAX_TOKEN_CHARS, TokenVerifier
 from chalicelib.errors import IdentityUnavailableError, InvalidConfigurationError
+from chalicelib.routes.paths import DOCS_PAGE
 from chalicelib.runlog.log_end import list_all
 from tests.functional.gateway import Answer, call, get, installed, post
 from tests.issuer import AUDIENCE, ISSUER, JWT, Issuer, basic, bearer
@@ -388,4 +389,5 @@ def test_public_routes_need_no_identity(auth: str) -> None:
     """Even with settings for authentication."""
 
     with installed(World(), auth=auth):
-        assert [call("GET", path).status for path in ("/v1/health", "/health/", "/spec/", "/docs/")] == [200] * 4
+        assert [call("GET", path).status for path in ("/v1/health", "/health/", "/spec/", DOCS_PAGE)] == [200] * 4
+        assert [call("GET", path).status for path in ("/", "/docs/")] == [302] * 2

@@ -16,7 +16,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError, UnavailableError
 from chalicelib.ingestion.report import Report
 from chalicelib.ports import Key, Message, ObjectInfo, PutOptions, Row, Write
-from tests.functional.archive import DAY_MS, FILES, Site, deployed, hash_of, is_refusal
+from tests.functional.archive import DAY_MS, FILES, Site, deployed, described, hash_of, is_refusal
 from tests.ingestion_harness import ARCHIVE, message, s3_record
 from tests.sampling import examples
 from tests.support.database import InMemoryDatabase
@@ -62,7 +62,7 @@ def test_a_required_field_that_is_missing_is_an_error(site: Site, name: str) -> 
         ("work_id", "null"), ("work_id", ""), ("work_id", "Job"), ("work_id", 5), ("work_id", "a b"), ("work_id", "a\n"), ("work_id", []),
         ("where", ""), ("where", "Web"), ("where", "web.1"), ("where", None), ("where", 5), ("where", "web\n"), ("where", "wéb"),
         ("what", ""), ("what", "Syslog"), ("what", "syslog.log"), ("what", None), ("what", 5), ("what", "syslog\n"), ("what", "a/b"),
-        ("id", ""), ("id", "xyz"), ("id", "g" * 32), ("id", "0" * 31), ("id", "0" * 33), ("id", None), ("id", 5), ("id", "0" * 31 + "\n"),
+        ("id", ""), ("id", "x\n"), ("id", "\x7f"), ("id", "g" * 513), ("id", "é" * 257), ("id", None), ("id", 5), ("id", "0" * 31 + "\n"),
         ("hash", ""), ("hash", "0" * 31), ("hash", None), ("hash", 5), ("hash", "g" * 32), ("hash", "0" * 64),
     ],
 )  # fmt: skip
@@ -155,7 +155,7 @@ EXTRAS = [
 def test_unknown_keys_are_kept_whatever_they_are(site: Site, extra: dict[str, Any]) -> None:
     document = site.file(**extra)
     assert site.report["records"][0]["metadata"] == document
-    assert site.get(f"{FILES}/{document['id']}/metadata").json == document
+    assert site.get(f"{FILES}/{document['id']}/metadata").json == described(document)
     listed = site.list(what="syslog").json["records"][0]["metadata"]
     assert document.items() <= (listed | {"start_iso": document.get("start_iso", listed["start_iso"])}).items()
     assert site.latest().json["metadata"] == listed

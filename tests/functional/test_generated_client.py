@@ -173,8 +173,8 @@ def test_file_is_archived(api: Any, models: Any, site: Served) -> None:
     site.deliver()
     metadata = api.read_metadata(created.id)
     assert (metadata.id, metadata.path, metadata.start, metadata.end) == (created.id, "/a.log", START_MS, None)
-    # The generator repeats a parameter for each element, whatever `explode` says, so the names are one element.
-    (record,) = api.list_files(what=["syslog,nginx-*"], start="2026-01-01", end="now").records
+    # The generator repeats a parameter for each element, whatever `explode` says.
+    (record,) = api.list_files(what=["syslog", "nginx-*"], start="2026-01-01", end="now").records
     assert (record.size, record.metadata.work_id, record.metadata.start_iso.timestamp() * 1000) == (8, None, START_MS)
     assert api.read_file(created.id) == "one\ntwo\n"
     assert api.change_metadata(created.id, body=models.MetadataChange(work_id="w")).work_id == "w"
@@ -207,4 +207,4 @@ def test_service_is_described(api: Any) -> None:
 def test_errors_have_their_models(api: Any, models: Any) -> None:
     assert api.get_run(FQN, "run-2") == models.LogError(404, f"there is no such run run={FQN}/run-2")
     file_id = "0" * 32
-    assert api.read_metadata(file_id) == models.ArchiveError("NoSuchFile", f"no file with id {file_id} exists")
+    assert api.read_metadata(file_id) == models.ArchiveError("NoSuchFile", f"No file with id {file_id} exists")

@@ -170,6 +170,12 @@ def test_body_over_the_limit_is_refused(world: World, sample: Sample) -> None:
     assert is_refusal(answer, 413) and is_empty(world)
 
 
+@pytest.mark.usefixtures("world")
+def test_request_without_an_operation_has_the_smallest_limits() -> None:
+    assert is_refusal(call("POST", f"{LOGS}/svc.a", "x" * 64 * 1024, {"Content-Type": TEXT}), 404)
+    assert is_refusal(call("POST", f"{LOGS}/svc.a", "x" * (64 * 1024 + 1), {"Content-Type": TEXT}), 413)
+
+
 @pytest.mark.parametrize("sample", ROWS, ids=name_of)
 def test_path_and_query_over_the_limit_are_refused(world: World, sample: Sample) -> None:
     path = sample.path_with()
@@ -328,9 +334,9 @@ def test_long_reasons_of_many_events_are_shortened_to_what_fits() -> None:
 
 def test_response_over_the_limit_is_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chalicelib.routes.health.page", lambda: "\x01" * (MIB - 1000))
-    assert is_refusal(call("GET", "/docs/"), 500)
+    assert is_refusal(call("GET", "/docs/static/index.html"), 500)
     monkeypatch.setattr("chalicelib.routes.health.page", lambda: "\x01" * (5 * MIB // 6 - 2))
-    assert call("GET", "/docs/").status == 200
+    assert call("GET", "/docs/static/index.html").status == 200
 
 
 @pytest.mark.parametrize(("size", "expected"), [(0, 10), (20, 10), (21, 10), (100, 50), (1000, 99)])

@@ -88,7 +88,7 @@ def test_stream_that_waited_measures_a_frame_too(world: World) -> None:
     append(world, line)
     streamed = served(f"{LOGS}/svc.p/stream/{quote(RUN.run_id)}?wait=0&after=1").body
     told = json.loads(streamed.partition("data: ")[2].partition("\n")[0])
-    assert told["after"] == "2" and told["truncated"] and line.startswith(told["logs"].removesuffix("\n"))
+    assert told["after"] == "2" and told["cut"] and line.startswith(told["logs"].removesuffix("\n"))
 
 
 @pytest.mark.slow

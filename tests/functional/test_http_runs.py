@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from chalicelib.ports import Run
-from tests.functional.gateway import get, installed, post
+from chalicelib.runlog.batch import Batch
+from tests.functional.gateway import call, get, installed, post
+from tests.issuer import JWT, Issuer, bearer
+from tests.support.log_page import LogPage
 from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import World
 
 FQN = 'svc/"a b".pipe'
 QUOTED = quote(FQN, safe="")
+ISSUER = Issuer()
 IDS = [f"run-{letter}" for letter in "cadb"]  # in the order of their start
 
 
@@ -84,3 +90,72 @@ def test_a_pipeline_without_runs() -> None:
 def test_names_that_cannot_be(path: str) -> None:
     answer = get(path)
     assert (answer.status, answer.json["code"]) == (400, 400)
+
+
+# Pipelines by their id
+
+ID = "0f1e2d3c-0000-4000-8000-00000000000a"
+
+
+@contextmanager
+def known(pipeline_type: str | None = None) -> Iterator[World]:
+    """A pipeline with three lines, whose id is known."""
+    world, runs = World(), InMemoryRunCatalog()
+    pipeline = {"fqn": FQN} | ({"type": pipeline_type} if pipeline_type else {})
+    issuer_settings: dict[str, Any] = JWT | {"pipeline_ids": json.dumps({ID: pipeline})}
+    with installed(world, runs=runs, keys=ISSUER.read, **issuer_settings):
+        entry = world.parts().writer.append(Run(FQN, "run-1"), Batch.from_text("one\ntwo\nthree\n")).entry
+        assert entry
+        runs.record_segment(Run(FQN, "run-1"), entry)
+        yield world
+
+
+READER = bearer(ISSUER.granted(logs_read=[FQN]))
+
+
+@pytest.mark.parametrize(
+    ("pipeline_type", "task"),
+    [
+        (None, "ingestion_task"),
+        ("metadata", "ingestion_task"),
+        ("policyAgent", "ingestion_task"),
+        ("application", "application_task"),
+        ("profiler", "profiler_task"),
+        ("usage", "usage_task"),
+        ("lineage", "lineage_task"),
+        ("dbt", "dbt_task"),
+        ("TestSuite", "test_suite_task"),
+        ("dataInsight", "data_insight_task"),
+        ("elasticSearchReindex", "elasticsearch_reindex_task"),
+        ("autoClassification", "auto_classification_task"),
+    ],
+)
+def test_older_pages_read_the_newest_run_by_id(pipeline_type: str | None, task: str) -> None:
+    with known(pipeline_type):
+        first = get(f"{ID.upper()}/last?limit=2", headers=READER)
+        last = get(f"{ID}/last?after=2", headers=READER)
+        answer = get(f"{ID}/last/download", headers=READER)
+    assert first.json == {task: "one\ntwo", "logs": "one\ntwo", "after": "2", "total": "3"}
+    assert last.json == {task: "three", "logs": "three", "after": "3", "total": "3"}
+    assert (answer.status, answer.body) == (200, "one\ntwo\nthree\n")
+
+
+def test_permission_for_a_pipeline_by_id_is_that_for_its_name() -> None:
+    with known():
+        for path in (f"{ID}/last", f"{ID}/last/download"):
+            assert get(path, headers=bearer(ISSUER.granted(logs_read=[ID]))).status == 403
+            assert get(path, headers=READER).status == 200
+        unknown = ID.replace("a", "b")
+        assert get(f"{unknown}/last", headers=READER).status == 403
+        everything = bearer(ISSUER.granted(logs_read=["*"]))
+        assert get(f"{unknown}/last", headers=everything).json == {"logs": "", "after": None, "total": 0, "streaming": False}
+
+
+def test_history_of_an_older_page_is_the_whole_log() -> None:
+    def read(path: str) -> tuple[int, str]:
+        answer = call("GET", path, headers=READER)
+        return answer.status, answer.body
+
+    with known("dbt") as world:
+        page = LogPage(FQN, "run-1", read, world.clock.sleep)
+        assert page.history(ID, "dbt_task") == ["one\ntwo\nthree"]

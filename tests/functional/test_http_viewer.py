@@ -110,4 +110,4 @@ def test_the_page_has_no_way_for_text_to_become_markup() -> None:
 def test_base_address_leads_to_the_documents_which_link_the_viewer(prefix: str, location: str) -> None:
     answer = call("GET", "/", headers={"Host": "h", "X-Forwarded-Proto": "https"}, prefix=prefix)
     assert (answer.status, answer.headers["Location"]) == (302, location)
-    assert 'href: "../v1/ui/"' in call("GET", "/docs/").body
+    assert 'href: "../../v1/ui/"' in call("GET", "/docs/static/index.html").body

@@ -44,7 +44,7 @@ from tests.support.samples import (
     SAMPLES,
     UPLOAD,
     Document,
-    Operation,
+    OperationKey,
     Sample,
 )
 from tests.world import World
@@ -141,7 +141,7 @@ def variants(sample: Sample) -> Iterator[Sample]:
         yield replace(sample, path=sample.path.rstrip("/"), status=MOVED_TO_SLASH)
 
 
-def changed(operation: Operation, document: Document = None, **fields: Any) -> Sample:
+def changed(operation: OperationKey, document: Document = None, **fields: Any) -> Sample:
     return replace(SAMPLES[operation], document=document, **fields)
 
 

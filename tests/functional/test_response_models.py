@@ -17,7 +17,7 @@ from chalicelib.catalog.metadata import Metadata
 from chalicelib.ports import Put, Run, RunEnd, RunStart
 from chalicelib.routes import agents_models, archive_models, catalog_models, events_models, logs_models
 from tests.functional import archive
-from tests.functional.archive import FILES, deployed
+from tests.functional.archive import FILES, deployed, described
 from tests.functional.gateway import Answer, call, get, installed, post
 from tests.functional.test_http_catalog import Site, site
 from tests.support.samples import JSON, LINES, NAMED
@@ -166,7 +166,7 @@ def test_responses_of_the_archive(files: archive.Site) -> None:
     check("Storage", archive_models.StorageLocation, files.get("/v0/archive/"))
     metadata = files.get(f"{FILES}/{document['id']}/metadata")
     check("Metadata", archive_models.FileMetadata, metadata)
-    assert metadata.json == document
+    assert metadata.json == described(document)
     check("Record", archive_models.FileEntry, files.latest())
     check_record(files.latest().json, is_own=True)
     listed = files.list(what="*")

@@ -43,7 +43,8 @@ def test_every_setting_is_a_parameter_with_the_same_default_and_bounds(template:
     assert parameter["Description"]
     assert BUCKETS.get(field, parameter_name(field)) in str(variables[variable_name(field)])
     if not setting.is_required() and setting.default is not None:
-        assert parameter["Default"] == (str(setting.default).lower() if isinstance(setting.default, bool) else setting.default)
+        default = "" if setting.default in ((), {}) else setting.default
+        assert parameter["Default"] == (str(default).lower() if isinstance(default, bool) else default)
     for bound in setting.metadata:
         if isinstance(bound, Ge):
             assert parameter["MinValue"] == bound.ge
@@ -226,8 +227,9 @@ def test_gateway_logs_hold_neither_queries_nor_headers(template: Template) -> No
 
 
 def test_origin_of_pages_is_a_parameter(template: Template) -> None:
-    (rule,) = properties(template, "ArchiveBucket")["CorsConfiguration"]["CorsRules"]
-    assert rule["AllowedOrigins"] == [{"Ref": "CorsOrigin"}]
+    for bucket, methods in (("ArchiveBucket", {"GET", "PUT", "POST", "DELETE"}), ("Bucket", {"GET", "HEAD"})):
+        (rule,) = properties(template, bucket)["CorsConfiguration"]["CorsRules"]
+        assert rule["AllowedOrigins"] == [{"Ref": "CorsOrigin"}] and set(rule["AllowedMethods"]) == methods
     pattern = re.compile(template["Parameters"]["CorsOrigin"]["AllowedPattern"])
     assert all(pattern.fullmatch(text) for text in ("*", "https://logs.example.com", "http://127.0.0.1:8080"))
     assert not any(pattern.fullmatch(text) for text in ("", "https://a.b/path", "https://*", "null", "https://a'b"))

@@ -5,6 +5,7 @@ from tests.mutants.mutant import group
 _OVERTAKEN = "tests/faults/test_files_overtaken.py"
 _FILES = "tests/contract/test_file_catalog.py"
 _MENDING = "tests/unit/test_catalog_repair.py"
+_IDS = "tests/functional/test_archive_ids.py"
 _UPLOADS = "tests/functional/test_archive_uploads.py"
 _DELETED = (
     "False",
@@ -105,9 +106,39 @@ MUTANTS = (
         ("Archive.delete", "self._catalogue(file).record", "not self._catalogue(file)",
             "a client that deletes a file learns that it was written again",
             "::test_deletion_of_a_file_that_is_written_again_meanwhile_is_refused"),
-        ("Archive._locate", "verified and ANNOUNCED_BYTES in info.metadata", "False",
-            "an upload is no file before its hash is verified", "::test_an_upload_is_no_file_before_its_bytes_were_checked")),
+        ("Archive._find_by_key", "verified and ANNOUNCED_BYTES in info.metadata", "False",
+            "an upload is no file before its hash is verified", "::test_an_upload_is_no_file_before_its_bytes_were_checked"),
+        ("Archive._find_by_key", "metadata.id != file_id", "False", "an object is served as its own file only",
+            f"{_IDS}::test_id_is_no_path_in_a_key"),
+        ("Archive._find_in_catalog", "metadata.id != file_id", "False", "nor as a file that it was before",
+            f"{_IDS}::test_object_that_became_another_file_is_not_served_as_the_former_one"),
+        ("Archive._locate", "has_data_key(file_id)", "True", "an id is no path in a key", f"{_IDS}::test_id_is_no_path_in_a_key")),
+    # ids that clients choose
+    *group("chalicelib.catalog.file_ids", _IDS,
+        ("id_of_key", "has_data_key(file_id)", "True", "the catalog and the reader agree on which ids have a key",
+            "tests/unit/test_file_ids.py"),
+        ("is_file_id", "len(text.encode())", "len(text)", "the limit of an id is in bytes", "tests/unit/test_file_ids.py"),
+        ("checked_file_id", "len(text.encode())", "len(text)", "the limit of an id is in bytes", "tests/unit/test_metadata.py")),
+    *group("chalicelib.catalog.listing", "tests/unit/test_listing.py",
+        ("key_before", "_BEFORE_SURROGATES if end == _AFTER_SURROGATES else chr(ord(end) - 1)", "chr(ord(end) - 1)",
+            "a surrogate is not stored"),
+        ("key_before", "room_bytes // len(_LAST_CHARACTER.encode()) + 1", "1", "ids of any length come before the next one"),
+        ("key_after", "at + _FIRST_CHARACTER", "at + '!'", "an id may continue with a space"),
+        ("last_sort_key", "f'{start_ms + _SHIFT_MS:0{_START_DIGITS}d}{_AFTER_IDS}'", "sort_key(start_ms, '~')",
+            "an id may begin after ~")),
+    *group("chalicelib.routes.archive", _IDS,
+        ("_http_url", "quote(file_id, safe='', errors='replace')", "quote(file_id, errors='replace')",
+            "a slash of an id is no slash of a path"),
+        ("_http_url", "file_id in DOT_SEGMENTS", "False", "clients resolve dots in a path",
+            "::test_id_that_no_path_can_hold_has_the_address_on_s3"),
+        ("_file_id", "request.names['id']", "request.replaced_name('id')", "bytes that are not UTF-8 are no id",
+            "::test_bytes_that_are_no_text_are_not_taken_for_a_replaced_character")),
+    *group("glue_jobs.catalog.files", "tests/contract/test_rebuilt_files.py",
+        ("_file_of", "str(row['range_key']).partition(':')[2]", "str(row['range_key']).rpartition(':')[2]",
+            "an id may have a colon")),
     *group("chalicelib.archive.objects", _UPLOADS,
+        ("metadata_of_object", "ref.id and _MADE.fullmatch(ref.id)", "ref.id", "a file without an id in its metadata keeps its id",
+            f"{_IDS}::test_stored_document_without_an_id_gets_32_digits_also_under_a_key_of_an_id"),
         ("ArchiveObjects._broken_promise", "announced != str(info.size)", "False",
             "an upload of the wrong size is not hashed", "::test_upload_with_a_wrong_size_is_not_hashed")),
     # ingestion

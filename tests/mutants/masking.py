@@ -73,7 +73,7 @@ MUTANTS = (
         ("_log_line", "_redacted_document(document) if _redact else document", "document",
             "an error that repeats a name is logged with its secret", "::test_log_line_of_an_error_holds_no_secret")),
     *group("chalicelib.routes.responses", _LEAVES_BY_PLACE,
-        ("error_response", "redacted(message)", "message", "an error repeats a secret")),
+        ("client_message", "redacted(text)", "text", "an error repeats a secret")),
     *group("chalicelib.routes.logs", _LEAVES_BY_PLACE,
         ("_masked", "replace(batch, connector=A)", "batch", "a secret in a connector id is in a segment's metadata")),
 )  # fmt: skip

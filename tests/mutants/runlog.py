@@ -16,6 +16,16 @@ _HISTOGRAM = "tests/unit/test_histogram.py"
 _EXPIRED = "tests/unit/test_expired_segments.py"
 
 MUTANTS = (
+    *group("chalicelib.runlog.following", "tests/unit/test_following.py",
+        ("Follower._limit", "0 < self._max_bytes <= byte", "0 < self._max_bytes < byte", "a log of the limit's size is followed"),
+        ("Follower._poll", "FollowEnd.IDLE_TIMEOUT if self._is_idle(tail) else None", "None", "an idle run is followed forever"),
+        ("Follower._replayed", "snapshot.end_byte", "snapshot.end.byte", "the first page of a large log is the last one")),
+    *group("chalicelib.routes.sse", "tests/functional/test_http_stream.py",
+        ("update_response", "update.end or MAX_DURATION", "update.end or 'runFinished'", "the page stops while the run is running")),
+    *group("chalicelib.routes.handler", "tests/functional/test_http_stream.py",
+        ("_to_response", "response.status_code == 503", "False", "OpenMetadata's page stops after a 503")),
+    *group("chalicelib.routes.queries", "tests/functional/test_http_stream.py",
+        ("follow_request", "last_line is None and tail is None", "True", "viewers that keep no log have its limit")),
     # errors
     *group("chalicelib.lines.events", "tests/unit/test_lines_events.py",
         ("events", "is_lower and begins_trace(raw)", "False", "a trace after INFO is no error"),

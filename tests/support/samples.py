@@ -36,7 +36,7 @@ from tests.functional.gateway import LOGS, Answer, call
 from tests.support.publisher import InMemoryPublisher
 from tests.world import START_MS, World
 
-Operation = tuple[str, str]
+OperationKey = tuple[str, str]
 """Method and path as in the OpenAPI document."""
 Document = Any
 DECLARED = {(each.method, each.path): each for each in OPERATIONS}
@@ -55,7 +55,7 @@ NAMED = {"X-Runlake-Fqn": FQN, "X-Runlake-Run-Id": RUN_ID}
 """Headers that name the run of records without one."""
 
 
-def operations() -> Mapping[Operation, Any]:
+def operations() -> Mapping[OperationKey, Any]:
     """The operations of the OpenAPI document."""
     return {
         (method.upper(), path): each
@@ -66,7 +66,7 @@ def operations() -> Mapping[Operation, Any]:
 
 
 @cache
-def _content_types() -> Mapping[Operation, Sequence[str]]:
+def _content_types() -> Mapping[OperationKey, Sequence[str]]:
     return {name: list(each.get("requestBody", {}).get("content", ())) for name, each in operations().items()}
 
 
@@ -179,7 +179,7 @@ class Sample:
     names: Mapping[str, str] = field(default_factory=lambda: NAMES)
 
     @property
-    def operation(self) -> Operation:
+    def operation(self) -> OperationKey:
         """Method and path as in the OpenAPI document."""
         return self.method, self.path
 
@@ -355,7 +355,7 @@ ROWS = (
     Sample("GET", "/v0/environment/"),
     Sample(
         "GET", f"{_FILES}/", needs=archived_file,
-        query={"what": "upload", "where": "web-1", "work_id": "w", "start": "2020-01-01", "end": "now", "cursor": ""},
+        query={"what": "upload", "where": "web-1", "work_id": "w", "start": "2020-01-01", "end": "now", "combine": "true", "cursor": ""},
     ),
     Sample("POST", _FILES, UPLOAD, status=201),
     Sample("DELETE", f"{_FILES}/{{id}}", needs=archived_file, status=204),
@@ -385,6 +385,7 @@ ROWS = (
     Sample("GET", "/health/"),
     Sample("GET", "/spec/"),
     Sample("GET", "/v1/openapi.json"),
-    Sample("GET", "/docs/"),
+    Sample("GET", "/docs/", status=302),
+    Sample("GET", "/docs/static/index.html"),
 )  # fmt: skip
-SAMPLES: Mapping[Operation, Sample] = {each.operation: each for each in ROWS}
+SAMPLES: Mapping[OperationKey, Sample] = {each.operation: each for each in ROWS}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.access.cursor_cipher import CursorCipher
 from chalicelib.aws import run_catalog as dynamodb_runs
 from chalicelib.catalog.cursor import CursorSigner
 from chalicelib.catalog.search import FileQuery
@@ -17,6 +18,7 @@ from chalicelib.catalog.timestamps import FIRST_MS, LAST_MS
 from chalicelib.coordination import administration
 from chalicelib.coordination.store import IndexPosition
 from chalicelib.errors import InvalidCursorError, InvalidInputError
+from tests.support.file_ids import FILE_IDS, HOSTILE
 from tests.support.run_catalog import InMemoryRunCatalog
 
 SIGNER = CursorSigner(["key-one"])
@@ -32,7 +34,7 @@ QUERIES = st.builds(
     end_ms=st.integers(FIRST_MS, LAST_MS),
     newest_first=st.booleans(),
 )
-PLACES = st.tuples(st.integers(FIRST_MS, LAST_MS), st.text("0123456789abcdef", min_size=32, max_size=32))
+PLACES = st.tuples(st.integers(FIRST_MS, LAST_MS), FILE_IDS)
 
 
 @given(QUERIES, PLACES)
@@ -40,6 +42,13 @@ def test_a_cursor_is_read_back(query: FileQuery, place: tuple[int, str]) -> None
     text = SIGNER.write(query, place)
     assert SIGNER.read(text, query) == replace(query, after=place)
     assert all(letter.isascii() and (letter.isalnum() or letter in "._-") for letter in text), "it needs no quoting in a URL"
+
+
+def test_a_cursor_fits_into_an_address() -> None:
+    """An address has at most 8 KiB, and a cursor may be encrypted besides."""
+    cipher = CursorCipher(["key-one"])
+    for file_id in [*HOSTILE, "".join(map(chr, range(0x4E00, 0x4E00 + 170))), "".join(map(chr, range(0x100, 0x200)))]:
+        assert len(cipher.encrypt(SIGNER.write(QUERY, (LAST_MS, file_id)), "someone", "syslog")) < 4096
 
 
 @given(QUERIES, PLACES, PLACES)

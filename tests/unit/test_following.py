@@ -188,10 +188,10 @@ def test_a_log_of_the_limit_in_bytes_is_the_end_for_clients_with_a_limit(is_know
     assert follower.follow(RUN, FollowRequest(has_limit=True)) == FollowUpdate(1, "12345\n", replay=True)
     scene.append("1234\n")
     assert follower.follow(RUN, FollowRequest(1, has_limit=True)).end is None, "one byte less"
-    scene.append("1\n")
+    scene.append("\n")
     if not is_known:
         follower = Follower(scene.store, scene.index, scene.world.layout, scene.world.clock, reader, IDLE_MS, max_bytes=12)
-    update = FollowUpdate(3, "1\n", replay=True, end=FollowEnd.MAX_BYTES)
+    update = FollowUpdate(3, "\n", replay=True, end=FollowEnd.MAX_BYTES)
     assert follower.follow(RUN, FollowRequest(2, has_limit=True)) == update
     assert follower.follow(RUN, FollowRequest(3, has_limit=True)) == FollowUpdate(3, end=FollowEnd.MAX_BYTES)
     assert follower.follow(RUN, FollowRequest(3)) == FollowUpdate(3), "a client without a limit"

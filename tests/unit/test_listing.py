@@ -16,6 +16,9 @@ from chalicelib.catalog.listing import (
     directory_keys,
     duration_class,
     indexes_of,
+    key_after,
+    key_before,
+    last_sort_key,
     listing_rows,
     period_number,
     period_text,
@@ -23,10 +26,11 @@ from chalicelib.catalog.listing import (
 )
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.catalog.timestamps import DAY_MS, FIRST_MS, LAST_MS
+from tests.support.file_ids import FILE_IDS
 
 MAX_DURATION_MS = 29 * DAY_MS
 INSTANTS = st.integers(FIRST_MS, LAST_MS)
-IDS = st.text("0123456789abcdef", min_size=32, max_size=32)
+IDS = FILE_IDS
 PERIODS = st.integers(FIRST_MS // 60_000, LAST_MS // 60_000)
 """No period is shorter than a minute."""
 STARTS = st.one_of(
@@ -66,12 +70,32 @@ RECORDS = st.builds(
 @example(FIRST_MS, "0" * 32, LAST_MS, "0" * 32)
 def test_positions_sort_as_starts_and_ids_do(start: int, one: str, other_start: int, other: str) -> None:
     assert (sort_key(start, one) < sort_key(other_start, other)) == ((start, one) < (other_start, other))
+    assert (sort_key(start, one).encode() < sort_key(other_start, other).encode()) == ((start, one) < (other_start, other))
 
 
 @given(INSTANTS, IDS)
 def test_a_position_without_an_id_is_before_all_that_start_then(start: int, file_id: str) -> None:
-    assert sort_key(start) < sort_key(start, file_id) < sort_key(start, "~")
-    assert start == LAST_MS or sort_key(start, "~") < sort_key(start + 1)
+    assert sort_key(start).encode() < sort_key(start, file_id).encode() < last_sort_key(start).encode()
+    assert start == LAST_MS or last_sort_key(start) < sort_key(start + 1)
+
+
+@given(INSTANTS, IDS, st.sampled_from([-1, 0, 0, 0, 0, 1]), IDS)
+@example(0, "foo", 0, "foo ")
+@example(0, "foo", 0, "fo")
+@example(0, "foo", 0, "fon" + "\U0010ffff" * 127)
+@example(0, "foo~", 0, "foo}é")
+@example(0, "\ue000", 0, "\ud7ff\U0010ffff")
+@example(0, "\U0010ffff" * 128, 0, "\U0010ffff" * 127 + "\U0010fffe")
+@example(0, "a" * 511 + "b", 0, "a" * 512)
+@example(0, "a" * 509 + "b", 0, "a" * 509 + "aé")
+@example(0, " ", -1, "\U0010ffff" * 128)
+def test_bounds_next_to_a_position_separate_it_from_all_others(start: int, file_id: str, later_ms: int, other: str) -> None:
+    """Pages continue from these bounds, inclusive ones: none repeats its file, and none skips another."""
+    at, another = sort_key(start, file_id), sort_key(start + later_ms, other)
+    assert key_before(at).encode() < at.encode() < key_after(at).encode()
+    assert (another <= key_before(at)) == (another < at)
+    assert (another >= key_after(at)) == (another > at)
+    assert all(0 < len(bound.encode()) <= 1024 for bound in (key_before(at), key_after(at)))
 
 
 @given(PERIODS, PERIODS)

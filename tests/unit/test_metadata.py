@@ -8,11 +8,16 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from chalicelib.catalog.file_ids import data_key
+from chalicelib.catalog.file_state import file_key, url_key
 from chalicelib.catalog.files import FileRecord
+from chalicelib.catalog.listing import directory_keys, listing_rows
 from chalicelib.catalog.metadata import MAX_DAYS, MAX_DOCUMENT_BYTES, Metadata, metadata_of, parse_metadata
 from chalicelib.catalog.timestamps import DAY_MS, FIRST_MS, LAST_MS
 from chalicelib.errors import InvalidMetadataError
+from tests.support.file_ids import DOTS, FILE_IDS, HOSTILE, MANY_SEGMENTS, NO_IDS
 
 NOW_MS = 1_790_000_000_000
 ID = "0123456789abcdef0123456789abcdef"
@@ -66,6 +71,7 @@ GOOD: list[tuple[str, Any]] = [
     ("path", "C:\\a"),
     ("path", "z:\\a\\b c.log"),
     ("hash", "f" * 32),
+    *[("id", file_id) for file_id in HOSTILE + MANY_SEGMENTS + DOTS],
 ]
 
 
@@ -87,7 +93,8 @@ BAD = [
     *each("what", "where", "work_id", of=NO_SLUGS),
     *each("what", "where", of=[None, "a" * 257]),
     *each("work_id", of=["null"]),
-    *each("id", "hash", of=NO_HEX),
+    *each("id", of=list(NO_IDS)),
+    *each("hash", of=NO_HEX),
     *each("path", of=NO_PATHS),
 ]
 
@@ -123,6 +130,35 @@ def test_what_may_be_missing_of_a_stored_document() -> None:
     """An id is made then; and a file without an end is an instant."""
     document = {name: value for name, value in VALID.items() if name not in ("id", "version", "end")}
     assert checked(document).document() == document | {"id": OTHER_ID, "version": 0, "end": None}
+
+
+@pytest.mark.parametrize(
+    ("file_id", "reason"),
+    [("", "empty"), ("a\n", "control"), ("\x7f", "control"), ("é" * 257, "512 bytes of UTF-8 are allowed, not 514")],
+)
+def test_message_says_what_an_id_may_be(file_id: str, reason: str) -> None:
+    for how in HANDS:
+        assert reason in refusal(VALID | {"id": file_id}, how)
+
+
+@pytest.mark.parametrize("file_id", ["\ud800", "a\udfff", "\udc80\ud800"])
+def test_no_lone_surrogate_is_in_an_id(file_id: str) -> None:
+    for how in HANDS:
+        assert "json" in refusal(VALID | {"id": file_id}, how)
+    with pytest.raises(ValidationError):
+        Metadata.model_validate(VALID | {"id": file_id})
+
+
+@given(FILE_IDS)
+def test_longest_names_fit_into_the_keys_of_every_table(file_id: str) -> None:
+    """DynamoDB: 2,048 bytes for a partition, also of an index, 1,024 for a sort key; S3: 1,024."""
+    longest = {"id": file_id, "where": "w" * 256, "what": "x" * 256, "work_id": None}
+    record = FileRecord("s3://" + "b" * 63 + "/" + "k" * 1024, 7, NOW_MS, parse_metadata(json.dumps(VALID | longest), OTHER_ID))
+    keys = [*record.file_rows(), *listing_rows(record), *directory_keys(record), file_key(file_id), url_key(record.url)]
+    assert all(len(key.partition.encode()) <= 2048 and len(key.sort.encode()) <= 1024 for key in keys)
+    for row in record.file_rows().values():
+        assert len(row["work_id_index_key"].encode()) <= 2048
+    assert len(data_key(file_id).encode()) <= 1024
 
 
 def test_a_message_repeats_a_value_as_it_was() -> None:
@@ -278,7 +314,7 @@ DOCUMENTS = st.builds(
         "work_id": st.none() | SLUGS.filter(lambda slug: slug != "null"),
         "where": SLUGS,
         "what": SLUGS,
-        "id": HEX,
+        "id": FILE_IDS,
         "hash": HEX,
     }),
     st.none() | st.integers(0, 29 * DAY_MS),

@@ -277,7 +277,9 @@ def test_the_examples_of_a_batch_are_lines(example: dict[str, Any]) -> None:
         {"work_id": "null"},
         {"work_id": "a b"},
         {"work_id": "x" * 257},
-        {"id": "0" * 31},
+        {"id": ""},
+        {"id": "a\nb"},
+        {"id": "x" * 513},
         {"hash": "G" * 32},
     ],
 )
@@ -368,7 +370,7 @@ def test_the_page_is_small_and_asks_nobody_else() -> None:
     assert re.findall(r"(?:https?|wss?):|[\"'(]//", PAGE) == []
     assert re.findall(r"<(?:script|img|iframe|link)[^>]*\bsrc=|@import|url\(", PAGE) == []
     assert re.findall(r"<link[^>]*>", PAGE) == ['<link rel="icon" href="data:,">']
-    assert re.findall(r"fetch\((\W[^)]*)\)", PAGE) == ['"../spec/"']
+    assert re.findall(r"fetch\((\W[^)]*)\)", PAGE) == ['"../../spec/"']
     assert "connect-src 'self'" in PAGE
 
 

@@ -112,6 +112,10 @@ def test_settings_without_keys_load_but_not_for_the_api(environment: pytest.Monk
         loaded.check_keys()
 
 
+ISSUER = '{"issuer": "i", "audience": "a", "jwks_url": "https://i.test/keys", "prefix": "p:"}'
+OTHER = ISSUER.replace('"i"', '"j"')
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "allowed"),
     [
@@ -127,6 +131,14 @@ def test_settings_without_keys_load_but_not_for_the_api(environment: pytest.Monk
         ("RUNLAKE_AWS_ENDPOINT_URL", "minio:9000", "http://"),
         ("RUNLAKE_REPORT_TOPIC_ARN", "topic", "a topic's ARN"),
         ("RUNLAKE_RUNS_TABLE", "a b", "a table's name"),
+        ("RUNLAKE_PIPELINE_IDS", '{"mysql.ingest": {"fqn": "mysql.ingest"}}', "<uuid>"),
+        ("RUNLAKE_PIPELINE_IDS", '{"0f1e2d3c-0000-4000-8000-00000000000a": {"fqn": "a", "type": "other"}}', "metadata"),
+        ("RUNLAKE_JWT_MORE_ISSUERS", "people", "JSON"),
+        ("RUNLAKE_JWT_MORE_ISSUERS", '{"issuer": "i"}', "JSON"),
+        ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER.replace('p:', 'p')}]", '"prefix": "people:"'),
+        ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER.replace('https', 'http')}]", "jwks_url"),
+        ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER}, {ISSUER.replace('p:', 'q:')}]", "each issuer and prefix once"),
+        ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER}, {OTHER}]", "each issuer and prefix once"),
     ],
 )
 def test_message_names_invalid_settings(environment: pytest.MonkeyPatch, variable: str, value: str, allowed: str) -> None:

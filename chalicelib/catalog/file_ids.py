@@ -1,0 +1,52 @@
+"""Ids of files, and the key under which the datalake's client stores the object of a file: ``{id}/data``.
+
+An id is any text that S3, DynamoDB and JSON can all hold. An id that would be more than one segment of a path, or that clients resolve
+as a relative one, has no key of its own: its file is found by the catalog, under the key from which it was catalogued. So no id leads
+out of ``{id}/data``, whatever a client, a proxy or an S3-compatible store makes of dots and slashes in a path.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_ID_BYTES = 512
+"""In UTF-8: with a ``where`` of 256 it fits into a sort key of DynamoDB (1,024), and as ``{id}/data`` into a key of S3 (1,024)."""
+ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]+$"
+"""Of an id in JSON, where a lone surrogate cannot be; Python's ``$`` would also accept a newline at the end."""
+DOT_SEGMENTS = frozenset([".", ".."])
+"""Relative segments: clients resolve them in the path of a URL, also percent-encoded."""
+
+_DATA = "/data"
+_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
+
+
+def is_file_id(text: str) -> bool:
+    """Whether a text can be the id of a file."""
+    return _ID.fullmatch(text) is not None and len(text.encode()) <= MAX_ID_BYTES
+
+
+def checked_file_id(text: str) -> str:
+    """The id. Raises ValueError, with what an id may be."""
+    if not text:
+        raise ValueError("it must not be empty")
+    if not _ID.fullmatch(text):
+        raise ValueError(f"no control characters and no surrogates are allowed, not {text[:100]!r}")
+    if (size := len(text.encode())) > MAX_ID_BYTES:
+        raise ValueError(f"at most {MAX_ID_BYTES} bytes of UTF-8 are allowed, not {size}")
+    return text
+
+
+def has_data_key(file_id: str) -> bool:
+    """Whether a file with this id has a key of its own."""
+    return "/" not in file_id and file_id not in DOT_SEGMENTS
+
+
+def data_key(file_id: str) -> str:
+    """The key under which the datalake's client stores a file's object; no two ids share one."""
+    return file_id + _DATA
+
+
+def id_of_key(key: str) -> str | None:
+    """The id in a key ``{id}/data``; None for any other key."""
+    file_id = key.removesuffix(_DATA)
+    return file_id if file_id != key and is_file_id(file_id) and has_data_key(file_id) else None
