@@ -7,7 +7,7 @@ does not reveal whether a resource exists. The response of a view that checked n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from chalicelib.access.principal import Kind, Principal
 from chalicelib.errors import DeniedPrincipalError, ForbiddenError, UnauthenticatedError
 from chalicelib.observability import note, redacted, report_decision
 from chalicelib.routes.api_request import ApiRequest
+from chalicelib.routes.operations import Operation
 from chalicelib.runlog.legacy import on_behalf_of
 
 MAX_USER_AGENT_CHARS = 256
@@ -29,12 +30,12 @@ MAX_LINES = 20
 
 @dataclass(slots=True)
 class AuthenticatedRequest:
-    """An authenticated request. ``caller``: facts for its audit lines besides the principal. ``declared``: the scopes of its operation.
+    """An authenticated request. ``caller``: facts for its audit lines besides the principal. ``operation``: None if its path has none.
     ``is_authorized``: its view has checked a permission. ``scope``: the last one granted by name."""
 
     principal: Principal
     caller: Mapping[str, str]
-    declared: Sequence[Scope]
+    operation: Operation | None
     is_authorized: bool = False
     scope: Scope | None = None
     lines: int = 0
@@ -59,8 +60,7 @@ def authenticate(request: ApiRequest) -> Iterator[AuthenticatedRequest | None]:
         return
     caller = _caller(request)
     principal = _principal(request, request.label, caller)
-    declared = operation.scopes if operation else ()
-    authenticated = AuthenticatedRequest(principal, caller | {"token_id": redacted(principal.token_id)}, declared)
+    authenticated = AuthenticatedRequest(principal, caller | {"token_id": redacted(principal.token_id)}, operation)
     token = _authenticated.set(authenticated)
     try:
         with on_behalf_of(authenticated.covers):
@@ -107,8 +107,10 @@ def require_any_scope(resource: str, *scopes: Scope) -> None:
 
 
 def _check_declared(*scopes: Scope) -> None:
-    if undeclared := set(scopes) - set(_authenticated.get().declared):
-        raise UndeclaredScopeError(f"the operation does not declare its scope scopes={', '.join(sorted(undeclared))}")
+    operation = _authenticated.get().operation
+    assert operation, "only operations have views"
+    if undeclared := set(scopes) - set(operation.scopes):
+        raise UndeclaredScopeError(f"add {', '.join(sorted(undeclared))} to the scopes of {operation.id} in routes/operations.py")
 
 
 def allow_authenticated(resource: str) -> None:

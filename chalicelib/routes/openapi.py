@@ -17,8 +17,9 @@ This module converts them to OpenAPI: references, one response for all errors of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from chalicelib import __version__
@@ -35,7 +36,7 @@ from chalicelib.routes import (
     openapi_viewer,
 )
 from chalicelib.routes.operations import OPERATIONS, Operation
-from chalicelib.routes.schemas import component_schemas
+from chalicelib.routes.schemas import IncompleteDocumentError, component_schemas
 from chalicelib.routes.service_models import Environment, Health
 
 _Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
@@ -111,6 +112,8 @@ _SERVICE_OPERATIONS: dict[str, dict[str, Any]] = {
     "getDocs": {"summary": "Redirect to the page of the documentation", "responses": {302: _TO_PAGE}},
     "getPage": {"summary": "Show this document as a web page", "responses": {200: _PAGE}},
 }
+
+_SERVICE_ERRORS = openapi_logs.ERRORS
 
 RESOURCES = {
     "logs": _Resource(
@@ -204,11 +207,12 @@ RESOURCES = {
         _SERVICE_OPERATIONS,
         _SERVICE_SCHEMAS,
         {},
-        openapi_logs.ERRORS,
+        _SERVICE_ERRORS,
         "LogError",
     ),
 }
 """By ``Operation.document``."""
+_PARAMETERS = {name: parameter for resource in RESOURCES.values() for name, parameter in resource.parameters.items()}
 
 _MOVED = {
     "description": "The path lacks its trailing slash: repeat the request with it.",
@@ -231,7 +235,7 @@ def document(base: str) -> dict[str, Any]:
         "paths": _paths(),
         "components": {
             "schemas": {name: schema for resource in RESOURCES.values() for name, schema in resource.schemas.items()},
-            "parameters": {name: parameter for resource in RESOURCES.values() for name, parameter in resource.parameters.items()},
+            "parameters": _PARAMETERS,
             "headers": {"RetryAfter": _RETRY_AFTER},
             "responses": {"MovedToSlash": _MOVED, **openapi_security.RESPONSES},
             "securitySchemes": openapi_security.SCHEMES,
@@ -239,54 +243,75 @@ def document(base: str) -> dict[str, Any]:
     }
 
 
+@cache
 def _paths() -> dict[str, dict[str, Any]]:
     paths: dict[str, dict[str, Any]] = {}
     for each in OPERATIONS:
-        paths.setdefault(each.path, {})[each.method.lower()] = openapi_security.secured(each, _operation(each))
+        methods, method = paths.setdefault(each.path, {}), each.method.lower()
+        if method in methods:
+            raise IncompleteDocumentError(
+                f"operations {methods[method]['operationId']} and {each.id} have the same address: {each.method} {each.path}"
+            )
+        methods[method] = openapi_security.secured(each, _operation(each))
     return paths
 
 
 def _operation(declared: Operation) -> dict[str, Any]:
+    if declared.document not in RESOURCES:
+        raise IncompleteDocumentError(f"operation {declared.id}: no document {declared.document!r} in openapi.RESOURCES")
     resource = RESOURCES[declared.document]
-    entry = resource.operations[declared.id]
+    entry = _entry(declared, "operations", declared.id)
     operation: dict[str, Any] = {"operationId": declared.id, "tags": [resource.tag], "summary": entry["summary"]}
     if "description" in entry:
         operation["description"] = entry["description"]
     if "parameters" in entry:
+        if unknown := set(entry["parameters"]) - _PARAMETERS.keys():
+            raise IncompleteDocumentError(f"operation {declared.id}: no {sorted(unknown)} in PARAMETERS of a module openapi_…")
         operation["parameters"] = [_reference("parameters", name) for name in entry["parameters"]]
     if "body" in entry:
         operation["requestBody"] = entry["body"]
-    responses = {status: _response(resource, each) for status, each in entry["responses"].items()}
+    responses = {status: _response(declared, each) for status, each in entry["responses"].items()}
     if declared.has_slash:
         responses[308] = _reference("responses", "MovedToSlash")
-    responses |= _refusals(resource, declared.errors)
+    responses |= _refusals(declared, resource)
     operation["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return operation
 
 
-def _response(resource: _Resource, response: str | dict[str, Any]) -> dict[str, Any]:
+def _entry(declared: Operation, table: str, name: Any) -> Any:
+    """An entry of a table of the operation's document. Raises IncompleteDocumentError."""
+    entries: Mapping[Any, Any] = getattr(RESOURCES[declared.document], table)
+    if name not in entries:
+        where = f"openapi_{declared.document}.{table.upper()}".replace("openapi_service.", "openapi._SERVICE_")
+        raise IncompleteDocumentError(f"operation {declared.id}: no {name!r} in {where}")
+    return entries[name]
+
+
+def _response(declared: Operation, response: str | dict[str, Any]) -> dict[str, Any]:
     if isinstance(response, dict):
         return response
-    schema = resource.schemas[response]
+    schema = _entry(declared, "schemas", response)
     content = {"schema": _reference("schemas", response), "example": schema["examples"][0]}
     return {"description": schema["description"], "content": {"application/json": content}}
 
 
-def _refusals(resource: _Resource, codes: Sequence[Any]) -> dict[int, dict[str, Any]]:
+def _refusals(declared: Operation, resource: _Resource) -> dict[int, dict[str, Any]]:
     """One response per status, which lists its possible codes."""
-    known: Mapping[Any, tuple[int, str, str]] = resource.errors
-    by_status: dict[int, list[Any]] = {}
-    for code in codes:
-        by_status.setdefault(known[code][0], []).append(code)
+    by_status: dict[int, dict[Any, tuple[int, str, str]]] = {}
+    for code in declared.errors:
+        about = _entry(declared, "errors", code)
+        by_status.setdefault(about[0], {})[code] = about
     return {status: _refusal(resource, status, same) for status, same in by_status.items()}
 
 
-def _refusal(resource: _Resource, status: int, codes: Sequence[Any]) -> dict[str, Any]:
-    known: Mapping[Any, tuple[int, str, str]] = resource.errors
-    examples = {str(code): {"summary": known[code][1], "value": _envelope(resource, code, known[code][2])} for code in codes}
-    schema = {**_reference("schemas", resource.error), "properties": {"code": {"enum": list(codes)}}}
+def _refusal(resource: _Resource, status: int, errors: Mapping[Any, tuple[int, str, str]]) -> dict[str, Any]:
+    examples = {
+        str(code): {"summary": condition, "value": _envelope(resource, code, message)}
+        for code, (_, condition, message) in errors.items()
+    }
+    schema = {**_reference("schemas", resource.error), "properties": {"code": {"enum": list(errors)}}}
     response = {
-        "description": "; ".join(known[code][1] for code in codes),
+        "description": "; ".join(condition for _, condition, _ in errors.values()),
         "content": {"application/json": {"schema": schema, "examples": examples}},
     }
     if status == 503:

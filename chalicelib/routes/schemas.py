@@ -38,6 +38,10 @@ def reference(component: str) -> dict[str, str]:
     return {"$ref": f"{_COMPONENTS}{component}"}
 
 
+class IncompleteDocumentError(ValueError):
+    """A table or a docstring that the document is generated from lacks something: a defect of the code. The message says what to add."""
+
+
 def one_of(values: Sequence[str]) -> WithJsonSchema:
     """The schema of a text that is one of ``values``."""
     return WithJsonSchema({"enum": list(values)})
@@ -112,7 +116,7 @@ def component_schemas(
     models: Mapping[str, Any], examples: Mapping[str, list[Any]], mode: JsonSchemaMode = "serialization"
 ) -> dict[str, dict[str, Any]]:
     """The schemas of models and typed dictionaries by component name; ``mode`` "validation" for those of requests. A docstring is the
-    description. A referenced model that is no component is inlined, without its docstring."""
+    description. A referenced model that is no component is inlined, without its docstring. Raises IncompleteDocumentError."""
     names = {model.__name__: name for name, model in models.items()}
     _, generated = TypeAdapter.json_schemas(
         [(name, mode, TypeAdapter(model)) for name, model in models.items()],
@@ -122,6 +126,9 @@ def component_schemas(
     definitions = generated["$defs"]
     found: dict[str, dict[str, Any]] = {}
     for model_name, name in names.items():
+        if name not in examples or "description" not in definitions[model_name]:
+            lacking = "a docstring" if name in examples else "an example"
+            raise IncompleteDocumentError(f"schema {name}: add {lacking} for {model_name}")
         found[name] = {**_resolved(definitions[model_name], names, definitions), "examples": examples[name]}
         found[name]["description"] = " ".join(found[name]["description"].split())
         found[name].pop("title", None)

@@ -21,9 +21,25 @@ from tests.docs.pages import PROJECT, Block, blocks, headings
 
 PAGE = PROJECT / "CONTRIBUTING.md"
 RECIPES = [heading for heading in headings(PAGE) if heading.startswith("Add a ")]
-COPIED = ("chalicelib", "tests", "infra", "app.py", "pyproject.toml")
-FURTHER_TESTS = {"Add a codec": ["tests/unit/test_route_table.py"], "Add a route": ["tests/unit/test_route_table.py"]}
-"""Tests of the project that must pass with the example too."""
+COPIED = ("bench", "chalicelib", "infra", "tests", "app.py", "conftest.py", "pyproject.toml")
+OF_THE_TABLE, OF_OPERATIONS = (
+    ["tests/unit/test_route_table.py", "tests/unit/test_openapi.py"],
+    [
+        "tests/functional/test_access_table.py",
+        "tests/functional/test_http_bad_names.py",
+        "tests/functional/test_http_budgets.py",
+        "tests/functional/test_no_secret_leaves.py",
+    ],
+)
+FURTHER_TESTS = {
+    "Add a setting": [["tests/unit/test_template_settings.py"]],
+    "Add a codec": [OF_THE_TABLE, [*OF_OPERATIONS, "-k", "every_operation or logfmt"]],
+    "Add a route": [
+        OF_THE_TABLE,
+        [*OF_OPERATIONS, "tests/functional/test_http_catalog.py", "-k", "every_operation or /lines or lines_of_a_run"],
+    ],
+}
+"""Tests of the project that must pass with the example too, as arguments of runs of pytest, with every case of the new operation."""
 
 
 def blocks_under(heading: str, page: Path) -> list[Block]:
@@ -62,6 +78,7 @@ def change(path: Path, lines: list[str]) -> None:
 def run(root: Path, *arguments: str) -> None:
     """Run a module of Python in the copy."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("RUNLAKE_", "PYTEST_"))}
+    environment["RUNLAKE_SAMPLE"] = "all"
     done = subprocess.run(
         [sys.executable, "-m", *arguments], cwd=root, env=environment, capture_output=True, text=True, check=False
     )
@@ -83,11 +100,11 @@ def root(tmp_path: Path) -> Path:
 def test_example_applies_and_its_test_passes(recipe: str, root: Path) -> None:
     paths = apply(blocks_under(recipe, PAGE), root)
     modules = [path for path in paths if path.endswith(".py")]
-    own_tests = [path for path in modules if path.startswith("tests/")]
-    assert own_tests, "a recipe shows a test"
+    created = [path for path in modules if not (PROJECT / path).exists() and Path(path).name.startswith("test_")]
     run(root, "ruff", "check", *modules)
     run(root, "ruff", "format", "--check", *modules)
-    run(root, "pytest", "-q", "-p", "no:cacheprovider", *own_tests, *FURTHER_TESTS.get(recipe, []))
+    for arguments in [*([created] if created else []), *FURTHER_TESTS[recipe]]:
+        run(root, "pytest", "-q", "-p", "no:cacheprovider", *arguments)
 
 
 @pytest.mark.slow
@@ -100,7 +117,7 @@ def test_example_of_a_setting_reaches_the_functions(root: Path) -> None:
 
 
 def test_every_example_of_a_recipe_is_applied() -> None:
-    assert {"Add a setting", "Add a codec"} <= set(RECIPES)
+    assert set(FURTHER_TESTS) == set(RECIPES)
     applied = [block for recipe in RECIPES for block in blocks_under(recipe, PAGE)]
     assert len(applied) == len(blocks(PAGE, "python") + blocks(PAGE, "diff"))
 

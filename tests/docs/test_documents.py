@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chalicelib.routes.operations import OPERATIONS
 from docs import generate
 from tests.docs.pages import DOCS, PAGES, PROJECT, anchor, blocks, headings, name_of, prose
 
@@ -83,6 +84,12 @@ def test_values_follow_from_template_and_code() -> None:
     }
     stale = "<!-- value: five-failures -->a quarter of an hour<!-- value: end -->"
     assert generate.regenerated(stale) == "<!-- value: five-failures -->10 minutes<!-- value: end -->"
+
+
+def test_the_page_of_agents_has_each_address() -> None:
+    table = re.findall(r"^\| .* \| `(/v1/agents/.*?)` \|", (DOCS / "agents.md").read_text(), re.MULTILINE)
+    lacking = [each.path for each in OPERATIONS if each.agent and not each.path.startswith(tuple(table))]
+    assert not lacking, f"add a row to the first table of docs/agents.md: {', '.join(lacking)}"
 
 
 def test_every_generated_table_is_used() -> None:

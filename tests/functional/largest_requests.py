@@ -245,6 +245,17 @@ def _long(sample: Sample, note: str = "", prepare: Callable[[Stage], None] = not
     return Largest(sample, note, encoded, prepare, sample.status)
 
 
+def _of_a_run(sample: Sample) -> Largest:
+    """Of a run with a catalogued line, as each sample requires."""
+    names = LONG if sample.needs is nothing else NAMES
+
+    def prepare(stage: Stage) -> None:
+        stage.append("x\n", run=Run(names["fqn"], names["runId"]))
+        sample.needs(stage)
+
+    return _long(sample, prepare=prepare, names=names)
+
+
 def _get(
     path: str, note: str = "", prepare: Callable[[Stage], None] = nothing, query: Mapping[str, object] | None = None, **fields: Any
 ) -> Largest:
@@ -335,12 +346,5 @@ _LIST: list[Largest] = [
     ),
 ]
 _LISTED = {each.sample.operation for each in _LIST}
-LARGEST = (
-    *_LIST,
-    *(
-        _long(each, prepare=each.needs, names=LONG if each.needs is nothing else NAMES)
-        for each in SAMPLES.values()
-        if each.operation not in _LISTED
-    ),
-)
+LARGEST = (*_LIST, *(_of_a_run(each) for each in SAMPLES.values() if each.operation not in _LISTED))
 """Those of the list, and the samples of the operations that have no larger request or response."""

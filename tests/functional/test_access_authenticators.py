@@ -298,7 +298,7 @@ def test_decisions_are_logged_at_any_log_level() -> None:
 
 @pytest.mark.parametrize("check", ["none", "of a scope that the operation does not declare", "of one of such scopes"])
 def test_view_with_a_wrong_permission_check_answers_nothing(
-    world: World, issuer: Issuer, monkeypatch: pytest.MonkeyPatch, check: str
+    world: World, issuer: Issuer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, check: str
 ) -> None:
     """A new route whose view forgets the check, or whose row lacks the scope that the view requires."""
 
@@ -312,6 +312,7 @@ def test_view_with_a_wrong_permission_check_answers_nothing(
     monkeypatch.setattr(logs, "page", view)
     answer = get("svc.a/r", headers=bearer(issuer.granted("root", archive_read=["*"], logs_read=["*"])))
     assert (answer.status, "secret" in answer.body) == (500, False)
+    assert ("add archive:read to the scopes of readLog in routes/operations.py" in caplog.text) == (check != "none")
 
 
 @pytest.mark.parametrize("status", [200, 307, 308])

@@ -298,17 +298,24 @@ def masking(raw: bytes) -> None:
     assert bool(found.counts) == (found.body != raw)
 
 
-AGENTS: list[Callable[[bytes], Iterable[Any]]] = [
-    fluent.decode_json, fluent.decode_msgpack, logstash.decode, bulk.decode, otlp.decode_json, otlp.decode_protobuf, plain.decode,
-    lambda body: syslog.decode(body, NOW_MS),
-    lambda body: firehose.decode(body, lambda packed: gunzip(packed, LIMIT_BYTES)).items,
-]  # fmt: skip
+AGENTS: dict[str, Callable[[bytes], Iterable[Any]]] = {
+    "fluent:decode_json": fluent.decode_json,
+    "fluent:decode_msgpack": fluent.decode_msgpack,
+    "logstash:decode": logstash.decode,
+    "bulk:decode": bulk.decode,
+    "otlp:decode_json": otlp.decode_json,
+    "otlp:decode_protobuf": otlp.decode_protobuf,
+    "plain:decode": plain.decode,
+    "syslog:decode": lambda body: syslog.decode(body, NOW_MS),
+    "firehose:decode": lambda body: firehose.decode(body, lambda packed: gunzip(packed, LIMIT_BYTES)).items,
+}
+"""By ``Decoder.function``. The stored inputs choose one by its number: add others at the end."""
 
 
 def agents(raw: bytes) -> None:
     """Requests of log agents: each item is an event or a rejection, numbered in order."""
     given = Bytes(raw)
-    decode = given.choice(AGENTS)
+    decode = given.choice(list(AGENTS.values()))
     with suppress(InvalidEventError):
         items = [getattr(each, "item", each) for each in decode(given.rest())]
         assert all(isinstance(each, Decoded | Refused) for each in items)

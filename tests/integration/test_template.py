@@ -22,19 +22,11 @@ from deploy import rules as deploy_rules
 from deploy.errors import DeployError
 from deploy.stages import read_stage
 from local import package
+from tests.support.template import NO_PARAMETER, TABLES, parameter_name, variable_name, what_to_add
 
 Template = dict[str, Any]
-TABLES = (
-    "runs_table", "segments_table", "files_table", "latest_table", "listing_table", "objects_table", "pipeline_files_table", "pipelines_table",
-)  # fmt: skip
 BUCKETS = {"bucket_name": "Bucket", "archive_bucket_name": "ArchiveBucket"}
-NO_PARAMETER = {*TABLES, "report_topic_arn", "source_coordination"}
 FUNCTIONS = ("APIHandler", "Ingest", "Compact", "Sweep", "Pipelines")
-
-
-def parameter_name(field: str) -> str:
-    """bucket_name is BucketName."""
-    return "".join(word.capitalize() for word in field.split("_"))
 
 
 def properties(template: Template, name: str) -> dict[str, Any]:
@@ -44,10 +36,12 @@ def properties(template: Template, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("field", sorted(set(Settings.model_fields) - NO_PARAMETER))
 def test_every_setting_is_a_parameter_with_the_same_default_and_bounds(template: Template, field: str) -> None:
-    setting, parameter = Settings.model_fields[field], template["Parameters"][parameter_name(field)]
     variables = variables_of(template, "APIHandler")
+    wanted = what_to_add(field, template["Parameters"], variables)
+    assert not wanted, wanted
+    setting, parameter = Settings.model_fields[field], template["Parameters"][parameter_name(field)]
     assert parameter["Description"]
-    assert BUCKETS.get(field, parameter_name(field)) in str(variables["RUNLAKE_" + field.upper()])
+    assert BUCKETS.get(field, parameter_name(field)) in str(variables[variable_name(field)])
     if not setting.is_required() and setting.default is not None:
         default = "" if setting.default in ((), {}) else setting.default
         assert parameter["Default"] == (str(default).lower() if isinstance(default, bool) else default)
@@ -63,7 +57,7 @@ def test_every_setting_is_a_parameter_with_the_same_default_and_bounds(template:
 def test_tables_and_topic_reach_the_functions(template: Template) -> None:
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
     for field in TABLES:
-        assert variables["RUNLAKE_" + field.upper()] == {"Ref": parameter_name(field)}
+        assert variables[variable_name(field)] == {"Ref": parameter_name(field)}
     assert variables["RUNLAKE_REPORT_TOPIC_ARN"] == {"Ref": "ReportTopic"}
     of_the_api = variables_of(template, "APIHandler")
     assert {name.removeprefix("RUNLAKE_").lower() for name in of_the_api if name.startswith("RUNLAKE_")} == set(

@@ -75,7 +75,7 @@ MUTANTS = (
         ("_rank", "(sum(literal), len(parts), literal)", "(sum(literal), literal, len(parts))",
             "a run whose id is a word of the API is taken for another operation")),
     *group("chalicelib.routes.gate", "tests/functional/test_access_authenticators.py",
-        ("_check_declared", "set(scopes) - set(_authenticated.get().declared)", "set()",
+        ("_check_declared", "set(scopes) - set(operation.scopes)", "set()",
             "the documented scopes of an operation are not the ones that it requires",
             "::test_view_with_a_wrong_permission_check_answers_nothing")),
     *group("chalicelib.routes.chalice_adapter", "tests/unit/test_http_paths.py::test_prefix_of_a_stage_or_domain",

@@ -162,9 +162,9 @@ def pipeline_file(world: World) -> None:
 
 @dataclass(frozen=True)
 class Sample:
-    """A request that succeeds with ``status`` once ``needs`` has prepared the world, in which the run has a line. ``document``: the body
-    before it is encoded, by default as its content type says. ``wrap``: the document of other records (``message``, ``data`` and the names
-    of their run in ``runlake``)."""
+    """A request that succeeds with ``status`` once ``needs`` has prepared the world, in which the run has a catalogued line. ``document``: the
+    body before it is encoded, by default as its content type says. ``wrap``: the document of other records (``message``, ``data`` and the
+    names of their run in ``runlake``)."""
 
     method: str
     path: str
@@ -209,7 +209,7 @@ class Sample:
     def with_records(self, records: Iterable[Document]) -> bytes:
         """The body with other records."""
         assert self.wrap
-        return self.encoded(_text_of(list(records)) if self.content_type == TEXT else self.wrap(records))
+        return self.encoded(self.wrap(records))
 
     def all_headers(self, **more: str) -> dict[str, str]:
         """Headers with the content type, and more ones: ``Content_Encoding`` is Content-Encoding."""
@@ -222,18 +222,21 @@ class Sample:
     def in_each_format(self) -> Iterator[Sample]:
         """The request in each content type of the OpenAPI document. Records without names get headers."""
         for content_type in _content_types()[self.operation] if self.document is not None else ():
-            document, headers = self.document, self.headers
-            if self.encoder is None and content_type not in (JSON, MSGPACK, PROTOBUF, *((LINES,) if self.wrap else ())):
-                document, headers = _text_of(document), {**NAMED, **headers} if self.wrap else headers
-            elif isinstance(document, str):
-                document = [RECORD]
-            yield replace(self, document=document, headers=headers, content_type=content_type)
+            is_text = self.encoder is None and content_type not in (JSON, MSGPACK, PROTOBUF, *((LINES,) if self.wrap else ()))
+            if is_text == isinstance(self.document, str):
+                yield replace(self, content_type=content_type)
+            elif is_text and self.wrap:
+                named = {**NAMED, **self.headers}
+                yield replace(self, document=as_messages(self.document), headers=named, content_type=content_type, wrap=as_messages)
+            elif is_text:
+                yield replace(self, document=self.document["logs"], content_type=content_type)
+            else:
+                yield replace(self, document=[RECORD], content_type=content_type, wrap=list)
 
 
-def _text_of(document: Document) -> str:
-    if isinstance(document, dict):
-        return str(document["logs"])
-    return document if isinstance(document, str) else "".join(f"{each['message']}\n" for each in document)
+def as_messages(records: Iterable[Document]) -> str:
+    """Text with the message of each record as a line."""
+    return "".join(f"{each['message']}\n" for each in records)
 
 
 # No text of these documents is secret: masking it could hide a field whose secrets are missed.
@@ -329,7 +332,7 @@ ROWS = (
     Sample("POST", f"{_EVENTS}/writers/{{writer}}/close", {"count": 1, "lastTimestamp": 5}),
     Sample("POST", f"{_AGENTS}/fluent", [RECORD, RECORD], wrap=list),
     Sample("POST", f"{_AGENTS}/logstash", [RECORD], wrap=list),
-    Sample("POST", f"{_AGENTS}/syslog", _SYSLOG, headers=NAMED, content_type=TEXT, wrap=list),
+    Sample("POST", f"{_AGENTS}/syslog", _SYSLOG, headers=NAMED, content_type=TEXT, wrap=as_messages),
     Sample("POST", f"{_AGENTS}/firehose", _delivery([RECORD]), headers=_FIREHOSE, encoder=as_firehose, wrap=_delivery),
     Sample("POST", f"{_AGENTS}/otlp/v1/logs", OTLP, wrap=_resources),
     Sample("GET", _ELASTIC),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -33,11 +35,13 @@ from chalicelib.routes import (
     logs,
     openapi,
     openapi_archive,
+    openapi_catalog,
     operations,
     paths,
     queries,
 )
 from chalicelib.routes.budgets import LINES, BodyForm
+from chalicelib.routes.schemas import IncompleteDocumentError
 from tests.support import samples
 
 BASE_URL = "https://logs.example.com/api"
@@ -204,12 +208,11 @@ def test_operations_are_those_of_the_table_in_its_order() -> None:
 
 
 def test_every_operation_has_a_sample_and_the_other_way_round() -> None:
-    sampled, documented = [each.operation for each in samples.ROWS], set(samples.operations())
-    assert {"documented, no sample": documented - set(sampled), "sample, not documented": set(sampled) - documented} == {
-        "documented, no sample": set(),
-        "sample, not documented": set(),
-    }
-    assert len(sampled) == len(set(sampled))
+    sampled, documented = Counter(each.operation for each in samples.ROWS), set(samples.operations())
+    lacking, superfluous = documented - set(sampled), set(sampled) - documented
+    assert not lacking, f"add a Sample to ROWS in tests/support/samples.py: {sorted(lacking)}"
+    assert not superfluous, f"a Sample of tests/support/samples.py is of no operation: {sorted(superfluous)}"
+    assert [operation for operation, count in sampled.items() if count > 1] == []
 
 
 def test_the_parameters_of_a_page_are_those_that_are_read() -> None:
@@ -388,6 +391,33 @@ def test_the_pages_groups_are_the_documents() -> None:
     assert {method for item in DOCUMENT["paths"].values() for method in item} <= set(
         re.findall(r'"(\w+)"', re.search(r"const METHODS = \[(.*)\]", PAGE)[1])  # type: ignore[index]
     )
+
+
+@pytest.mark.parametrize(
+    ("row", "entry", "message"),
+    [
+        ({"document": "catalogue"}, {}, "operation getRun: no document 'catalogue' in openapi.RESOURCES"),
+        ({"document": "service"}, {}, "operation getRun: no 'getRun' in openapi._SERVICE_OPERATIONS"),
+        ({"id": "getOutcome"}, {}, "operation getOutcome: no 'getOutcome' in openapi_catalog.OPERATIONS"),
+        ({"errors": (400, 422)}, {}, "operation getRun: no 422 in openapi_catalog.ERRORS"),
+        ({}, {"responses": {200: "Runn"}}, "operation getRun: no 'Runn' in openapi_catalog.SCHEMAS"),
+        ({}, {"parameters": ["fqn", "runid"]}, "operation getRun: no ['runid'] in PARAMETERS of a module openapi_…"),
+    ],
+)
+def test_what_a_row_lacks_is_named(
+    monkeypatch: pytest.MonkeyPatch, row: dict[str, Any], entry: dict[str, Any], message: str
+) -> None:
+    (run,) = (each for each in operations.OPERATIONS if each.id == "getRun")
+    monkeypatch.setitem(openapi_catalog.OPERATIONS, "getRun", openapi_catalog.OPERATIONS["getRun"] | entry)
+    with pytest.raises(IncompleteDocumentError, match=f"^{re.escape(message)}$"):
+        openapi._operation(replace(run, **row))
+
+
+def test_two_operations_with_one_address_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {each.id: each for each in operations.OPERATIONS}
+    monkeypatch.setattr(openapi, "OPERATIONS", (rows["getRun"], replace(rows["grepRun"], path=rows["getRun"].path)))
+    with pytest.raises(IncompleteDocumentError, match="operations getRun and grepRun have the same address: GET /v1/catalog"):
+        openapi._paths.__wrapped__()
 
 
 def test_each_operation_has_its_scopes() -> None:

@@ -7,8 +7,18 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.json_schema import SkipJsonSchema
+from typing_extensions import TypedDict
 
-from chalicelib.routes.schemas import Count, DocumentSchema, RequestModel, ResponseModel, component_schemas, one_of, request_schema
+from chalicelib.routes.schemas import (
+    Count,
+    DocumentSchema,
+    IncompleteDocumentError,
+    RequestModel,
+    ResponseModel,
+    component_schemas,
+    one_of,
+    request_schema,
+)
 
 
 class Leaf(ResponseModel):
@@ -49,6 +59,16 @@ def branch(leaf: dict[str, Any]) -> dict[str, Any]:
 
 def test_model_without_a_component_is_part_of_the_schema() -> None:
     assert component_schemas({"B": Branch}, {"B": [1]}) == {"B": branch(LEAF)}
+
+
+class Bare(TypedDict):
+    name: str
+
+
+@pytest.mark.parametrize(("examples", "lacking"), [({}, "an example"), ({"B": [{}]}, "a docstring")])
+def test_what_a_model_lacks_is_named(examples: dict[str, list[Any]], lacking: str) -> None:
+    with pytest.raises(IncompleteDocumentError, match=f"^schema B: add {lacking} for Bare$"):
+        component_schemas({"B": Bare}, examples)
 
 
 def test_component_is_referred_to_by_its_name() -> None:
