@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import DamagedLogError, DeadlineExceededError, OutcomeUnknownError, StoreUnavailableError
-from chalicelib.ports import PutOptions, RunEnd
+from chalicelib.ports import PutOptions, Run, RunEnd
 from chalicelib.runlog.artifact import artifact_metadata, artifact_of
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.segment import metadata_of
@@ -233,6 +233,16 @@ def test_closing_after_abandoning_makes_it_final() -> None:
     world.parts().finalizer.close(RUN)
     assert world.store.head(world.layout.logs(RUN)).metadata["reason"] == "closed"
     assert world.body("logs.txt") == b"a\n"
+
+
+def test_markers_are_deleted_at_the_close() -> None:
+    world, other = World(), Run(RUN.fqn, "other")
+    append(world, "a\n")
+    for run in (RUN, other):
+        world.store.put(world.layout.marker(run, "host-1"), b"", PutOptions())
+    world.parts().finalizer.close(RUN)
+    left = world.store.list(world.layout.all_markers()).objects
+    assert [found.key for found in left] == [world.layout.marker(other, "host-1")]
 
 
 def test_closing_a_run_that_never_wrote_seals_it() -> None:

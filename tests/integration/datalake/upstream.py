@@ -30,7 +30,7 @@ DIFFERENCES = {
     "test_archive_querier.py::test_query_latest_just_latest_table[http-latest]": "the files began years ago, and lookback, which the datalake "
     "ignores if it reads its table of latest files, excludes them",
 }
-"""Tests that fail on purpose, with the reason: see docs/http-api.md."""
+"""Tests that fail on purpose, with the reason: see docs/datalake.md."""
 _CONFTEST = f"from {upstream_fixtures.__name__} import *\n"
 _QUIET = [
     "-q",
