@@ -129,8 +129,9 @@ class Follower:
         while True:
             if end := _reason(tail) or self._limit(request, tail.byte):
                 return FollowUpdate(line, end=end)
-            if segments := self._segments_from(run, tail.sequence):
-                return self._update_from(run, request, line, segments, replay=not has_waited)
+            segments, are_all = self._segments_from(run, tail.sequence)
+            if segments:
+                return self._update_from(run, request, line, segments, replay=not has_waited, are_all=are_all)
             if request.until_ms is not None and self._clock.now_ms() >= request.until_ms:
                 return FollowUpdate(line, end=FollowEnd.UNTIL_REACHED)
             pause_s = min(self._pause_s(tail), deadline.remaining_s())
@@ -141,9 +142,10 @@ class Follower:
             has_waited = True
 
     def _update_from(
-        self, run: Run, request: FollowRequest, line: int, segments: Sequence[_ReadSegment], *, replay: bool
+        self, run: Run, request: FollowRequest, line: int, segments: Sequence[_ReadSegment], *, replay: bool, are_all: bool
     ) -> FollowUpdate:
-        """The update from segments after the known end, for a client at ``line``, which may be after these segments."""
+        """The update from segments after the known end, for a client at ``line``, which may be after these segments. The end of the last one is
+        that of the log only if they are all: more may follow, also after a seal, and be retired at any time."""
         if segments[0].entry.line > line or not all(each.is_complete for each in segments):
             snapshot = self._reader.page_snapshot(run, PageRequest(after=line, limit=REPLAY_LINES))
             return self._replayed(run, request, snapshot, replay)
@@ -152,10 +154,10 @@ class Follower:
         if count < len(lines):
             return FollowUpdate(line + count, f"{logs}\n", replay, truncated, more=True)
         tail = LogEnd.after(segments[-1].entry)
-        self._ends.remember(run, tail)
-        more = len(segments) == _MOST_SEGMENTS
-        end = _reason(tail) or self._limit(request, tail.byte)
-        return FollowUpdate(line + count, f"{logs}\n" if count else "", replay, truncated, more, end)
+        if are_all:
+            self._ends.remember(run, tail)
+        end = (_reason(tail) if are_all else None) or self._limit(request, tail.byte)
+        return FollowUpdate(line + count, f"{logs}\n" if count else "", replay, truncated, not are_all, end)
 
     def _last_row(self, run: Run) -> SegmentEntry | None:
         try:
@@ -163,16 +165,20 @@ class Follower:
         except UnavailableError:
             return None
 
-    def _segments_from(self, run: Run, sequence: int) -> list[_ReadSegment]:
-        """Existing segments from a number on, until they fill a response or end with a seal. One GET per segment, and one 404."""
+    def _segments_from(self, run: Run, sequence: int) -> tuple[list[_ReadSegment], bool]:
+        """Existing segments from a number on, until they fill a response, and whether they are all. An abandoned run may have been reopened
+        after its seal. One GET per segment, and one 404."""
         segments: list[_ReadSegment] = []
         size = 0
-        while size < RAW_BYTES and len(segments) < _MOST_SEGMENTS and (each := self._segment(run, sequence + len(segments))):
+        while size < RAW_BYTES and len(segments) < _MOST_SEGMENTS:
+            each = self._segment(run, sequence + len(segments))
+            if each is None:
+                return segments, True
             segments.append(each)
             size += len(each.body)
-            if each.entry.kind == SEAL:
-                break
-        return segments
+            if each.entry.kind == SEAL and each.entry.reason != ABANDONED:
+                return segments, True
+        return segments, False
 
     def _segment(self, run: Run, sequence: int) -> _ReadSegment | None:
         try:
