@@ -121,19 +121,19 @@ class Follower:
         page, after, more = snapshot.page, snapshot.line + snapshot.count, snapshot.page.after is not None
         if not more:
             self._ends.remember(run, snapshot.end)
-        end = (None if more else _reason(snapshot.end)) or self._limit(request, snapshot.end_byte)
+        end = self._end(request, None if more else snapshot.end, snapshot.end_byte)
         return FollowUpdate(after, f"{page.logs}\n" if snapshot.count else "", replay, page.truncated, more, end)
 
     def _poll(self, run: Run, request: FollowRequest, deadline: Deadline, line: int, tail: LogEnd) -> FollowUpdate:
         has_waited = False
         while True:
-            if end := _reason(tail) or self._limit(request, tail.byte):
+            if end := self._end(request, tail, tail.byte, is_read=False):
                 return FollowUpdate(line, end=end)
             segments, are_all = self._segments_from(run, tail.sequence)
             if segments:
                 return self._update_from(run, request, line, segments, replay=not has_waited, are_all=are_all)
-            if request.until_ms is not None and self._clock.now_ms() >= request.until_ms:
-                return FollowUpdate(line, end=FollowEnd.UNTIL_REACHED)
+            if end := self._end(request, tail, tail.byte):
+                return FollowUpdate(line, end=end)
             pause_s = min(self._pause_s(tail), deadline.remaining_s())
             if pause_s <= 0:
                 self._ends.remember(run, tail)
@@ -156,7 +156,7 @@ class Follower:
         tail = LogEnd.after(segments[-1].entry)
         if are_all:
             self._ends.remember(run, tail)
-        end = (_reason(tail) if are_all else None) or self._limit(request, tail.byte)
+        end = self._end(request, tail if are_all else None, tail.byte)
         return FollowUpdate(line + count, f"{logs}\n" if count else "", replay, truncated, not are_all, end)
 
     def _last_row(self, run: Run) -> SegmentEntry | None:
@@ -195,8 +195,15 @@ class Follower:
         except ObjectNotFoundError:  # retired between the two requests
             return None
 
-    def _limit(self, request: FollowRequest, byte: int) -> FollowEnd | None:
-        return FollowEnd.MAX_BYTES if request.has_limit and 0 < self._max_bytes <= byte else None
+    def _end(self, request: FollowRequest, tail: LogEnd | None, byte: int, *, is_read: bool = True) -> FollowEnd | None:
+        """Why a client that has the log up to ``byte`` should stop. ``tail``: the log's end if the client has all lines; ``is_read``: whether
+        the segment after it was requested, so that lines which exist come before the end of the client's time."""
+        if tail and tail.seal:
+            return FollowEnd.RUN_FINISHED
+        if request.has_limit and 0 < self._max_bytes <= byte:
+            return FollowEnd.MAX_BYTES
+        is_over = tail and is_read and request.until_ms is not None and self._clock.now_ms() >= request.until_ms
+        return FollowEnd.UNTIL_REACHED if is_over else None
 
     def _is_idle(self, tail: LogEnd) -> bool:
         return bool(tail.appended_ms) and self._clock.now_ms() - tail.appended_ms >= self._idle_ms
@@ -243,7 +250,3 @@ def _end_at(last: SegmentEntry | None, request: FollowRequest) -> LogEnd | None:
 def _with_time(tail: LogEnd, last: SegmentEntry | None) -> LogEnd:
     """The log end with the time of the last line, which an artifact does not contain."""
     return LogEnd.after(last) if last and last.sequence + 1 == tail.sequence and not tail.appended_ms and not tail.seal else tail
-
-
-def _reason(tail: LogEnd) -> FollowEnd | None:
-    return FollowEnd.RUN_FINISHED if tail.seal else None

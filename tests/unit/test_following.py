@@ -220,6 +220,23 @@ def test_client_limits_the_duration() -> None:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
+def test_time_of_a_client_ends_with_the_lines_that_exist_also_while_lines_come(is_known: bool) -> None:
+    """Otherwise a client of a busy run would continue while each of its requests finds a line."""
+    scene = Scene()
+    scene.append("one\n")
+    if is_known:
+        scene.ask()
+        scene.append("two\n")
+    until_ms = scene.world.clock.now_ms()
+    update = FollowUpdate(1 + is_known, "two\n" if is_known else "one\n", replay=True, end=FollowEnd.UNTIL_REACHED)
+    assert scene.ask(int(is_known), until_ms=until_ms) == update
+    assert scene.ask(update.after, until_ms=until_ms) == FollowUpdate(update.after, end=FollowEnd.UNTIL_REACHED)
+    scene.append("".join(f"{number:04d} {'x' * 1000}\n" for number in range(5000)))
+    first = scene.ask(update.after, until_ms=until_ms)
+    assert first.more and first.end is None, "all of them"
+
+
+@pytest.mark.parametrize("is_known", [True, False])
 def test_a_log_of_the_limit_in_bytes_is_the_end_for_clients_with_a_limit(is_known: bool) -> None:
     scene = Scene()
     scene.append("12345\n")
