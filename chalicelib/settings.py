@@ -68,8 +68,8 @@ def _table(default: str, about: str) -> Any:
 
 
 _JWKS_URL = r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$"
-
-
+_AUDIENCE = r"[^,\s\x00-\x1f]"
+"""At least one name: commas alone would accept any audience."""
 PipelineId = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 
 
@@ -79,7 +79,7 @@ class TokenIssuer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     issuer: str = Field(min_length=1, max_length=512)
-    audience: str = Field(min_length=1, max_length=2048)
+    audience: str = Field(pattern=_AUDIENCE, max_length=2048)
     jwks_url: str = Field(pattern=_JWKS_URL)
     claim: str = Field("runlake", min_length=1, max_length=256)
     prefix: str = Field(pattern=r"^[A-Za-z0-9._-]{1,64}:$")
@@ -206,6 +206,7 @@ class Settings(BaseSettings):
         None,
         "Accepted audiences; a token's `aud` must contain one of them.",
         "names with commas between; * where the issuer writes no aud",
+        pattern=_AUDIENCE,
         max_length=2048,
     )
     jwt_jwks_url: str | None = _setting(

@@ -86,13 +86,14 @@ def require_run_scope(scope: Scope, request: ApiRequest) -> None:
     require_scope(scope, names["fqn"])
 
 
-def require_scope(scope: Scope, name: str) -> None:
-    """Require a scope for a name. Raises ForbiddenError, UndeclaredScopeError."""
+def require_scope(scope: Scope, name: str, requested: str = "") -> None:
+    """Require a scope for a name. ``requested``: what the client named instead; an error repeats that. Raises ForbiddenError,
+    UndeclaredScopeError."""
     _check_declared(scope)
     allowed = principal().may(scope, name)
     record_decision(scope, name, allowed)
     if not allowed:
-        raise ForbiddenError(f"not permitted: scope {scope} is required for this name name={redacted(name)[:200]!r}")
+        raise ForbiddenError(f"not permitted: scope {scope} is required for this name name={redacted(requested or name)[:200]!r}")
     _authenticated.get().scope = scope
 
 

@@ -142,7 +142,9 @@ def _permitted_pipeline(request: ApiRequest) -> tuple[str, str]:
         gate.require_run_scope(Scope.LOGS_READ, request)
         return request.names["fqn"], ""
     note(fqn=pipeline.fqn)
-    gate.require_scope(Scope.LOGS_READ, pipeline.fqn)
+    gate.require_scope(
+        Scope.LOGS_READ, pipeline.fqn, requested=request.names["fqn"]
+    )  # which pipelines exist is no answer for everybody
     return pipeline.fqn, pipeline.type
 
 

@@ -305,7 +305,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "`EventSource` does, from the last `id` after `retry` ms. Every line arrives once, in order. Other reasons are final: `runFinished`; "
         "`untilReached`; `maxBytes`, by a setting and only for requests without `tail` or `Last-Event-ID`. A response without `complete`, with "
         "`interrupted`, is a temporary failure, which clients would take for permanent if it were a 503; `error` is permanent. Frames `logs` have "
-        "complete lines; `replay`: they were stored before the request; `cut`: the only line does not fit a response.",
+        "complete lines; `replay`: they were stored before the request; `cut`: the only line does not fit a response. `after` takes precedence "
+        "over `tail`, which may stay in the address.",
         "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],
         "responses": {200: _FRAMES},
     },

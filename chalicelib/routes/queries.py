@@ -26,21 +26,22 @@ def page_request(query: Mapping[str, str], spare_s: float) -> PageRequest:
         limit=max(_number(query.get("limit"), tail or DEFAULT_LIMIT, MAX_LIMIT) or 0, 1),
         tail=tail,
         since_ms=moment_ms(query.get("since")),
-        wait_s=max(min(_seconds(query.get("wait")), MAX_WAIT_S, spare_s), 0.0),
+        wait_s=max(min(_seconds(query.get("wait"), 0.0), MAX_WAIT_S, spare_s), 0.0),
         clock=clock if (clock := query.get("clock")) in (LINES, ARRIVAL) else None,
     )
 
 
 def follow_request(query: Mapping[str, str], last_event_id: str | None) -> FollowRequest:
-    """``after``, or ``tail``, and ``until`` (epoch ms, or ISO 8601). ``last_event_id`` takes precedence over the first two.
+    """``after``, or ``tail``, and ``until`` (epoch ms, or ISO 8601). ``last_event_id`` takes precedence over the first two, and ``after`` over
+    ``tail``: a client that began with ``tail`` adds ``after`` to its address, and would get the last lines again and again.
 
     The limit of bytes is for OpenMetadata's page, which keeps the whole log in memory: it begins at the first line and continues by ``after``.
     """
-    last_line = _number(last_event_id, None, _MAX_LINE)
+    last_line, after = _number(last_event_id, None, _MAX_LINE), _number(query.get("after"), None, _MAX_LINE)
     tail = None if last_line is not None else _number(query.get("tail"), None, MAX_LIMIT)
     return FollowRequest(
-        after=last_line if last_line is not None else _number(query.get("after"), 0, _MAX_LINE) or 0,
-        tail=tail,
+        after=last_line if last_line is not None else after or 0,
+        tail=tail if after is None else None,
         until_ms=moment_ms(query.get("until")),
         has_limit=last_line is None and tail is None,
     )
@@ -48,8 +49,7 @@ def follow_request(query: Mapping[str, str], last_event_id: str | None) -> Follo
 
 def hold_s(query: Mapping[str, str], spare_s: float) -> float:
     """``wait``: how long a response of the stream waits for lines, up to ``spare_s``."""
-    requested_s = _seconds(query["wait"]) if "wait" in query else HOLD_S
-    return max(min(requested_s, HOLD_S, spare_s), 0.0)
+    return max(min(_seconds(query.get("wait"), HOLD_S), HOLD_S, spare_s), 0.0)
 
 
 def runs_limit(query: Mapping[str, str]) -> int:
@@ -63,8 +63,8 @@ def _number(text: str | None, default: int | None, most: int) -> int | None:
     return min(int(text), most) if len(text) <= _MAX_DIGITS else most
 
 
-def _seconds(text: str | None) -> float:
-    return float(text) if text and _SECONDS.fullmatch(text) else 0.0
+def _seconds(text: str | None, default: float) -> float:
+    return float(text) if text and _SECONDS.fullmatch(text) else default
 
 
 def moment_ms(text: str | None) -> int | None:

@@ -121,18 +121,19 @@ class Follower:
         page, after, more = snapshot.page, snapshot.line + snapshot.count, snapshot.page.after is not None
         if not more:
             self._ends.remember(run, snapshot.end)
-        end = (None if more else _reason(snapshot.end)) or self._limit(request, snapshot.end_byte)
+        end = self._end(request, None if more else snapshot.end, snapshot.end_byte)
         return FollowUpdate(after, f"{page.logs}\n" if snapshot.count else "", replay, page.truncated, more, end)
 
     def _poll(self, run: Run, request: FollowRequest, deadline: Deadline, line: int, tail: LogEnd) -> FollowUpdate:
         has_waited = False
         while True:
-            if end := _reason(tail) or self._limit(request, tail.byte):
+            if end := self._end(request, tail, tail.byte, is_read=False):
                 return FollowUpdate(line, end=end)
-            if segments := self._segments_from(run, tail.sequence):
-                return self._update_from(run, request, line, segments, replay=not has_waited)
-            if request.until_ms is not None and self._clock.now_ms() >= request.until_ms:
-                return FollowUpdate(line, end=FollowEnd.UNTIL_REACHED)
+            segments, are_all = self._segments_from(run, tail.sequence)
+            if segments:
+                return self._update_from(run, request, line, segments, replay=not has_waited, are_all=are_all)
+            if end := self._end(request, tail, tail.byte):
+                return FollowUpdate(line, end=end)
             pause_s = min(self._pause_s(tail), deadline.remaining_s())
             if pause_s <= 0:
                 self._ends.remember(run, tail)
@@ -141,9 +142,10 @@ class Follower:
             has_waited = True
 
     def _update_from(
-        self, run: Run, request: FollowRequest, line: int, segments: Sequence[_ReadSegment], *, replay: bool
+        self, run: Run, request: FollowRequest, line: int, segments: Sequence[_ReadSegment], *, replay: bool, are_all: bool
     ) -> FollowUpdate:
-        """The update from segments after the known end, for a client at ``line``, which may be after these segments."""
+        """The update from segments after the known end, for a client at ``line``, which may be after these segments. The end of the last one is
+        that of the log only if they are all: more may follow, also after a seal, and be retired at any time."""
         if segments[0].entry.line > line or not all(each.is_complete for each in segments):
             snapshot = self._reader.page_snapshot(run, PageRequest(after=line, limit=REPLAY_LINES))
             return self._replayed(run, request, snapshot, replay)
@@ -152,10 +154,10 @@ class Follower:
         if count < len(lines):
             return FollowUpdate(line + count, f"{logs}\n", replay, truncated, more=True)
         tail = LogEnd.after(segments[-1].entry)
-        self._ends.remember(run, tail)
-        more = len(segments) == _MOST_SEGMENTS
-        end = _reason(tail) or self._limit(request, tail.byte)
-        return FollowUpdate(line + count, f"{logs}\n" if count else "", replay, truncated, more, end)
+        if are_all:
+            self._ends.remember(run, tail)
+        end = self._end(request, tail if are_all else None, tail.byte)
+        return FollowUpdate(line + count, f"{logs}\n" if count else "", replay, truncated, not are_all, end)
 
     def _last_row(self, run: Run) -> SegmentEntry | None:
         try:
@@ -163,16 +165,20 @@ class Follower:
         except UnavailableError:
             return None
 
-    def _segments_from(self, run: Run, sequence: int) -> list[_ReadSegment]:
-        """Existing segments from a number on, until they fill a response or end with a seal. One GET per segment, and one 404."""
+    def _segments_from(self, run: Run, sequence: int) -> tuple[list[_ReadSegment], bool]:
+        """Existing segments from a number on, until they fill a response, and whether they are all. An abandoned run may have been reopened
+        after its seal. One GET per segment, and one 404."""
         segments: list[_ReadSegment] = []
         size = 0
-        while size < RAW_BYTES and len(segments) < _MOST_SEGMENTS and (each := self._segment(run, sequence + len(segments))):
+        while size < RAW_BYTES and len(segments) < _MOST_SEGMENTS:
+            each = self._segment(run, sequence + len(segments))
+            if each is None:
+                return segments, True
             segments.append(each)
             size += len(each.body)
-            if each.entry.kind == SEAL:
-                break
-        return segments
+            if each.entry.kind == SEAL and each.entry.reason != ABANDONED:
+                return segments, True
+        return segments, False
 
     def _segment(self, run: Run, sequence: int) -> _ReadSegment | None:
         try:
@@ -189,8 +195,15 @@ class Follower:
         except ObjectNotFoundError:  # retired between the two requests
             return None
 
-    def _limit(self, request: FollowRequest, byte: int) -> FollowEnd | None:
-        return FollowEnd.MAX_BYTES if request.has_limit and 0 < self._max_bytes <= byte else None
+    def _end(self, request: FollowRequest, tail: LogEnd | None, byte: int, *, is_read: bool = True) -> FollowEnd | None:
+        """Why a client that has the log up to ``byte`` should stop. ``tail``: the log's end if the client has all lines; ``is_read``: whether
+        the segment after it was requested, so that lines which exist come before the end of the client's time."""
+        if tail and tail.seal:
+            return FollowEnd.RUN_FINISHED
+        if request.has_limit and 0 < self._max_bytes <= byte:
+            return FollowEnd.MAX_BYTES
+        is_over = tail and is_read and request.until_ms is not None and self._clock.now_ms() >= request.until_ms
+        return FollowEnd.UNTIL_REACHED if is_over else None
 
     def _is_idle(self, tail: LogEnd) -> bool:
         return bool(tail.appended_ms) and self._clock.now_ms() - tail.appended_ms >= self._idle_ms
@@ -237,7 +250,3 @@ def _end_at(last: SegmentEntry | None, request: FollowRequest) -> LogEnd | None:
 def _with_time(tail: LogEnd, last: SegmentEntry | None) -> LogEnd:
     """The log end with the time of the last line, which an artifact does not contain."""
     return LogEnd.after(last) if last and last.sequence + 1 == tail.sequence and not tail.appended_ms and not tail.seal else tail
-
-
-def _reason(tail: LogEnd) -> FollowEnd | None:
-    return FollowEnd.RUN_FINISHED if tail.seal else None

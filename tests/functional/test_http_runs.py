@@ -143,7 +143,8 @@ def test_older_pages_read_the_newest_run_by_id(pipeline_type: str | None, task: 
 def test_permission_for_a_pipeline_by_id_is_that_for_its_name() -> None:
     with known():
         for path in (f"{ID}/last", f"{ID}/last/download"):
-            assert get(path, headers=bearer(ISSUER.granted(logs_read=[ID]))).status == 403
+            refused = get(path, headers=bearer(ISSUER.granted(logs_read=[ID])))
+            assert (refused.status, FQN in refused.body, ID in refused.body) == (403, False, True), "the id tells no name"
             assert get(path, headers=READER).status == 200
         unknown = ID.replace("a", "b")
         assert get(f"{unknown}/last", headers=READER).status == 403

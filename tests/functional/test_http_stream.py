@@ -120,6 +120,8 @@ def test_the_frames_letter_by_letter(world: World) -> None:
         ("?tail=2", None, ["2", "3"]),
         ("?tail=2", "1", ["1", "2", "3"]),
         ("?tail=0", None, []),
+        ("?tail=2&after=1", None, ["1", "2", "3"]),
+        ("?tail=2&after=nonsense", None, ["2", "3"]),
     ],
 )
 def test_where_a_viewer_begins(world: World, query: str, last_event_id: str | None, told: list[str]) -> None:
@@ -136,6 +138,16 @@ def test_stream_waits_no_longer_than_the_functions_time(world: World) -> None:
     assert world.clock.monotonic_s() == HOLD_S + 7
     EventSource().connect(context=Context(remaining_ms=500))
     assert world.clock.monotonic_s() == HOLD_S + 7
+
+
+@pytest.mark.parametrize(
+    ("wait", "held_s"),
+    [("0", 0), ("0.5", 0.5), ("7", 7), ("26", HOLD_S), ("99999", HOLD_S), ("-1", HOLD_S), ("nan", HOLD_S), ("", HOLD_S)],
+)
+def test_wait_that_is_no_number_of_seconds_is_the_default(world: World, wait: str, held_s: float) -> None:
+    """Without any wait a client would send request after request."""
+    EventSource(f"{STREAM}?wait={wait}").connect()
+    assert world.clock.monotonic_s() == held_s
 
 
 @pytest.mark.slow
@@ -271,6 +283,17 @@ def test_page_of_a_quiet_run_sends_one_request_per_wait(is_known: bool) -> None:
         assert (page.is_done, page.backoffs) == (False, [])
         assert world.clock.monotonic_s() >= 10 * HOLD_S
         assert page.reasons[-1] == ("idleTimeout" if is_known else "maxDuration")
+
+
+@pytest.mark.parametrize(("query", "logs"), [("?tail=2", "2\n3\n"), ("?tail=0", ""), ("?after=1", "2\n3\n")])
+def test_a_page_whose_address_names_its_beginning_gets_each_line_once(query: str, logs: str) -> None:
+    with installed(World()) as world:
+        post(RUN_PATH, '"1\\n2\\n3"')
+        page = page_of(world).follow(most_requests=3, query=query)
+        post(RUN_PATH, '"4"')
+        post(f"{RUN_PATH}/close")
+        page.follow(query=query)
+    assert (page.logs, page.end_reason) == (f"{logs}4\n", "runFinished")
 
 
 def test_page_survives_failures_and_continues_at_its_place() -> None:

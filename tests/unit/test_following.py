@@ -146,6 +146,46 @@ def test_reopened_run_is_followed() -> None:
     assert scene.ask(1) == FollowUpdate(2, "two\n", replay=True)
 
 
+@pytest.mark.parametrize("following", [1, 31, 32, 100])
+def test_seal_of_a_reopened_run_is_not_its_end(following: int) -> None:
+    """Abandoned and reopened between two looks of a client, with its seal at any place of a response."""
+    scene = Scene()
+    scene.append("0\n")
+    scene.ask()
+    for number in range(1, following + 1):
+        scene.append(f"{number}\n")
+    scene.world.parts().finalizer.abandon(RUN, scene.world.clock.now_ms() + 1, scene.world.deadline())
+    scene.append("reopened\n")
+    told, after, answers = [], 1, 0
+    while len(told) <= following:
+        news = scene.ask(after)
+        assert news.end is None and answers < 6
+        told += news.logs.split("\n")[:-1]
+        after, answers = news.after, answers + 1
+    assert told == [str(number) for number in range(1, following + 1)] + ["reopened"]
+    scene.world.parts().finalizer.abandon(RUN, scene.world.clock.now_ms() + 1, scene.world.deadline())
+    assert scene.ask(after).end is FollowEnd.RUN_FINISHED
+
+
+@pytest.mark.parametrize("size", [1, RAW_BYTES // 8])
+def test_rows_that_are_written_late_lose_no_line_of_a_client_that_is_far_behind(size: int) -> None:
+    """Segments are retired as soon as they have rows, between two requests of a client that has read only the first of them."""
+    scene = Scene()
+    scene.append("0\n")
+    scene.index_all()
+    for number in range(1, 101):
+        scene.append(f"{number} {'x' * size}\n")
+    scene.world.clock.advance(21 * 60)
+    after = scene.ask(1).after
+    scene.compact()
+    scene.append("101\n")
+    scene.close()
+    while (news := scene.ask(after)).end is None:
+        assert news.after > after
+        after = news.after
+    assert news.after == 102
+
+
 def test_the_last_lines() -> None:
     scene = Scene()
     scene.append("".join(f"{n}\n" for n in range(50)))
@@ -177,6 +217,23 @@ def test_client_limits_the_duration() -> None:
     assert scene.ask(until_ms=until_ms).logs == "one\n"
     assert scene.ask(1, until_ms=until_ms) == FollowUpdate(1, end=FollowEnd.UNTIL_REACHED)
     assert 2 <= scene.world.clock.monotonic_s() <= 2.5
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_time_of_a_client_ends_with_the_lines_that_exist_also_while_lines_come(is_known: bool) -> None:
+    """Otherwise a client of a busy run would continue while each of its requests finds a line."""
+    scene = Scene()
+    scene.append("one\n")
+    if is_known:
+        scene.ask()
+        scene.append("two\n")
+    until_ms = scene.world.clock.now_ms()
+    update = FollowUpdate(1 + is_known, "two\n" if is_known else "one\n", replay=True, end=FollowEnd.UNTIL_REACHED)
+    assert scene.ask(int(is_known), until_ms=until_ms) == update
+    assert scene.ask(update.after, until_ms=until_ms) == FollowUpdate(update.after, end=FollowEnd.UNTIL_REACHED)
+    scene.append("".join(f"{number:04d} {'x' * 1000}\n" for number in range(5000)))
+    first = scene.ask(update.after, until_ms=until_ms)
+    assert first.more and first.end is None, "all of them"
 
 
 @pytest.mark.parametrize("is_known", [True, False])
