@@ -62,7 +62,9 @@ def secured(declared: Operation, operation: dict[str, Any]) -> dict[str, Any]:
     """An operation with its required scopes and error responses."""
     if declared.is_public:
         return {**operation, "security": []}
-    added = {"401": "Unauthenticated", "503": "IdentityUnavailable"} | ({"403": "Forbidden"} if declared.scopes else {})
+    added = {"401": "Unauthenticated"} | ({"403": "Forbidden"} if declared.scopes else {})
+    if not declared.is_stream:  # a stream reports it as any temporary failure
+        added["503"] = "IdentityUnavailable"
     refusals = {status: {"$ref": f"#/components/responses/{response}"} for status, response in added.items()}
     responses = dict(sorted((refusals | operation["responses"]).items()))
     return {**operation, "x-runlake-scopes": list(declared.scopes), "responses": responses}
