@@ -392,6 +392,7 @@ def test_examples_of_the_datalake_run_as_printed(server: FakeServer, log: Path, 
     [
         ((*PUSH, "no/such.log"), "No such file or directory: no/such.log", "check the path"),
         ((*PUSH, "."), "Is a directory: .", "check the path"),
+        ((*PUSH, "nginx.log", "--work-id"), "option '--work-id' requires an argument", "`runlake files push --help`"),
         (("push", "--where", "w", "--start", "now", "nginx.log"), "missing option '--what'", "`runlake files push --help`"),
         (("push", "--what", "w", "--start", "now", "nginx.log"), "missing option '--where'", "`runlake files push --help`"),
         (("push", "--what", "w", "--where", "w", "nginx.log"), "missing option '--start'", "`runlake files push --help`"),
