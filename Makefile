@@ -128,7 +128,7 @@ mutants: $(READY) ## change decisive lines one at a time: the tests must notice;
 	@$(RUN) -m tests.mutants $(ARGS)
 
 upstream: $(READY) ## the datalake's own tests of its API against a local stack; CHECKOUT=folder or address of planetlabs/datalake
-	@$(RUN) -m tests.integration.datalake.upstream --upstream $(or $(CHECKOUT),$(error which checkout? CHECKOUT=)) $(ARGS)
+	@$(RUN) -m tests.integration.datalake.upstream --upstream $(or $(CHECKOUT),$(error which checkout? CHECKOUT=folder, or the address of planetlabs/datalake)) $(ARGS)
 
 soak: $(READY) ## 200 connectors for 3 minutes on a store that fails and is killed; ARGS="--seconds 30 --seed 7"
 	@$(RUN) -m bench.soak $(ARGS)

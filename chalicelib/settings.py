@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -68,6 +68,7 @@ def _table(default: str, about: str) -> Any:
 
 
 _JWKS_URL = r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$"
+_JSON_FIELDS = ("source_coordination", "jwt_more_issuers", "pipeline_ids")
 _AUDIENCE = r"[^,\s\x00-\x1f]"
 """At least one name: commas alone would accept any audience."""
 PipelineId = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
@@ -353,7 +354,7 @@ class Settings(BaseSettings):
         64 * _MIB, "Largest expanded size of a gzip body.", "1048576 to 268435456 bytes", ge=_MIB, le=256 * _MIB
     )
 
-    @field_validator("source_coordination", "jwt_more_issuers", "pipeline_ids", mode="before")
+    @field_validator(*_JSON_FIELDS, mode="before")
     @classmethod
     def _is_json(cls, value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) else value
@@ -433,16 +434,23 @@ def load() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        raise InvalidConfigurationError(
-            "; ".join(_explain(detail, os.environ) for detail in error.errors(include_url=False))
-        ) from None
+        raise InvalidConfigurationError("; ".join(_explained(error.errors(include_url=False), os.environ))) from None
 
 
-def _explain(error: ErrorDetails, environment: Mapping[str, str]) -> str:
-    field = next(name for name in Settings.model_fields if error["loc"][0] in (name, *_variables(name)))
+def _explained(errors: Iterable[ErrorDetails], environment: Mapping[str, str]) -> list[str]:
+    """A message for each wrong variable; of one in JSON it tells what is wrong within."""
+    problems: dict[str, list[str]] = {}
+    for error in errors:
+        field = next(name for name in Settings.model_fields if error["loc"][0] in (name, *_variables(name)))
+        place = ".".join(str(each) for each in error["loc"][1:] if each != "[key]")
+        problems.setdefault(field, []).append(": ".join(filter(None, [place, error["msg"].removeprefix("Value error, ")])))
     variables = {name.upper(): value for name, value in environment.items()}
-    value = next((variables[name.upper()] for name in _variables(field) if variables.get(name.upper())), "")
-    return _message(field, value, _extra(Settings.model_fields[field])["allowed"])
+    messages = []
+    for field, found in problems.items():
+        value = next((variables[name.upper()] for name in _variables(field) if variables.get(name.upper())), "")
+        problem = f" problem={'; '.join(found)!r}" if field in _JSON_FIELDS else ""
+        messages.append(_message(field, value, _extra(Settings.model_fields[field])["allowed"] + problem))
+    return messages
 
 
 def _message(field: str, value: str, allowed: str) -> str:

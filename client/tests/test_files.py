@@ -151,6 +151,31 @@ def test_discouraged_names_are_warnings(server: FakeServer, log: Path) -> None:
     assert call(server, *names, log).stderr == "", "a server of 0.1.0"
 
 
+@pytest.mark.parametrize(
+    "date", ["Thu Nov 26 16:31:20 UTC 2026", "Thu 26 Nov 2026 04:31:20 PM UTC", "Thu, 26 Nov 2026 16:31:20 +0000"]
+)
+def test_file_follows_an_unquoted_date(date: str, server: FakeServer, log: Path) -> None:
+    answered(server, "push", "--what", "nginx", "--where", "webserver01", "--start", *date.split(), "nginx.log")
+    (stored,) = server.files.files.values()
+    assert stored.metadata["path"] == str(log) and stored.metadata["start"] == 1_795_710_680_000
+
+
+def test_file_that_is_not_verified_is_to_be_waited_for(server: FakeServer, log: Path) -> None:
+    server.files.unverified_asks = 100
+    file_id = json.loads(answered(server, *PUSH, "--patience", "0", "--json", "nginx.log"))["id"]
+    assert "next: try again in a few seconds" in error_of(call(server, "cat", file_id))
+
+
+def test_detail_continues_the_message(server: FakeServer) -> None:
+    detail = {
+        "code": "InvalidTime",
+        "message": "start must be milliseconds since the epoch.",
+        "detail": "or ISO 8601: not a time: 'soon'",
+    }
+    server.fault, server.replacement, server.replacement_status = (lambda method, path: ""), json.dumps(detail).encode(), 400
+    assert "since the epoch, or ISO 8601: not a time: 'soon'" in error_of(call(server, "list", "nginx", "--start", "soon"))
+
+
 def test_token_that_may_only_write_pushes_without_verification(server: FakeServer, log: Path) -> None:
     server.files.may_read = False
     result = call(server, *PUSH, log)
@@ -367,9 +392,12 @@ def test_examples_of_the_datalake_run_as_printed(server: FakeServer, log: Path, 
     [
         ((*PUSH, "no/such.log"), "No such file or directory: no/such.log", "check the path"),
         ((*PUSH, "."), "Is a directory: .", "check the path"),
+        ((*PUSH, "nginx.log", "--work-id"), "option '--work-id' requires an argument", "`runlake files push --help`"),
         (("push", "--where", "w", "--start", "now", "nginx.log"), "missing option '--what'", "`runlake files push --help`"),
         (("push", "--what", "w", "--start", "now", "nginx.log"), "missing option '--where'", "`runlake files push --help`"),
         (("push", "--what", "w", "--where", "w", "nginx.log"), "missing option '--start'", "`runlake files push --help`"),
+        ((*PUSH, ""), "missing argument 'FILE'", "`runlake files push --help`"),
+        (("push", "--what", "a" * 257, "--where", "w", "--start", "now", "nginx.log"), "257 characters, more than 256", "push --help`"),
         (("push", "--what", "Nginx.log", "--where", "w", "--start", "now", "nginx.log"), "lower-case letters", "push --help`"),
         (("push", "--what", "w", "--where", "w", "--start", "yesterday", "nginx.log"), "not a time: 'yesterday'", "a time is 2026-11-21"),
         ((*PUSH, "--end", "2014-01-01", "nginx.log"), '"end" must not be before "start"', "correct what"),
@@ -381,6 +409,10 @@ def test_examples_of_the_datalake_run_as_printed(server: FakeServer, log: Path, 
         (("list", "nginx", "--work-id", "w", "--end", "now"), "--end needs --start", "`runlake files list --help`"),
         (("list", "nginx", "--start", "soon"), "not a time: 'soon'", "a time is 2026-11-21"),
         (("list", "nginx", "--start", "1d", "-n", "0"), "is not in the range", "`runlake files list --help`"),
+        (("list", "nginx", "--what", "other", "--start", "1d"), "give WHAT or --what, not both", "`runlake files list --help`"),
+        (("latest", "nginx", "w", "--where", "w"), "give WHERE or --where, not both", "`runlake files latest --help`"),
+        (("cat", ""), "a file's id is empty", "by its id"),
+        (("cat", ".."), "no address of a file with this id id='..'", "--format s3"),
         (("latest", "nginx"), "missing option '--where'", "`runlake files latest --help`"),
         (("latest", "no", "where"), 'No "no" files found', "a larger --lookback"),
         (("fetch",), "no file is named", "lines of `runlake files list` on stdin"),

@@ -20,7 +20,8 @@ from tests.prerequisites import NGINX, require
 
 pytestmark = pytest.mark.slow
 LOGS = "/api/v1/services/ingestionPipelines/logs"
-ID = "0f1e2d3c-0000-4000-8000-000000000009"
+LISTED = "0f1e2d3c-0000-4000-8000-000000000009"
+ID = "0f1e2d3c-0000-4000-8000-000000000008"
 _CONFIGURATION = """
 daemon off; pid {folder}/pid; error_log {folder}/error.log;
 events {{}}
@@ -91,6 +92,9 @@ def _wait(port: int, folder: Path) -> None:
         (f"{LOGS}/{ID}/last", "openmetadata"),
         (f"{LOGS}/{ID}/last?after=1000", "openmetadata"),
         (f"{LOGS}/{ID}/last/download", "openmetadata"),
+        (f"{LOGS}/{LISTED}/last", "runlake"),
+        (f"{LOGS}/{LISTED}/last?after=1000", "runlake"),
+        (f"{LOGS}/{LISTED}/last/download", "runlake"),
         (f"{LOGS}/{ID}/{ID}", "runlake"),
         (f"{LOGS}/mysql.ingest/last", "runlake"),
         (f"{LOGS}/mysql.ingest/{ID}", "runlake"),

@@ -112,6 +112,7 @@ def test_settings_without_keys_load_but_not_for_the_api(environment: pytest.Monk
         loaded.check_keys()
 
 
+PIPELINE_ID = "0f1e2d3c-0000-4000-8000-00000000000a"
 ISSUER = '{"issuer": "i", "audience": "a", "jwks_url": "https://i.test/keys", "prefix": "p:"}'
 OTHER = ISSUER.replace('"i"', '"j"')
 
@@ -151,6 +152,27 @@ def test_message_names_invalid_settings(environment: pytest.MonkeyPatch, variabl
     assert str(caught.value).startswith("invalid setting, allowed: ")
     assert allowed in str(caught.value)
     assert str(caught.value).endswith(f"variable={variable} value={value!r}")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "problem"),
+    [
+        ("RUNLAKE_PIPELINE_IDS", "x", "Expecting value: line 1 column 1 (char 0)"),
+        ("RUNLAKE_PIPELINE_IDS", f'{{"{PIPELINE_ID.upper()}": {{"fqn": "a"}}}}', f"{PIPELINE_ID.upper()}: String should match"),
+        ("RUNLAKE_PIPELINE_IDS", f'{{"{PIPELINE_ID}": {{"fqn": ""}}}}', f"{PIPELINE_ID}.fqn: String should have at least 1"),
+        ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER.replace('p:', 'p')}]", "0.prefix: String should match"),
+        ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER}, {OTHER}]", "an issuer or prefix is repeated"),
+        ("RUNLAKE_JWT_MORE_ISSUERS", "[{}]", "0.issuer: Field required; 0.audience: Field required; "),
+    ],
+)
+def test_message_tells_once_what_is_wrong_within_json(
+    environment: pytest.MonkeyPatch, variable: str, value: str, problem: str
+) -> None:
+    environment.setenv(variable, value)
+    with pytest.raises(InvalidConfigurationError) as caught:
+        settings.load()
+    assert str(caught.value).count("invalid setting") == 1
+    assert f" problem={problem}" in str(caught.value).replace('problem="', "problem=").replace("problem='", "problem=")
 
 
 def test_all_that_is_wrong_is_named_at_once(environment: pytest.MonkeyPatch) -> None:

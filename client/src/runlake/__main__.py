@@ -39,7 +39,7 @@ class _Commands(click.Group):
             error.show()
             return error.exit_code
         except click.ClickException as error:
-            report_error(_usage(error))
+            report_error(_usage(error, self._path_of(args)))
             return writing.CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code
         except click.Abort:
             return _INTERRUPTED
@@ -50,6 +50,16 @@ class _Commands(click.Group):
                 raise
             report_error(_translated(error))
             return _FAILED
+
+    def _path_of(self, args: Sequence[str] | None) -> str:
+        """The words of the command that was typed, for an error without a context."""
+        words = ["runlake"]
+        command: click.Command = self
+        for word in takewhile(lambda word: word != "--", sys.argv[1:] if args is None else args):
+            found = command.commands.get(word) if isinstance(command, click.Group) else None
+            if found is not None:
+                words, command = [*words, word], found
+        return " ".join(words)
 
     def _is_of_exec(self, error: click.ClickException, args: Sequence[str] | None) -> bool:
         """Whether a usage error is one of ``exec``: in its own options, or in the program's options before it."""
@@ -86,8 +96,8 @@ class _UsageError(RunlakeError):
     """The command line is not valid."""
 
 
-def _usage(error: click.ClickException) -> RunlakeError:
-    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "runlake"
+def _usage(error: click.ClickException, typed: str) -> RunlakeError:
+    command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else typed
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         error.possibilities[:] = suggested_options(error.possibilities)
     message = " ".join(error.format_message().split())

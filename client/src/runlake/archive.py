@@ -521,8 +521,11 @@ def _message(response: httpx.Response) -> str:
     otherwise = f"{response.reason_phrase or 'error'} status={response.status_code}"
     try:
         answer = response.json()
-        detail = f": {answer['detail']}" if answer.get("detail") else ""
-        return text_of(answer["message"], otherwise) + detail
+        message = text_of(answer["message"], otherwise)
+        if not answer.get("detail"):
+            return message
+        detail = str(answer["detail"])
+        return message.removesuffix(".") + (", " if detail.startswith("or ") else ": ") + detail
     except (ValueError, KeyError, TypeError, AttributeError):
         return otherwise
 

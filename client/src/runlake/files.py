@@ -31,7 +31,8 @@ from runlake.terminal import UNPRINTABLE
 DEFAULT_TEMPLATE = "{id}"
 """The name of a fetched file, as the datalake's client has it."""
 PATIENCE_S = 60.0
-SLUG = re.compile(r"[a-z0-9_-]{1,256}")
+MAX_SLUG_CHARS = 256
+SLUG = re.compile(rf"[a-z0-9_-]{{1,{MAX_SLUG_CHARS}}}")
 """A ``what``, ``where`` or ``work_id``."""
 _TRIES = 8
 _BLOCK_BYTES = 256 * 1024
@@ -159,7 +160,7 @@ class Files:
         TargetError (the template is wrong, or another file has the name), NotFoundError, OSError, IncompleteError (wrong bytes, which are
         deleted), UnavailableError after retries.
         """
-        metadata = self._archive.file_metadata(file_id)
+        metadata = self._metadata(file_id)
         path = target_of(template, metadata)
         digest = None if metadata.get("hash_of") == "identity" else str(metadata["hash"])
         if path.exists() and not (overwrite and path.is_file()):
@@ -183,7 +184,7 @@ class Files:
     def read(self, file_id: str) -> Iterator[bytes]:
         """The bytes of a file as they are stored; after the last one, raises IncompleteError if they differ from its hash. Also raises
         NotFoundError, and UnavailableError after retries from where it was."""
-        metadata = self._archive.file_metadata(file_id)
+        metadata = self._metadata(file_id)
         digest = _Digest()
         for piece, _ in self._pieces(file_id, 0):
             digest.update(piece)
@@ -212,6 +213,17 @@ class Files:
                 next_step="name the file by its id, as `runlake files list` prints it",
             )
         return found[1] if named.startswith("s3://") else unquote(found[1])
+
+    def _metadata(self, file_id: str) -> Json:
+        """Raises TargetError for an id that no path of a URL can hold."""
+        if not file_id:
+            raise TargetError("a file's id is empty", next_step="name the file by its id, as `runlake files list` prints it")
+        if file_id in (".", ".."):
+            raise TargetError(
+                f"the API has no address of a file with this id id={file_id!r}",
+                next_step="get it from its address on S3, which `runlake files list --format s3` prints, with AWS credentials",
+            )
+        return self._archive.file_metadata(file_id)
 
     def _known(self, what: str, where: str, metadata: Json) -> tuple[bool, Json | None]:
         """Whether the token may list such files, and the record of one with the same contents and metadata."""

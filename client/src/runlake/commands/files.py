@@ -17,22 +17,26 @@ from runlake.commands.output import ProgressLine, is_terminal, report, show_json
 from runlake.commands.session import Session, json_option, pass_session
 from runlake.commands.times import Seconds, since_of
 from runlake.errors import NotFoundError, RefusedError, RunlakeError
-from runlake.files import DEFAULT_TEMPLATE, PATIENCE_S, SLUG, FetchedFile, Files, PushedFile, fields_of, unzipped
+from runlake.files import DEFAULT_TEMPLATE, MAX_SLUG_CHARS, PATIENCE_S, SLUG, FetchedFile, Files, PushedFile, fields_of, unzipped
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _FORMATS = ("table", "json", "http", "s3")
 _TIME_OPTIONS = ("--start", "--end")
 _WEEKDAY = re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?")
+_PARTS_OF_A_DATE = tuple(map(re.compile, (r"[12]\d{3}", r"\d{1,2}:\d{2}(:\d{2})?", r"UTC|GMT|Z|\+0000")))
+"""A date is complete once it has a year, a time and a zone."""
 _HOW_TO_NAME = (
     "name files by ids, URLs or lines of `runlake files list` on stdin, or choose them by --what with --work-id or --start"
 )
 _HOW_TO_FIND = "`runlake files list --what WHAT --start 30d` lists files with their ids"
 _HOW_TO_CORRECT = "correct what the message names; a time is 2026-11-21, 2026-11-21T10:00:00Z, 10m (ago) or now"
+_HOW_TO_WAIT = "try again in a few seconds: an upload is a file once the archive has compared its hash"
 _HOW_TO_WIDEN = "check --what, --where and --work-id, `*` matches any characters; an earlier --start finds more"
 
 
 class _WithDates(click.Command):
-    """A command whose times may be an unquoted `date -u`, several words that begin with a weekday: they end at the next option."""
+    """A command whose times may be an unquoted `date -u`, several words that begin with a weekday: they end with its year, time and
+    zone, or at the next option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """See the class."""
@@ -43,13 +47,17 @@ def _joined_dates(args: Sequence[str]) -> list[str]:
     joined: list[str] = []
     is_date = False
     for word in args:
-        is_date = is_date and not word.startswith("-")
+        is_date = is_date and not word.startswith("-") and not _is_complete(joined[-1])
         if is_date:
             joined[-1] += f" {word}"
         else:
             is_date = bool(joined) and joined[-1] in _TIME_OPTIONS and _WEEKDAY.fullmatch(word) is not None
             joined.append(word)
     return joined
+
+
+def _is_complete(date: str) -> bool:
+    return all(any(part.fullmatch(word) for word in date.split()) for part in _PARTS_OF_A_DATE)
 
 
 def _time(text: str) -> str:
@@ -61,6 +69,8 @@ def _time(text: str) -> str:
 
 
 def _slug(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and len(value) > MAX_SLUG_CHARS:
+        raise click.BadParameter(f"{value[:20]!r}… has {len(value)} characters, more than {MAX_SLUG_CHARS}")
     if value is not None and not SLUG.fullmatch(value):
         raise click.BadParameter(f"{value[:100]!r} has other characters than lower-case letters, digits, _ and -")
     return value
@@ -122,7 +132,7 @@ def push(
 ) -> None:  # fmt: skip
     """Store FILE, or stdin, in the archive. A repeat with the same contents and options stores nothing."""
     is_stdin = source in (None, "-")
-    if is_stdin and sys.stdin.isatty():
+    if source == "" or (is_stdin and sys.stdin.isatty()):
         raise click.UsageError("missing argument 'FILE': a path, or a pipe to stdin")
     name = "stdin" if is_stdin else str(source)
     contents: Path | IO[bytes] = sys.stdin.buffer if is_stdin else Path(name)
@@ -147,7 +157,7 @@ def list_(
     end: str | None, limit: int | None, form: str, as_json: bool,
 ) -> None:  # fmt: skip
     """List files, the oldest first: id, start, size, what and where."""
-    chosen = _chosen(what_argument or what, where, work_id, start, end)
+    chosen = _chosen(_one("WHAT", what_argument, what), where, work_id, start, end)
     shown = 0
     with session.archive() as archive, _advised(_HOW_TO_CORRECT):
         records = Files(archive).find(**chosen)
@@ -179,7 +189,7 @@ def latest(
     lookback: int | None, form: str, as_json: bool,
 ) -> None:  # fmt: skip
     """Show the file with the latest start of WHAT at WHERE."""
-    names = {"--what": what_argument or what, "--where": where_argument or where}
+    names = {"--what": _one("WHAT", what_argument, what), "--where": _one("WHERE", where_argument, where)}
     for option, name in names.items():
         if not name:
             raise click.UsageError(f"missing option '{option}'")
@@ -237,8 +247,15 @@ def _advised(next_step: str) -> Iterator[None]:
         yield
     except (NotFoundError, RefusedError) as error:
         if "next_step" not in vars(error):
-            error.next_step = next_step
+            error.next_step = _HOW_TO_WAIT if "is not checked yet" in str(error) else next_step
         raise
+
+
+def _one(name: str, argument: str | None, option: str | None) -> str | None:
+    """A name that is an argument or an option. Raises click.UsageError for both."""
+    if argument is not None and option is not None:
+        raise click.UsageError(f"give {name} or --{name.lower()}, not both")
+    return option if argument is None else argument
 
 
 def _chosen(what: str | None, where: str | None, work_id: str | None, start: str | None, end: str | None) -> dict[str, Any]:
