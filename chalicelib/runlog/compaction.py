@@ -29,7 +29,7 @@ from chalicelib.ports import (
 from chalicelib.runlog.artifact import Artifact, Extent, artifact_metadata, extent_of, find_artifact, furthest
 from chalicelib.runlog.concatenation import READERS, ConcatenationResult, Concatenator, parts_of
 from chalicelib.runlog.conflicts import Outcome, retry_on_change
-from chalicelib.runlog.layout import SEQUENCE_DIGITS, Layout
+from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.legacy import find_legacy, find_shared
 from chalicelib.runlog.log_end import LogEndFinder, list_log
 from chalicelib.runlog.multipart_plan import SourceRange, UploadPart
@@ -121,7 +121,7 @@ class Compactor:
         artifacts = (key if key in keys else None for key in (self.layout.partial(run), self.layout.logs(run)))
         partial_, logs = (find_artifact(self._store, key) if key else None for key in artifacts)
         base = furthest(logs, partial_)
-        segments = [found for found in listed if self._is_segment(run, found.key)]
+        segments = [found for found in listed if self.layout.is_segment(run, found.key)]
         first = base.next_segment if base else 0
         pending = [found for found in segments if self.layout.sequence_of(run, found.key) >= first]
         last = self._tails.listed_segment(run, self.layout.sequence_of(run, pending[-1].key)) if pending else None
@@ -269,10 +269,6 @@ class Compactor:
         logs = find_artifact(self._store, self.layout.logs(run))
         if logs and logs.next_segment > last.sequence:
             self._store.delete(self.layout.partial(run), if_match=etag)
-
-    def _is_segment(self, run: Run, key: str) -> bool:
-        number = key.removeprefix(self.layout.segments(run))
-        return len(number) == SEQUENCE_DIGITS and number.isdecimal()
 
     def _indexed(self, run: Run, state: RunState) -> set[int]:
         line, sequence = state.extent.lines, state.base.next_segment if state.base else 0

@@ -242,6 +242,11 @@ class Layout:
         """The record of a run's unfinished upload."""
         return self.run_prefix(run) + UNFINISHED
 
+    def is_segment(self, run: Run, key: str) -> bool:
+        """Whether a listed key is a segment of this run; others below ``segments/`` are foreign."""
+        number = key.removeprefix(self.segments(run))
+        return len(number) == SEQUENCE_DIGITS and number.isascii() and number.isdecimal()
+
     def sequence_of(self, run: Run, key: str) -> int:
         """The number of a listed segment of this run."""
         return int(key[len(self.segments(run)) :])

@@ -71,7 +71,8 @@ class LogEndFinder:
 
     def list_segments(self, run: Run, first: int = 0) -> Iterator[ListedObject]:
         """Segments from number ``first`` on, ascending. One LIST per 1,000."""
-        return list_all(self.store, self.layout.segments(run), self.layout.before_segment(run, first))
+        listed = list_all(self.store, self.layout.segments(run), self.layout.before_segment(run, first))
+        return (found for found in listed if self.layout.is_segment(run, found.key))
 
     def listed_segment(self, run: Run, sequence: int) -> SegmentEntry:
         """The segment with a number that a LIST returned. One HEAD. Raises MissingSegmentError."""
@@ -105,7 +106,7 @@ class LogEndFinder:
 
     def _find_in(self, run: Run, objects: Iterable[ListedObject]) -> LogEnd:
         listed = list(objects)
-        segments = [found for found in listed if found.key.startswith(self.layout.segments(run))]
+        segments = [found for found in listed if self.layout.is_segment(run, found.key)]
         return self.after_listing(run, segments) if segments else self._without_segments(run, {found.key for found in listed})
 
     def _without_segments(self, run: Run, keys: Set[str]) -> LogEnd:

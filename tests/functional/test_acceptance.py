@@ -217,6 +217,19 @@ def test_behaviour_09_openmetadatas_partial_txt_is_read_appended_to_and_closed(w
     assert world.body("logs.txt", RUN) == b"old 1\nold 2\nnew\n"
 
 
+@pytest.mark.parametrize("name", ["000001.txt", "00000000001", "0", "readme", "٠٠٠٠٠٠٠٠٠٠", ""])
+def test_foreign_objects_below_segments_are_ignored(world: World, name: str) -> None:
+    """A copy of OpenMetadata's bucket may contain some."""
+    world.store.put(world.layout.segments(RUN) + name, b"foreign\n", PutOptions())
+    connector = Connector()
+    assert connector.send("one\n") == 200 and read_lines() == ["one"]
+    settle(world)
+    assert Connector().send("two\n") == 200 and read_lines() == ["one", "two"]
+    assert get("svc.pipeline/stream/run-1").status == 200
+    post(f"{URL}/close")
+    assert world.body("logs.txt", RUN) == b"one\ntwo\n" and read_lines() == ["one", "two"]
+
+
 @pytest.mark.behavior("An idle run is finalized, and an append at that moment is kept.")
 def test_behaviour_10_an_idle_run_is_finalized_a_fresh_one_is_not_and_a_racing_append_is_kept(world: World) -> None:
     fresh, racing = Run("svc.pipeline", "fresh"), Run("svc.pipeline", "racing")
