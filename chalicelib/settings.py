@@ -75,7 +75,8 @@ PipelineId = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-
 
 
 class TokenIssuer(BaseModel):
-    """A trusted issuer of tokens. ``prefix`` begins the names of its principals, so that no two issuers share one."""
+    """A trusted issuer of tokens. ``prefix`` begins the names of its principals, so that those of different issuers never have the same name.
+    ``audience``: names with commas between, or ``*``; ``claim``: the one with the permissions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -394,11 +395,11 @@ class Settings(BaseSettings):
                 _message("auth", "none", "jwt or iam: none disables authentication and is only for an emulator of AWS")
             )
         needed = {"jwt": ("jwt_issuer", "jwt_audience", "jwt_jwks_url"), "iam": ("policy_parameter",), "none": ()}[self.auth]
-        missing = [_message(name, "", f"required when RUNLAKE_AUTH={self.auth}") for name in needed if not getattr(self, name)]
+        problems = [_message(name, "", f"required when RUNLAKE_AUTH={self.auth}") for name in needed if not getattr(self, name)]
         if any(each.issuer == self.jwt_issuer for each in self.jwt_more_issuers):
-            missing.append(_message("jwt_more_issuers", str(self.jwt_issuer), "other issuers than RUNLAKE_JWT_ISSUER"))
-        if missing:
-            raise InvalidConfigurationError("; ".join(missing))
+            problems.append(_message("jwt_more_issuers", str(self.jwt_issuer), "other issuers than RUNLAKE_JWT_ISSUER"))
+        if problems:
+            raise InvalidConfigurationError("; ".join(problems))
 
     @property
     def issuers(self) -> tuple[TokenIssuer, ...]:

@@ -22,7 +22,8 @@ from chalicelib.ports import ObjectInfo, ObjectStore
 ANNOUNCED_BYTES = "runlake-upload-bytes"
 """User metadata of an object of a presigned upload: the announced size in bytes."""
 
-_MADE = re.compile(r"[0-9a-f]{32}")
+_HEX_ID = re.compile(r"[0-9a-f]{32}")
+"""Ids in keys of documents without an id: earlier versions took no other id from a key, and no file changes its id."""
 
 
 def object_ref(bucket: str, key: str) -> ObjectRef:
@@ -31,11 +32,11 @@ def object_ref(bucket: str, key: str) -> ObjectRef:
 
 
 def metadata_of_object(bucket: str, info: ObjectInfo) -> Metadata:
-    """The metadata document of an object; if it has no id, that is 32 hex digits, of the key or made from the URL. Raises
-    InvalidMetadataError."""
+    """The metadata document of an object. A document without an id gets one of 32 hex digits: that in the key, or else the hash of the URL.
+    Raises InvalidMetadataError."""
     ref = object_ref(bucket, info.key)
-    made = ref.id if ref.id and _MADE.fullmatch(ref.id) else blake2b(ref.url.encode(), digest_size=16).hexdigest()
-    return parse_metadata(info.metadata.get(NAME), made)
+    default_id = ref.id if ref.id and _HEX_ID.fullmatch(ref.id) else blake2b(ref.url.encode(), digest_size=16).hexdigest()
+    return parse_metadata(info.metadata.get(NAME), default_id)
 
 
 class ArchiveObjects:
@@ -45,12 +46,13 @@ class ArchiveObjects:
         self._store, self.bucket = store, bucket
 
     def describe(self, ref: ObjectRef, deadline: Deadline) -> Description:
-        """One HEAD; for an upload also its contents. Raises UnavailableError."""
+        """The object's file, or why it is not to be listed; neither if there is no object. One HEAD; of an upload, the contents are read too.
+        Raises UnavailableError."""
         try:
             info = self._store.head(ref.key)
             metadata = metadata_of_object(self.bucket, info)
             metadata.days()
-            if problem := self._broken_promise(info, metadata, deadline):
+            if problem := self._upload_problem(info, metadata, deadline):
                 return Description(problem=f"{problem} id={metadata.id}", rejected_id=metadata.id)
         except ObjectNotFoundError:
             return Description()
@@ -59,15 +61,14 @@ class ArchiveObjects:
         record = FileRecord(ref.url, info.size, info.last_modified_ms, metadata)
         return Description(record, by_presigned_url=ANNOUNCED_BYTES in info.metadata)
 
-    def _broken_promise(self, info: ObjectInfo, metadata: Metadata, deadline: Deadline) -> str:
+    def _upload_problem(self, info: ObjectInfo, metadata: Metadata, deadline: Deadline) -> str:
+        """How an upload differs from what was announced; empty if it does not, or the object is no upload."""
         announced = info.metadata.get(ANNOUNCED_BYTES)
         if announced is None:
             return ""
         if announced != str(info.size):
             return f"the upload's size differs from the announced one bytes={info.size} announced={announced}"
         found = content_hash(self._store, info, deadline)
-        return (
-            ""
-            if found == metadata.hash
-            else f"the upload's hash differs from the announced one hash={found} announced={metadata.hash}"
-        )
+        if found == metadata.hash:
+            return ""
+        return f"the upload's hash differs from the announced one hash={found} announced={metadata.hash}"

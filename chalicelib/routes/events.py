@@ -227,7 +227,7 @@ def log(request: ApiRequest) -> Response:
     found = logs.step_log(run, checked_name("step", step), start, lines) if step else logs.overall_log(run, start, lines)
     if is_raw:
         progress = {"X-Next": str(found.next), "X-Complete": "true" if found.complete else "false"}
-        return Response(found.text, headers={"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff", **progress})
+        return Response(found.text, headers={"Content-Type": _TEXT, **progress})
     return json_response(LogPart(text=found.text, next=found.next, complete=found.complete, lines=found.text.count("\n")))
 
 

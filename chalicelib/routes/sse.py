@@ -24,9 +24,7 @@ MAX_DURATION: Literal["maxDuration"] = "maxDuration"
 """Reason for the end of a response of which the stream continues: OpenMetadata's page requests the next one at once."""
 _HEADERS: dict[str, str | list[str]] = {
     "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
-    "X-Content-Type-Options": "nosniff",
 }
 _SEPARATORS = {ord(letter): f"\\u{ord(letter):04x}" for letter in "\x85\u2028\u2029"}
 """Characters that some clients treat as line ends and JSON does not escape."""

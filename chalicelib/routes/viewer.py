@@ -28,10 +28,7 @@ _POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _REVALIDATED, _IMMUTABLE = "no-cache", "public, max-age=31536000, immutable"
-_SAFE: dict[str, str | list[str]] = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
+_SAFE: dict[str, str | list[str]] = {"Referrer-Policy": "no-referrer"}
 
 
 def page(_: ApiRequest) -> Response:

@@ -98,7 +98,7 @@ class Follower:
         self._store, self._index, self._layout, self._clock = store, index, layout, clock
         self._reader, self._idle_ms, self._max_bytes = reader, idle_ms, max_bytes
         self._tails = LogEndFinder(store, index, layout)
-        self._ends = _LogEndCache(clock)
+        self._log_ends = _LogEndCache(clock)
 
     def follow(self, run: Run, request: FollowRequest, hold_s: float = HOLD_S) -> FollowUpdate:
         """Lines from a line on; else lines that arrive within ``hold_s``; else none. With the reason if the client should stop. Also waits for a
@@ -108,9 +108,9 @@ class Follower:
         Raises UnavailableError, DamagedLogError.
         """
         deadline = Deadline(self._clock, min(hold_s, HOLD_S))
-        remembered = self._ends.recall(run, request.after) if request.tail is None else None
+        remembered = self._log_ends.recall(run, request.after) if request.tail is None else None
         last = None if remembered else self._last_row(run)
-        if tail := remembered or _end_at(last, request):
+        if tail := remembered or _log_end_at(last, request):
             return self._poll(run, request, deadline, request.after, tail)
         snapshot = self._reader.page_snapshot(run, _page_of(request))
         if snapshot.count:
@@ -120,23 +120,23 @@ class Follower:
     def _replayed(self, run: Run, request: FollowRequest, snapshot: PageSnapshot, replay: bool = True) -> FollowUpdate:
         page, after, more = snapshot.page, snapshot.line + snapshot.count, snapshot.page.after is not None
         if not more:
-            self._ends.remember(run, snapshot.end)
-        end = self._end(request, None if more else snapshot.end, snapshot.end_byte)
+            self._log_ends.remember(run, snapshot.end)
+        end = self._follow_end(request, None if more else snapshot.end, snapshot.end_byte)
         return FollowUpdate(after, f"{page.logs}\n" if snapshot.count else "", replay, page.truncated, more, end)
 
     def _poll(self, run: Run, request: FollowRequest, deadline: Deadline, line: int, tail: LogEnd) -> FollowUpdate:
         has_waited = False
         while True:
-            if end := self._end(request, tail, tail.byte, is_read=False):
+            if end := self._follow_end(request, tail, tail.byte, is_read=False):
                 return FollowUpdate(line, end=end)
             segments, are_all = self._segments_from(run, tail.sequence)
             if segments:
                 return self._update_from(run, request, line, segments, replay=not has_waited, are_all=are_all)
-            if end := self._end(request, tail, tail.byte):
+            if end := self._follow_end(request, tail, tail.byte):
                 return FollowUpdate(line, end=end)
             pause_s = min(self._pause_s(tail), deadline.remaining_s())
             if pause_s <= 0:
-                self._ends.remember(run, tail)
+                self._log_ends.remember(run, tail)
                 return FollowUpdate(line, end=FollowEnd.IDLE_TIMEOUT if self._is_idle(tail) else None)
             self._clock.sleep(pause_s)
             has_waited = True
@@ -155,8 +155,8 @@ class Follower:
             return FollowUpdate(line + count, f"{logs}\n", replay, truncated, more=True)
         tail = LogEnd.after(segments[-1].entry)
         if are_all:
-            self._ends.remember(run, tail)
-        end = self._end(request, tail if are_all else None, tail.byte)
+            self._log_ends.remember(run, tail)
+        end = self._follow_end(request, tail if are_all else None, tail.byte)
         return FollowUpdate(line + count, f"{logs}\n" if count else "", replay, truncated, not are_all, end)
 
     def _last_row(self, run: Run) -> SegmentEntry | None:
@@ -195,7 +195,7 @@ class Follower:
         except ObjectNotFoundError:  # retired between the two requests
             return None
 
-    def _end(self, request: FollowRequest, tail: LogEnd | None, byte: int, *, is_read: bool = True) -> FollowEnd | None:
+    def _follow_end(self, request: FollowRequest, tail: LogEnd | None, byte: int, *, is_read: bool = True) -> FollowEnd | None:
         """Why a client that has the log up to ``byte`` should stop. ``tail``: the log's end if the client has all lines; ``is_read``: whether
         the segment after it was requested, so that lines which exist come before the end of the client's time."""
         if tail and tail.seal:
@@ -241,7 +241,7 @@ def _page_of(request: FollowRequest) -> PageRequest:
     return PageRequest(request.after, REPLAY_LINES if request.tail is None else max(request.tail, 1), request.tail)
 
 
-def _end_at(last: SegmentEntry | None, request: FollowRequest) -> LogEnd | None:
+def _log_end_at(last: SegmentEntry | None, request: FollowRequest) -> LogEnd | None:
     """The log end after the catalog's last row, if the client is at that line. An abandoned run may have been reopened since."""
     is_there = last and request.tail is None and last.end_line == request.after and last.reason != ABANDONED
     return LogEnd.after(last) if last and is_there else None

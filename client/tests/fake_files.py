@@ -127,6 +127,8 @@ class StoredFiles:
             return 403, {"code": 403, "message": "the scope archive:read is missing"}, {}
         if "work_id" in query and "start" in query and query.get("combine") != "true":
             return 400, {"code": "InvalidWorkInterval", "message": "You must provide only work_id or start/end. Not both."}, {}
+        if ("start" in query) != ("end" in query):
+            return 400, {"code": "InvalidWorkInterval", "message": "start and end must always be provided together."}, {}
         matching, begin = self._matching(query), int(query.get("cursor", 0))
         page, end = matching[begin : begin + self.page_files], begin + self.page_files
         following = f"https://elsewhere.example/api/v0/archive/files/?{urlencode({**query, 'cursor': end})}"

@@ -10,11 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from client.tests.fake_files import hash_of
 from client.tests.fake_server import FakeServer
 from client.tests.on_a_pty import on_a_pty
 from client.tests.test_mistakes import error_of
-from runlake import Archive, Files, TargetError
+from runlake import Archive, Files, RefusedError, UnavailableError
 from runlake.__main__ import runlake
 from runlake.files import target_of, unzipped
 
@@ -127,6 +128,40 @@ def test_lost_answer_of_the_last_request_is_no_error(part_bytes: int, server: Fa
     assert len(server.files.files) == 1
 
 
+@pytest.mark.parametrize(
+    ("first_fault", "status", "code"), [("", 404, "NoSuchUpload"), ("500", 403, "AccessDenied")], ids=["unknown", "expired"]
+)
+def test_refused_end_of_an_upload_is_an_error(
+    first_fault: str, status: int, code: str, server: FakeServer, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a 404 after a lost answer may mean that the file is there."""
+    server.files.part_bytes, faults, store = 1000, [first_fault], server.files.store
+    server.fault = lambda method, path: faults.pop() if faults and method == "POST" and "/store/" in path else ""
+    refused = status, f"<Error><Code>{code}</Code><Message>refused</Message></Error>".encode(), {}
+    monkeypatch.setattr(server.files, "store", lambda method, *more: refused if method == "POST" else store(method, *more))
+    with Archive(server.url) as archive, pytest.raises(RefusedError, match=f"code={code}"):
+        Files(archive, NO_WAIT).push(log, what="nginx", where="w", start="now")
+
+
+def test_verification_is_asked_for_again_for_as_long_as_the_caller_waits(server: FakeServer, log: Path) -> None:
+    faults, pauses = ["503", "503"], list[float]()
+    server.fault = lambda method, path: faults.pop() if faults and path.endswith("/metadata") else ""
+    with Archive(server.url) as archive:
+        assert Files(archive, NO_WAIT).push(log, what="nginx", where="w", start="now").verified
+        server.files.unverified_asks = 1000
+        pushed = Files(archive, pauses.append).push(log, what="nginx", where="other", start="now", patience_s=11)
+    assert not pushed.verified and sum(pauses) == pytest.approx(11)
+
+
+def test_pause_that_the_store_asks_for_is_made(server: FakeServer, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.files.part_bytes, store = 10_000, server.files.store
+    answers, pauses = [(503, b"", {"Retry-After": "40"})], list[float]()
+    monkeypatch.setattr(server.files, "store", lambda *asked: answers.pop() if answers else store(*asked))
+    with Archive(server.url) as archive:
+        Files(archive, pauses.append).push(log, what="nginx", where="w", start="now")
+    assert pauses == [40]
+
+
 def test_given_up_upload_is_deleted(server: FakeServer, log: Path) -> None:
     server.files.part_bytes = 1000
     server.fault = lambda method, path: "500" if "part=3" in path else ""
@@ -140,6 +175,15 @@ def test_stdin_is_pushed(server: FakeServer) -> None:
         assert answered(server, *PUSH, "--work-id", f"w{number}", *arguments, stdin=b"piped\n").startswith("stdin: ")
     assert {(each.body, each.metadata["path"]) for each in server.files.files.values()} == {(b"piped\n", "/dev/stdin")}
     assert answered(server, *PUSH, stdin=b"").endswith(", 0 B, verified\n"), "an empty file is a file"
+
+
+def test_pipe_with_a_name_is_pushed(server: FakeServer, tmp_path: Path) -> None:
+    """As of a shell's ``<(command)``: it can be read once, and has no size."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    Thread(target=pipe.write_bytes, args=[BODY], daemon=True).start()
+    answered(server, *PUSH, pipe)
+    assert [(each.body, each.metadata["path"]) for each in server.files.files.values()] == [(BODY, str(pipe))]
 
 
 def test_discouraged_names_are_warnings(server: FakeServer, log: Path) -> None:
@@ -268,13 +312,36 @@ def test_partial_file_is_continued_and_compared(server: FakeServer, tmp_path: Pa
     assert (tmp_path / "log").read_bytes() == BODY
 
 
+def test_tries_are_counted_from_the_last_byte_on(server: FakeServer, tmp_path: Path) -> None:
+    server.links_above_bytes, server.link_cuts = 1, [100] * 12
+    file_id = server.files.add(BODY)
+    with Archive(server.url) as archive:
+        assert b"".join(Files(archive, NO_WAIT).read(file_id)) == BODY
+        server.link_cuts, pauses = [0] * 20, list[float]()
+        with pytest.raises(UnavailableError):
+            list(Files(archive, pauses.append).read(file_id))
+    assert len(pauses) == 7
+
+
 @pytest.mark.parametrize("part", [b"x" * 50, b"x" * 9000, BODY], ids=["other", "longer", "whole"])
 def test_part_of_another_file_is_replaced(part: bytes, server: FakeServer, tmp_path: Path) -> None:
     server.links_above_bytes = 1
     file_id = server.files.add(BODY)
     (tmp_path / f"{file_id}.part").write_bytes(part)
-    answered(server, "fetch", file_id)
+    told = json.loads(answered(server, "fetch", "--json", file_id))
+    assert told["resumedAt"] == (len(BODY) if part == BODY else 0)
     assert [path.name for path in tmp_path.iterdir()] == [file_id] and (tmp_path / file_id).read_bytes() == BODY
+
+
+def test_part_of_a_file_that_cannot_be_served_from_a_byte_on_is_continued(server: FakeServer, tmp_path: Path) -> None:
+    """A file of the API's own response begins at byte 0, and arrives in many pieces."""
+    body = bytes(range(251)) * 4000
+    file_id = server.files.add(body)
+    (tmp_path / f"{file_id}.part").write_bytes(body[:700_000])
+    server.requests.clear()
+    assert json.loads(answered(server, "fetch", "--json", file_id))["resumedAt"] == 700_000
+    assert (tmp_path / file_id).read_bytes() == body
+    assert [path.endswith("/data") for _, path, _ in server.requests].count(True) == 1
 
 
 def test_file_that_is_there_is_not_fetched_again(server: FakeServer, tmp_path: Path) -> None:
@@ -326,15 +393,18 @@ def test_decompression_is_bounded_in_memory() -> None:
     assert sum(sizes) == 50_000_000 and max(sizes) <= 256 * 1024
 
 
-@given(st.dictionaries(st.sampled_from(["id", "what", "work_id", "path", "note"]), st.text(max_size=8)))
+@given(st.dictionaries(st.sampled_from(["id", "what", "work_id", "path", "note"]), st.text(max_size=8) | st.text("./", max_size=3)))
+@example({"note": ""})
+@example({"note": "."})
+@example({"note": ".."})
 def test_values_of_a_template_never_leave_the_folder(changed: dict[str, str]) -> None:
     path = target_of("folder/{id}.log", METADATA | changed)
     assert path.parent == Path("folder") and path.name.endswith(".log")
-    for name in METADATA:
-        try:
-            assert target_of(f"{{{name}}}", METADATA | changed).parent == Path()
-        except TargetError:
-            assert changed[name] == ""
+    for name in METADATA | changed:
+        assert target_of(f"{{{name}}}", METADATA | changed).parent == Path()
+        for template in (f"{{{name}}}/x", f".{{{name}}}/x"):
+            in_a_folder = target_of(template, METADATA | changed)
+            assert not in_a_folder.is_absolute() and len(in_a_folder.parts) == 2 and ".." not in in_a_folder.parts
 
 
 # the datalake's examples
@@ -428,11 +498,13 @@ def test_examples_of_the_datalake_run_as_printed(server: FakeServer, log: Path, 
         (("fetch", "--filename-template", "{what.__class__}", "{id}"), "is not the name of a field", "{what}-{where}"),
         (("fetch", "--filename-template", "{}", "{id}"), "is not the name of a field", "{what}-{where}"),
         (("fetch", "--filename-template", "{start:d}", "{id}"), "has a format", "{what}-{where}"),
+        (("fetch", "--filename-template", "{what!r}", "{id}"), "has a format", "{what}-{where}"),
         (("fetch", "--filename-template", "logs/", "{id}"), "makes no file name", "--filename-template"),
         (("fetch", "--filename-template", "nginx.log", "{id}"), "another file has this name path=nginx.log", "--overwrite replaces it"),
         (("fetch", "--filename-template", "nginx.log/x", "{id}"), "nginx.log", "check the path"),
         (("fetch", "--filename-template", "folder", "{id}"), "another file has this name", "{id} in --filename-template"),
         (("fetch", "--overwrite", "--filename-template", "folder", "{id}"), "another file has this name", "next: {id} in"),
+        (("fetch", "--filename-template", "{what}", "{id}"), "exists and is not a regular file: nginx.part", "check the path"),
         (("cat", "{damaged}"), "the gzip data is damaged", "--raw gives the bytes"),
         (("cat", "{cut}"), "the gzip data is damaged: it is incomplete", "--raw gives the bytes"),
         (("lst",), "no such command 'lst'", "`runlake files --help`"),
@@ -442,7 +514,8 @@ def test_examples_of_the_datalake_run_as_printed(server: FakeServer, log: Path, 
 def test_mistake_has_a_next_step(
     arguments: tuple[str, ...], problem: str, following: str, server: FakeServer, log: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "folder").mkdir()
+    for folder in ("folder", "nginx.part"):
+        (tmp_path / folder).mkdir()
     packed = gzip.compress(BODY)
     known = {
         "{id}": server.files.add(),
@@ -454,7 +527,11 @@ def test_mistake_has_a_next_step(
         result.stdout_bytes = b""  # what was before the damage
     error, next_step = error_of(result).splitlines()
     assert problem in error and following in next_step
-    assert len(server.files.files) == 3 and sorted(path.name for path in tmp_path.iterdir()) == ["folder", "nginx.log"]
+    assert len(server.files.files) == 3 and sorted(path.name for path in tmp_path.iterdir()) == [
+        "folder",
+        "nginx.log",
+        "nginx.part",
+    ]
 
 
 COMMANDS: dict[str, tuple[Any, ...]] = {
@@ -514,7 +591,11 @@ def _damaged(files: Any, file_id: str, body: bytes) -> Any:
     return 200, b"", {}
 
 
-def test_expired_addresses_and_short_files_are_errors(server: FakeServer, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part_bytes", [10_000, 1000], ids=["one piece", "parts"])
+def test_expired_addresses_and_short_files_are_errors(
+    part_bytes: int, server: FakeServer, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.files.part_bytes = part_bytes
     expired = 403, b"<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", {}
     with monkeypatch.context() as patch:
         patch.setattr("client.tests.fake_files.StoredFiles.store", lambda *_: expired)

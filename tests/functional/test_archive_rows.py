@@ -14,9 +14,12 @@ from chalicelib.catalog.listing import directory_keys, listing_rows
 from chalicelib.catalog.metadata import Metadata
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.ports import Put, PutOptions, Run, Write
+from chalicelib.runlog.batch import Batch
 from tests.functional.archive import BASE, DAY_MS, FILES, Site, deployed, described, hash_of, is_refusal
+from tests.functional.gateway import installed
 from tests.ingestion_harness import ARCHIVE, message, s3_record
 from tests.support.database import InMemoryDatabase
+from tests.support.publisher import InMemoryPublisher
 from tests.world import START_MS, World
 
 YEAR_MS = 365 * DAY_MS
@@ -188,6 +191,20 @@ def test_weak_10_several_whats_all_of_a_where_wildcards_and_both_work_id_and_int
     assert asked(what="sys*", work_id="job-1", where="web-*") == of("syslog")
     for query in ({"what": "s?slog"}, {"what": "[s]yslog"}, {"what": "*", "where": "web"}, {"what": "sys%"}):
         assert asked(**query) == set(), "a star is the only wildcard"
+
+
+def test_log_in_a_bucket_whose_name_begins_with_the_archives_is_fetched_over_http() -> None:
+    """The datalake's client fetches only from the archive's bucket."""
+    world, topic, run = World(), InMemoryPublisher(), Run("Svc", "Run-1")
+    with installed(world, publisher=topic, bucket_name=f"{ARCHIVE}-logs"):
+        site = Site(world, topic)
+        entry = world.parts().writer.append(run, Batch.from_text("one\n")).entry
+        world.parts().finalizer.close(run)
+        keys = (world.layout.segment(run, entry.sequence), world.layout.logs(run)) if entry else ()
+        assert site.receive(*(message(s3_record(key, bucket=f"{ARCHIVE}-logs")) for key in keys)) == []
+        (record,) = site.list(what="svc").json["records"]
+        assert record["url"] == record["http_url"] and record["s3_url"] == f"s3://{ARCHIVE}-logs/{world.layout.logs(run)}"
+        assert site.follow(record["http_url"]).body == "one\n"
 
 
 def test_weak_11_run_logs_are_files_too(site: Site) -> None:

@@ -17,7 +17,7 @@ _EXPIRED = "tests/unit/test_expired_segments.py"
 
 MUTANTS = (
     *group("chalicelib.runlog.following", "tests/unit/test_following.py",
-        ("Follower._end", "0 < self._max_bytes <= byte", "0 < self._max_bytes < byte", "a log of the limit's size is followed"),
+        ("Follower._follow_end", "0 < self._max_bytes <= byte", "0 < self._max_bytes < byte", "a log of the limit's size is followed"),
         ("Follower._poll", "FollowEnd.IDLE_TIMEOUT if self._is_idle(tail) else None", "None", "an idle run is followed forever"),
         ("Follower._replayed", "snapshot.end_byte", "snapshot.end.byte", "the first page of a large log is the last one")),
     *group("chalicelib.routes.sse", "tests/functional/test_http_stream.py",

@@ -346,7 +346,7 @@ class Archive:
             return response
         status, message = response.status_code, _store_message(response)
         if not 400 <= status < 500 or status in (*_TRY_AGAIN, _CONFLICT) or "RequestTimeout" in message:
-            raise UnavailableError(message)
+            raise UnavailableError(message, _seconds(response.headers.get("retry-after")))
         raise RefusedError(status, message, next_step="run the command again: the addresses of an upload are valid for an hour")
 
     def _pages(self, path: str, name: str, limit: int, query: Json) -> Iterator[Json]:

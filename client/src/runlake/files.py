@@ -31,9 +31,10 @@ from runlake.terminal import UNPRINTABLE
 DEFAULT_TEMPLATE = "{id}"
 """The name of a fetched file, as the datalake's client has it."""
 PATIENCE_S = 60.0
+"""How long a push waits until the archive has verified the file."""
 MAX_SLUG_CHARS = 256
 SLUG = re.compile(rf"[a-z0-9_-]{{1,{MAX_SLUG_CHARS}}}")
-"""A ``what``, ``where`` or ``work_id``."""
+"""A ``what``, ``where`` or ``work_id``, as the archive accepts it."""
 _TRIES = 8
 _BLOCK_BYTES = 256 * 1024
 _GZIP_MAGIC = b"\x1f\x8b\x08"
@@ -52,8 +53,9 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class PushedFile:
-    """``record``: ``id``, ``url``, ``http_url`` and ``metadata``. ``existed``: the archive had this file before. ``verified``: the archive has
-    compared the hash, and lists the file; False if it has not yet, or the token may not read. ``warnings``: discouraged names."""
+    """A file in the archive. ``record``: ``id``, ``url``, ``http_url`` and ``metadata``; ``size``: in bytes. ``existed``: the archive had this file
+    before. ``verified``: the archive has compared the hash, and lists the file; False if it has not yet, or the token may not read.
+    ``warnings``: discouraged names."""
 
     record: Json
     size: int
@@ -64,8 +66,9 @@ class PushedFile:
 
 @dataclass(frozen=True, slots=True)
 class FetchedFile:
-    """A file on disk. ``existed``: it was there before, and nothing was fetched. ``verified``: its hash is that of the archive; None for the log
-    of a run over 4 GiB, of which the archive has no hash."""
+    """A file on disk, of ``size`` bytes. ``resumed_at``: how many of them an earlier call had fetched. ``existed``: it was there before, and
+    nothing was fetched. ``verified``: its hash is that of the archive; None for the log of a run over 4 GiB, of which the archive has no
+    hash."""
 
     path: Path
     id: str
@@ -90,8 +93,9 @@ class Files:
         start: str | int | None = None,
         end: str | int | None = None,
     ) -> Iterator[Json]:
-        """Records of files, the oldest first: by work id, by time, or both. ``what``: several by commas, ``*`` for any characters. ``end``
-        defaults to now. One request for each 100 files. Raises RefusedError, UnavailableError."""
+        """Records of files, the oldest first: by work id, by time, or both. ``what``: several by commas, ``*`` for any characters. ``start`` and
+        ``end``: ms since the epoch, ISO 8601 or ``now``; ``end`` defaults to now. A record has ``url``, ``http_url``, ``size`` in bytes,
+        ``create_time`` in ms, and ``metadata``. One request for each 100 files. Raises RefusedError, AccessError, UnavailableError."""
         has_time = start is not None or end is not None
         query = {
             "what": what,
@@ -104,7 +108,8 @@ class Files:
         return self._archive.files(**{name: value for name, value in query.items() if value is not None})
 
     def latest(self, what: str, where: str, lookback_days: int | None = None) -> Json:
-        """The record of the file with the latest start, by default of the last 14 days. Raises NotFoundError, UnavailableError."""
+        """The record of the file with the latest start, by default of the last 14 days, as ``find`` has it. Raises NotFoundError, AccessError,
+        UnavailableError."""
         return self._archive.latest_file(what, where, lookback_days)
 
     def push(
@@ -185,7 +190,7 @@ class Files:
         """The bytes of a file as they are stored; after the last one, raises IncompleteError if they differ from its hash. Also raises
         NotFoundError, and UnavailableError after retries from where it was."""
         metadata = self._metadata(file_id)
-        digest = _Digest()
+        digest = _digest()
         for piece, _ in self._pieces(file_id, 0):
             digest.update(piece)
             yield piece
@@ -203,8 +208,7 @@ class Files:
         if named.startswith("s3://"):
             found = _KEY.fullmatch(named)
         elif re.match(r"https?://", named):
-            own = named.removeprefix(self._archive.url)
-            found = _DATA.fullmatch(own) if own != named else None
+            found = _DATA.fullmatch(named.removeprefix(self._archive.url))
         else:
             return named.partition("\t")[0]
         if not found:
@@ -226,7 +230,7 @@ class Files:
         return self._archive.file_metadata(file_id)
 
     def _known(self, what: str, where: str, metadata: Json) -> tuple[bool, Json | None]:
-        """Whether the token may list such files, and the record of one with the same contents and metadata."""
+        """Whether the token may list such files; and the record of one with the same contents and metadata, None if there is none."""
         same = {name: value for name, value in metadata.items() if name != "id"}
         at = _iso(metadata["start"]) + "Z"
         try:
@@ -260,7 +264,8 @@ class Files:
             return ""  # stored by an earlier try whose answer was lost: the address is ours alone
 
     def _complete(self, url: str, etags: Mapping[int, str]) -> None:
-        """S3 knows no upload that is complete: a second try after a lost answer finds none, and the verification tells."""
+        """Join the parts. S3 forgets an upload once it is complete, so a try after a lost answer may get a 404: whether the file is there, the
+        verification tells."""
         tries = 0
 
         def attempt() -> None:
@@ -318,8 +323,8 @@ class Files:
             return _measured(file)
 
     def _pieces(self, file_id: str, at: int) -> Iterator[tuple[bytes, int | None]]:
-        """The bytes from ``at`` on, with the size of the file if it is known. After a failure it continues where it was, unless eight tries
-        in a row get nothing."""
+        """The bytes from ``at`` on, with the size of the file if it is known. After a failure it continues where it was, until ``_TRIES`` tries
+        in a row got nothing."""
         backoff, left = Backoff(), _TRIES
         while True:
             try:
@@ -453,7 +458,7 @@ def _copied(stream: IO[bytes]) -> Iterator[IO[bytes]]:
 def _measured(file: IO[bytes]) -> tuple[int, str]:
     """Size and hash of a file."""
     file.seek(0)
-    size, digest = 0, _Digest()
+    size, digest = 0, _digest()
     while block := file.read(_BLOCK_BYTES):
         size += len(block)
         digest.update(block)
@@ -473,12 +478,9 @@ def _blocks(file: IO[bytes], begin: int, length: int, total: int, progress: Prog
         progress(at, total)
 
 
-class _Digest:
-    """The datalake's hash: blake2b of 16 bytes."""
-
-    def __init__(self) -> None:
-        made = blake2b(digest_size=16)
-        self.update, self.hexdigest = made.update, made.hexdigest
+def _digest() -> blake2b:
+    """The datalake's hash."""
+    return blake2b(digest_size=16)
 
 
 def _summary(record: Json) -> Json:
@@ -487,9 +489,9 @@ def _summary(record: Json) -> Json:
 
 
 def _in_name(value: str) -> str:
-    """A value as a part of a file name: nothing in it makes a folder or leaves one."""
+    """A value as a part of a file name: nothing in it makes a folder or leaves one. An empty one would make ``{note}/x`` an absolute path."""
     shown = _IN_A_NAME.sub("_", value)
-    return "_" * len(shown) if shown in (".", "..") else shown
+    return "_" * max(len(shown), 1) if shown in ("", ".", "..") else shown
 
 
 def _iso(at_ms: Any) -> str:
