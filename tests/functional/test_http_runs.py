@@ -110,7 +110,9 @@ def known(pipeline_type: str | None = None) -> Iterator[World]:
         yield world
 
 
-READER = bearer(ISSUER.granted(logs_read=[FQN]))
+def reader() -> dict[str, str]:
+    """Headers with a new token: one made at the import of the module would expire before the end of a long run."""
+    return bearer(ISSUER.granted(logs_read=[FQN]))
 
 
 @pytest.mark.parametrize(
@@ -132,9 +134,9 @@ READER = bearer(ISSUER.granted(logs_read=[FQN]))
 )
 def test_older_pages_read_the_newest_run_by_id(pipeline_type: str | None, task: str) -> None:
     with known(pipeline_type):
-        first = get(f"{ID.upper()}/last?limit=2", headers=READER)
-        last = get(f"{ID}/last?after=2", headers=READER)
-        answer = get(f"{ID}/last/download", headers=READER)
+        first = get(f"{ID.upper()}/last?limit=2", headers=reader())
+        last = get(f"{ID}/last?after=2", headers=reader())
+        answer = get(f"{ID}/last/download", headers=reader())
     assert first.json == {task: "one\ntwo", "logs": "one\ntwo", "after": "2", "total": "3"}
     assert last.json == {task: "three", "logs": "three", "after": "3", "total": "3"}
     assert (answer.status, answer.body) == (200, "one\ntwo\nthree\n")
@@ -145,16 +147,16 @@ def test_permission_for_a_pipeline_by_id_is_that_for_its_name() -> None:
         for path in (f"{ID}/last", f"{ID}/last/download"):
             refused = get(path, headers=bearer(ISSUER.granted(logs_read=[ID])))
             assert (refused.status, FQN in refused.body, ID in refused.body) == (403, False, True), "the id tells no name"
-            assert get(path, headers=READER).status == 200
+            assert get(path, headers=reader()).status == 200
         unknown = ID.replace("a", "b")
-        assert get(f"{unknown}/last", headers=READER).status == 403
+        assert get(f"{unknown}/last", headers=reader()).status == 403
         everything = bearer(ISSUER.granted(logs_read=["*"]))
         assert get(f"{unknown}/last", headers=everything).json == {"logs": "", "after": None, "total": 0, "streaming": False}
 
 
 def test_history_of_an_older_page_is_the_whole_log() -> None:
     def read(path: str) -> tuple[int, str]:
-        answer = call("GET", path, headers=READER)
+        answer = call("GET", path, headers=reader())
         return answer.status, answer.body
 
     with known("dbt") as world:

@@ -54,6 +54,9 @@ def test_viewers_see_every_line_once_and_the_end(stack: Stack) -> None:
     assert (seen.lines, seen.reason) == (expected, "runFinished")
     assert (page.logs, page.end_reason, page.backoffs) == ("".join(f"{line}\n" for line in expected), "runFinished", [])
     assert (late.lines, late.reason) == (expected[-2:], "runFinished")
+    eventually(lambda: ask(stack, f"/{quote(fqn, safe='')}/runs")["runs"], bool)
+    assert "\n".join(page.history(fqn)) == "\n".join(expected)
+    assert read(f"{LOGS}/{quote(fqn, safe='')}/{run}/download") == (200, "".join(f"{line}\n" for line in expected))
 
 
 def test_a_run_is_found_searched_and_drawn(stack: Stack) -> None:
