@@ -444,6 +444,7 @@ def test_files_of_one_source_and_the_same_times_are_all_listed(world: World) -> 
         world.check([(FileQuery(("*",)), [1])])
 
 
+@pytest.mark.sampled(default=2)
 @pytest.mark.parametrize("newest_first", [False, True])
 def test_pages_of_chosen_ids_are_in_the_order_of_their_bytes(new_database: Callable[[], Database], *, newest_first: bool) -> None:
     """A page may end at any id. DynamoDB sorts keys by the bytes of UTF-8."""

@@ -47,7 +47,7 @@ def rows(folder: Path) -> list[tuple[Any, ...]]:
         return connection.execute(f"select run_id, line, raw, date::varchar from {source} order by run_id, line").fetchall()
 
 
-@pytest.mark.sampled(default=3, group="jobs on the stack")
+@pytest.mark.sampled(default=2, group="jobs on the stack")
 def test_lines_become_rows_once(stack: Stack, tmp_path: Path) -> None:
     fqn = f"dataset-{uuid.uuid4().hex[:8]}.orders"
     where = ("--dest", f"file://{tmp_path}/events", "--fqn", fqn)
@@ -73,7 +73,7 @@ def test_lines_become_rows_once(stack: Stack, tmp_path: Path) -> None:
     assert rows(tmp_path / "events") == [*ended, ("run-2", 0, lines[2].encode(), "2026-11-21")], "the last event may go on"
 
 
-@pytest.mark.sampled(default=3, group="jobs on the stack")
+@pytest.mark.sampled(default=2, group="jobs on the stack")
 def test_rows_have_stated_levels_and_outcomes(stack: Stack, tmp_path: Path) -> None:
     fqn = f"dataset-{uuid.uuid4().hex[:8]}.failed"
     events = [{"message": "two\nlines", "level": "fatal"}, {"message": "ERROR in words only", "level": "info"}]

@@ -129,7 +129,7 @@ def written_once(runs: dict[Run, str]) -> dict[Run, dict[str, list[bytes]]]:
     return {run: {"logs.txt" if number % 2 else "partial.txt": [text.encode()]} for number, (run, text) in enumerate(runs.items())}
 
 
-@pytest.mark.sampled(default=3, group="jobs on the stack")
+@pytest.mark.sampled(default=2, group="jobs on the stack")
 def test_a_dry_run_writes_nothing_and_takes_no_lease(quiet: Stack) -> None:
     runs = appended(quiet, "svc.bulk-dry", 4)
     code, told = job(quiet, "--fqn", "svc.bulk-d*", "--dry-run", "true", run=run_alone)
@@ -140,7 +140,7 @@ def test_a_dry_run_writes_nothing_and_takes_no_lease(quiet: Stack) -> None:
 
 
 @pytest.mark.behavior("Bulk and scheduled compaction may run at the same time.")
-@pytest.mark.sampled(default=3, group="jobs on the stack")
+@pytest.mark.sampled(default=2, group="jobs on the stack")
 def test_together_with_the_scheduled_function_each_run_is_done_once(quiet: Stack) -> None:
     runs = appended(quiet, "svc.bulk-both", RUNS)
     with ThreadPoolExecutor(1) as threads:

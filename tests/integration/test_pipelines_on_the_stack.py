@@ -184,7 +184,7 @@ def test_what_is_deleted_is_gone_and_a_recreated_pipeline_is_new(lab: Lab) -> No
     assert lab.messages() == ["new"]
 
 
-@pytest.mark.sampled(default=3, group="jobs on the stack")
+@pytest.mark.sampled(default=2, group="jobs on the stack")
 def test_the_job_works_what_has_ended_and_its_role_allows_that_and_nothing_else(quiet: Stack, calls: Calls) -> None:
     """More runs than tasks; one that the function has processed in part; pipelines that never ran, one of them with a handler that
     rejects everything."""

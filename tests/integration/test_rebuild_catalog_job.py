@@ -76,7 +76,7 @@ def segments_of(stack: Stack, run: Run) -> int:
 
 
 @pytest.mark.behavior("All tables can be rebuilt from the bucket while appends continue.")
-@pytest.mark.sampled(default=3, group="jobs on the stack")
+@pytest.mark.sampled(default=2, group="jobs on the stack")
 def test_every_table_dropped_and_rebuilt_during_appends_is_as_it_was(filled: tuple[Stack, list[Run]]) -> None:
     stack, runs = filled
     before = snapshot(stack)
@@ -98,7 +98,7 @@ def test_every_table_dropped_and_rebuilt_during_appends_is_as_it_was(filled: tup
     assert (again["rows"], again["runs"]["mended"], again["differences"]) == ({}, 0, [])
 
 
-@pytest.mark.sampled(default=3, group="jobs on the stack")
+@pytest.mark.sampled(default=2, group="jobs on the stack")
 def test_damaged_rows_are_put_right_and_those_of_nothing_are_removed(filled: tuple[Stack, list[Run]]) -> None:
     stack, _ = filled
     right = snapshot(stack)

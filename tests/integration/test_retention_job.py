@@ -63,7 +63,7 @@ def job(stack: Stack, *arguments: str, run: Callable[..., Ended] = run_job) -> t
 
 
 @pytest.mark.behavior("Retention deletes only runs of a plan that was made before, and removes them from every list.")
-@pytest.mark.sampled(default=3, group="jobs on the stack")
+@pytest.mark.sampled(default=2, group="jobs on the stack")
 def test_a_plan_is_made_and_applied_and_the_run_is_gone_from_every_list(stack: Stack, calls: Calls, tmp_path: Path) -> None:
     fqn = f"retained-{uuid.uuid4().hex[:8]}"
     runs = ["first", "second"]
