@@ -121,7 +121,7 @@ class Compactor:
         artifacts = (key if key in keys else None for key in (self.layout.partial(run), self.layout.logs(run)))
         partial_, logs = (find_artifact(self._store, key) if key else None for key in artifacts)
         base = furthest(logs, partial_)
-        segments = [found for found in listed if self.layout.is_segment(run, found.key)]
+        segments = list(self.layout.segments_among(run, listed))
         first = base.next_segment if base else 0
         pending = [found for found in segments if self.layout.sequence_of(run, found.key) >= first]
         last = self._tails.listed_segment(run, self.layout.sequence_of(run, pending[-1].key)) if pending else None

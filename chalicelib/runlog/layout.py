@@ -25,11 +25,12 @@ which maps many names to one key: the methods ``legacy_*`` return the keys of it
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from chalicelib.errors import InvalidNameError
-from chalicelib.ports import Run
+from chalicelib.ports import ListedObject, Run
 
 MAX_KEY_BYTES = 1024  # S3's limit
 SEQUENCE_DIGITS = 10
@@ -242,10 +243,10 @@ class Layout:
         """The record of a run's unfinished upload."""
         return self.run_prefix(run) + UNFINISHED
 
-    def is_segment(self, run: Run, key: str) -> bool:
-        """Whether a listed key is a segment of this run; others below ``segments/`` are foreign."""
-        number = key.removeprefix(self.segments(run))
-        return len(number) == SEQUENCE_DIGITS and number.isascii() and number.isdecimal()
+    def segments_among(self, run: Run, listed: Iterable[ListedObject]) -> Iterator[ListedObject]:
+        """The segments of this run among listed objects; other keys below ``segments/`` are foreign."""
+        prefix = self.run_prefix(run)
+        return (each for each in listed if each.key.startswith(prefix) and _SEGMENT_SUFFIX.fullmatch(each.key, len(prefix)))
 
     def sequence_of(self, run: Run, key: str) -> int:
         """The number of a listed segment of this run."""

@@ -72,7 +72,7 @@ class LogEndFinder:
     def list_segments(self, run: Run, first: int = 0) -> Iterator[ListedObject]:
         """Segments from number ``first`` on, ascending. One LIST per 1,000."""
         listed = list_all(self.store, self.layout.segments(run), self.layout.before_segment(run, first))
-        return (found for found in listed if self.layout.is_segment(run, found.key))
+        return self.layout.segments_among(run, listed)
 
     def listed_segment(self, run: Run, sequence: int) -> SegmentEntry:
         """The segment with a number that a LIST returned. One HEAD. Raises MissingSegmentError."""
@@ -106,7 +106,7 @@ class LogEndFinder:
 
     def _find_in(self, run: Run, objects: Iterable[ListedObject]) -> LogEnd:
         listed = list(objects)
-        segments = [found for found in listed if self.layout.is_segment(run, found.key)]
+        segments = list(self.layout.segments_among(run, listed))
         return self.after_listing(run, segments) if segments else self._without_segments(run, {found.key for found in listed})
 
     def _without_segments(self, run: Run, keys: Set[str]) -> LogEnd:

@@ -113,7 +113,7 @@ class Expiry:
 
     def _look(self, run: Run) -> _RunState:
         objects = list(list_all(self._store, self._layout.run_prefix(run)))
-        segments = [each for each in objects if self._layout.is_segment(run, each.key)]
+        segments = list(self._layout.segments_among(run, objects))
         tail = segments[-1] if segments else None
         has_logs = any(each.key == self._layout.logs(run) for each in objects)
         logs = find_artifact(self._store, self._layout.logs(run)) if has_logs else None

@@ -141,7 +141,7 @@ class StoredRunLogs:
         metadata = artifact_metadata(0, 0, next_segment, epoch, CLOSED, deleted=True)
         self._store.put(key, b"", PutOptions(metadata))
         objects = list(list_all(self._store, self._layout.run_prefix(run)))
-        tail = [each for each in objects if self._layout.is_segment(run, each.key)][-1:]
+        tail = list(self._layout.segments_among(run, objects))[-1:]
         staying = [each for each in objects if each.key == key or each in tail]
         markers = list(list_all(self._store, self._layout.markers(run)))
         self._delete(each for each in [*objects, *markers] if each not in staying)
