@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runlake.archive import Archive
-from runlake.errors import IncompleteError, NotFoundError, RefusedError, UnavailableError
+from runlake.errors import IncompleteError, NotFoundError, RefusedError
 from runlake.names import RunName
-from runlake.pacing import Backoff
+from runlake.pacing import retried
 
-_TRIES = 8
-_RANGE_NOT_SATISFIABLE = 416
+RANGE_NOT_SATISFIABLE = 416
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,10 @@ class Download:
         help. Raises ApiError, or UnavailableError after retries; the part stays. Raises OSError before the download if ``path`` cannot be a file."""
         self._check_path()
         facts = self._facts()
-        part = _part_of(self.path)
+        part = part_of(self.path)
         begin = part.stat().st_size if part.exists() else 0
         total = int(facts["bytes"]) if facts else None
-        self._download_with_retries(part, total)
+        retried(lambda: self._resume(part, total), self.pause)
         size, lines = _measured(part)
         verified = self._verified(facts, size, lines)
         if verified is False and facts:
@@ -61,19 +60,8 @@ class Download:
     def _check_path(self) -> None:
         """Raises OSError if the path is a folder or a device, or its folder does not exist."""
         os.stat(os.path.join(self.path.parent, "."))
-        for path in (self.path, _part_of(self.path)):
-            if path.exists() and not path.is_file():
-                raise FileExistsError(errno.EEXIST, "exists and is not a regular file", str(path))
-
-    def _download_with_retries(self, part: Path, total: int | None) -> None:
-        backoff = Backoff()
-        for left in reversed(range(_TRIES)):
-            try:
-                return self._resume(part, total)
-            except UnavailableError as error:
-                if not left:
-                    raise
-                self.pause(backoff.next_s(error.retry_after_s))
+        for path in (self.path, part_of(self.path)):
+            check_regular(path)
 
     def _resume(self, part: Path, total: int | None) -> None:
         have = part.stat().st_size if part.exists() else 0
@@ -85,7 +73,7 @@ class Download:
                     file.write(piece)
                     self.progress(file.tell(), total)
         except RefusedError as error:
-            if error.status != _RANGE_NOT_SATISFIABLE:
+            if error.status != RANGE_NOT_SATISFIABLE:
                 raise
             # No bytes after the part: it is complete, or part of another log, which the verification detects.
 
@@ -101,7 +89,14 @@ class Download:
         return size == facts["bytes"] and lines == facts["lines"]
 
 
-def _part_of(path: Path) -> Path:
+def check_regular(path: Path) -> None:
+    """Raises FileExistsError if the path is a folder or a device."""
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "exists and is not a regular file", str(path))
+
+
+def part_of(path: Path) -> Path:
+    """The file of an unfinished transfer to ``path``, from which a retry resumes."""
     return path.with_name(path.name + ".part")
 
 

@@ -3,7 +3,6 @@ that the server signs for one file each."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -20,12 +19,13 @@ from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from string import Formatter
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 from urllib.parse import unquote
 
 from runlake.archive import Archive
 from runlake.errors import AccessError, IncompleteError, NotFoundError, RefusedError, RunlakeError, TargetError, UnavailableError
-from runlake.pacing import Backoff
+from runlake.fetching import RANGE_NOT_SATISFIABLE, check_regular, part_of
+from runlake.pacing import TRIES, Backoff, retried
 from runlake.terminal import UNPRINTABLE
 
 DEFAULT_TEMPLATE = "{id}"
@@ -35,7 +35,6 @@ PATIENCE_S = 60.0
 MAX_SLUG_CHARS = 256
 SLUG = re.compile(rf"[a-z0-9_-]{{1,{MAX_SLUG_CHARS}}}")
 """A ``what``, ``where`` or ``work_id``, as the archive accepts it."""
-_TRIES = 8
 _BLOCK_BYTES = 256 * 1024
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 _GZIP_WINDOW = 31
@@ -44,8 +43,7 @@ _DATA = re.compile(r"/v0/archive/files/([^/?#]+)/(?:data|metadata)")
 _KEY = re.compile(r"s3://[^/]+/(.+)/data", re.DOTALL)
 _DIFFERS = "differs from the announced one"
 """In the server's reason for an upload that it will never list."""
-_PRECONDITION_FAILED, _RANGE_NOT_SATISFIABLE = 412, 416
-_Result = TypeVar("_Result")
+_PRECONDITION_FAILED = 412
 Json = dict[str, Any]
 Progress = Callable[[int, int | None], None]
 """Gets the bytes so far and in total."""
@@ -171,9 +169,8 @@ class Files:
         if path.exists() and not (overwrite and path.is_file()):
             return _existing(path, file_id, digest)
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + ".part")
-        if part.exists() and not part.is_file():
-            raise FileExistsError(errno.EEXIST, "exists and is not a regular file", str(part))
+        part = part_of(path)
+        check_regular(part)
         resumed_at = part.stat().st_size if part.exists() else 0
         size, found = self._fetch_part(file_id, part, progress)
         if resumed_at and digest not in (None, found):  # it was the part of another file
@@ -257,7 +254,9 @@ class Files:
     ) -> str:
         """Send ``length`` bytes from ``begin`` on; repeated alone if there is no answer. Returns the ETag."""
         try:
-            return self._retried(lambda: self._archive.put_object(url, _blocks(file, begin, length, total, progress), headers))
+            return retried(
+                lambda: self._archive.put_object(url, _blocks(file, begin, length, total, progress), headers), self._pause
+            )
         except RefusedError as error:
             if error.status != _PRECONDITION_FAILED:
                 raise
@@ -274,19 +273,10 @@ class Files:
             self._archive.complete_upload(url, etags)
 
         try:
-            self._retried(attempt)
+            retried(attempt, self._pause)
         except RefusedError as error:
             if tries == 1 or error.status != 404:
                 raise
-
-    def _retried(self, attempt: Callable[[], _Result]) -> _Result:
-        backoff = Backoff()
-        for _ in range(_TRIES - 1):
-            try:
-                return attempt()
-            except UnavailableError as error:
-                self._pause(backoff.next_s(error.retry_after_s))
-        return attempt()
 
     def _abort(self, created: Json) -> None:
         """Delete the parts of an upload that is given up. What cannot be deleted is, by the bucket's lifecycle, after a day."""
@@ -323,16 +313,16 @@ class Files:
             return _measured(file)
 
     def _pieces(self, file_id: str, at: int) -> Iterator[tuple[bytes, int | None]]:
-        """The bytes from ``at`` on, with the size of the file if it is known. After a failure it continues where it was, until ``_TRIES`` tries
+        """The bytes from ``at`` on, with the size of the file if it is known. After a failure it continues where it was, until ``TRIES`` tries
         in a row got nothing."""
-        backoff, left = Backoff(), _TRIES
+        backoff, left = Backoff(), TRIES
         while True:
             try:
                 for piece, total in self._pieces_of_one_response(file_id, at):
                     yield piece, total
                     at += len(piece)
                     backoff.reset()
-                    left = _TRIES
+                    left = TRIES
                 return
             except UnavailableError as error:
                 left -= 1
@@ -340,7 +330,7 @@ class Files:
                     raise
                 self._pause(backoff.next_s(error.retry_after_s))
             except RefusedError as error:
-                if error.status != _RANGE_NOT_SATISFIABLE:
+                if error.status != RANGE_NOT_SATISFIABLE:
                     raise
                 return  # nothing after these bytes: the hash decides what they are
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+from runlake.errors import UnavailableError
+
+TRIES = 8
+"""Tries of a request, or of a transfer, until it is given up."""
+_Result = TypeVar("_Result")
 
 
 @dataclass(slots=True)
@@ -24,3 +32,14 @@ class Backoff:
     def reset(self) -> None:
         """Start again from ``first_s``, after a success."""
         self._tries = 0
+
+
+def retried(attempt: Callable[[], _Result], pause: Callable[[float], object]) -> _Result:
+    """The result of ``attempt``, tried again after each UnavailableError. Raises that of the last of ``TRIES`` tries."""
+    backoff = Backoff()
+    for _ in range(TRIES - 1):
+        try:
+            return attempt()
+        except UnavailableError as error:
+            pause(backoff.next_s(error.retry_after_s))
+    return attempt()
