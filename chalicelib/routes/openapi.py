@@ -36,7 +36,7 @@ from chalicelib.routes import (
     openapi_viewer,
 )
 from chalicelib.routes.operations import OPERATIONS, Operation
-from chalicelib.routes.schemas import IncompleteDocumentError, component_schemas
+from chalicelib.routes.schemas import IncompleteDocumentError, component_schemas, reference
 from chalicelib.routes.service_models import Environment, Health
 
 _Errors = Mapping[int, tuple[int, str, str]] | Mapping[str, tuple[int, str, str]]
@@ -267,12 +267,12 @@ def _operation(declared: Operation) -> dict[str, Any]:
     if "parameters" in entry:
         if unknown := set(entry["parameters"]) - _PARAMETERS.keys():
             raise IncompleteDocumentError(f"operation {declared.id}: no {sorted(unknown)} in PARAMETERS of a module openapi_…")
-        operation["parameters"] = [_reference("parameters", name) for name in entry["parameters"]]
+        operation["parameters"] = [reference(name, "parameters") for name in entry["parameters"]]
     if "body" in entry:
         operation["requestBody"] = entry["body"]
     responses = {status: _response(declared, each) for status, each in entry["responses"].items()}
     if declared.has_slash:
-        responses[308] = _reference("responses", "MovedToSlash")
+        responses[308] = reference("MovedToSlash", "responses")
     responses |= _refusals(declared, resource)
     operation["responses"] = {str(status): responses[status] for status in sorted(responses)}
     return operation
@@ -291,7 +291,7 @@ def _response(declared: Operation, response: str | dict[str, Any]) -> dict[str, 
     if isinstance(response, dict):
         return response
     schema = _entry(declared, "schemas", response)
-    content = {"schema": _reference("schemas", response), "example": schema["examples"][0]}
+    content = {"schema": reference(response), "example": schema["examples"][0]}
     return {"description": schema["description"], "content": {"application/json": content}}
 
 
@@ -309,20 +309,16 @@ def _refusal(resource: _Resource, status: int, errors: Mapping[Any, tuple[int, s
         str(code): {"summary": condition, "value": _envelope(resource, code, message)}
         for code, (_, condition, message) in errors.items()
     }
-    schema = {**_reference("schemas", resource.error), "properties": {"code": {"enum": list(errors)}}}
+    schema = {**reference(resource.error), "properties": {"code": {"enum": list(errors)}}}
     response = {
         "description": "; ".join(condition for _, condition, _ in errors.values()),
         "content": {"application/json": {"schema": schema, "examples": examples}},
     }
     if status == 503:
-        response["headers"] = {"Retry-After": _reference("headers", "RetryAfter")}
+        response["headers"] = {"Retry-After": reference("RetryAfter", "headers")}
     return response
 
 
 def _envelope(resource: _Resource, code: Any, message: str) -> dict[str, Any]:
     detail = resource.details.get(code)
     return {"code": code, "message": message} | ({"detail": detail} if detail else {})
-
-
-def _reference(kind: str, name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/{kind}/{name}"}

@@ -53,7 +53,7 @@ RESPONSES: dict[str, dict[str, Any]] = {
     ),
     "IdentityUnavailable": {
         **_refusal(503, "The issuer's keys or the policy cannot be read at present.", "the issuer's keys cannot be read"),
-        "headers": {"Retry-After": {"$ref": "#/components/headers/RetryAfter"}},
+        "headers": {"Retry-After": reference("RetryAfter", "headers")},
     },
 }
 
@@ -65,6 +65,6 @@ def secured(declared: Operation, operation: dict[str, Any]) -> dict[str, Any]:
     added = {"401": "Unauthenticated"} | ({"403": "Forbidden"} if declared.scopes else {})
     if not declared.is_stream:  # a stream reports it as any temporary failure
         added["503"] = "IdentityUnavailable"
-    refusals = {status: {"$ref": f"#/components/responses/{response}"} for status, response in added.items()}
+    refusals = {status: reference(response, "responses") for status, response in added.items()}
     responses = dict(sorted((refusals | operation["responses"]).items()))
     return {**operation, "x-runlake-scopes": list(declared.scopes), "responses": responses}

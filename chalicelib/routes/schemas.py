@@ -33,9 +33,9 @@ _OF_MODELS = ("title", "description", "additionalProperties")
 _EMPTY: tuple[object, ...] = (None, "", [], {})
 
 
-def reference(component: str) -> dict[str, str]:
-    """A reference to the schema of a component."""
-    return {"$ref": f"{_COMPONENTS}{component}"}
+def reference(name: str, kind: str = "schemas") -> dict[str, str]:
+    """A reference to a component of the document."""
+    return {"$ref": f"#/components/{kind}/{name}"}
 
 
 class IncompleteDocumentError(ValueError):
