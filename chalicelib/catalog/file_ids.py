@@ -22,18 +22,24 @@ _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 def is_file_id(text: str) -> bool:
     """Whether a text can be the id of a file."""
-    return _ID.fullmatch(text) is not None and len(text.encode()) <= MAX_ID_BYTES
+    return not _problem(text)
 
 
 def checked_file_id(text: str) -> str:
     """The id. Raises ValueError, with what an id may be."""
-    if not text:
-        raise ValueError("it must not be empty")
-    if not _ID.fullmatch(text):
-        raise ValueError(f"no control characters and no surrogates are allowed, not {text[:100]!r}")
-    if (size := len(text.encode())) > MAX_ID_BYTES:
-        raise ValueError(f"at most {MAX_ID_BYTES} bytes of UTF-8 are allowed, not {size}")
+    if problem := _problem(text):
+        raise ValueError(problem)
     return text
+
+
+def _problem(text: str) -> str:
+    """Why a text cannot be an id; empty if it can."""
+    if not text:
+        return "it must not be empty"
+    if not _ID.fullmatch(text):
+        return f"no control characters and no surrogates are allowed, not {text[:100]!r}"
+    size = len(text.encode())
+    return f"at most {MAX_ID_BYTES} bytes of UTF-8 are allowed, not {size}" if size > MAX_ID_BYTES else ""
 
 
 def has_data_key(file_id: str) -> bool:
