@@ -22,7 +22,7 @@ settings.load_profile(sampling.LEVEL)
 _ROOT = Path(__file__).parent
 _LONG = tuple(f"{_ROOT}/tests/{folder}/" for folder in ("spark", "integration", "browser"))
 _STARTS_SPARK = re.compile(r"/tests/spark/|_job\.py$")
-_FAST_CASES = 3
+_FAST_CASES = 2
 """Cases of a parametrized test in a fast run, unless its ``sampled`` marker has another number."""
 _SERVERS = {"moto", "ministack"}
 _SERVER_FIXTURES = {"moto_url", "ministack_url"}

@@ -124,6 +124,7 @@ def test_unsent_lines_stay_on_disk_and_are_counted(server: FakeServer, tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_lines_of_a_closed_run_go_to_its_next_attempt_wherever_the_drain_is_killed(
     server: FakeServer, tmp_path: Path, *, after: bool
@@ -162,6 +163,7 @@ def test_end_without_lines_is_reported_once_wherever_the_drain_is_killed(
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_events_of_a_closed_run_are_complete_in_its_next_attempt_wherever_the_drain_is_killed(
     server: FakeServer, tmp_path: Path, *, after: bool

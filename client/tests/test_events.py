@@ -223,6 +223,7 @@ def test_what_the_archive_would_refuse_is_left_out_or_told_at_once(server: FakeS
     assert [len(facts["name"]) for facts in events.steps.values()] == [200]
 
 
+@pytest.mark.slow
 def test_no_request_has_more_events_than_the_archive_takes(server: FakeServer, settings: Settings) -> None:
     handler = RunlogHandler("p", "r", events=True, settings=settings, pace=Pace(batch_bytes=1 << 21, interval_s=5))
     for _ in range(25_000):
@@ -373,6 +374,7 @@ def test_as_many_events_as_one_request_takes_are_counted_without_what_is_told_of
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["handler", "drain"])
 def test_each_of_many_events_is_in_one_attempt_when_the_run_is_closed_between_two_requests(
     by: str, server: FakeServer, settings: Settings

@@ -410,6 +410,7 @@ def test_values_of_a_template_never_leave_the_folder(changed: dict[str, str]) ->
 # the datalake's examples
 
 
+@pytest.mark.slow
 def test_examples_of_the_datalake_run_as_printed(server: FakeServer, log: Path, tmp_path: Path) -> None:
     """Its README, with ``datalake`` replaced. A backslash is missing at the end of its first line, its second push has no file, which is
     stdin here, and a start that is no time."""

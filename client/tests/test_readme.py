@@ -105,6 +105,7 @@ def test_steps_block_archives_its_line_and_makes_two_steps(server: FakeServer, s
     assert run.closed
 
 
+@pytest.mark.slow
 def test_blocks_of_lines_archive_what_they_say(server: FakeServer, settings: Settings) -> None:
     first, handler, structlog = blocks_of("In Python")
     assert ran(first, settings) == "printed\n"

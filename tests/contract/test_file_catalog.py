@@ -601,6 +601,7 @@ def test_a_page_over_many_sources_is_full() -> None:
     assert [document for page in pages for document in page.documents] == world.model.answer(query)
 
 
+@pytest.mark.slow
 def test_a_page_ends_when_it_reads_too_much_in_vain() -> None:
     """Files that began before the interval and have ended are skipped, up to a limit for a page: it ends before it is full, never
     empty."""

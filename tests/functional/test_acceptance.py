@@ -152,6 +152,7 @@ def test_behaviour_05_closed_refuses_and_abandoned_reopens_with_the_next_epoch(w
     assert world.names(RUN) == before and read_lines() == ["first", "second"]
 
 
+@pytest.mark.slow
 @pytest.mark.behavior("Compaction continues after the loss of everything but the bucket.")
 def test_behaviour_06_compaction_survives_the_loss_of_everything_but_the_store(world: World) -> None:
     connector = Connector()

@@ -270,6 +270,7 @@ def test_a_claim_of_another_name(house: House) -> None:
 # ---------------------------------------------------------------- the issuer's keys
 
 
+@pytest.mark.slow
 def test_forged_key_ids_do_not_hammer_the_issuer(house: House) -> None:
     for number in range(300):
         assert house.read(house.issuer.token(header={"kid": f"forged-{number}"})).status == 401

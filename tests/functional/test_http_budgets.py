@@ -144,6 +144,7 @@ def test_records_at_the_greatest_depth_are_stored_and_deeper_ones_refused(world:
     assert get("svc.a/r1?tail=1").json["total"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", [each for each in DOCUMENTS if each.operation != CLOSE], ids=name_of)
 def test_document_of_lists_is_refused(sample: Sample) -> None:
     """A close ignores a body without an outcome, whatever it is."""

@@ -178,6 +178,7 @@ def test_invalid_catalog_request_is_refused(site: Site, path: str, query: dict[s
     assert (answer.status, answer.json["code"]) == (status, status)
 
 
+@pytest.mark.slow
 @pytest.mark.behavior("A list of pipelines has readable ones only, and its cursors reveal no other.")
 def test_principal_sees_readable_pipelines_and_its_cursors_reveal_nothing() -> None:
     world, runs = World(), InMemoryRunCatalog()

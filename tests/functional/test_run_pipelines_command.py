@@ -129,6 +129,7 @@ def test_help_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--config DIR" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_is_found_from_anywhere(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(
         yaml.safe_dump(

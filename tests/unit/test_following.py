@@ -167,6 +167,7 @@ def test_seal_of_a_reopened_run_is_not_its_end(following: int) -> None:
     assert scene.ask(after).end is FollowEnd.RUN_FINISHED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, RAW_BYTES // 8])
 def test_rows_that_are_written_late_lose_no_line_of_a_client_that_is_far_behind(size: int) -> None:
     """Segments are retired as soon as they have rows, between two requests of a client that has read only the first of them."""
@@ -284,6 +285,7 @@ def test_a_line_that_is_longer_than_an_answer_is_cut_and_the_next_one_follows() 
     assert scene.ask(2).logs == "behind\n"
 
 
+@pytest.mark.slow
 def test_lines_beyond_a_response_follow_in_the_next() -> None:
     scene = Scene()
     lines = [f"{n} " + "\x01" * 1000 for n in range(4000)]

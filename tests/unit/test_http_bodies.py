@@ -158,6 +158,7 @@ def test_a_body_over_the_limit() -> None:
     assert len(read("x" * (limit - 1) + "\n", "text/plain")) == limit
 
 
+@pytest.mark.slow
 @pytest.mark.behavior("A body that expands beyond the limit is refused in bounded memory.")
 @pytest.mark.parametrize("members", [1, 70])
 def test_a_gzip_bomb_is_refused_in_bounded_memory(members: int) -> None:

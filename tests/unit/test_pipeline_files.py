@@ -328,6 +328,7 @@ def test_a_line_of_json_holds_each_field() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.behavior("Other libraries read the Avro and Parquet files of pipelines.")
 @pytest.mark.parametrize("format_", ["avro", "parquet"])
 def test_other_libraries_read_the_files(format_: str) -> None:

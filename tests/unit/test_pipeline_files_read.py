@@ -215,6 +215,7 @@ def test_events_of_text_keep_their_lines_together() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_memory_is_a_piece_of_each_file_that_covers_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "CHUNK_BYTES", 65_536)
     site = FilesHarness()

@@ -361,6 +361,7 @@ def test_head_of_several_pages_is_stored_and_shrinks_again() -> None:
     assert cases.checkpoints("w3").active() == dict(list(runs.items())[:100])
 
 
+@pytest.mark.slow
 def test_full_head_is_stored_with_the_rows_of_handlers() -> None:
     """Names that cannot be compressed, as many as a worker may have active, and the maximum number of handlers' rows."""
     cases, random = Cases(), Random(13)

@@ -321,6 +321,7 @@ def test_job_after_a_killed_job_begins_where_its_tasks_committed(world: Pipeline
         task.commit({RUNS[1]: position})
 
 
+@pytest.mark.slow
 def test_more_live_runs_than_one_worker_has_room_for_are_in_time_in_shards(world: PipelinesHarness) -> None:
     runs = [Run(f"svc.q{number}", "r1") for number in range(240)]
     for run in runs:
@@ -464,6 +465,7 @@ def test_shards_have_leases_of_their_own(world: PipelinesHarness) -> None:
     assert sorted(RecordingHandler.messages()) == expected
 
 
+@pytest.mark.slow
 def test_shard_without_a_leading_one_is_busy(world: PipelinesHarness) -> None:
     write(world, "a")
     watching = supervisor(world)

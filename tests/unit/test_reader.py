@@ -243,6 +243,7 @@ def test_nobody_waits_for_a_run_that_has_ended() -> None:
     assert world.clock.monotonic_s() == start
 
 
+@pytest.mark.slow
 def test_a_page_fits_an_answer_whatever_its_lines_are() -> None:
     world = World()
     lines = ["\x01" * 700_000, "語" * 900_000, "x" * (9 * MIB), "", "short"]

@@ -137,6 +137,7 @@ def of(name: str, calls: Mapping[str, float]) -> dict[str, float]:
     return {call.removeprefix(name + " "): count for call, count in calls.items() if call.startswith(name + " ")}
 
 
+@pytest.mark.slow
 def test_a_due_run_costs_the_same_whether_50_are_due_or_150() -> None:
     spent = each(ticked(150), ticked(50), runs=100)
     looks = spent.pop("work query")

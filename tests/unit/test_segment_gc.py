@@ -99,6 +99,7 @@ def test_entries_are_those_of_the_segments_whatever_the_index_says(rows: str, ke
     assert world.names() == ["segments/0000000012"]
 
 
+@pytest.mark.slow
 def test_more_than_a_thousand_go_in_several_objects() -> None:
     world = World()
     listed = written(world, 2300)
