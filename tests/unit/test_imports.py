@@ -60,6 +60,7 @@ RULES = {
         others=("fastavro", "pyarrow", "pydantic", "pydantic_core", "yaml"),
     ),
     "chalicelib.observability": rule(others=(POWERTOOLS,)),
+    "chalicelib.explanation": rule("lines"),
     "chalicelib.settings": rule(others=("pydantic", "pydantic_core", "pydantic_settings")),
     "chalicelib.composition": rule(
         "access",
@@ -100,6 +101,7 @@ CORES = (
     "chalicelib.catalog",
     "chalicelib.coordination",
     "chalicelib.events",
+    "chalicelib.explanation",
     "chalicelib.lines",
     "chalicelib.masking",
     "chalicelib.pipelines",
