@@ -155,7 +155,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "until": query_parameter(
         "until",
         {"type": "string"},
-        "End of the stream: milliseconds since the epoch, or ISO 8601.",
+        "End of the stream: milliseconds since the epoch, or ISO 8601, such as `20300101`.",
     ),
     "hold": query_parameter(
         "wait",

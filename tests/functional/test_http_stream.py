@@ -174,6 +174,13 @@ def test_the_next_request_is_sent_at_once_while_more_is_there(world: World) -> N
     assert source.retry_ms == 250 and len(source.lines) == 4000
 
 
+@pytest.mark.parametrize(("until", "reason"), [("20300101", "maxDuration"), ("20200101", "untilReached"), ("20301301", "maxDuration")])
+def test_until_can_be_a_date_of_eight_digits(world: World, until: str, reason: str) -> None:
+    source = EventSource(f"{STREAM}?until={until}")
+    source.connect()
+    assert source.events[-1]["reason"] == reason
+
+
 def test_until_is_final() -> None:
     with installed(World()) as world:
         post(RUN_PATH, '"one"')
