@@ -71,7 +71,7 @@ _JWKS_URL = r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$
 _JSON_FIELDS = ("source_coordination", "jwt_more_issuers", "pipeline_ids")
 _AUDIENCE = r"[^,\s\x00-\x1f]"
 """At least one name: commas alone would accept any audience."""
-PipelineId = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+PipelineId = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
 
 
 class TokenIssuer(BaseModel):
@@ -246,7 +246,7 @@ class Settings(BaseSettings):
     pipeline_ids: Annotated[dict[PipelineId, OpenMetadataPipeline], NoDecode] = _setting(
         {},
         "Pipelines whose newest log OpenMetadata's older pages read by the pipeline's id. Default: none.",
-        'JSON: {"<uuid>": {"fqn": …, "type": "metadata"}, …}',
+        'JSON: {"<uuid>": {"fqn": …, "type": "metadata"}, …}, each UUID once, in either case',
     )
     runs_table: str = _table("runlake-runs", "DynamoDB table of runs.")
     segments_table: str = _table("runlake-segments", "DynamoDB table of segments.")
@@ -358,7 +358,7 @@ class Settings(BaseSettings):
     @field_validator(*_JSON_FIELDS, mode="before")
     @classmethod
     def _is_json(cls, value: Any) -> Any:
-        return json.loads(value) if isinstance(value, str) else value
+        return json.loads(value, object_pairs_hook=_without_repeats) if isinstance(value, str) else value
 
     @field_validator("position_keys", "cursor_keys")
     @classmethod
@@ -366,6 +366,11 @@ class Settings(BaseSettings):
         if any(len(key) < MIN_KEY_CHARS for key in _keys(value)):
             raise ValueError("too short")
         return value
+
+    @field_validator("pipeline_ids")
+    @classmethod
+    def _ids_are_lower_case(cls, value: dict[str, OpenMetadataPipeline]) -> dict[str, OpenMetadataPipeline]:
+        return _without_repeats([(name.lower(), pipeline) for name, pipeline in value.items()])
 
     @field_validator("jwt_more_issuers")
     @classmethod
@@ -452,6 +457,14 @@ def _explained(errors: Iterable[ErrorDetails], environment: Mapping[str, str]) -
         problem = f" problem={'; '.join(found)!r}" if field in _JSON_FIELDS else ""
         messages.append(_message(field, value, _extra(Settings.model_fields[field])["allowed"] + problem))
     return messages
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises ValueError if a name is repeated, of which Python would silently use the last."""
+    names = [name for name, _ in pairs]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"a name is repeated name={repeated[0]}")
+    return dict(pairs)
 
 
 def _message(field: str, value: str, allowed: str) -> str:

@@ -1,4 +1,5 @@
-"""Files by their id: read from S3 under the datalake's key ``{id}/data``, even before ingestion, else by the catalog."""
+"""Files by their id: read from S3 under the datalake's key ``{id}/data``, even before ingestion, else by the catalog. The id of a catalogued
+run's log is that log, whatever object claims it."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any
 from chalicelib.archive.contents import Contents, contents_of
 from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, metadata_of_object, object_ref
 from chalicelib.catalog.file_ids import data_key, has_data_key, is_file_id
+from chalicelib.catalog.file_state import FileState
 from chalicelib.catalog.metadata import NAME, Metadata, with_changes
 from chalicelib.catalog.registration import Description, FileCatalogWriter
 from chalicelib.deadline import Deadline
@@ -50,7 +52,7 @@ class Archive:
         self._objects, self._stores, self._registration, self._clock = objects, stores, registration, clock
 
     def metadata(self, file_id: str, permit: Permit) -> Metadata:
-        """A file's metadata. One HEAD; a read of the catalog and a second HEAD if the key is not ``{id}/data``. Raises
+        """A file's metadata. A read of the catalog and one HEAD; a second one if the key is not ``{id}/data``. Raises
         ObjectNotFoundError."""
         return self._find(file_id, permit).metadata
 
@@ -96,10 +98,15 @@ class Archive:
     def _locate(self, file_id: str, *, verified: bool) -> _ArchivedObject:
         if not is_file_id(file_id):
             raise NoSuchFileError(file_id)
-        return (self._find_by_key(file_id, verified=verified) if has_data_key(file_id) else None) or self._find_in_catalog(file_id)
+        state = self._registration.find(file_id)
+        has_key = has_data_key(file_id) and not (state and state.is_run_log(self._objects.bucket))
+        file = self._find_by_key(file_id) if has_key else None
+        if file and verified and ANNOUNCED_BYTES in file.info.metadata:
+            _require_verified(file_id, state)
+        return file or self._find_in_catalog(file_id, state)
 
-    def _find_by_key(self, file_id: str, *, verified: bool) -> _ArchivedObject | None:
-        """Find the file under its own key. None if there is no object, or that of another file."""
+    def _find_by_key(self, file_id: str) -> _ArchivedObject | None:
+        """The object under the file's own key. None if there is no object, or that of another file."""
         store = self._stores[self._objects.bucket]
         try:
             info = store.head(data_key(file_id))
@@ -108,8 +115,6 @@ class Archive:
         metadata = self._metadata_of(info, file_id)
         if metadata.id != file_id:
             return None
-        if verified and ANNOUNCED_BYTES in info.metadata:
-            self._require_verified(file_id)
         return _ArchivedObject(self._objects.bucket, store, info, metadata)
 
     def _metadata_of(self, info: ObjectInfo, file_id: str) -> Metadata:
@@ -118,10 +123,9 @@ class Archive:
         except InvalidMetadataError as error:
             raise NoSuchFileError(file_id, f"its object has no valid metadata: {error}") from error
 
-    def _find_in_catalog(self, file_id: str) -> _ArchivedObject:
-        """Find the file by the catalog: an object under another key, which may be another file since, or a run's log, whose metadata only
+    def _find_in_catalog(self, file_id: str, state: FileState | None) -> _ArchivedObject:
+        """The file's object by its row: an object under another key, which may be another file since, or a run's log, whose metadata only
         the catalog has."""
-        state = self._registration.find(file_id)
         if state is None or state.record is None:
             raise NoSuchFileError(file_id)
         bucket, _, key = state.url.removeprefix("s3://").partition("/")
@@ -133,13 +137,6 @@ class Archive:
             if metadata.id != file_id:
                 raise NoSuchFileError(file_id, "its object is another file now")
         return _ArchivedObject(bucket, self._stores[bucket], info, metadata)
-
-    def _require_verified(self, file_id: str) -> None:
-        """An upload is a file only after its hash was verified. Raises ObjectNotFoundError."""
-        state = self._registration.find(file_id)
-        if state is None or state.record is None:
-            reason = state.problem if state and state.problem else "its upload is not checked yet"
-            raise NoSuchFileError(file_id, reason)
 
     def _rewrite(self, file: _ArchivedObject, options: PutOptions) -> None:
         store, info = file.store, file.info
@@ -170,6 +167,13 @@ class Archive:
         if outcome.error:
             raise StoreUnavailableError(f"the object was changed but not catalogued yet: {outcome.error}") from outcome.error
         return outcome.description
+
+
+def _require_verified(file_id: str, state: FileState | None) -> None:
+    """An upload is a file only after its hash was verified. Raises ObjectNotFoundError."""
+    if state is None or state.record is None:
+        reason = state.problem if state and state.problem else "its upload is not checked yet"
+        raise NoSuchFileError(file_id, reason)
 
 
 def _url(file: _ArchivedObject) -> str:

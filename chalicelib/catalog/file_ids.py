@@ -3,11 +3,15 @@
 An id is any text that S3, DynamoDB and JSON can all hold. An id that would be more than one segment of a path, or that clients resolve
 as a relative one, has no key of its own: its file is found by the catalog, under the key from which it was catalogued. So no id leads
 out of ``{id}/data``, whatever a client, a proxy or an S3-compatible store makes of dots and slashes in a path.
+
+The id of a run's log is the hash of its key. Clients choose ids, so an object of the archive may state the id of a log; it cannot take it
+(``FileState.is_run_log``).
 """
 
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 
 MAX_ID_BYTES = 512
 """In UTF-8: with a ``where`` of 256 it fits into a sort key of DynamoDB (1,024), and as ``{id}/data`` into a key of S3 (1,024)."""
@@ -56,3 +60,8 @@ def id_of_key(key: str) -> str | None:
     """The id in a key ``{id}/data``; None for any other key."""
     file_id = key.removesuffix(_DATA)
     return file_id if file_id != key and is_file_id(file_id) and has_data_key(file_id) else None
+
+
+def run_object_id(key: str) -> str:
+    """The id of a run's object, a function of its key: no run can be named so that its log gets a given id."""
+    return blake2b(key.encode(), digest_size=16).hexdigest()

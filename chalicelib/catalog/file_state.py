@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from chalicelib.catalog.file_ids import run_object_id
 from chalicelib.catalog.files import FileRecord
 from chalicelib.ports import ABSENT_ROW, Clause, Key, Row, RowCondition
 
@@ -62,6 +63,12 @@ class FileState:
     def is_at(self, url: str) -> bool:
         """Whether the object at this URL is the file, valid or rejected."""
         return self.is_known and self.url == url
+
+    def is_run_log(self, archive: str) -> bool:
+        """Whether the file is a run's log; ``archive``: the bucket of the archive. The rule does not contain the name of the logs' bucket,
+        so it also holds for a row from before that bucket was renamed."""
+        bucket, _, key = self.url.removeprefix("s3://").partition("/")
+        return self.record is not None and bucket != archive and self.id == run_object_id(key)
 
     def is_late_upload(self, url: str, created_ms: int) -> bool:
         """Whether an object was created by a repeated upload through a presigned URL, after the file was deleted."""

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from random import random
 
-from chalicelib.catalog.file_ids import data_key, has_data_key
+from chalicelib.catalog.file_ids import data_key, has_data_key, run_object_id
 from chalicelib.catalog.file_state import FileState, UrlState, file_key, file_state_of_row, url_key, url_state_of_row
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.latest import LatestFiles, Source
@@ -46,6 +46,11 @@ class ObjectRef:
     def url(self) -> str:
         """The object's URL."""
         return f"s3://{self.bucket}/{self.key}"
+
+    @property
+    def is_run_log(self) -> bool:
+        """Whether it is a run's own log; any other object is in the bucket of the archive."""
+        return self.id == run_object_id(self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +224,8 @@ class FileCatalogWriter:
         """
         if description.id and file_key(description.id) not in memory.files:
             return None
-        description = _without_late_upload(ref, description, memory)
+        if description.id:
+            description = admitted(ref, description, memory.files[file_key(description.id)])
         name, was = memory.name(ref), memory.of(ref)
         is_named = name is not None or ref.id is None or description.id not in (None, ref.id)
         removals = [
@@ -310,11 +316,17 @@ def _descriptions(refs: Sequence[ObjectRef], describe: Describe) -> Iterator[tup
         yield from zip(refs, threads.map(described, refs), strict=True)
 
 
-def _without_late_upload(ref: ObjectRef, description: Description, memory: _Stored) -> Description:
-    """A presigned URL creates an object at most once: an upload through it after the file was deleted is ignored. The row keeps
-    that fact until it expires, and each update of the object extends it."""
+def admitted(ref: ObjectRef, description: Description, state: FileState) -> Description:
+    """The description of an object, or why it cannot be the file that it describes, whose stored state is ``state``.
+
+    Only a run's own log becomes, or is rejected as, a file that is a run's log; the log takes its id from any other object. A presigned
+    URL creates an object at most once: an upload through it after the file was deleted is ignored. The row keeps that fact until it
+    expires, and each update of the object extends it.
+    """
     record = description.record
-    if record and description.by_presigned_url and memory.files[file_key(record.id)].is_late_upload(ref.url, record.create_time):
+    if not ref.is_run_log and state.is_run_log(ref.bucket):
+        return Description(problem=f"the id is that of a run's log, and no other object can have it id={state.id} url={ref.url}")
+    if record and description.by_presigned_url and state.is_late_upload(ref.url, record.create_time):
         return Description(problem=f"the file was deleted, and a presigned upload cannot restore it id={record.id}")
     return description
 

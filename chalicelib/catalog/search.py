@@ -48,7 +48,8 @@ MAX_INDEXES = 200
 """The most indexes that one request reads."""
 THREADS = 8
 _SPARE_ROWS = 8
-_MOST_ROWS = 2000
+_MAX_PIECE_ROWS = 2000
+"""Rows of one query at most; a piece doubles while its rows are not of the answer."""
 _PERIODS_ASKED = 100
 _NAMES_ASKED = 1000
 _NAMES = re.compile(r"[a-z0-9_*-]{1,256}")
@@ -238,7 +239,7 @@ class _IndexReader:
             if documents:
                 self._after = sort_key(*_place(documents[-1]))
             if not self._read:
-                self._piece = min(2 * self._piece, _MOST_ROWS)
+                self._piece = min(2 * self._piece, _MAX_PIECE_ROWS)
             if not more:
                 self._next_period(was_empty=not rows)
 

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from chalicelib.archive.hashing import content_hash
+from chalicelib.catalog.file_ids import run_object_id
 from chalicelib.catalog.files import FileRecord
 from chalicelib.catalog.metadata import MAX_DAYS, Metadata
 from chalicelib.catalog.registration import Description, ObjectRef
@@ -37,7 +38,7 @@ class RunFiles:
 
     def ref(self, key: str) -> ObjectRef:
         """The reference of a finalized log."""
-        return ObjectRef(self.bucket, key, object_id(key))
+        return ObjectRef(self.bucket, key, run_object_id(key))
 
     def is_log(self, key: str) -> bool:
         """Whether a key is of a finalized log."""
@@ -90,7 +91,7 @@ def run_object_metadata(run: Run, info: ObjectInfo, entry: SegmentEntry | None) 
         "work_id": _work_id(run.run_id),
         "where": slug(entry.connector) if entry and entry.connector else UNKNOWN_HOST,
         "what": slug(run.fqn),
-        "id": object_id(info.key),
+        "id": run_object_id(info.key),
         "hash": entry.digest if entry and entry.digest else None,
     }
 
@@ -99,11 +100,6 @@ def _work_id(run_id: str) -> str:
     """The text "null" means no work id, so it gets a prefix."""
     name = slug(run_id)
     return name if name != "null" else "run-null"
-
-
-def object_id(key: str) -> str:
-    """The id of a run's object, a function of its key."""
-    return blake2b(key.encode(), digest_size=16).hexdigest()
 
 
 def slug(name: str) -> str:

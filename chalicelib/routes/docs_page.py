@@ -1,4 +1,5 @@
-"""The page at ``GET /docs/static/index.html``: it fetches the document at ``../../spec/`` and renders it, with forms for read-only operations."""
+"""The page at ``GET /docs/static/index.html``: it fetches the document at ``../../spec/`` and renders it, with forms for read-only operations and
+a field for their token."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from chalicelib.routes.responses import json_response
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import checked_run
 from chalicelib.runlog.reader import LogDownload, Page
-from chalicelib.runlog.tombstones import find_tombstone
+from chalicelib.runlog.tombstones import Tombstone, find_tombstone
 from chalicelib.runlog.writer import Appended
 
 if TYPE_CHECKING:
@@ -175,10 +175,13 @@ def stream(request: ApiRequest) -> Response:
     spare_s = request.context.get_remaining_time_in_millis() / 1000 - _STREAMED_WITHIN_S
     wanted = queries.follow_request(request.query, request.headers.get("last-event-id"))
     try:
-        return sse.update_response(run, request.services.follower.follow(run, wanted, queries.hold_s(request.query, spare_s)))
+        update = request.services.follower.follow(run, wanted, queries.hold_s(request.query, spare_s))
     except DamagedLogError as error:
         logger.exception("a log is damaged")
         return sse.failed_response(run.run_id, str(error))
+    if update.tombstone:
+        return sse.failed_response(run.run_id, _expired(run, update.tombstone))
+    return sse.update_response(run, update)
 
 
 def runs(request: ApiRequest) -> Response:
@@ -226,7 +229,11 @@ def _gone(request: ApiRequest, run: Run) -> ChaliceViewError:
     tombstone = find_tombstone(request.services.store, request.services.layout, run)
     if tombstone is None:
         return NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
-    return GoneError(f"the run has expired run={run.fqn}/{run.run_id} reason={tombstone.reason} plan={tombstone.plan}")
+    return GoneError(_expired(run, tombstone))
+
+
+def _expired(run: Run, tombstone: Tombstone) -> str:
+    return f"the run has expired run={run.fqn}/{run.run_id} reason={tombstone.reason} plan={tombstone.plan}"
 
 
 def _as_text(log: LogDownload) -> str | None:

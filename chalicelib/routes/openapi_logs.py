@@ -155,7 +155,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "until": query_parameter(
         "until",
         {"type": "string"},
-        "End of the stream: milliseconds since the epoch, or ISO 8601.",
+        "End of the stream: milliseconds since the epoch, or ISO 8601, such as `20300101`.",
     ),
     "hold": query_parameter(
         "wait",
@@ -304,7 +304,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "`reason` is `maxDuration` or `idleTimeout` (no line came for long) if the stream continues: repeat the request from `after`, or, as an "
         "`EventSource` does, from the last `id` after `retry` ms. Every line arrives once, in order. Other reasons are final: `runFinished`; "
         "`untilReached`; `maxBytes`, by a setting and only for requests without `tail` or `Last-Event-ID`. A response without `complete`, with "
-        "`interrupted`, is a temporary failure, which clients would take for permanent if it were a 503; `error` is permanent. Frames `logs` have "
+        "`interrupted`, is a temporary failure, which clients would take for permanent if it were a 503; `error` is permanent: the log is "
+        "damaged, or the run has expired. Frames `logs` have "
         "complete lines; `replay`: they were stored before the request; `cut`: the only line does not fit a response. `after` takes precedence "
         "over `tail`, which may stay in the address.",
         "parameters": ["fqn", "runId", "lastEventId", "after", "tail", "until", "hold"],

@@ -15,6 +15,7 @@ DEFAULT_RUNS = 10
 _MAX_LINE = 10**15
 _MAX_DIGITS = 18
 _DIGITS = re.compile(r"[0-9]+")
+_DATE = re.compile(r"[0-9]{8}")
 _SECONDS = re.compile(r"[0-9]{1,4}(\.[0-9]{1,3})?")
 
 
@@ -68,8 +69,9 @@ def _seconds(text: str | None, default: float) -> float:
 
 
 def moment_ms(text: str | None) -> int | None:
-    """Epoch ms, or ISO 8601 (UTC unless it names a zone), in ms; None for anything else."""
-    number = _number(text, None, _MAX_LINE)
+    """Epoch ms, or ISO 8601 (UTC unless it names a zone), in ms; None for anything else. Eight digits are a date such as 20300101: as a number
+    of ms they would be a time on the first day of 1970."""
+    number = None if text and _DATE.fullmatch(text) else _number(text, None, _MAX_LINE)
     if number is not None or not text:
         return number
     try:

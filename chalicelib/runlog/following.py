@@ -22,6 +22,7 @@ from chalicelib.runlog.page import RAW_BYTES, fit
 from chalicelib.runlog.position import YOUNG_MS
 from chalicelib.runlog.reader import PageRequest, PageSnapshot, Reader
 from chalicelib.runlog.segment import ABANDONED, SEAL
+from chalicelib.runlog.tombstones import Tombstone, find_tombstone
 
 HOLD_S = 25.0
 """Longest wait of a request: the gateway times out after 29 s."""
@@ -59,7 +60,8 @@ class FollowRequest:
 @dataclass(frozen=True, slots=True)
 class FollowUpdate:
     """A response to a client. ``logs``: complete lines, each with its newline; ``after``: the next line to request. ``replay``: the lines existed
-    when the request arrived; ``truncated``: the only line was cut, because it exceeds a response; ``more``: further lines exist already."""
+    when the request arrived; ``truncated``: the only line was cut, because it exceeds a response; ``more``: further lines exist already;
+    ``tombstone``: of a run that has expired, so that no line follows."""
 
     after: int
     logs: str = ""
@@ -67,6 +69,7 @@ class FollowUpdate:
     truncated: bool = False
     more: bool = False
     end: FollowEnd | None = None
+    tombstone: Tombstone | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +105,10 @@ class Follower:
 
     def follow(self, run: Run, request: FollowRequest, hold_s: float = HOLD_S) -> FollowUpdate:
         """Lines from a line on; else lines that arrive within ``hold_s``; else none. With the reason if the client should stop. Also waits for a
-        run that does not exist yet, or is idle.
+        run that does not exist yet, or is idle, but not for one that has expired.
 
-        Requests: if the end is known at most a query, and a GET per new segment and per poll without one; else those of a page in addition.
+        Requests: if the end is known at most a query, and a GET per new segment and per poll without one; else those of a page in addition,
+        and a GET for a run that does not exist.
         Raises UnavailableError, DamagedLogError.
         """
         deadline = Deadline(self._clock, min(hold_s, HOLD_S))
@@ -115,6 +119,9 @@ class Follower:
         snapshot = self._reader.page_snapshot(run, _page_of(request))
         if snapshot.count:
             return self._replayed(run, request, snapshot)
+        exists = snapshot.end.exists or snapshot.page.streaming
+        if tombstone := None if exists else find_tombstone(self._store, self._layout, run):
+            return FollowUpdate(snapshot.line, tombstone=tombstone)
         return self._poll(run, request, deadline, snapshot.line, _with_time(snapshot.end, last))
 
     def _replayed(self, run: Run, request: FollowRequest, snapshot: PageSnapshot, replay: bool = True) -> FollowUpdate:

@@ -16,7 +16,7 @@ from chalicelib.catalog.file_ids import is_file_id
 from chalicelib.catalog.file_state import OBJECTS, FileState, file_key, file_state_of_row, url_state_of_row
 from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
 from chalicelib.catalog.listing import LISTING, directory_keys, listing_rows
-from chalicelib.catalog.registration import Describe, Description, ObjectRef, RegistrationResult
+from chalicelib.catalog.registration import Describe, Description, ObjectRef, RegistrationResult, admitted
 from chalicelib.composition import Services, run_files
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, UnavailableError, WriteConflictError
 from chalicelib.ports import Check, Clause, Delete, Key, Run
@@ -105,9 +105,12 @@ def _compared(services: Services, subject: ObjectRef, describe: Describe) -> Res
     directory = {key: {"partition": key.partition, "at": key.sort} for key in directory_keys(record)}
     object_key, source = file_key(record.id), latest_key(*record.source)
     there = services.database.get_many([*rows, *directory, object_key, source])
+    state = _state(there.get(object_key))
+    description = admitted(subject, description, state or FileState(record.id))
+    if description.record is None:
+        return _outcome_result(RegistrationResult(description))
     counts, differences = Counter({"file_files": 1}), []
     wrong = [key for key, row in (rows | directory).items() if there.get(key) != row]
-    state = _state(there.get(object_key))
     wrong += [object_key] if state is None or state.record != record else []
     wrong += [source] if source not in there else []
     for key in wrong:

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from chalicelib import composition
 from chalicelib.aws.database import DynamoDbDatabase
+from chalicelib.catalog.file_ids import run_object_id
 from chalicelib.composition import Services
 from chalicelib.deadline import Deadline
 from chalicelib.ports import PutOptions, Run
@@ -159,6 +160,25 @@ def test_damaged_rows_are_as_they_were(archive: Archive, seed: int) -> None:
     told = archive.rebuild()
     assert [each for each in told if each["counts"].get("file_failed")] == []
     assert archive.rows() == before
+
+
+def test_rebuild_leaves_the_id_of_a_log_to_the_log(archive: Archive) -> None:
+    """Objects of the archive are registered before logs, and again when the rows of the logs exist."""
+    archive.fill(random.Random(2), count=1)
+    before, key = archive.rows(), archive.world.layout.logs(RUNS[0])
+    document = {
+        "version": 0, "start": START_MS, "end": None, "path": "/x", "work_id": None, "where": "host-9", "what": "x", "id": run_object_id(key),
+        "hash": "0" * 32,
+    }  # fmt: skip
+    archive.world.archive_store.put("odd/claim", b"x", PutOptions({"datalake": json.dumps(document)}))
+    for lost in (["objects", "files", "latest", "listing"], []):
+        for table in lost:
+            archive.lose(table)
+        archive.rebuild()
+        rows = archive.rows()
+        assert [rows[table] for table in ("files", "latest")] == [before[table] for table in ("files", "latest")]
+    told = archive.rebuild(dry_run=True)
+    assert sum(each["counts"].get("file_refused", 0) for each in told) == 1 and not any(each["differences"] for each in told)
 
 
 def test_files_whose_objects_are_gone_go_when_asked(archive: Archive) -> None:

@@ -128,8 +128,8 @@ def post(url: str, body: str | bytes | None = None, headers: dict[str, str] | No
 def _settings(_environ: frozenset[tuple[str, str]], given: frozenset[tuple[str, type, Hashable]]) -> Settings:
     """Immutable, so tests with the same settings and environment share them: to build them takes 5 ms."""
     keys = SecretStr("0123456789abcdef")
-    values: dict[str, Any] = {"bucket_name": "bucket"} | {name: value for name, _, value in given}
-    return Settings(archive_bucket_name="archive", position_keys=keys, **values)
+    values: dict[str, Any] = {"bucket_name": "bucket", "archive_bucket_name": "archive"} | {name: value for name, _, value in given}
+    return Settings(position_keys=keys, **values)
 
 
 @contextmanager

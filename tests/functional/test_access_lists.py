@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from chalicelib.catalog.file_ids import run_object_id
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
 from chalicelib.coordination.partition import format_timestamp
-from chalicelib.ingestion.run_files import object_id, slug
+from chalicelib.ingestion.run_files import slug
 from chalicelib.ports import Run
 from chalicelib.routes import archive_authorization
 from tests.functional.archive import BASE, FILES, Site
@@ -69,7 +70,7 @@ def flat(listed: list[list[str]]) -> list[str]:
 def make_log(site: Site, run: Run) -> str:
     site.write_run(run, "line\n", connector="host")
     site.finish_run(run)
-    return object_id(site.world.layout.logs(run))
+    return run_object_id(site.world.layout.logs(run))
 
 
 def test_wildcard_lists_readable_names(site: Site) -> None:

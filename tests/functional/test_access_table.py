@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from chalicelib.access.grants import Scope
+from chalicelib.catalog.file_ids import run_object_id
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status
 from chalicelib.coordination.partition import format_timestamp
 from chalicelib.events.codecs import bulk, firehose, logstash, otlp
 from chalicelib.events.event import NewEvent
-from chalicelib.ingestion.run_files import object_id
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.ports import Run
 from chalicelib.routes.operations import OPERATIONS, match
@@ -312,7 +312,7 @@ def installed_site() -> Iterator[tuple[Site, dict[str, str]]]:
         for name, run in (("log", SALES_RUN), ("hr_log", HR_RUN), ("shouted_log", SHOUTED_RUN)):
             site.write_run(run, "secret\n", connector="host")
             site.finish_run(run)
-            ids[name] = object_id(world.layout.logs(run))
+            ids[name] = run_object_id(world.layout.logs(run))
             put_partition(world, run)
         ids["none"] = "0" * 32
         put_output_set(world.database, OutputSet("pipeline-files", "", 0, 0, 0))

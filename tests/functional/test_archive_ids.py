@@ -15,14 +15,20 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib import composition
+from chalicelib.archive.objects import ANNOUNCED_BYTES
 from chalicelib.catalog import search
+from chalicelib.catalog.file_ids import run_object_id
 from chalicelib.catalog.registration import ObjectRef
 from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError
+from chalicelib.ports import PutOptions, Run
 from tests.functional.archive import BASE, FILES, Site, deployed, hash_of, is_refusal
+from tests.functional.gateway import installed
+from tests.ingestion_harness import ARCHIVE, BUCKET, message, s3_record
 from tests.sampling import examples
 from tests.support.file_ids import DOTS, FILE_IDS, HOSTILE, MANY_SEGMENTS, NO_IDS, is_one_segment
-from tests.world import START_MS
+from tests.support.publisher import InMemoryPublisher
+from tests.world import START_MS, World
 
 SETTINGS = settings(
     max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -200,6 +206,84 @@ def test_object_that_became_another_file_is_not_served_as_the_former_one(site: S
     for path in ("data", "metadata"):
         assert is_refusal(site.get(f"{address('mine')}/{path}"), 404, "NoSuchFile"), "before its notification"
     assert site.notify("odd") == [] and site.ids(what="*") == ["theirs"]
+
+
+RUN = Run("svc", "run-1")
+CLAIMS = {
+    "own key": lambda own: (f"{own}/data", {"id": own}, {}),
+    "own key, no id": lambda own: (f"{own}/data", {}, {}),
+    "own key, no document": lambda own: (f"{own}/data", None, {}),
+    "odd key": lambda own: ("odd", {"id": own}, {}),
+    "key of the log": lambda own: (log_key(), {"id": own}, {}),
+    "key of another id": lambda own: ("foo/data", {"id": own}, {}),
+    "bad upload": lambda own: (f"{own}/data", {"id": own}, {ANNOUNCED_BYTES: "99"}),
+}
+"""Objects in the archive that claim the id of a run's log: key, document and more metadata."""
+
+
+def log_key() -> str:
+    return World().layout.logs(RUN)
+
+
+def assert_is_the_log(site: Site, file_id: str, bucket: str = BUCKET) -> None:
+    for record in (*site.list(what="*").json["records"], site.latest("svc").json):
+        assert (record["s3_url"], record["metadata"]["id"]) == (f"s3://{bucket}/{log_key()}", file_id)
+    assert site.ids(what="*") == site.ids(what="svc", work_id="run-1") == [file_id] and site.latest("syslog").status == 404
+    assert site.get(f"{address(file_id)}/data").body == "one\n"
+    assert site.get(f"{address(file_id)}/metadata").json["what"] == "svc"
+    assert {row["range_key"] for table in ("files", "latest") for row in site.rows(table)} == {f"web-1:{file_id}"}
+
+
+@pytest.mark.behavior("An object of the archive that claims the id of a run's log is refused, and the log stays listed.")
+@pytest.mark.parametrize("order", ["lc", "cl", "lcc", "clc", "lcl", "ccl", "clcl"])
+@pytest.mark.parametrize("claim", CLAIMS)
+@pytest.mark.parametrize("together", [False, True])
+def test_object_that_claims_the_id_of_a_runs_log_is_not_that_file(site: Site, claim: str, order: str, *, together: bool) -> None:
+    """l: the log is ingested, c: the claim. A rebuild of the catalog is such an order too."""
+    file_id = run_object_id(log_key())
+    key, fields, more = CLAIMS[claim](file_id)
+    document = {name: value for name, value in site.document().items() if name != "id"}
+    metadata = {} if fields is None else {"datalake": json.dumps(document | fields)}
+    site.world.archive_store.put(key, b"forged\n", PutOptions(metadata | more))
+    site.write_run(RUN, "one\n", connector="web-1")
+    site.world.parts().finalizer.close(RUN)
+    bodies = [message(s3_record(log_key()) if each == "l" else s3_record(key, bucket=ARCHIVE)) for each in order]
+    site.topic.messages.clear()
+    for batch in [bodies] if together else [[body] for body in bodies]:
+        assert site.receive(*batch) == []
+    assert_is_the_log(site, file_id)
+    for place, report in enumerate([] if together else site.reports):
+        if order[place] == "c" and "l" in order[:place]:
+            assert (report["status"], report["records"]) == ("error", [])
+            assert "a run's log" in report["message"] or claim == "own key, no document"
+        elif order[place] == "l" or claim not in ("own key, no document", "bad upload"):
+            assert report["status"] == "success", "no log has the id yet"
+    for method, path in (("DELETE", ""), ("PATCH", "/metadata")):
+        assert is_refusal(site.ask(method, f"{address(file_id)}{path}", {"what": "x"}), 409, "NotChangeable")
+    site.world.archive_store.delete(key)
+    assert site.notify(key, name="ObjectRemoved:Delete") == []
+    assert_is_the_log(site, file_id)
+
+
+def test_renamed_buckets_leave_the_ids_of_logs_to_logs() -> None:
+    """A catalog has the former names until it is rebuilt."""
+    world, topic, file_id = World(), InMemoryPublisher(), run_object_id(log_key())
+    with installed(world, publisher=topic):
+        site = Site(world, topic)
+        site.write_run(RUN, "one\n", connector="web-1")
+        site.finish_run(RUN)
+        site.file(b"foo\n", id="foo", what="foo")
+    with installed(world, publisher=topic, bucket_name="new-logs", archive_bucket_name="new-archive"):
+        for own in (file_id, "foo"):
+            site.push(b"foo\n", id=own, what="foo")
+            assert site.receive(message(s3_record(f"{own}/data", bucket="new-archive"))) == []
+        assert site.ids(what="foo") == ["foo"] and site.ids(what="svc") == [file_id]
+        assert site.get(f"{address(file_id)}/data").status == 404 and site.get(f"{address('foo')}/data").body == "foo\n"
+        assert site.receive(message(s3_record(log_key(), bucket="new-logs"))) == []
+        assert site.list(what="foo").json["records"][0]["url"] == "s3://new-archive/foo/data"
+        site.world.archive_store.delete("foo/data")
+        assert site.receive(message(s3_record("foo/data", "ObjectRemoved:Delete", "new-archive"))) == []
+        assert_is_the_log(site, file_id, "new-logs")
 
 
 def test_bytes_that_are_no_text_are_not_taken_for_a_replaced_character(site: Site) -> None:

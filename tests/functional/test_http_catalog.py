@@ -226,7 +226,10 @@ def test_recent_runs_of_all_pipelines_by_outcome(site: Site) -> None:
     for query in ("outcome=succeeded&outcome=unknown", "outcome=unknown&outcome=succeeded,unknown"):
         assert [each["fqn"] for each in call("GET", f"/v1/catalog?{query}").json["runs"]] == ["shop.d", "shop.b"]
     assert call("GET", "/v1/catalog?outcome=nonsense&outcome=failed").status == 400
-    assert recent(outcome="running") == ["shop.f/r"] and recent(since="2100-01-01") == recent(fqn="nobody") == []
+    assert (
+        recent(outcome="running") == ["shop.f/r"]
+        and recent(since="2100-01-01") == recent(since="21000101") == recent(fqn="nobody") == []
+    )
     facts = call("GET", "/v1/catalog?outcome=failed&limit=1").json["runs"][0]
     assert facts == {"fqn": "shop.e"} | {name: value for name, value in ask("/shop.e/runs/r").json.items() if name != "lost"}
 

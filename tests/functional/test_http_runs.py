@@ -102,7 +102,7 @@ def known(pipeline_type: str | None = None) -> Iterator[World]:
     """A pipeline with three lines, whose id is known."""
     world, runs = World(), InMemoryRunCatalog()
     pipeline = {"fqn": FQN} | ({"type": pipeline_type} if pipeline_type else {})
-    issuer_settings: dict[str, Any] = JWT | {"pipeline_ids": json.dumps({ID: pipeline})}
+    issuer_settings: dict[str, Any] = JWT | {"pipeline_ids": json.dumps({ID.upper(): pipeline})}
     with installed(world, runs=runs, keys=ISSUER.read, **issuer_settings):
         entry = world.parts().writer.append(Run(FQN, "run-1"), Batch.from_text("one\ntwo\nthree\n")).entry
         assert entry

@@ -14,6 +14,7 @@ from chalicelib.errors import IdentityUnavailableError, StoreUnavailableError
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.following import HOLD_S
+from chalicelib.runlog.tombstones import Tombstone, put_tombstone
 from tests.faults.interception import Intercepted
 from tests.functional.gateway import Answer, Context, call, get, installed, post
 from tests.issuer import JWT, Issuer, bearer
@@ -174,6 +175,15 @@ def test_the_next_request_is_sent_at_once_while_more_is_there(world: World) -> N
     assert source.retry_ms == 250 and len(source.lines) == 4000
 
 
+@pytest.mark.parametrize(
+    ("until", "reason"), [("20300101", "maxDuration"), ("20200101", "untilReached"), ("20301301", "maxDuration")]
+)
+def test_until_can_be_a_date_of_eight_digits(world: World, until: str, reason: str) -> None:
+    source = EventSource(f"{STREAM}?until={until}")
+    source.connect()
+    assert source.events[-1]["reason"] == reason
+
+
 def test_until_is_final() -> None:
     with installed(World()) as world:
         post(RUN_PATH, '"one"')
@@ -231,6 +241,18 @@ def test_a_damaged_log_is_a_permanent_error(world: World) -> None:
     world.store.put(world.layout.segment(RUN, 1), b"two\n", PutOptions(metadata={"kind": "?"}))
     page = page_of(world).follow()
     assert page.is_done and page.error and page.requests == 1
+
+
+@pytest.mark.parametrize("query", ["", "?after=3", "?tail=2"])
+def test_stream_of_an_expired_run_is_a_permanent_error(world: World, query: str) -> None:
+    """At once: no line follows. A new run of the same name is followed."""
+    put_tombstone(world.store, world.layout, Tombstone(RUN.fqn, RUN.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag"))
+    before_ms = world.clock.now_ms()
+    page = page_of(world).follow(query=query)
+    assert page.is_done and "has expired" in page.error and page.requests == 1 and world.clock.now_ms() == before_ms
+    post(RUN_PATH, '"one"')
+    post(f"{RUN_PATH}/close")
+    assert page_of(world).follow().reasons == ["runFinished"]
 
 
 # OpenMetadata's page

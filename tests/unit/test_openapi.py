@@ -371,7 +371,7 @@ def test_the_page_is_small_and_asks_nobody_else() -> None:
     assert re.findall(r"<(?:script|img|iframe|link)[^>]*\bsrc=|@import|url\(", PAGE) == []
     assert re.findall(r"<link[^>]*>", PAGE) == ['<link rel="icon" href="data:,">']
     assert re.findall(r"fetch\((\W[^)]*)\)", PAGE) == ['"../../spec/"']
-    assert "connect-src 'self'" in PAGE
+    assert "connect-src 'self'" in PAGE and re.findall(r"localStorage|sessionStorage|document\.cookie", PAGE) == []
 
 
 def test_the_page_can_be_read_by_everybody() -> None:

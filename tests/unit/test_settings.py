@@ -158,7 +158,15 @@ def test_message_names_invalid_settings(environment: pytest.MonkeyPatch, variabl
     ("variable", "value", "problem"),
     [
         ("RUNLAKE_PIPELINE_IDS", "x", "Expecting value: line 1 column 1 (char 0)"),
-        ("RUNLAKE_PIPELINE_IDS", f'{{"{PIPELINE_ID.upper()}": {{"fqn": "a"}}}}', f"{PIPELINE_ID.upper()}: String should match"),
+        ("RUNLAKE_PIPELINE_IDS", f'{{"{PIPELINE_ID[1:]}": {{"fqn": "a"}}}}', f"{PIPELINE_ID[1:]}: String should match"),
+        *(
+            (
+                "RUNLAKE_PIPELINE_IDS",
+                f'{{"{PIPELINE_ID}": {{"fqn": "a"}}, "{other}": {{"fqn": "b"}}}}',
+                f"a name is repeated name={PIPELINE_ID}",
+            )
+            for other in (PIPELINE_ID, PIPELINE_ID.upper())
+        ),
         ("RUNLAKE_PIPELINE_IDS", f'{{"{PIPELINE_ID}": {{"fqn": ""}}}}', f"{PIPELINE_ID}.fqn: String should have at least 1"),
         ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER.replace('p:', 'p')}]", "0.prefix: String should match"),
         ("RUNLAKE_JWT_MORE_ISSUERS", f"[{ISSUER}, {OTHER}]", "an issuer or prefix is repeated"),
