@@ -49,7 +49,10 @@ class Explainer:
     def resumed(cls, state: Mapping[str, Any]) -> Self:
         """Continue from a state."""
         self = cls(int(state["line"]))
-        self._rest, self._last = str(state["rest"]).encode("latin-1"), state["last"] and (int(state["last"][0]), str(state["last"][1]))
+        self._rest, self._last = (
+            str(state["rest"]).encode("latin-1"),
+            state["last"] and (int(state["last"][0]), str(state["last"][1])),
+        )
         return self
 
     def candidates(self, end: RunEnd | None = None) -> tuple[Candidate, ...]:
