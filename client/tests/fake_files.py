@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from typing import Any
@@ -34,11 +36,12 @@ class StoredFile:
 
 @dataclass
 class StoredFiles:
-    """``unverified_asks``: how often an upload's metadata are asked for before it is verified."""
+    """``unverified_asks``: how often an upload's metadata are asked for before it is verified, and listed."""
 
     files: dict[str, StoredFile] = field(default_factory=dict)
     uploads: dict[str, Metadata] = field(default_factory=dict)
     parts: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    expired: set[str] = field(default_factory=set)
     part_bytes: int = 1000
     page_files: int = 2
     unverified_asks: int = 0
@@ -58,6 +61,8 @@ class StoredFiles:
         """A response of the API: status, document or the file's bytes, and headers."""
         try:
             match (method, *path):
+                case ("GET", "files", *_) if not self.may_read and path[-1:] != ["data"]:
+                    return 403, {"code": 403, "message": "the scope archive:read is missing"}, {}
                 case ("POST", "files"):
                     return self._begin(base, json.loads(body))
                 case ("GET", "files"):
@@ -80,6 +85,8 @@ class StoredFiles:
     def store(self, method: str, file_id: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> StoreAnswer:
         """A response of S3 to a presigned request."""
         parts = self.parts.get(file_id)
+        if file_id in self.expired:
+            return 403, _error("AccessDenied", "Request has expired"), {}
         match method:
             case "PUT" if "part" in query and parts is not None:
                 assert int(query["size"]) == len(body)
@@ -92,7 +99,8 @@ class StoredFiles:
                 return self._finish(file_id, body)
             case "POST" if parts is not None:
                 named = [(int(number), etag.decode()) for number, etag in _PART.findall(body)]
-                assert named == [(number, f'"{hash_of(part)}"') for number, part in sorted(parts.items())]
+                if named != [(number, f'"{hash_of(part)}"') for number, part in sorted(parts.items())]:
+                    return 400, _error("InvalidPart", "One or more of the specified parts could not be found"), {}
                 del self.parts[file_id]
                 return self._finish(file_id, b"".join(part for _, part in sorted(parts.items())))
             case "DELETE" if self.parts.pop(file_id, None) is not None:
@@ -119,12 +127,11 @@ class StoredFiles:
             parts = [{"number": at, "url": f"{link}part={at}&size={part}", "size": part} for at, part in enumerate(sizes, 1)]
             upload = {"method": "MULTIPART", "part_size": self.part_bytes, "parts": parts, "complete_url": link, "abort_url": link}
         about = {"id": file_id, "url": f"s3://archive/{file_id}/data", "http_url": f"{base}/v0/archive/files/{file_id}/data"}
+        expires_at = datetime.fromtimestamp(time.time() + 3600, UTC).isoformat()
         warnings = {"warnings": metadata.warnings()} if self.has_warnings else {}
-        return 201, about | {"metadata": metadata.document(), "upload": upload, "expires_at": ""} | warnings, {}
+        return 201, about | {"metadata": metadata.document(), "upload": upload, "expires_at": expires_at} | warnings, {}
 
     def _page(self, base: str, query: Mapping[str, str]) -> Answer:
-        if not self.may_read:
-            return 403, {"code": 403, "message": "the scope archive:read is missing"}, {}
         if "work_id" in query and "start" in query and query.get("combine") != "true":
             return 400, {"code": "InvalidWorkInterval", "message": "You must provide only work_id or start/end. Not both."}, {}
         if ("start" in query) != ("end" in query):
@@ -137,6 +144,8 @@ class StoredFiles:
     def _matching(self, query: Mapping[str, str]) -> list[StoredFile]:
         start, end = (parse_time_ms(query.get(name, default), NOW_MS) for name, default in (("start", 0), ("end", "now")))
         listed = sorted((each for each in self.files.values() if not each.problem), key=lambda each: int(each.metadata["start"]))
+        if self.unverified_asks:
+            return []
         return [
             each
             for each in listed

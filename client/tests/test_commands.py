@@ -245,8 +245,9 @@ def test_a_download_that_is_cut_goes_on_where_it_was(filled: FakeServer, tmp_pat
     filled.links_above_bytes, filled.link_cuts = 1, [100, 200]
     path = tmp_path / "log"
     (tmp_path / "log.part").write_bytes(filled.runs["nightly.orders", "run-2"].data[:50])
-    shown = json.loads(answered(filled, "download", "nightly.orders", "-o", str(path), "--json"))
-    assert shown == {"path": str(path), "bytes": 2140, "lines": 250, "resumedAt": 50, "verified": True}
+    result = call(filled, "download", "nightly.orders", "-o", str(path), "--json")
+    assert json.loads(result.stdout) == {"path": str(path), "bytes": 2140, "lines": 250, "resumedAt": 50, "verified": True}
+    assert result.stderr.endswith(": retrying\n") and result.stderr.count("\n") == 1
     assert path.read_bytes() == filled.runs["nightly.orders", "run-2"].data
     assert [headers["range"] for _, url, headers in filled.requests if "/store/" in url] == [
         "bytes=50-",

@@ -6,12 +6,16 @@ import errno
 import gzip
 import json
 import os
+import signal
+import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -23,12 +27,13 @@ from client.tests.fake_files import hash_of
 from client.tests.fake_server import FakeServer
 from client.tests.on_a_pty import on_a_pty
 from client.tests.test_mistakes import error_of
-from runlake import Archive, Files, RefusedError, UnavailableError
+from runlake import Archive, Files, RefusedError, RunlakeError, UnavailableError
 from runlake.__main__ import runlake
 from runlake.files import target_of, unzipped
 
 BODY = b"".join(b"line %d\n" % number for number in range(500))
 PUSH = ("push", "--what", "nginx", "--where", "webserver01", "--start", "2015-03-20T00:05:20.345Z")
+SOURCE = str(Path(__file__).parents[1] / "src")
 NO_WAIT: Callable[[float], object] = lambda seconds: None  # noqa: E731
 METADATA = {
     "id": "i1",
@@ -42,8 +47,9 @@ METADATA = {
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_an_empty_folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNLAKE_SPOOL_DIR", str(tmp_path_factory.mktemp("spool")))
 
 
 @pytest.fixture
@@ -111,9 +117,11 @@ def test_each_part_is_retried_alone(server: FakeServer, log: Path) -> None:
     server.files.part_bytes = 1000
     faults = {"part=2": ["500", "cut"], "part=4": ["lost"]}
     server.fault = lambda method, path: next((each.pop(0) for name, each in faults.items() if name in path and each), "")
+    notices = list[str]()
     with Archive(server.url) as archive:
-        pushed = Files(archive, NO_WAIT).push(log, what="nginx", where="w", start="now")
+        pushed = Files(archive, NO_WAIT, notice=notices.append).push(log, what="nginx", where="w", start="now")
     assert server.files.files[pushed.record["id"]].body == BODY
+    assert [each.endswith(": retrying") for each in notices] == [True, True]
     numbers = [url.partition("part=")[2][0] for url in sent(server, "PUT")]
     assert numbers == ["1", "2", "2", "2", "3", "4", "4", "5"]
 
@@ -168,6 +176,242 @@ def test_given_up_upload_is_deleted(server: FakeServer, log: Path) -> None:
     with Archive(server.url) as archive, pytest.raises(Exception, match="status=500"):
         Files(archive, NO_WAIT).push(log, what="nginx", where="w", start="now")
     assert (server.files.files, server.files.parts) == ({}, {}) and len(sent(server, "DELETE")) == 1
+
+
+def resumable(archive: Archive, folder: Path, **more: Any) -> Files:
+    """As of a new process."""
+    return Files(archive, NO_WAIT, uploads=folder, **more)
+
+
+def away_from(server: FakeServer, number: int, fault: str) -> None:
+    """Request ``number`` from now on ends in ``fault``, and no later one is answered."""
+    begun = len(server.requests)
+    server.fault = lambda method, path: ("", fault, "cut")[
+        (len(server.requests) - begun > number) + (len(server.requests) - begun > number + 1)
+    ]
+
+
+def next_step_of(call: Callable[[], object]) -> str:
+    """Of the error for which a call fails; "" if it does not."""
+    try:
+        call()
+    except RunlakeError as error:
+        return error.next_step
+    return ""
+
+
+@pytest.mark.parametrize("fault", ["cut", "lost"])
+@pytest.mark.parametrize("number", range(9))
+def test_push_that_ends_at_any_request_is_continued_by_a_repeat(number: int, fault: str, server: FakeServer, log: Path) -> None:
+    """Announced, searched for, five parts, completed, verified."""
+    server.files.part_bytes, folder = 1000, log.parent / "spool" / "uploads"
+    with Archive(server.url) as archive:
+        away_from(server, number, fault)
+        advice = next_step_of(lambda: resumable(archive, folder).push(log, what="nginx", where="w", start=0, end=1, patience_s=0.1))
+        stored = min(max(number - 2, 0) * 1000, len(BODY)) if number < 8 else 0
+        assert (f"{stored} of its 4390 bytes are stored start=0 end=1" in advice) == bool(stored)
+        server.fault = lambda method, path: ""
+        pushed = resumable(archive, folder).push(log, what="nginx", where="w", start=0, end=1)
+    assert pushed.verified and [each.body for each in server.files.files.values()] == [BODY]
+    assert list(folder.iterdir()) == []
+    if 3 <= number < 7:
+        assert pushed.resumed_at == (number - 2) * 1000 and server.files.parts == {}
+
+
+def forget_uploads(server: FakeServer, folder: Path) -> None:
+    server.files.parts.clear()
+
+
+def forget_a_part(server: FakeServer, folder: Path) -> None:
+    for parts in server.files.parts.values():
+        parts.pop(1, None)
+
+
+def expire(server: FakeServer, folder: Path) -> None:
+    server.files.expired = set(server.files.uploads)
+
+
+def rewrite(change: Callable[[bytes], bytes]) -> Callable[[FakeServer, Path], None]:
+    def rewritten(server: FakeServer, folder: Path) -> None:
+        (path,) = folder.iterdir()
+        path.write_bytes(change(path.read_bytes()))
+
+    return rewritten
+
+
+@pytest.mark.parametrize(
+    ("change", "later", "resumed_at", "begun", "left"),
+    [
+        (lambda server, folder: None, {}, 2000, 1, 0),
+        (lambda server, folder: None, {"clock_s": lambda: 2.0**32}, 0, 2, 0),
+        (lambda server, folder: None, {"where": "other"}, 0, 2, 1),
+        (lambda server, folder: None, {"start": "2026-11-21"}, 0, 2, 1),
+        (lambda server, folder: (folder.parents[1] / "nginx.log").write_bytes(BODY[::-1]), {}, 0, 2, 1),
+        (rewrite(lambda data: data[:-3]), {}, 1000, 1, 0),
+        (rewrite(lambda data: b"\xff" + data), {}, 0, 2, 0),
+        (rewrite(lambda data: b""), {}, 0, 2, 0),
+        (rewrite(lambda data: b"[]\n" * 3), {}, 0, 2, 0),
+        (rewrite(lambda data: data.replace(b'"format": 1', b'"format": 2')), {}, 0, 2, 0),
+        (rewrite(lambda data: data.replace(b'"complete_url"', b'"url"')), {}, 0, 2, 0),
+        (forget_uploads, {}, 0, 2, 0),
+        (forget_a_part, {}, 0, 2, 0),
+        (expire, {}, 0, 2, 0),
+    ],
+    ids=[
+        "unchanged", "expired", "other metadata", "other time", "other contents", "cut line", "no text", "empty", "no state", "other format",
+        "other fields", "unknown to the store", "lost part", "refused",
+    ],
+)  # fmt: skip
+def test_upload_is_continued_only_if_it_is_the_same(
+    change: Callable[[FakeServer, Path], None],
+    later: dict[str, Any],
+    resumed_at: int,
+    begun: int,
+    left: int,
+    server: FakeServer,
+    log: Path,
+) -> None:
+    server.files.part_bytes, folder = 1000, log.parent / "spool" / "uploads"
+    later = {"where": "w", "start": "now", "clock_s": time.time} | later
+    with Archive(server.url) as archive:
+        away_from(server, 4, "cut")
+        with pytest.raises(UnavailableError):
+            resumable(archive, folder).push(log, what="nginx", where="w", start="now")
+        server.fault = lambda method, path: ""
+        (state,) = folder.iterdir()
+        assert (stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(state.stat().st_mode)) == (0o700, 0o600)
+        change(server, folder)
+        done = list[int]()
+        files = resumable(archive, folder, clock_s=later.pop("clock_s"))
+        pushed = files.push(log, what="nginx", **later, progress=lambda at, total: done.append(at))
+    assert (pushed.resumed_at, pushed.verified) == (resumed_at, True)
+    assert [each.body for each in server.files.files.values()] == [log.read_bytes()]
+    assert (len(server.files.uploads), len(list(folder.iterdir()))) == (begun, left), "a state of another push stays"
+    assert done[-1] == len(BODY) and (resumed_at == 0 or done[0] == resumed_at)
+
+
+def test_push_is_continued_twice_after_a_cut_line(server: FakeServer, log: Path) -> None:
+    """The first line after a line that is not whole is a line of its own."""
+    server.files.part_bytes, folder, resumed = 1000, log.parent / "spool", list[int]()
+    with Archive(server.url) as archive:
+        for number, cut_bytes in ((4, 3), (2, 0), (99, 0)):
+            away_from(server, number, "cut")
+            with suppress(UnavailableError):
+                resumed.append(resumable(archive, folder).push(log, what="nginx", where="w", start="now").resumed_at)
+            for path in folder.iterdir():
+                os.truncate(path, path.stat().st_size - cut_bytes)
+    assert resumed == [2000] and [each.body for each in server.files.files.values()] == [BODY]
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+def test_upload_that_an_earlier_process_completed_is_not_stored_again(may_read: bool, server: FakeServer, log: Path) -> None:
+    """It is not listed yet, and S3 has no such upload any more. A token that may not read cannot know."""
+    server.files.part_bytes, folder = 1000, log.parent / "spool"
+    with Archive(server.url) as archive:
+        away_from(server, 7, "lost")
+        with pytest.raises(UnavailableError):
+            resumable(archive, folder).push(log, what="nginx", where="w", start="now")
+        server.fault = lambda method, path: ""
+        server.files.unverified_asks, server.files.may_read = 3 * may_read, may_read
+        pushed = resumable(archive, folder).push(log, what="nginx", where="w", start="now")
+    assert (pushed.resumed_at, pushed.verified) == ((len(BODY), True) if may_read else (0, False))
+    assert len(server.files.files) == (1 if may_read else 2)
+
+
+def test_two_pushes_of_a_file_at_once_do_not_share_an_upload(server: FakeServer, log: Path) -> None:
+    server.files.part_bytes, folder, others = 1000, log.parent / "spool", list[Any]()
+    with Archive(server.url) as archive:
+
+        def push() -> Any:
+            return resumable(archive, folder).push(log, what="nginx", where="w", start="now")
+
+        def second(method: str, path: str) -> str:
+            if "part=3" in path and not others:
+                others.append(None)
+                others.append(push())
+            return ""
+
+        server.fault = second
+        pushes = [push(), others[1]]
+    assert [(each.verified, each.resumed_at) for each in pushes] == [(True, 0)] * 2
+    assert [each.body for each in server.files.files.values()] == [BODY, BODY] and list(folder.iterdir()) == []
+
+
+def open_on_a_full_disk(file: int, mode: str, **more: Any) -> IO[bytes]:
+    if mode == "ab":
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    return open(file, mode, **more)
+
+
+@pytest.mark.parametrize("kind", ["a file", "of all", "a link", "full"])
+def test_push_needs_no_folder_for_its_state(kind: str, server: FakeServer, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.files.part_bytes, folder = 1000, log.parent / "spool"
+    if kind == "a file":
+        folder = log / "uploads"
+    elif kind == "of all":
+        folder.mkdir()
+        folder.chmod(0o777)
+    elif kind == "a link":
+        folder.symlink_to(log.parent)
+    else:
+        monkeypatch.setattr("runlake.uploadstate.open", open_on_a_full_disk, raising=False)
+    with Archive(server.url) as archive:
+        away_from(server, 5, "cut")
+        with pytest.raises(UnavailableError):
+            resumable(archive, folder).push(log, what="nginx", where="w", start="now")
+        server.fault = lambda method, path: ""
+        pushed = resumable(archive, folder).push(log, what="nginx", where="w", start="now")
+    assert pushed.verified and pushed.resumed_at == 0
+
+
+def test_expired_states_of_other_pushes_are_deleted(server: FakeServer, log: Path) -> None:
+    server.files.part_bytes, folder = 1000, log.parent / "spool"
+    with Archive(server.url) as archive:
+        away_from(server, 4, "cut")
+        with pytest.raises(UnavailableError):
+            resumable(archive, folder).push(log, what="nginx", where="w", start="now")
+        server.fault = lambda method, path: ""
+        (folder / ("0" * 32 + ".upload")).touch()
+        (folder / "of-the-user.json").touch()
+        for clock_s, left in ((time.time, 2), (lambda: 2.0**32, 1)):
+            resumable(archive, folder, clock_s=clock_s).push(log, what="nginx", where="other", start="now")
+            assert len(list(folder.iterdir())) == left
+    assert [path.name for path in folder.iterdir()] == ["of-the-user.json"]
+
+
+def test_killed_push_of_stdin_is_continued(server: FakeServer) -> None:
+    server.files.part_bytes = 1000
+    running = list[subprocess.Popen[bytes]]()
+
+    def kill(method: str, path: str) -> str:
+        if "part=3" in path and running:
+            running.pop().kill()
+        return ""
+
+    server.fault = kill
+    command = [sys.executable, "-m", "runlake", "--url", server.url, "files", *PUSH]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SOURCE}) as process:
+        assert process.stdin
+        running.append(process)
+        process.stdin.write(BODY)
+    assert process.returncode == -signal.SIGKILL
+    assert json.loads(answered(server, *PUSH, "--json", stdin=BODY))["resumedAt"] == 2000
+    assert [each.body for each in server.files.files.values()] == [BODY]
+
+
+def test_interrupted_push_says_how_to_continue(server: FakeServer, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.files.part_bytes = 1000
+
+    def interrupted(line: Any, done: int, total: int) -> None:
+        if done > 2000:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runlake.commands.output.ProgressLine.update", interrupted)
+        result = call(server, *PUSH, log)
+    assert result.exit_code == 130 and result.stderr.splitlines()[-2] == "runlake: interrupted"
+    assert "2000 of its 4390 bytes are stored start=2015-03-20T00:05:20.345Z" in result.stderr.splitlines()[-1]
+    assert json.loads(answered(server, *PUSH, "--json", log))["resumedAt"] == 2000
 
 
 def test_stdin_is_pushed(server: FakeServer) -> None:
@@ -298,11 +542,21 @@ def test_lines_of_a_list_are_fetched_at_once(form: str, server: FakeServer, tmp_
     assert answered(server, "cat", "--what", "nginx", "--start", "2015-03-20") == "0\n1\n2\n"
 
 
+@pytest.mark.parametrize("command", ["fetch", "cat"])
+def test_line_without_an_address_does_not_stop_the_others(command: str, server: FakeServer) -> None:
+    first, second = server.files.add(b"1\n"), server.files.add(b"2\n")
+    result = call(server, command, stdin=f"{first}\n..\ns3://archive/a/b.txt\n{second}\n")
+    assert result.exit_code == 2 and result.stdout == (f"{first}\n{second}\n" if command == "fetch" else "1\n2\n")
+    assert ["id='..'" in result.stderr, "url='s3://archive/a/b.txt'" in result.stderr] == [True, True]
+
+
 def test_partial_file_is_continued_and_compared(server: FakeServer, tmp_path: Path) -> None:
     server.links_above_bytes, server.link_cuts = 1, [100, 200]
     file_id = server.files.add(BODY)
     (tmp_path / "log.part").write_bytes(BODY[:50])
-    told = json.loads(answered(server, "fetch", "--filename-template", "log", "--json", file_id))
+    result = call(server, "fetch", "--filename-template", "log", "--json", file_id)
+    told = json.loads(result.stdout)
+    assert [line.endswith(": retrying") for line in result.stderr.splitlines()] == [True, True]
     assert told == {"id": file_id, "path": "log", "bytes": len(BODY), "resumedAt": 50, "existed": False, "verified": True}
     assert [headers["range"] for _, path, headers in server.requests if "/store/" in path] == [
         "bytes=50-",
@@ -317,10 +571,11 @@ def test_tries_are_counted_from_the_last_byte_on(server: FakeServer, tmp_path: P
     file_id = server.files.add(BODY)
     with Archive(server.url) as archive:
         assert b"".join(Files(archive, NO_WAIT).read(file_id)) == BODY
-        server.link_cuts, pauses = [0] * 20, list[float]()
-        with pytest.raises(UnavailableError):
-            list(Files(archive, pauses.append).read(file_id))
-    assert len(pauses) == 7
+        server.link_cuts, pauses, notices = [100, *[0] * 20], list[float](), list[str]()
+        with pytest.raises(UnavailableError) as raised:
+            Files(archive, pauses.append, notice=notices.append).fetch(file_id)
+    assert f"to continue: {file_id}.part stays bytes=100" in raised.value.next_step
+    assert len(pauses) == 7 and [each.endswith(": retrying") for each in notices] == [True], "one for each outage"
 
 
 @pytest.mark.parametrize("part", [b"x" * 50, b"x" * 9000, BODY], ids=["other", "longer", "whole"])
@@ -420,8 +675,7 @@ def test_examples_of_the_datalake_run_as_printed(server: FakeServer, log: Path, 
     command.chmod(0o755)
 
     def shell(script: str) -> subprocess.CompletedProcess[str]:
-        source = str(Path(__file__).parents[1] / "src")
-        own = {"RUNLAKE_URL": server.url, "PYTHONPATH": source, "PATH": f"{command.parent}:{os.environ['PATH']}", "LC_ALL": "C"}
+        own = {"RUNLAKE_URL": server.url, "PYTHONPATH": SOURCE, "PATH": f"{command.parent}:{os.environ['PATH']}", "LC_ALL": "C"}
         script = script.replace("/path/to/nginx.log", str(log))
         return subprocess.run(
             ["sh", "-c", script],
@@ -575,7 +829,7 @@ def test_full_disk_leaves_a_part_to_continue(server: FakeServer, tmp_path: Path,
     with monkeypatch.context() as patch:
         patch.setattr("runlake.commands.output.ProgressLine.update", full)
         error = error_of(call(server, "fetch", file_id))
-    assert "No space left on device" in error and "the space on its disk" in error
+    assert "No space left on device" in error and f"the space on its disk; repeat it to continue: {file_id}.part stays" in error
     assert [path.name for path in tmp_path.iterdir()] == [f"{file_id}.part"]
     answered(server, "fetch", file_id)
 

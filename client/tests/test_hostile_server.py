@@ -197,16 +197,17 @@ def test_progress_is_drawn_on_stderr_within_the_window(server: HostileServer, tm
     script = (
         "import sys\nfrom runlake.commands.output import ProgressLine\nnow = iter([0, 0.01, 1, 2])\n"
         "with ProgressLine(sys.argv[1], lambda: next(now)) as line:\n    for done in (1, 2, 3, 4): line.update(done << 20, 8 << 20)\n"
+        "    line.report('retrying')\n"
     )
     code, written = on_a_pty(["-c", script, "語" * 50 + "\x1b[2J\n"], {"TERM": "xterm"}, columns=60)
     drawn = written.split("\r")
-    assert (code, drawn[0], drawn[-1]) == (0, "", "\x1b[K")
-    assert [re.findall(r"(\d)\.0 MiB of 8.0 MiB \((\d+) %\)\x1b\[K$", each) for each in drawn[1:-1]] == [
+    assert (code, drawn[0], drawn[-2:]) == (0, "", ["\x1b[Krunlake: retrying", "\n"])
+    assert [re.findall(r"(\d)\.0 MiB of 8.0 MiB \((\d+) %\)\x1b\[K$", each) for each in drawn[1:-2]] == [
         [("1", "12")],
         [("3", "37")],
         [("4", "50")],
     ]
-    assert all(len(each.encode("utf-16-le")) // 2 + each.count("語") - len("\x1b[K") < 60 for each in drawn[1:-1])
+    assert all(len(each.encode("utf-16-le")) // 2 + each.count("語") - len("\x1b[K") < 60 for each in drawn[1:-2])
     assert_harmless(written)
 
 

@@ -65,6 +65,23 @@ def unknown_run(command: str) -> tuple[str, ...]:
     return (command, *([] if command != "grep" else ["x"]), *UNKNOWN)
 
 
+@pytest.mark.parametrize("module", ["httpx", "runlake.commands.files"])
+def test_interrupt_while_it_starts_is_one_line(module: str) -> None:
+    interrupted = (
+        f"import sys, runpy; sys.modules[{module!r}] = Interrupt(); runpy.run_module('runlake_command', run_name='__main__')"
+    )
+    code = f"class Interrupt:\n def __getattr__(self, name): raise KeyboardInterrupt\n{interrupted}"
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": _SRC},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "runlake: interrupted\n")
+
+
 def test_every_command_is_here() -> None:
     assert ARGUMENTS.keys() | OTHERS == set(runlake.commands)
 

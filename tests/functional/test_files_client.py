@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from functools import partialmethod
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 from chalicelib.archive import uploads
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError
 from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions, Run
-from runlake import Archive
+from runlake import Archive, Files
 from runlake.__main__ import runlake
 from runlake.commands.session import Session
 from tests.functional.archive import BASE, FROM_HERE, Site, deployed
@@ -87,6 +88,7 @@ def _with_host(text: str) -> str:
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Site]:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNLAKE_SPOOL_DIR", f"{tmp_path}-spool")
     with deployed() as made:
         monkeypatch.setattr(Session, "archive", lambda _: Archive(BASE, transport=InMemory(made)))
         yield made
@@ -96,6 +98,10 @@ def answered(*arguments: str | Path, stdin: str = "") -> str:
     result = CliRunner().invoke(runlake, ["files", *map(str, arguments)], input=stdin)
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def interrupt() -> str:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.behavior("`runlake files` pushes, lists and fetches files with the token alone.")
@@ -119,10 +125,19 @@ def test_files_are_pushed_listed_and_fetched(site: Site, tmp_path: Path) -> None
 
 
 def test_large_file_is_pushed_in_parts_once(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first push is interrupted after the first part."""
     monkeypatch.setattr(uploads, "PART_BYTES", 5 * MIB)
+    monkeypatch.setattr(
+        "runlake.files.Files.__init__", partialmethod(Files.__init__, clock_s=lambda: site.world.clock.now_ms() / 1000)
+    )
     path = tmp_path / "large"
     path.write_bytes(b"x" * (11 * MIB))
-    assert answered(*PUSH, path).endswith(", 11.0 MiB, verified\n")
+    with monkeypatch.context() as patch:
+        put, parts = Archive.put_object, ["first"]
+        patch.setattr(Archive, "put_object", lambda *asked: put(*asked) if parts and parts.pop() else interrupt())
+        assert CliRunner().invoke(runlake, ["files", *PUSH, str(path)]).exit_code == 130
+    pushed = json.loads(answered(*PUSH, path, "--json"))
+    assert (pushed["size"], pushed["resumedAt"], pushed["verified"]) == (11 * MIB, 5 * MIB, True)
     assert answered(*PUSH, path).endswith("the archive has it already\n")
     assert site.world.archive_store.open_uploads == 0, "the second upload is not left unfinished"
     (listed,) = answered("list", "nginx", *DAY, "--format", "http").splitlines()

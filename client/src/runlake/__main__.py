@@ -41,7 +41,9 @@ class _Commands(click.Group):
         except click.ClickException as error:
             report_error(_usage(error, self._path_of(args)))
             return writing.CANNOT_BEGIN if self._is_of_exec(error, args) else error.exit_code
-        except click.Abort:
+        except click.Abort as error:
+            if notes := _notes(error.__cause__):
+                report_error(RunlakeError("interrupted", next_step=notes))
             return _INTERRUPTED
         except BrokenPipeError:
             raise
@@ -110,12 +112,17 @@ def _usage(error: click.ClickException, typed: str) -> RunlakeError:
 def _translated(error: Exception) -> RunlakeError:
     if isinstance(error, OSError):
         translated: RunlakeError = SettingsError(": ".join(filter(None, [error.strerror or str(error), str(error.filename or "")])))
-        translated.next_step = "check the path, its permissions and the space on its disk"
+        translated.next_step = "; ".join(filter(None, ["check the path, its permissions and the space on its disk", _notes(error)]))
         return translated
     # Responses have no schema check: a missing field, or one of another type, raises where it is read. It is not Runlake's API.
     translated = UnavailableError(f"invalid response: {type(error).__name__}: {error}")
     translated.next_step = "is the address right, and the server of this version? RUNLAKE_DEBUG=1 shows a traceback"
     return translated
+
+
+def _notes(error: BaseException | None) -> str:
+    """The next steps that an error of Python has."""
+    return "; ".join(getattr(error, "__notes__", ()))
 
 
 def _located(session: Session, error: ApiError) -> ApiError:
@@ -133,7 +140,7 @@ def _located(session: Session, error: ApiError) -> ApiError:
 @click.option("--token-file", help="A file that contains the token.")
 @click.option("--token-command", help="A command that prints the token.")
 @click.option("--timeout-s", type=Seconds(min=0.001), help="Seconds until the first byte of a response.")
-@click.option("--spool-dir", help="Folder of unsent lines.")
+@click.option("--spool-dir", help="Folder of unsent lines and unfinished uploads.")
 @click.pass_context
 def runlake(ctx: click.Context, /, **options: Any) -> None:
     """Archive the logs of pipeline runs, follow and fetch them.

@@ -12,6 +12,7 @@ RunlakeError
 ├── UnavailableError     repeat it: the same append is stored once (no response, 5xx)
 ├── IncompleteError      the bytes differ from those of the archive, or from the announced ones
 ├── TargetError          choose another file name
+│   └── NoAddressError   omit it: the API has no address of this file
 └── LeftoverError        lines on disk cannot be read: discard them, or inspect them
 """
 
@@ -27,6 +28,14 @@ class RunlakeError(Exception):
         super().__init__(message)
         if next_step is not None:
             self.next_step = next_step
+
+
+def advise(error: BaseException, next_step: str) -> None:
+    """Give an error this next step; one of Python's, such as a KeyboardInterrupt, gets it as a note."""
+    if isinstance(error, RunlakeError):
+        error.next_step = next_step
+    else:
+        error.add_note(next_step)
 
 
 class SettingsError(RunlakeError):
@@ -105,3 +114,7 @@ class TargetError(RunlakeError):
     """A fetched file cannot have this name: another file has it, or its template is wrong."""
 
     next_step = "name another file with --filename-template"
+
+
+class NoAddressError(TargetError):
+    """A name, such as a line of a list, that leads to no file over the API."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from runlake.archive import Archive
-from runlake.errors import IncompleteError, NotFoundError, RefusedError
+from runlake.errors import IncompleteError, NotFoundError, RefusedError, UnavailableError, advise
 from runlake.names import RunName
 from runlake.pacing import retried
 
@@ -37,6 +38,8 @@ class Download:
     path: Path
     progress: Callable[[int, int | None], None] = lambda done, total: None
     pause: Callable[[float], object] = time.sleep
+    notice: Callable[[str], object] = lambda text: None
+    """Gets a message when it begins to retry."""
 
     def fetch(self) -> DownloadResult:
         """Raises IncompleteError if the bytes or lines are not those of a complete run; the part is deleted then, since resuming from it would not
@@ -46,7 +49,8 @@ class Download:
         part = part_of(self.path)
         begin = part.stat().st_size if part.exists() else 0
         total = int(facts["bytes"]) if facts else None
-        retried(lambda: self._resume(part, total), self.pause)
+        with continued_by_a_repeat(part):
+            retried(lambda: self._resume(part, total), self.pause, self.notice)
         size, lines = _measured(part)
         verified = self._verified(facts, size, lines)
         if verified is False and facts:
@@ -93,6 +97,17 @@ def check_regular(path: Path) -> None:
     """Raises FileExistsError if the path is a folder or a device."""
     if path.exists() and not path.is_file():
         raise FileExistsError(errno.EEXIST, "exists and is not a regular file", str(path))
+
+
+@contextmanager
+def continued_by_a_repeat(part: Path) -> Iterator[None]:
+    """Errors that leave a part of the file say so; not those of a refused request, whose own next step comes first."""
+    try:
+        yield
+    except (UnavailableError, OSError, KeyboardInterrupt) as error:
+        if part.is_file() and part.stat().st_size:
+            advise(error, f"repeat it to continue: {part} stays bytes={part.stat().st_size}")
+        raise
 
 
 def part_of(path: Path) -> Path:

@@ -13,7 +13,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import chain
@@ -23,10 +23,21 @@ from typing import IO, Any
 from urllib.parse import unquote
 
 from runlake.archive import Archive
-from runlake.errors import AccessError, IncompleteError, NotFoundError, RefusedError, RunlakeError, TargetError, UnavailableError
-from runlake.fetching import RANGE_NOT_SATISFIABLE, check_regular, part_of
+from runlake.errors import (
+    AccessError,
+    IncompleteError,
+    NoAddressError,
+    NotFoundError,
+    RefusedError,
+    RunlakeError,
+    TargetError,
+    UnavailableError,
+    advise,
+)
+from runlake.fetching import RANGE_NOT_SATISFIABLE, check_regular, continued_by_a_repeat, part_of
 from runlake.pacing import TRIES, Backoff, retried
 from runlake.terminal import UNPRINTABLE
+from runlake.uploadstate import UploadState, upload_state
 
 DEFAULT_TEMPLATE = "{id}"
 """The name of a fetched file, as the datalake's client has it."""
@@ -43,6 +54,9 @@ _DATA = re.compile(r"/v0/archive/files/([^/?#]+)/(?:data|metadata)")
 _KEY = re.compile(r"s3://[^/]+/(.+)/data", re.DOTALL)
 _DIFFERS = "differs from the announced one"
 """In the server's reason for an upload that it will never list."""
+NOT_CHECKED = "is not checked yet"
+"""In that for an upload that it may list soon."""
+_NOT_FOUND = 404
 _PRECONDITION_FAILED = 412
 Json = dict[str, Any]
 Progress = Callable[[int, int | None], None]
@@ -53,13 +67,14 @@ Progress = Callable[[int, int | None], None]
 class PushedFile:
     """A file in the archive. ``record``: ``id``, ``url``, ``http_url`` and ``metadata``; ``size``: in bytes. ``existed``: the archive had this file
     before. ``verified``: the archive has compared the hash, and lists the file; False if it has not yet, or the token may not read.
-    ``warnings``: discouraged names."""
+    ``warnings``: discouraged names. ``resumed_at``: how many of the bytes an earlier call had stored."""
 
     record: Json
     size: int
     existed: bool
     verified: bool
     warnings: tuple[str, ...] = ()
+    resumed_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +92,21 @@ class FetchedFile:
 
 
 class Files:
-    """The files of one archive. Memory: one block of 256 KiB; requests one after the other."""
+    """The files of one archive. Memory: one block of 256 KiB; requests one after the other.
 
-    def __init__(self, archive: Archive, pause: Callable[[float], object] = time.sleep) -> None:
-        self._archive, self._pause = archive, pause
+    ``uploads``: a folder of the user's own for the states of unfinished uploads, such as ``Settings.uploads_folder``; None: a push that fails
+    is not continued. ``notice`` gets a message when a transfer begins to retry."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        pause: Callable[[float], object] = time.sleep,
+        *,
+        uploads: Path | None = None,
+        notice: Callable[[str], object] = lambda text: None,
+        clock_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._archive, self._pause, self._uploads, self._notice, self._clock_s = archive, pause, uploads, notice, clock_s
 
     def find(
         self,
@@ -125,8 +151,10 @@ class Files:
         """Store a file, and wait for at most ``patience_s`` until the archive has verified it. A stream is first copied to a temporary file.
 
         Safe to repeat: a file that the archive lists with the same contents and metadata is not stored again. Two pushes at the same time, or
-        with a token that may not read, store it twice. After a failure nothing is listed; parts of a large file are deleted, and a repeat
-        starts from its beginning. Within one call each part is retried on its own.
+        with a token that may not read, store it twice. After a failure nothing is listed. Each part of a large file is retried on its own. With
+        a folder of ``uploads``, a repeat of the same arguments and contents skips the stored parts, until the links to them expire, an hour
+        after the first call; then, or if the store refuses the others, it starts from the beginning. The error, or a note of one of Python's,
+        says so. Without a folder, or without any part, the upload is deleted.
 
         Raises OSError, RefusedError (invalid metadata, more than 5 GiB), AccessError, IncompleteError (the file changed meanwhile),
         UnavailableError.
@@ -134,20 +162,18 @@ class Files:
         with _opened(source) as (path, file):
             size, digest = _measured(file)
             about = {"what": what, "where": where, "start": start, "end": end, "work_id": work_id, "path": path}
-            created = self._archive.begin_upload(about | {"hash": digest, "size": size})
-            warnings = tuple(map(str, created.get("warnings", ())))
-            may_read, known = self._known(what, where, created["metadata"])
-            if known is not None:
-                self._abort(created)
-                return PushedFile(known, size, existed=True, verified=True, warnings=warnings)
-            try:
-                self._send(created["upload"], file, size, progress)
-            except BaseException:
-                self._abort(created)
-                raise
-        record = {name: created[name] for name in ("id", "url", "http_url", "metadata")}
-        verified = may_read and self._is_verified(str(created["id"]), patience_s)
-        return PushedFile(record, size, existed=False, verified=verified, warnings=warnings)
+            announced = about | {"hash": digest, "size": size}
+            with upload_state(self._uploads, announced | {"archive": self._archive.url}, self._clock_s) as state:
+                is_resumed = state.created is not None
+                try:
+                    pushed, may_read = self._upload(announced, file, state, progress)
+                except RefusedError:
+                    if not is_resumed:
+                        raise
+                    pushed, may_read = self._upload(announced, file, state, progress)
+        if pushed.existed or not may_read:
+            return pushed
+        return replace(pushed, verified=self._is_verified(str(pushed.record["id"]), patience_s))
 
     def fetch(
         self,
@@ -172,7 +198,8 @@ class Files:
         part = part_of(path)
         check_regular(part)
         resumed_at = part.stat().st_size if part.exists() else 0
-        size, found = self._fetch_part(file_id, part, progress)
+        with continued_by_a_repeat(part):
+            size, found = self._fetch_part(file_id, part, progress)
         if resumed_at and digest not in (None, found):  # it was the part of another file
             part.unlink()
             resumed_at = 0
@@ -198,7 +225,7 @@ class Files:
 
     def id_of(self, named: str) -> str:
         """The id in a file's URL or in a line of ``runlake files list`` in any format; any other text is an id. Raises TargetError for the URL
-        of another archive, or of an object that is not named by its id."""
+        of another archive, or of an object that is not named by its id (a NoAddressError)."""
         if named.startswith("{"):
             with suppress(ValueError, KeyError, TypeError):
                 return str(json.loads(named)["metadata"]["id"])
@@ -209,7 +236,7 @@ class Files:
         else:
             return named.partition("\t")[0]
         if not found:
-            raise TargetError(
+            raise NoAddressError(
                 f"this is not the address of a file of this archive url={named!r} archive={self._archive.url}",
                 next_step="name the file by its id, as `runlake files list` prints it",
             )
@@ -220,7 +247,7 @@ class Files:
         if not file_id:
             raise TargetError("a file's id is empty", next_step="name the file by its id, as `runlake files list` prints it")
         if file_id in (".", ".."):
-            raise TargetError(
+            raise NoAddressError(
                 f"the API has no address of a file with this id id={file_id!r}",
                 next_step="get it from its address on S3, which `runlake files list --format s3` prints, with AWS credentials",
             )
@@ -238,14 +265,40 @@ class Files:
             return False, None
         return True, None
 
-    def _send(self, upload: Json, file: IO[bytes], size: int, progress: Progress) -> None:
+    def _upload(self, announced: Json, file: IO[bytes], state: UploadState, progress: Progress) -> tuple[PushedFile, bool]:
+        """Store what is not stored yet of a file, unless the archive lists it; and whether the token may list files. An error leaves a state
+        that can be continued, and says so, or none and no parts."""
+        size, resumed_at = announced["size"], state.stored_bytes
+        created = state.created or self._archive.begin_upload(announced)
+        record = {name: created[name] for name in ("id", "url", "http_url", "metadata")}
+        warnings = tuple(map(str, created.get("warnings", ())))
+        try:
+            may_read, known = self._known(announced["what"], announced["where"], created["metadata"])
+            if known is not None:
+                self._give_up(created, state)
+                return PushedFile(known, size, existed=True, verified=True, warnings=warnings), may_read
+            self._send(created, file, size, state, progress)
+        except BaseException as error:
+            if not (_is_gone(error) and self._is_stored(str(created["id"]))):
+                self._leave(created, state, announced, error)
+                raise
+        state.forget()
+        return PushedFile(record, size, existed=False, verified=False, warnings=warnings, resumed_at=resumed_at), may_read
+
+    def _send(self, created: Json, file: IO[bytes], size: int, state: UploadState, progress: Progress) -> None:
+        upload = created["upload"]
         if upload["method"] == "PUT":
             self._send_part(str(upload["url"]), file, 0, size, size, progress, upload["headers"])
             return
-        etags, begin = {}, 0
+        etags, begin = dict(state.etags), 0
+        if etags:
+            progress(state.stored_bytes, size)
         for part in upload["parts"]:
             number, length = int(part["number"]), int(part["size"])
-            etags[number] = self._send_part(str(part["url"]), file, begin, length, size, progress, {"Content-Length": str(length)})
+            if number not in etags:
+                headers = {"Content-Length": str(length)}
+                etags[number] = self._send_part(str(part["url"]), file, begin, length, size, progress, headers)
+                state.record(created, number, etags[number])
             begin += length
         self._complete(str(upload["complete_url"]), etags)
 
@@ -255,7 +308,9 @@ class Files:
         """Send ``length`` bytes from ``begin`` on; repeated alone if there is no answer. Returns the ETag."""
         try:
             return retried(
-                lambda: self._archive.put_object(url, _blocks(file, begin, length, total, progress), headers), self._pause
+                lambda: self._archive.put_object(url, _blocks(file, begin, length, total, progress), headers),
+                self._pause,
+                self._notice,
             )
         except RefusedError as error:
             if error.status != _PRECONDITION_FAILED:
@@ -273,13 +328,35 @@ class Files:
             self._archive.complete_upload(url, etags)
 
         try:
-            retried(attempt, self._pause)
+            retried(attempt, self._pause, self._notice)
         except RefusedError as error:
-            if tries == 1 or error.status != 404:
+            if tries == 1 or error.status != _NOT_FOUND:
                 raise
 
-    def _abort(self, created: Json) -> None:
-        """Delete the parts of an upload that is given up. What cannot be deleted is, by the bucket's lifecycle, after a day."""
+    def _is_stored(self, file_id: str) -> bool:
+        """Whether an upload that S3 has no more is complete: an earlier process got no answer. False too if the token may not read."""
+        try:
+            retried(lambda: self._archive.file_metadata(file_id), self._pause, self._notice)
+        except NotFoundError as error:
+            return NOT_CHECKED in str(error) or _DIFFERS in str(error)
+        except AccessError:
+            return False
+        return True
+
+    def _leave(self, created: Json, state: UploadState, announced: Json, error: BaseException) -> None:
+        """After an error: parts that a repeat can continue stay, and the error says how; others are deleted."""
+        if isinstance(error, RefusedError | IncompleteError) or not state.can_continue:
+            self._give_up(created, state)
+            return
+        times = " ".join(f"{name}={announced[name]}" for name in ("start", "end") if announced[name] is not None)
+        stored = f"{state.stored_bytes} of its {announced['size']} bytes are stored"
+        advise(
+            error, f"push it again before {_iso(state.expires_s * 1000)[:19]}Z to continue, with the same options: {stored} {times}"
+        )
+
+    def _give_up(self, created: Json, state: UploadState) -> None:
+        """Delete the parts of an upload. What cannot be deleted is, by the bucket's lifecycle, after a day."""
+        state.forget()
         if created["upload"]["method"] == "MULTIPART":
             with suppress(RunlakeError):
                 self._archive.abort_upload(str(created["upload"]["abort_url"]))
@@ -325,6 +402,8 @@ class Files:
                     left = TRIES
                 return
             except UnavailableError as error:
+                if left == TRIES:
+                    self._notice(f"{error}: retrying")
                 left -= 1
                 if not left:
                     raise
@@ -466,6 +545,11 @@ def _blocks(file: IO[bytes], begin: int, length: int, total: int, progress: Prog
         yield block
         at += len(block)
         progress(at, total)
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Whether S3 has no such upload: it is complete, or was deleted."""
+    return isinstance(error, RefusedError) and error.status == _NOT_FOUND
 
 
 def _digest() -> blake2b:

@@ -34,12 +34,17 @@ class Backoff:
         self._tries = 0
 
 
-def retried(attempt: Callable[[], _Result], pause: Callable[[float], object]) -> _Result:
-    """The result of ``attempt``, tried again after each UnavailableError. Raises that of the last of ``TRIES`` tries."""
+def retried(
+    attempt: Callable[[], _Result], pause: Callable[[float], object], notice: Callable[[str], object] = lambda text: None
+) -> _Result:
+    """The result of ``attempt``, tried again after each UnavailableError. ``notice`` gets a message after the first. Raises that of the last of
+    ``TRIES`` tries."""
     backoff = Backoff()
-    for _ in range(TRIES - 1):
+    for number in range(TRIES - 1):
         try:
             return attempt()
         except UnavailableError as error:
+            if number == 0:
+                notice(f"{error}: retrying")
             pause(backoff.next_s(error.retry_after_s))
     return attempt()

@@ -34,7 +34,10 @@ class Settings:
     token_file: str = field(default="", metadata={"help": "a file that holds the token; read again when the token is refused"})
     token_command: str = field(default="", metadata={"help": "a command that prints the token; run again when it is refused"})
     timeout_s: float = field(default=30.0, metadata={"help": "seconds until the first byte of a response", "least": 0.001})
-    spool_dir: str = field(default="", metadata={"help": "folder of unsent lines; empty: runlake-spool-UID of the temporary files"})
+    spool_dir: str = field(
+        default="",
+        metadata={"help": "folder of unsent lines and unfinished uploads; empty: runlake-spool-UID of the temporary files"},
+    )
     spool_bytes: int = field(
         default=256 * 1024 * 1024, metadata={"help": "bytes that may wait on disk for each run; 0: none", "least": 0}
     )
@@ -73,6 +76,11 @@ class Settings:
         if self.spool_dir:
             return Path(self.spool_dir).expanduser()
         return Path(tempfile.gettempdir()) / f"runlake-spool-{os.getuid()}"
+
+    @property
+    def uploads_folder(self) -> Path:
+        """The folder of the states of unfinished uploads."""
+        return self.spool_root / "uploads"
 
     def required_url(self) -> str:
         """The address without a trailing slash. Raises SettingsError if it is missing, or not an HTTP URL."""

@@ -24,6 +24,7 @@ def _settings(stack: Stack, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
             monkeypatch.delenv(name)
     monkeypatch.setenv("RUNLAKE_CONFIG", os.devnull)
     monkeypatch.setenv("RUNLAKE_URL", stack.api_url)
+    monkeypatch.setenv("RUNLAKE_SPOOL_DIR", f"{tmp_path}-spool")
     monkeypatch.chdir(tmp_path)
 
 

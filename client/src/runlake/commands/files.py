@@ -13,13 +13,36 @@ from typing import IO, Any, TypeVar
 
 import click
 
-from runlake.commands.output import ProgressLine, is_terminal, report, show_json, show_log, show_rows, show_text, size_of, time_of
+from runlake.commands.output import (
+    ProgressLine,
+    is_terminal,
+    report,
+    report_error,
+    show_json,
+    show_log,
+    show_rows,
+    show_text,
+    size_of,
+    time_of,
+)
 from runlake.commands.session import Session, json_option, pass_session
 from runlake.commands.times import Seconds, since_of
-from runlake.errors import NotFoundError, RefusedError, RunlakeError
-from runlake.files import DEFAULT_TEMPLATE, MAX_SLUG_CHARS, PATIENCE_S, SLUG, FetchedFile, Files, PushedFile, fields_of, unzipped
+from runlake.errors import NoAddressError, NotFoundError, RefusedError, RunlakeError
+from runlake.files import (
+    DEFAULT_TEMPLATE,
+    MAX_SLUG_CHARS,
+    NOT_CHECKED,
+    PATIENCE_S,
+    SLUG,
+    FetchedFile,
+    Files,
+    PushedFile,
+    fields_of,
+    unzipped,
+)
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_FAILED = 2
 _FORMATS = ("table", "json", "http", "s3")
 _TIME_OPTIONS = ("--start", "--end")
 _WEEKDAY = re.compile(r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,?")
@@ -130,14 +153,18 @@ def push(
     session: Session, source: str | None, what: str, where: str, start: str, end: str | None, work_id: str | None,
     patience: float, as_json: bool,
 ) -> None:  # fmt: skip
-    """Store FILE, or stdin, in the archive. A repeat with the same contents and options stores nothing."""
+    """Store FILE, or stdin, in the archive. A repeat with the same contents and options stores nothing.
+
+    After a failure, the repeat of a file over 100 MiB continues it within an hour.
+    """
     is_stdin = source in (None, "-")
     if source == "" or (is_stdin and sys.stdin.isatty()):
         raise click.UsageError("missing argument 'FILE': a path, or a pipe to stdin")
     name = "stdin" if is_stdin else str(source)
     contents: Path | IO[bytes] = sys.stdin.buffer if is_stdin else Path(name)
     with session.archive() as archive, ProgressLine(name) as progress, _advised(_HOW_TO_CORRECT):
-        pushed = Files(archive).push(
+        files = Files(archive, uploads=session.settings().uploads_folder, notice=progress.report)
+        pushed = files.push(
             contents, what=what, where=where, start=start, end=end, work_id=work_id, progress=progress.update, patience_s=patience
         )  # fmt: skip
     for warning in pushed.warnings:
@@ -217,11 +244,14 @@ def fetch(
     """Store files, and print their paths. FILE is an id or a URL; without any, files are chosen by the options, or are lines on stdin."""
     fields_of(filename_template)
     with session.archive() as archive, _advised(_HOW_TO_FIND):
-        files = Files(archive)
-        for file_id in _ids(files, named, what, where, work_id, start, end):
+
+        def store(file_id: str) -> None:
             with ProgressLine(file_id) as progress:
+                files = Files(archive, notice=progress.report)
                 fetched = files.fetch(file_id, filename_template, overwrite=overwrite, progress=progress.update)
             _show_fetched(fetched, as_json)
+
+        _for_each(Files(archive), named, (what, where, work_id, start, end), store)
 
 
 @files.command(cls=_WithDates)
@@ -235,9 +265,12 @@ def cat(
 ) -> None:  # fmt: skip
     """Write files one after the other, gzip files decompressed. They are named or chosen as for `fetch`."""
     with session.archive() as archive, _advised(_HOW_TO_FIND):
-        files = Files(archive)
-        for file_id in _ids(files, named, what, where, work_id, start, end):
+        files = Files(archive, notice=report)
+
+        def show(file_id: str) -> None:
             show_log(files.read(file_id) if raw else unzipped(files.read(file_id)), raw=raw)
+
+        _for_each(files, named, (what, where, work_id, start, end), show)
 
 
 @contextmanager
@@ -247,7 +280,7 @@ def _advised(next_step: str) -> Iterator[None]:
         yield
     except (NotFoundError, RefusedError) as error:
         if "next_step" not in vars(error):
-            error.next_step = _HOW_TO_WAIT if "is not checked yet" in str(error) else next_step
+            error.next_step = _HOW_TO_WAIT if NOT_CHECKED in str(error) else next_step
         raise
 
 
@@ -269,19 +302,26 @@ def _chosen(what: str | None, where: str | None, work_id: str | None, start: str
     return {"what": what, "where": where, "work_id": work_id, "start": start, "end": end}
 
 
-def _ids(files: Files, named: Sequence[str], *options: str | None) -> Iterator[str]:
-    """Ids of the named files, or of those of a query, or of lines on stdin. Raises RunlakeError if there are none."""
+def _for_each(files: Files, named: Sequence[str], options: Sequence[str | None], transfer: Callable[[str], None]) -> None:
+    """Transfer the named files, or those of a query, or of lines on stdin, by their ids. Names without an address are reported, and make the
+    exit code 2 after the others. Raises RunlakeError if there are none, and the first other error."""
     is_query = any(options)
     if named and is_query:
         raise click.UsageError("name files, or choose them by options, not both")
-    is_empty = True
-    for file_id in _queried_ids(files, options) if is_query else map(files.id_of, named or _lines()):
+    is_empty, is_failed = True, False
+    for name in _queried_ids(files, options) if is_query else named or _lines():
         is_empty = False
-        yield file_id
+        try:
+            transfer(name if is_query else files.id_of(name))
+        except NoAddressError as error:
+            report_error(error)
+            is_failed = True
     if is_empty:
         raise RunlakeError(
             "no file matches" if is_query else "no file is named", next_step=_HOW_TO_WIDEN if is_query else _HOW_TO_NAME
         )
+    if is_failed:
+        click.get_current_context().exit(_FAILED)
 
 
 def _queried_ids(files: Files, options: Sequence[str | None]) -> Iterator[str]:
@@ -322,8 +362,8 @@ def _row(record: dict[str, Any]) -> list[str]:
 def _show_pushed(name: str, pushed: PushedFile, as_json: bool) -> None:
     file_id = str(pushed.record["id"])
     if as_json:
-        facts = {"size": pushed.size, "existed": pushed.existed, "verified": pushed.verified, "warnings": list(pushed.warnings)}
-        show_json(pushed.record | facts)
+        facts = {"size": pushed.size, "resumedAt": pushed.resumed_at, "existed": pushed.existed, "verified": pushed.verified}
+        show_json(pushed.record | facts | {"warnings": list(pushed.warnings)})
         return
     state = "the archive has it already" if pushed.existed else "verified" if pushed.verified else "not verified yet"
     show_text(f"{name}: {file_id}, {size_of(pushed.size)}, {state}")

@@ -145,12 +145,21 @@ class ProgressLine:
         room = max(shutil.get_terminal_size().columns - 1 - len(figures), 0)
         _write(sys.stderr, "\r" + _fitted(label(self.name), room) + figures + "\x1b[K", end="")
 
+    def report(self, text: str) -> None:
+        """A message on stderr; the progress continues below it."""
+        self._erase()
+        report(text)
+
     def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._erase()
+
+    def _erase(self) -> None:
         if self._is_drawn:
             _write(sys.stderr, "\r\x1b[K", end="")
+            self._is_drawn = False
 
 
 def size_of(count: int) -> str:

@@ -214,7 +214,7 @@ def download(session: Session, fqn: str, run_id: str | None, output: Path | None
     with session.archive() as archive:
         run = run_of(archive, fqn, run_id)
         with ProgressLine(str(run)) as progress:
-            fetched = Download(archive, run, _path_for(run, output), progress.update).fetch()
+            fetched = Download(archive, run, _path_for(run, output), progress.update, notice=progress.report).fetch()
     _show_fetched(fetched, as_json)
 
 
