@@ -41,7 +41,7 @@ _READING = dict.fromkeys(("runs", "tail", "cat", "download", "steps", "events", 
 ARGUMENTS = {**_READING, "grep": ("x", "nightly.orders"), "close": ("nightly.orders", "run-2")}
 """Of each command that asks the server, as they should be."""
 OF_A_RUN = sorted(ARGUMENTS.keys() - {"runs"})
-OTHERS = {"exec", "drain", "config", "completion", "pipelines", "files"}
+OTHERS = {"exec", "drain", "config", "profiles", "completion", "pipelines", "files"}
 """Their arguments are no names on the server. Those of ``files`` are in ``test_files``."""
 _SRC = str(Path(__file__).parents[1] / "src")
 
@@ -69,7 +69,7 @@ def test_every_command_is_here() -> None:
     assert ARGUMENTS.keys() | OTHERS == set(runlake.commands)
 
 
-@pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config", "files"}))
+@pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config", "profiles", "files"}))
 def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
     first = next(each for each in runlake.commands[command].params if isinstance(each, click.Argument))
     error = error_of(call(server, command), wrongly_typed(command))

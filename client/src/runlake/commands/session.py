@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from runlake.archive import Archive
+from runlake.commands.output import report
 from runlake.names import RunName
 from runlake.settings import Settings, load_settings
 
@@ -19,10 +20,16 @@ class Session:
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
+        self._reported: set[str] = set()
 
     def settings(self, **more: Any) -> Settings:
-        """``more``: options of the command, None if absent. Raises SettingsError."""
-        return load_settings(self.options | more)
+        """``more``: options of the command, None if absent. Reports notices about the settings once. Raises SettingsError."""
+        settings = load_settings(self.options | more)
+        for notice in settings.notices:
+            if notice not in self._reported:
+                self._reported.add(notice)
+                report(notice)
+        return settings
 
     def archive(self) -> Archive:
         """The archive, as a context manager. Raises SettingsError."""
