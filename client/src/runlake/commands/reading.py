@@ -27,7 +27,7 @@ from runlake.commands.output import (
     size_of,
     time_of,
 )
-from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
+from runlake.commands.session import Session, fqn_and_run, fqn_argument, json_option, pass_session, run_of
 from runlake.commands.states import OUTCOMES, outcome_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, DownloadResult
@@ -52,7 +52,7 @@ _limit_option = click.option(
 
 
 @click.command()
-@click.argument("fqn", required=False)
+@fqn_argument(required=False)
 @click.option("--failed", is_flag=True, help="Only runs that failed or were lost: --outcome failed --outcome lost.")
 @click.option(
     "--outcome", "outcomes", type=click.Choice(OUTCOMES), multiple=True, help="Only runs with this outcome; may be repeated."

@@ -1,4 +1,4 @@
-"""Commands about a run's state and about the client: status, config, completion."""
+"""Commands about a run's state and about the client: status, config, profiles."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-from click.shell_completion import get_completion_class
 
 from runlake.browsing import completeness_of, later_attempts
-from runlake.commands.output import duration_of, report, show_json, show_rows, show_script, size_of, time_of
+from runlake.commands.output import duration_of, report, show_json, show_rows, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.states import outcome_of, reason_of, state_of
 from runlake.names import public_url
@@ -128,7 +127,9 @@ def profiles(session: Session, as_json: bool) -> None:
     Choose one with --profile or RUNLAKE_PROFILE.
     """
     file, active = settings_file(), session.settings().profile
-    listed = [{"profile": name, "active": name == active, **_without_secrets(each)} for name, each in file.profiles.items()]
+    listed: list[dict[str, Any]] = [
+        {"profile": name, "active": name == active, **_without_secrets(each)} for name, each in file.profiles.items()
+    ]
     if as_json:
         for each in listed:
             show_json(each)
@@ -146,13 +147,3 @@ def _without_secrets(profile: Mapping[str, Any]) -> dict[str, str]:
         "url": public_url(str(profile.get("url", ""))),
         "token": next((word for name, word in forms.items() if profile.get(name)), ""),
     }
-
-
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print the script that completes these commands in SHELL: eval "$(runlake completion bash)"."""
-    made = get_completion_class(shell)
-    assert made is not None
-    root = click.get_current_context().find_root()
-    show_script(made(root.command, {}, "runlake", "_RUNLAKE_COMPLETE").source())
