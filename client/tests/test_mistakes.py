@@ -238,6 +238,7 @@ def test_download_into_a_folder_is_named_after_the_run(filled: FakeServer, tmp_p
         ("runs", "-n", "0"), ("pipelines", "-n", "-1"), ("runs", "nightly.orders", "-n", "0"), ("tail", "nightly.orders", "-n", "-1"),
         ("events", "nightly.orders", "-n", "0"), ("grep", "x", "nightly.orders", "-m", "0"),
         ("open", "p", "r", "--line", "0"),
+        *[("grep", "x", "p", option, "1001") for option in ("-A", "-B", "-C", "--runs")],
         *[("--timeout-s", value, "runs") for value in ("-1", "0", "nan", "inf", "1e10")],
         *[("drain", "--patience", value) for value in ("-1", "nan", "inf")],
         *[("exec", "--patience", value, "p", "--", "true") for value in ("-1", "nan", "inf")],
@@ -259,13 +260,17 @@ def test_every_number_of_the_command_line_has_a_range() -> None:
     ]
     numbers = [each for each in options if isinstance(each.type, click.types.IntParamType | click.types.FloatParamType)]
     assert {each.name for each in numbers} == {
+        "after_context",
         "attempt",
+        "before_context",
+        "context",
         "limit",
         "line",
         "lines",
         "max_count",
         "timeout_s",
         "patience",
+        "run_count",
         "heartbeat",
         "lookback",
     }
