@@ -192,6 +192,7 @@ def grep(request: ApiRequest) -> Response:
         query=query.get("q") or "",
         is_pattern=boolean_parameter(query, "regex"),
         ignore_case=boolean_parameter(query, "ignoreCase"),
+        invert=boolean_parameter(query, "invert"),
         after=integer_parameter(query, "after", 0, 0, MAX_LINE),
         limit=integer_parameter(query, "limit", DEFAULT_MATCHES, 1, MAX_MATCHES),
     )
@@ -202,6 +203,7 @@ def grep(request: ApiRequest) -> Response:
         "scannedLines": result.scanned_lines,
         "scannedBytes": result.scanned_bytes,
         "total": result.total,
+        "invert": wanted.invert,
     }
     return json_response(lines)
 

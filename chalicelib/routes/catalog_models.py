@@ -127,6 +127,7 @@ class MatchingLines(TypedDict):
     scannedLines: Count
     scannedBytes: Count
     total: Annotated[Count, Field(description="Number of lines in the log.")]
+    invert: Annotated[bool, Field(description="`invert` of the request.")]
 
 
 class HistogramBucket(TypedDict):

@@ -57,6 +57,7 @@ _MATCHES = {
     "scannedLines": 100,
     "scannedBytes": 4096,
     "total": 100,
+    "invert": False,
 }
 _BUCKETS = [
     {"fromMs": 1790000000000, "toMs": 1790000001501, "line": 0, "lines": 2, "errors": 0},
@@ -134,6 +135,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         f"with the first {PATTERN_CHARS:,} characters of each line. 400 if it is too slow.",
     ),
     "ignoreCase": query_parameter("ignoreCase", {"type": "boolean", "default": False}, "Whether to ignore case."),
+    "invertMatch": query_parameter(
+        "invert", {"type": "boolean", "default": False}, "Whether to find the lines without a match instead. They have no `spans`."
+    ),
     "fromLine": query_parameter(
         "after",
         {"type": "integer", "minimum": 0, "maximum": MAX_LINE, "default": 0},
@@ -182,7 +186,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "Search the lines of a run for a text or a pattern",
         "description": "Searches forward from a line for a limited time and number of bytes, so a page may be empty and not the last. An "
         "unknown run has no lines.",
-        "parameters": ["fqn", "runId", "wanted", "isPattern", "ignoreCase", "fromLine", "matchLimit"],
+        "parameters": ["fqn", "runId", "wanted", "isPattern", "ignoreCase", "invertMatch", "fromLine", "matchLimit"],
         "responses": {200: "Matches"},
     },
     "histogramOfRun": {

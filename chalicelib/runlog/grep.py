@@ -32,11 +32,12 @@ _LONGEST_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class GrepRequest:
-    """``query``: a text, or a pattern if ``is_pattern``. ``after``: the first line to search."""
+    """``query``: a text, or a pattern if ``is_pattern``. ``invert``: search the lines without it. ``after``: the first line to search."""
 
     query: str
     is_pattern: bool = False
     ignore_case: bool = False
+    invert: bool = False
     after: int = 0
     limit: int = 100
 
@@ -96,7 +97,7 @@ class Grep:
     def find(self, run: Run, request: GrepRequest) -> GrepResult:
         """Matches within ``SCAN_S`` and ``SCAN_BYTES``. Requests: one query for the first line; then a GET per 5 MiB of an artifact, and per
         segment. Raises InvalidInputError (an invalid pattern, or a slow one), UnavailableError."""
-        matcher = matcher_of(request.query, is_pattern=request.is_pattern, ignore_case=request.ignore_case)
+        matcher = matcher_of(request.query, is_pattern=request.is_pattern, ignore_case=request.ignore_case, invert=request.invert)
         deadline, result = Deadline(self._clock, SCAN_S), GrepResult(request.after, request.limit)
 
         def attempt() -> GrepResult:

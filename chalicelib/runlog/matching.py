@@ -54,36 +54,40 @@ class Matcher(Protocol):
         """(start, end) of each match in a line, in characters, from left to right."""
 
 
-def matcher_of(query: str, *, is_pattern: bool, ignore_case: bool) -> Matcher:
-    """Raises InvalidInputError if the query is empty, too long, contains a newline, or is an invalid pattern."""
+def matcher_of(query: str, *, is_pattern: bool, ignore_case: bool, invert: bool = False) -> Matcher:
+    """With ``invert``, the lines without a match match, and have no spans. Raises InvalidInputError if the query is empty, too long, contains a
+    newline, or is an invalid pattern."""
     if not query or len(query) > MAX_PATTERN_CHARS:
         raise InvalidInputError(f"the search text must have 1 to {MAX_PATTERN_CHARS} characters length={len(query)}")
     if is_pattern:
-        return PatternMatcher(query, ignore_case=ignore_case)
+        return PatternMatcher(query, ignore_case=ignore_case, invert=invert)
     if "\n" in query:
         raise InvalidInputError("the search text must not contain a newline")
     try:
-        return TextMatcher(query, ignore_case=ignore_case)
+        return TextMatcher(query, ignore_case=ignore_case, invert=invert)
     except UnicodeEncodeError as error:
         raise InvalidInputError("the search text is not valid unicode") from error
 
 
 class TextMatcher:
-    """Searches a text. If it ignores the case of non-ASCII characters, line by line."""
+    """Searches a text. Line by line if it ignores the case of non-ASCII characters, or is inverted."""
 
-    def __init__(self, query: str, *, ignore_case: bool) -> None:
+    def __init__(self, query: str, *, ignore_case: bool, invert: bool = False) -> None:
         needle = query.encode()
-        self._lowers, self._by_line = ignore_case, ignore_case and not query.isascii()
+        self._folds = ignore_case and not query.isascii()
+        self._lowers, self._is_inverted = ignore_case and not self._folds, invert
         self._needle = needle.lower() if ignore_case else needle
         self._pattern = re.compile(re.escape(query), re.IGNORECASE if ignore_case else 0)
 
     def lines(self, block: bytes, deadline: Deadline) -> Iterator[tuple[int, int]]:
         """See ``Matcher``."""
-        return self._one_by_one(block) if self._by_line else self._in_bytes(block.lower() if self._lowers else block)
+        by_line = self._folds or self._is_inverted
+        searched = block.lower() if self._lowers else block
+        return self._one_by_one(searched) if by_line else self._in_bytes(searched)
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """See ``Matcher``."""
-        return (found.span() for found in self._pattern.finditer(text))
+        return iter(()) if self._is_inverted else (found.span() for found in self._pattern.finditer(text))
 
     def _in_bytes(self, block: bytes) -> Iterator[tuple[int, int]]:
         found = block.find(self._needle)
@@ -94,18 +98,23 @@ class TextMatcher:
 
     def _one_by_one(self, block: bytes) -> Iterator[tuple[int, int]]:
         for start, end in each_line(block):
-            if self._pattern.search(block[start:end].decode(errors="replace")):
+            if self._is_in(block, start, end) != self._is_inverted:
                 yield start, end
+
+    def _is_in(self, block: bytes, start: int, end: int) -> bool:
+        if self._folds:
+            return bool(self._pattern.search(block[start:end].decode(errors="replace")))
+        return block.find(self._needle, start, end) >= 0
 
 
 class PatternMatcher:
     """Searches a pattern in the first ``PATTERN_CHARS`` of each line. Raises InvalidInputError if it is invalid, or too large."""
 
-    def __init__(self, pattern: str, *, ignore_case: bool) -> None:
+    def __init__(self, pattern: str, *, ignore_case: bool, invert: bool = False) -> None:
         _check(pattern)
         import regex  # rarely needed, and slow to import
 
-        self._looks = False
+        self._looks, self._is_inverted = False, invert
         try:
             self._pattern: Any = regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
         except (regex.error, ValueError, OverflowError, RecursionError) as error:
@@ -119,13 +128,15 @@ class PatternMatcher:
             self._looks = True
             text = block[start : min(end, start + 4 * PATTERN_CHARS)].decode(errors="replace")[:PATTERN_CHARS]
             try:
-                if self._pattern.search(text, timeout=LINE_S):
+                if bool(self._pattern.search(text, timeout=LINE_S)) != self._is_inverted:
                     yield start, end
             except TimeoutError as error:
                 raise SlowPatternError(start) from error
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """See ``Matcher``. Ends at a timeout."""
+        if self._is_inverted:
+            return
         try:
             for found in self._pattern.finditer(text[:PATTERN_CHARS], timeout=LINE_S):
                 yield found.span()

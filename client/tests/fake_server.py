@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import socket
 import threading
 from collections import defaultdict
@@ -76,6 +77,7 @@ class FakeServer:
         self.links_above_bytes = 1 << 30
         self.link_cuts: list[int] = []
         self.stream_lines = 1000
+        self.has_invert = True
         self.replacement: bytes | None = None
         """The response to every request except health, with this status."""
         self.replacement_status = 200
@@ -397,18 +399,23 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(206 if begin else 200, body, {})
 
     def _grep(self, run: StoredRun) -> None:
-        wanted, begin = self.query["q"].encode(), int(self.query["after"])
-        lines = run.lines
+        fake, begin, lines = self.server.fake, int(self.query["after"]), run.lines
+        is_true = {name for name, value in self.query.items() if value == "true"}
+        pattern = re.compile(
+            self.query["q"] if "regex" in is_true else re.escape(self.query["q"]), re.IGNORECASE if "ignoreCase" in is_true else 0
+        )
+        inverts = "invert" in is_true and fake.has_invert
         end = min(begin + 100, len(lines))
         found = [
-            {"line": at, "text": line.decode(), "spans": [[line.find(wanted), line.find(wanted) + len(wanted)]]}
-            for at, line in enumerate(lines[begin:end], begin)
-            if wanted in line
+            {"line": at, "text": line, "spans": [] if inverts else [each.span() for each in pattern.finditer(line)]}
+            for at, line in enumerate([each.decode() for each in lines[begin:end]], begin)
+            if bool(pattern.search(line)) != inverts
         ][: int(self.query["limit"])]
         if found and len(found) == int(self.query["limit"]):
             end = found[-1]["line"] + 1  # type: ignore[operator]
         after = str(end) if end < len(lines) else None
-        self._json({"matches": found, "after": after, "scannedLines": end - begin, "scannedBytes": 0, "total": len(lines)})
+        answer = {"matches": found, "after": after, "scannedLines": end - begin, "scannedBytes": 0, "total": len(lines)}
+        self._json(answer | ({"invert": inverts} if fake.has_invert else {}))
 
     def _pipelines(self) -> None:
         names = sorted({fqn for fqn, _ in self.server.fake.runs if fqn.startswith(self.query.get("prefix", ""))})

@@ -61,7 +61,7 @@ class HostileServer:
                 return self._facts()
             case ("GET", "catalog", "pipelines", _, "runs", _, "grep"):
                 match_ = {"line": 0, "text": self.text, "spans": [[9, 40], [12, 50], [60, 55], [-5, 90], [10**9, 10**9 + 1]]}
-                return {"matches": [match_], "after": None}
+                return {"matches": [match_], "after": None, "total": 4}
             case ("GET", "services", _, "logs", _):
                 return {"runs": [self.text.replace("/", "").replace(".", "")], "cursor": None}
             case ("GET", "services", _, "logs", _, "stream", _):

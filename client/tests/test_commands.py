@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from client.tests.fake_server import FakeServer
 from runlake.__main__ import runlake
 from runlake.commands.output import duration_of, size_of
+from runlake.commands.page import has_display
 from runlake.commands.states import state_of
 from runlake.commands.times import since_of
 from runlake.names import page_url
@@ -227,6 +228,62 @@ def test_grep_goes_on_to_the_end_of_the_log(filled: FakeServer) -> None:
     assert call(filled, "grep", "nothing", "nightly.orders").exit_code == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "page"),
+    [
+        ((), ""),
+        (("weekly",), "?p=weekly"),
+        (("a b", "run/1"), "?p=a%20b&r=run%2F1"),
+        (("weekly", "run-1", "--line", "12"), "?p=weekly&r=run-1#L12"),
+        (("--failed",), "?p=nightly.orders&r=run-2"),
+        (("weekly", "--failed", "--line", "3"), "?p=weekly&r=run-1#L3"),
+        (("night*", "--failed"), "?p=nightly.orders&r=run-2"),
+    ],
+)
+@pytest.mark.parametrize("opens", [True, False, None], ids=["browser", "no browser", "no display"])
+def test_open_shows_the_address_or_opens_it(
+    arguments: tuple[str, ...], page: str, opens: bool | None, filled: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (("nightly.orders", "run-2"), ("weekly", "run-1")):
+        filled.runs[name].closed, filled.runs[name].end = True, {"outcome": "failed"}
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or opens)
+    display = {"DISPLAY": "" if opens is None else ":0", "WAYLAND_DISPLAY": "", "BROWSER": ""}
+    result = call(filled, "--token", "secret", "open", *arguments, environ=display)
+    address = f"{filled.url}/v1/ui/{page}"
+    assert result.exit_code == 0 and opened == ([] if opens is None else [address])
+    assert result.stdout == ("" if opens else f"{address}\n")
+    assert (
+        result.stderr
+        == {True: f"runlake: opened {address}\n", False: "runlake: there is no browser that opens it\n", None: ""}[opens]
+    )
+    assert len(filled.requests) == ("--failed" in arguments)
+    printed = call(filled, "open", "--print", *arguments, environ={"DISPLAY": ":0"})
+    assert (printed.stdout, printed.stderr) == (f"{address}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("weekly", "run-1", "--failed"), "--failed chooses the run: leave RUN out"),
+        (("weekly", "--line", "1"), "--line needs a run: add RUN, or --failed"),
+        (("weekly", "--failed"), "no run has failed fqn='weekly'"),
+        (("--failed",), "no run has failed\nnext: `runlake runs` lists"),
+    ],
+)
+def test_nothing_to_open_is_an_error(arguments: tuple[str, ...], error: str, filled: FakeServer) -> None:
+    result = call(filled, "open", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "") and error in result.stderr and "\nnext: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("environ", "platform", "expected"),
+    [({}, "linux", False), ({"DISPLAY": ":0"}, "linux", True), ({"BROWSER": "w3m"}, "linux", True), ({}, "darwin", True)],
+)
+def test_display_of_a_browser(environ: dict[str, str], platform: str, expected: bool) -> None:
+    assert has_display(environ, platform) == expected
+
+
 def test_close_and_status(filled: FakeServer) -> None:
     before = dict(line.split("\t") for line in answered(filled, "status", "weekly").splitlines())
     assert (before["status"], before["finalized"], before["pending"], before["lost"]) == ("running", "no", "4 B", "0 lines")
@@ -316,8 +373,7 @@ def test_a_broken_file_is_told_with_its_path(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda self: None)
+def test_completion(shell: str) -> None:
     result = CliRunner().invoke(runlake, ["completion", shell])
     assert result.exit_code == 0 and "_RUNLAKE_COMPLETE" in result.output
 

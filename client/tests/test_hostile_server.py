@@ -30,7 +30,8 @@ SHOWN: list[tuple[str, ...]] = [
     ("runs",), ("runs", "p"), ("runs", "--json"), ("runs", "p", "--json"), ("pipelines",), ("pipelines", "--json"),
     ("tail", *RUN), ("tail", "p"), ("tail", "-f", *RUN), ("tail", "--json", *RUN), ("tail", "-f", "--json", *RUN),
     ("cat", *RUN), ("cat", *RUN, "--step", "s"), ("cat", *RUN, "--step", TYPED),
-    ("grep", "x", *RUN), ("grep", "-n", "x", *RUN), ("grep", "--json", "x", *RUN),
+    ("grep", "x", *RUN), ("grep", "-n", "x", *RUN), ("grep", "--json", "x", *RUN), ("grep", "-C", "2", "x", *RUN),
+    ("grep", "--runs", "2", "x", "p*"), ("grep", "--runs", "2", "-l", "x", "*"), ("grep", "--runs", "2", "--json", "x", "*"),
     ("steps", *RUN), ("steps", "--json", *RUN), ("events", *RUN), ("events", "--json", *RUN),
     ("status", *RUN), ("status", "p"), ("status", "--json", *RUN), ("download", "p", "-o", "{tmp}/log"),
     ("drain",), ("drain", "--json"), ("drain", "--list"), ("drain", "--list", "--json"), ("config",), ("config", "--json"),
@@ -40,10 +41,11 @@ SHOWN: list[tuple[str, ...]] = [
 ]  # fmt: skip
 SILENT: list[tuple[str, ...]] = [
     ("grep", "-c", "x", *RUN), ("download", *RUN, "-o", "{tmp}/log"), ("download", *RUN, "-o", "{tmp}/log", "--json"),
-    ("close", *RUN), ("close", "--json", *RUN), ("exec", "--patience", "1", "p", "--", "true"), ("completion", "zsh"), ("drain", "--discard", "left"),
+    ("close", *RUN), ("close", "--json", *RUN), ("exec", "--patience", "1", "p", "--", "true"), ("completion", "zsh"),
+    ("profiles",), ("profiles", "--json"), ("open", "--failed"), ("drain", "--discard", "left"),
 ]  # fmt: skip
 """Their output has nothing of the server's, or no text of it."""
-OFFLINE = {"config", "completion"}
+OFFLINE = {"config", "completion", "profiles"}
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ _READING = dict.fromkeys(("runs", "tail", "cat", "download", "steps", "events", 
 ARGUMENTS = {**_READING, "grep": ("x", "nightly.orders"), "close": ("nightly.orders", "run-2")}
 """Of each command that asks the server, as they should be."""
 OF_A_RUN = sorted(ARGUMENTS.keys() - {"runs"})
-OTHERS = {"exec", "drain", "config", "completion", "pipelines", "files"}
+OTHERS = {"exec", "drain", "config", "profiles", "completion", "open", "pipelines", "files"}
 """Their arguments are no names on the server. Those of ``files`` are in ``test_files``."""
 _SRC = str(Path(__file__).parents[1] / "src")
 
@@ -86,7 +86,9 @@ def test_every_command_is_here() -> None:
     assert ARGUMENTS.keys() | OTHERS == set(runlake.commands)
 
 
-@pytest.mark.parametrize("command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config", "files"}))
+@pytest.mark.parametrize(
+    "command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config", "profiles", "files", "open"})
+)
 def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
     first = next(each for each in runlake.commands[command].params if isinstance(each, click.Argument))
     error = error_of(call(server, command), wrongly_typed(command))
@@ -252,6 +254,8 @@ def test_download_into_a_folder_is_named_after_the_run(filled: FakeServer, tmp_p
     [
         ("runs", "-n", "0"), ("pipelines", "-n", "-1"), ("runs", "nightly.orders", "-n", "0"), ("tail", "nightly.orders", "-n", "-1"),
         ("events", "nightly.orders", "-n", "0"), ("grep", "x", "nightly.orders", "-m", "0"),
+        ("open", "p", "r", "--line", "0"),
+        *[("grep", "x", "p", option, "1001") for option in ("-A", "-B", "-C", "--runs")],
         *[("--timeout-s", value, "runs") for value in ("-1", "0", "nan", "inf", "1e10")],
         *[("drain", "--patience", value) for value in ("-1", "nan", "inf")],
         *[("exec", "--patience", value, "p", "--", "true") for value in ("-1", "nan", "inf")],
@@ -273,12 +277,17 @@ def test_every_number_of_the_command_line_has_a_range() -> None:
     ]
     numbers = [each for each in options if isinstance(each.type, click.types.IntParamType | click.types.FloatParamType)]
     assert {each.name for each in numbers} == {
+        "after_context",
         "attempt",
+        "before_context",
+        "context",
         "limit",
+        "line",
         "lines",
         "max_count",
         "timeout_s",
         "patience",
+        "run_count",
         "heartbeat",
         "lookback",
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from client.tests.fake_server import FakeServer, StoredRun
 from runlake.__main__ import runlake
@@ -48,6 +49,8 @@ def about(command: str) -> str:
 def test_every_command_is_documented(command: str) -> None:
     assert about(command)
     assert COMMANDS[command].help
+    shown = CliRunner().invoke(runlake, [*command.split(), "--help"]).stdout
+    assert shown and max(map(len, shown.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(("command", "option"), sorted(set(options())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import runlake
+from client.tests.fake_server import FakeServer
 from runlake import RunlogHandler, Settings, SettingsError
 from runlake.__main__ import runlake as command_line
 from runlake.settings import load_settings, settings_path
@@ -92,6 +94,128 @@ def test_usual_file_need_not_exist(tmp_path: Path) -> None:
 def test_home_of_the_named_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert settings_path({"RUNLAKE_CONFIG": "~/own.toml"}) == tmp_path / "own.toml"
+
+
+PROFILES = """
+default_profile = "test"
+interval_s = 2
+token_file = "top"
+[profiles.test]
+url = "https://user:password@test/api"
+token = "of-the-test"
+exit_s = 3
+[profiles.prod]
+url = "https://prod/api"
+interval_s = 4
+[profiles.slow]
+timeout_s = 90
+"""
+
+
+def profile_file(folder: Path, text: str = PROFILES, mode: int = 0o600) -> dict[str, str]:
+    """The environment that names it."""
+    (folder / "profiles.toml").write_text(text)
+    (folder / "profiles.toml").chmod(mode)
+    return {"RUNLAKE_CONFIG": str(folder / "profiles.toml")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "expected"),
+    [
+        (
+            {},
+            {},
+            {"profile": "test", "url": "https://user:password@test/api", "token": "of-the-test", "interval_s": 2, "exit_s": 3},
+        ),
+        ({"profile": "prod"}, {}, {"profile": "prod", "url": "https://prod/api", "token": "", "token_file": "", "interval_s": 4}),
+        ({}, {"RUNLAKE_PROFILE": "prod"}, {"profile": "prod", "url": "https://prod/api"}),
+        ({"profile": "slow"}, {"RUNLAKE_PROFILE": "prod"}, {"profile": "slow", "url": "", "token_file": "top", "timeout_s": 90}),
+        ({"profile": "prod", "url": "http://x"}, {"RUNLAKE_EXIT_S": "9"}, {"url": "http://x", "exit_s": 9, "interval_s": 4}),
+        ({"profile": "test"}, {"RUNLAKE_TOKEN_COMMAND": "c"}, {"token": "", "token_command": "c", "token_file": ""}),
+        ({"profile": ""}, {"RUNLAKE_PROFILE": "prod"}, {"profile": "", "url": "", "token_file": "top", "interval_s": 2}),
+    ],
+)
+def test_options_and_environment_override_the_profile(
+    arguments: dict[str, Any], environ: dict[str, str], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    settings = load_settings(arguments, profile_file(tmp_path) | environ)
+    assert {name: getattr(settings, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "error", "following"),
+    [
+        (
+            PROFILES,
+            "prd",
+            "there is no profile 'prd': the profiles are: prod, slow, test",
+            "choose another with --profile or RUNLAKE_PROFILE",
+        ),
+        ("", "prod", "there is no profile 'prod': the file has no profiles", "add [profiles.prod] to"),
+        ("default_profile = 'x'", "", "there is no profile 'x': the file has no profiles", "choose another"),
+        ("default_profile = 1", "", "default_profile must be the name of a profile, not 1", "correct"),
+        ("profiles = 1", "", "profiles must be tables, as [profiles.test]", "correct"),
+        ("[profiles]\nprod = 1", "", "profiles must be tables", "correct"),
+        ("[profiles.prod]\nurls = 'x'", "prod", "there is no such setting: urls", "correct"),
+        ("[profiles.prod]\nprofile = 'x'", "prod", "there is no such setting: profile", "correct"),
+        ("profile = 'x'", "", "there is no such setting: profile", "correct"),
+        ("[profiles.prod]\nexit_s = 'x'", "prod", "exit_s must be a number from 0 to", "correct"),
+    ],
+)
+def test_wrong_profile_is_an_error(text: str, chosen: str, error: str, following: str, tmp_path: Path) -> None:
+    caught = error_of({"profile": chosen} if chosen else {}, profile_file(tmp_path, text))
+    assert str(caught).startswith(error) and str(tmp_path / "profiles.toml") in str(caught)
+    assert following in caught.next_step
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "mode", "notices"),
+    [
+        ({}, {"RUNLAKE_URL": "http://x"}, 0o600, []),
+        ({}, {}, 0o640, ["other users can read the token in {path}: chmod 600 it"]),
+        ({"profile": "prod"}, {}, 0o604, ["other users can read the token in {path}: chmod 600 it"]),
+        ({"profile": "prod"}, {"RUNLAKE_TOKEN": "x", "RUNLAKE_EXIT_S": "1"}, 0o600, []),
+        (
+            {"profile": "test", "exit_s": 5},
+            {"RUNLAKE_TOKEN_FILE": "x", "RUNLAKE_EXIT_S": "1"},
+            0o600,
+            ["RUNLAKE_TOKEN_FILE overrides the profile 'test': unset it to use the profile's"],
+        ),
+    ],
+)
+def test_notices_name_an_exposed_token_and_what_overrides_the_profile(
+    arguments: dict[str, Any], environ: dict[str, str], mode: int, notices: list[str], tmp_path: Path
+) -> None:
+    settings = load_settings(arguments, profile_file(tmp_path, mode=mode) | environ)
+    assert list(settings.notices) == [each.format(path=tmp_path / "profiles.toml") for each in notices]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_profiles_are_listed_without_secrets(arguments: list[str], tmp_path: Path) -> None:
+    result = CliRunner().invoke(command_line, ["--profile", "prod", "profiles", *arguments], env=profile_file(tmp_path, mode=0o644))
+    assert "of-the-test" not in result.output and "password" not in result.output
+    if arguments:
+        assert json.loads(result.stdout.splitlines()[1]) == {
+            "profile": "prod",
+            "active": True,
+            "url": "https://prod/api",
+            "token": "",
+        }
+    else:
+        assert result.stdout == "test\t-\thttps://test/api\tvalue\nprod\tactive\thttps://prod/api\t-\nslow\t-\t-\t-\n"
+    assert result.stderr == f"runlake: other users can read the token in {tmp_path / 'profiles.toml'}: chmod 600 it\n"
+    (tmp_path / "profiles.toml").write_text("")
+    none = CliRunner().invoke(command_line, ["profiles", *arguments], env=profile_file(tmp_path, ""))
+    assert (none.exit_code, none.stdout) == (0, "") and ("there are no profiles" in none.stderr) == (not arguments)
+
+
+def test_child_process_has_the_profile_of_its_parent(server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = profile_file(tmp_path, f"[profiles.own]\nurl = '{server.url}'\nspool_dir = '{tmp_path}'")
+    monkeypatch.setenv("RUNLAKE_CONFIG", environ["RUNLAKE_CONFIG"])
+    with runlake.run("p", "r", profile="own") as run:
+        assert run.handler.environment["RUNLAKE_PROFILE"] == "own"
+        run.write("stored")
+    assert server.lines("p", "r") == [b"stored"]
 
 
 def test_binary_file_of_a_token_is_an_error(tmp_path: Path) -> None:

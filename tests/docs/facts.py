@@ -43,6 +43,12 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "each part of a large file ({})": "chalicelib.archive.uploads:PART_BYTES",
         "list stored parts. It has {}, and files": "chalicelib.archive.uploads:EXPIRES_S",
         "files have {} at most": "chalicelib.archive.uploads:MAX_BYTES",
+        "It takes {} requests at most": "runlake.commands.search:MAX_REQUESTS",
+        "lines around each match, {} at most": "runlake.search:MAX_CONTEXT",
+        "the newest {} of one, by one request of {} at most": (
+            "runlake.commands.candidates:MAX_RUNS",
+            "runlake.commands.candidates:TIMEOUT_S",
+        ),
     },
     "docs/agents.md": {
         "`max_chunk_bytes` | 500, {} | actions": "source: chosen below Lambda's limit of a request",

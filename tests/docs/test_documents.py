@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -47,13 +48,15 @@ def _leads_somewhere(page: Path, link: str) -> bool:
 def test_code_parses(page: Path) -> None:
     for block in blocks(page, "json"):
         json.loads(block.text)
+    for block in blocks(page, "toml"):
+        tomllib.loads(block.text)
     for block in blocks(page, "python"):
         ast.parse(block.text)
 
 
 @every_page
 def test_every_block_says_what_it_is(page: Path) -> None:
-    known = {"diff", "json", "python", "console", "sh", "sql", "text", "yaml", "nginx"}
+    known = {"diff", "json", "python", "console", "sh", "sql", "text", "toml", "yaml", "nginx"}
     fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)
     assert {language for language in fences[::2] if language} <= known
     assert set(fences[1::2]) <= {""}

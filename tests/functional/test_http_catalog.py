@@ -278,7 +278,10 @@ def test_lines_that_have_something(site: Site) -> None:
         "scannedLines": 2,
         "scannedBytes": 23,
         "total": 3,
+        "invert": False,
     }
+    others = ask("/a/b/runs/run-1/grep", q="ERROR", ignoreCase="true", invert="true").json
+    assert (others["matches"], others["invert"]) == ([{"line": 0, "text": "one", "spans": []}], True)
     found = ask("/a/b/runs/run-1/grep", q="error", after="2").json
     assert ([each["line"] for each in found["matches"]], found["after"]) == ([2], None)
     found = ask("/a/b/runs/run-1/grep", q="^(an|TWO) e", regex="true", ignoreCase="True").json
@@ -297,6 +300,7 @@ def test_lines_that_have_something(site: Site) -> None:
         {"q": "((a?){1000}b?){1000}", "regex": "true"},
         {"q": "a", "regex": "perhaps"},
         {"q": "a", "ignoreCase": "1"},
+        {"q": "a", "invert": "no"},
         {"q": "a", "after": "-1"},
         {"q": "a", "after": "9" * 16},
         {"q": "a", "limit": "1001"},

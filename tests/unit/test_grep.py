@@ -48,9 +48,16 @@ def find_all(world: World, wanted: str, **options: Any) -> list[tuple[int, str]]
     ignore_case=st.booleans(),
     limit=st.integers(1, 4),
     is_pattern=st.booleans(),
+    invert=st.booleans(),
 )
 def test_each_matching_line_is_returned_once_and_in_order(
-    batches: list[list[str]], state: Callable[[World], None], wanted: str, ignore_case: bool, limit: int, is_pattern: bool
+    batches: list[list[str]],
+    state: Callable[[World], None],
+    wanted: str,
+    ignore_case: bool,
+    limit: int,
+    is_pattern: bool,
+    invert: bool,
 ) -> None:
     world = World()
     for batch in batches:
@@ -62,11 +69,11 @@ def test_each_matching_line_is_returned_once_and_in_order(
     fits = [
         (number, line)
         for number, line in enumerate(lines)
-        if (wanted.lower() in re.sub("[A-Z]", lambda at: at[0].lower(), line) if folded else pattern.search(line))
+        if bool(wanted.lower() in re.sub("[A-Z]", lambda at: at[0].lower(), line) if folded else pattern.search(line)) != invert
     ]
     if is_pattern and ignore_case:
         return  # regex folds a little more than bytes do
-    assert find_all(world, wanted, ignore_case=ignore_case, limit=limit, is_pattern=is_pattern) == fits
+    assert find_all(world, wanted, ignore_case=ignore_case, limit=limit, is_pattern=is_pattern, invert=invert) == fits
 
 
 def test_spans_in_a_line() -> None:
@@ -76,6 +83,9 @@ def test_spans_in_a_line() -> None:
     assert find(world, "ERROR", ignore_case=True).matches[0].spans == [(3, 8), (13, 18)]
     assert find(world, r"\ban? (\w+)", is_pattern=True).matches[0].spans == [(0, 8), (10, 18)]
     assert find(world, "x*", is_pattern=True).matches[0].spans == []
+    for is_pattern in (False, True):
+        (other,) = find(world, "error", is_pattern=is_pattern, invert=True).matches
+        assert (other.line, other.text, other.spans) == (0, "no", [])
 
 
 def test_excerpt_of_long_line_surrounds_first_match() -> None:

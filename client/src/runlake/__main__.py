@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from runlake import __version__
-from runlake.commands import events, files, reading, setting, writing
+from runlake.commands import completion, events, files, page, reading, search, setting, writing
+from runlake.commands.candidates import profile_candidates
 from runlake.commands.output import report_error
 from runlake.commands.session import Session
 from runlake.commands.suggestions import suggested_command, suggested_options
@@ -135,6 +136,9 @@ def _located(session: Session, error: ApiError) -> ApiError:
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
+@click.option(
+    "--profile", shell_complete=profile_candidates, help="The profile of the settings file; `runlake profiles` lists them."
+)
 @click.option("--url", help="The stack's address, as https://logs.example.com/api")
 @click.option("--token", help="A bearer token. Other users of this machine can see it here: prefer a file, or RUNLAKE_TOKEN.")
 @click.option("--token-file", help="A file that contains the token.")
@@ -145,15 +149,15 @@ def _located(session: Session, error: ApiError) -> ApiError:
 def runlake(ctx: click.Context, /, **options: Any) -> None:
     """Archive the logs of pipeline runs, follow and fetch them.
 
-    Settings: these options, then RUNLAKE_URL and so on, then ~/.config/runlake/config.toml; see `runlake config`.
-    Without RUN, commands use the newest run of the pipeline.
+    Settings: these options, then RUNLAKE_URL and so on, then the profile and the other settings of ~/.config/runlake/config.toml; see
+    `runlake config`. Without RUN, commands use the newest run of the pipeline.
     """
     ctx.obj = Session(options)
 
 
 for _command in (
-    reading.runs, reading.pipelines, reading.tail, reading.cat, reading.grep, reading.download, events.steps, events.events, setting.status,
-    writing.execute_command, writing.drain, writing.close, files.files, setting.config, setting.completion,
+    reading.runs, reading.pipelines, reading.tail, reading.cat, search.grep, reading.download, events.steps, events.events, setting.status,
+    page.open_page, writing.execute_command, writing.drain, writing.close, files.files, setting.config, setting.profiles, completion.completion,
 ):  # fmt: skip
     runlake.add_command(_command)
 

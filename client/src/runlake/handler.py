@@ -26,7 +26,7 @@ from runlake.levels import checked_level, is_level, level_of_record
 from runlake.masking import Mask
 from runlake.names import RunName, new_run_id
 from runlake.outcomes import RunEnd
-from runlake.settings import Settings, load_settings
+from runlake.settings import PROFILE_VARIABLE, Settings, load_settings
 from runlake.shipper import Counts, Pace, Shipper, is_shipping, to_stderr
 from runlake.spool import Spool, drain_command
 from runlake.starts import Start, StartedRun, environment_of, inherited_start_id
@@ -128,8 +128,9 @@ class RunlogHandler(logging.Handler):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment variables that make a child process write to the same run and attempt."""
-        return self._start.environment(self.run) if self._start else environment_of(self.run)
+        """The environment variables that make a child process write to the same run and attempt, with the same profile."""
+        profile = {PROFILE_VARIABLE: self.settings.profile} if self.settings.profile else {}
+        return profile | (self._start.environment(self.run) if self._start else environment_of(self.run))
 
     @property
     def writer(self) -> str | None:

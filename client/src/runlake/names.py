@@ -35,10 +35,17 @@ def page_url(url: str, fqn: str | None = None, run_id: str | None = None) -> str
 
     Names are percent-encoded. It has no user or password, even if ``url`` has one: it is printed.
     """
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
     query = [f"{key}={path_segment(name)}" for key, name in (("p", fqn), ("r", run_id)) if name]
-    return f"{parts.scheme}://{host}{parts.path.rstrip('/')}/v1/ui/" + ("?" + "&".join(query) if query else "")
+    return f"{public_url(url)}/v1/ui/" + ("?" + "&".join(query) if query else "")
+
+
+def public_url(url: str) -> str:
+    """An address without user and password, to be printed; "" for one that cannot be parsed."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}" if parts.netloc else ""
 
 
 def new_run_id() -> str:

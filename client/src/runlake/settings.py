@@ -1,11 +1,10 @@
-"""Settings, in order of precedence: arguments, ``RUNLAKE_*`` environment variables, the file, defaults."""
+"""Settings, in order of precedence: arguments, ``RUNLAKE_*`` environment variables, the file's profile, its top level, defaults."""
 
 from __future__ import annotations
 
 import math
 import os
 import tempfile
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,9 +12,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runlake.errors import SettingsError
+from runlake.profiles import TOKEN_FORMS, SettingsFile, correction_of, read_settings_file
 from runlake.tokens import Token, token_from
 
 PREFIX = "RUNLAKE_"
+PROFILE_VARIABLE = PREFIX + "PROFILE"
 _CONFIG = PREFIX + "CONFIG"
 MAX_S = 1_000_000_000
 """The longest timeout in seconds that the operating system accepts."""
@@ -27,7 +28,8 @@ _ARGUMENT, _ENVIRONMENT = "argument", "environment"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. Each field is a key of the file and, in upper case with ``RUNLAKE_``, an environment variable."""
+    """All settings. Each field is a key of the file and, in upper case with ``RUNLAKE_``, an environment variable; ``profile`` is
+    ``default_profile`` in the file. ``notices``: what a person should know about where they come from."""
 
     url: str = field(default="", metadata={"help": "the stack's address, as https://logs.example.com/api"})
     token: str = field(default="", metadata={"help": "a bearer token"})
@@ -57,7 +59,9 @@ class Settings:
     exit_s: float = field(
         default=10.0, metadata={"help": "seconds an exiting program waits for its lines to be stored", "least": 0}
     )
+    profile: str = field(default="", metadata={"help": "the profile of the file; `default_profile` in the file"})
     origins: Mapping[str, str] = field(default_factory=dict, metadata={"help": ""})
+    notices: tuple[str, ...] = field(default=(), metadata={"help": ""})
 
     def __post_init__(self) -> None:
         """Raises SettingsError for a number that is out of range."""
@@ -95,8 +99,8 @@ class Settings:
         return {name: ("(set)" if name in _SECRET and getattr(self, name) else getattr(self, name)) for name in NAMES}
 
 
-NAMES = tuple(each.name for each in fields(Settings) if each.name != "origins")
-_TYPES: dict[str, type[Any]] = {each.name: type(each.default) for each in fields(Settings) if each.name != "origins"}
+NAMES = tuple(each.name for each in fields(Settings) if each.metadata["help"])
+_TYPES: dict[str, type[Any]] = {each.name: type(each.default) for each in fields(Settings) if each.metadata["help"]}
 _LEAST: dict[str, float] = {each.name: each.metadata["least"] for each in fields(Settings) if "least" in each.metadata}
 _MOST_OR_0: dict[str, int] = {each.name: each.metadata["most_or_0"] for each in fields(Settings) if "most_or_0" in each.metadata}
 _MOST: dict[type[Any], float] = {float: MAX_S, int: math.inf}
@@ -118,12 +122,15 @@ def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings in force. Arguments that are None count as absent. Raises SettingsError."""
-    path = settings_path(environ)
-    layers = [
-        (_ARGUMENT, _of_arguments(arguments or {})),
-        (_ENVIRONMENT, {name: environ[PREFIX + name.upper()] for name in NAMES if environ.get(PREFIX + name.upper())}),
-        (str(path), _of_file(path, is_named=bool(environ.get(_CONFIG)))),
-    ]
+    file = settings_file(environ)
+    typed = (_ARGUMENT, _of_arguments(arguments or {}))
+    exported = (_ENVIRONMENT, {name: environ[PREFIX + name.upper()] for name in NAMES if environ.get(PREFIX + name.upper())})
+    chosen = next((str(layer["profile"]) for _, layer in (typed, exported) if "profile" in layer), file.default)
+    of_profile = file.profile(chosen) if chosen else {}
+    layers = [typed, exported, (f"{file.path} [profiles.{chosen}]", of_profile), (str(file.path), _top_level(file, of_profile))]
+    _check_names(of_profile, layers[2][0])
+    _check_names(file.values, layers[3][0])
+    notices = _notices(file, layers)
     _drop_less_specific_tokens(layers)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -131,15 +138,19 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
         for name, value in layer.items():
             if name not in values:
                 values[name], origins[name] = _typed(name, value, origin), origin
-    return Settings(**values, origins=origins)
+    return Settings(**values, origins=origins, notices=notices)
+
+
+def settings_file(environ: Mapping[str, str] = os.environ) -> SettingsFile:
+    """The settings file. One that is named by RUNLAKE_CONFIG must exist; the usual one need not. Raises SettingsError."""
+    return read_settings_file(settings_path(environ), must_exist=bool(environ.get(_CONFIG)))
 
 
 def _drop_less_specific_tokens(layers: list[tuple[str, dict[str, Any]]]) -> None:
     """A token's file as an argument overrides a token's value in the environment: the three forms are one setting."""
-    forms = {"token", "token_file", "token_command"}
     seen = False
     for _, layer in layers:
-        set_here = forms & layer.keys()
+        set_here = set(TOKEN_FORMS) & layer.keys()
         if seen:
             for name in set_here:
                 del layer[name]
@@ -153,18 +164,29 @@ def _of_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def _of_file(path: Path, *, is_named: bool) -> dict[str, Any]:
-    """The file's settings. A file named by RUNLAKE_CONFIG must exist; the default one need not."""
-    try:
-        values = tomllib.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError) and not is_named:
-            return {}
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise SettingsError(f"the settings cannot be read path={path} reason={reason}", next_step=_correction(str(path))) from error
-    if unknown := sorted(values.keys() - set(NAMES)):
-        raise SettingsError(f"there is no such setting: {', '.join(unknown)} path={path}", next_step=_correction(str(path)))
-    return values
+def _top_level(file: SettingsFile, profile: Mapping[str, Any]) -> dict[str, Any]:
+    return file.inherited(profile) | ({"profile": file.default} if file.default else {})
+
+
+def _check_names(layer: Mapping[str, Any], origin: str) -> None:
+    if unknown := sorted(layer.keys() - (set(NAMES) - {"profile"})):
+        raise SettingsError(f"there is no such setting: {', '.join(unknown)} path={origin}", next_step=correction_of(origin))
+
+
+def _notices(file: SettingsFile, layers: list[tuple[str, dict[str, Any]]]) -> tuple[str, ...]:
+    """``layers``: those of arguments, of the environment and of the profile come first."""
+    (_, typed), (_, exported), (_, of_profile), *_ = layers
+    notices = []
+    if file.is_exposed():
+        notices.append(f"other users can read the token in {file.path}: chmod 600 it")
+    if typed.get("profile"):
+        set_there = of_profile.keys() | (set(TOKEN_FORMS) if of_profile.keys() & set(TOKEN_FORMS) else set())
+        overriding = [name for name in exported if name in set_there and name not in typed]
+        notices += [
+            f"{PREFIX}{name.upper()} overrides the profile {typed['profile']!r}: unset it to use the profile's"
+            for name in overriding
+        ]
+    return tuple(notices)
 
 
 def _problem_of(url: str) -> str:
@@ -211,4 +233,4 @@ def _correction(origin: str, name: str = "") -> str:
         return f"correct the argument {name}"
     if origin == _ENVIRONMENT:
         return f"correct {PREFIX}{name.upper()}"
-    return f"correct {origin}, or name another file with {_CONFIG}"
+    return correction_of(origin)

@@ -20,7 +20,7 @@ import click
 from runlake.errors import RunlakeError
 from runlake.terminal import MAX_LINE_CHARS, RESET, json_text, label, last_state, sanitize, without_styles
 
-_RED, _GREEN, _YELLOW, _DIM, _HIT = "31", "32", "33", "2", "1;31"
+_RED, _GREEN, _YELLOW, _MAGENTA, _DIM, _HIT = "31", "32", "33", "35", "2", "1;31"
 _LEVEL_COLOURS = {"ERROR": _RED, "CRITICAL": _RED, "FATAL": _RED, "WARNING": _YELLOW, "WARN": _YELLOW}
 _MAX_PADDING = 60  # a longer cell moves the rest of its own row only
 _REDRAW_S = 0.1
@@ -96,10 +96,13 @@ def show_event(event: Mapping[str, Any]) -> None:
         show_line(line)
 
 
-def show_match(number: int | None, text: str, spans: Sequence[Sequence[int]]) -> None:
-    """A line that matched, with coloured matches; ``number``, from 1, before it."""
-    head = "" if number is None else f"{number}:"
-    _write(sys.stdout, _coloured(head, _GREEN) + _marked(text, spans) if is_terminal() else head + text)
+def show_result(name: str | None, number: int | None, text: str, spans: Sequence[Sequence[int]] | None) -> None:
+    """A line that matched, with coloured matches, or with ``spans=None`` one around it. ``name`` of the run and ``number``, from 1, are before
+    it if they are not None, each with a colon, or with a hyphen before a line that did not match, as of grep."""
+    sign = "-" if spans is None else ":"
+    head = "" if name is None else _coloured(label(name), _MAGENTA) + sign
+    head += "" if number is None else _coloured(str(number), _GREEN) + sign
+    _write(sys.stdout, head + (_marked(text, spans or ()) if is_terminal() else text))
 
 
 def show_text(text: str) -> None:
@@ -127,7 +130,7 @@ def report_error(error: RunlakeError) -> None:
 
 @dataclass(slots=True)
 class ProgressLine:
-    """Progress of a transfer, on one line of stderr if that is a terminal. The line is erased at the end."""
+    """Progress of a transfer or a search, on one line of stderr if that is a terminal. The line is erased at the end."""
 
     name: str
     clock_s: Callable[[], float] = time.monotonic
@@ -135,31 +138,35 @@ class ProgressLine:
     _is_drawn: bool = False
 
     def update(self, done_bytes: int, total_bytes: int | None) -> None:
+        """Draw it again with a size."""
+        total = f" of {size_of(total_bytes)} ({done_bytes * 100 // total_bytes} %)" if total_bytes else ""
+        self.show(f"  {size_of(done_bytes)}{total}")
+
+    def show(self, figures: str) -> None:
         """Draw it again, ten times a second at most."""
         now_s = self.clock_s()
         if now_s - self._drawn_s < _REDRAW_S or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             return
         self._drawn_s, self._is_drawn = now_s, True
-        total = f" of {size_of(total_bytes)} ({done_bytes * 100 // total_bytes} %)" if total_bytes else ""
-        figures = f"  {size_of(done_bytes)}{total}"
         room = max(shutil.get_terminal_size().columns - 1 - len(figures), 0)
         _write(sys.stderr, "\r" + _fitted(label(self.name), room) + figures + "\x1b[K", end="")
 
     def report(self, text: str) -> None:
         """A message on stderr; the progress continues below it."""
-        self._erase()
+        self.erase()
         report(text)
+
+    def erase(self) -> None:
+        """Make room for other output."""
+        if self._is_drawn:
+            _write(sys.stderr, "\r\x1b[K", end="")
+            self._is_drawn, self._drawn_s = False, float("-inf")
 
     def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._erase()
-
-    def _erase(self) -> None:
-        if self._is_drawn:
-            _write(sys.stderr, "\r\x1b[K", end="")
-            self._is_drawn = False
+        self.erase()
 
 
 def size_of(count: int) -> str:

@@ -1,9 +1,8 @@
-"""Commands that read logs: runs, pipelines, tail, cat, grep, download."""
+"""Commands that read logs: runs, pipelines, tail, cat, download."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -21,13 +20,12 @@ from runlake.commands.output import (
     show_json,
     show_line,
     show_log,
-    show_match,
     show_rows,
     show_text,
     size_of,
     time_of,
 )
-from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
+from runlake.commands.session import Session, fqn_and_run, fqn_argument, json_option, pass_session, run_of
 from runlake.commands.states import OUTCOMES, outcome_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, DownloadResult
@@ -35,7 +33,6 @@ from runlake.following import IDLE, Follower, Piece, pages
 from runlake.names import RunName, page_url
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_NO_MATCH = 1
 _UNKNOWN_TIMES = "times are those of arrival, because those of the lines are unknown"
 _CLOCKS = {
     (None, "lines"): "times are those of the lines (UTC where they name no zone), or of arrival where that is later",
@@ -52,7 +49,7 @@ _limit_option = click.option(
 
 
 @click.command()
-@click.argument("fqn", required=False)
+@fqn_argument(required=False)
 @click.option("--failed", is_flag=True, help="Only runs that failed or were lost: --outcome failed --outcome lost.")
 @click.option(
     "--outcome", "outcomes", type=click.Choice(OUTCOMES), multiple=True, help="Only runs with this outcome; may be repeated."
@@ -173,38 +170,6 @@ def cat(session: Session, fqn: str, run_id: str | None, step: str | None, raw: b
 
 
 @click.command()
-@click.argument("text")
-@fqn_and_run
-@click.option("-E", "--regex", is_flag=True, help="TEXT is a regular expression.")
-@click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
-@click.option("-n", "--line-number", is_flag=True, help="Put the number of each line before it, from 1.")
-@click.option("-c", "--count", is_flag=True, help="Print only the number of matching lines.")
-@click.option("-m", "--max-count", type=click.IntRange(min=1), help="Stop after this many.")
-@json_option
-@pass_session
-def grep(
-    session: Session, text: str, fqn: str, run_id: str | None, regex: bool, ignore_case: bool,
-    line_number: bool, count: bool, max_count: int | None, as_json: bool,
-) -> None:  # fmt: skip
-    """Find TEXT in a run, on the server. The exit code is 1 when no line matches."""
-    query = {"q": text, "regex": str(regex).lower(), "ignoreCase": str(ignore_case).lower()}
-    found = 0
-    with session.archive() as archive:
-        run = run_of(archive, fqn, run_id)
-        for match in _matches(archive, run, query, max_count):
-            found += 1
-            if as_json and not count:
-                show_json(match)
-            elif not count:
-                show_match(match["line"] + 1 if line_number else None, match["text"], match["spans"])
-        if not found:
-            checked_run(archive, run, None)
-    if count:
-        show_text(str(found))
-    sys.exit(0 if found else _NO_MATCH)
-
-
-@click.command()
 @fqn_and_run
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The file, or its folder [default: FQN-RUN.log].")
 @json_option
@@ -262,17 +227,6 @@ def _show(piece: Piece, as_json: bool) -> None:
             show_json({"line": number, "text": line})
         else:
             show_line(line)
-
-
-def _matches(archive: Archive, run: RunName, query: dict[str, Any], max_count: int | None) -> Any:
-    """Matches over as many requests as needed: each request is bounded in time."""
-    left = max_count
-    after: str | None = "0"
-    while after is not None and left != 0:
-        answer = archive.grep(run, **query, after=after, limit=min(left or 1000, 1000))
-        yield from answer["matches"]
-        left = None if left is None else left - len(answer["matches"])
-        after = answer["after"]
 
 
 def _path_for(run: RunName, output: Path | None) -> Path:

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import click
 
 from runlake.archive import Archive
+from runlake.commands.candidates import pipeline_candidates, run_candidates
+from runlake.commands.output import report
 from runlake.names import RunName
 from runlake.settings import Settings, load_settings
 
@@ -19,10 +21,16 @@ class Session:
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
+        self._reported: set[str] = set()
 
     def settings(self, **more: Any) -> Settings:
-        """``more``: options of the command, None if absent. Raises SettingsError."""
-        return load_settings(self.options | more)
+        """``more``: options of the command, None if absent. Reports notices about the settings once. Raises SettingsError."""
+        settings = load_settings(self.options | more)
+        for notice in settings.notices:
+            if notice not in self._reported:
+                self._reported.add(notice)
+                report(notice)
+        return settings
 
     def archive(self) -> Archive:
         """The archive, as a context manager. Raises SettingsError."""
@@ -37,9 +45,19 @@ def run_of(archive: Archive, fqn: str, run_id: str | None) -> RunName:
 pass_session = click.make_pass_decorator(Session)
 
 
+def fqn_argument(*, required: bool = True) -> Callable[[_Command], _Command]:
+    """The argument FQN, which shells complete."""
+    return click.argument("fqn", required=required, shell_complete=pipeline_candidates)
+
+
+def run_argument(*, required: bool = False) -> Callable[[_Command], _Command]:
+    """The argument RUN, which shells complete if FQN is before it."""
+    return click.argument("run_id", metavar="RUN" if required else "[RUN]", required=required, shell_complete=run_candidates)
+
+
 def fqn_and_run(command: _Command) -> _Command:
     """The arguments FQN and RUN; without RUN, the command uses the newest run."""
-    return click.argument("fqn")(click.argument("run_id", metavar="[RUN]", required=False)(command))
+    return fqn_argument()(run_argument()(command))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

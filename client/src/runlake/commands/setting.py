@@ -1,17 +1,18 @@
-"""Commands about a run's state and about the client: status, config, completion."""
+"""Commands about a run's state and about the client: status, config, profiles."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
-from click.shell_completion import get_completion_class
 
 from runlake.browsing import completeness_of, later_attempts
-from runlake.commands.output import duration_of, report, show_json, show_rows, show_script, size_of, time_of
+from runlake.commands.output import duration_of, report, show_json, show_rows, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.states import outcome_of, reason_of, state_of
-from runlake.settings import NAMES, help_of, settings_path
+from runlake.names import public_url
+from runlake.settings import NAMES, help_of, settings_file, settings_path
 
 
 @click.command()
@@ -111,10 +112,38 @@ def config(session: Session, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print the script that completes these commands in SHELL: eval "$(runlake completion bash)"."""
-    made = get_completion_class(shell)
-    assert made is not None
-    root = click.get_current_context().find_root()
-    show_script(made(root.command, {}, "runlake", "_RUNLAKE_COMPLETE").source())
+@json_option
+@pass_session
+def profiles(session: Session, as_json: bool) -> None:
+    """List the profiles of the settings file, without secrets, and which of them is active.
+
+    \b
+    Each is a table of ~/.config/runlake/config.toml:
+      default_profile = "test"
+      [profiles.test]
+      url = "https://logs.test.example.com/api"
+      token_command = "secret-tool lookup runlake test"
+
+    Choose one with --profile or RUNLAKE_PROFILE.
+    """
+    file, active = settings_file(), session.settings().profile
+    listed: list[dict[str, Any]] = [
+        {"profile": name, "active": name == active, **_without_secrets(each)} for name, each in file.profiles.items()
+    ]
+    if as_json:
+        for each in listed:
+            show_json(each)
+    elif listed:
+        rows = [[each["profile"], "active" if each["active"] else "-", each["url"] or "-", each["token"] or "-"] for each in listed]
+        show_rows(("PROFILE", "ACTIVE", "URL", "TOKEN FROM"), rows)
+    else:
+        report(f"there are no profiles: `runlake profiles --help` shows how to add them path={file.path}")
+
+
+def _without_secrets(profile: Mapping[str, Any]) -> dict[str, str]:
+    """``token``: where it is from. A command may contain a secret, as may a URL."""
+    forms = {"token": "value", "token_file": "file", "token_command": "command"}
+    return {
+        "url": public_url(str(profile.get("url", ""))),
+        "token": next((word for name, word in forms.items() if profile.get(name)), ""),
+    }

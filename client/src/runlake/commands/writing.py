@@ -13,7 +13,7 @@ import click
 from runlake.archive import Archive
 from runlake.browsing import checked_run
 from runlake.commands.output import report, report_error, show_json, show_rows, show_text, size_of, time_of
-from runlake.commands.session import Session, json_option, pass_session
+from runlake.commands.session import Session, fqn_argument, json_option, pass_session, run_argument
 from runlake.commands.times import HeartbeatSeconds, Seconds
 from runlake.draining import Drain
 from runlake.errors import RunlakeError, SettingsError
@@ -78,7 +78,7 @@ class _Exec(click.Command):
 )
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the run's name and its page.")
 @click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
-@click.argument("fqn")
+@fqn_argument()
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 @pass_session
 def execute_command(
@@ -162,8 +162,8 @@ def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, 
 
 
 @click.command()
-@click.argument("fqn")
-@click.argument("run_id", metavar="RUN")
+@fqn_argument()
+@run_argument(required=True)
 @json_option
 @pass_session
 def close(session: Session, fqn: str, run_id: str, as_json: bool) -> None:

@@ -1,0 +1,71 @@
+"""The settings file: settings at its top level, and ``[profiles.NAME]``, which holds those of one server."""
+
+from __future__ import annotations
+
+import stat
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from runlake.errors import SettingsError
+
+TOKEN_FORMS = ("token", "token_file", "token_command")
+"""Settings that count as one."""
+_DEFAULT, _PROFILES = "default_profile", "profiles"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """The parsed file; empty if there is none. ``default``: the profile to use if none is chosen, or ""."""
+
+    path: Path
+    values: Mapping[str, Any] = field(default_factory=dict)
+    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    default: str = ""
+
+    def profile(self, name: str) -> dict[str, Any]:
+        """The settings of a profile. Raises SettingsError, with the names that exist."""
+        if name in self.profiles:
+            return dict(self.profiles[name])
+        there_are = f"the profiles are: {', '.join(sorted(self.profiles))}" if self.profiles else "the file has no profiles"
+        raise SettingsError(
+            f"there is no profile {name!r}: {there_are} path={self.path}",
+            next_step=f"choose another with --profile or RUNLAKE_PROFILE, or add [profiles.{name}] to {self.path}",
+        )
+
+    def inherited(self, profile: Mapping[str, Any]) -> dict[str, Any]:
+        """The top level as a profile inherits it: a profile with a server of its own does not send it the token of another."""
+        return {name: value for name, value in self.values.items() if "url" not in profile or name not in TOKEN_FORMS}
+
+    def is_exposed(self) -> bool:
+        """Whether the file holds a token, and other users can read it."""
+        if not any("token" in each for each in (self.values, *self.profiles.values())):
+            return False
+        with suppress(OSError):
+            return bool(self.path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+        return False
+
+
+def read_settings_file(path: Path, *, must_exist: bool) -> SettingsFile:
+    """The file at ``path``. Raises SettingsError if it is missing although it ``must_exist``, unreadable, or not of this form."""
+    try:
+        values = tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and not must_exist:
+            return SettingsFile(path)
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SettingsError(f"the settings cannot be read path={path} reason={reason}", next_step=correction_of(path)) from error
+    profiles, default = values.pop(_PROFILES, {}), values.pop(_DEFAULT, "")
+    if not isinstance(profiles, dict) or not all(isinstance(each, dict) for each in profiles.values()):
+        raise SettingsError(f"profiles must be tables, as [profiles.test] path={path}", next_step=correction_of(path))
+    if not isinstance(default, str):
+        raise SettingsError(f"{_DEFAULT} must be the name of a profile, not {default!r} path={path}", next_step=correction_of(path))
+    return SettingsFile(path, values, profiles, default)
+
+
+def correction_of(path: object) -> str:
+    """What to do about a mistake in the file."""
+    return f"correct {path}, or name another file with RUNLAKE_CONFIG"
