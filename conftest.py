@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests import behaviors, sampling, session
-from tests.jvm import use_short_lived_jvms
+from tests.jvm import use_installed_pyspark, use_short_lived_jvms
 
 settings.register_profile("fast", deadline=None, max_examples=10, print_blob=True)
 settings.register_profile("default", deadline=None, max_examples=35, print_blob=True)
@@ -84,6 +84,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Collected items live until the end, so the garbage collector need not scan them repeatedly."""
     if any(_STARTS_SPARK.search(str(item.path)) for item in session.items) and not session.config.option.collectonly:
         use_short_lived_jvms()
+        use_installed_pyspark()
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,9 @@
-"""Options for the JVMs of Spark that tests start: each lives for seconds, so it compiles little and loads its classes from an archive."""
+"""Options for the JVMs of Spark that tests start, and for their Python processes.
+
+Each JVM lives for seconds, so it compiles little and loads its classes from an archive. Spark puts its own archives first on the path of
+each Python process: PySpark is compiled from ``pyspark.zip`` at each start, and each task reads the archives' directories again. Here
+these processes import PySpark as installed.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +22,22 @@ spark.range(100).selectExpr("id % 7 AS k").groupBy("k").count().collect()
 spark.stop()
 """
 _CREATE_S = 300
+_PYTHON = Path(sys.prefix, "spark-python")
+_WITHOUT_ARCHIVES = r"""#!/bin/sh
+PYTHONPATH=$(printf %s "$PYTHONPATH" | tr : '\n' | grep -v -e '[.]zip$' -e '[.]jar$' | paste -s -d : -)
+export PYTHONPATH
+exec "${0%/*}/bin/python" "$@"
+"""
+
+
+def use_installed_pyspark() -> None:
+    """Set the Python of Spark for this process and its children, unless one is set."""
+    if "PYSPARK_PYTHON" not in os.environ:
+        draft = _PYTHON.with_suffix(f".{os.getpid()}")
+        draft.write_text(_WITHOUT_ARCHIVES)
+        draft.chmod(0o755)
+        draft.replace(_PYTHON)
+        os.environ["PYSPARK_PYTHON"] = str(_PYTHON)
 
 
 def use_short_lived_jvms() -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from local import control, deploy
 from local.emulator import free_port
+from local.recording import set_ahead
 from local.state import PATIENCE_S
 from tests import session
 from tests.issuer import AUDIENCE, ISSUER, Issuer, serve_document
@@ -42,6 +43,11 @@ class Stack:
     def client(self, service: str) -> Any:
         """A boto3 client of the stack's AWS. Close it, or the socket warns."""
         return deploy.client(service, self.description["aws_endpoint_url"])
+
+    def set_ahead(self, function: str, seconds: int) -> None:
+        """Set how far the clock of a function is ahead from now on, on a stack that was started with ``recording``."""
+        with closing(self.client("lambda")) as functions:
+            set_ahead(functions, self["functions"][function], seconds)
 
 
 def eventually(ask: Callable[[], Any], holds: Callable[[Any], Any] = bool, *, what: str = "") -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -11,17 +12,20 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
+from unittest.mock import patch
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
 
+from local.recording import recording
 from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack, eventually, running_stack
 
 LOGS = "/v1/services/ingestionPipelines/logs"
 IDLE_RUN = str(uuid.uuid4())
-IDLE_S = 63
+IDLE_S, AHEAD_S = 33, 30
+"""The sweep's clock is half a minute ahead, so a run is idle for a minute sooner."""
 _TICK = {
     "version": "0", "id": "test", "detail-type": "Scheduled Event", "source": "aws.events", "account": "0",
     "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {},
@@ -41,9 +45,10 @@ for number in range(count):
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A stack on which a run counts as abandoned after a minute. ``IDLE_RUN`` has one line from before all tests."""
-    with running_stack(StreamTimeoutMinutes="1") as running:
+    calls = tmp_path_factory.mktemp("calls") / "calls.jsonl"
+    with patch.dict(os.environ, recording(calls)), running_stack(StreamTimeoutMinutes="1") as running:
         send(url_of(running, "svc.swept", IDLE_RUN), "first\n")
         yield running
 
@@ -211,7 +216,8 @@ def test_behaviours_05_and_10_the_sweep_ends_idle_runs_and_an_append_reopens_the
     with closing(stack.client("s3")) as s3:
         key = f"pipeline-logs/svc.swept/{IDLE_RUN}/segments/{0:010d}"
         appended_s = s3.head_object(Bucket=stack["bucket"], Key=key)["LastModified"].timestamp()
-    eventually(time.time, lambda now_s: now_s > appended_s + IDLE_S, what="a run that is a minute old")
+    eventually(time.time, lambda now_s: now_s > appended_s + IDLE_S, what="a run that is old enough")
+    stack.set_ahead("sweep", AHEAD_S)
     send(fresh_url, "fresh\n")
     swept = invoke(stack, "sweep")
     assert swept["failed"] == 0 and swept["done"] >= 1

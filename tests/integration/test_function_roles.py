@@ -138,24 +138,14 @@ class Api:
 
 def tick(stack: Stack, function: str, ahead_s: int = 0) -> dict[str, int]:
     """Invoke as EventBridge does, with the function's clock ahead; returns the function's result."""
-    set_ahead(stack, function, ahead_s)
     event = dict.fromkeys(("id", "detail-type", "source", "account", "time", "region"), "")
+    stack.set_ahead(function, ahead_s)
     with closing(stack.client("lambda")) as client:
         payload = {"version": "0", **event, "resources": [], "detail": {}}
         answer = client.invoke(FunctionName=stack["functions"][function], Payload=json.dumps(payload))
         told = answer["Payload"].read()
     assert "FunctionError" not in answer, told
     return dict(json.loads(told))
-
-
-def set_ahead(stack: Stack, function: str, seconds: int) -> None:
-    """Set how far a function's clock is ahead from now on."""
-    name = stack["functions"][function]
-    with closing(stack.client("lambda")) as client:
-        variables = client.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-        if variables.get("RECORDED_AHEAD_S", "0") != str(seconds):  # the emulator kills running workers meanwhile
-            variables["RECORDED_AHEAD_S"] = str(seconds)
-            client.update_function_configuration(FunctionName=name, Environment={"Variables": variables})
 
 
 @OF_ROLES
@@ -258,11 +248,11 @@ def _processing(stack: Stack, api: Api, namespace: str) -> None:
         s3.delete_object(Bucket=stack["bucket"], Key=two)
         s3.put_object(Bucket=stack["bucket"], Key=f"pipeline-files/{namespace}/2026-01-01/lost/any/00000001.jsonl", Body=b"{}")
         s3.put_object(Bucket=stack["bucket"], Key=f"_dead/{namespace}.one/run-1/a/b/0000000001.json", Body=b"{}")
-    set_ahead(stack, "api", 7200)
+    stack.set_ahead("api", 7200)
     found = api.ask("GET", "/v1/pipeline-files/repair").json()["findings"]
     assert {each["kind"] for each in found} >= {"longer", "row-only", "object-only"}
     assert api.ask("POST", "/v1/pipeline-files/repair").json()["mended"]
-    set_ahead(stack, "api", 0)
+    stack.set_ahead("api", 0)
     for action, body in (("disable", {}), ("enable", {}), ("replay", {"from": "2100-01-01"})):
         api.ask("POST", f"/v1/pipelines/runlake/{action}", json=body)
     for action in ("disable", "enable"):

@@ -94,7 +94,7 @@ def test_every_table_dropped_and_rebuilt_during_appends_is_as_it_was(filled: tup
         row, numbers = after["runs_table"][f"{run.fqn} {run.run_id}"], segments_of(stack, run)
         of_run = [key for key in after["segments_table"] if key.startswith(f"{run.fqn}/{run.run_id} ") and "key#" not in key]
         assert writers.appended[run] > 0 and int(row["segments"]["N"]) == numbers == len(of_run)
-    again = job(stack, "--dry-run", run=run_alone)
+    again = job(stack, "--dry-run")
     assert (again["rows"], again["runs"]["mended"], again["differences"]) == ({}, 0, [])
 
 
@@ -105,7 +105,7 @@ def test_damaged_rows_are_put_right_and_those_of_nothing_are_removed(filled: tup
     damage_tables(stack, SEED, count=40)
     add_rows_of_nothing(stack)
     assert differences(right, snapshot(stack)) != []
-    told = job(stack, "--prune")
+    told = job(stack, "--prune", run=run_alone)
     assert (told["problems"], told["runs"]["failed"], told["runs"]["gone"]) == ([], 0, 1) and told["rows"]
     assert differences(right, snapshot(stack)) == []
 

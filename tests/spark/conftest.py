@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -59,7 +58,6 @@ def bucket(server: BucketServer) -> Bucket:
 def spark() -> Iterator[SparkSession]:
     """Two threads and little memory. Workers find the project where the tests do."""
     os.environ["PYTHONPATH"] = str(PROJECT)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # from Spark's start

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import threading
 import uuid
 from contextlib import closing
@@ -18,8 +17,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.integration.preloaded import Done, Preloaded
-from tests.integration.stacks import COMMAND_S, PATIENCE_S, Stack
+from tests.integration.preloaded import Preloaded
+from tests.integration.stacks import PATIENCE_S, Stack
 from tests.prerequisites import OPENMETADATA, require
 
 PROJECT = Path(__file__).parents[3]
@@ -31,15 +30,11 @@ LOGS = "/v1/services/ingestionPipelines/logs"
 def connector(
     operation: str, api_url: str, fqn: str, run_id: str, *options: str, text: str = "", fails: bool = False, token: str = ""
 ) -> Any:
-    """Run the client in a process; returns the operation's result. A handler's work (``work``) has its own process."""
+    """Run the client in a process; returns the operation's result."""
     require(OPENMETADATA)
     command = [str(CONNECTOR), operation, api_url, fqn, run_id, *options]
     environment = os.environ | ({"CONNECTOR_TOKEN": token} if token else {})
-    if operation in ("work", "fail"):
-        run = subprocess.run([str(PYTHON), *command], capture_output=True, text=True, timeout=COMMAND_S, env=environment)
-        done = Done(run.returncode, run.stdout.encode(), run.stderr)
-    else:
-        done = _preloaded().run(command, stdin=text.encode(), folder=PROJECT, environment=environment)
+    done = _preloaded().run(command, stdin=text.encode(), folder=PROJECT, environment=environment)
     if fails:
         assert done.code != 0
         return None
