@@ -129,7 +129,7 @@ MUTANTS = (
     *group("chalicelib.catalog.recent", "tests/unit/test_recent_runs.py",
         ("RecentRuns.page", "run in rows and rows[run].outcome_at(now_ms) in query.outcomes", "run in rows",
             "an index lags behind its table"),
-        ("RecentRuns._find", "query.may_see(run.fqn) and run not in found", "query.may_see(run.fqn)",
+        ("RecentRuns._find", "query.may_see(run) and run not in found", "query.may_see(run)",
             "a run that ends between two queries is listed twice")),
     *group("chalicelib.catalog.runs", "tests/unit/test_recent_runs.py",
         ("merge_newest", "part.keys and not part.is_complete", "False",
