@@ -97,7 +97,7 @@ export class App {
     if (isSameRun && this.view?.navigate) return this.view.navigate(place);
     clearTimeout(this.retrying);
     this.view?.leave?.();
-    document.title = [place.isProcessing && "Processing pipelines", place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
+    document.title = [place.filter && "Runs", place.isList && "Pipelines", place.isProcessing && "Processing pipelines", place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
     document.body.classList.toggle("reading", Boolean(place.runId));
     this.user.hidden = !session.token;
     if (place.isProcessing) this.processing.setAttribute("aria-current", "page");
