@@ -147,7 +147,7 @@ class StartPage implements View {
       this.rest = cursor === null ? null : { cursor, since };
       this.isCurrent = true;
       this.show();
-      if (items.length === 0) await this.explainEmpty(signal);
+      if (items.length === 0 && cursor === null) await this.explainEmpty(signal);
     });
   }
 

@@ -22,7 +22,7 @@ class RunRow {
   private readonly history = el("span", { class: "history" });
   private readonly why = el("td", { colspan: HEAD.length });
   private readonly whyRow = el("tr", { class: "why" }, this.why);
-  private readonly main = el("tr", { class: "run-row" }, ...this.cells);
+  private readonly main = el("tr", { class: "run-row", onclick: (event: MouseEvent) => this.click(event) }, ...this.cells);
   private shownHistory: unknown;
 
   constructor(private run: ListedRun, private readonly lookups: Lookups) {
@@ -67,6 +67,11 @@ class RunRow {
 
   leave(): void {
     this.lookups.forget(this.main);
+  }
+
+  /** A click anywhere in the row opens the run, unless it ends a selection of text. */
+  private click(event: MouseEvent): void {
+    if (!(event.target as Element).closest("a, button") && !String(getSelection())) this.link.click();
   }
 
   private updateWhy(): void {
