@@ -139,6 +139,10 @@ MUTANTS = (
         ("run", "row.is_seal_unknown", "False", "a client that waits for the end sees it without its outcome, and stops polling"),
         ("_with_seal", "replace(row, seal=logs.reason, end=logs.end) if logs else row", "row",
             "the seal expires before the log, and the outcome with it")),
+    *group("chalicelib.routes.catalog", "tests/functional/test_http_catalog.py",
+        ("histories", "services.runs.newest(fqn, HISTORY_RUNS, None).rows if who.may(Scope.LOGS_READ, fqn) else ()",
+            "services.runs.newest(fqn, HISTORY_RUNS, None).rows", "a history has outcomes of runs that the principal may not read"),
+        ("recent_runs", "is_match and who.may(Scope.LOGS_READ, run.fqn)", "is_match", "a search finds runs that the principal may not read")),
     *group("chalicelib.triggers.schedules", "tests/functional/test_schedules.py",
         ("_abandon", "row.alive_ms", "0", "a run that the sweep ends was alive until its last heartbeat")),
     # compaction
