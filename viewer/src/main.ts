@@ -13,4 +13,4 @@ const app = new App((app, place) => {
   if (place.fqn) return runsPage(app, place.fqn);
   return place.isList ? pipelinesPage(app, place) : startPage(app, place.filter ?? DEFAULT);
 });
-void app.start();
+app.start();

@@ -142,6 +142,7 @@ class StartPage implements View {
     if (this.runs.length === 0) fill(this.message, "Loading…");
     await this.attempt(signal, async () => {
       const since = this.since();
+      if (!this.loadedMs) await this.showEnded(since, signal);
       const { items, cursor } = await this.fetch(null, since, PAGE_RUNS, MAX_REQUESTS, signal);
       this.runs = items;
       this.rest = cursor === null ? null : { cursor, since };
@@ -149,6 +150,18 @@ class StartPage implements View {
       this.show();
       if (items.length === 0 && cursor === null) await this.explainEmpty(signal);
     });
+  }
+
+  /** Show the runs that have ended before the whole list: running ones take the server many queries. */
+  private async showEnded(since: number, signal: AbortSignal): Promise<void> {
+    const ended = this.filter.outcomes.filter((each) => each !== "running" && each !== "silent");
+    if (ended.length === 0 || ended.length === this.filter.outcomes.length) return;
+    const { items } = await this.fetch(null, since, PAGE_RUNS, 1, signal, ended);
+    if (items.length === 0) return;
+    this.runs = items;
+    this.show();
+    this.loadedMs = Date.now();
+    this.asOf.textContent = "Loading running and silent runs…";
   }
 
   /** Read the newest runs again. */
@@ -214,8 +227,8 @@ class StartPage implements View {
     return Date.now() - PERIODS[this.filter.period].ms;
   }
 
-  private fetch(start: string | null, since: number, limit: number, maxRequests: number, signal: AbortSignal) {
-    const { outcomes, text } = this.filter;
+  private fetch(start: string | null, since: number, limit: number, maxRequests: number, signal: AbortSignal, outcomes = this.filter.outcomes) {
+    const { text } = this.filter;
     return loadUntil(async (cursor) => {
       const { runs, cursor: next } = await api.recent({ outcome: isAll(outcomes) ? null : outcomes.join(","), contains: text, since, limit, cursor }, signal);
       signal.throwIfAborted();

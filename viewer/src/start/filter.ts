@@ -10,10 +10,11 @@ export const OUTCOMES: readonly Outcome[] = ["failed", "lost", "silent", "runnin
 export const ATTENTION: readonly Outcome[] = ["failed", "lost", "silent", "running"];
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
 export const PERIODS = {
   "1h": { ms: HOUR_MS, label: "hour" },
-  "24h": { ms: 24 * HOUR_MS, label: "24 hours" },
-  "7d": { ms: 7 * 24 * HOUR_MS, label: "7 days" },
+  "24h": { ms: DAY_MS, label: "24 hours" },
+  "7d": { ms: 7 * DAY_MS, label: "7 days" },
 } as const;
 export type Period = keyof typeof PERIODS;
 const DEFAULT_PERIOD: Period = "24h";
