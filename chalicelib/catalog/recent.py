@@ -1,7 +1,7 @@
 """Lists runs of all pipelines by outcome, ordered by last activity, for example the failed or the running ones.
 
-Indexes give the keys, the table the rows, so a run whose outcome has changed since the index entry is left out. Pipelines that the
-caller may not see or that the pattern does not match are skipped before anything is counted (decision 0041).
+Indexes give the keys, the table the rows, so a run whose outcome has changed since the index entry is left out. Runs that the
+caller may not see or does not ask for are skipped before anything is counted (decision 0041).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ KEYS_PER_SHARD = 16
 
 @dataclass(frozen=True, slots=True)
 class RecentQuery:
-    """Runs with one of ``outcomes`` whose last activity was at ``since_ms`` or later, of pipelines that ``may_see`` accepts."""
+    """Runs with one of ``outcomes`` whose last activity was at ``since_ms`` or later and that ``may_see`` accepts."""
 
     outcomes: Sequence[str] = OUTCOMES
     since_ms: int = 0
-    may_see: Callable[[str], bool] = lambda _: True
+    may_see: Callable[[Run], bool] = lambda _: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RecentRuns:
         for _ in range(MAX_ROUNDS):
             round_ = self._round(query, after)
             for key, run in round_.keys:
-                if query.may_see(run.fqn) and run not in found:
+                if query.may_see(run) and run not in found:
                     if len(found) == limit:
                         return found, after
                     found.append(run)

@@ -24,19 +24,24 @@ from chalicelib.routes.catalog_models import (
     DEFAULT_BUCKETS,
     DEFAULT_LIMIT,
     DEFAULT_MATCHES,
+    HISTORY_RUNS,
     MAX_BUCKETS,
+    MAX_HISTORIES,
     MAX_LIMIT,
     MAX_LINE,
     MAX_NAME_CHARS,
     MatchingLines,
     PipelineEntry,
     PipelineEntryPage,
+    PipelineHistories,
+    PipelineHistory,
     RecentRun,
     RecentRunPage,
     RunDetails,
     RunFacts,
     RunFactsPage,
     RunHistogram,
+    RunResult,
 )
 from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
 from chalicelib.routes.parameters import boolean_parameter, integer_parameter
@@ -79,18 +84,47 @@ def recent_runs(request: ApiRequest) -> Response:
     if running runs are requested), and a read of rows."""
     gate.require_any_scope("runs", Scope.LOGS_READ)
     services, who, query = composition.services(), gate.principal(), request.query_joining("outcome")
-    pattern, outcomes, since_ms = _part_of_name(query, "fqn"), _outcomes(query), _since_ms(query)
-    bound_to = ("runs", pattern, ",".join(outcomes), query.get("since") or "")
+    pattern, contains = _part_of_name(query, "fqn"), _part_of_name(query, "contains")
+    outcomes, since_ms = _outcomes(query), _since_ms(query)
+    bound_to = ("runs", pattern, ",".join(outcomes), query.get("since") or "", *filter(None, [contains]))
     after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
 
-    def may_see(fqn: str) -> bool:
-        return matches(pattern or ANY, fqn) and who.may(Scope.LOGS_READ, fqn)
+    def may_see(run: Run) -> bool:
+        is_match = matches(pattern or ANY, run.fqn) and any(contains.lower() in each.lower() for each in (run.fqn, run.run_id))
+        return is_match and who.may(Scope.LOGS_READ, run.fqn)
 
     now_ms = services.clock.now_ms()
     page = services.recent.page(RecentQuery(outcomes, since_ms, may_see), now_ms, _limit(query), after)
     cursor = None if page.after is None else encrypt_cursor(page.after, (Scope.LOGS_READ,), *bound_to)
     listed = [RecentRun(fqn=row.run.fqn, **run_facts(row, now_ms)) for row in page.rows]
     return json_response(RecentRunPage(runs=listed, cursor=cursor))
+
+
+def histories(request: ApiRequest) -> Response:
+    """The newest results of several pipelines. One query for each that the principal may read; others are returned as if they had no run."""
+    gate.require_any_scope("runs", Scope.LOGS_READ)
+    services, who = request.services, gate.principal()
+    fqns = [checked_run(each, "any").fqn for each in dict.fromkeys(request.query_values.get("fqn", ()))]
+    if not 1 <= len(fqns) <= MAX_HISTORIES:
+        raise InvalidInputError(f"fqn must be given 1 to {MAX_HISTORIES} times count={len(fqns)}")
+    now_ms = services.clock.now_ms()
+
+    def history(fqn: str) -> PipelineHistory:
+        rows = services.runs.newest(fqn, HISTORY_RUNS, None).rows if who.may(Scope.LOGS_READ, fqn) else ()
+        return {"fqn": fqn, "runs": [_result(row, now_ms) for row in rows]}
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return json_response(PipelineHistories(pipelines=list(threads.map(history, fqns))))
+
+
+def _result(row: RunRow, now_ms: int) -> RunResult:
+    facts = run_facts(row, now_ms)
+    return {
+        "runId": facts["runId"],
+        "outcome": facts["outcome"],
+        "startedMs": facts["startedMs"],
+        "durationMs": facts["durationMs"],
+    }
 
 
 def runs(request: ApiRequest) -> Response:

@@ -16,6 +16,8 @@ DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 DEFAULT_MATCHES = 100
 DEFAULT_BUCKETS, MAX_BUCKETS = 60, 500
 MAX_LINE = 10**15
+MAX_HISTORIES, HISTORY_RUNS = 20, 20
+"""Pipelines of one request for histories, and runs of each."""
 MAX_NAME_CHARS = 500
 """Of a part or a pattern of an FQN in a query."""
 
@@ -88,6 +90,32 @@ class RecentRunPage(TypedDict):
 
     runs: Annotated[list[RecentRun], Field(max_length=MAX_LIMIT)]
     cursor: Cursor
+
+
+class RunResult(TypedDict):
+    """The result of a run: fields of `RunFacts`."""
+
+    runId: str
+    outcome: Annotated[str, one_of(OUTCOMES)]
+    startedMs: Count
+    durationMs: Count
+
+
+class PipelineHistory(_Named):
+    """The newest runs of a pipeline."""
+
+    runs: Annotated[
+        list[RunResult],
+        Field(
+            max_length=HISTORY_RUNS, description="Newest first; none if the pipeline is unknown or the principal may not read it."
+        ),
+    ]
+
+
+class PipelineHistories(TypedDict):
+    """The newest runs of each requested pipeline, in the order of the request."""
+
+    pipelines: Annotated[list[PipelineHistory], Field(max_length=MAX_HISTORIES)]
 
 
 class PipelineEntry(TypedDict):

@@ -10,17 +10,21 @@ from chalicelib.routes.catalog_models import (
     DEFAULT_BUCKETS,
     DEFAULT_LIMIT,
     DEFAULT_MATCHES,
+    HISTORY_RUNS,
     MAX_BUCKETS,
+    MAX_HISTORIES,
     MAX_LIMIT,
     MAX_LINE,
     MAX_NAME_CHARS,
     MatchingLines,
     PipelineEntryPage,
+    PipelineHistories,
     RecentRunPage,
     RunDetails,
     RunFacts,
     RunFactsPage,
     RunHistogram,
+    RunResult,
 )
 from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.routes.schemas import component_schemas
@@ -70,6 +74,7 @@ SCHEMAS = component_schemas(
         "RunFacts": RunFacts,
         "Run": RunDetails,
         "RecentRuns": RecentRunPage,
+        "Histories": PipelineHistories,
         "RunFactsList": RunFactsPage,
         "PipelineList": PipelineEntryPage,
         "Matches": MatchingLines,
@@ -79,6 +84,9 @@ SCHEMAS = component_schemas(
         "RunFacts": [_FACTS],
         "Run": [_DETAILS],
         "RecentRuns": [{"runs": [{"fqn": "mysql.ingest", **_FACTS}], "cursor": None}],
+        "Histories": [
+            {"pipelines": [{"fqn": "mysql.ingest", "runs": [{name: _FACTS[name] for name in RunResult.__annotations__}]}]}
+        ],
         "RunFactsList": [{"runs": [_FACTS], "cursor": None}],
         "PipelineList": [{"pipelines": [{"fqn": "mysql.ingest", "last": _FACTS}], "cursor": None}],
         "Matches": [_MATCHES],
@@ -113,6 +121,20 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         {"type": "string", "maxLength": MAX_NAME_CHARS},
         "Only runs of matching pipelines; `*` matches any characters, as in `shop.*`.",
     ),
+    "runContains": query_parameter(
+        "contains",
+        {"type": "string", "maxLength": MAX_NAME_CHARS},
+        "Part of the pipeline's name or of the run id, case-insensitive.",
+    ),
+    "histories": {
+        **query_parameter(
+            "fqn",
+            {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_HISTORIES},
+            "A pipeline; may be repeated.",
+        ),
+        "required": True,
+        "example": ["mysql.ingest"],
+    },
     "activeSince": query_parameter(
         "since", {"type": "string"}, "Only runs that were active at this time or later: milliseconds since the epoch, or ISO 8601."
     ),
@@ -161,8 +183,14 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "List the runs of all pipelines by outcome, most recently active first",
         "description": "Read from the catalog; for failures, use `outcome=failed,lost`. A run that becomes active between two "
         "requests moves to the front: the pages of a list of running runs may omit it, or contain it twice.",
-        "parameters": ["outcome", "fqnPattern", "activeSince", "pageLimit", "pageCursor"],
+        "parameters": ["outcome", "fqnPattern", "runContains", "activeSince", "pageLimit", "pageCursor"],
         "responses": {200: "RecentRuns"},
+    },
+    "listHistories": {
+        "summary": "List outcomes and durations of the newest runs of several pipelines",
+        "description": f"At most {HISTORY_RUNS} runs of each.",
+        "parameters": ["histories"],
+        "responses": {200: "Histories"},
     },
     "listPipelines": {
         "summary": "List pipelines by name, each with its newest run",

@@ -307,6 +307,9 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     # Pipelines
     Operation("listRecentRuns", "GET", RECENT_RUNS, "catalog:recent_runs", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
+    Operation(
+        "listHistories", "GET", f"{RECENT_RUNS}/history", "catalog:histories", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS
+    ),
     Operation("listPipelines", "GET", CATALOG, "catalog:pipelines", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation("listRunFacts", "GET", _RUNS, "catalog:runs", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation("getRun", "GET", f"{_RUNS}/{{runId}}", "catalog:run", "catalog", scopes=_READ_LOGS, errors=_FIND_ERRORS),

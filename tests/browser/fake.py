@@ -30,7 +30,7 @@ STORED = "/stored"
 """A path outside of the API: needs no token, and allows no origin."""
 _ROUTE = re.compile(
     r"/api(?:"
-    r"(?P<ui>/v1/ui.*)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
+    r"(?P<ui>/v1/ui.*)|(?P<recent>/v1/catalog)|(?P<history>/v1/catalog/history)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
     r"|/v1/pipelines(?P<processing>/(?P<name>[^/]+)/(?P<action>enable|disable|replay))?"
     r"|/v1/events/(?P<efqn>[^/]+)/(?P<erun>[^/]+)(?P<events>/log|/steps|/completeness|)"
     r"|/v1/services/ingestionPipelines/logs/(?P<fqn>[^/]+)/(?:stream/(?P<stream>[^/]+)|(?P<log>[^/]+)(?P<download>/download)?))"
@@ -53,7 +53,8 @@ class FakeStep:
 @dataclass
 class FakeRun:
     """A run's log. ``text``: its lines by number, if they are too many for a list. ``share``: the share of lines that exist at a
-    share of the time. ``lag``: how many more times the catalog lists it as open after its end."""
+    share of the time. ``lag``: how many more times the catalog lists it as open after its end. ``known``: other facts than those
+    of its lines."""
 
     run_id: str
     lines: list[str] = field(default_factory=list)
@@ -67,6 +68,7 @@ class FakeRun:
     events: list[dict[str, Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     lag: int = 0
+    known: dict[str, Any] = field(default_factory=dict)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     @property
@@ -143,6 +145,7 @@ class FakeRun:
             "firstRunId": self.run_id,
             "host": None,
             "command": None,
+            **self.known,
         }
 
 
@@ -281,6 +284,10 @@ class _Handler(BaseHTTPRequestHandler):
         fqn = given.get("of") or given.get("fqn") or given.get("efqn", "")
         if "pipelines" in given:
             return self._pipelines()
+        if "recent" in given:
+            return self._recent()
+        if "history" in given:
+            return self._history()
         if fqn not in self.server_of.runs:
             return self._json({"code": 404, "message": "there is no such run"}, 404)
         run_id = given.get("erun") or given.get("run") or given.get("stream") or given.get("log")
@@ -330,6 +337,28 @@ class _Handler(BaseHTTPRequestHandler):
         rows = [{"fqn": name, "last": runs[0].facts() if (runs := self.server_of.runs[name]) else None} for name in page]
         reached = page[-1] if len(page) == limit else examined[-1] if examined else after
         self._json({"pipelines": rows, "cursor": reached if names and reached < names[-1] else None})
+
+    def _recent(self) -> None:
+        listed = [run.facts() | {"fqn": fqn} for fqn, runs in self.server_of.runs.items() for run in runs]
+        outcomes, text = self.query.get("outcome", ""), self.query.get("contains", "").lower()
+        matching = [
+            each
+            for each in sorted(listed, key=lambda each: each["lastAppendMs"], reverse=True)
+            if (not outcomes or each["outcome"] in outcomes.split(","))
+            and (text in each["fqn"].lower() or text in each["runId"].lower())
+            and each["lastAppendMs"] >= int(self.query["since"])
+        ]
+        first, limit = int(self.query.get("cursor", "0")), int(self.query["limit"])
+        cursor = str(first + limit) if first + limit < len(matching) else None
+        self._json({"runs": matching[first : first + limit], "cursor": cursor})
+
+    def _history(self) -> None:
+        names = parse_qs(urlsplit(self.path).query)["fqn"]
+        shown = ("runId", "outcome", "startedMs", "durationMs")
+        runs = {fqn: [run.facts() for run in self.server_of.runs.get(fqn, ())[:20]] for fqn in names}
+        self._json(
+            {"pipelines": [{"fqn": fqn, "runs": [{name: each[name] for name in shown} for each in runs[fqn]]} for fqn in names]}
+        )
 
     def _processing(self, given: dict[str, str]) -> None:
         fake = self.server_of

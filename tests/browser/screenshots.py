@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.browser import fake
 from tests.browser.conftest import chromium
 from tests.browser.fake import FakeHandler, FakePipeline, FakeRun, FakeServer, FakeStep
+from tests.browser.test_start_page import run
 from tests.functional.gateway import installed
 from tests.world import World
 
@@ -179,9 +180,72 @@ def take(page: Page, server: FakeServer, theme: str) -> None:
     page.locator(".log").focus()
     page.wait_for_timeout(800)
     page.screenshot(path=IMAGES / f"viewer-run-{theme}.png")
-    page.goto(server.url)
-    page.locator("tbody tr").first.wait_for()
-    page.screenshot(path=IMAGES / f"viewer-pipelines-{theme}.png", clip={"x": 0, "y": 0, "width": 1280, "height": 520})
+
+
+def morning() -> dict[str, list[FakeRun]]:
+    """Runs of the last night: what went wrong, and before it an uneventful week."""
+    hour, day = 3600, 86_400
+    took_s = {
+        "mysql_prod.orders": 840,
+        "kafka_prod.events": 95,
+        "shop.release": 460,
+        "looker.dashboards": 210,
+        "s3_lake.storage": 1900,
+    }
+    before = {
+        fqn: [
+            run(
+                f"nightly-{at}",
+                "failed" if (at * 7 + len(fqn)) % 11 == 0 else "succeeded",
+                at * day,
+                length * (0.7 + (at * 37 % 13) / 20),
+            )
+            for at in range(1, 20)
+        ]
+        for fqn, length in took_s.items()
+    }
+
+    def why(line: int, text: str) -> dict[str, Any]:
+        return {"line": line, "text": text, "rule": "last-error", "score": 0.3}
+
+    refused = "psycopg2.OperationalError: connection to server at 10.0.4.17, port 5432 failed: Connection refused"
+    deadlock = "ERROR shop.customers_14: deadlock found when trying to get lock; attempt 3 of 3, giving up"
+    retried = [
+        run(
+            f"2026-11-21{'~' * (at > 1)}{at if at > 1 else ''}",
+            "failed",
+            4 * hour - at * 900,
+            130,
+            attempt=at,
+            firstRunId="2026-11-21",
+        )
+        for at in (3, 2, 1)
+    ]
+    retried[0].known["explanation"] = why(1411, refused)
+    return {
+        "mysql_prod.orders": [
+            run("2026-11-21T09-00", "failed", 240, 812, explanation=why(88_204, deadlock)),
+            *before["mysql_prod.orders"],
+        ],
+        "kafka_prod.events": [run("backfill-7", "running", 4, 5600), *before["kafka_prod.events"]],
+        "looker.dashboards": [*retried, *before["looker.dashboards"]],
+        "s3_lake.storage": [run("2026-11-21", "lost", 7 * hour, 620), *before["s3_lake.storage"]],
+        "shop.release": [run("release-42", "failed", 2 * hour, 458, failedStep="payments-service"), *before["shop.release"]],
+        "redshift.usage": [run("usage-118", "silent", 2.2 * hour, 1200), run("usage-117", "succeeded", 26 * hour, 2400)],
+    }
+
+
+def take_start(browser: Browser) -> None:
+    server = FakeServer(morning())
+    server.start()
+    for name, width, height in (("light", 1280, 780), ("dark", 1280, 780), ("narrow", 390, 720)):
+        theme: Any = "light" if name == "light" else "dark"
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme, timezone_id="UTC")
+        page.goto(server.url)
+        page.locator(".sparkline").first.wait_for()
+        page.wait_for_timeout(500)
+        page.screenshot(path=IMAGES / f"viewer-start-{name}.png")
+    server.stop()
 
 
 def take_narrow(browser: Browser, server: FakeServer) -> None:
@@ -208,6 +272,7 @@ def main() -> None:
             take_steps(page, server, theme)
             take_processing(page, server, theme)
         take_narrow(browser, server)
+        take_start(browser)
         server.stop()
 
 

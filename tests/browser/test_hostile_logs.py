@@ -28,7 +28,7 @@ LONG = "A" * 500_000 + "needle" + "B" * 500_000
 
 def opened(page: Page, serve: Callable[..., FakeServer], lines: list[str]) -> None:
     server = serve({"<b>fqn</b>\u202e": [FakeRun("<img src=x onerror=window.owned=1>", lines)]})
-    page.goto(server.url)
+    page.goto(f"{server.url}?list")
     page.locator("tbody a").first.click()
     page.locator("tbody a").first.click()
     expect(page.locator(".row")).to_have_count(len(lines))

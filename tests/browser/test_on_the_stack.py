@@ -38,7 +38,7 @@ def test_what_a_program_logs_is_found_followed_searched_and_downloaded(stack: St
         logger.info("the first")
         run.handler.flush()
         eventually(lambda: newest(stack))
-        page.goto(f"{stack.api_url}/v1/ui/")
+        page.goto(f"{stack.api_url}/v1/ui/?list")
         page.get_by_role("link", name=FQN).click()
         page.get_by_role("link", name="run-1", exact=True).click()
         expect(page.locator(".row").last).to_contain_text("the first")
@@ -60,6 +60,25 @@ def test_what_a_program_logs_is_found_followed_searched_and_downloaded(stack: St
         page.get_by_role("button", name="Download").click()
     assert Path(downloading.value.path()).read_text().splitlines() == expected
     eventually(lambda: newest(stack)["lines"] == len(expected))
+
+
+def test_a_failed_command_appears_on_the_open_start_page(stack: Stack, page: Page, tmp_path: Path) -> None:
+    fqn = f"start.page_{time.time_ns()}"
+    page.goto(f"{stack.api_url}/v1/ui/?find={fqn}")
+    expect(page.locator("main")).to_contain_text(re.compile("No (runs yet|failed, lost, silent or running runs)"))
+    command = [sys.executable, "-m", "runlake", "--url", stack.api_url, "--spool-dir", str(tmp_path), "exec", fqn]
+    source = {"PYTHONPATH": str(Path(runlake.__file__).parents[1])}
+    failed = subprocess.run(
+        [*command, "--", "sh", "-c", "echo ERROR; exit 3"], env=os.environ | source, capture_output=True, check=False
+    )
+    since = time.monotonic()
+    row = page.locator(".run-row", has_text=fqn)
+    expect(row).to_contain_text("Failed")
+    print(f"from the end of exec to the start page: {time.monotonic() - since:.1f} s")
+    assert failed.returncode == 3
+    expect(page.locator(".why")).to_contain_text("exit status 3")
+    expect(row.get_by_role("img")).to_have_attribute("aria-label", re.compile("^Last run: 1 failed"))
+    expect(row.locator("td").last).to_have_text("1")
 
 
 def test_steps_are_a_tree_and_a_step_is_read_alone(stack: Stack, page: Page, tmp_path: Path) -> None:

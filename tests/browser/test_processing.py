@@ -197,7 +197,7 @@ def test_the_keyboard_alone_is_enough(page: Page, serve: Serve) -> None:
     server = serve({})
     server.pipelines = [audit()]
     page.goto(server.url)
-    expect(page.locator("main")).to_contain_text("No pipelines match")
+    expect(page.locator("main")).to_contain_text("No runs yet")
     page.get_by_role("link", name="Processing").focus()
     page.keyboard.press("Enter")
     expect(row(page)).to_be_visible()

@@ -68,7 +68,7 @@ def large(count: int = 5_000_000) -> FakeRun:
 def test_one_finds_a_pipeline_and_opens_a_run(page: Page, serve: Serve) -> None:
     others = {f"kafka.topic_{number:03d}": [FakeRun("r", ["x"])] for number in range(120)}
     server = serve({FQN: [FakeRun(RUN, ["hello", "world"]), FakeRun("run-16", ["a"], end="abandoned")], **others})
-    page.goto(server.url)
+    page.goto(f"{server.url}?list")
     expect(page.locator("tbody tr")).to_have_count(50)
     page.get_by_role("button", name="Show more").click()
     expect(page.locator("tbody tr")).to_have_count(100)
@@ -76,7 +76,7 @@ def test_one_finds_a_pipeline_and_opens_a_run(page: Page, serve: Serve) -> None:
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("link", name=FQN).click()
     expect(page.locator("tbody tr")).to_have_count(2)
-    expect(page.locator("tbody")).to_contain_text("Abandoned")
+    expect(page.locator("tbody")).to_contain_text("Lost")
     page.get_by_role("link", name=RUN, exact=True).click()
     expect(page.locator(".row")).to_have_count(2)
     assert [row(page, 1), row(page, 2)] == ["hello", "world"]
@@ -100,7 +100,7 @@ def test_a_name_far_behind_is_found_by_searching_further(page: Page, serve: Serv
 
 def test_names_with_slashes_and_other_letters(page: Page, serve: Serve) -> None:
     server = serve({"svc/a b.שירות": [FakeRun("run/1 ü?#", ["found"])]})
-    page.goto(server.url)
+    page.goto(f"{server.url}?list")
     page.get_by_role("link", name="svc/a b.שירות").click()
     page.get_by_role("link", name="run/1 ü?#").click()
     expect(page.locator(".row")).to_have_count(1)
@@ -285,7 +285,7 @@ def test_a_large_log_is_downloaded_with_a_token_from_a_store_that_knows_no_pages
 
 def test_a_token_is_asked_for_kept_in_the_tab_and_forgotten(page: Page, serve: Serve) -> None:
     server = serve({FQN: [FakeRun(RUN, ["one"])]}, "secret", "jwt")
-    page.goto(server.url)
+    page.goto(f"{server.url}?list")
     expect(page.get_by_role("dialog")).to_contain_text("scope logs:read")
     page.get_by_label("Token").fill("wrong")
     page.keyboard.press("Enter")

@@ -43,7 +43,7 @@ def server(serve: Callable[..., FakeServer]) -> FakeServer:
 def test_no_page_has_a_violation(page: Page, server: FakeServer, theme: str, width: int) -> None:
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 800})
-    page.goto(server.url)
+    page.goto(f"{server.url}?list")
     expect(page.locator("tbody tr")).to_have_count(2)
     assert violations(page) == []
     page.goto(f"{server.url}?p=svc.hostile")
@@ -66,14 +66,14 @@ def test_no_page_has_a_violation(page: Page, server: FakeServer, theme: str, wid
 
 def test_a_narrow_page_does_not_scroll_sideways(page: Page, server: FakeServer) -> None:
     page.set_viewport_size({"width": 360, "height": 640})
-    for query in ("", "?p=svc.hostile", "?p=svc.hostile&r=run-1"):
+    for query in ("?list", "?p=svc.hostile", "?p=svc.hostile&r=run-1"):
         page.goto(server.url + query)
         expect(page.locator("tbody tr, .row").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_the_keyboard_alone_is_enough(page: Page, server: FakeServer) -> None:
-    page.goto(server.url)
+    page.goto(f"{server.url}?list")
     expect(page.locator("tbody tr")).to_have_count(2)
     page.get_by_role("link", name="svc.large").focus()
     page.keyboard.press("Enter")

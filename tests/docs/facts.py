@@ -232,6 +232,18 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/testing.md": {},
     "docs/viewer.md": {
+        "lists the runs of the last {} that failed": "viewer/src/start/filter.ts:DAY_MS",
+        "show the last {} of the pipeline": "chalicelib.routes.catalog_models:HISTORY_RUNS",
+        "The page refreshes every {} while visible": "viewer/src/pages/start.ts:REFRESH_MS",
+        "growing pauses of at most {}": "viewer/src/pages/start.ts:MAX_PAUSE_MS",
+        "*Show more* adds {} earlier": "viewer/src/pages/start.ts:PAGE_RUNS",
+        "`GET /v1/catalog`], {}: first": "viewer/src/pages/start.ts:PAGE_RUNS",
+        "for up to {} pipelines in view": "chalicelib.routes.catalog_models:MAX_HISTORIES",
+        "start page, every {} while visible | `GET /v1/catalog`, the newest {} of the": (
+            "viewer/src/pages/start.ts:REFRESH_MS",
+            "viewer/src/pages/start.ts:MAX_REFRESHED",
+        ),
+        "of others after {} |": "viewer/src/start/lookups.ts:HISTORY_MS",
         "longer than {} characters is cut": "viewer/src/log/lines.ts:MAX_LINE_CHARS",
         "copies of up to {} lines, contain": "viewer/src/log/clipboard.ts:MAX_COPIED_LINES",
         "a page of {} lines, the histogram": "viewer/src/pages/run.ts:FIRST_LINES",
@@ -264,6 +276,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
 }
 
 OPENAPI: dict[str, str] = {
+    "At most {} of each.": "chalicelib.routes.catalog_models:HISTORY_RUNS",
     "a redirect to S3. The link is valid for {}.": "chalicelib.routes.logs:_LINK_AGE_S",
     "It may have fewer than {} and still": "chalicelib.catalog.search:MAX_PAGE",
     "the file spans more than {}, or": "chalicelib.catalog.metadata:MAX_DAYS * 86400",

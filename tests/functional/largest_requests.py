@@ -309,6 +309,7 @@ _LIST: list[Largest] = [
     _get(f"{_EVENT}/steps", "", _many_steps, {"limit": 10_000}),
     _get(f"{_EVENT}/completeness", "", _many_writers, {"limit": 10_000}, names=NAMES),
     _get("/v1/catalog", "", _runs, {"limit": 100}),
+    _get("/v1/catalog/history", "", _runs, {"fqn": EMOJI * 30}),
     _get("/v1/catalog/pipelines", "", _pipelines_of_runs, {"limit": 100}),
     _get(_RUNS, "", _runs, {"limit": 100}, names=_FQN),
     _get(f"{_RUNS}/{{runId}}", "", _log("x", 64, 16)),

@@ -109,6 +109,10 @@ GET    $LOGS/svc%255Fsales.etl/run-1                      401    401    403     
 
 GET    /v1/catalog                                                401    401    403     403    200    403   403    403      200 200
 GET    /v1/catalog?outcome=failed&fqn=svc_hr.*                    401    401    403     403    200    403   403    403      200 200
+GET    /v1/catalog?contains=svc_hr                                401    401    403     403    200    403   403    403      200 200
+GET    /v1/catalog/history?fqn=svc_sales.etl                      401    401    403     403    200    403   403    403      200 200
+GET    /v1/catalog/history?fqn=svc_hr.etl&fqn=svc_sales.etl       401    401    403     403    200    403   403    403      200 200
+GET    /v1/catalog/history                                        401    401    403     403    400    403   403    403      400 400
 GET    /v1/catalog/pipelines                                      401    401    403     403    200    403   403    403      200 200
 GET    /v1/catalog/pipelines?prefix=svc_hr                        401    401    403     403    200    403   403    403      200 200
 GET    /v1/catalog/pipelines/svc_sales.etl/runs                   401    401    403     403    200    403   403    403      403 200

@@ -222,6 +222,7 @@ def test_recent_runs_of_all_pipelines_by_outcome(site: Site) -> None:
     assert recent() == recent(limit=1) == [f"{name}/r" for name in ("shop.f", "shop.e", "shop.d", "hr.c", "shop.b", "shop.a")]
     assert recent(outcome="failed") == recent(outcome="failed", limit=2) == ["shop.e/r", "hr.c/r", "shop.a/r"]
     assert recent(outcome="failed", fqn="shop.*", since=START_MS + 1) == ["shop.e/r"]
+    assert recent(contains="SHOP.E") == ["shop.e/r"] and len(recent(contains="R")) == 6 and recent(contains="*") == []
     assert recent(outcome="succeeded,unknown") == ["shop.d/r", "shop.b/r"]
     for query in ("outcome=succeeded&outcome=unknown", "outcome=unknown&outcome=succeeded,unknown"):
         assert [each["fqn"] for each in call("GET", f"/v1/catalog?{query}").json["runs"]] == ["shop.d", "shop.b"]
@@ -243,12 +244,33 @@ def test_recent_runs_are_those_that_may_be_read() -> None:
             world.clock.advance(1)
         reader = ISSUER.granted("reader", logs_read=["shop.*"])
         assert recent(reader) == recent(reader, limit=1) == ["shop.b/r", "shop.a/r"]
+        assert recent(reader, contains="secret") == recent(reader, contains="secret", limit=1) == []
+        histories = call(
+            "GET", "/v1/catalog/history?fqn=top.secret-001&fqn=shop.a&fqn=nobody&fqn=shop.a", None, bearer(reader)
+        ).json
+        assert [(each["fqn"], [run["runId"] for run in each["runs"]]) for each in histories["pipelines"]] == [
+            ("top.secret-001", []),
+            ("shop.a", ["r"]),
+            ("nobody", []),
+        ]
         page = call("GET", "/v1/catalog?limit=1", None, bearer(reader)).json
         assert page["cursor"].startswith("~")
         for path, status in {f"?cursor={page['cursor']}": 200, f"?cursor={page['cursor']}&outcome=failed": 400}.items():
             assert call("GET", f"/v1/catalog{path}", None, bearer(reader)).status == status
         assert call("GET", f"/v1/catalog?cursor={runs.get(Run('shop.a', 'r')).activity_key}", None, bearer(reader)).status == 400  # type: ignore[union-attr]
         assert call("GET", "/v1/catalog", None, bearer(ISSUER.granted("writer", logs_write=["*"]))).status == 403
+
+
+def test_histories_are_the_newest_results_of_each_pipeline(site: Site) -> None:
+    for number in range(22):
+        site.write("shop.a", f"r{number:02d}", "one")
+        site.world.clock.advance(1)
+    (history,) = call("GET", "/v1/catalog/history?fqn=shop.a").json["pipelines"]
+    assert [each["runId"] for each in history["runs"]] == [f"r{number:02d}" for number in range(21, 1, -1)]
+    newest = ask("/shop.a/runs/r21").json
+    assert history["runs"][0] == {name: newest[name] for name in ("runId", "outcome", "startedMs", "durationMs")}
+    wrong = ["", "fqn=", "fqn=%00", "&".join(f"fqn={number}" for number in range(21))]
+    assert [call("GET", f"/v1/catalog/history?{each}").status for each in wrong] == [400] * 4
 
 
 @pytest.mark.parametrize(
@@ -263,6 +285,7 @@ def test_recent_runs_are_those_that_may_be_read() -> None:
         "limit=0",
         "cursor=x",
         "fqn=" + "x" * 501,
+        "contains=" + "x" * 501,
     ],
 )
 def test_recent_runs_that_cannot_be(site: Site, wrong: str) -> None:

@@ -344,7 +344,8 @@ ROWS = (
         for method in ("POST", "PUT")
         for path, action in ((f"{_ELASTIC}/_bulk", _CREATE), (f"{_ELASTIC}/{{index}}/_bulk", {"index": {}}))
     ),
-    Sample("GET", "/v1/catalog", query={"outcome": "failed", "fqn": "s*", "since": "0", "cursor": "", "limit": "5"}),
+    Sample("GET", "/v1/catalog", query={"outcome": "failed", "fqn": "s*", "contains": "s", "since": "0", "cursor": "", "limit": "5"}),
+    Sample("GET", "/v1/catalog/history", query={"fqn": "svc.a"}),
     Sample("GET", _CATALOG, query={"prefix": "s", "contains": "s", "cursor": "", "limit": "5"}),
     Sample("GET", f"{_CATALOG}/{{fqn}}/runs", query={"cursor": "", "limit": "5"}),
     Sample("GET", f"{_CATALOG}/{{fqn}}/runs/{{runId}}", query={"lost": "true"}),

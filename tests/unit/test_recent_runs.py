@@ -71,7 +71,9 @@ def test_pages_are_together_what_a_sort_gives(seed: int, monkeypatch: pytest.Mon
     after: str | None = ""
     while after is not None:
         counting = Counting(runs)
-        page = RecentRuns(counting).page(RecentQuery(wanted, since_ms, fqns.__contains__), NOW_MS, chance.randint(1, 7), after)
+        page = RecentRuns(counting).page(
+            RecentQuery(wanted, since_ms, lambda run: run.fqn in fqns), NOW_MS, chance.randint(1, 7), after
+        )
         found += [row.run for row in page.rows]
         after = page.after
         reads = counting.reads

@@ -33,6 +33,13 @@ export interface RunFacts {
   host: string | null;
   command: string | null;
 }
+/** A run with its pipeline. */
+export interface ListedRun extends RunFacts {
+  fqn: string;
+  /** The line that explains a failure best, from 0; absent: of an older server. */
+  explanation?: { line: number; text: string; rule: string; score: number } | null;
+}
+export interface RunResult { runId: string; outcome: RunFacts["outcome"]; startedMs: number; durationMs: number }
 export interface Pipeline { fqn: string; last: RunFacts | null }
 /** Source of times: timestamps in the lines, or the time of storage. */
 export type Clock = "lines" | "arrival";
@@ -127,8 +134,11 @@ async function json<Body>(path: string, query?: Query, signal?: AbortSignal): Pr
 
 export const api = {
   config: () => json<Config>("/v1/ui/config"),
-  pipelines: (contains: string, cursor: string | null, signal?: AbortSignal) =>
-    json<{ pipelines: Pipeline[]; cursor: string | null }>("/v1/catalog/pipelines", { contains, cursor, limit: 50 }, signal),
+  recent: (query: Query, signal?: AbortSignal) => json<{ runs: ListedRun[]; cursor: string | null }>("/v1/catalog", query, signal),
+  histories: (fqns: string[], signal?: AbortSignal) =>
+    json<{ pipelines: { fqn: string; runs: RunResult[] }[] }>(`/v1/catalog/history?${fqns.map((fqn) => `fqn=${name(fqn)}`).join("&")}`, {}, signal),
+  pipelines: (contains: string, cursor: string | null, signal?: AbortSignal, limit = 50) =>
+    json<{ pipelines: Pipeline[]; cursor: string | null }>("/v1/catalog/pipelines", { contains, cursor, limit }, signal),
   runs: (fqn: string, cursor: string | null, signal?: AbortSignal) =>
     json<{ runs: RunFacts[]; cursor: string | null }>(`/v1/catalog/pipelines/${name(fqn)}/runs`, { cursor, limit: 50 }, signal),
   facts: (fqn: string, runId: string, signal?: AbortSignal) => json<RunFacts>(run(fqn, runId), {}, signal),

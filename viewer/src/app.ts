@@ -22,7 +22,7 @@ const RETRY_MS = 3_000;
 const NOT_FOUND_RETRY_MS = 5000;
 
 export class App {
-  config: Config | null = null;
+  private config: Config | null = null;
   private view: View | null = null;
   private place: Place = {};
   private retrying = 0;
@@ -34,7 +34,7 @@ export class App {
 
   constructor(private readonly open: (app: App, place: Place) => View) {}
 
-  async start(): Promise<void> {
+  start(): void {
     applyTheme();
     this.showTheme();
     const help = el("button", { class: "quiet icon", onclick: showKeys, "aria-label": "Keyboard shortcuts", title: "Keyboard shortcuts (?)" }, "?");
@@ -47,7 +47,6 @@ export class App {
     document.addEventListener("click", (event) => this.click(event));
     document.addEventListener("keydown", (event) => this.key(event));
     this.arrive(parsePlace(location.search, location.hash));
-    this.config = await api.config().catch(() => null);
   }
 
   /** Navigate to a place; `replace`: without a new entry in the browser's history. */
@@ -97,7 +96,7 @@ export class App {
     if (isSameRun && this.view?.navigate) return this.view.navigate(place);
     clearTimeout(this.retrying);
     this.view?.leave?.();
-    document.title = [place.isProcessing && "Processing pipelines", place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
+    document.title = [place.filter && "Runs", place.isList && "Pipelines", place.isProcessing && "Processing pipelines", place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
     document.body.classList.toggle("reading", Boolean(place.runId));
     this.user.hidden = !session.token;
     if (place.isProcessing) this.processing.setAttribute("aria-current", "page");

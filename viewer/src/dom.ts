@@ -17,6 +17,14 @@ export function el<Tag extends keyof HTMLElementTagNameMap>(
   return node;
 }
 
+/** Create an SVG element. */
+export function svg(tag: string, attributes: Record<string, string | number>, ...children: (Node | string)[]): SVGElement {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value));
+  node.append(...children);
+  return node;
+}
+
 /** User-supplied text, isolated in <bdi> so that its direction does not affect its surroundings. */
 export const name = (text: string): HTMLElement => el("bdi", { class: "name" }, text);
 

@@ -3,11 +3,14 @@ import { pipelinesPage } from "./pages/pipelines";
 import { processingPage } from "./pages/processing";
 import { runPage } from "./pages/run";
 import { runsPage } from "./pages/runs";
+import { startPage } from "./pages/start";
+import { DEFAULT } from "./start/filter";
 import "./style.css";
 
 const app = new App((app, place) => {
   if (place.isProcessing) return processingPage(app);
   if (place.fqn && place.runId) return runPage(app, place.fqn, place.runId, place);
-  return place.fqn ? runsPage(app, place.fqn) : pipelinesPage(app, place);
+  if (place.fqn) return runsPage(app, place.fqn);
+  return place.isList ? pipelinesPage(app, place) : startPage(app, place.filter ?? DEFAULT);
 });
-void app.start();
+app.start();

@@ -34,6 +34,24 @@ export async function loadUntil<Item>(load: (cursor: string | null) => Promise<B
   return batch;
 }
 
+/** Limits of one request with many names: of the API, and of an address. */
+const MAX_NAMES = 20;
+const MAX_CHARS = 4_000;
+
+/** Names for one request each. */
+export function batches(names: string[]): string[][] {
+  const result: string[][] = [];
+  let chars = 0;
+  for (const name of names) {
+    const last = result.at(-1);
+    const length = encodeURIComponent(name).length;
+    if (last && last.length < MAX_NAMES && chars + length <= MAX_CHARS) last.push(name);
+    else [chars] = [0, result.push([name])];
+    chars += length;
+  }
+  return result;
+}
+
 /** Merge the pages: the last one has the latest state, and each writer is on one page. */
 export function mergeCompleteness(pages: Completeness[]): Completeness {
   return { ...pages[pages.length - 1]!, writers: pages.flatMap((page) => page.writers), lost: pages.flatMap((page) => page.lost) };

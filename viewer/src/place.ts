@@ -1,5 +1,7 @@
-/** The page's location as parsed from its URL: `?p=PIPELINE&r=RUN&s=STEP#L10-L20`, or `?pipelines`. The URL counts lines from 1: lines of
- * the step if it names one, otherwise of the run. */
+/** The page's location as parsed from its URL: `?p=PIPELINE&r=RUN&s=STEP#L10-L20`, `?list&q=TEXT` for pipelines, `?pipelines` for processing
+ * pipelines, otherwise the start page with its filter. The URL counts lines from 1: lines of the step if it names one, otherwise of the run. */
+
+import { DEFAULT, formatFilter, parseFilter, type Filter } from "./start/filter";
 
 export interface Lines {
   /** From 0, as in the API; both inclusive. */
@@ -10,7 +12,11 @@ export interface Lines {
 export interface Place {
   /** The page of processing pipelines; all other fields are undefined. */
   isProcessing?: true;
-  prefix?: string;
+  /** The page of pipelines, and the part of their names to show. */
+  isList?: true;
+  contains?: string;
+  /** The start page; all other fields are undefined. */
+  filter?: Filter;
   fqn?: string;
   runId?: string;
   step?: string;
@@ -21,11 +27,12 @@ export function parsePlace(search: string, hash: string): Place {
   const query = new URLSearchParams(search);
   if (query.has("pipelines") && !query.has("p")) return { isProcessing: true };
   const place: Place = {};
-  const [prefix, fqn, runId, step] = [query.get("q"), query.get("p"), query.get("r"), query.get("s")];
-  if (prefix) place.prefix = prefix;
-  if (fqn) place.fqn = fqn;
-  if (fqn && runId) place.runId = runId;
-  if (fqn && runId && step) place.step = step;
+  const [contains, fqn, runId, step] = [query.get("q"), query.get("p"), query.get("r"), query.get("s")];
+  if (!fqn && (query.has("list") || contains)) return { isList: true, ...(contains && { contains }) };
+  if (!fqn) return { filter: parseFilter(query) };
+  place.fqn = fqn;
+  if (runId) place.runId = runId;
+  if (runId && step) place.step = step;
   const lines = parseLines(hash);
   if (lines) place.lines = lines;
   return place;
@@ -33,12 +40,12 @@ export function parsePlace(search: string, hash: string): Place {
 
 export function addressOf(place: Place): string {
   if (place.isProcessing) return "?pipelines";
-  const query = new URLSearchParams();
-  if (place.prefix) query.set("q", place.prefix);
+  if (place.isList) return place.contains ? `?list&${new URLSearchParams({ q: place.contains })}` : "?list";
+  const query = formatFilter(place.filter ?? DEFAULT);
   if (place.fqn) query.set("p", place.fqn);
   if (place.fqn && place.runId) query.set("r", place.runId);
   if (place.fqn && place.runId && place.step) query.set("s", place.step);
-  const parameters = query.toString();
+  const parameters = query.toString().replaceAll("%2C", ",");
   return (parameters ? `?${parameters}` : "./") + (place.lines ? formatLines(place.lines) : "");
 }
 

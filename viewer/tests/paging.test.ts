@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { allPages, type Completeness, loadUntil, mergeCompleteness } from "../src/paging";
+import { allPages, batches, type Completeness, loadUntil, mergeCompleteness } from "../src/paging";
 
 test("pages are loaded until one has no next page", async () => {
   const starts: (string | null)[] = [];
@@ -26,6 +26,12 @@ test.each([
   };
   const batch = await loadUntil(load, null, 2, 4);
   expect([batch.items.length, batch.cursor]).toEqual([items, cursor]);
+});
+
+test("names are sent in as few requests as an address allows", () => {
+  expect(batches(Array.from({ length: 45 }, (_, at) => `p${at}`)).map((each) => each.length)).toEqual([20, 20, 5]);
+  expect(batches(["é".repeat(600), "b", "é".repeat(600), "é".repeat(900)]).map((each) => each.length)).toEqual([2, 1, 1]);
+  expect(batches([])).toEqual([]);
 });
 
 test("merged completeness has the writers of all pages and the latest state", () => {

@@ -1,9 +1,13 @@
 import { expect, test } from "vitest";
+import { DEFAULT, OUTCOMES } from "../src/start/filter";
 import { addressOf, parseLines, parsePlace, type Place } from "../src/place";
 
 test.each<Place>([
-  {},
-  { prefix: "mysql." },
+  { filter: DEFAULT },
+  { filter: { outcomes: ["failed", "lost"], period: "7d", text: "ab/c & d", order: { column: "duration", isDescending: true } } },
+  { filter: { ...DEFAULT, outcomes: OUTCOMES, order: { column: "pipeline", isDescending: false } } },
+  { isList: true },
+  { isList: true, contains: "mysql." },
   { fqn: "svc.pipeline" },
   { fqn: "svc/with slash & more?", runId: "run=1#2" },
   { fqn: "שירות.日本", runId: "ß", lines: { from: 9, to: 19 } },
@@ -12,6 +16,14 @@ test.each<Place>([
 ])("the URL of a place parses to the same place: %j", (place) => {
   const address = new URL(addressOf(place), "http://host/api/v1/ui/");
   expect(parsePlace(address.search, address.hash)).toEqual(place);
+});
+
+test("earlier and unknown URLs", () => {
+  expect(parsePlace("?q=orders", "")).toEqual({ isList: true, contains: "orders" });
+  expect(parsePlace("?q=orders&p=a", "")).toEqual({ fqn: "a" });
+  expect(parsePlace("?outcome=burnt&within=3y&sort=-size", "")).toEqual({ filter: DEFAULT });
+  expect([addressOf({}), addressOf({ filter: DEFAULT })]).toEqual(["./", "./"]);
+  expect(addressOf({ filter: { ...DEFAULT, outcomes: ["failed", "lost"] } })).toBe("?outcome=failed,lost");
 });
 
 test("a URL printed by `runlake` is parsed", () => {

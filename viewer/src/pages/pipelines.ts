@@ -8,6 +8,7 @@ import { loadUntil } from "../paging";
 import { addressOf, type Place } from "../place";
 import { badge, cell, number, when } from "../ui/facts";
 import { ListView } from "../ui/listing";
+import { tabs } from "../ui/tabs";
 
 const TYPING_MS = 200;
 const SCREENFUL = 20;
@@ -16,7 +17,7 @@ const MAX_REQUESTS = 5;
 
 export function pipelinesPage(app: App, place: Place): View {
   let typing = 0;
-  const input = el("input", { type: "search", id: "prefix", value: place.prefix ?? "", placeholder: "orders", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+  const input = el("input", { type: "search", id: "prefix", value: place.contains ?? "", placeholder: "orders", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
   const list = new ListView<Pipeline>({
     head: ["Pipeline", "Last run", "Lines", "Size", "Last activity"],
     label: "Pipelines",
@@ -31,14 +32,14 @@ export function pipelinesPage(app: App, place: Place): View {
   input.addEventListener("input", () => {
     clearTimeout(typing);
     typing = window.setTimeout(() => {
-      app.setPlace(input.value ? { prefix: input.value } : {});
+      app.setPlace({ isList: true, ...(input.value && { contains: input.value }) });
       void list.load();
     }, TYPING_MS);
   });
   void list.load();
   const filter = el("form", { role: "search", class: "find", onsubmit: (event: Event) => event.preventDefault() },
     el("label", { for: "prefix" }, "Name contains"), input);
-  const element = el("div", { class: "page" }, el("h1", {}, "Pipelines"), filter, list.element);
+  const element = el("div", { class: "page" }, tabs("pipelines"), el("h1", {}, "Pipelines"), filter, list.element);
   return {
     element,
     leave: () => list.leave(),

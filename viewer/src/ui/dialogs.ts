@@ -5,12 +5,12 @@ import { el } from "../dom";
 import { session } from "../session";
 
 const KEYS: [string, string][] = [
-  ["/", "Search the log, or filter pipelines by name"],
+  ["/", "Search the log, or filter runs or pipelines by name"],
   ["n, N", "Next match, previous match"],
   ["g", "Go to a line or a time"],
   ["Home, End", "First line, last line"],
   ["s", "Steps of the run: arrow keys move and fold, Enter shows a step's log"],
-  ["j, k", "Scroll one line down, up"],
+  ["j, k", "Scroll one line down, up; in a list of runs, next run, previous run"],
   ["f", "Follow the end of the log"],
   ["w", "Wrap long lines"],
   ["c", "Copy the selected lines, or the visible ones"],

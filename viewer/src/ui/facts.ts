@@ -18,6 +18,7 @@ export function stateOf(facts: RunFacts): [string, string, string] {
   if (facts.outcome === "succeeded") return ["done", "Succeeded", "Its client or its log reports success"];
   if (facts.silentSinceMs) return ["abandoned", `Silent since ${time(facts.silentSinceMs)}`, "A line or a heartbeat is overdue"];
   if (facts.status === "open") return ["live", "Running", "It accepts lines"];
+  if (facts.outcome === "lost") return ["abandoned", "Lost", "No client closed it; the sweep ended it after a time without a sign of life"];
   if (facts.end === "abandoned") return ["abandoned", "Abandoned", "No client closed it; the sweep ended it after a time without a sign of life"];
   return facts.complete ? ["done", "Finalized", "It is closed, and logs.txt contains the whole log"] : ["done", "Closed", "It is closed: no line can follow"];
 }
