@@ -99,6 +99,7 @@ METRICS = {
     "FLUSH_UPLOADED_BYTES": "bytes that a compaction or finalization uploaded to S3",
     "FLUSH_COPIED_BYTES": "bytes that S3 copied server-side for a compaction or finalization",
     "RUNS_FINALIZED": "runs whose `logs.txt` a schedule wrote or saw for the first time",
+    "RUNS_EXPLAINED": "failed and lost runs whose log the schedule searched for the cause",
     "FLUSH_MS": "time to compact and finalize one run",
     "CATALOG_REQUESTS": "requests to DynamoDB, retries included",
     "MASKED_SECRETS": "masked secrets; each shape also has a metric of its own, for example `…_masked_secrets_jwt` ([masking](masking.md))",
