@@ -43,7 +43,7 @@ class RunRow:
     that is not in an artifact (partial.txt or logs.txt, whichever reaches further), or not in logs.txt. Times in ms since the
     epoch. Decision 0016 lists the S3 source of each attribute. ``start``: None of a run without a start, which is attempt 1.
     ``end``: the client's report with the close, None without one. ``alive_ms``: its last heartbeat, 0: none (decision 0042).
-    ``explanation``: see ``explanation.Explanation.to_text``; of the first ``explained_segments`` segments, so it may be out of date.
+    ``explanation``: JSON, see ``explanation.explanation``; of the first ``explained_segments`` segments, so it may be out of date.
     """
 
     run: Run

@@ -17,6 +17,7 @@ MAX_NAME_CHARS = 40
 MAX_CANDIDATES = 3
 MAX_BYTES = 2500
 _SCORE_DIGITS = 3
+_TEXTS = ("text", "rule", "family")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,9 @@ class Explanation:
     from_line: int = 0
 
     @classmethod
-    def of(cls, found: Sequence[Candidate], from_line: int = 0, shift: int = 0) -> Explanation:
+    def of(cls, candidates: Sequence[Candidate], from_line: int = 0, shift: int = 0) -> Explanation:
         """An explanation by the first candidates, their texts and names shortened. ``shift``: is added to their line numbers."""
-        candidates = [
+        stored = [
             {
                 "line": each.line + shift,
                 "text": _shortened(each.text),
@@ -38,9 +39,9 @@ class Explanation:
                 "family": each.family[:MAX_NAME_CHARS],
                 "score": round(each.score, _SCORE_DIGITS),
             }
-            for each in found[:MAX_CANDIDATES]
+            for each in candidates[:MAX_CANDIDATES]
         ]
-        return cls(candidates, from_line)
+        return cls(stored, from_line)
 
     def to_text(self) -> str:
         """Its form in the catalog."""
@@ -51,7 +52,10 @@ def explanation_of(text: str) -> Explanation | None:
     """The inverse of ``Explanation.to_text``. None for any other text: another program may have damaged the row."""
     try:
         stored = json.loads(text)
-        candidates = [{**each, "line": int(each["line"]), "score": float(each["score"])} for each in stored["candidates"]]
+        candidates = [
+            {"line": int(each["line"]), **{name: str(each[name]) for name in _TEXTS}, "score": float(each["score"])}
+            for each in stored["candidates"]
+        ]
         return Explanation(candidates, int(stored["from_line"]))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

@@ -130,13 +130,14 @@ class RequestExplainer:
 
     def explain(self, run: Run) -> RequestedExplanation | None:
         """The recorded explanation, by one read of the row; or one of the last ``REQUEST_BYTES`` of the log, which is recorded if that is all of
-        a finalized one. None for an unknown run. Requests: two pages of a log, and a write. Raises UnavailableError, DamagedLogError."""
+        a finalized one. None for an unknown run. Requests: see ``Reader.read_end``, and a write. Raises UnavailableError, DamagedLogError."""
         row = self._runs.get(run)
         recorded = explanation_of(row.explanation) if row and row.is_explained else None
         if recorded:
             return RequestedExplanation(recorded, is_complete=True, is_open=False)
         log = self._reader.read_end(run, REQUEST_BYTES)
-        if row is None and not log.end.exists and not self._reader.is_started(run):
+        is_open = not log.end.seal and (log.end.exists or self._reader.is_started(run))
+        if row is None and not is_open and not log.end.exists:
             return None
         start = log.end.byte - len(log.body)
         reading = _Pass(Explainer(), start, start)
@@ -147,4 +148,4 @@ class RequestExplainer:
         if row and is_final and not start:
             with suppress(UnavailableError):  # the next request computes it again
                 self._runs.record_explanation(run, row.final_segments, explanation.to_text())
-        return RequestedExplanation(explanation, is_complete=is_final and not start, is_open=not log.end.seal)
+        return RequestedExplanation(explanation, is_complete=is_final and not start, is_open=is_open)

@@ -150,13 +150,12 @@ class Reader:
         return retry_on_change(read)
 
     def read_end(self, run: Run, length: int) -> LogRange:
-        """The last ``length`` bytes of the log, or all. Requests: those of two empty pages without the query, and a GET per segment of the range.
-        Raises UnavailableError."""
+        """The last ``length`` bytes of the log, or all. Requests: those of an empty page without the query, and a GET per 5 MiB of an artifact
+        and per segment of the range. Raises UnavailableError."""
 
         def read() -> LogRange:
-            start = max(0, self._snapshots.take(run).end_byte - length)
-            log = self._snapshots.take(run, start, length)
-            body = b"".join(self._snapshots.read(log, start, log.end_byte))
+            log = self._snapshots.take(run)
+            body = b"".join(self._snapshots.read(log, max(0, log.end_byte - length), log.end_byte))
             return LogRange(body, self._snapshots.tail(run, log))
 
         return retry_on_change(read)

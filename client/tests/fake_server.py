@@ -432,6 +432,7 @@ class _Handler(BaseHTTPRequestHandler):
             "silentSinceMs": 1_790_000_000_000 if is_silent else None,
             **{name: run.end.get(name) for name in ("exitCode", "signal", "exception")}, "failedStep": run.end.get("step"),
             "lostLines": run.end.get("lostLines", 0), "firstRunId": first, "attempt": attempt, "host": None, "command": None,
+            "explanation": None,
         }  # fmt: skip
 
     def _json(self, value: Any, status: int = 200, **headers: str) -> None:

@@ -143,6 +143,8 @@ class FakeRun:
             "firstRunId": self.run_id,
             "host": None,
             "command": None,
+            "explanation": None,
+            "candidates": [],
         }
 
 

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from chalicelib import composition
 from chalicelib.catalog.runs import RunRow
@@ -60,7 +61,7 @@ class Failed:
             clock=self.world.clock,
             work_sources=lambda source: (work, WorkSource(source)),
         )
-        settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys="0123456789abcdef")  # type: ignore[arg-type]
+        settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
         schedules.compact(composition.assemble(settings, ports), 840_000)
 
     def settle(self) -> None:
