@@ -100,8 +100,7 @@ def _share(
 def _explain_all(services: Services, deadline: Deadline, worker: int, unexplained: Sequence[RunRow]) -> None:
     """Explain runs, for ``EXPLAIN_S`` at most. A source of work of its own: its partitions are behind no compaction and
     before none, and a failure is not one of the compaction. No request if the schedule has found nothing to explain."""
-    within_s = min(EXPLAIN_S, deadline.remaining_s())
-    if within_s <= 0 or not (worker or unexplained):
+    if not (worker or unexplained):
         return
     coordinator = composition.coordinator(services, EXPLANATION)
     work = partial(_explain, coordinator)
@@ -109,7 +108,8 @@ def _explain_all(services: Services, deadline: Deadline, worker: int, unexplaine
         coordinator.initialize()
         if not worker:
             _supply(coordinator, lambda _: [partition_key(row.run) for row in unexplained])
-        _work_on(services, coordinator, Deadline(services.clock, within_s), work, EXPLAINERS, _not_explained)
+        within = Deadline(services.clock, min(EXPLAIN_S, deadline.remaining_s()))
+        _work_on(services, coordinator, within, work, EXPLAINERS, _not_explained)
     except UnavailableError as error:
         logger.warning("could not explain runs: the next invocation does", extra={"error": str(error)})
 

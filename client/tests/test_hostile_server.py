@@ -31,6 +31,7 @@ SHOWN: list[tuple[str, ...]] = [
     ("tail", *RUN), ("tail", "p"), ("tail", "-f", *RUN), ("tail", "--json", *RUN), ("tail", "-f", "--json", *RUN),
     ("cat", *RUN), ("cat", *RUN, "--step", "s"), ("cat", *RUN, "--step", TYPED),
     ("grep", "x", *RUN), ("grep", "-n", "x", *RUN), ("grep", "--json", "x", *RUN),
+    ("why", *RUN), ("why", "p"), ("why", "--json", *RUN),
     ("steps", *RUN), ("steps", "--json", *RUN), ("events", *RUN), ("events", "--json", *RUN),
     ("status", *RUN), ("status", "p"), ("status", "--json", *RUN), ("download", "p", "-o", "{tmp}/log"),
     ("drain",), ("drain", "--json"), ("drain", "--list"), ("drain", "--list", "--json"), ("config",), ("config", "--json"),

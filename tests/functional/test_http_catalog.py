@@ -160,6 +160,19 @@ def test_explanation_of_a_run_from_open_to_finalized(site: Site) -> None:
     assert ask("/svc.a/runs/run-2").json["explanation"] is None
 
 
+def test_explanation_of_a_reopened_run_is_made_again(site: Site) -> None:
+    run = Run("svc.a", "run-1")
+    site.write("svc.a", "run-1", "begin\n")
+    site.world.clock.advance(1)
+    site.world.parts().finalizer.abandon(run, site.world.clock.now_ms(), site.world.deadline())
+    site.index(run)
+    site.runs.record_finalization(run, 1, 6, 2, START_MS)
+    assert explained() == ([], 0, True, False)
+    site.write("svc.a", "run-1", "ERROR two\n")
+    assert explained() == ([(1, "ERROR two")], 0, False, True)
+    assert ask("/svc.a/runs/run-1").json["explanation"] is None
+
+
 def test_explanation_of_a_run_without_lines(site: Site) -> None:
     assert call("PUT", "/v1/events/svc.a/run-1/starts/s", "{}", {"Content-Type": "application/json"}).status == 200
     assert explained() == ([], 0, False, True)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from runlake import __version__
-from runlake.commands import events, files, reading, setting, writing
+from runlake.commands import events, explanations, files, reading, setting, writing
 from runlake.commands.output import report_error
 from runlake.commands.session import Session
 from runlake.commands.suggestions import suggested_command, suggested_options
@@ -145,8 +145,8 @@ def runlake(ctx: click.Context, /, **options: Any) -> None:
 
 
 for _command in (
-    reading.runs, reading.pipelines, reading.tail, reading.cat, reading.grep, reading.download, events.steps, events.events, setting.status,
-    writing.execute_command, writing.drain, writing.close, files.files, setting.config, setting.completion,
+    reading.runs, reading.pipelines, reading.tail, reading.cat, reading.grep, reading.download, explanations.why, events.steps, events.events,
+    setting.status, writing.execute_command, writing.drain, writing.close, files.files, setting.config, setting.completion,
 ):  # fmt: skip
     runlake.add_command(_command)
 
