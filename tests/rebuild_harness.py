@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from pydantic import SecretStr
@@ -135,8 +136,10 @@ class LiveSystem:
             assert all(isinstance(result, Report) for result in results), results
 
     def tick(self) -> None:
-        assert schedules.compact(self.services, ENOUGH_MS)["failed"] == 0
-        self.notify()
+        """Two ticks of the schedule: the second one retires the runs that the first one has explained."""
+        for _ in range(2):
+            assert schedules.compact(self.services, ENOUGH_MS)["failed"] == 0
+            self.notify()
 
     def sweep(self) -> None:
         assert schedules.sweep(self.services, ENOUGH_MS)["failed"] == 0
@@ -151,7 +154,9 @@ class LiveSystem:
         return {row.run for row in self.catalog.active(self.world.clock.now_ms() + 1)}
 
     def row(self, run: Run) -> RunRow | None:
-        return self.catalog.get(run)
+        """Without its explanation: the bucket has none."""
+        row = self.catalog.get(run)
+        return row and replace(row, explained_segments=0, explanation="")
 
     def repairer(self, items: Items, port: Callable[[Any], Any] = lambda inner: inner, **options: Any) -> RunRepairer:
         return RunRepairer(port(items), port(self.world.store), self.world.layout, self.world.clock, KEEP_S, **options)

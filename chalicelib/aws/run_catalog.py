@@ -29,7 +29,7 @@ from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry, is_sort_key
 THREADS = 8
 _NUMBERS = (
     "segments", "lines", "bytes", "epoch", "started_ms", "last_append_ms", "compacted_segments", "compacted_bytes", "final_segments",
-    "alive_ms",
+    "alive_ms", "explained_segments",
 )  # fmt: skip
 _START, _END = "start", "end"
 """Attributes of a run's start and of its end: maps of the fields of ``RunStart`` and ``RunEnd``."""
@@ -37,6 +37,8 @@ _NAMES = {"#segments": "segments", "#lines": "lines", "#bytes": "bytes"}  # rese
 _IS_NEWS = "attribute_not_exists(final_segments) OR final_segments < :next"
 _REACHES_FURTHER = "attribute_not_exists(compacted_segments) OR compacted_segments < :next"
 _COMPACTED_TOO = ", compacted_segments = :next, compacted_bytes = :size"
+_IS_FINAL = "final_segments = :next AND (attribute_not_exists(#segments) OR #segments <= :next)"
+_IS_NOT_EXPLAINED = "attribute_not_exists(explained_segments) OR explained_segments < :next"
 _IS_OPEN = "attribute_exists(fqn) AND (attribute_not_exists(seal) OR seal = :none)"
 _ACTIVE = "activity_shard = :shard AND last_append_ms < :before"
 _RUNNING = "activity_shard = :shard AND last_append_ms BETWEEN :since AND :last"
@@ -141,6 +143,16 @@ class DynamoDbRunCatalog:
                 f"{_IS_OPEN} AND (attribute_not_exists(alive_ms) OR alive_ms <= :ms)",
             )
             is not None
+        )
+
+    def record_explanation(self, run: Run, next_segment: int, explanation: str) -> None:
+        """See ``RunCatalog``. Two or three write units of the table, and of each index that contains the row."""
+        self._table.update_if(
+            _key(run),
+            "SET explained_segments = :next, explanation = :explanation",
+            {":next": next_segment, ":explanation": explanation},
+            f"{_IS_FINAL} AND ({_IS_NOT_EXPLAINED})",
+            ExpressionAttributeNames={"#segments": "segments"},
         )
 
     def mark_retired(self, run: Run, next_segment: int) -> None:
@@ -249,4 +261,5 @@ def row_of(row: Mapping[str, Any]) -> RunRow:
     numbers = {name: row.get(name, 0) for name in _NUMBERS}
     start = RunStart(**row[_START]) if _START in row else None
     end = RunEnd(**row[_END]) if _END in row else None
-    return RunRow(run=Run(row["fqn"], row["run_id"]), seal=row.get("seal", ""), start=start, end=end, **numbers)
+    texts = {name: row.get(name, "") for name in ("seal", "explanation")}
+    return RunRow(run=Run(row["fqn"], row["run_id"]), start=start, end=end, **texts, **numbers)

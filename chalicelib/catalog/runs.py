@@ -28,6 +28,8 @@ SHARDS = 64
 """A partition of an index accepts 1,000 write units a second, and an append needs two: 32,000 appends a second."""
 MAX_MS = 10**15 - 1
 """The greatest time of an activity key."""
+EXPLAIN_WITHIN_MS = 6 * 3_600_000
+"""A failed run waits this long after its end for its explanation, then it needs no more background work (decision 0045)."""
 RUNNING, SILENT = "running", "silent"
 ENDED = (SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN)
 """Outcomes of runs that have ended."""
@@ -41,6 +43,7 @@ class RunRow:
     that is not in an artifact (partial.txt or logs.txt, whichever reaches further), or not in logs.txt. Times in ms since the
     epoch. Decision 0016 lists the S3 source of each attribute. ``start``: None of a run without a start, which is attempt 1.
     ``end``: the client's report with the close, None without one. ``alive_ms``: its last heartbeat, 0: none (decision 0042).
+    ``explanation``: JSON, see ``explanation.explanation``; of the first ``explained_segments`` segments, so it may be out of date.
     """
 
     run: Run
@@ -57,6 +60,8 @@ class RunRow:
     start: RunStart | None = None
     end: RunEnd | None = None
     alive_ms: int = 0
+    explained_segments: int = 0
+    explanation: str = ""
 
     def outcome_at(self, now_ms: int) -> str:
         """``running``, ``silent``, or the result of ``outcome_of_end``."""
@@ -107,6 +112,18 @@ class RunRow:
         if self.final_segments and self.final_segments >= self.segments:
             return "finalized"
         return "sealed" if self.seal else "open"
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether ``explanation`` is that of its final log."""
+        return self.status == "finalized" and self.explained_segments == self.final_segments
+
+    def awaits_explanation(self, now_ms: int) -> bool:
+        """Whether the schedule has to find out why it failed or was lost."""
+        has_failed = self.seal != "" and outcome_of_end(self.seal, self.end) in (FAILED, LOST)
+        return (
+            has_failed and self.status == "finalized" and not self.is_explained and now_ms - self.last_append_ms < EXPLAIN_WITHIN_MS
+        )
 
     @property
     def pending_bytes(self) -> int:
@@ -175,6 +192,10 @@ class RunCatalog(Protocol):
     def record_heartbeat(self, run: Run, at_ms: int) -> bool:
         """Record a heartbeat of a running run. False, without a write, if there is no row, the run has ended, or a later heartbeat
         is recorded. One write."""
+
+    def record_explanation(self, run: Run, next_segment: int, explanation: str) -> None:
+        """Record the explanation of a finalized log that ends before ``next_segment``. No effect if logs.txt has another extent, the run
+        was reopened, or this log is explained already. One write."""
 
     def mark_retired(self, run: Run, next_segment: int) -> None:
         """Record that a run needs no more background work, unless it has grown beyond ``next_segment``."""

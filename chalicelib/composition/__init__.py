@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from chalicelib.composition.events import EventServices
     from chalicelib.coordination import Administration, Lease, SourceCoordinator, WorkSource
     from chalicelib.coordination.store import PartitionStore
+    from chalicelib.explanation.run_explainer import RequestExplainer, ScheduledExplainer
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.masking.masker import Masker, SecretReader
@@ -50,9 +51,9 @@ if TYPE_CHECKING:
     from chalicelib.runlog.writer import Writer
     from chalicelib.settings import Settings
 
-COMPACTION, SWEEP = "compaction", "sweep"
+COMPACTION, SWEEP, EXPLANATION = "compaction", "sweep", "explanation"
 """Names of the sources of work in coordination."""
-SOURCES = (COMPACTION, SWEEP)
+SOURCES = (COMPACTION, SWEEP, EXPLANATION)
 SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
 _MS_OF_A_DAY = 86_400_000
@@ -243,6 +244,13 @@ class Services:
         return Grep(self.reader, self.clock)
 
     @cached_property
+    def explainer(self) -> RequestExplainer:
+        """Explains a run on request."""
+        from chalicelib.explanation.run_explainer import RequestExplainer
+
+        return RequestExplainer(self.reader, self.runs)
+
+    @cached_property
     def recent(self) -> RecentRuns:
         """Lists runs across pipelines."""
         from chalicelib.catalog.recent import RecentRuns
@@ -401,6 +409,14 @@ def leased_finalizer(services: Services, lease: Lease, *, readers: int | None = 
         removes_markers=removes_markers,
         expiration_ms=services.expiration_ms,
     )
+
+
+def leased_explainer(services: Services, lease: Lease) -> ScheduledExplainer:
+    """An explainer of finalized runs that checks the lease before each call of the store."""
+    from chalicelib.coordination.lease import lease_checked
+    from chalicelib.explanation.run_explainer import ScheduledExplainer
+
+    return ScheduledExplainer(lease_checked(services.store, lease), services.layout, services.runs)
 
 
 def ingester(services: Services) -> Ingester:

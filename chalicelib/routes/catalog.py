@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from chalice.app import NotFoundError, Response
 
@@ -17,6 +18,7 @@ from chalicelib.catalog.recent import OUTCOMES, RecentQuery
 from chalicelib.catalog.runs import MAX_MS, RunRow
 from chalicelib.composition import Services
 from chalicelib.errors import InvalidInputError, ObjectNotFoundError
+from chalicelib.explanation.explanation import explanation_of
 from chalicelib.ports import Run, RunEnd
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
@@ -30,6 +32,7 @@ from chalicelib.routes.catalog_models import (
     MAX_LIMIT,
     MAX_LINE,
     MAX_NAME_CHARS,
+    ExplainingLine,
     MatchingLines,
     PipelineEntry,
     PipelineEntryPage,
@@ -38,6 +41,7 @@ from chalicelib.routes.catalog_models import (
     RecentRun,
     RecentRunPage,
     RunDetails,
+    RunExplanation,
     RunFacts,
     RunFactsPage,
     RunHistogram,
@@ -161,7 +165,26 @@ def run_facts(row: RunRow, now_ms: int) -> RunFacts:
         "firstRunId": start.first_run_id if start else row.run.run_id,
         "host": (start.host if start else "") or None,
         "command": (start.command if start else "") or None,
+        "explanation": next(iter(_recorded_candidates(row)), None),
     }
+
+
+def _recorded_candidates(row: RunRow) -> Sequence[ExplainingLine]:
+    explanation = explanation_of(row.explanation) if row.is_explained else None
+    return _candidates(explanation.candidates) if explanation else ()
+
+
+def _candidates(candidates: Sequence[Mapping[str, Any]]) -> list[ExplainingLine]:
+    return [
+        {
+            "line": each["line"],
+            "text": each["text"],
+            "rule": each["rule"],
+            "family": each["family"] or None,
+            "score": each["score"],
+        }
+        for each in candidates
+    ]
 
 
 def run(request: ApiRequest) -> Response:
@@ -175,7 +198,25 @@ def run(request: ApiRequest) -> Response:
     if row.is_seal_unknown:
         row = _with_seal(services, row)
     lost = 0 if row.status == "finalized" else lost_lines(services.compactor, services.writer.tails, run)
-    return json_response(RunDetails(**run_facts(row, services.clock.now_ms()), lost=lost))
+    return json_response(
+        RunDetails(**run_facts(row, services.clock.now_ms()), lost=lost, candidates=list(_recorded_candidates(row)))
+    )
+
+
+def explanation(request: ApiRequest) -> Response:
+    """Lines that may explain why a run failed: recorded ones, or found now in the end of the log. Raises NotFoundError."""
+    gate.require_run_scope(Scope.LOGS_READ, request)
+    run = request.run
+    found = request.services.explainer.explain(run)
+    if found is None:
+        raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
+    document: RunExplanation = {
+        "candidates": _candidates(found.explanation.candidates),
+        "fromLine": found.explanation.from_line,
+        "complete": found.is_complete,
+        "streaming": found.is_open,
+    }
+    return json_response(document)
 
 
 def _row_from_objects(services: Services, run: Run) -> RunRow | None:

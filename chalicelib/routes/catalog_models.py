@@ -9,6 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from chalicelib.catalog.recent import OUTCOMES
+from chalicelib.explanation.explanation import MAX_CANDIDATES
 from chalicelib.routes.schemas import Clock, Count, Cursor, one_of
 from chalicelib.runlog.grep import MAX_MATCHES, MAX_SPANS, TEXT_CHARS
 
@@ -20,6 +21,16 @@ MAX_HISTORIES, HISTORY_RUNS = 20, 20
 """Pipelines of one request for histories, and runs of each."""
 MAX_NAME_CHARS = 500
 """Of a part or a pattern of an FQN in a query."""
+
+
+class ExplainingLine(TypedDict):
+    """A line that may explain why the run failed."""
+
+    line: Annotated[Count, Field(description="Line number, from 0.")]
+    text: Annotated[str, Field(description="The line without control characters; the beginning of a long line.")]
+    rule: Annotated[str, Field(description="Rule that chose the line.")]
+    family: Annotated[str | None, Field(description="Known kind of failure, such as out of memory; null: none.")]
+    score: Annotated[float, Field(ge=0, le=1, description="How certain the rule is.")]
 
 
 class RunFacts(TypedDict):
@@ -62,12 +73,25 @@ class RunFacts(TypedDict):
     firstRunId: Annotated[str, Field(description="Run id of attempt 1.")]
     host: Annotated[str | None, Field(description="Host on which it was started; null if its client does not report it.")]
     command: Annotated[str | None, Field(description="Command or function, with secrets masked.")]
+    explanation: Annotated[
+        ExplainingLine | None,
+        Field(
+            description="Line that explains best why it failed; null: not failed, none found, or not searched yet, which happens within "
+            "minutes of its end."
+        ),
+    ]
+
+
+_Candidates = Annotated[
+    list[ExplainingLine], Field(max_length=MAX_CANDIDATES, description="Lines that may explain why it failed, the best first.")
+]
 
 
 class RunDetails(RunFacts):
     """A run's catalog row; of a run that is not catalogued yet, the data of its start and its last segment."""
 
     lost: Annotated[Count, Field(description="Number of missing lines, whose segments were deleted too early.")]
+    candidates: _Candidates
 
 
 class RunFactsPage(TypedDict):
@@ -156,6 +180,15 @@ class MatchingLines(TypedDict):
     scannedBytes: Count
     total: Annotated[Count, Field(description="Number of lines in the log.")]
     invert: Annotated[bool, Field(description="`invert` of the request.")]
+
+
+class RunExplanation(TypedDict):
+    """Lines that may explain why a run failed."""
+
+    candidates: _Candidates
+    fromLine: Annotated[Count, Field(description="First line that was searched, from 0.")]
+    complete: Annotated[bool, Field(description="Whether it is final: the run has ended, and all that is ever searched was.")]
+    streaming: Annotated[bool, Field(description="Whether the run is running, so that lines may follow.")]
 
 
 class HistogramBucket(TypedDict):

@@ -21,6 +21,7 @@ from chalicelib.routes.catalog_models import (
     PipelineHistories,
     RecentRunPage,
     RunDetails,
+    RunExplanation,
     RunFacts,
     RunFactsPage,
     RunHistogram,
@@ -31,6 +32,7 @@ from chalicelib.routes.schemas import component_schemas
 from chalicelib.runlog.grep import MAX_MATCHES
 from chalicelib.runlog.matching import MAX_PATTERN_CHARS, PATTERN_CHARS
 
+_CANDIDATE = {"line": 3, "text": "ERROR disk full", "rule": "last-error", "family": None, "score": 0.3}
 _FACTS: dict[str, Any] = {
     "runId": "run-1",
     "status": "finalized",
@@ -42,9 +44,9 @@ _FACTS: dict[str, Any] = {
     "durationMs": 3000,
     "complete": True,
     "pendingBytes": 0,
-    "outcome": "succeeded",
+    "outcome": "failed",
     "silentSinceMs": None,
-    "exitCode": 0,
+    "exitCode": 1,
     "signal": None,
     "exception": None,
     "failedStep": None,
@@ -53,8 +55,10 @@ _FACTS: dict[str, Any] = {
     "firstRunId": "run-1",
     "host": "worker-3",
     "command": "./load.sh --all",
+    "explanation": _CANDIDATE,
 }
-_DETAILS = {**_FACTS, "lost": 0}
+_DETAILS = {**_FACTS, "lost": 0, "candidates": [_CANDIDATE]}
+_EXPLANATION = {"candidates": [_CANDIDATE], "fromLine": 0, "complete": True, "streaming": False}
 _MATCHES = {
     "matches": [{"line": 41, "text": "an error", "spans": [[3, 8]]}],
     "after": None,
@@ -77,6 +81,7 @@ SCHEMAS = component_schemas(
         "Histories": PipelineHistories,
         "RunFactsList": RunFactsPage,
         "PipelineList": PipelineEntryPage,
+        "Explanation": RunExplanation,
         "Matches": MatchingLines,
         "Histogram": RunHistogram,
     },
@@ -89,6 +94,7 @@ SCHEMAS = component_schemas(
         ],
         "RunFactsList": [{"runs": [_FACTS], "cursor": None}],
         "PipelineList": [{"pipelines": [{"fqn": "mysql.ingest", "last": _FACTS}], "cursor": None}],
+        "Explanation": [_EXPLANATION],
         "Matches": [_MATCHES],
         "Histogram": [_HISTOGRAM],
     },
@@ -209,6 +215,13 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "Get a run with details",
         "parameters": ["fqn", "runId"],
         "responses": {200: "Run"},
+    },
+    "explainRun": {
+        "summary": "Find the lines that explain why a run failed",
+        "description": "By rules, without a model. The logs of failed and lost runs are searched within minutes of their end. Of any other run, "
+        "running ones too, this request searches the last 16 MiB.",
+        "parameters": ["fqn", "runId"],
+        "responses": {200: "Explanation"},
     },
     "grepRun": {
         "summary": "Search the lines of a run for a text or a pattern",

@@ -313,6 +313,15 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("listPipelines", "GET", CATALOG, "catalog:pipelines", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation("listRunFacts", "GET", _RUNS, "catalog:runs", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation("getRun", "GET", f"{_RUNS}/{{runId}}", "catalog:run", "catalog", scopes=_READ_LOGS, errors=_FIND_ERRORS),
+    Operation(
+        "explainRun",
+        "GET",
+        f"{_RUNS}/{{runId}}/explanation",
+        "catalog:explanation",
+        "catalog",
+        scopes=_READ_LOGS,
+        errors=_FIND_ERRORS,
+    ),
     Operation("grepRun", "GET", f"{_RUNS}/{{runId}}/grep", "catalog:grep", "catalog", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation(
         "histogramOfRun",

@@ -149,10 +149,21 @@ class Reader:
 
         return retry_on_change(read)
 
+    def read_end(self, run: Run, length: int) -> LogRange:
+        """The last ``length`` bytes of the log, or all. Requests: those of an empty page without the query, and a GET per 5 MiB of an artifact
+        and per segment of the range. Raises UnavailableError."""
+
+        def read() -> LogRange:
+            log = self._snapshots.take(run)
+            body = b"".join(self._snapshots.read(log, max(0, log.end_byte - length), log.end_byte))
+            return LogRange(body, self._snapshots.tail(run, log))
+
+        return retry_on_change(read)
+
     def download(self, run: Run) -> LogDownload | None:
         """The current log, or None for an unknown run. A large log of a running run is compacted first, so that one object contains it."""
         found = retry_on_change(lambda: self._download_if_small(run))
-        if found is None and self._is_started(run):
+        if found is None and self.is_started(run):
             return LogDownload(0, b"", None)
         if found is not None and found.body is None and found.key is None:
             self._compactor.compact(run, Deadline(self._clock))
@@ -185,10 +196,10 @@ class Reader:
         if not truncated:
             self._offsets.remember(run, replace(behind, etag=log.object_before(behind.byte)[1]))
         after = line + count if line + count < end.line else None
-        streaming = not end.seal and (end.exists or self._is_started(run))
+        streaming = not end.seal and (end.exists or self.is_started(run))
         return PageSnapshot(Page(logs, after, end.line, streaming, truncated, clock), line, count, end, behind.byte)
 
-    def _is_started(self, run: Run) -> bool:
+    def is_started(self, run: Run) -> bool:
         """Whether a start is stored for a run without lines. One GET."""
         return read_start(self._store, self._layout, run) is not None
 

@@ -1,4 +1,4 @@
-"""The schedules: compact and finalize runs every few minutes, end abandoned runs every hour.
+"""The schedules: compact and finalize runs every few minutes, then explain failed ones; end abandoned runs every hour.
 
 Due runs come from the catalog's index of activity; each is a partition of work under a lease, and a few are processed at once. If more are
 due than one invocation can process before the next one, it starts further workers, which share the work. A run that fails is retried with
@@ -8,14 +8,16 @@ continues.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from chalicelib import composition
 from chalicelib.catalog.runs import RunRow, partition_key, run_of
-from chalicelib.composition import COMPACTION, SWEEP, Services
-from chalicelib.coordination import Lease
-from chalicelib.coordination.worker_pool import Backoff, Result, WorkerPool
+from chalicelib.composition import COMPACTION, EXPLANATION, SWEEP, Services
+from chalicelib.coordination import Lease, SourceCoordinator
+from chalicelib.coordination.worker_pool import Backoff, OnFailure, Result, WorkerPool
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, UnavailableError
 from chalicelib.ingestion.compaction_record import record_compaction
@@ -27,6 +29,7 @@ from chalicelib.observability import (
     FLUSH_UPLOADED_BYTES,
     PENDING_FLUSH_BYTES,
     PENDING_FLUSH_SEGMENTS,
+    RUNS_EXPLAINED,
     RUNS_FINALIZED,
     logger,
     record,
@@ -38,6 +41,12 @@ THREADS = 4
 RUNS_PER_WORKER = 500
 """Runs per invocation before another one is started: half a minute of work."""
 STOP_BEFORE_S = 30.0
+EXPLAIN_S = 60.0
+"""Time for explanations per invocation, less than usual between two of them. Two gigabytes take about three times as long."""
+VISIT_S = 20.0
+"""Time for one explanation, until it waits behind all others."""
+EXPLAINERS = 2
+"""Logs read at once for explanations, which are mostly computation: one is read while the other one is searched."""
 _RETIRE_WITHIN_MS = 10 * 60_000
 """How long an idle running run stays due for the deletion of its compacted segments: several ticks."""
 
@@ -46,19 +55,30 @@ Work = Callable[[Services, Lease, RunRow, Deadline], None]
 
 
 def compact(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, int]:
-    """Compact running runs, finalize sealed runs, delete compacted segments. Returns the number of runs by result. ``worker``: 0 is the
-    schedule's own invocation, which determines the due runs and starts further workers."""
-    return _share(services, COMPACTION, remaining_ms, worker, _to_compact, _settle)
+    """Compact running runs, finalize sealed runs, delete compacted segments; explain failed runs in what is left of the time. Returns the
+    number of runs by result, without explained ones. ``worker``: 0 is the schedule's own invocation, which determines the due runs and starts
+    further workers."""
+    deadline = _deadline(services, remaining_ms)
+    unexplained: list[RunRow] = []
+    coordinator = composition.coordinator(services, COMPACTION)
+    result = _share(services, coordinator, deadline, worker, partial(_to_compact, unexplained), _settle)
+    _explain_all(services, deadline, worker, unexplained)
+    return result
 
 
 def sweep(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, int]:
     """End runs without a sign of life (line or heartbeat) for ``streamTimeoutMinutes``. Returns the number of runs by result."""
-    return _share(services, SWEEP, remaining_ms, worker, _to_sweep, _abandon)
+    coordinator = composition.coordinator(services, SWEEP)
+    return _share(services, coordinator, _deadline(services, remaining_ms), worker, _to_sweep, _abandon)
 
 
-def _share(services: Services, source: str, remaining_ms: int, worker: int, due: Due, work: Work) -> dict[str, int]:
-    deadline = Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S)
-    coordinator = composition.coordinator(services, source)
+def _deadline(services: Services, remaining_ms: int) -> Deadline:
+    return Deadline(services.clock, remaining_ms / 1000 - STOP_BEFORE_S)
+
+
+def _share(
+    services: Services, coordinator: SourceCoordinator, deadline: Deadline, worker: int, due: Due, work: Work
+) -> dict[str, int]:
     coordinator.initialize()
     waiting = 0
 
@@ -70,25 +90,50 @@ def _share(services: Services, source: str, remaining_ms: int, worker: int, due:
         return keys
 
     if worker == 0:
-        try:
-            coordinator.run_supplier(supplier)
-        except UnavailableError as error:
-            logger.warning(
-                "could not create the partitions of all due runs: the created ones are processed", extra={"error": str(error)}
-            )
+        _supply(coordinator, supplier)
         _start_more(services, waiting)
+    threads = min(services.settings.max_concurrent_streams, THREADS)
+    counted = _work_on(services, coordinator, deadline, work, threads, _failed(services))
+    return {result.value: counted[result] for result in Result}
 
+
+def _explain_all(services: Services, deadline: Deadline, worker: int, unexplained: Sequence[RunRow]) -> None:
+    """Explain runs, for ``EXPLAIN_S`` at most. A source of work of its own: its partitions are behind no compaction and
+    before none, and a failure is not one of the compaction. No request if the schedule has found nothing to explain."""
+    if not (worker or unexplained):
+        return
+    coordinator = composition.coordinator(services, EXPLANATION)
+    work = partial(_explain, coordinator)
+    try:
+        coordinator.initialize()
+        if not worker:
+            _supply(coordinator, lambda _: [partition_key(row.run) for row in unexplained])
+        within = Deadline(services.clock, min(EXPLAIN_S, deadline.remaining_s()))
+        _work_on(services, coordinator, within, work, EXPLAINERS, _not_explained)
+    except UnavailableError as error:
+        logger.warning("could not explain runs: the next invocation does", extra={"error": str(error)})
+
+
+def _supply(coordinator: SourceCoordinator, supplier: Callable[[dict[str, Any]], Sequence[str]]) -> None:
+    try:
+        coordinator.run_supplier(supplier)
+    except UnavailableError as error:
+        logger.warning(
+            "could not create the partitions of all due runs: the created ones are processed", extra={"error": str(error)}
+        )
+
+
+def _work_on(
+    services: Services, coordinator: SourceCoordinator, deadline: Deadline, work: Work, threads: int, failed: OnFailure
+) -> Counter[Result]:
     def work_one(lease: Lease) -> None:
         deadline.check()
         row = services.runs.get(run_of(lease.key))
         if row is not None:
             work(services, lease, row, deadline)
 
-    threads = min(services.settings.max_concurrent_streams, THREADS)
     backoff = Backoff(services.settings.set_aside_after_failures)
-    pool = WorkerPool(coordinator, backoff, threads, _failed(services), services.clock.now_ms)
-    counted = pool.run(work_one, deadline)
-    return {result.value: counted[result] for result in Result}
+    return WorkerPool(coordinator, backoff, threads, failed, services.clock.now_ms).run(work_one, deadline)
 
 
 def _start_more(services: Services, waiting: int) -> None:
@@ -115,9 +160,20 @@ def _failed(services: Services) -> Callable[[Lease, Exception, int], None]:
     return failed
 
 
-def _to_compact(services: Services) -> Sequence[RunRow]:
+def _not_explained(lease: Lease, error: Exception, failures: int) -> None:
+    run = run_of(lease.key)
+    logger.warning("could not explain a run", exc_info=error, extra={"fqn": run.fqn, "run_id": run.run_id, "failures": failures})
+
+
+def _to_compact(unexplained: list[RunRow], services: Services) -> Sequence[RunRow]:
+    """Due runs. ``unexplained``: receives those that await an explanation."""
     now_ms = services.clock.now_ms()
-    rows = [row for row in services.runs.active(now_ms + 1) if _is_due(row, now_ms)]
+    rows: list[RunRow] = []
+    for row in services.runs.active(now_ms + 1):
+        if row.awaits_explanation(now_ms):
+            unexplained.append(row)
+        if _is_due(row, now_ms):
+            rows.append(row)
     return sorted(rows, key=lambda row: -row.pending_bytes)
 
 
@@ -132,6 +188,8 @@ def _is_idle(row: RunRow, now_ms: int, idle_ms: int) -> bool:
 
 
 def _is_due(row: RunRow, now_ms: int) -> bool:
+    if row.awaits_explanation(now_ms):
+        return False
     idle_ms = now_ms - row.last_append_ms
     if row.status == "finalized":
         return idle_ms >= RETIRABLE_MS
@@ -170,6 +228,17 @@ def _abandon(services: Services, lease: Lease, row: RunRow, deadline: Deadline) 
     if end.finalized:
         services.runs.record_finalization(row.run, end.lines, end.bytes, end.next_segment, services.clock.now_ms())
         record(RUNS_FINALIZED, 1)
+
+
+def _explain(coordinator: SourceCoordinator, services: Services, lease: Lease, row: RunRow, deadline: Deadline) -> None:
+    if not row.awaits_explanation(services.clock.now_ms()):
+        return  # another worker or a request did it, or the run was reopened
+    within = Deadline(services.clock, min(VISIT_S, deadline.remaining_s()))
+    explainer = composition.leased_explainer(services, lease)
+    if explainer.explain(row, lease.state, partial(coordinator.save_state, lease), within):
+        record(RUNS_EXPLAINED, 1)
+    else:
+        logger.warning("a failed run has no readable log to explain it", extra={"fqn": row.run.fqn, "run_id": row.run.run_id})
 
 
 def _record_pending(size: int, segments: int) -> None:

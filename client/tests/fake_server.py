@@ -43,6 +43,7 @@ class StoredRun:
     start: str = ""
     end: dict[str, Any] = field(default_factory=dict)
     events: StoredEvents = field(default_factory=StoredEvents)
+    explained_from: int = 0
 
     @property
     def data(self) -> bytes:
@@ -236,6 +237,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json({"runs": [self._facts(fqn, run_id) for run_id in self._ids(fqn)], "cursor": None})
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id) if (fqn, run_id) in self.server.fake.runs:
                 self._json(self._facts(fqn, run_id) | {"lost": 0})
+            case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "explanation") if (fqn, run_id) in fake.runs:
+                self._explanation(fake.runs[fqn, run_id])
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "grep"):
                 self._grep(self._seen(fqn, run_id))
             case ("PUT", "v1", "events", fqn, run_id, "starts", start) if fake.has_attempts:
@@ -398,6 +401,21 @@ class _Handler(BaseHTTPRequestHandler):
             return cut(self.connection)
         self._send(206 if begin else 200, body, {})
 
+    def _explanation(self, run: StoredRun) -> None:
+        """Lines with ERROR, the last one first."""
+        found = [
+            {
+                "line": at,
+                "text": line.decode(),
+                "rule": "last-error",
+                "family": "disk_full" if b"disk" in line else None,
+                "score": 0.5,
+            }
+            for at, line in enumerate(run.lines)
+            if b"ERROR" in line
+        ][:-4:-1]
+        self._json({"candidates": found, "fromLine": run.explained_from, "complete": run.closed, "streaming": not run.closed})
+
     def _grep(self, run: StoredRun) -> None:
         fake, begin, lines = self.server.fake, int(self.query["after"]), run.lines
         is_true = {name for name, value in self.query.items() if value == "true"}
@@ -439,6 +457,7 @@ class _Handler(BaseHTTPRequestHandler):
             "silentSinceMs": 1_790_000_000_000 if is_silent else None,
             **{name: run.end.get(name) for name in ("exitCode", "signal", "exception")}, "failedStep": run.end.get("step"),
             "lostLines": run.end.get("lostLines", 0), "firstRunId": first, "attempt": attempt, "host": None, "command": None,
+            "explanation": None,
         }  # fmt: skip
 
     def _json(self, value: Any, status: int = 200, **headers: str) -> None:

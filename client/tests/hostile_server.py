@@ -59,6 +59,9 @@ class HostileServer:
                 return {"runs": [self._facts()], "cursor": None}
             case ("GET", "catalog", "pipelines", _, "runs", _):
                 return self._facts()
+            case ("GET", "catalog", "pipelines", _, "runs", _, "explanation"):
+                candidate = {"line": 0, "text": self.text, "rule": self.text, "family": self.text, "score": self.text}
+                return {"candidates": [candidate], "fromLine": 1, "complete": False, "streaming": True}
             case ("GET", "catalog", "pipelines", _, "runs", _, "grep"):
                 match_ = {"line": 0, "text": self.text, "spans": [[9, 40], [12, 50], [60, 55], [-5, 90], [10**9, 10**9 + 1]]}
                 return {"matches": [match_], "after": None, "total": 4}

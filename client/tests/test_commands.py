@@ -284,6 +284,48 @@ def test_display_of_a_browser(environ: dict[str, str], platform: str, expected: 
     assert has_display(environ, platform) == expected
 
 
+_FAILED = b"".join(b"%s %d\n" % (b"ERROR no disk" if number in (3, 7) else b"line", number) for number in range(9))
+
+
+@pytest.fixture
+def failed(server: FakeServer) -> FakeServer:
+    server.add("shop.a", "run-1", _FAILED, close=True)
+    server.runs["shop.a", "run-1"].end = {"outcome": "failed", "exitCode": 3}
+    server.add("shop.a", "run-2", b"ERROR\x1b[31m two\n")
+    server.add("shop.b", "run-1", b"fine\n", close=True)
+    return server
+
+
+@pytest.mark.parametrize("arguments", [("shop.a",), ("shop.*",), ("shop.a", "run-1")])
+def test_why_shows_the_lines_with_their_context_and_page(failed: FakeServer, arguments: tuple[str, ...]) -> None:
+    lines = [
+        "shop.a/run-1: failed (exit status 3)",
+        "line 8, last error (disk full): ERROR no disk 7",
+        *("       6 line 5", "       7 line 6", ">      8 ERROR no disk 7", "       9 line 8"),
+        "line 4, last error (disk full): ERROR no disk 3",
+        f"page: {failed.url}/v1/ui/?p=shop.a&r=run-1#L8",
+    ]
+    result = call(failed, "why", *arguments)
+    assert (result.exit_code, result.stdout.splitlines(), result.stderr) == (0, lines, "")
+
+
+def test_why_of_a_running_run_of_a_part_and_of_none(failed: FakeServer) -> None:
+    result = call(failed, "why", "shop.a", "run-2")
+    assert result.exit_code == 0 and "ERROR" in result.stdout and "\x1b" not in result.stdout
+    assert result.stderr == "runlake: the run is running: this is preliminary\n"
+    result = call(failed, "why", "--json", "shop.a", "run-1")
+    found = json.loads(result.stdout)
+    assert [each["line"] for each in found.pop("candidates")] == [7, 3]
+    assert found == {"fqn": "shop.a", "runId": "run-1", "outcome": "failed", "fromLine": 0, "complete": True, "streaming": False}
+    failed.runs["shop.a", "run-1"].explained_from = 3
+    assert call(failed, "why", "shop.a").stderr == "runlake: searched from line 4 on\n"
+    nothing = [(("shop.b",), "no run of shop.b has failed"), (("nobody.*",), "no run of nobody.* has failed")]
+    for arguments, problem in [*nothing, (("shop.b", "run-1"), "no line explains it")]:
+        result = call(failed, "why", *arguments)
+        assert (result.exit_code, result.stderr) == (1, f"runlake: {problem}\n")
+    assert call(failed, "why", "nobody").exit_code == 2
+
+
 def test_close_and_status(filled: FakeServer) -> None:
     before = dict(line.split("\t") for line in answered(filled, "status", "weekly").splitlines())
     assert (before["status"], before["finalized"], before["pending"], before["lost"]) == ("running", "no", "4 B", "0 lines")

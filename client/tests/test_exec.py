@@ -192,6 +192,30 @@ def test_name_and_page_of_the_run_are_on_stderr(options: tuple[str, ...], server
     assert (result.exit_code, result.stdout, result.stderr.splitlines()) == (0, "out\n", [] if options else lines)
 
 
+@pytest.mark.parametrize(("options", "code"), [((), 3), ((), 0), (("-q",), 3)], ids=str)
+def test_failed_command_names_the_one_that_explains_it(
+    options: tuple[str, ...], code: int, server: FakeServer, tmp_path: Path
+) -> None:
+    arguments = [
+        "--url",
+        server.url,
+        "--spool-dir",
+        str(tmp_path),
+        "exec",
+        *options,
+        "--run-id",
+        "r 1",
+        "p",
+        "--",
+        "sh",
+        "-c",
+        f"exit {code}",
+    ]
+    result = CliRunner().invoke(runlake, arguments)
+    hint = "runlake: failed: `runlake why p 'r 1'` shows the lines that explain it"
+    assert result.exit_code == code and (hint in result.stderr.splitlines()) == (code == 3 and not options)
+
+
 def test_a_reader_that_leaves_stops_neither_the_command_nor_the_archive(server: FakeServer, tmp_path: Path) -> None:
     with start(server, tmp_path, sys.executable, "-c", "print('x\\n' * 500_000, end='')") as process:
         assert process.stdout is not None

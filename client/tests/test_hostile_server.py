@@ -32,6 +32,7 @@ SHOWN: list[tuple[str, ...]] = [
     ("cat", *RUN), ("cat", *RUN, "--step", "s"), ("cat", *RUN, "--step", TYPED),
     ("grep", "x", *RUN), ("grep", "-n", "x", *RUN), ("grep", "--json", "x", *RUN), ("grep", "-C", "2", "x", *RUN),
     ("grep", "--runs", "2", "x", "p*"), ("grep", "--runs", "2", "-l", "x", "*"), ("grep", "--runs", "2", "--json", "x", "*"),
+    ("why", *RUN), ("why", "p"), ("why", "--json", *RUN),
     ("steps", *RUN), ("steps", "--json", *RUN), ("events", *RUN), ("events", "--json", *RUN),
     ("status", *RUN), ("status", "p"), ("status", "--json", *RUN), ("download", "p", "-o", "{tmp}/log"),
     ("drain",), ("drain", "--json"), ("drain", "--list"), ("drain", "--list", "--json"), ("config",), ("config", "--json"),

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow  # it starts processes
 
 assert filled  # a fixture
 UNKNOWN = ("nightly.orders", "TYPO")
-_READING = dict.fromkeys(("runs", "tail", "cat", "download", "steps", "events", "status"), ("nightly.orders",))
+_READING = dict.fromkeys(("runs", "tail", "cat", "download", "why", "steps", "events", "status"), ("nightly.orders",))
 ARGUMENTS = {**_READING, "grep": ("x", "nightly.orders"), "close": ("nightly.orders", "run-2")}
 """Of each command that asks the server, as they should be."""
 OF_A_RUN = sorted(ARGUMENTS.keys() - {"runs"})

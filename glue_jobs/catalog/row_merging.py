@@ -17,6 +17,7 @@ Item = Mapping[str, Any]
 SEGMENTS = ("segments", "lines", "bytes", "epoch", "seal", *END_ATTRIBUTES, "last_append_ms", "expires_at", "activity_shard")
 COMPACTED = ("compacted_segments", "compacted_bytes")
 FINAL = ("final_segments", "final_lines", "final_bytes")
+EXPLANATION = ("explained_segments", "explanation")
 GROUPS = (SEGMENTS, COMPACTED, FINAL)
 """Attributes that are written together. The first of each group is its progress."""
 _ABSENT = object()
@@ -37,6 +38,8 @@ def merge_forward(item: Item, seen: Item | None, now: Item | None) -> dict[str, 
         _take(("alive_ms",), now, merged)
     if _moved("started_ms", seen, now) and 0 < _number(now, "started_ms") < _number(item, "started_ms"):
         _take(("started_ms",), now, merged)
+    if 0 < _number(now, "explained_segments") == _number(merged, "final_segments"):
+        _take(EXPLANATION, now, merged)  # not on S3: made by reading the log
     return merged
 
 

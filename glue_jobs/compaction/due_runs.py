@@ -46,7 +46,9 @@ def _marked(services: Services) -> set[Run]:
 
 
 def _is_due(row: RunRow, now_ms: int) -> bool:
-    return now_ms - row.last_append_ms >= RETIRABLE_MS if row.status == "finalized" else row.is_due
+    if row.status == "finalized":
+        return now_ms - row.last_append_ms >= RETIRABLE_MS and not row.awaits_explanation(now_ms)
+    return row.is_due
 
 
 def _of_catalog(row: RunRow, *, has_markers: bool) -> DueRun:

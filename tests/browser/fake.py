@@ -145,6 +145,8 @@ class FakeRun:
             "firstRunId": self.run_id,
             "host": None,
             "command": None,
+            "explanation": None,
+            "candidates": [],
             **self.known,
         }
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.catalog.runs import RunCatalog, RunKeyPage, activity_key, shard_of
+from chalicelib.catalog.runs import EXPLAIN_WITHIN_MS, RunCatalog, RunKeyPage, activity_key, shard_of
 from chalicelib.errors import InvalidInputError
 from chalicelib.ports import Run, RunEnd, RunStart, SegmentEntry
 
@@ -135,6 +135,60 @@ def test_heartbeat_is_recorded_of_an_open_run_and_moves_forward_only(runs: RunCa
     assert runs.record_heartbeat(RUN, START_MS + 5000), "it is open again"
     runs.forget(RUN)
     assert not runs.record_heartbeat(RUN, START_MS + 6000) and runs.get(RUN) is None, "a late one brings no deleted run back"
+
+
+def test_explanation_is_recorded_once_of_the_final_log(runs: RunCatalog) -> None:
+    def recorded(segments: int, text: str) -> tuple[int, str, bool]:
+        runs.record_explanation(RUN, segments, text)
+        row = runs.get(RUN)
+        assert row
+        assert not row.explanation or [row] == list(runs.newest(RUN.fqn, 1, None).rows) == list(runs.get_many([RUN]).values())
+        return row.explained_segments, row.explanation, row.is_explained
+
+    runs.record_explanation(RUN, 0, "of no run")
+    assert runs.get(RUN) is None
+    runs.record_segment(RUN, segment(0))
+    runs.record_segment(RUN, replace(segment(1, "abandoned"), line=2, byte=20))
+    assert recorded(2, "early") == (0, "", False), "logs.txt is not known yet"
+    runs.record_finalization(RUN, 2, 20, 2, START_MS)
+    row = runs.get(RUN)
+    assert row and row.awaits_explanation(START_MS + 20_000)
+    assert not row.awaits_explanation(row.last_append_ms + EXPLAIN_WITHIN_MS)
+    assert recorded(1, "of less") == recorded(3, "of more") == (0, "", False)
+    assert recorded(2, "{}") == (2, "{}", True)
+    assert recorded(2, "another worker's") == (2, "{}", True)
+    row = runs.get(RUN)
+    assert row and not row.awaits_explanation(START_MS + 20_000)
+    runs.record_segment(RUN, replace(segment(2), line=2, byte=20))
+    assert recorded(2, "late") == (2, "{}", False), "the run was reopened"
+    runs.record_segment(RUN, replace(segment(3, "closed"), line=4, byte=40, end=RunEnd("failed")))
+    runs.record_finalization(RUN, 4, 40, 4, START_MS)
+    row = runs.get(RUN)
+    assert row and not row.is_explained and row.awaits_explanation(START_MS + 40_000)
+    assert recorded(4, "[]") == (4, "[]", True)
+
+
+@pytest.mark.parametrize(
+    ("reason", "end", "is_awaited"),
+    [
+        ("closed", RunEnd("failed"), True),
+        ("abandoned", None, True),
+        ("abandoned", RunEnd("lost"), True),
+        ("abandoned", RunEnd("unknown"), False),
+        ("closed", RunEnd("succeeded"), False),
+        ("closed", RunEnd("cancelled"), False),
+        ("closed", None, False),
+    ],
+)
+def test_only_failed_and_lost_runs_await_an_explanation(
+    runs: RunCatalog, reason: str, end: RunEnd | None, is_awaited: bool
+) -> None:
+    runs.record_segment(RUN, replace(segment(0, reason), end=end))
+    row = runs.get(RUN)
+    assert row and not row.awaits_explanation(START_MS)
+    runs.record_finalization(RUN, 0, 0, 1, START_MS)
+    row = runs.get(RUN)
+    assert row and row.awaits_explanation(START_MS) == is_awaited
 
 
 def test_runs_by_outcome_are_those_of_their_last_segments_newest_first(runs: RunCatalog) -> None:

@@ -138,6 +138,9 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "is retried after {}, then two, then three, up to {}.": (f"{_BACKOFF}.step_s", f"{_BACKOFF}.max_s"),
         "failures in a row, {} or a little more,": f"{_BACKOFF}.step_s * 180",
         "at each further failure, about once {}.": f"{_BACKOFF}.max_s",
+        "compacted as usual and no alarm counts it; {} after its end": "chalicelib.catalog.runs:EXPLAIN_WITHIN_MS",
+        "(source `explanation`), for {} at most,": "chalicelib.triggers.schedules:EXPLAIN_S",
+        "a HEAD, a GET for each {} of its log": "chalicelib.explanation.run_explainer:PIECE_BYTES",
         "ends after {} although the run stays": f"{_RESOURCES}.SetAsideAlarm.Properties.Period",
         "uses known keys for {} without": "chalicelib.access.stale_if_error_cache:MAX_STALE_MS",
         "were checked in the last {}.": "chalicelib.routes.authorizer:TTL_S",
@@ -290,5 +293,6 @@ OPENAPI: dict[str, str] = {
     "is deleted {} after they were closed": _RETIRED,
     "has reported no status for {}.": "chalicelib.routes.pipelines:SILENT_AFTER_MS",
     "with the first {} characters of": "chalicelib.runlog.matching:PATTERN_CHARS",
+    "request searches the last {}.": "chalicelib.explanation.run_explainer:REQUEST_BYTES",
 }
 """The numbers in texts of the OpenAPI document, from which docs/http-api.md is generated."""

@@ -21,6 +21,8 @@ from chalicelib.archive.uploads import MAX_BYTES
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.partition import format_timestamp, to_row
+from chalicelib.explanation.explainer import Candidate
+from chalicelib.explanation.explanation import Explanation
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
@@ -105,9 +107,15 @@ def _log(line: str, size: int = 4 * MIB, batches: int = 1) -> Callable[[Stage], 
     return lambda stage: stage.append(*[f"{line}\n" * count] * batches)
 
 
+_EXPLANATION = Explanation.of([Candidate(10**9, EMOJI * 500, "r" * 40, "f" * 40, 0.999)] * 3).to_text()
+
+
 def _runs(stage: Stage) -> None:
     for number in range(1000):
-        stage.append("x\n", run=Run(EMOJI * 30, f"{number:04d}{EMOJI * 30}"))
+        run = Run(EMOJI * 30, f"{number:04d}{EMOJI * 30}")
+        stage.append("x\n", run=run)
+        stage.runs.record_finalization(run, 1, 2, 1, START_MS)
+        stage.runs.record_explanation(run, 1, _EXPLANATION)
 
 
 def _pipelines_of_runs(stage: Stage) -> None:
@@ -313,6 +321,7 @@ _LIST: list[Largest] = [
     _get("/v1/catalog/pipelines", "", _pipelines_of_runs, {"limit": 100}),
     _get(_RUNS, "", _runs, {"limit": 100}, names=_FQN),
     _get(f"{_RUNS}/{{runId}}", "", _log("x", 64, 16)),
+    _get(f"{_RUNS}/{{runId}}/explanation", "", _log(f"ERROR {EMOJI * 500}\n", 16 * MIB)),
     _get(f"{_RUNS}/{{runId}}/grep", "places", _log(_NEEDLES, 8 * MIB), {"q": "n", "limit": 1000}),
     _get(
         f"{_RUNS}/{{runId}}/grep",

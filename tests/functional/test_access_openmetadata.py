@@ -35,6 +35,7 @@ READS = {
     "page": f"{LOGS}/{{fqn}}/run-1",
     "download": f"{LOGS}/{{fqn}}/run-1/download",
     "stream": f"{LOGS}/{{fqn}}/stream/run-1?wait=0",
+    "explanation": "/v1/catalog/pipelines/{fqn}/runs/run-1/explanation",
     "grep": "/v1/catalog/pipelines/{fqn}/runs/run-1/grep?q=of",
     "run": "/v1/catalog/pipelines/{fqn}/runs/run-1",
     "events": "/v1/events/{fqn}/run-1/log",

@@ -121,6 +121,10 @@ GET    /v1/catalog/pipelines/svc_sales.etl/runs/run-1             401    401    
 GET    /v1/catalog/pipelines/svc_sales.etl/runs/no-such-run       401    401    403     403    404    403   403    403      403 404
 GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1                401    401    403     403    403    403   403    403      200 200
 GET    /v1/catalog/pipelines/svc_hr.etl/runs/no-such-run          401    401    403     403    403    403   403    403      404 404
+GET    /v1/catalog/pipelines/svc_sales.etl/runs/run-1/explanation 401    401    403     403    200    403   403    403      403 200
+GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1/explanation   401    401    403     403    403    403   403    403      200 200
+GET    /v1/catalog/pipelines/svc_sales.etl/runs/nobody/explanation 401    401    403     403    404    403   403    403      403 404
+GET    /v1/catalog/pipelines/svc_hr.etl/runs/nobody/explanation  401    401    403     403    403    403   403    403      404 404
 GET    /v1/catalog/pipelines/svc_sales.etl/runs/run-1/grep?q=cre  401    401    403     403    200    403   403    403      403 200
 GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1/grep?q=secret  401    401    403     403    403    403   403    403      200 200
 GET    /v1/catalog/pipelines/svc_hr.etl/runs/run-1/grep           401    401    403     403    403    403   403    403      400 400

@@ -9,6 +9,8 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from chalicelib.errors import StoreUnavailableError
+from chalicelib.explanation import run_explainer
 from chalicelib.ports import PutOptions, Run
 from tests.functional.gateway import Answer, call, installed, post
 from tests.issuer import JWT, Issuer, bearer
@@ -101,13 +103,15 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
         "firstRunId": "run-1",
         "host": None,
         "command": None,
+        "explanation": None,
     }
+    details = {"lost": 0, "candidates": []}
     assert ask("/svc.a/runs").json == {"runs": [expected], "cursor": None}
-    assert ask("/svc.a/runs/run-1").json == expected | {"lost": 0}
+    assert ask("/svc.a/runs/run-1").json == expected | details
     first = site.world.layout.segment(Run("svc.a", "run-1"), 0)
     kept = site.world.store.get(first)
     site.world.store.delete(first)
-    assert ask("/svc.a/runs/run-1").json == expected | {"lost": 2}
+    assert ask("/svc.a/runs/run-1").json == expected | details | {"lost": 2}
     site.world.store.put(first, kept.body, PutOptions(kept.info.metadata))
     post("svc.a/run-1/close")
     run = Run("svc.a", "run-1")
@@ -117,6 +121,77 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
     site.runs.record_finalization(run, 3, 14, 3, START_MS + 3000)
     done = ask("/svc.a/runs/run-1").json
     assert (done["status"], done["complete"], done["pendingBytes"]) == ("finalized", True, 0)
+
+
+def explained(**query: Any) -> tuple[list[tuple[int, str]], int, bool, bool]:
+    """Line and text of the candidates, the first line that was searched, whether it is complete, and whether the run is running."""
+    found = ask("/svc.a/runs/run-1/explanation", **query).json
+    return _texts(found["candidates"]), found["fromLine"], found["complete"], found["streaming"]
+
+
+def _texts(candidates: list[Any]) -> list[tuple[int, str]]:
+    return [(each["line"], each["text"]) for each in candidates]
+
+
+def test_explanation_of_a_run_from_open_to_finalized(site: Site) -> None:
+    run, expected = Run("svc.a", "run-1"), [(1, "ERROR two")]
+    assert ask("/svc.a/runs/run-1/explanation").status == 404
+    site.write("svc.a", "run-1", "one\nERROR two\n", indexed=False)
+    assert explained() == (expected, 0, False, True)
+    site.index(run)
+    post("svc.a/run-1/close", json.dumps({"outcome": "failed"}), {"Content-Type": "application/json"})
+    site.index(run)
+    assert explained() == (expected, 0, False, False)
+    row = site.runs.get(run)
+    assert row and not row.explanation, "logs.txt is not known yet"
+    site.runs.record_finalization(run, 2, 14, 2, START_MS)
+    site.runs.failures.schedule("record_explanation", error=StoreUnavailableError)
+    assert explained() == (expected, 0, True, False)
+    assert ask("/svc.a/runs/run-1").json["candidates"] == []
+    for _ in range(2):
+        assert explained() == (expected, 0, True, False)
+        site.world.store.delete(site.world.layout.logs(run))  # it is read from the row now
+    details = ask("/svc.a/runs/run-1").json
+    assert details["explanation"] == details["candidates"][0] and _texts(details["candidates"]) == expected
+    failed = call("GET", "/v1/catalog?outcome=failed").json["runs"]
+    for listed in (ask("/svc.a/runs").json["runs"], failed, [each["last"] for each in ask().json["pipelines"]]):
+        assert [each["explanation"] for each in listed] == [details["explanation"]]
+    site.write("svc.a", "run-2", "another")
+    assert ask("/svc.a/runs/run-2").json["explanation"] is None
+
+
+def test_explanation_of_a_reopened_run_is_made_again(site: Site) -> None:
+    run = Run("svc.a", "run-1")
+    site.write("svc.a", "run-1", "begin\n")
+    site.world.clock.advance(1)
+    site.world.parts().finalizer.abandon(run, site.world.clock.now_ms(), site.world.deadline())
+    site.index(run)
+    site.runs.record_finalization(run, 1, 6, 2, START_MS)
+    assert explained() == ([], 0, True, False)
+    site.write("svc.a", "run-1", "ERROR two\n")
+    assert explained() == ([(1, "ERROR two")], 0, False, True)
+    assert ask("/svc.a/runs/run-1").json["explanation"] is None
+
+
+def test_explanation_of_a_run_without_lines(site: Site) -> None:
+    assert call("PUT", "/v1/events/svc.a/run-1/starts/s", "{}", {"Content-Type": "application/json"}).status == 200
+    assert explained() == ([], 0, False, True)
+
+
+def test_explanation_of_a_long_log_is_that_of_its_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_explainer, "REQUEST_BYTES", 30)
+    run, expected = Run("svc.a", "run-1"), [(3, "ERROR four")]
+    for text in ("ERROR early\n", "two\nthree\n", "ERROR four\n", "five\nsix\n"):
+        site.write("svc.a", "run-1", text)
+    assert explained() == (expected, 1, False, True)
+    site.world.parts().compactor.compact(run, site.world.deadline())
+    assert explained() == (expected, 1, False, True)
+    post("svc.a/run-1/close")
+    site.index(run)
+    site.runs.record_finalization(run, 6, 42, 5, START_MS)
+    assert explained() == (expected, 1, False, False)
+    row = site.runs.get(run)
+    assert row and not row.explanation, "only the explanation of the whole log is kept"
 
 
 def test_a_run_that_is_not_catalogued_yet_is_found_on_s3(site: Site) -> None:
@@ -232,7 +307,9 @@ def test_recent_runs_of_all_pipelines_by_outcome(site: Site) -> None:
         and recent(since="2100-01-01") == recent(since="21000101") == recent(fqn="nobody") == []
     )
     facts = call("GET", "/v1/catalog?outcome=failed&limit=1").json["runs"][0]
-    assert facts == {"fqn": "shop.e"} | {name: value for name, value in ask("/shop.e/runs/r").json.items() if name != "lost"}
+    assert facts == {"fqn": "shop.e"} | {
+        name: value for name, value in ask("/shop.e/runs/r").json.items() if name not in ("lost", "candidates")
+    }
 
 
 def test_recent_runs_are_those_that_may_be_read() -> None:

@@ -43,7 +43,7 @@ def check_body(name: str, model: Any, answer: Answer) -> None:
 def ended_run(site: Site) -> None:
     """A run with a start, two segments and a reported failure."""
     site.runs.record_start(RUN, RunStart("s", "run-1", 1, "host-1", "load", 1000, 1000))
-    site.write("svc.a", "run-1", "one\nan error\n")
+    site.write("svc.a", "run-1", "one\nERROR an error\n")
     site.write("svc.b", "run-2", "one\n")
     tails = site.world.parts().writer.tails
     site.world.index.put(RUN, [tails.segment(RUN, 0)])
@@ -59,6 +59,7 @@ def ended_run(site: Site) -> None:
         ("/pipelines", "PipelineList", catalog_models.PipelineEntryPage),
         ("/pipelines/svc.a/runs", "RunFactsList", catalog_models.RunFactsPage),
         ("/pipelines/svc.a/runs/run-1", "Run", catalog_models.RunDetails),
+        ("/pipelines/svc.a/runs/run-1/explanation", "Explanation", catalog_models.RunExplanation),
         ("/pipelines/svc.a/runs/run-1/grep?q=error", "Matches", catalog_models.MatchingLines),
         ("/pipelines/svc.a/runs/run-1/histogram", "Histogram", catalog_models.RunHistogram),
     ],

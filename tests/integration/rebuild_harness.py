@@ -95,9 +95,9 @@ def _end(services: Services, closed: list[Run], abandoned: list[Run]) -> None:
 
 
 def _tick(stack: Stack, offset_s: float) -> None:
-    """Run the schedule at a time when all compacted segments may be deleted; twice, since runs must be finalized before they leave
-    the schedule."""
-    for _ in range(2):
+    """Run the schedule at a time when all compacted segments may be deleted; three times, since runs must be finalized and explained
+    before they leave the schedule."""
+    for _ in range(3):
         with services_of(stack, offset_s) as future:
             told = schedules.compact(future, 840_000)
             assert told["failed"] == told["left"] == 0, told

@@ -179,7 +179,8 @@ def _logs(api: Api, run: str) -> None:
         api.ask("GET", f"{path}/download", allow_redirects=False, expected=307 if path.endswith("large") else 200)
     api.ask("GET", run)
     fqn = run.split("/")[-2]
-    for path in ("", f"/{fqn}/runs", f"/{fqn}/runs/run", f"/{fqn}/runs/run/grep?q=one", f"/{fqn}/runs/run/histogram"):
+    of_run = ("", "/explanation", "/grep?q=one", "/histogram")
+    for path in ("", f"/{fqn}/runs", *(f"/{fqn}/runs/run{each}" for each in of_run)):
         api.ask("GET", f"/v1/catalog/pipelines{path}")
     assert api.ask("GET", f"/v1/catalog?fqn={fqn}").json()["runs"]
     api.ask("GET", f"{LOGS}/{fqn}/stream/run")

@@ -5,6 +5,7 @@ from tests.mutants.mutant import group
 _OVERTAKEN = "tests/faults/test_files_overtaken.py"
 _FILES = "tests/contract/test_file_catalog.py"
 _MENDING = "tests/unit/test_catalog_repair.py"
+_EXPLAINED = "tests/functional/test_explained_runs.py"
 _IDS = "tests/functional/test_archive_ids.py"
 _UPLOADS = "tests/functional/test_archive_uploads.py"
 _DELETED = (
@@ -74,7 +75,11 @@ MUTANTS = (
             f"{_MENDING}::test_row_of_a_run_with_continuous_appends_is_put_right"),
         ("merge_forward", "_moved('activity_shard', seen, now) and _number(now, 'segments') == _number(item, 'segments')", "False",
             "a run that the schedule released meanwhile stays released"),
-        ("merge_forward", "_moved('alive_ms', seen, now)", "False", "a heartbeat recorded while S3 was read must not be undone")),
+        ("merge_forward", "_moved('alive_ms', seen, now)", "False", "a heartbeat recorded while S3 was read must not be undone"),
+        ("merge_forward", "0 < _number(now, 'explained_segments') == _number(merged, 'final_segments')", "False",
+            "an explanation is not on S3, so a rebuild keeps it"),
+        ("merge_forward", "0 < _number(now, 'explained_segments') == _number(merged, 'final_segments')", "True",
+            "an explanation of another log does not stay")),
     *group("glue_jobs.catalog.run_inspection", _MENDING,
         ("RunInspection.expired_seal", "max([*self.entries, *self.live], default=-1) > number", "False",
             "a reopened run has not ended, although its first logs.txt exists",
@@ -87,6 +92,34 @@ MUTANTS = (
             "row.last_append_ms < now_ms - max(idle_ms, row.heartbeat_limit_ms)", "a run that is alive is not swept"),
         ("_is_idle", "max(idle_ms, row.heartbeat_limit_ms)", "idle_ms",
             "a run whose heartbeats are a day apart is swept before one is due")),
+    # explanations
+    *group("chalicelib.triggers.schedules", _EXPLAINED,
+        ("_is_due", "row.awaits_explanation(now_ms)", "False", "a run is not retired before it is explained"),
+        ("_explain_all", "min(EXPLAIN_S, deadline.remaining_s())", "EXPLAIN_S",
+            "an explanation waits for the time that compactions leave"),
+        ("_explain", "min(VISIT_S, deadline.remaining_s())", "deadline.remaining_s()",
+            "a long log makes room for the next one"),
+        ("_explain_all", "_not_explained", "_failed(services)",
+            "a failed explanation is no failed compaction"),
+        ("_to_compact", "row.awaits_explanation(now_ms)", "True",
+            "a tick with nothing to explain makes no request more",
+            "tests/unit/test_schedule_budgets.py::test_runs_that_are_not_due_cost_nothing")),
+    *group("chalicelib.explanation.run_explainer", _EXPLAINED,
+        ("_Pass.resumed", "(state['etag'], state['version']) == (log.etag, __version__)", "True",
+            "a checkpoint is that of the same log and release"),
+        ("_Pass.explanation", "log_lines - self.lines if self.start else 0", "0", "lines are counted from the beginning of the log"),
+        ("ScheduledExplainer.explain", "log and log.next_segment != row.final_segments", "False",
+            "an explanation is not that of another extent of the log"),
+        ("ScheduledExplainer._read", "save_state(reading.state(log))", "None", "the next tick continues where this one stopped"),
+        ("ScheduledExplainer._read", "reading.at < log.bytes and deadline.remaining_s() <= 0", "reading.at < log.bytes",
+            "a visit reads more than one piece", "tests/faults/test_explanation_every_call.py::test_two_workers_that_both_believe"
+            "_to_hold_the_lease_record_one_explanation"),
+        ("RequestExplainer.explain", "row and is_final and not start", "row and is_final",
+            "only the explanation of the whole log is kept",
+            "tests/functional/test_http_catalog.py::test_explanation_of_a_long_log_is_that_of_its_end"),
+        ("RequestExplainer.explain", "row.is_explained", "row.explanation",
+            "an explanation of an earlier end is not shown", "tests/functional/test_http_catalog.py::test_explanation_of_a_reopened"
+            "_run_is_made_again")),
     *group("glue_jobs.catalog.run_items", "tests/contract/test_run_items.py",
         ("DynamoDbRunItems.change_run", "f'attribute_exists(#p) AND {condition}'", "'attribute_exists(#p)'",
             "an attribute that changed since it was read is not overwritten",
@@ -101,6 +134,10 @@ MUTANTS = (
         ("DynamoDbRunCatalog.record_segment", "'attribute_not_exists(#segments) OR #segments < :segments'",
             "'attribute_not_exists(#segments) OR #segments <> :segments'", "a late notification reverts nothing",
             "::test_events_twice_and_in_any_order_end_in_the_same_row[moto-0]"),
+        ("DynamoDbRunCatalog.record_explanation", "f'{_IS_FINAL} AND ({_IS_NOT_EXPLAINED})'", "f'{_IS_FINAL}'",
+            "the first explanation of a log stays", "::test_explanation_is_recorded_once_of_the_final_log[moto]"),
+        ("DynamoDbRunCatalog.record_explanation", "f'{_IS_FINAL} AND ({_IS_NOT_EXPLAINED})'", "_IS_NOT_EXPLAINED",
+            "a reopened run is not explained", "::test_explanation_is_recorded_once_of_the_final_log[moto]"),
         ("read_cursor", "is_sort_key(run_id)", "isinstance(run_id, str) and run_id",
             "a handmade cursor is a 400, not an error of the table", "tests/unit/test_cursor.py")),
     *group("chalicelib.catalog.cursor", "tests/unit/test_cursor.py",

@@ -15,7 +15,7 @@ from chalicelib.catalog.runs import partition_key
 from chalicelib.coordination import InMemoryPartitionStore, LeaseTerms, Partition, SourceCoordinator, Status, WorkSource
 from chalicelib.coordination.worker_pool import Backoff
 from chalicelib.errors import StoreUnavailableError
-from chalicelib.ports import PutOptions, Run
+from chalicelib.ports import FAILED, PutOptions, Run, RunEnd
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.settings import Settings
@@ -308,6 +308,16 @@ def test_old_segments_of_finished_runs_are_retired(stage: Stage) -> None:
     assert results[SEALED] == Result(SEALED, "retired", retired_segments=2)
     assert stage.stored(SEALED) == ("logs.txt", stage.logs[SEALED])
     assert stage.due() == []
+
+
+def test_failed_run_is_not_retired_before_the_schedule_has_explained_it(stage: Stage) -> None:
+    stage.parts.finalizer.close(OPEN, end=RunEnd(FAILED))
+    stage.runs.record_segment(OPEN, stage.parts.writer.tails.segment(OPEN, 2))
+    stage.task()
+    stage.world.clock.advance(RETIRE_AFTER_MS / 1000 + 61)
+    assert [each.run for each in stage.due()] == [SEALED]
+    stage.runs.record_explanation(OPEN, 3, "{}")
+    assert {each.run for each in stage.due()} == {SEALED, OPEN}
 
 
 def test_a_tick_of_the_schedule_and_a_task_leave_the_same_bytes(stage: Stage) -> None:

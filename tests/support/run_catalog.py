@@ -99,6 +99,14 @@ class InMemoryRunCatalog:
             return True
 
     @can_fail
+    def record_explanation(self, run: Run, next_segment: int, explanation: str) -> None:
+        """See ``RunCatalog``."""
+        with self._lock:
+            row = self._rows.get(run)
+            if row and row.segments <= next_segment == row.final_segments > row.explained_segments:
+                self._rows[run] = replace(row, explained_segments=next_segment, explanation=explanation)
+
+    @can_fail
     def mark_retired(self, run: Run, next_segment: int) -> None:
         """See ``RunCatalog``."""
         with self._lock:

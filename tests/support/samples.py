@@ -349,6 +349,7 @@ ROWS = (
     Sample("GET", _CATALOG, query={"prefix": "s", "contains": "s", "cursor": "", "limit": "5"}),
     Sample("GET", f"{_CATALOG}/{{fqn}}/runs", query={"cursor": "", "limit": "5"}),
     Sample("GET", f"{_CATALOG}/{{fqn}}/runs/{{runId}}", query={"lost": "true"}),
+    Sample("GET", f"{_CATALOG}/{{fqn}}/runs/{{runId}}/explanation"),
     Sample("GET", f"{_CATALOG}/{{fqn}}/runs/{{runId}}/grep", query={"q": "zero", "regex": "true", "limit": "5"}),
     Sample("GET", f"{_CATALOG}/{{fqn}}/runs/{{runId}}/histogram", query={"buckets": "5"}),
     Sample("GET", "/v1/configuration"),

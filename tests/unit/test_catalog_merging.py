@@ -57,6 +57,16 @@ def test_heartbeat_that_came_meanwhile_stays() -> None:
     assert "alive_ms" not in names_to_change(now, merged), "the next one does not stop the write"
 
 
+@pytest.mark.parametrize(("explained", "is_kept"), [(5, True), (4, False), ("5", False)])
+def test_explanation_of_the_final_log_stays(explained: object, is_kept: bool) -> None:
+    final = {"final_segments": 5, "final_lines": 50, "final_bytes": 500}
+    explanation = {"explained_segments": explained, "explanation": "{}"}
+    now = S3 | final | explanation
+    merged = merge_forward(S3 | final, now, now)
+    assert merged == S3 | final | (explanation if is_kept else {})
+    assert names_to_change(now, merged) == ([] if is_kept else ["explained_segments", "explanation"])
+
+
 def test_earliest_beginning_stays() -> None:
     assert merge_forward(S3, S3, S3 | {"started_ms": 900})["started_ms"] == 900
     assert merge_forward(S3, None, S3 | {"started_ms": 1100})["started_ms"] == 1000

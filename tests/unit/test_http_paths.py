@@ -120,6 +120,7 @@ def test_an_fqn_with_raw_slashes_is_read_back(parts: list[str]) -> None:
         ("GET", "/v1/events/a//log", None),
         ("GET", "/v1/catalog/pipelines/a/b/runs", ("listRunFacts", "a/b")),
         ("GET", "/v1/catalog/pipelines/a/runs/runs", ("getRun", "a", "runs")),
+        ("GET", "/v1/catalog/pipelines/a/runs/r/explanation", ("explainRun", "a", "r")),
         ("GET", "/v1/catalog/pipelines/a/runs/r/grep", ("grepRun", "a", "r")),
         ("GET", "/v1/catalog/pipelines/a", None),
         ("POST", "/v1/coordination/sweep/a/b/c/retry", ("retryPartition", "sweep", "a/b", "c")),

@@ -104,6 +104,15 @@ def test_two_writers_in_turn_cost_two_requests_an_append() -> None:
     assert spent == (4, 0)
 
 
+def test_the_end_of_a_log_is_a_snapshot_and_a_get_of_each_segment_or_5_mib() -> None:
+    counted = Counted()
+    position = counted.append("first")
+    counted.append("second", position)
+    assert counted.cost(lambda: counted.parts.reader.read_end(RUN, 100)) == (4 + 2 + 1, 0)
+    counted.parts.finalizer.close(RUN, position)
+    assert counted.cost(lambda: counted.parts.reader.read_end(RUN, 100)) == (2, 0)
+
+
 def test_a_page_of_a_finished_log_is_one_query_and_at_most_two_gets() -> None:
     counted = Counted()
     position: str | None = None

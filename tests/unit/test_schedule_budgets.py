@@ -16,7 +16,7 @@ from chalicelib.catalog.runs import SHARDS, shard_of
 from chalicelib.coordination import InMemoryPartitionStore, WorkSource
 from chalicelib.coordination.lease import new_owner
 from chalicelib.coordination.partition import new_partition, to_row
-from chalicelib.ports import Run
+from chalicelib.ports import FAILED, Run, RunEnd
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS, RETIRE_TOGETHER
 from chalicelib.settings import Settings
@@ -217,6 +217,32 @@ def test_segments_whose_rows_are_lost_are_looked_at_before_they_go() -> None:
     ticking.world.index.clear()
     spent = one_more(ticking)
     assert each(of("s3", spent), of("s3", known), 1) == {"head": RETIRE_TOGETHER - 1 + SEGMENTS}
+
+
+def explained(failed: int) -> Counter[str]:
+    """A tick over so many finalized, failed runs."""
+    ticking = Ticking()
+    for number in range(failed):
+        ticking.append(run := Run("svc.pipe", f"run-{number:04d}"), "ERROR one")
+        ticking.parts.finalizer.close(run, end=RunEnd(FAILED))
+        ticking.runs.record_segment(run, ticking.parts.writer.tails.segment(run, 1))
+        ticking.runs.record_finalization(run, 1, 10, 2, ticking.world.clock.now_ms())
+    return ticking.tick()
+
+
+def test_an_explanation_costs_a_head_and_a_get_of_the_log_and_a_write_of_the_row() -> None:
+    spent = each(explained(30), explained(10), runs=20)
+    looks = spent.pop("work query")
+    assert spent == {
+        "work create": 1,
+        "work replace": 1,
+        "work delete": 1,
+        "runs get": 1,
+        "runs record_explanation": 1,
+        "s3 head": 1,
+        "s3 get": 1,
+    }
+    assert looks == pytest.approx(1 / 25, abs=1 / 20)
 
 
 def test_a_sweep_of_runs_that_are_not_idle_costs_nothing() -> None:

@@ -253,6 +253,10 @@ class Archive:
         """One search, bounded in time. Query: ``q``, ``regex``, ``ignoreCase``, ``limit``, ``after`` (that of the previous response)."""
         return self._json("GET", self._facts(run) + "/grep", params=query)
 
+    def explanation(self, run: RunName) -> Json:
+        """``candidates``: lines that may explain why a run failed; ``fromLine``, ``complete``, ``streaming``. Raises NotFoundError."""
+        return _checked(self._json("GET", self._facts(run) + "/explanation"), "candidates")
+
     @contextmanager
     def events(self, run: RunName, last_id: str | None, **query: Any) -> Iterator[Iterator[str]]:
         """The lines of one response of the event stream (SSE). Raises NotFoundError (the server has no stream), ApiError, UnavailableError."""

@@ -105,6 +105,12 @@ def show_result(name: str | None, number: int | None, text: str, spans: Sequence
     _write(sys.stdout, head + (_marked(text, spans or ()) if is_terminal() else text))
 
 
+def show_numbered(number: int, line: str, *, is_marked: bool) -> None:
+    """A line of a log with its number, from 1, and a mark if it is the one in question; without control sequences, in a pipe too."""
+    text = f"{'>' if is_marked else ' '} {number:6} {sanitize(without_styles(last_state(line)))}"
+    _write(sys.stdout, _coloured(text, _HIT) if is_marked else text)
+
+
 def show_text(text: str) -> None:
     """A sentence for a person, or a number for a program."""
     _write(sys.stdout, sanitize(text))

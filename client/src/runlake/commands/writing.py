@@ -21,7 +21,7 @@ from runlake.execution import execute, interruptible
 from runlake.handler import RunlogHandler
 from runlake.leftovers import claimed, discard_leftover, leftovers_in, waiting_bytes
 from runlake.names import RunName, page_url
-from runlake.outcomes import CANCELLED, RunEnd
+from runlake.outcomes import CANCELLED, FAILED, RunEnd
 from runlake.settings import Settings
 from runlake.spool import drain_command
 from runlake.starts import MAX_ATTEMPTS, StartedRun
@@ -100,6 +100,7 @@ def execute_command(
 
     The exit code is the command's even if lines could not be stored: they wait on disk, and a message says where.
     """
+    started: list[StartedRun] = []
     try:
         settings = session.settings(heartbeat_s=heartbeat)
         handler = RunlogHandler(
@@ -110,7 +111,7 @@ def execute_command(
             secrets=_values_of(mask_env),
             command=command,
             attempt=attempt,
-            on_started=None if quiet else partial(_report_start, settings.required_url()),
+            on_started=None if quiet else partial(_report_start, settings.required_url(), started),
         )
     except RunlakeError as error:
         report_error(error)
@@ -122,6 +123,8 @@ def execute_command(
         )
         handler.finish(patience, while_moving=True, end=end, report_wait=True)
     handler.finish(0, end=end)  # if the signal came before the call above
+    if started and end.outcome == FAILED:
+        report(f"failed: `runlake why {started[-1].run.words}` shows the lines that explain it")
     sys.exit(code)
 
 
@@ -178,7 +181,9 @@ def close(session: Session, fqn: str, run_id: str, as_json: bool) -> None:
         show_text(f"{run} is closed")
 
 
-def _report_start(url: str, started: StartedRun) -> None:
+def _report_start(url: str, runs: list[StartedRun], started: StartedRun) -> None:
+    """Report a run that was started, and add it to ``runs``."""
+    runs.append(started)
     report(f"archived as {started}")
     report(f"page: {page_url(url, started.run.fqn, started.run.run_id)}")
 

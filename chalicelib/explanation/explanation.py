@@ -1,0 +1,72 @@
+"""The result of explaining a failed run, and its form in the catalog: JSON of at most ``MAX_BYTES``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from chalicelib.explanation.explainer import Candidate
+
+MAX_TEXT_BYTES = 640
+"""Of a candidate's text in the catalog, as UTF-8 in JSON."""
+MAX_NAME_CHARS = 40
+"""Of a candidate's rule and family in the catalog."""
+MAX_CANDIDATES = 3
+MAX_BYTES = 2500
+_SCORE_DIGITS = 3
+_TEXTS = ("text", "rule", "family")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """``candidates``: mappings with ``line`` (from 0), ``text``, ``rule``, ``family`` and ``score``, the best first. ``from_line``: the first
+    line that was read; 0: the whole log."""
+
+    candidates: Sequence[Mapping[str, Any]] = ()
+    from_line: int = 0
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate], from_line: int = 0, shift: int = 0) -> Explanation:
+        """An explanation by the first candidates, their texts and names shortened. ``shift``: is added to their line numbers."""
+        stored = [
+            {
+                "line": each.line + shift,
+                "text": _shortened(each.text),
+                "rule": each.rule[:MAX_NAME_CHARS],
+                "family": each.family[:MAX_NAME_CHARS],
+                "score": round(each.score, _SCORE_DIGITS),
+            }
+            for each in candidates[:MAX_CANDIDATES]
+        ]
+        return cls(stored, from_line)
+
+    def to_text(self) -> str:
+        """Its form in the catalog."""
+        return _json({"from_line": self.from_line, "candidates": list(self.candidates)})
+
+
+def explanation_of(text: str) -> Explanation | None:
+    """The inverse of ``Explanation.to_text``. None for any other text: another program may have damaged the row."""
+    try:
+        stored = json.loads(text)
+        candidates = [
+            {"line": int(each["line"]), **{name: str(each[name]) for name in _TEXTS}, "score": float(each["score"])}
+            for each in stored["candidates"]
+        ]
+        return Explanation(candidates, int(stored["from_line"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _shortened(text: str) -> str:
+    text = text.encode("utf-8", "replace").decode()  # no lone surrogates
+    while (size := len(_json(text).encode())) > MAX_TEXT_BYTES:
+        text = text[: min(len(text) - 1, len(text) * MAX_TEXT_BYTES // size)]
+    return text
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

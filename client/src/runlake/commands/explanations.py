@@ -1,0 +1,88 @@
+"""The command that explains a failure: why."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from runlake.archive import Archive
+from runlake.commands.output import report, show_json, show_numbered, show_text
+from runlake.commands.session import Session, json_option, pass_session
+from runlake.commands.states import outcome_of, reason_of
+from runlake.names import RunName, page_url
+
+_CONTEXT_LINES = 2
+"""Lines before and after the first line."""
+_NONE = 1
+
+
+@click.command()
+@click.argument("fqn")
+@click.argument("run_id", metavar="[RUN]", required=False)
+@json_option
+@pass_session
+def why(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
+    """Show up to three lines that explain why a run failed.
+
+    Without RUN: of the run that failed or was lost last, of pipelines that match FQN, as 'shop.*'. The exit code is 1 when there is no such run
+    or line.
+    """
+    with session.archive() as archive:
+        facts = archive.facts(RunName(fqn, run_id)) if run_id else _last_failed(archive, fqn)
+        if facts is None:
+            report(f"no run of {fqn} has failed")
+            sys.exit(_NONE)
+        run = RunName(str(facts.get("fqn", fqn)), str(facts["runId"]))
+        explanation = archive.explanation(run)
+        candidates = explanation["candidates"]
+        if as_json:
+            show_json({"fqn": run.fqn, "runId": run.run_id, "outcome": facts.get("outcome"), **explanation})
+        else:
+            _show(archive, run, facts, candidates)
+        _report_limits(explanation)
+    if not candidates:
+        report("no line explains it")
+        sys.exit(_NONE)
+
+
+def _last_failed(archive: Archive, fqn: str) -> dict[str, Any] | None:
+    """Raises NotFoundError if the pipeline has no run at all."""
+    for facts in archive.recent_runs(1, fqn=fqn, outcome="failed,lost"):
+        return facts
+    if "*" not in fqn:
+        archive.newest_run(fqn)
+    return None
+
+
+def _show(archive: Archive, run: RunName, facts: dict[str, Any], candidates: list[dict[str, Any]]) -> None:
+    reason = reason_of(facts)
+    show_text(f"{run}: {outcome_of(facts)}" + (f" ({reason})" if reason else ""))
+    for each in candidates:
+        show_text(f"line {int(each['line']) + 1}, {_rule_of(each)}: {each['text']}")
+        if each is candidates[0]:
+            _show_context(archive, run, int(each["line"]))
+    if candidates:
+        show_text(f"page: {page_url(archive.url, run.fqn, run.run_id)}#L{int(candidates[0]['line']) + 1}")
+
+
+def _show_context(archive: Archive, run: RunName, line: int) -> None:
+    first = max(0, line - _CONTEXT_LINES)
+    page = archive.page(run, after=first, limit=line - first + 1 + _CONTEXT_LINES)
+    for number, text in enumerate(page.lines, first):
+        show_numbered(number + 1, text, is_marked=number == line)
+
+
+def _rule_of(candidate: dict[str, Any]) -> str:
+    """The rule in words, with the kind of failure if it is a known one."""
+    words = str(candidate["rule"]).replace("-", " ").replace("_", " ")
+    family = str(candidate.get("family") or "").replace("-", " ").replace("_", " ")
+    return f"{words} ({family})" if family else words
+
+
+def _report_limits(explanation: dict[str, Any]) -> None:
+    if explanation["streaming"]:
+        report("the run is running: this is preliminary")
+    if int(explanation["fromLine"]):
+        report(f"searched from line {int(explanation['fromLine']) + 1} on")

@@ -1,0 +1,143 @@
+"""Every fault at every call of an explanation in the background, of the bucket, the catalog and the work's store; two workers; repeat, and
+compare with one read of the log."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import combinations
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from chalicelib import composition
+from chalicelib.catalog.runs import RunRow
+from chalicelib.coordination import InMemoryPartitionStore, WorkSource
+from chalicelib.errors import RunlakeError
+from chalicelib.explanation import run_explainer
+from chalicelib.explanation.explainer import Explainer
+from chalicelib.explanation.explanation import Explanation
+from chalicelib.explanation.run_explainer import ScheduledExplainer
+from chalicelib.ports import FAILED, RunEnd
+from chalicelib.runlog.batch import Batch
+from chalicelib.settings import Settings
+from chalicelib.triggers import schedules
+from tests.faults.interception import CONFLICT, FAULTS, LATER, Crash, Intercepted, StopAt
+from tests.faults.stepping import Actor
+from tests.support.run_catalog import InMemoryRunCatalog
+from tests.world import RUN, World
+
+LOG = "".join(f"ERROR number {number}\n" if number in (2, 5) else f"line {number}\n" for number in range(9))
+END = RunEnd(FAILED, exit_code=1)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_explainer, "PIECE_BYTES", 40)
+    monkeypatch.setattr(schedules, "EXPLAINERS", 1)
+
+
+class Failed:
+    """A finalized, failed run. A read of each piece takes as long as a visit: the log takes two."""
+
+    def __init__(self) -> None:
+        self.world, self.runs, self.work = World(), InMemoryRunCatalog(), InMemoryPartitionStore()
+        parts = self.world.parts()
+        parts.writer.append(RUN, Batch.from_text(LOG))
+        parts.finalizer.close(RUN, end=END)
+        for found in parts.writer.tails.list_segments(RUN):
+            self.runs.record_segment(RUN, parts.writer.tails.segment(RUN, self.world.layout.sequence_of(RUN, found.key)))
+        self.runs.record_finalization(RUN, LOG.count("\n"), len(LOG), 2, self.world.clock.now_ms())
+
+    def tick(self, wrap: Any = lambda port: port) -> None:
+        work = wrap(self.work)
+        ports = composition.Ports(
+            store=wrap(_Slow(self.world)),
+            archive_store=self.world.archive_store,
+            index=self.world.index,
+            runs=wrap(self.runs),
+            database=self.world.database,
+            publisher=None,
+            clock=self.world.clock,
+            work_sources=lambda source: (work, WorkSource(source)),
+        )
+        settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
+        schedules.compact(composition.assemble(settings, ports), 840_000)
+
+    def settle(self) -> None:
+        """Ticks until nothing is to do anymore."""
+        for _ in range(12):
+            with suppress(RunlakeError):
+                self.tick()
+            self.world.clock.advance(660)  # a lease of a dead worker ends
+            if not list(self.runs.active(self.world.clock.now_ms() + 1)):
+                return
+
+    def check(self) -> None:
+        explainer = Explainer()
+        explainer.feed(LOG.encode())
+        row = self.runs.get(RUN)
+        assert row and row.is_explained
+        assert row.explanation == Explanation.of(explainer.candidates(END)).to_text()
+        assert list(self.runs.active(self.world.clock.now_ms() + 1)) == [], "it is retired"
+
+
+class _Port(Intercepted):
+    """A port whose time to live of items is no call."""
+
+    @property
+    def item_ttl(self) -> Any:
+        return self._inner.item_ttl
+
+
+class _Slow:
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world.store, name)
+
+    def get(self, *arguments: Any, **options: Any) -> Any:
+        self._world.clock.advance(schedules.VISIT_S + 1)
+        return self._world.store.get(*arguments, **options)
+
+
+@pytest.mark.parametrize("ticks", [0, 1], ids=["first piece", "last piece"])
+@pytest.mark.parametrize(("moment", "how"), [fault for fault in FAULTS if fault[0] != CONFLICT])
+def test_stop_at_every_call(ticks: int, moment: str, how: str) -> None:
+    number = 0
+    while True:
+        failed = Failed()
+        for _ in range(ticks):
+            failed.tick()
+        stop = StopAt(number, moment, how)
+        with suppress(RunlakeError, Crash):
+            failed.tick(lambda port, gate=stop: _Port(port, gate))
+        if not stop.fired:
+            break
+        if moment != LATER:
+            stop.land()
+        failed.settle()
+        stop.land()
+        failed.check()
+        number += 1
+    assert number > 3
+
+
+def test_two_workers_that_both_believe_to_hold_the_lease_record_one_explanation() -> None:
+    """All orders of their calls: a HEAD, two GETs, a write."""
+    for turns in combinations(range(8), 4):
+        failed = Failed()
+        row = failed.runs.get(RUN)
+        assert row
+
+        def explain(wrap: Any, failed: Failed = failed, row: RunRow = row) -> bool:
+            explainer = ScheduledExplainer(wrap(failed.world.store), failed.world.layout, wrap(failed.runs))
+            return explainer.explain(row, None, pytest.fail, failed.world.deadline())
+
+        one, two = Actor("one", explain), Actor("two", explain)
+        for turn in range(8):
+            (one if turn in turns else two).step()
+        assert one.result and two.result and one.done and two.done
+        failed.settle()
+        failed.check()

@@ -1,0 +1,319 @@
+"""Explanations of failed runs in the background: when, from where, how far, and what they never delay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import app
+from chalicelib import composition
+from chalicelib.catalog.runs import EXPLAIN_WITHIN_MS, RunRow
+from chalicelib.composition import EXPLANATION
+from chalicelib.coordination import Status
+from chalicelib.errors import StoreUnavailableError
+from chalicelib.explanation import run_explainer
+from chalicelib.explanation.explainer import Candidate, Explainer
+from chalicelib.explanation.explanation import MAX_BYTES, Explanation, explanation_of
+from chalicelib.observability import metrics
+from chalicelib.ports import FAILED, LOST, PutOptions, Run, RunEnd
+from chalicelib.triggers import schedules
+from tests.faults.interception import Call
+from tests.functional.gateway import Context
+from tests.functional.test_schedules import (
+    ENOUGH_MS,
+    HOUR_S,
+    RUNS,
+    TICK,
+    Ticking,
+    admin,
+    compact,
+    did,
+    failing_for,
+    keys,
+    metrics_of,
+)
+
+ONE, TWO = RUNS[:2]
+LOG = "begin\nERROR no space left on device\nend\n"
+
+
+class Ended(Ticking):
+    """A world whose runs end and are known as such."""
+
+    def end(self, run: Run, text: str = LOG, end: RunEnd | None = RunEnd(FAILED, exit_code=1)) -> None:  # noqa: B008
+        self.append(run, text)
+        self.parts().finalizer.close(run, end=end)
+        self.notify(run)
+        self.runs.record_finalization(run, text.count("\n"), len(text), self.row(run).segments, self.clock.now_ms())
+
+    def row(self, run: Run) -> RunRow:
+        row = self.runs.get(run)
+        assert row
+        return row
+
+    def lines(self, run: Run) -> list[int] | None:
+        """The line that explains a run best, if any; None if it has no explanation."""
+        row = self.row(run)
+        explanation = explanation_of(row.explanation) if row.is_explained else None
+        return [each["line"] for each in explanation.candidates[:1]] if explanation else None
+
+
+@pytest.fixture
+def world() -> Ended:
+    metrics.clear_metrics()  # what a test recorded outside of an invocation
+    return Ended()
+
+
+@pytest.mark.behavior("A failed run names the line that explains it, without delaying its end or other runs.")
+def test_failed_run_is_explained_in_the_next_tick(world: Ended, capsys: pytest.CaptureFixture[str]) -> None:
+    world.end(ONE)
+    world.end(TWO, end=RunEnd("succeeded"))
+    with world.installed():
+        assert app.compact(TICK, Context(ENOUGH_MS)) == did(), "no compaction is due"
+        assert metrics_of(capsys.readouterr().out)["om_streamable_logs_runs_explained"] == [1]
+        assert (world.lines(ONE), world.lines(TWO)) == ([1], None)
+        assert keys(Status.UNASSIGNED, EXPLANATION) == []
+        assert compact() == did() and world.row(ONE).explained_segments == 2
+
+
+def test_lost_run_is_explained(world: Ended) -> None:
+    world.append(ONE, LOG)
+    world.clock.advance(48 * HOUR_S)
+    now_ms = world.clock.now_ms()
+    world.parts().finalizer.abandon(ONE, now_ms, world.deadline(), lambda *_: RunEnd(LOST))
+    world.notify(ONE)
+    with world.installed():
+        compact()  # the row becomes final
+        compact()
+    assert world.lines(ONE) == [1]
+
+
+def test_run_is_retired_once_it_is_explained_or_cannot_be(world: Ended) -> None:
+    world.end(ONE)
+    world.end(TWO)
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        assert isinstance(call, Call)
+        if call.arguments[0] == world.layout.logs(TWO):
+            raise StoreUnavailableError("injected")
+        return call()
+
+    with world.installed(gate):
+        world.clock.advance(22 * 60)
+        assert compact() == did(), "both still await their explanations"
+        assert (world.lines(ONE), world.lines(TWO)) == ([1], None)
+        assert compact() == did(done=1)
+        assert world.active() == {TWO}
+        world.clock.advance(EXPLAIN_WITHIN_MS / 1000)
+    with world.installed():
+        assert compact() == did(done=1)
+    assert world.active() == set() and world.lines(TWO) is None
+
+
+def test_compaction_comes_first_and_explanations_wait_for_time(world: Ended) -> None:
+    world.end(ONE)
+    world.append(TWO, "open")
+    world.notify(TWO)
+    called: list[str] = []
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        assert isinstance(call, Call)
+        called.append(call.arguments[0])
+        answer = call()
+        world.clock.advance(2 if operation == "put" else 0)
+        return answer
+
+    with world.installed(gate):
+        assert compact(remaining_ms=31_000) == did(done=1)
+        assert world.lines(ONE) is None, "the compaction took all of the time"
+        compact()
+    assert world.lines(ONE) == [1]
+    first = called.index(world.layout.logs(ONE))
+    assert all(TWO.run_id in key for key in called[:first])
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_explainer, "PIECE_BYTES", 10)
+
+
+def slow(world: Ended) -> Callable[[str, Callable[[], Any]], Any]:
+    """Each read of a piece takes longer than a visit."""
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        if operation == "get":
+            world.clock.advance(schedules.VISIT_S + 1)
+        return call()
+
+    return gate
+
+
+@pytest.mark.usefixtures("small")
+def test_long_log_is_read_over_several_ticks_with_the_same_result(world: Ended) -> None:
+    text = "".join(f"ERROR number {number} ä\n" if number % 7 == 3 else f"line {number}\n" for number in range(20))
+    world.end(ONE, text)
+    world.end(TWO, LOG)
+    ticks = 0
+    with world.installed(slow(world)):
+        while world.lines(ONE) is None and ticks < 50:
+            compact()
+            ticks += 1
+            if world.lines(ONE) is None:
+                assert keys(Status.UNASSIGNED, EXPLANATION)[:1] == ["svc.pipe/run-0"]
+    explainer = Explainer()
+    explainer.feed(text.encode())
+    assert world.row(ONE).explanation == Explanation.of(explainer.candidates(RunEnd(FAILED, exit_code=1))).to_text()
+    assert ticks == -(-len(text.encode()) // 10) and world.lines(TWO) == [1]
+
+
+def _state_of(text: str) -> dict[str, Any]:
+    explainer = Explainer()
+    explainer.feed(text.encode())
+    return {"explainer": explainer.state(), "at": len(LOG), "lines": 3}
+
+
+_OTHER = _state_of("ERROR of another log\n")
+"""A checkpoint at the end of another log."""
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        None,
+        {},
+        _OTHER | {"etag": "other"},
+        _OTHER | {"version": "0.0.1"},
+        {"explainer": {}},
+        {"explainer": 7},
+        {"at": "x"},
+        {"lines": None},
+        7,
+    ],
+)
+def test_checkpoint_that_does_not_fit_is_not_used(world: Ended, damage: Any) -> None:
+    world.end(ONE)
+    with world.installed(slow(world)):
+        compact()
+        (partition,) = admin(EXPLANATION).list(Status.UNASSIGNED).partitions
+        assert partition.state is not None
+        state = json.loads(partition.state)
+        assert (state["at"], state["lines"]) == (10, 1)
+        changed = state | damage if isinstance(damage, dict) else damage
+        if damage is not None:
+            coordinator = composition.coordinator(composition.services(), EXPLANATION)
+            coordinator.initialize()
+            lease = coordinator.next_partition()
+            assert lease
+            coordinator.save_state(lease, changed)
+            coordinator.shutdown()
+        for _ in range(len(LOG) // 10 + 1):
+            compact()
+    assert world.lines(ONE) == [1]
+
+
+@pytest.mark.usefixtures("small")
+def test_of_a_huge_log_the_end_is_read(world: Ended, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_explainer, "MAX_LOG_BYTES", 45)
+    text = "ERROR early\n" + "x" * 9 + "\n" + LOG
+    world.end(ONE, text)
+    with world.installed():
+        compact()
+    assert world.lines(ONE) == [3]
+    explanation = explanation_of(world.row(ONE).explanation)
+    assert explanation and explanation.from_line == 1, "this one was cut"
+
+
+def test_log_that_is_gone_or_damaged_blocks_nothing(world: Ended) -> None:
+    for number, run in enumerate(RUNS[:3]):
+        world.end(run, "a line\n" * number + LOG)
+    world.store.delete(world.layout.logs(ONE))
+    world.store.put(world.layout.logs(TWO), b"overwritten", PutOptions({"next-segment": "2"}))
+    with world.installed():
+        compact()
+        assert keys(Status.UNASSIGNED, EXPLANATION) == keys(Status.COMPLETED, EXPLANATION) == []
+        world.clock.advance(22 * 60)
+        compact()
+    assert [world.lines(run) for run in RUNS[:3]] == [[], [], [3]]
+    assert world.active() == {TWO}, "its compaction fails too"
+
+
+def test_failing_explanations_are_set_aside_and_are_no_failed_compactions(world: Ended, capsys: pytest.CaptureFixture[str]) -> None:
+    world.end(ONE)
+    with world.installed(failing_for(world, ONE), set_aside_after_failures=2):
+        for _ in range(3):
+            assert app.compact(TICK, Context(ENOUGH_MS)) == did()
+            printed = metrics_of(capsys.readouterr().out)
+            assert not {"om_streamable_logs_flush_alerts", "om_streamable_logs_consecutive_flush_failures"} & set(printed)
+            world.clock.advance(600)
+        assert keys(Status.COMPLETED, EXPLANATION) == ["svc.pipe/run-0"]
+    assert world.lines(ONE) is None
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_run_that_is_reopened_between_read_and_write_is_explained_at_its_next_end(world: Ended, closed: bool) -> None:
+    world.append(ONE, "begin\n" * 3)
+    world.clock.advance(48 * HOUR_S)
+    world.parts().finalizer.abandon(ONE, world.clock.now_ms(), world.deadline(), lambda *_: RunEnd(LOST))
+    world.notify(ONE)
+    reopened = False
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        nonlocal reopened
+        if operation == "get" and isinstance(call, Call) and "logs.txt" in call.arguments[0] and not reopened:
+            reopened = True
+            answer = call()
+            world.append(ONE, "ERROR back again\n")
+            if closed:
+                world.parts().finalizer.close(ONE, end=RunEnd(FAILED))
+            world.notify(ONE)
+            return answer
+        return call()
+
+    with world.installed():
+        compact()
+    with world.installed(gate):
+        compact()
+        assert reopened and world.row(ONE).explanation == ""
+        if not closed:
+            world.parts().finalizer.close(ONE, end=RunEnd(FAILED))
+            world.notify(ONE)
+        compact()
+        compact()
+    assert world.lines(ONE) == [3]
+
+
+def test_log_that_has_grown_since_the_row_was_written_is_left_to_a_later_tick(world: Ended) -> None:
+    world.append(ONE, "begin\n" * 3)
+    world.clock.advance(48 * HOUR_S)
+    world.parts().finalizer.abandon(ONE, world.clock.now_ms(), world.deadline(), lambda *_: RunEnd(LOST))
+    world.notify(ONE)
+    with world.installed():
+        compact()
+        world.append(ONE, "ERROR back again\n")
+        world.parts().finalizer.close(ONE, end=RunEnd(FAILED))
+        compact()
+        assert world.row(ONE).explanation == "", "notifications are late"
+        world.notify(ONE)
+        compact()
+        compact()
+    assert world.lines(ONE) == [3]
+
+
+def test_explanation_is_bounded_and_survives_its_form_in_the_catalog() -> None:
+    found = [Candidate(10**14 + n, '\U0001f600"\\\x7f\ud800' * 200, "r" * 99, "f" * 99, 0.123456) for n in range(5)]
+    explanation = Explanation.of(found, from_line=10**14)
+    text = explanation.to_text()
+    assert len(text.encode()) <= MAX_BYTES
+    assert explanation_of(text) == explanation and len(explanation.candidates) == 3
+    assert explanation.candidates[0]["text"].startswith('\U0001f600"\\\x7f?')
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "7", "[]", "{}", '{"candidates":[7],"from_line":0}', '{"candidates":[{}],"from_line":0}', "[" * 99999]
+)
+def test_damaged_explanation_is_none(text: str) -> None:
+    assert explanation_of(text) is None
