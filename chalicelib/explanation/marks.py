@@ -1,0 +1,70 @@
+"""Finds the lines of a block that may belong to a failure: a few searches for words instead of reading each line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+TRACE, LINK, CAUSE, EXIT, WORD = 1, 2, 4, 8, 16
+"""What a word begins: a Python traceback, the connection of two, a Java cause, the report of an exit code, or none of these."""
+_WORDS: Mapping[bytes, int] = {
+    b"traceback (most recent call last": TRACE,
+    b"above exception": LINK,
+    b"caused by:": CAUSE,
+    **dict.fromkeys((b"exit", b"return code", b"non-zero"), EXIT),
+    **dict.fromkeys(
+        b"error,exception,fatal,fail,critical,severe,panic,denied,refused,not found,no such,killed,cannot,could not,unable,timed out"
+        b",exceeded,abort,invalid,missing,no space,not exist,unhandled,terminated,err!,segmentation,violat,alert,what went wrong".split(
+            b","
+        ),
+        WORD,
+    ),
+}
+FRAME = re.compile(rb"\tat [\w$.<>/@ +-]{1,400}[(]|(?<=\n) {3,4}at (?:[^\n]{1,400}(?:\(|:[0-9])|async )")
+"""A frame of a stack trace of Java or JavaScript."""
+_FRAME_SIGNS = (b"\tat ", b"\n    at ", b"\n   at ")
+
+
+def find_marks(block: bytes) -> dict[int, int]:
+    """The kinds of words in a line, by the line's start."""
+    marks: dict[int, int] = {}
+    lowered = block.lower()
+    find, before = lowered.find, lowered.rfind
+    for word, kind in _WORDS.items():
+        at = find(word)
+        while at >= 0:
+            start = before(b"\n", 0, at) + 1
+            marks[start] = marks.get(start, 0) | kind
+            at = find(word, find(b"\n", at))
+    return marks
+
+
+class FrameSearch:
+    """Finds the next frame of a stack trace in a block."""
+
+    def __init__(self, block: bytes) -> None:
+        self._block = block
+        self._next = dict.fromkeys(_FRAME_SIGNS, -1)
+
+    def find(self, at: int) -> tuple[int, int]:
+        """The start of the first line with a frame from a line's start on, and the length of what precedes the frame; -1: none."""
+        found = min((place for sign in _FRAME_SIGNS if (place := self._find(sign, at)) >= 0), default=-1)
+        if found < 0:
+            return -1, 0
+        start = self._block.rfind(b"\n", 0, found) + 1
+        return start, found - start
+
+    def _find(self, sign: bytes, at: int) -> int:
+        """The place of the frame's indentation."""
+        lead = sign.startswith(b"\n")
+        known = self._next[sign]
+        if known == _NONE or known >= at:
+            return known if known != _NONE else -1
+        place = at - lead if at >= lead else at
+        while (place := self._block.find(sign, place)) >= 0 and not FRAME.match(self._block, place + lead):
+            place += len(sign)
+        self._next[sign] = place + lead if place >= 0 else _NONE
+        return place + lead if place >= 0 else -1
+
+
+_NONE = -2

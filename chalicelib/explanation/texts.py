@@ -1,0 +1,74 @@
+"""Levels and messages of single lines, of any format and behind the prefixes of containers and of Airflow."""
+
+from __future__ import annotations
+
+import re
+
+from chalicelib.lines.formats import ANY
+from chalicelib.lines.levels import CRITICAL, DEBUG, ERROR, TRACE, WARNING
+from chalicelib.lines.levels import INFO as _INFO
+
+FATAL, ERRORS, PLAIN, WARNINGS, INFO = range(5)
+LEVEL_NAMES = ("fatal", "error", "plain", "warning", "info")
+_LEVEL_BYTES = 200
+_LEVELS = re.compile(
+    rb"(?<![A-Za-z0-9_.-])(?:(FATAL|CRITICAL|CRIT|PANIC|EMERG)|(ERROR|SEVERE|ERR)|(WARN(?:ING)?)|(INFO|DEBUG|TRACE|NOTICE))(?![A-Za-z0-9_.!-])"
+    rb"|(?:level\"?[=:] ?\"?|[\[|] ?)(?:(fatal|critical|crit|panic|emerg)|(err(?:or)?)|(warn(?:ing)?)|(info|debug|trace|notice))(?![A-Za-z0-9_:-])"
+)
+_RELAYED = re.compile(
+    rb"\{+(?:subprocess|spark_submit|pod_manager|docker|ssh|bash|logging_mixin|process_utils|databricks\w*|kubernetes_pod|batch_client|ecs|glue)\.py(?::\d+)?\}+ (?:INFO|WARNING|ERROR) - "
+    rb"|\"logger\": ?\"(?:task\.std(?:out|err)|airflow\.(?:[\w.]*hooks\.subprocess|task\.hooks)[\w.]*)\""
+)
+"""Airflow's records of what another program prints."""
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[()][A-Za-z0-9]|[=>78DEMc])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+_SPACES = re.compile(r"\s+")
+_BEFORE = re.compile(
+    r"[a-z][\w.-]{1,60} *\| (?=\S)|\[[a-z][\w-]{1,40}\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)|│ (?=Error)|(?:remote|stderr): "
+)
+_MAX_PREFIXES = 3
+_OF_NAME = {CRITICAL: FATAL, ERROR: ERRORS, WARNING: WARNINGS, _INFO: INFO, DEBUG: INFO, TRACE: INFO}
+
+
+def clean_bytes(raw: bytes) -> bytes:
+    """Without escape sequences; of a line with carriage returns, what a terminal shows last."""
+    if b"\x1b" in raw:
+        raw = _ESCAPES.sub(b"", raw)
+    return next((part for part in reversed(raw.split(b"\r")) if part.strip()), b"") if b"\r" in raw else raw
+
+
+def quick_level(raw: bytes) -> int:
+    """The level of a line by the first word of a level near its start."""
+    if b"\x1b" in raw:
+        raw = _ESCAPES.sub(b"", raw)
+    start = 0
+    if b".py" in raw[:_LEVEL_BYTES] or b'"logger"' in raw[:1000]:
+        relayed = _RELAYED.search(raw, 0, 1000)
+        start = relayed.end() if relayed else 0
+    found = _LEVELS.search(raw, start, start + _LEVEL_BYTES)
+    if found is None:
+        return ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN
+    return (FATAL, ERRORS, WARNINGS, INFO)[((found.lastindex or 1) - 1) % 4]
+
+
+def message_of(raw: bytes) -> str:
+    """The message of a line, without time, level and logger, as far as its format is known."""
+    text = clean_bytes(raw).decode(errors="replace").strip("\n")
+    for _ in range(_MAX_PREFIXES):
+        text = text.lstrip("\ufeff")
+        before = _BEFORE.match(text)
+        if before is not None:
+            text = text[before.end() :]
+        parsed = ANY.reader()(text)
+        if parsed is None or not parsed.message.strip() or (parsed.timestamp is None and parsed.logger is None):
+            if before is None:
+                break
+            continue
+        text = parsed.message
+    return text.strip()
+
+
+def shorten(text: str, limit: int) -> str:
+    """A text of one line for people, without control characters."""
+    text = _SPACES.sub(" ", _CONTROLS.sub("", text.replace("\t", " "))).strip()
+    return text if len(text) <= limit else text[: limit - 1] + "…"
