@@ -5,10 +5,10 @@ from __future__ import annotations
 from base64 import b85decode, b85encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from chalicelib.explanation.texts import LEVEL_NAMES, clean_bytes
-from chalicelib.explanation.wrappers import CONSEQUENCE, TRIVIAL, WRAPPER
+from chalicelib.explanation.texts import LEVEL_NAMES, WARNINGS, clean_bytes, quick_level
+from chalicelib.explanation.wrappers import CONSEQUENCE, TRIVIAL, WRAPPING_EXCEPTION
 
 NOTE_BYTES, CONTEXT_BYTES = 400, 200
 _CLUSTER_LINES = 60
@@ -17,8 +17,7 @@ DIRECT, DURING, NESTED = "direct", "during", "nested"
 PYTHON, JAVA, WORKER = "python", "java", "worker"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """A line, shortened. ``progress``: the number of ordinary lines before it. ``role``: "" for a line by itself, "detail" if the line before
     announces it, "output" if the report of an exit code follows it."""
 
@@ -29,7 +28,7 @@ class Note:
 
     @classmethod
     def of(cls, line: int, raw: bytes, progress: int = 0, role: str = "", limit: int = NOTE_BYTES) -> Self:
-        return cls(line, clean_bytes(raw)[:limit], progress, role)
+        return cls(line, (clean_bytes(raw) if b"\x1b" in raw or b"\r" in raw else raw)[:limit], progress, role)
 
     def state(self) -> list[Any]:
         return [self.line, b85encode(self.raw).decode(), self.progress, self.role]
@@ -50,7 +49,7 @@ def _is(pattern: Any, note: Note) -> bool:
 @dataclass(slots=True)
 class Incident:
     """A stack trace with its chain of exceptions. ``before``: the line that announces it; ``root``: the cause so far; ``last``: the exception
-    that was not handled; ``end``: the last line of an exception."""
+    that was not handled, Python's last and Java's first; ``end``: the last line of an exception."""
 
     before: Note
     kind: str
@@ -58,29 +57,32 @@ class Incident:
     last: Note | None = None
     end: int = 0
     progress: int = 0
+    is_consequence: bool = False
 
     def add_python(self, note: Note, link: str) -> None:
         """The exception of the next traceback of the chain."""
         root = self.root
-        is_better = root is None or WRAPPER.search(root.text) is not None
+        is_better = root is None or _is(WRAPPING_EXCEPTION, root)
         if not is_better and root is not None:
             is_trivial = link == DURING and _is(TRIVIAL, root)
             is_empty = ":" not in root.text and link == DIRECT
             is_better = is_trivial or is_empty or (link == NESTED and self.kind != PYTHON)
-        if is_better and (root is None or not WRAPPER.search(note.text) or self.kind != PYTHON):
+        if is_better and (root is None or not _is(WRAPPING_EXCEPTION, note) or self.kind != PYTHON):
             self.root = note
         self._extend(note)
 
     def add_java(self, note: Note) -> None:
         """The next cause of the chain."""
-        if self.kind != WORKER and (self.root is None or not WRAPPER.search(note.text) or WRAPPER.search(self.root.text)):
+        if self.kind != WORKER and (self.root is None or not _is(WRAPPING_EXCEPTION, note) or _is(WRAPPING_EXCEPTION, self.root)):
             self.root = note
+        top = self.last
         self._extend(note)
+        self.last = top or note
 
-    def is_consequence(self) -> bool:
-        """Whether the trace says by itself that it follows from another failure, or states nothing."""
+    def settle(self) -> None:
+        """The trace is complete: find whether it says by itself that it follows from another failure, or states nothing."""
         texts = (self.before.text, self.root.text if self.root else "")
-        return self.root is None or any(CONSEQUENCE.search(text) for text in texts)
+        self.is_consequence = self.root is None or any(CONSEQUENCE.search(text) for text in texts)
 
     def _extend(self, note: Note) -> None:
         self.last = note
@@ -88,12 +90,12 @@ class Incident:
 
     def state(self) -> list[Any]:
         parts = (self.before, self.root, self.last)
-        return [self.kind, self.end, self.progress, *(part and part.state() for part in parts)]
+        return [self.kind, self.end, self.progress, self.is_consequence, *(part and part.state() for part in parts)]
 
     @classmethod
     def resumed(cls, state: Any) -> Self:
-        before, root, last = (part and Note.resumed(part) for part in state[3:])
-        return cls(before, str(state[0]), root, last, int(state[1]), int(state[2]))
+        before, root, last = (part and Note.resumed(part) for part in state[4:])
+        return cls(before, str(state[0]), root, last, int(state[1]), int(state[2]), bool(state[3]))
 
 
 @dataclass(slots=True)
@@ -145,15 +147,24 @@ class Evidence:
         }
         self.incidents: list[Incident] = []
         self.tail: list[Note] = []
+        self.last_warning: Note | None = None
 
     def add(self, note: Note, level: int) -> None:
         """A line with words of a failure."""
         self.pools["output" if note.role == "output" else LEVEL_NAMES[level]].add(note)
 
+    def forget(self, line: int) -> None:
+        """Remove the note of a line that turns out to belong to a trace."""
+        for pool in self.pools.values():
+            for notes in (pool.first, pool.last):
+                if notes and notes[-1].line == line:
+                    del notes[-1]
+
     def begin(self, incident: Incident) -> Incident:
         """A new stack trace. Of too many, the oldest consequence is forgotten, or else the oldest."""
         if len(self.incidents) >= _MAX_INCIDENTS:
-            del self.incidents[next((at for at, each in enumerate(self.incidents) if each.is_consequence()), 0)]
+            self.incidents[-1].settle()
+            del self.incidents[next((at for at, each in enumerate(self.incidents) if each.is_consequence), 0)]
         self.incidents.append(incident)
         return incident
 
@@ -162,11 +173,14 @@ class Evidence:
         for name, pool in self.pools.items():
             for note in pool:
                 yield name, note
+        if self.last_warning is not None and quick_level(self.last_warning.raw) == WARNINGS:
+            yield "warning", self.last_warning
 
     def state(self) -> dict[str, Any]:
         return {
             "pools": {name: pool.state() for name, pool in self.pools.items()},
             "incidents": [incident.state() for incident in self.incidents],
+            "warning": self.last_warning and self.last_warning.state(),
             "tail": [note.state() for note in self.tail],
         }
 
@@ -176,5 +190,6 @@ class Evidence:
         for name, pool in self.pools.items():
             pool.resume(state["pools"][name])
         self.incidents = [Incident.resumed(each) for each in state["incidents"]]
+        self.last_warning = Note.resumed(state["warning"]) if state["warning"] else None
         self.tail = [Note.resumed(each) for each in state["tail"]]
         return self

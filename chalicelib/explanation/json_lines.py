@@ -37,10 +37,11 @@ def text_of_json(raw: bytes) -> bytes | None:
     if not isinstance(record, dict):
         return None
     message = next((record[key] for key in _MESSAGES if isinstance(record.get(key), str)), "")
-    level = next((level for key in _LEVELS if (level := _level(record.get(key)))), "")
+    level = next((level for key in _LEVELS if key in record and (level := _level(record[key]))), "")
     texts = [f"{level} {message}" if level else message]
     for key in _ERRORS:
-        texts.extend(_texts(record.get(key)))
+        if key in record:
+            texts.extend(_texts(record[key]))
     joined = "\n".join(text for text in texts if text)[:_MAX_TEXT]
     return joined.rstrip("\n").encode(errors="replace") + b"\n" if joined.strip() else None
 

@@ -40,31 +40,27 @@ def find_marks(block: bytes) -> dict[int, int]:
 
 
 class FrameSearch:
-    """Finds the next frame of a stack trace in a block."""
+    """Finds the next frame of a stack trace in a block. ``indent``: the length of what precedes it in its line."""
 
     def __init__(self, block: bytes) -> None:
         self._block = block
-        self._next = dict.fromkeys(_FRAME_SIGNS, -1)
+        self._next = [-1] * len(_FRAME_SIGNS)
+        self._start, self.indent = -1, 0
 
-    def find(self, at: int) -> tuple[int, int]:
-        """The start of the first line with a frame from a line's start on, and the length of what precedes the frame; -1: none."""
-        found = min((place for sign in _FRAME_SIGNS if (place := self._find(sign, at)) >= 0), default=-1)
-        if found < 0:
-            return -1, 0
-        start = self._block.rfind(b"\n", 0, found) + 1
-        return start, found - start
+    def find(self, at: int) -> int:
+        """The start of the first line with a frame from a line's start on; the block's length if there is none."""
+        if self._start < at:
+            place = min(self._find(number, sign, at) for number, sign in enumerate(_FRAME_SIGNS))
+            self._start = self._block.rfind(b"\n", 0, place) + 1 if place < len(self._block) else place
+            self.indent = place - self._start
+        return self._start
 
-    def _find(self, sign: bytes, at: int) -> int:
+    def _find(self, number: int, sign: bytes, at: int) -> int:
         """The place of the frame's indentation."""
-        lead = sign.startswith(b"\n")
-        known = self._next[sign]
-        if known == _NONE or known >= at:
-            return known if known != _NONE else -1
-        place = at - lead if at >= lead else at
-        while (place := self._block.find(sign, place)) >= 0 and not FRAME.match(self._block, place + lead):
-            place += len(sign)
-        self._next[sign] = place + lead if place >= 0 else _NONE
-        return place + lead if place >= 0 else -1
-
-
-_NONE = -2
+        if self._next[number] < at:
+            lead = sign.startswith(b"\n")
+            place = self._block.find(sign, max(at - lead, 0))
+            while place >= 0 and not FRAME.match(self._block, place + lead):
+                place = self._block.find(sign, place + len(sign))
+            self._next[number] = place + lead if place >= 0 else len(self._block)
+        return self._next[number]

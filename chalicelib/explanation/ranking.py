@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from chalicelib.explanation.evidence import PYTHON, WORKER, Evidence, Incident, Note
 from chalicelib.explanation.families import RULES, Rule
 from chalicelib.explanation.texts import ERRORS, FATAL, INFO, LEVEL_NAMES, PLAIN, WARNINGS, message_of, quick_level, shorten
-from chalicelib.explanation.wrappers import CONSEQUENCE, CONTEXT, GENERIC, NO_ERROR, RETRY, WRAPPER
+from chalicelib.explanation.wrappers import CONSEQUENCE, CONTEXT, GENERIC, NO_ERROR, RETRY, is_wrapper
 from chalicelib.ports import RunEnd
 
 STRUCTURE: Mapping[str, tuple[float, str]] = {
     "python-root": (0.92, "the root of a chain of Python tracebacks"),
-    "java-root": (0.92, "the deepest cause of a stack trace of Java or JavaScript"),
+    "trace-root": (0.92, "the deepest cause of a stack trace of Java or JavaScript"),
     "worker-root": (0.93, "the Python exception within a stack trace of Spark"),
     "trace-top": (0.5, "the exception that was not handled, of a chain with another root"),
     "fatal-record": (0.74, "a record of the highest level"),
@@ -53,7 +53,7 @@ class Finding:
     family: str
     score: float
     progress: int = 0
-    is_chain: bool = False
+    is_latest: bool = False
 
     def text(self, limit: int) -> str:
         """The message for people."""
@@ -68,7 +68,7 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[Finding]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
     if any(finding.rule != "last-line" for finding in findings):
         findings = [finding for finding in findings if finding.rule != "last-line"]
-    findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_chain else 0, each.line))
+    findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_latest else 0, each.line))
     return _doubted(list(_distinct(findings)))
 
 
@@ -110,7 +110,7 @@ def _of_incident(incident: Incident, progress: int) -> Iterator[Finding]:
     root, last = incident.root, incident.last
     if root is None or last is None:
         return
-    name = "python-root" if incident.kind == PYTHON else "worker-root" if incident.kind == WORKER else "java-root"
+    name = "python-root" if incident.kind == PYTHON else "worker-root" if incident.kind == WORKER else "trace-root"
     factor = _decay(progress - incident.progress, _CHAIN_DECAY) * _context_factor(incident.before)
     yield _of_exception(root, name, STRUCTURE[name][0] * factor)
     if last.line != root.line:
@@ -120,7 +120,7 @@ def _of_incident(incident: Incident, progress: int) -> Iterator[Finding]:
 def _of_exception(note: Note, name: str, score: float) -> Finding:
     message = message_of(note.raw)
     rule = rule_of(message)
-    if WRAPPER.search(message):
+    if is_wrapper(message):
         score *= 0.4
     elif CONSEQUENCE.search(message):
         score *= 0.5
@@ -143,7 +143,7 @@ def _of_note(pool: str, note: Note, progress: int) -> Finding:
     level = LEVEL_NAMES.index(pool) if pool in LEVEL_NAMES else PLAIN
     name, score = _base(note, level, rule)
     score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message)
-    return Finding(note.line, message, name, rule.family if rule else "", score, note.progress)
+    return Finding(note.line, message, name, rule.family if rule else "", score, note.progress, note.role == "output")
 
 
 def _base(note: Note, level: int, rule: Rule | None) -> tuple[str, float]:
@@ -165,13 +165,14 @@ def _doubt(message: str) -> float:
         return 0.1
     if CONTEXT.match(message):
         return 0.3
-    if WRAPPER.search(message):
+    if is_wrapper(message):
         return 0.25
     if GENERIC.fullmatch(message):
         return 0.45
     if CONSEQUENCE.search(message):
         return 0.5
-    return 0.6 if RETRY.search(message) else 1.0
+    announces = 0.7 if message.endswith(":") else 1.0
+    return 0.6 * announces if RETRY.search(message) else announces
 
 
 def _of_tail(note: Note, progress: int, place: int) -> Finding:
@@ -194,7 +195,7 @@ def _with_end(finding: Finding, end: RunEnd | None) -> Finding:
     stated = end.exception.strip()
     if (
         stated
-        and not WRAPPER.search(stated)
+        and not is_wrapper(stated)
         and (stated in finding.message or (len(finding.message) > 20 and finding.message in stated))
     ):
         score *= 1.15

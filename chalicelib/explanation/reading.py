@@ -11,7 +11,7 @@ from chalicelib.explanation.json_lines import text_of_json
 from chalicelib.explanation.marks import CAUSE, EXIT, LINK, TRACE, FrameSearch, find_marks
 from chalicelib.explanation.texts import INFO, PLAIN, quick_level
 from chalicelib.explanation.traces import TraceReader, is_exceptional
-from chalicelib.explanation.wrappers import EXIT as EXIT_REPORT
+from chalicelib.explanation.wrappers import EXIT_REPORTS
 
 _BACK_LINES = 8
 """Lines that are searched for the one before, over empty ones."""
@@ -21,6 +21,11 @@ _ANNOUNCES = re.compile(
     rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)\s*$"
 )
 """A line whose details are on the next one."""
+_LETTER = re.compile(rb"\A(?:\[?(?:INFO|ERROR)\]? *)?[^A-Za-z]*[A-Za-z]{2}")
+_MAX_CREDIT = 60_000
+_COST, _TRACE_COST, _RECORD_COST = 60, 300, 300
+"""Bytes of the log that pay for a look at a marked line, at a trace, and at a record in JSON with a trace. So a log of nothing but short marked
+lines costs little more than another one: after many of them, some are not looked at."""
 _ENDS = (b":", b")", b"\r", b" ", b"m")
 
 
@@ -29,6 +34,7 @@ class LogReader:
 
     def __init__(self, line: int = 0) -> None:
         self.line, self.progress, self.detail, self.detail_level = line, 0, 0, PLAIN
+        self.byte, self.looked, self.credit = 0, 0, _MAX_CREDIT
         self.evidence = Evidence()
         self.traces = TraceReader(self.evidence)
 
@@ -36,22 +42,26 @@ class LogReader:
         """Read complete lines."""
         _BlockReader(self, block, self.line).read()
         self.line += block.count(b"\n")
+        self.byte += len(block)
         self._remember_tail(block)
+        if (at := block.rfind(b"WARN")) >= 0:
+            start = block.rfind(b"\n", 0, at) + 1
+            line = self.line - block.count(b"\n", start)
+            self.evidence.last_warning = Note.of(line, block[start : block.index(b"\n", at)])
 
     def _remember_tail(self, block: bytes) -> None:
         tail: list[Note] = []
-        end, line = len(block) - 1, self.line
-        while end >= 0 and len(tail) < TAIL_LINES:
-            start = block.rfind(b"\n", 0, end) + 1
-            line -= 1
-            if (raw := block[start:end]).strip():
-                tail.append(Note.of(line, raw, self.progress))
-            end = start - 1
+        line = self.line
+        while len(tail) < TAIL_LINES and (text := block.rstrip()):
+            line -= block.count(b"\n", len(text))
+            start = text.rfind(b"\n") + 1
+            tail.append(Note.of(line, block[start : block.index(b"\n", start)]))
+            block = block[:start]
         self.evidence.tail = [*self.evidence.tail, *reversed(tail)][-TAIL_LINES:]
 
     def state(self) -> dict[str, Any]:
         return {
-            "at": [self.line, self.progress, self.detail, self.detail_level],
+            "at": [self.line, self.progress, self.detail, self.detail_level, self.byte, self.looked, self.credit],
             "evidence": self.evidence.state(),
             "trace": self.traces.state(),
         }
@@ -59,7 +69,7 @@ class LogReader:
     @classmethod
     def resumed(cls, state: Mapping[str, Any]) -> LogReader:
         self = cls()
-        self.line, self.progress, self.detail, self.detail_level = map(int, state["at"])
+        self.line, self.progress, self.detail, self.detail_level, self.byte, self.looked, self.credit = map(int, state["at"])
         self.evidence = Evidence.resumed(state["evidence"])
         self.traces = TraceReader(self.evidence)
         self.traces.resume(state["trace"])
@@ -71,36 +81,54 @@ class _BlockReader:
 
     def __init__(self, reader: LogReader, block: bytes, line: int, step: int = 1) -> None:
         self._reader, self._block, self._line, self._step = reader, block, line, step
-        self._at = 0
+        self._at = self._hidden = 0
         self._frames = FrameSearch(block)
 
     def read(self) -> None:
-        block, traces, reader = self._block, self._reader.traces, self._reader
-        marks = find_marks(block)
-        order, index = sorted(marks), 0
-        while True:
-            if reader.detail:
-                self._read_details(marks)
-            if traces.is_open:
-                self._read_trace()
-            while index < len(order) and order[index] < self._at:
-                index += 1
-            mark = order[index] if index < len(order) else len(block)
-            frame, before = self._frames.find(self._at)
-            if 0 <= frame <= mark and frame < len(block):
+        block, traces, frames, reader = self._block, self._reader.traces, self._frames, self._reader
+        marks, size = find_marks(block), len(block)
+        for mark in (*sorted(marks), size):
+            if mark < self._at:
+                continue
+            while True:
+                if reader.detail:
+                    self._read_details(marks)
+                if traces.is_open:
+                    self._read_trace()
+                if (frame := frames.find(self._at)) > mark or frame == size:
+                    break
                 self._go_to(frame)
-                self._begin_java(before)
-            elif mark < len(block):
-                self._go_to(mark)
-                self._look(marks[mark])
-            else:
-                break
-        self._go_to(len(block))
+                if self._may_look_at(frame, _TRACE_COST):
+                    self._begin_java(frames.indent)
+                else:
+                    self._next()
+            if mark >= self._at and mark < size:
+                kinds = marks[mark]
+                if self._may_look_at(mark, _TRACE_COST if kinds & TRACE else _COST):
+                    self._go_to(mark)
+                    self._look(kinds)
+                else:
+                    self._hidden += 1
+        self._go_to(size)
+
+    def _may_look_at(self, at: int, cost: int) -> bool:
+        """Whether the bytes since the last look pay for another one."""
+        if not self._step:
+            return True
+        reader = self._reader
+        at += reader.byte
+        credit = reader.credit + at - reader.looked
+        reader.looked = at
+        reader.credit = credit = credit if credit < _MAX_CREDIT else _MAX_CREDIT
+        if credit < 0:
+            return False
+        reader.credit -= cost
+        return True
 
     def _go_to(self, at: int) -> None:
         """Pass ordinary lines."""
-        lines = self._pass(at)
-        self._reader.progress += lines
+        self._reader.progress += self._pass(at) - self._hidden
+        self._hidden = 0
 
     def _pass(self, at: int) -> int:
         lines = self._step * self._block.count(b"\n", self._at, at)
@@ -120,9 +148,9 @@ class _BlockReader:
         while reader.detail and self._at < len(self._block):
             raw = self._block[self._at : self._end]
             reader.detail -= 1
-            if raw.strip():
+            if _LETTER.search(raw):
                 reader.detail = 0
-                if marks.get(self._at, 0) & (TRACE | CAUSE) or self._frames.find(self._at)[0] == self._at:
+                if marks.get(self._at, 0) & (TRACE | CAUSE) or self._frames.find(self._at) == self._at:
                     return
                 if is_exceptional(raw):
                     reader.traces.note_exception(self._note(raw), self._before(CONTEXT_BYTES))
@@ -133,8 +161,8 @@ class _BlockReader:
         traces, block, reader = self._reader.traces, self._block, self._reader
         while traces.is_open and self._at < len(block):
             if (skip := traces.skip) is not None and (found := skip.match(block, self._at)) is not None and found.end() > self._at:
-                traces.see_frames(found[0])
                 self._pass(found.end())
+                traces.see_frames(found[0], self._line)
                 continue
             if not traces.take(self._line, block[self._at : self._end], reader.progress):
                 return
@@ -151,8 +179,7 @@ class _BlockReader:
         """A line with a mark."""
         reader, raw = self._reader, self._block[self._at : self._end]
         if self._step and raw.lstrip()[:1] == b"{" and (text := text_of_json(raw)) is not None:
-            _BlockReader(reader, text, self._line, 0).read()
-            reader.traces.close()
+            self._look_at_record(text, kinds)
         elif kinds & TRACE:
             reader.traces.begin_python(self._line, raw, reader.progress, self._before(CONTEXT_BYTES))
         elif kinds & LINK:
@@ -160,6 +187,15 @@ class _BlockReader:
         else:
             self._look_at_text(raw, kinds)
         self._next()
+
+    def _look_at_record(self, text: bytes, kinds: int) -> None:
+        """The text of a record in JSON."""
+        if text.count(b"\n") > 1:
+            self._reader.credit -= _RECORD_COST
+            _BlockReader(self._reader, text, self._line, 0).read()
+            self._reader.traces.close()
+        else:
+            self._look_at_text(text[:-1], kinds & EXIT)
 
     def _look_at_text(self, raw: bytes, kinds: int) -> None:
         reader = self._reader
@@ -169,12 +205,12 @@ class _BlockReader:
         note = self._note(raw)
         if is_exceptional(raw):
             reader.traces.note_exception(note, note if level != PLAIN else self._before(CONTEXT_BYTES))
-        if kinds & EXIT and EXIT_REPORT.search(raw):
+        if kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS)):
             for line, output in self._back(2):
                 reader.evidence.add(Note.of(line, output, reader.progress, "output"), PLAIN)
         reader.evidence.add(note, level)
         reader.progress += level == INFO
-        if raw.endswith(_ENDS) and _ANNOUNCES.search(raw, max(0, len(raw) - 600)):
+        if raw.endswith(_ENDS) and _ANNOUNCES.search(raw, max(0, len(raw) - 300)):
             reader.detail, reader.detail_level = _DETAIL_LINES, level
 
     def _note(self, raw: bytes, role: str = "") -> Note:

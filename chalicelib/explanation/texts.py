@@ -11,10 +11,19 @@ from chalicelib.lines.levels import INFO as _INFO
 FATAL, ERRORS, PLAIN, WARNINGS, INFO = range(5)
 LEVEL_NAMES = ("fatal", "error", "plain", "warning", "info")
 _LEVEL_BYTES = 200
+_CAPITALS = {
+    **dict.fromkeys((b"FATAL", b"CRITICAL", b"CRIT", b"PANIC", b"EMERG"), FATAL),
+    **dict.fromkeys((b"ERROR", b"SEVERE", b"ERR"), ERRORS),
+    **dict.fromkeys((b"WARNING", b"WARN"), WARNINGS),
+    **dict.fromkeys((b"INFO", b"DEBUG", b"TRACE", b"NOTICE"), INFO),
+}
+_WORDS = b"|".join(word.lower() for word in _CAPITALS)
 _LEVELS = re.compile(
-    rb"(?<![A-Za-z0-9_.-])(?:(FATAL|CRITICAL|CRIT|PANIC|EMERG)|(ERROR|SEVERE|ERR)|(WARN(?:ING)?)|(INFO|DEBUG|TRACE|NOTICE))(?![A-Za-z0-9_.!-])"
-    rb"|(?:level\"?[=:] ?\"?|[\[|] ?)(?:(fatal|critical|crit|panic|emerg)|(err(?:or)?)|(warn(?:ing)?)|(info|debug|trace|notice))(?![A-Za-z0-9_:-])"
+    b"|".join(word + rb"(?![A-Za-z0-9_.!-])" for word in _CAPITALS)
+    + rb"".join(b"|" + lead + b"(?:" + _WORDS + rb")(?![A-Za-z0-9_:-])" for lead in (rb"\[ ?", rb"\| ?", rb"level\"?[=:] ?\"?"))
 )
+"""Begins with letters only, so that the search is fast."""
+_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _RELAYED = re.compile(
     rb"\{+(?:subprocess|spark_submit|pod_manager|docker|ssh|bash|logging_mixin|process_utils|databricks\w*|kubernetes_pod|batch_client|ecs|glue)\.py(?::\d+)?\}+ (?:INFO|WARNING|ERROR) - "
     rb"|\"logger\": ?\"(?:task\.std(?:out|err)|airflow\.(?:[\w.]*hooks\.subprocess|task\.hooks)[\w.]*)\""
@@ -22,10 +31,12 @@ _RELAYED = re.compile(
 """Airflow's records of what another program prints."""
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[()][A-Za-z0-9]|[=>78DEMc])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+_NO_WORD = re.compile(rb"level|[^a-z]")
 _SPACES = re.compile(r"\s+")
 _BEFORE = re.compile(
     r"[a-z][\w.-]{1,60} *\| (?=\S)|\[[a-z][\w-]{1,40}\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)|│ (?=Error)|(?:remote|stderr): "
 )
+_LEVEL_IN_BRACKETS = re.compile(r"\A\[(?:ERROR|FATAL|WARNING|WARN|INFO|error|fatal|warn|info) *\] +(?=\S)")
 _MAX_PREFIXES = 3
 _OF_NAME = {CRITICAL: FATAL, ERROR: ERRORS, WARNING: WARNINGS, _INFO: INFO, DEBUG: INFO, TRACE: INFO}
 
@@ -33,7 +44,7 @@ _OF_NAME = {CRITICAL: FATAL, ERROR: ERRORS, WARNING: WARNINGS, _INFO: INFO, DEBU
 def clean_bytes(raw: bytes) -> bytes:
     """Without escape sequences; of a line with carriage returns, what a terminal shows last."""
     if b"\x1b" in raw:
-        raw = _ESCAPES.sub(b"", raw)
+        raw = _ESCAPES.sub(b"", raw).replace(b"\x1b", b"")
     return next((part for part in reversed(raw.split(b"\r")) if part.strip()), b"") if b"\r" in raw else raw
 
 
@@ -41,14 +52,22 @@ def quick_level(raw: bytes) -> int:
     """The level of a line by the first word of a level near its start."""
     if b"\x1b" in raw:
         raw = _ESCAPES.sub(b"", raw)
-    start = 0
-    if b".py" in raw[:_LEVEL_BYTES] or b'"logger"' in raw[:1000]:
-        relayed = _RELAYED.search(raw, 0, 1000)
-        start = relayed.end() if relayed else 0
-    found = _LEVELS.search(raw, start, start + _LEVEL_BYTES)
-    if found is None:
-        return ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN
-    return (FATAL, ERRORS, WARNINGS, INFO)[((found.lastindex or 1) - 1) % 4]
+    level, end = _level_from(raw, 0)
+    if level == INFO and (b".py" in raw[:end] or b'"logger"' in raw[:1000]) and (relayed := _RELAYED.search(raw, 0, 1000)):
+        return _level_from(raw, relayed.end())[0]
+    return level
+
+
+def _level_from(raw: bytes, start: int) -> tuple[int, int]:
+    end = start + _LEVEL_BYTES
+    while (found := _LEVELS.search(raw, start, end)) is not None:
+        at, start = found.span()
+        word = found[0]
+        if (level := _CAPITALS.get(word)) is None:
+            return _CAPITALS[_NO_WORD.sub(b"", word).upper()], start
+        if not at or raw[at - 1] not in _LETTERS:
+            return level, start
+    return (ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN), 0
 
 
 def message_of(raw: bytes) -> str:
@@ -61,6 +80,7 @@ def message_of(raw: bytes) -> str:
             text = text[before.end() :]
         parsed = ANY.reader()(text)
         if parsed is None or not parsed.message.strip() or (parsed.timestamp is None and parsed.logger is None):
+            text = _LEVEL_IN_BRACKETS.sub("", text, count=1)
             if before is None:
                 break
             continue

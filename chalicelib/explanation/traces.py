@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib.explanation.evidence import CONTEXT_BYTES, DIRECT, DURING, JAVA, NESTED, PYTHON, WORKER, Evidence, Incident, Note
 from chalicelib.explanation.texts import clean_bytes
-from chalicelib.explanation.wrappers import CLEANUP, WRAPPER
+from chalicelib.explanation.wrappers import CLEANUP, WRAPPING_EXCEPTION
 
 HEADER = b"Traceback (most recent call last"
 _SKIP = re.compile(rb"(?:[ \t\r][^\n]*+\n|\n|[\]})]++[,;]?\r?\n)*+")
@@ -41,6 +41,7 @@ class TraceReader:
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self._mode, self._prefix, self._tolerance, self._link = "", b"", 0, ""
+        self._frames_end = -1
         self._connected: tuple[str, int] | None = None
         self._exception: tuple[Note, Note] | None = None
 
@@ -91,9 +92,9 @@ class TraceReader:
         if self._connected and line - self._connected[1] <= 3 and self._connected[1] - incident.end <= _CHAIN:
             return self._connected[0]
         is_near = line - incident.end <= _NEAR
-        if is_near and incident.kind in (JAVA, WORKER) and (self._mode == JAVA or incident.end == line):
+        if incident.end == line and self._mode == JAVA:
             return NESTED
-        if is_near and incident.root is not None and WRAPPER.search(incident.root.text):
+        if is_near and incident.root is not None and WRAPPING_EXCEPTION.match(incident.root.text):
             return NESTED
         return (
             NESTED
@@ -112,12 +113,13 @@ class TraceReader:
         is_new = (
             exception is not None and (incident is None or exception[0].line > incident.end) and line - exception[0].line <= _NEAR
         )
-        if incident is not None and not is_new and line - incident.end <= _NEAR:
+        if incident is not None and not is_new and line - max(incident.end, self._frames_end) <= _NEAR:
             return
         header, context = exception if is_new and exception else (before, before)
         if header is None or context is None:
             self._mode = ""
             return
+        self._evidence.forget(header.line)
         if incident is not None and header.raw.startswith(b": ") and header.line - incident.end <= 2:
             incident.kind = JAVA
             incident.add_java(header)
@@ -125,8 +127,9 @@ class TraceReader:
         incident = self._evidence.begin(Incident(context, JAVA, end=header.line, progress=progress))
         incident.add_java(header)
 
-    def see_frames(self, frames: bytes) -> None:
-        """Lines of a trace that are passed over. The failure of a clean-up does not replace the exception that it followed."""
+    def see_frames(self, frames: bytes, end_line: int) -> None:
+        """Lines of a trace that are passed over, up to a line. The failure of a clean-up does not replace the exception that it followed."""
+        self._frames_end = end_line
         if self._link == DURING and CLEANUP.search(frames):
             self._link = CLEANED
 
@@ -185,7 +188,7 @@ class TraceReader:
         incident, cause = self._current, _JAVA_CAUSE.match(text)
         if incident is None:
             return False
-        if HEADER in text:
+        if text.find(HEADER) > 0:
             incident.end = line
             self.begin_python(line, text, progress, incident.before)
             return True
@@ -199,14 +202,15 @@ class TraceReader:
         return {
             "mode": self._mode,
             "prefix": b85encode(self._prefix).decode(),
-            "tolerance": self._tolerance,
+            "numbers": [self._tolerance, self._frames_end],
             "link": self._link,
             "connected": self._connected,
             "exception": exception,
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        self._mode, self._prefix, self._tolerance = str(state["mode"]), b85decode(state["prefix"]), int(state["tolerance"])
+        self._mode, self._prefix = str(state["mode"]), b85decode(state["prefix"])
+        self._tolerance, self._frames_end = map(int, state["numbers"])
         self._link = str(state["link"])
         connected, exception = state["connected"], state["exception"]
         self._connected = (str(connected[0]), int(connected[1])) if connected else None

@@ -9,14 +9,17 @@ _JAVA_WRAPPERS = (
     "|ExceptionInInitializerError|Py4JJavaError|Py4JError|Py4JNetworkError|RemoteTraceback|UncheckedExecutionException|WrappedException"
     "|ServletException|UncheckedIOException|NestedServletException|UnhandledException"
 )
-WRAPPER = re.compile(
-    rf"(?:\b(?:{_JAVA_WRAPPERS})\b(?!: +[a-z].* [a-z])"
-    r"|\bRuntimeException: (?:[a-z]\w*\.)+\w+(?:Exception|Error)"
+WRAPPING_EXCEPTION = re.compile(
+    rf"[:\s]*+(?:Caused by: )?(?:Exception in thread .{{0,100}} )?(?:[\w$]++\.)*+(?:(?:{_JAVA_WRAPPERS})\b(?!: +[a-z].* [a-z])"
+    r"|RuntimeException: (?:[a-z]\w*+\.)++\w+(?:Exception|Error)\b"
     r"|SparkException: (?:Job aborted\.?|Writing job aborted\.?|Task failed while writing rows\.?[^:]*|\[TASK_WRITE_FAILED\].*"
     r"|\[WRITING_JOB_ABORTED\].*|Exception thrown in awaitResult:?|Job [0-9]+ cancelled.*|Application \S+ finished with failed status)\s*$"
-    r"|PythonException:?\s*$|An exception was thrown from (?:the Python worker|a UDF)|^Exception: ?$"
-    r"|\bException(?:Group)?: (?:unhandled errors in a TaskGroup|.* \([0-9]+ sub-exceptions?\))"
-    r"|(?:Base)?ExceptionGroup: |\bSystemExit\b|subprocess\.CalledProcessError|CalledProcessError:"
+    r"|PythonException:?\s*$|Exception: ?$|(?:Base)?ExceptionGroup: |SystemExit\b|CalledProcessError\b"
+    r"|AirflowException: (?:Bash command failed|Pod |Task |Job ))"
+)  # fmt: skip
+"""Exceptions that only carry another one."""
+WRAPPER = re.compile(
+    r"(?:An exception was thrown from (?:the Python worker|a UDF)"
     r"|^-+ End of (?:inner|stack)|One or more errors occurred"
     r"|Task failed with exception|Task failed with error|Marking task as|Task exited with return code|Bash command failed"
     r"|returned (?:a )?non-?zero (?:exit )?(?:code|status)|non-zero exit (?:code|status)"
@@ -41,7 +44,7 @@ WRAPPER = re.compile(
 )  # fmt: skip
 """Never a cause by itself."""
 CONSEQUENCE = re.compile(
-    r"(?:Exception ignored in|Error in atexit|--- Logging error ---|exception was never retrieved|shutdown[- ]hook|ShutdownHook"
+    r"(?:Exception ignored in|Error in atexit|--- Logging error ---|exception was never retrieved|future: <(?:Task|Future)|shutdown[- ]hook|ShutdownHook"
     r"|[Bb]roken ?pipe|CancelledError|InterruptedException|KeyboardInterrupt\b|[Cc]leanup|[Cc]leaning up|[Rr]oll(?:ing|ed)? ?back|while (?:closing|stopping|shutting)"
     r"|(?:[Ee]rror|[Ff]ailed|[Ee]xception|[Uu]nable)(?: \w+){0,3} (?:to )?(?:clos(?:e|ing)|stop|stopping|delet(?:e|ing)|remov(?:e|ing)|unlock|releas(?:e|ing)|disconnect|shut)"
     r"|[Cc]onnection (?:is )?(?:already )?closed|[Ss]kipping (?:due to|because)|[Ss]kipped due|upstream_failed|depends_on_past"
@@ -58,7 +61,7 @@ RETRY = re.compile(
 """A failure that the run answers itself."""
 NO_ERROR = re.compile(
     r"(?:\b(?:0|[Nn]o|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b|\b(?:errors?|failures?|failed|exceptions?|fail|error_count|num_errors)\"?\s*+[=:]\s*+\"?(?:0(?![.0-9])|null|None|false|\[\]|\"\")"
-    r"|errors? (?:rate|count|log|handler|policy)[ :=]+0|(?:on|fail)_?(?:on)?_?[Ee]rror(?:s)?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
+    r"|errors? (?:rate|count|log|handler|policy)[ :=]+0|\b(?:fail_?)?[Oo]n_?[Ee]rrors?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
     r"|Success %)", re.ASCII,
 )  # fmt: skip
 GENERIC = re.compile(
@@ -68,7 +71,7 @@ GENERIC = re.compile(
     r"(?: (?:after|in) [\w.:]+(?: \w+)?| with errors?| unexpectedly| abnormally)?\W*"
     r"|\W*(?:an )?(?:unexpected |unknown |internal |fatal |unhandled )?(?:error|exception|failure)s?(?: (?:has )?occurr?ed)?(?: (?:while|during|in) [\w ]{1,40})?\W*"
     r"|\W*(?:exiting|aborting|aborted|giving up|terminating|stopping|failed|terminated|quitting)(?: [\w ]{1,30})?\W*"
-    r"|.{0,120}? FAILED\W*|FAILED .{0,120})", re.IGNORECASE,
+    r"|.{0,120}? FAILED\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
 )  # fmt: skip
 """Whole sentences that state only that something failed."""
 TRIVIAL = re.compile(
@@ -81,9 +84,14 @@ CONTEXT = re.compile(
     r"\^|In file included|\(Background on this error|\[SQL|\[parameters)\b|[-=~^+|*#\s]+$"
 )
 """Lines that accompany the message of a failure."""
-CLEANUP = re.compile(rb", in (?:__a?exit__|__del__|a?close|_?clean_?up\w*|rollback|tear_?down\w*|shutdown|_?finalize\w*|terminate|dispose)\r?\n")
-"""Frames of a clean-up."""
-EXIT = re.compile(
-    rb"(?i:exit(?:ed)? (?:with |code|status)|return(?:ed)? (?:a )?non-?zero|return(?:ed with)? code|non-zero|exit code|exit status|process completed with exit)"
+CLEANUP = re.compile(
+    rb", in (?:__a?exit__|__del__|a?close|_?clean_?up\w*|rollback|tear_?down\w*|shutdown|_?finalize\w*|terminate|dispose)\r?\n"
 )
-"""After the output of the command that failed."""
+"""Frames of a clean-up."""
+EXIT_REPORTS = (b"exit code", b"exit status", b"exited with", b"exit with", b"exited", b"return code", b"non-zero", b"nonzero")
+"""Words, in lowercase, after the output of a command that failed."""
+
+
+def is_wrapper(text: str) -> bool:
+    """Whether a message carries no cause by itself."""
+    return WRAPPING_EXCEPTION.match(text) is not None or WRAPPER.search(text) is not None
