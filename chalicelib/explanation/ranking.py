@@ -28,8 +28,11 @@ STRUCTURE: Mapping[str, tuple[float, str]] = {
 _CHAIN_DECAY = ((30, 1.0), (150, 0.95), (1000, 0.87))
 _NOTE_DECAY = ((10, 1.0), (30, 0.97), (150, 0.87), (1000, 0.72))
 _MUCH = 0.6
+_OVERTAKEN = ((2, 1.0), (9, 0.9), (30, 0.75))
+"""By the ordinary lines between a finding and the last sign of a failure: the run went on."""
 """After more ordinary lines."""
 _FAMILY_BONUS = 0.14
+_STRONG = 0.6
 _CERTAIN = 0.78
 _SIGNALS = {
     137: ("memory",),
@@ -65,6 +68,8 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[Finding]
     findings = [finding for incident in evidence.incidents for finding in _of_incident(incident, progress)]
     findings.extend(_of_note(pool, note, progress) for pool, note in evidence.notes())
     findings.extend(_of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)))
+    latest = max((finding.progress for finding in findings if finding.score >= _STRONG), default=0)
+    findings = [replace(finding, score=finding.score * _decay(latest - finding.progress, _OVERTAKEN)) for finding in findings]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
     if any(finding.rule != "last-line" for finding in findings):
         findings = [finding for finding in findings if finding.rule != "last-line"]
@@ -124,7 +129,8 @@ def _of_exception(note: Note, name: str, score: float) -> Finding:
         score *= 0.4
     elif CONSEQUENCE.search(message):
         score *= 0.5
-    return Finding(note.line, message, name, rule.family if rule else "", score, note.progress, True)
+    family = rule.family if rule else ""
+    return Finding(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True)
 
 
 def _context_factor(before: Note) -> float:
@@ -171,6 +177,8 @@ def _doubt(message: str) -> float:
         return 0.45
     if CONSEQUENCE.search(message):
         return 0.5
+    if message.startswith(("| ", "+-")):
+        return 0.6
     announces = 0.7 if message.endswith(":") else 1.0
     return 0.6 * announces if RETRY.search(message) else announces
 

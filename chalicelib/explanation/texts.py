@@ -79,7 +79,7 @@ def message_of(raw: bytes) -> str:
         if before is not None:
             text = text[before.end() :]
         parsed = ANY.reader()(text)
-        if parsed is None or not parsed.message.strip() or (parsed.timestamp is None and parsed.logger is None):
+        if parsed is None or not parsed.message.strip() or (parsed.timestamp is None and parsed.logger is None and not text[:1].isdigit()):
             text = _LEVEL_IN_BRACKETS.sub("", text, count=1)
             if before is None:
                 break

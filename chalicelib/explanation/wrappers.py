@@ -15,7 +15,8 @@ WRAPPING_EXCEPTION = re.compile(
     r"|SparkException: (?:Job aborted\.?|Writing job aborted\.?|Task failed while writing rows\.?[^:]*|\[TASK_WRITE_FAILED\].*"
     r"|\[WRITING_JOB_ABORTED\].*|Exception thrown in awaitResult:?|Job [0-9]+ cancelled.*|Application \S+ finished with failed status)\s*$"
     r"|PythonException:?\s*$|Exception: ?$|(?:Base)?ExceptionGroup: |SystemExit\b|CalledProcessError\b"
-    r"|AirflowException: (?:Bash command failed|Pod |Task |Job ))"
+    r"|AirflowException: (?:Bash command failed|Cannot execute|Pod |Job |SSH |.{0,200}(?:[Ee]rror code is|exit code|returned a failure))"
+    r"|SourceConnectionException: Failed to run)"
 )  # fmt: skip
 """Exceptions that only carry another one."""
 WRAPPER = re.compile(
@@ -36,7 +37,7 @@ WRAPPER = re.compile(
     r"|^(?:Database|Compilation|Runtime|Parsing) Error(?: in .*)?\s*$"
     r"|Workflow terminated with uncaught exception|Workflow finished with failures|^Workflow Success %|Fatal error running step"
     r"|The above exception was|During handling of the above|Traceback \(most recent call last\)|^Driver stacktrace|JVM stacktrace"
-    r"|current transaction is aborted|Failed to load plugin|Use --stacktrace|most recent call first"
+    r"|current transaction is aborted|failed [0-9]+ times; aborting job|externally set to failed|Failed to load plugin|Use --stacktrace|most recent call first"
     r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
     r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create|did not complete successfully"
     r"|error: Recipe|error: script|^Execution halted|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
@@ -68,7 +69,7 @@ GENERIC = re.compile(
     r"(?:\W*(?:an? |the |this |your |some )?(?:[\w'\".:/-]+ ){0,5}?(?:job|task|pipeline|workflow|step|process|build|run|script|stage|flow|ingestion|operation|program|"
     r"execution|import|export|sync|load|etl|dag|test|tests|deployment|command|application|container)s?(?: [\w'\".:/-]+){0,3}?"
     r" (?:has |have |was |were |is )?(?:failed|failing|aborted|aborting|terminated|unsuccessful|exited|finished with (?:errors?|failures?)|errored|killed|stopped|crashed)"
-    r"(?: (?:after|in) [\w.:]+(?: \w+)?| with errors?| unexpectedly| abnormally)?\W*"
+    r"(?: (?:after|in) [\w.:]+(?: \w+)?| with errors?| unexpectedly| abnormally| to (?:start|finish|complete|run))?\W*"
     r"|\W*(?:an )?(?:unexpected |unknown |internal |fatal |unhandled )?(?:error|exception|failure)s?(?: (?:has )?occurr?ed)?(?: (?:while|during|in) [\w ]{1,40})?\W*"
     r"|\W*(?:exiting|aborting|aborted|giving up|terminating|stopping|failed|terminated|quitting)(?: [\w ]{1,30})?\W*"
     r"|.{0,120}? FAILED\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
