@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from chalicelib.explanation.texts import LEVEL_NAMES, WARNINGS, clean_bytes, quick_level
-from chalicelib.explanation.wrappers import CONSEQUENCE, TRIVIAL, WRAPPING_EXCEPTION
+from chalicelib.explanation.wrappers import TRIVIAL, WRAPPING_EXCEPTION
 
 NOTE_BYTES, CONTEXT_BYTES = 400, 200
 _CLUSTER_LINES = 60
 """Ordinary lines after which the next failure is a new one."""
 DIRECT, DURING, NESTED = "direct", "during", "nested"
+_IGNORED = (b"Exception ignored in", b"atexit", b"Logging error", b"never retrieved", b"future: <", b"hutdown")
 PYTHON, JAVA, WORKER = "python", "java", "worker"
 
 
@@ -57,7 +58,11 @@ class Incident:
     last: Note | None = None
     end: int = 0
     progress: int = 0
-    is_consequence: bool = False
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether the line before says that the trace follows from another failure."""
+        return any(map(self.before.raw.__contains__, _IGNORED))
 
     def add_python(self, note: Note, link: str) -> None:
         """The exception of the next traceback of the chain."""
@@ -79,23 +84,18 @@ class Incident:
         self._extend(note)
         self.last = top or note
 
-    def settle(self) -> None:
-        """The trace is complete: find whether it says by itself that it follows from another failure, or states nothing."""
-        texts = (self.before.text, self.root.text if self.root else "")
-        self.is_consequence = self.root is None or any(CONSEQUENCE.search(text) for text in texts)
-
     def _extend(self, note: Note) -> None:
         self.last = note
         self.end, self.progress = note.line, note.progress
 
     def state(self) -> list[Any]:
         parts = (self.before, self.root, self.last)
-        return [self.kind, self.end, self.progress, self.is_consequence, *(part and part.state() for part in parts)]
+        return [self.kind, self.end, self.progress, *(part and part.state() for part in parts)]
 
     @classmethod
     def resumed(cls, state: Any) -> Self:
-        before, root, last = (part and Note.resumed(part) for part in state[4:])
-        return cls(before, str(state[0]), root, last, int(state[1]), int(state[2]), bool(state[3]))
+        before, root, last = (part and Note.resumed(part) for part in state[3:])
+        return cls(before, str(state[0]), root, last, int(state[1]), int(state[2]))
 
 
 @dataclass(slots=True)
@@ -163,7 +163,6 @@ class Evidence:
     def begin(self, incident: Incident) -> Incident:
         """A new stack trace. Of too many, the oldest consequence is forgotten, or else the oldest."""
         if len(self.incidents) >= _MAX_INCIDENTS:
-            self.incidents[-1].settle()
             del self.incidents[next((at for at, each in enumerate(self.incidents) if each.is_consequence), 0)]
         self.incidents.append(incident)
         return incident

@@ -40,20 +40,20 @@ def find_marks(block: bytes) -> dict[int, int]:
 
 
 class FrameSearch:
-    """Finds the next frame of a stack trace in a block. ``indent``: the length of what precedes it in its line."""
+    """Finds the next frame of a stack trace in a block. ``start``: of the line of the frame found last; ``indent``: the length of what precedes the frame in it."""
 
     def __init__(self, block: bytes) -> None:
         self._block = block
         self._next = [-1] * len(_FRAME_SIGNS)
-        self._start, self.indent = -1, 0
+        self.start, self.indent = -1, 0
 
     def find(self, at: int) -> int:
         """The start of the first line with a frame from a line's start on; the block's length if there is none."""
-        if self._start < at:
+        if self.start < at:
             place = min(self._find(number, sign, at) for number, sign in enumerate(_FRAME_SIGNS))
-            self._start = self._block.rfind(b"\n", 0, place) + 1 if place < len(self._block) else place
-            self.indent = place - self._start
-        return self._start
+            self.start = self._block.rfind(b"\n", 0, place) + 1 if place < len(self._block) else place
+            self.indent = place - self.start
+        return self.start
 
     def _find(self, number: int, sign: bytes, at: int) -> int:
         """The place of the frame's indentation."""

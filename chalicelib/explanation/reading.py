@@ -23,9 +23,10 @@ _ANNOUNCES = re.compile(
 """A line whose details are on the next one."""
 _LETTER = re.compile(rb"\A(?:\[?(?:INFO|ERROR)\]? *)?[^A-Za-z]*[A-Za-z]{2}")
 _MAX_CREDIT = 60_000
-_COST, _TRACE_COST, _RECORD_COST = 60, 300, 300
+_COST, _TRACE_COST, _RECORD_COST = 75, 300, 400
 """Bytes of the log that pay for a look at a marked line, at a trace, and at a record in JSON with a trace. So a log of nothing but short marked
 lines costs little more than another one: after many of them, some are not looked at."""
+_OPENS_RECORD = (b"{", b" ")
 _ENDS = (b":", b")", b"\r", b" ", b"m")
 
 
@@ -81,54 +82,51 @@ class _BlockReader:
 
     def __init__(self, reader: LogReader, block: bytes, line: int, step: int = 1) -> None:
         self._reader, self._block, self._line, self._step = reader, block, line, step
-        self._at = self._hidden = 0
+        self._at = 0
         self._frames = FrameSearch(block)
 
     def read(self) -> None:
         block, traces, frames, reader = self._block, self._reader.traces, self._frames, self._reader
         marks, size = find_marks(block), len(block)
         for mark in (*sorted(marks), size):
-            if mark < self._at:
-                continue
-            while True:
+            while mark >= self._at:
                 if reader.detail:
                     self._read_details(marks)
                 if traces.is_open:
                     self._read_trace()
-                if (frame := frames.find(self._at)) > mark or frame == size:
+                if (frame := frames.start if frames.start >= self._at else frames.find(self._at)) > mark or frame == size:
                     break
                 self._go_to(frame)
-                if self._may_look_at(frame, _TRACE_COST):
+                if self._may_look(_TRACE_COST):
                     self._begin_java(frames.indent)
                 else:
                     self._next()
-            if mark >= self._at and mark < size:
+            if self._at <= mark < size:
+                self._go_to(mark)
                 kinds = marks[mark]
-                if self._may_look_at(mark, _TRACE_COST if kinds & TRACE else _COST):
-                    self._go_to(mark)
+                if self._may_look(_TRACE_COST if kinds & TRACE else _COST):
                     self._look(kinds)
                 else:
-                    self._hidden += 1
+                    self._next()
         self._go_to(size)
 
-    def _may_look_at(self, at: int, cost: int) -> bool:
+    def _may_look(self, cost: int) -> bool:
         """Whether the bytes since the last look pay for another one."""
-        if not self._step:
-            return True
         reader = self._reader
-        at += reader.byte
-        credit = reader.credit + at - reader.looked
-        reader.looked = at
-        reader.credit = credit = credit if credit < _MAX_CREDIT else _MAX_CREDIT
-        if credit < 0:
+        if self._step:
+            byte = reader.byte + self._at
+            credit = reader.credit + byte - reader.looked
+            reader.looked = byte
+            reader.credit = credit if credit < _MAX_CREDIT else _MAX_CREDIT
+        if reader.credit < 0:
             return False
         reader.credit -= cost
         return True
 
     def _go_to(self, at: int) -> None:
         """Pass ordinary lines."""
-        self._reader.progress += self._pass(at) - self._hidden
-        self._hidden = 0
+        if at > self._at:
+            self._reader.progress += self._pass(at)
 
     def _pass(self, at: int) -> int:
         lines = self._step * self._block.count(b"\n", self._at, at)
@@ -177,16 +175,22 @@ class _BlockReader:
 
     def _look(self, kinds: int) -> None:
         """A line with a mark."""
-        reader, raw = self._reader, self._block[self._at : self._end]
-        if self._step and raw.lstrip()[:1] == b"{" and (text := text_of_json(raw)) is not None:
+        end = self._end
+        raw = self._block[self._at : end]
+        if self._step and raw[:1] in _OPENS_RECORD and (text := text_of_json(raw)) is not None:
             self._look_at_record(text, kinds)
-        elif kinds & TRACE:
-            reader.traces.begin_python(self._line, raw, reader.progress, self._before(CONTEXT_BYTES))
-        elif kinds & LINK:
-            reader.traces.connect(self._line, raw)
+        elif kinds & (TRACE | LINK):
+            self._look_at_trace(raw, kinds)
         else:
             self._look_at_text(raw, kinds)
-        self._next()
+        self._line, self._at = self._line + self._step, end + 1
+
+    def _look_at_trace(self, raw: bytes, kinds: int) -> None:
+        reader = self._reader
+        if kinds & TRACE:
+            reader.traces.begin_python(self._line, raw, reader.progress, self._before(CONTEXT_BYTES))
+        else:
+            reader.traces.connect(self._line, raw)
 
     def _look_at_record(self, text: bytes, kinds: int) -> None:
         """The text of a record in JSON."""
@@ -199,17 +203,17 @@ class _BlockReader:
 
     def _look_at_text(self, raw: bytes, kinds: int) -> None:
         reader = self._reader
-        level = quick_level(raw)
         if kinds & CAUSE and reader.traces.add_cause(self._line, raw, reader.progress, self._before(CONTEXT_BYTES)):
             return
-        note = self._note(raw)
+        level, note = quick_level(raw), Note.of(self._line, raw, reader.progress)
         if is_exceptional(raw):
             reader.traces.note_exception(note, note if level != PLAIN else self._before(CONTEXT_BYTES))
         if kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS)):
             for line, output in self._back(2):
                 reader.evidence.add(Note.of(line, output, reader.progress, "output"), PLAIN)
         reader.evidence.add(note, level)
-        reader.progress += level == INFO
+        if level == INFO:
+            reader.progress += 1
         if raw.endswith(_ENDS) and _ANNOUNCES.search(raw, max(0, len(raw) - 300)):
             reader.detail, reader.detail_level = _DETAIL_LINES, level
 

@@ -50,6 +50,14 @@ def clean_bytes(raw: bytes) -> bytes:
 
 def quick_level(raw: bytes) -> int:
     """The level of a line by the first word of a level near its start."""
+    found = _LEVELS.search(raw, 0, _LEVEL_BYTES)
+    if found is None:
+        return ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN
+    at, level = found.start(), _CAPITALS.get(found[0], INFO)
+    return level if level != INFO and (not at or raw[at - 1] not in _LETTERS) else _exact_level(raw)
+
+
+def _exact_level(raw: bytes) -> int:
     if b"\x1b" in raw:
         raw = _ESCAPES.sub(b"", raw)
     level, end = _level_from(raw, 0)
@@ -79,7 +87,11 @@ def message_of(raw: bytes) -> str:
         if before is not None:
             text = text[before.end() :]
         parsed = ANY.reader()(text)
-        if parsed is None or not parsed.message.strip() or (parsed.timestamp is None and parsed.logger is None and not text[:1].isdigit()):
+        if (
+            parsed is None
+            or not parsed.message.strip()
+            or (parsed.timestamp is None and parsed.logger is None and not text[:1].isdigit())
+        ):
             text = _LEVEL_IN_BRACKETS.sub("", text, count=1)
             if before is None:
                 break

@@ -32,7 +32,7 @@ _TOLERANCE = 8
 
 def is_exceptional(raw: bytes) -> bool:
     """Whether a line may name an exception."""
-    return b"xception" in raw or b"Error" in raw or b"Throwable" in raw
+    return b"xception" in raw or b"Error" in raw
 
 
 class TraceReader:
