@@ -25,16 +25,20 @@ STRUCTURE: Mapping[str, tuple[float, str]] = {
     "last-line": (0.2, "the last lines of a log without a sign of a failure"),
 }
 """Rules on the place of a line: score, and text for the documentation."""
-_CHAIN_DECAY = ((30, 1.0), (150, 0.95), (1000, 0.87))
-_NOTE_DECAY = ((10, 1.0), (30, 0.97), (150, 0.87), (1000, 0.72))
-_MUCH = 0.6
-_OVERTAKEN = ((2, 1.0), (9, 0.9), (30, 0.75))
-"""By the ordinary lines between a finding and the last sign of a failure: the run went on."""
-"""After more ordinary lines."""
+_Steps = tuple[tuple[int, float], ...]
+"""(at most so many lines, share of the score)."""
+_CHAIN_DECAY: _Steps = ((15, 1.0), (60, 0.92), (150, 0.85), (1000, 0.8))
+_NOTE_DECAY: _Steps = ((3, 1.0), (30, 0.93), (150, 0.87), (1000, 0.72))
+"""The share of the score by the ordinary lines between a trace or a line and the end of the log."""
+_OVERTAKEN: _Steps = ((2, 1.0), (9, 0.9), (30, 0.75))
+"""The share by the ordinary lines between a finding and the last sign of a failure: the run went on."""
+_AFTER_MORE = 0.6
 _FAMILY_BONUS = 0.14
 _STRONG = 0.6
-_CERTAIN = 0.78
-_SIGNALS = {
+"""From here on a finding is a sign that the run failed after all earlier ones."""
+_UNSURE = 0.78
+"""The most that a finding gets beside another one that says something else."""
+_FAMILIES_OF_EXIT = {
     137: ("memory",),
     139: ("crash",),
     134: ("crash",),
@@ -48,7 +52,8 @@ _MIN = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A line with what speaks for it. ``message``: its text; ``place``: the number of ordinary lines before it."""
+    """A line with what speaks for it. ``message``: its text; ``progress``: the number of ordinary lines before it;
+    ``is_latest``: of equally good ones, the last is the best."""
 
     line: int
     message: str
@@ -68,13 +73,20 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[Finding]
     findings = [finding for incident in evidence.incidents for finding in _of_incident(incident, progress)]
     findings.extend(_of_note(pool, note, progress) for pool, note in evidence.notes())
     findings.extend(_of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)))
-    latest = max((finding.progress for finding in findings if finding.score >= _STRONG), default=0)
-    findings = [replace(finding, score=finding.score * _decay(latest - finding.progress, _OVERTAKEN)) for finding in findings]
+    strong = [finding for finding in findings if finding.score >= _STRONG]
+    findings = [_overtaken(finding, strong) for finding in findings]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
     if any(finding.rule != "last-line" for finding in findings):
         findings = [finding for finding in findings if finding.rule != "last-line"]
     findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_latest else 0, each.line))
     return _doubted(list(_distinct(findings)))
+
+
+def _overtaken(finding: Finding, strong: Iterable[Finding]) -> Finding:
+    """With a lower score if another failure came later. One of the same family repeats or follows from it."""
+    others = (each for each in strong if each.message != finding.message and (not each.family or each.family != finding.family))
+    distance = max((each.progress - finding.progress for each in others), default=0)
+    return replace(finding, score=finding.score * _decay(distance, _OVERTAKEN))
 
 
 def _distinct(findings: Iterable[Finding]) -> Iterator[Finding]:
@@ -90,10 +102,10 @@ def _distinct(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 def _doubted(findings: list[Finding]) -> list[Finding]:
     """The first finding is not certain if another one says something else about as surely."""
-    if len(findings) > 1 and findings[0].score > _CERTAIN:
+    if len(findings) > 1 and findings[0].score > _UNSURE:
         first, second = findings[:2]
         if second.score > first.score - 0.08 and not _agree(first, second):
-            findings[0] = replace(first, score=_CERTAIN)
+            findings[0] = replace(first, score=_UNSURE)
     return [findings[0], *(replace(each, score=min(each.score, findings[0].score)) for each in findings[1:])] if findings else []
 
 
@@ -102,8 +114,8 @@ def _agree(one: Finding, other: Finding) -> bool:
     return texts[0] in other.message or texts[1] in one.message or bool(one.family and one.family == other.family)
 
 
-def _decay(distance: int, steps: Iterable[tuple[int, float]]) -> float:
-    return next((factor for most, factor in steps if distance <= most), _MUCH)
+def _decay(distance: int, steps: _Steps) -> float:
+    return next((factor for most, factor in steps if distance <= most), _AFTER_MORE)
 
 
 def rule_of(message: str) -> Rule | None:
@@ -189,7 +201,7 @@ def _of_tail(note: Note, progress: int, place: int) -> Finding:
     rule = rule_of(message)
     if rule is not None and level not in (INFO, WARNINGS):
         name, score = _base(note, level, rule)
-        return Finding(note.line, message, name, rule.family, score * _doubt(message), progress)
+        return Finding(note.line, message, name, rule.family, score * _doubt(message), progress - place)
     return Finding(note.line, message, "last-line", "", (STRUCTURE["last-line"][0] - 0.02 * place) * _doubt(message), progress)
 
 
@@ -198,8 +210,8 @@ def _with_end(finding: Finding, end: RunEnd | None) -> Finding:
     if end is None:
         return finding
     score = finding.score
-    if finding.family and finding.family in _SIGNALS.get(end.exit_code or 0, ()):
-        score *= 1.12
+    if (families := _FAMILIES_OF_EXIT.get(end.exit_code or 0)) is not None:
+        score *= 1.12 if finding.family in families else 0.85
     stated = end.exception.strip()
     if (
         stated

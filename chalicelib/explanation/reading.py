@@ -17,7 +17,8 @@ _BACK_LINES = 8
 """Lines that are searched for the one before, over empty ones."""
 _DETAIL_LINES = 3
 _ANNOUNCES = re.compile(
-    rb"(?:[A-Z][a-z]+ Error in [a-z_]+ [^\n]{1,400}\)|What went wrong:|^Msg \d+, Level \d+[^\n]{0,200}|SQL compilation error:|panicked at [^\n]{1,400}:"
+    rb"(?:[A-Z][a-z]+ Error in [a-z_]+ [^\n]{1,400}\)|What went wrong:|^Msg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
+    rb"|panicked at [^\n]{1,400}:|--- FAIL: [^\n]{1,200}\)"
     rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)\s*$"
 )
 """A line whose details are on the next one."""

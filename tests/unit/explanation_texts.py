@@ -1,6 +1,14 @@
 """Small logs of failed runs, written for the rules' tests. The lines that explain the failure begin with ``»``."""
 
-TEXTS = {
+from collections.abc import Mapping
+
+
+def lines(count: int) -> str:
+    """Records of a run that goes on."""
+    return "".join(f"2026-11-21 03:12:45 INFO load - part {number} done\n" for number in range(count))
+
+
+TEXTS: Mapping[str, tuple[str, str]] = {
     # Python
     "direct cause": ("missing", r"""
 2026-11-21 03:12:45,123 - load - INFO - reading /data/in.csv
@@ -388,8 +396,534 @@ aws_s3_bucket.logs: Creating...
     "disk": ("disk", "\ncopying\n»tar: out.tar: Wrote only 4096 of 10240 bytes: No space left on device\ntar: Error is not recoverable: exiting now"),
     "curl": ("network", "\n»curl: (6) Could not resolve host: api.example.org"),
     "AWS": ("permission", "\n»An error occurred (AccessDenied) when calling the PutObject operation: Access Denied"),
+    # further systems
+    "OpenMetadata's table of failures": ('permission', r"""
+[2026-11-21 03:12:45] INFO     {metadata.Ingestion:metadata:12} - Starting
+[2026-11-21 03:12:46] WARNING  {metadata.Ingestion:x:12} - Some filter matched nothing
+»[2026-11-21 03:12:46] ERROR    {metadata.Ingestion:common_db_source:402} - Unexpected exception to yield table [orders]: (psycopg2.errors.InsufficientPrivilege) permission denied for table orders
+[2026-11-21 03:12:46] DEBUG    {metadata.Ingestion:common_db_source:403} - Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+»sqlalchemy.exc.ProgrammingError: (psycopg2.errors.InsufficientPrivilege) permission denied for table orders
+
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - Statuses detailed info:
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - Source Status:
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - {'failures': [{'name': 'orders', 'error': 'permission denied'}], 'records': [], 'warnings': [], 'filtered': []}
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - Workflow Postgres Summary:
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - Processed records: 12
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - Errors: 1
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - Success %: 92.3
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - List of failures:
++------------+----------------+-------------------------------------+--------------------+
+| From       | Entity Name    | Message                             | Stack Trace        |
++============+================+=====================================+====================+
+| Postgres   | orders         | Unexpected exception to yield table | Traceback (most recent call last):  |
+|            |                |                                     |   File "x.py", line 1, in f         |
+|            |                |                                     | sqlalchemy.exc.ProgrammingError: (psycopg2.errors.InsufficientPrivilege) permission denied |
++------------+----------------+-------------------------------------+--------------------+
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - Workflow Success %: 92.3
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - Workflow finished in time: 12s
+[2026-11-21 03:12:47] INFO     {metadata.Utils:logger:223} - Workflow finished with failures"""),
+    "OpenMetadata's test of a connection": ('authentication', r"""
+[2026-11-21 03:12:45] INFO     {metadata.Ingestion:metadata:12} - Starting
+»[2026-11-21 03:12:46] WARNING  {metadata.Ingestion:test_connections:12} - CheckAccess-(pymysql.err.OperationalError) (1045, "Access denied for user 'om'@'10.0.0.3' (using password: YES)")
+[2026-11-21 03:12:46] ERROR    {metadata.Utils:workflow:80} - Workflow terminated with uncaught exception
+Traceback (most recent call last):
+  File "w.py", line 3, in execute
+    self.run()
+metadata.ingestion.connections.test_connections.SourceConnectionException: Failed to run the following steps: CheckAccess"""),
+    'timeout in Airflow': ('timeout', r"""
+[2026-11-21T03:12:45.123+0000] {taskinstance.py:1138} INFO - Executing <Task(PythonOperator): x>
+[2026-11-21T03:12:46.123+0000] {timeout.py:68} ERROR - Process timed out, PID: 77
+[2026-11-21T03:12:46.124+0000] {taskinstance.py:2890} ERROR - Task failed with exception
+Traceback (most recent call last):
+  File "a.py", line 1, in execute
+    time.sleep(3)
+  File "/timeout.py", line 69, in handle_timeout
+    raise AirflowTaskTimeout(self.error_message)
+»airflow.exceptions.AirflowTaskTimeout: Timeout, PID: 77
+[2026-11-21T03:12:46.424+0000] {taskinstance.py:1206} INFO - Marking task as FAILED. dag_id=load, task_id=load
+[2026-11-21T03:12:46.524+0000] {standard_task_runner.py:110} ERROR - Failed to execute job 12 for task x (Timeout, PID: 77; 77)
+[2026-11-21T03:12:46.624+0000] {local_task_job_runner.py:240} INFO - Task exited with return code 1"""),
+    'SIGTERM in Airflow': ('killed', r"""
+[2026-11-21T03:12:45.123+0000] {taskinstance.py:1138} INFO - Executing <Task(PythonOperator): x>
+»[2026-11-21T03:12:46.123+0000] {local_task_job_runner.py:211} WARNING - State of this instance has been externally set to failed. Terminating instance.
+[2026-11-21T03:12:46.124+0000] {process_utils.py:132} INFO - Sending 15 to group 77. PIDs of all processes in the group: [77]
+»[2026-11-21T03:12:46.125+0000] {taskinstance.py:2480} ERROR - Received SIGTERM. Terminating subprocesses.
+[2026-11-21T03:12:46.126+0000] {taskinstance.py:2890} ERROR - Task failed with exception
+Traceback (most recent call last):
+  File "a.py", line 1, in execute
+    time.sleep(3)
+»airflow.exceptions.AirflowException: Task received SIGTERM signal
+[2026-11-21T03:12:46.424+0000] {taskinstance.py:1206} INFO - Marking task as FAILED. dag_id=load, task_id=load"""),
+    'pod in Airflow': ('', r"""
+[2026-11-21T03:12:45.123+0000] {pod_manager.py:466} INFO - [base] Traceback (most recent call last):
+[2026-11-21T03:12:45.123+0000] {pod_manager.py:466} INFO - [base]   File "/app/x.py", line 3, in <module>
+[2026-11-21T03:12:45.123+0000] {pod_manager.py:466} INFO - [base]     main()
+»[2026-11-21T03:12:45.123+0000] {pod_manager.py:466} INFO - [base] ValueError: no rows for 2026-11-20
+[2026-11-21T03:12:46.123+0000] {pod_manager.py:616} INFO - Pod x has phase Running
+[2026-11-21T03:12:48.126+0000] {taskinstance.py:2890} ERROR - Task failed with exception
+Traceback (most recent call last):
+  File "pod.py", line 594, in execute_sync
+    self.cleanup(
+  File "pod.py", line 789, in cleanup
+    raise AirflowException(
+airflow.exceptions.AirflowException: Pod x returned a failure.
+remote_pod: {'api_version': 'v1',
+ 'kind': 'Pod',
+ 'metadata': {'annotations': None}}
+[2026-11-21T03:12:48.424+0000] {taskinstance.py:1206} INFO - Marking task as FAILED. dag_id=load, task_id=load"""),
+    'sensor in Airflow': ('timeout', r"""
+[2026-11-21T03:12:45.123+0000] {python.py:75} INFO - Poking callable: <function f at 0x7f>
+[2026-11-21T03:12:46.126+0000] {taskinstance.py:2890} ERROR - Task failed with exception
+Traceback (most recent call last):
+  File "base.py", line 294, in execute
+    raise AirflowSensorTimeout(message)
+»airflow.exceptions.AirflowSensorTimeout: Sensor has timed out; run duration of 60.1 seconds exceeds the specified timeout of 60.
+[2026-11-21T03:12:46.424+0000] {taskinstance.py:1206} INFO - Marking task as FAILED. dag_id=load, task_id=load"""),
+    'spark-submit in Airflow': ('', r"""
+[2026-11-21T03:12:45.123+0000] {spark_submit.py:571} INFO - 26/11/21 03:12:44 INFO SparkContext: Running Spark version 3.5.1
+[2026-11-21T03:12:45.123+0000] {spark_submit.py:571} INFO - Exception in thread "main" org.apache.spark.SparkException: Job aborted due to stage failure: Task 1 in stage 0.0 failed 4 times, most recent failure: Lost task 1.3 in stage 0.0 (TID 9) (h executor 2): java.io.IOException: Filesystem closed
+[2026-11-21T03:12:45.123+0000] {spark_submit.py:571} INFO - 	at org.apache.hadoop.hdfs.DFSClient.checkOpen(DFSClient.java:490)
+[2026-11-21T03:12:45.123+0000] {spark_submit.py:571} INFO - Driver stacktrace:
+[2026-11-21T03:12:45.123+0000] {spark_submit.py:571} INFO - 	at org.apache.spark.X.y(X.scala:2)
+»[2026-11-21T03:12:45.123+0000] {spark_submit.py:571} INFO - Caused by: java.io.IOException: Filesystem closed
+[2026-11-21T03:12:45.123+0000] {spark_submit.py:571} INFO - 	at org.apache.hadoop.hdfs.DFSClient.checkOpen(DFSClient.java:490)
+[2026-11-21T03:12:45.123+0000] {spark_submit.py:571} INFO - 26/11/21 03:12:45 INFO ShutdownHookManager: Shutdown hook called
+[2026-11-21T03:12:46.126+0000] {taskinstance.py:2890} ERROR - Task failed with exception
+Traceback (most recent call last):
+  File "spark_submit.py", line 294, in execute
+    self._hook.submit(self._application)
+airflow.exceptions.AirflowException: Cannot execute: spark-submit --master yarn job.py. Error code is: 1.
+[2026-11-21T03:12:46.424+0000] {taskinstance.py:1206} INFO - Marking task as FAILED. dag_id=load, task_id=load"""),
+    "Lambda's timeout": ('timeout', r"""
+START RequestId: 6f1a0c1e Version: $LATEST
+[INFO]	2026-11-21T03:12:45.123Z	6f1a0c1e-8a55-4d3c-9d9b-0f6a2f1b7c11	loading
+»2026-11-21T03:12:48.123Z 6f1a0c1e-8a55-4d3c-9d9b-0f6a2f1b7c11 Task timed out after 3.00 seconds
+END RequestId: 6f1a0c1e
+REPORT RequestId: 6f1a0c1e	Duration: 3000.00 ms	Billed Duration: 3000 ms	Memory Size: 128 MB	Max Memory Used: 30 MB"""),
+    "Lambda's exception": ('schema', r"""
+START RequestId: 6f1a0c1e Version: $LATEST
+»[ERROR] KeyError: 'bucket'
+Traceback (most recent call last):
+  File "/var/task/app.py", line 3, in handler
+    event["bucket"]
+END RequestId: 6f1a0c1e"""),
+    "Lambda's import": ('dependency', r"""
+»[ERROR] Runtime.ImportModuleError: Unable to import module 'app': No module named 'pandas'
+Traceback (most recent call last):END RequestId: 6f1a0c1e"""),
+    'diagnostics of YARN': ('memory', r"""
+26/11/21 03:12:45 INFO Client: Application report for application_1_2 (state: FAILED)
+26/11/21 03:12:45 INFO Client: 
+	 client token: N/A
+	 diagnostics: Application application_1_2 failed 2 times due to AM Container for appattempt_1_2_000002 exited with  exitCode: -104
+»Failing this attempt.Diagnostics: [2026-11-21 03:12:45.123]Container [pid=4,containerID=container_1] is running beyond physical memory limits. Current usage: 2.1 GB of 2 GB physical memory used; 4.0 GB of 4.2 GB virtual memory used. Killing container.
+Exception in thread "main" org.apache.spark.SparkException: Application application_1_2 finished with failed status
+	at org.apache.spark.deploy.yarn.Client.run(Client.scala:1342)
+26/11/21 03:12:45 INFO ShutdownHookManager: Shutdown hook called"""),
+    'Hive': ('schema', r"""
+Hive Session ID = 1
+»FAILED: SemanticException [Error 10001]: Line 1:14 Table not found 'orders'"""),
+    'Sqoop': ('network', r"""
+26/11/21 03:12:45 INFO manager.SqlManager: Using default fetchSize of 1000
+26/11/21 03:12:45 ERROR manager.SqlManager: Error executing statement: com.mysql.jdbc.exceptions.jdbc4.CommunicationsException: Communications link failure
+com.mysql.jdbc.exceptions.jdbc4.CommunicationsException: Communications link failure
+
+The last packet sent successfully to the server was 0 milliseconds ago. The driver has not received any packets from the server.
+	at com.mysql.jdbc.Util.handleNewInstance(Util.java:411)
+»Caused by: java.net.ConnectException: Connection refused (Connection refused)
+	at java.net.PlainSocketImpl.socketConnect(Native Method)
+	... 20 more
+26/11/21 03:12:45 ERROR tool.ImportTool: Import failed: java.io.IOException: No columns to generate for ClassWriter
+	at org.apache.sqoop.orm.ClassWriter.generate(ClassWriter.java:1677)"""),
+    'Dagster': ('', r"""
+2026-11-21 03:12:45 +0000 - dagster - DEBUG - job - 1 - 77 - step - STEP_START - Started
+2026-11-21 03:12:45 +0000 - dagster - ERROR - job - 1 - 77 - step - STEP_FAILURE - Execution of step "step" failed.
+
+dagster._core.errors.DagsterExecutionStepExecutionError: Error occurred while executing op "step":
+
+»ValueError: no rows
+
+Stack Trace:
+  File "dagster/_core/execution/plan/utils.py", line 54, in op_execution_error_boundary
+    yield"""),
+    'Prefect': ('missing', r"""
+03:12:45.123 | INFO    | prefect.engine - Created flow run 'x' for flow 'load'
+03:12:45.223 | ERROR   | Task run 'read-0' - Encountered exception during execution:
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    open("/x")
+»FileNotFoundError: [Errno 2] No such file or directory: '/x'
+03:12:45.323 | ERROR   | Task run 'read-0' - Finished in state Failed('Task run encountered an exception FileNotFoundError')
+03:12:45.423 | ERROR   | Flow run 'x' - Encountered exception during execution:
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    open("/x")
+»FileNotFoundError: [Errno 2] No such file or directory: '/x'
+03:12:45.523 | ERROR   | Flow run 'x' - Finished in state Failed("Flow run encountered an exception: FileNotFoundError: [Errno 2] No such file or directory: '/x'")"""),
+    "GitHub's actions": ('', r"""
+2026-11-21T03:12:45.1234567Z ##[group]Run make test
+2026-11-21T03:12:45.1234567Z make test
+2026-11-21T03:12:46.1234567Z ##[endgroup]
+»2026-11-21T03:12:47.1234567Z Makefile:3: *** missing separator.  Stop.
+2026-11-21T03:12:47.1234567Z ##[error]Process completed with exit code 2."""),
+    'Flink': ('disk', r"""
+2026-11-21 03:12:45,123 INFO  org.apache.flink.runtime.executiongraph.ExecutionGraph [] - Source (1/1) switched from RUNNING to FAILED.
+java.lang.Exception: Could not perform checkpoint
+	at org.apache.flink.X.y(X.java:1)
+»Caused by: java.io.IOException: Could not open output stream for state backend: Disk quota exceeded
+	at org.apache.flink.Z.y(X.java:1)
+2026-11-21 03:12:46,123 INFO  org.apache.flink.runtime.executiongraph.ExecutionGraph [] - Job x switched from state FAILING to FAILED."""),
+    'events of Kubernetes': ('timeout', r"""
+»Warning  FailedScheduling  3m  default-scheduler  0/3 nodes are available: 3 Insufficient memory.
+»error: timed out waiting for the condition on jobs/load"""),
+    'Helm': ('timeout', r"""
+»Error: UPGRADE FAILED: timed out waiting for the condition
+helm.go:84: [debug] timed out waiting for the condition"""),
+    'Snowflake': ('syntax', r"""
+Traceback (most recent call last):
+  File "x.py", line 1, in <module>
+    cur.execute(sql)
+»snowflake.connector.errors.ProgrammingError: 001003 (42000): 01a2: SQL compilation error:
+syntax error line 1 at position 7 unexpected 'form'."""),
+    'BigQuery': ('schema', "\n»BigQuery error in query operation: Error processing job 'p:bqjob_1': Not found: Table p:shop.orders was not found in location EU"),
+    'Oracle': ('schema', r"""
+SQL*Plus: Release 19.0.0.0.0
+insert into orders select * from stage
+                                 *
+ERROR at line 1:
+»ORA-00942: table or view does not exist
+Disconnected from Oracle Database 19c"""),
+    'SQL Server': ('schema', r"""
+Msg 208, Level 16, State 1, Server db, Line 1
+»Invalid object name 'orders'."""),
+    'awk': ('missing', r"""
+start
+»awk: cmd. line:1: fatal: cannot open file `/x' for reading: No such file or directory
+[exit 2]"""),
+    'warn-retry-then-fail': ('server', r"""
+2026-11-21 03:12:40 WARN http: attempt 0 of 3 failed: 503 Service Unavailable, retrying
+2026-11-21 03:12:41 WARN http: attempt 1 of 3 failed: 503 Service Unavailable, retrying
+2026-11-21 03:12:42 WARN http: attempt 2 of 3 failed: 503 Service Unavailable, retrying
+»2026-11-21 03:12:45 ERROR http: GET https://api/x: 503 Service Unavailable
+2026-11-21 03:12:45 ERROR main: load failed"""),
+    'ge': ('data', r"""
+Calculating Metrics: 100%|####| 8/8
+»AssertionError: validation failed: expect_column_values_to_not_be_null(customer_id): 12 unexpected of 300"""),
+    'prefix of a container': ('schema', r"""
+db-1     | 2026-11-21 03:12:45.123 UTC [1] LOG:  database system is ready to accept connections
+loader-1  | Traceback (most recent call last):
+loader-1  |   File "/app/x.py", line 3, in <module>
+loader-1  |     main()
+»loader-1  | psycopg2.OperationalError: FATAL:  database "shop" does not exist
+loader-1 exited with code 1"""),
+    'airbyte': ('authentication', r"""
+2026-11-21 03:12:45 source > Starting
+2026-11-21 03:12:46 platform > failures: [
+»2026-11-21 03:12:46 source > Stream orders: 401 Client Error: Unauthorized for url: https://api.example.org/orders
+2026-11-21 03:12:46 platform > sync summary: {"status":"failed"}"""),
+    'perl': ('missing', r"""
+start
+»Can't open '/x' for reading: No such file or directory at load.pl line 3."""),
+    'r': ('missing', r"""
+> x <- read.csv("a.csv")
+»Error in file(file, "rt") : cannot open the connection
+Calls: read.csv -> read.table -> file
+In addition: Warning message:
+In file(file, "rt") :
+  cannot open file 'a.csv': No such file or directory
+Execution halted"""),
+    'dotnet': ('missing', r"""
+»Unhandled exception. System.IO.FileNotFoundException: Could not find file '/x'.
+   at System.IO.FileStream.Validate(String path)
+   at Program.Main(String[] args) in /app/Program.cs:line 3
+Aborted (core dumped)"""),
+    'profile of dbt': ('configuration', r"""
+03:12:45  Running with dbt=1.8.0
+03:12:46  Encountered an error:
+Runtime Error
+»  Could not find profile named 'shop'"""),
+    'connection of dbt': ('network', r"""
+03:12:45  Running with dbt=1.8.0
+03:12:46  
+03:12:46  Encountered an error:
+Database Error
+»  connection to server at "db" (10.0.0.7), port 5432 failed: Connection refused
+  	Is the server running on that host and accepting TCP/IP connections?"""),
+    'two errors of dbt': ('configuration', r"""
+03:12:46  Completed with 2 errors, 0 partial successes, and 0 warnings:
+03:12:46  
+03:12:46    Database Error in model a (models/a.sql)
+»  relation "raw.a" does not exist
+  LINE 3: from raw.a
+03:12:46  
+03:12:46    Compilation Error in model b (models/b.sql)
+»  'nosuch' is undefined. This can happen when calling a macro that does not exist.
+03:12:46  
+03:12:46  Done. PASS=0 WARN=0 ERROR=2 SKIP=0 NO-OP=0 TOTAL=2"""),
+    'sbt': ('schema', r"""
+[info] compiling 1 Scala source
+»[error] /app/src/Main.scala:3:5: type mismatch;
+[error]  found   : String("x")
+[error]  required: Int
+[error] one error found
+[error] (Compile / compileIncremental) Compilation failed"""),
+    'fetch failure of Spark': ('network', r"""
+26/11/21 03:12:40 WARN TaskSetManager: Lost task 3.0 in stage 2.0 (TID 9) (h executor 2): FetchFailed(BlockManagerId(1, h, 7337, None), shuffleId=0, mapIndex=3, mapId=3, reduceId=3, message=
+org.apache.spark.shuffle.FetchFailedException: Failed to connect to h/10.0.0.3:7337
+	at org.apache.spark.X.y(X.scala:3)
+»Caused by: java.io.IOException: Failed to connect to h/10.0.0.3:7337
+	at org.apache.spark.X.y(X.scala:3)
+)
+26/11/21 03:12:45 ERROR ApplicationMaster: User class threw exception: org.apache.spark.SparkException: Job aborted due to stage failure: ResultStage 2 has failed the maximum allowable number of times: 4. Most recent failure reason: org.apache.spark.shuffle.FetchFailedException: Failed to connect to h/10.0.0.3:7337
+»org.apache.spark.SparkException: Job aborted due to stage failure: ResultStage 2 has failed the maximum allowable number of times: 4. Most recent failure reason: org.apache.spark.shuffle.FetchFailedException: Failed to connect to h/10.0.0.3:7337
+	at org.apache.spark.X.y(X.scala:3)
+26/11/21 03:12:45 INFO ApplicationMaster: Final app status: FAILED, exitCode: 15"""),
+    'Glue': ('missing', r"""
+2026-11-21 03:12:45,123 ERROR [main] glue.ProcessLauncher (Logging.scala:logError(77)): Error from Python:Traceback (most recent call last):
+  File "/tmp/job.py", line 3, in <module>
+    x()
+»pyspark.sql.utils.AnalysisException: Path does not exist: s3://b/in
+
+2026-11-21 03:12:45,223 INFO [main] glue.ProcessLauncher (Logging.scala:logInfo(61)): postprocessing"""),
+    'two-attempts': ('timeout', r"""
+2026-11-21 03:12:45,000 INFO load - page 0
+2026-11-21 03:12:45,001 INFO load - page 1
+2026-11-21 03:12:45,002 INFO load - page 2
+2026-11-21 03:12:45,003 INFO load - page 3
+2026-11-21 03:12:45,004 INFO load - page 4
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+»requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='api', port=443): Read timed out. (read timeout=5)
+2026-11-21 03:12:45 WARNING load - attempt failed, trying again in 5 s
+2026-11-21 03:12:45,000 INFO load - page 0
+2026-11-21 03:12:45,001 INFO load - page 1
+2026-11-21 03:12:45,002 INFO load - page 2
+2026-11-21 03:12:45,003 INFO load - page 3
+2026-11-21 03:12:45,004 INFO load - page 4
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+»requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='api', port=443): Read timed out. (read timeout=5)
+2026-11-21 03:12:45 WARNING load - attempt failed, trying again in 5 s
+2026-11-21 03:12:45,000 INFO load - page 0
+2026-11-21 03:12:45,001 INFO load - page 1
+2026-11-21 03:12:45,002 INFO load - page 2
+2026-11-21 03:12:45,003 INFO load - page 3
+2026-11-21 03:12:45,004 INFO load - page 4
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+»requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='api', port=443): Read timed out. (read timeout=5)
+2026-11-21 03:12:45 WARNING load - attempt failed, trying again in 5 s"""),
+    'usage': ('data', r"""
+usage: load.py [-h] --date DATE
+»load.py: error: argument --date: invalid date value: '2026-13-01'"""),
+    'curl-http': ('', r"""
+  % Total    % Received % Xferd  Average Speed
+  0     0    0     0    0     0      0      0 --:--:-- --:--:-- --:--:--     0
+»curl: (22) The requested URL returned error: 503"""),
+    'wget': ('network', r"""
+--2026-11-21 03:12:45--  https://x/y
+»Resolving x (x)... failed: Name or service not known.
+»wget: unable to resolve host address 'x'"""),
+    'ssh': ('timeout', r"""
+»ssh: connect to host db port 22: Connection timed out
+rsync: connection unexpectedly closed (0 bytes received so far) [sender]
+rsync error: unexplained error (code 255) at io.c(228) [sender=3.2.7]"""),
+    'pgdump': ('permission', r"""
+»pg_dump: error: query failed: ERROR:  permission denied for table orders
+pg_dump: detail: Query was: LOCK TABLE public.orders IN ACCESS SHARE MODE"""),
+    'pg-restore': ('schema', r"""
+pg_restore: connecting to database
+»pg_restore: error: could not execute query: ERROR:  relation "orders" already exists
+Command was: CREATE TABLE public.orders (
+    id integer
+);
+pg_restore: warning: errors ignored on restore: 1"""),
+    'alembic': ('', r"""
+INFO  [alembic.runtime.migration] Context impl PostgresqlImpl.
+»FAILED: Can't locate revision identified by 'ab12'"""),
+    'k8s-crash': ('server', r"""
+NAME   READY   STATUS             RESTARTS
+»load   0/1     CrashLoopBackOff   5"""),
+    'pod-image': ('missing', r"""
+»Failed to pull image "x:1": rpc error: code = NotFound desc = failed to pull and unpack image "x:1": not found
+Error: ErrImagePull"""),
+    'oserror-no-tb': ('disk', r"""
+start
+»OSError: [Errno 28] No space left on device: '/tmp/x'"""),
+    'py-warn-noise': ('schema', r"""
+/opt/x.py:3: FutureWarning: The default of observed=False is deprecated and will be changed
+  df.groupby()
+/opt/x.py:9: DtypeWarning: Columns (3) have mixed types. Specify dtype option on import or set low_memory=False.
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+»KeyError: 'amount'"""),
+    'kafka': ('timeout', r"""
+[2026-11-21 03:12:45,123] WARN [Consumer clientId=c] Connection to node -1 (k/10.0.0.3:9092) could not be established. Node may not be available. (org.apache.kafka.clients.NetworkClient)
+[2026-11-21 03:12:45,123] WARN [Consumer clientId=c] Connection to node -1 (k/10.0.0.3:9092) could not be established. Node may not be available. (org.apache.kafka.clients.NetworkClient)
+[2026-11-21 03:12:45,123] WARN [Consumer clientId=c] Connection to node -1 (k/10.0.0.3:9092) could not be established. Node may not be available. (org.apache.kafka.clients.NetworkClient)
+[2026-11-21 03:12:45,123] WARN [Consumer clientId=c] Connection to node -1 (k/10.0.0.3:9092) could not be established. Node may not be available. (org.apache.kafka.clients.NetworkClient)
+[2026-11-21 03:12:45,123] WARN [Consumer clientId=c] Connection to node -1 (k/10.0.0.3:9092) could not be established. Node may not be available. (org.apache.kafka.clients.NetworkClient)
+»[2026-11-21 03:12:50,123] ERROR Timed out waiting for a node assignment. Call: listNodes (org.apache.kafka.clients.admin)"""),
+    'connect': ('', r"""
+[2026-11-21 03:12:45,123] ERROR WorkerSinkTask{id=x-0} Task threw an uncaught and unrecoverable exception. Task is being killed and will not recover until manually restarted (org.apache.kafka.connect.runtime.WorkerTask)
+org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.
+	at org.apache.kafka.connect.runtime.X.y(X.java:1)
+»Caused by: org.apache.kafka.connect.errors.DataException: Failed to deserialize data for topic orders to Avro: 
+	at io.confluent.X.y(X.java:1)
+»Caused by: org.apache.kafka.common.errors.SerializationException: Unknown magic byte!
+[2026-11-21 03:12:46,123] INFO Stopping task (x)"""),
+    'spring': ('authentication', r"""
+2026-11-21 03:12:45.123 ERROR 1 --- [main] o.s.boot.SpringApplication : Application run failed
+
+org.springframework.beans.factory.BeanCreationException: Error creating bean with name 'ds'
+	at org.springframework.X.y(X.java:1)
+	Suppressed: java.lang.IllegalStateException: x
+		at a.b(C.java:1)
+	Caused by: java.io.IOException: not this
+		at a.b(C.java:1)
+»Caused by: org.postgresql.util.PSQLException: FATAL: password authentication failed for user "etl"
+	at org.postgresql.X.y(X.java:1)
+	... 20 common frames omitted"""),
+    'spring-desc': ('', r"""
+
+***************************
+APPLICATION FAILED TO START
+***************************
+
+Description:
+
+»Failed to configure a DataSource: 'url' attribute is not specified and no embedded datasource could be configured.
+
+Reason: Failed to determine a suitable driver class
+
+Action:
+
+Consider the following"""),
+    'log4j-one-line-cause': ('network', '\n»2026-11-21 03:12:45,123 ERROR [main] a.B - load failed: com.x.LoadException: cannot load; nested exception is java.net.UnknownHostException: db'),
+    'node-promise': ('network', r"""
+»Error: connect ECONNREFUSED 127.0.0.1:5432
+    at TCPConnectWrap.afterConnect [as oncomplete] (node:net:1555:16) {
+  errno: -111,
+  code: 'ECONNREFUSED',
+  syscall: 'connect',
+  address: '127.0.0.1',
+  port: 5432
+}"""),
+    'tsc': ('', r"""
+»src/a.ts:3:5 - error TS2322: Type 'string' is not assignable to type 'number'.
+
+3     x = 'a'
+
+Found 1 error in src/a.ts:3"""),
+    'cargo': ('', r"""
+   Compiling x v0.1.0
+»error[E0425]: cannot find value `y` in this scope
+ --> src/main.rs:2:5
+  |
+2 |     y
+  |     ^ not found in this scope
+
+error: could not compile `x` (bin "x") due to 1 previous error"""),
+    'gotest': ('', r"""
+--- FAIL: TestLoad (0.00s)
+»    load_test.go:9: got 2 rows, want 3
+FAIL
+FAIL	example.org/load	0.003s
+FAIL"""),
+    'junit': ('', r"""
+[INFO] Running LoadTest
+»[ERROR] Tests run: 1, Failures: 1, Errors: 0, Skipped: 0, Time elapsed: 0.1 s <<< FAILURE! - in LoadTest
+»[ERROR] LoadTest.rows:9 expected: <3> but was: <2>
+[INFO] BUILD FAILURE
+[ERROR] Failed to execute goal org.apache.maven.plugins:maven-surefire-plugin:3.0.0:test (default-test) on project x: There are test failures."""),
+    'dockerbuild': ('dependency', r"""
+#8 [4/5] RUN pip install -r requirements.txt
+»#8 1.234 ERROR: Could not find a version that satisfies the requirement nosuch==1 (from versions: none)
+»#8 1.240 ERROR: No matching distribution found for nosuch==1
+#8 ERROR: process "/bin/sh -c pip install -r requirements.txt" did not complete successfully: exit code: 1
+------
+ > [4/5] RUN pip install -r requirements.txt:
+»1.234 ERROR: Could not find a version that satisfies the requirement nosuch==1 (from versions: none)
+»1.240 ERROR: No matching distribution found for nosuch==1
+------
+Dockerfile:4
+--------------------
+ERROR: failed to solve: process "/bin/sh -c pip install -r requirements.txt" did not complete successfully: exit code: 1"""),
+    'tf-multi': ('', r"""
+╷
+»│ Error: Invalid provider configuration
+│ 
+│ Provider "x" requires explicit configuration.
+╵
+╷
+»│ Error: error configuring Terraform AWS Provider: no valid credential sources for Terraform AWS Provider found.
+│ 
+│ Error: failed to refresh cached credentials, no EC2 IMDS role found
+╵"""),
+    'ansible': ('', r"""
+TASK [copy] ****
+»fatal: [host-1]: FAILED! => {"changed": false, "msg": "Could not find or access '/x' on the Ansible Controller."}
+
+PLAY RECAP ****
+host-1 : ok=1 changed=0 unreachable=0 failed=1"""),
+    'systemd': ('', r"""
+Nov 21 03:12:45 host-1 load[77]: connecting
+»Nov 21 03:12:45 host-1 load[77]: error: database orders is read-only
+Nov 21 03:12:45 host-1 systemd[1]: load.service: Main process exited, code=exited, status=1/FAILURE
+Nov 21 03:12:45 host-1 systemd[1]: load.service: Failed with result 'exit-code'."""),
+    'oomkernel': ('memory', '\n»[12345.6] Out of memory: Killed process 77 (java) total-vm:8000kB, anon-rss:1000kB'),
+    'hs_err': ('crash', r"""
+#
+»# A fatal error has been detected by the Java Runtime Environment:
+#
+»#  SIGSEGV (0xb) at pc=0x00007f, pid=77, tid=78
+#
+# JRE version: OpenJDK
+# Core dump will be written.
+Aborted (core dumped)"""),
+    'mixed-case': ('', r"""
+Starting
+connect to db ok
+»Fatal: config key 'bucket' is missing
+Bye"""),
+    'german': ('', r"""
+Start
+»Fehler: Datei '/daten/x.csv' wurde nicht gefunden"""),
+    'perm-in-info': ('permission', r"""
+2026-11-21 03:12:45,000 INFO load - page 0
+2026-11-21 03:12:45,001 INFO load - page 1
+2026-11-21 03:12:45,002 INFO load - page 2
+2026-11-21 03:12:45,003 INFO load - page 3
+2026-11-21 03:12:45,004 INFO load - page 4
+2026-11-21 03:12:45,123 INFO load - no errors in part 3, failed=0, exceptions: 0
+»2026-11-21 03:12:45,123 ERROR load - AccessDenied: User etl is not authorized to perform s3:PutObject
+2026-11-21 03:12:45,123 INFO load - shutting down"""),
+    'cel': ('', r"""
+[2026-11-21 03:12:45,123: ERROR/ForkPoolWorker-1] Task load[1] raised unexpected: ValueError('no rows')
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+»ValueError: no rows"""),
+    'structlog': ('disk', r"""
+{"event": "loading", "level": "info", "timestamp": "2026-11-21T03:12:45Z"}
+»{"exception": "Traceback (most recent call last):\n  File \"x.py\", line 1, in f\n    g()\nOSError: [Errno 28] No space left on device", "event": "cannot load", "level": "error", "timestamp": "2026-11-21T03:12:45Z"}
+{"event": "exit", "level": "info"}"""),
+    'pino': ('timeout', r"""
+{"level":30,"time":1,"msg":"start"}
+»{"level":50,"time":1,"err":{"type":"Error","message":"connect ETIMEDOUT 10.0.0.3:5432","stack":"Error: connect ETIMEDOUT 10.0.0.3:5432\n    at a (b.js:1:2)"},"msg":"load failed"}"""),
+    'ecs-json': ('', '\n»{"@timestamp":"2026-11-21T03:12:45Z","log.level":"ERROR","message":"load failed","error.type":"java.lang.IllegalStateException","error.message":"no rows","error.stack_trace":"java.lang.IllegalStateException: no rows\\n\\tat a.B.c(B.java:1)\\nCaused by: java.io.IOException: disk gone\\n\\tat a.B.d(B.java:1)\\n"}'),
     # noise
     "answered by the run": ("timeout", "\n2026-11-21 03:12:40 ERROR http: connection refused, retrying in 5 s\n" + "".join(f"2026-11-21 03:12:41 INFO load: part {number} done\n" for number in range(200)) + "»2026-11-21 03:12:45 ERROR load: statement timeout after 30 s"),
+    "went on after a trace": ("", lines(20) + "2026-11-21 03:12:45 ERROR load - row 17 skipped\nTraceback (most recent call last):\n  File x\nValueError: bad date\n" + lines(12) + "»2026-11-21 03:12:46 ERROR load - 3 of 5 partitions rejected, limit is 1\n"),
+    "went on without a cache": ("disk", lines(20) + "2026-11-21 03:12:45 WARNING cache - falling back to memory\nTraceback (most recent call last):\n  File x\nredis.ConnectionError: Connection refused\n" + lines(40) + "»mv: cannot move 'out.csv' to '/data/out.csv': No space left on device\n"),
+    "went on after an error": ("data", lines(5) + "2026-11-21 03:12:45 ERROR cache - connection reset by peer, using the old one\n" + lines(80) + "»2026-11-21 03:12:46 ERROR load - checksum mismatch in part 7\n"),
+    "killed long after an error": ("memory", "2026-11-21 03:12:45 ERROR load - could not parse row 7\n" + lines(300) + "»Killed\n"),
+    "attempts": ("timeout", 3 * (lines(5) + "Traceback (most recent call last):\n  File x\n»requests.exceptions.ReadTimeout: Read timed out. (read timeout=5)\n2026-11-21 03:12:45 WARNING load - attempt failed, trying again in 5 s\n")),
     "shut down after the failure": ("disk", r"""
 »2026-11-21 03:12:45 FATAL store: write failed: No space left on device
 2026-11-21 03:12:45 ERROR store: failed to close the file

@@ -72,8 +72,24 @@ def test_text_is_clean_short_and_numbered_from_the_first_line() -> None:
 
 FRAGMENTS = sorted(
     {line for _, text in TEXTS.values() for line in unmarked(text).split(b"\n")}
-    | {b"", b"  ", b"\r", b"x" * 500, b"error" * 4000, b"\x1b[1merror\x1b[0m", b"\x1b\x1b[0m[0m fail", b'{"level":"error","msg":"a\\nCaused by: b.C: d"}'}
-    | {b"\tat a.b(C.java:1)", b"Caused by: a.b.CException: d", b"WARN x", b"Model failed:", b"exit code 1", b"Traceback (most recent call last):"}
+    | {
+        b"",
+        b"  ",
+        b"\r",
+        b"x" * 500,
+        b"error" * 4000,
+        b"\x1b[1merror\x1b[0m",
+        b"\x1b\x1b[0m[0m fail",
+        b'{"level":"error","msg":"a\\nCaused by: b.C: d"}',
+    }
+    | {
+        b"\tat a.b(C.java:1)",
+        b"Caused by: a.b.CException: d",
+        b"WARN x",
+        b"Model failed:",
+        b"exit code 1",
+        b"Traceback (most recent call last):",
+    }
 )
 
 
@@ -125,7 +141,28 @@ def test_state_stays_small_and_candidates_exist(name: str) -> None:
     assert explainer.candidates()
 
 
-PIECES = ("a", "a ", "a.", "a: ", " failed", "error: ", "the job ", "x" * 40 + " ", "(", "[", "0", "= ", "does not ", "Error in ", "1 ", "A::", "\\", '"', "\t", "error error ")
+PIECES = (
+    "a",
+    "a ",
+    "a.",
+    "a: ",
+    " failed",
+    "error: ",
+    "the job ",
+    "x" * 40 + " ",
+    "(",
+    "[",
+    "0",
+    "= ",
+    "does not ",
+    "Error in ",
+    "1 ",
+    "A::",
+    "\\",
+    '"',
+    "\t",
+    "error error ",
+)
 
 
 @pytest.mark.slow
@@ -150,6 +187,8 @@ def test_each_rule_has_a_name_of_its_own_and_a_text() -> None:
 
 
 def test_scores_are_in_order_and_certain_ones_need_evidence() -> None:
-    found = explain(b"Traceback (most recent call last):\n  File\nValueError: one\nTraceback (most recent call last):\n  File\nOSError: two\n")
+    found = explain(
+        b"Traceback (most recent call last):\n  File\nValueError: one\nTraceback (most recent call last):\n  File\nOSError: two\n"
+    )
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     assert found[0].score < CERTAIN
