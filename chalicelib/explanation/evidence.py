@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from chalicelib.explanation.texts import LEVEL_NAMES, WARNINGS, clean_bytes, quick_level
-from chalicelib.explanation.wrappers import TRIVIAL, WRAPPING_EXCEPTION
+from chalicelib.explanation.wrappers import TRIVIAL, WEAK_CAUSE, WRAPPING_EXCEPTION
 
 NOTE_BYTES, CONTEXT_BYTES = 400, 200
 _CLUSTER_LINES = 60
@@ -78,7 +78,9 @@ class Incident:
 
     def add_java(self, note: Note) -> None:
         """The next cause of the chain."""
-        if self.kind != WORKER and (self.root is None or not _is(WRAPPING_EXCEPTION, note) or _is(WRAPPING_EXCEPTION, self.root)):
+        if self.kind != WORKER and (
+            self.root is None or not (_is(WRAPPING_EXCEPTION, note) or _is(WEAK_CAUSE, note)) or _is(WRAPPING_EXCEPTION, self.root)
+        ):
             self.root = note
         top = self.last
         self._extend(note)

@@ -126,7 +126,8 @@ RULES = (
          r"No such file(?: or directory)?|FileNotFound(?:Error|Exception)|NoSuchFileException|ENOENT|NoSuchKey|NoSuchBucket"
          r"|[Pp]ath does not exist|PATH_NOT_FOUND|[Ff]ile (?:\S+ )?(?:does not exist|not found|is missing)|The specified (?:key"
          r"|bucket|blob|container) does not exist|pathspec .{1,200} did not match|[Cc]annot find (?:the )?(?:file|path)"
-         r"|BlobNotFound|Input path does not exist|No files? (?:found|matching|match)|couldn't find remote ref|can't open file"
+         r"|BlobNotFound|Input path does not exist|No files? (?:found|matching|match)|[Nn]o \S{1,200} found (?:at|in)"
+         r"|couldn't find remote ref|can't open file"
          r"|Not a directory|NotADirectoryError|Is a directory|IsADirectoryError|TemplateNotFound|unable to (?:open|read"
          r"|find) (?:the )?file|[Cc]annot (?:open|stat|access) |SparkFileNotFoundException|FILE_NOT_EXIST",
          0.82, "a file, object or bucket is missing"),
@@ -194,15 +195,19 @@ RULES = (
     Rule("not-found", "missing",
          r"\b404\b(?: Client Error)?[:,)]? ?(?:Not Found|page)|HTTP\S{0,8} 404\b|status(?: ?code)?[=: ]+404\b|Status Code: 404"
          r"|\(NotFound\)|ResourceNotFoundException|ResourceNotFound|EntityNotFound|NoSuchEntity"
-         r"|[Rr]epository (?:\S+ )?not found|manifest (?:\S+ )?(?:unknown|not found)|ImagePullBackOff|ErrImagePull"
+         r"|[Rr]epository (?:\S+ )?not found|manifest (?:\S+ )?(?:unknown|not found)"
          r"|[Ii]mage (?:\S+ )?not found|pull access denied|NotFoundException|could not be found|entity instance for",
          0.78, "what a service is asked for does not exist"),
     Rule("server-error", "server",
          r"\b50[0-4]\b(?: Server Error)?[:,)]? ?(?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Time-?out"
          r"|Server Error)|HTTP\S{0,8} 50[0-9]\b|status(?: ?code)?[=: ]+50[0-9]\b|Status Code: 50[0-9]|InternalServerError"
          r"|InternalFailure|[Ii]nternal [Ss]erver [Ee]rror|[Bb]ad [Gg]ateway|[Ss]ervice (?:is )?(?:temporarily )?[Uu]navailable"
-         r"|ServiceUnavailable|CrashLoopBackOff",
+         r"|ServiceUnavailable",
          0.75, "a service answers with an error of its own"),
+    Rule("pod-state", "container", 
+         r"ImagePullBackOff|ErrImagePull|CrashLoopBackOff|CreateContainerConfigError|InvalidImageName|FailedScheduling"
+         r"|Insufficient (?:cpu|memory)",
+         0.65, "the state of a container that does not start"),
     Rule("bad-request", "request",
          r"\b400\b(?: Client Error)?[:,)]? ?Bad Request|HTTP\S{0,8} 4[0-9]{2}\b|BadRequestException|[Bb]ad [Rr]equest"
          r"|InvalidRequest|MalformedPolicy|ValidationException|InvalidParameter\w*|InvalidArgument\w*|ParamValidationError"
@@ -223,7 +228,8 @@ RULES = (
          r"^(?:\S{1,60}: )?(?:fatal(?: error)?|FATAL|panic|CRITICAL): \S|^(?:[│╷╵|] *)?Error: \S|^psql:|^ORA-\d{5}"
          r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:fatal )?error(?: \w+)?: \S| - error \w+: \S|^npm (?:ERR!"
          r"|error) (?!A complete)\S|^Error (?:in|from server|response from daemon)\b|^\[?(?:ERROR|FATAL)\]? \S"
-         r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3}\S|^error - |^(?:curl|rsync|tar|cp|mv|rm|ls|cat|mkdir|scp"
+         r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3,}\S|^ ?! \[(?:remote )?rejected\]|^error - |^(?:curl|rsync"
+         r"|tar|cp|mv|rm|ls|cat|mkdir|scp"
          r"|ssh|wget|aws|gsutil|az|sed|awk|grep|sort|unzip|gzip|jq|sqlplus|mysql|pg_dump|pg_restore|dbt|git|docker|kubectl|helm"
          r"|python3?|java|node|bash|sh|spark-submit|find|chmod|chown|ln|dd|mount|psql): (?!line \d+: *$)\S|^(?:Uncaught"
          r"|Unhandled) (?:exception|error|rejection)|^FAILED: |^> (?:Could not|A problem|Cannot)|^\S{1,200}: line \d+: \S",

@@ -14,7 +14,7 @@ _WORDS: Mapping[bytes, int] = {
     **dict.fromkeys((b"exit", b"return code", b"non-zero"), EXIT),
     **dict.fromkeys(
         b"error,exception,fatal,fail,critical,severe,panic,denied,refused,not found,no such,killed,cannot,could not,unable,timed out"
-        b",exceeded,abort,invalid,missing,no space,not exist,unhandled,terminated,err!,segmentation,violat,alert,what went wrong".split(
+        b",exceeded,abort,invalid,missing,no space,not exist,unhandled,terminated,err!,segmentation,violat,alert,what went wrong,rejected".split(
             b","
         ),
         WORD,

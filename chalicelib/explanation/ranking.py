@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from chalicelib.explanation.evidence import PYTHON, WORKER, Evidence, Incident, Note
 from chalicelib.explanation.families import RULES, Rule
 from chalicelib.explanation.texts import ERRORS, FATAL, INFO, LEVEL_NAMES, PLAIN, WARNINGS, message_of, quick_level, shorten
-from chalicelib.explanation.wrappers import CONSEQUENCE, CONTEXT, GENERIC, NO_ERROR, RETRY, is_wrapper
+from chalicelib.explanation.wrappers import CONSEQUENCE, CONTEXT, EXIT_SIGNAL, GENERIC, NO_ERROR, RETRY, VAGUE_EXCEPTION, is_wrapper
 from chalicelib.ports import RunEnd
 
 STRUCTURE: Mapping[str, tuple[float, str]] = {
@@ -20,7 +20,8 @@ STRUCTURE: Mapping[str, tuple[float, str]] = {
     "fatal-record": (0.74, "a record of the highest level"),
     "error-record": (0.62, "a record with level ERROR"),
     "warning-record": (0.3, "a record with level WARNING"),
-    "detail": (0.66, "the line that a message announces"),
+    "exit-signal": (0.5, "the report of an exit by a signal"),
+    "detail": (0.72, "the line that a message announces"),
     "output": (0.45, "the last output before the report of an exit code"),
     "last-line": (0.2, "the last lines of a log without a sign of a failure"),
 }
@@ -30,7 +31,7 @@ _Steps = tuple[tuple[int, float], ...]
 _CHAIN_DECAY: _Steps = ((15, 1.0), (60, 0.92), (150, 0.85), (1000, 0.8))
 _NOTE_DECAY: _Steps = ((3, 1.0), (30, 0.93), (150, 0.87), (1000, 0.72))
 """The share of the score by the ordinary lines between a trace or a line and the end of the log."""
-_OVERTAKEN: _Steps = ((2, 1.0), (9, 0.9), (30, 0.75))
+_OVERTAKEN: _Steps = ((5, 1.0), (9, 0.9), (30, 0.75))
 """The share by the ordinary lines between a finding and the last sign of a failure: the run went on."""
 _AFTER_MORE = 0.6
 _FAMILY_BONUS = 0.14
@@ -71,8 +72,11 @@ class Finding:
 def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[Finding]:
     """The lines that may explain the failure, the best first, each text once."""
     findings = [finding for incident in evidence.incidents for finding in _of_incident(incident, progress)]
-    findings.extend(_of_note(pool, note, progress) for pool, note in evidence.notes())
-    findings.extend(_of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)))
+    known = {finding.line for finding in findings}
+    notes = [(pool, note) for pool, note in evidence.notes() if note.line not in known]
+    announcing = {note.line - before for _, note in notes if note.role == "detail" for before in (1, 2, 3)}
+    findings.extend(_of_note(pool, note, progress, note.line in announcing and not note.role) for pool, note in notes)
+    findings.extend(_of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)) if note.line not in known)
     strong = [finding for finding in findings if finding.score >= _STRONG]
     findings = [_overtaken(finding, strong) for finding in findings]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
@@ -141,6 +145,8 @@ def _of_exception(note: Note, name: str, score: float) -> Finding:
         score *= 0.4
     elif CONSEQUENCE.search(message):
         score *= 0.5
+    elif (rule is None or not rule.family) and VAGUE_EXCEPTION.match(message):
+        score *= 0.8
     family = rule.family if rule else ""
     return Finding(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True)
 
@@ -155,12 +161,14 @@ def _context_factor(before: Note) -> float:
     return factor * 0.75 if RETRY.search(text) and level != FATAL else factor
 
 
-def _of_note(pool: str, note: Note, progress: int) -> Finding:
+def _of_note(pool: str, note: Note, progress: int, announces: bool) -> Finding:
     message = message_of(note.raw)
     rule = rule_of(message)
     level = LEVEL_NAMES.index(pool) if pool in LEVEL_NAMES else PLAIN
+    if EXIT_SIGNAL.search(message):
+        return Finding(note.line, message, "exit-signal", "killed", STRUCTURE["exit-signal"][0], note.progress)
     name, score = _base(note, level, rule)
-    score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message)
+    score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message) * (0.8 if announces else 1.0)
     return Finding(note.line, message, name, rule.family if rule else "", score, note.progress, note.role == "output")
 
 

@@ -6,29 +6,29 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chalicelib.explanation.evidence import CONTEXT_BYTES, TAIL_LINES, Evidence, Note
+from chalicelib.explanation.evidence import CONTEXT_BYTES, NOTE_BYTES, TAIL_LINES, Evidence, Note
 from chalicelib.explanation.json_lines import text_of_json
 from chalicelib.explanation.marks import CAUSE, EXIT, LINK, TRACE, FrameSearch, find_marks
-from chalicelib.explanation.texts import INFO, PLAIN, quick_level
+from chalicelib.explanation.texts import INFO, PLAIN, message_of, quick_level
 from chalicelib.explanation.traces import TraceReader, is_exceptional
 from chalicelib.explanation.wrappers import EXIT_REPORTS
 
 _BACK_LINES = 8
 """Lines that are searched for the one before, over empty ones."""
-_DETAIL_LINES = 3
+_DETAIL_LINES = 4
 _ANNOUNCES = re.compile(
-    rb"(?:[A-Z][a-z]+ Error in [a-z_]+ [^\n]{1,400}\)|What went wrong:|^Msg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
+    rb"(?:(?:[A-Z][a-z]+ Error|Failure) in [a-z_]+ [^\n]{1,400}\)|(?:^| - )(?:Database|Compilation|Runtime|Parsing|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|^Msg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
     rb"|panicked at [^\n]{1,400}:|--- FAIL: [^\n]{1,200}\)"
     rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)\s*$"
 )
 """A line whose details are on the next one."""
-_LETTER = re.compile(rb"\A(?:\[?(?:INFO|ERROR)\]? *)?[^A-Za-z]*[A-Za-z]{2}")
+_LETTERS = re.compile(r"[^\W\d_]{2}")
 _MAX_CREDIT = 60_000
 _COST, _TRACE_COST, _RECORD_COST = 75, 300, 400
 """Bytes of the log that pay for a look at a marked line, at a trace, and at a record in JSON with a trace. So a log of nothing but short marked
 lines costs little more than another one: after many of them, some are not looked at."""
 _OPENS_RECORD = (b"{", b" ")
-_ENDS = (b":", b")", b"\r", b" ", b"m")
+_ENDS = (b":", b")", b"\r", b" ", b"m", b"-", b" Error")
 
 
 class LogReader:
@@ -147,13 +147,16 @@ class _BlockReader:
         while reader.detail and self._at < len(self._block):
             raw = self._block[self._at : self._end]
             reader.detail -= 1
-            if _LETTER.search(raw):
+            if _LETTERS.search(message_of(raw[:NOTE_BYTES])):
                 reader.detail = 0
                 if marks.get(self._at, 0) & (TRACE | CAUSE) or self._frames.find(self._at) == self._at:
                     return
                 if is_exceptional(raw):
                     reader.traces.note_exception(self._note(raw), self._before(CONTEXT_BYTES))
-                reader.evidence.add(self._note(raw, "detail"), reader.detail_level)
+                if _ANNOUNCES.search(raw, max(0, len(raw) - 300)):
+                    reader.detail = _DETAIL_LINES
+                else:
+                    reader.evidence.add(self._note(raw, "detail"), reader.detail_level)
             self._next()
 
     def _read_trace(self) -> None:
@@ -211,7 +214,8 @@ class _BlockReader:
             reader.traces.note_exception(note, note if level != PLAIN else self._before(CONTEXT_BYTES))
         if kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS)):
             for line, output in self._back(2):
-                reader.evidence.add(Note.of(line, output, reader.progress, "output"), PLAIN)
+                if line > reader.traces.end:
+                    reader.evidence.add(Note.of(line, output, reader.progress, "output"), PLAIN)
         reader.evidence.add(note, level)
         if level == INFO:
             reader.progress += 1

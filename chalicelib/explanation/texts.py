@@ -19,13 +19,13 @@ _CAPITALS = {
 }
 _WORDS = b"|".join(word.lower() for word in _CAPITALS)
 _LEVELS = re.compile(
-    b"|".join(word + rb"(?![A-Za-z0-9_.!-])" for word in _CAPITALS)
+    b"|".join(word + rb"(?![A-Za-z0-9_.!=-])" for word in _CAPITALS)
     + rb"".join(b"|" + lead + b"(?:" + _WORDS + rb")(?![A-Za-z0-9_:-])" for lead in (rb"\[ ?", rb"\| ?", rb"level\"?[=:] ?\"?"))
 )
 """Begins with letters only, so that the search is fast."""
 _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
 _RELAYED = re.compile(
-    rb"\{+(?:subprocess|spark_submit|pod_manager|docker|ssh|bash|logging_mixin|process_utils|databricks\w*|kubernetes_pod"
+    rb"\{+(?:subprocess|spark_submit|pod_manager|docker|ssh|bash|logging_mixin|process_utils|databricks\w*|kubernetes_pod|pod"
     rb"|batch_client|ecs|glue)\.py(?::\d+)?\}+ (?:INFO|WARNING|ERROR) - "
     rb"|\"logger\": ?\"(?:task\.std(?:out|err)|airflow\.(?:[\w.]*hooks\.subprocess|task\.hooks)[\w.]*)\""
 )
@@ -88,11 +88,9 @@ def message_of(raw: bytes) -> str:
         if before is not None:
             text = text[before.end() :]
         parsed = ANY.reader()(text)
-        if (
-            parsed is None
-            or not parsed.message.strip()
-            or (parsed.timestamp is None and parsed.logger is None and not text[:1].isdigit())
-        ):
+        if parsed is not None and parsed.timestamp is not None and not parsed.message.strip():
+            return ""
+        if parsed is None or (parsed.timestamp is None and parsed.logger is None and not text[:1].isdigit()):
             text = _LEVEL_IN_BRACKETS.sub("", text, count=1)
             if before is None:
                 break

@@ -51,6 +51,11 @@ class TraceReader:
         return bool(self._mode)
 
     @property
+    def end(self) -> int:
+        """The last line of the last trace."""
+        return max(self._frames_end - 1, self._current.end if self._current else -1)
+
+    @property
     def skip(self) -> re.Pattern[bytes] | None:
         """Lines that need no look; None if each has to be looked at."""
         return None if self._prefix else _SKIP

@@ -10,8 +10,9 @@ _JAVA_WRAPPERS = (
     "|ServletException|UncheckedIOException|NestedServletException|UnhandledException"
 )
 WRAPPING_EXCEPTION = re.compile(
-    rf"[:\s]*+(?:Caused by: )?(?:Exception in thread .{{0,100}} )?(?:[\w$]++\.)*+(?:(?:{_JAVA_WRAPPERS})\b(?!: +[a-z].* [a-z])"
+    rf"[:\s]*+(?:Caused by: )?(?:Exception in thread .{{0,100}} )?(?:[\w$]++\.)*+(?:(?:{_JAVA_WRAPPERS})\b(?!: +[a-z].* [a-z]|: Exception )"
     r"|RuntimeException: (?:[a-z]\w*+\.)++\w+(?:Exception|Error)\b"
+    r"|NoClassDefFoundError: Could not initialize class|PodLaunchFailedException"
     r"|SparkException: (?:Job aborted\.?|Writing job aborted\.?|Task failed while writing rows\.?[^:]*|\[TASK_WRITE_FAILED\].*"
     r"|\[WRITING_JOB_ABORTED\].*|Exception thrown in awaitResult:?|Job [0-9]+ cancelled.*|Application \S+ finished with failed status)\s*$"
     r"|PythonException:?\s*$|Exception: ?$|(?:Base)?ExceptionGroup: |SystemExit\b|CalledProcessError\b"
@@ -31,7 +32,7 @@ WRAPPER = re.compile(
     r"|^(?:g?make|make\[[0-9]+\]|gmake|ninja): \*\*\* |^ninja: build stopped|rsync error: |^(?:\w+: )?Error is not recoverable"
     r"|Exiting with failure status"
     r"|##\[error\]Process completed|Process completed with exit code|ELIFECYCLE|A complete log of this run|npm (?:ERR!|error)\s*$"
-    r"|npm (?:ERR!|error) (?:code (?:ELIFECYCLE|[0-9]+)|errno|path |command |syscall|A complete log|Lifecycle script|workspace "
+    r"|npm (?:ERR!|error) (?:code \w+|errno|path |command |syscall|A complete log|Lifecycle script|workspace "
     r"|location |in workspace)"
     r"|error: subprocess-exited-with-error|metadata-generation-failed|note: This error originates|^See above for output"
     r"|error: command .* failed with exit"
@@ -47,7 +48,7 @@ WRAPPER = re.compile(
     r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
     r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create|did not complete successfully"
     r"|error: Recipe|error: script|^Execution halted|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
-    r"|^Found [0-9]+ errors?\b|[Ss]ee (?:the )?(?:logs?|output|above|stderr|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
+    r"|failed to push some refs|^=+ .{0,80}[0-9]+ failed|^Found [0-9]+ errors?\b|[Ss]ee (?:the )?(?:logs?|output|above|stderr|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
     r"|Failed|FAILED|FAILURE|Failure|fatal error)[:.!]?\s*$)"
 )  # fmt: skip
 """Never a cause by itself."""
@@ -71,7 +72,7 @@ CONSEQUENCE = re.compile(
 RETRY = re.compile(
     r"(?:[Rr]etry(?:ing)?\b|[Rr]etries (?:left|remaining)|[Tt]rying again|[Ww]ill (?:be )?retr(?:y|ied)"
     r"|[Aa]ttempt [0-9]+ ?(?:of|/) ?[0-9]+|[Rr]econnecting"
-    r"|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|[Cc]ontinuing|skipp(?:ing|ed)\b|[Dd]eprecat|non-fatal|recovered)"
+    r"|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|[Cc]ontinuing|skipp(?:ing|ed)\b|[Dd]eprecat|non-fatal|partial parsing|Starting full |recovered)"
 )
 """A failure that the run answers itself."""
 NO_ERROR = re.compile(
@@ -90,7 +91,7 @@ GENERIC = re.compile(
     r"|\W*(?:an )?(?:unexpected |unknown |internal |fatal |unhandled )?(?:error|exception"
     r"|failure)s?(?: (?:has )?occurr?ed)?(?: (?:while|during|in) [\w ]{1,40})?\W*"
     r"|\W*(?:exiting|aborting|aborted|giving up|terminating|stopping|failed|terminated|quitting)(?: [\w ]{1,30})?\W*"
-    r"|.{0,120}? FAILED\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
+    r"|.{0,120}? (?-i:FAILED)\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
 )  # fmt: skip
 """Whole sentences that state only that something failed."""
 TRIVIAL = re.compile(
@@ -99,10 +100,20 @@ TRIVIAL = re.compile(
     r"|BlockingIOError|NotImplementedError|DoesNotExist|NoResultFound|GeneratorExit)\b|[\w.]+:?\s*$"
 )
 """Exceptions that programs often handle with another, which then says more."""
+WEAK_CAUSE = re.compile(
+    r"(?:[\w$]++\.)*+(?:EOFException|(?:Asynchronous)?Clos(?:ed|e)\w*Exception|InterruptedException|CancellationException)\s*$"
+)
+"""What does not replace an exception that it caused: it says less."""
+VAGUE_EXCEPTION = re.compile(
+    r"(?:[\w$]++\.)*+(?:RuntimeError|RuntimeException|Exception|IllegalStateException|SystemError)(?:: |$)"
+)
+"""Exceptions that programs raise after they have reported the cause."""
+EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b")
+"""The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(
     r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?"
     r"|PL/\S+ function|COPY \w+, line|File \"|at |"
-    r"\^|In file included|\(Background on this error|\[SQL|\[parameters)\b|[-=~^+|*#\s]+$"
+    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|[-=~^+|*#\s]+$"
 )
 """Lines that accompany the message of a failure."""
 CLEANUP = re.compile(
