@@ -204,7 +204,7 @@ RULES = (
          r"|InternalFailure|[Ii]nternal [Ss]erver [Ee]rror|[Bb]ad [Gg]ateway|[Ss]ervice (?:is )?(?:temporarily )?[Uu]navailable"
          r"|ServiceUnavailable",
          0.75, "a service answers with an error of its own"),
-    Rule("pod-state", "container", 
+    Rule("pod-state", "container",
          r"ImagePullBackOff|ErrImagePull|CrashLoopBackOff|CreateContainerConfigError|InvalidImageName|FailedScheduling"
          r"|Insufficient (?:cpu|memory)",
          0.65, "the state of a container that does not start"),
@@ -235,7 +235,8 @@ RULES = (
          r"|Unhandled) (?:exception|error|rejection)|^FAILED: |^> (?:Could not|A problem|Cannot)|^\S{1,200}: line \d+: \S",
          0.62, "the message of a program of the command line"),
     Rule("exception-line", "",
-         r"^(?:[A-Za-z_][\w$]*+\.)*+[A-Za-z_$][\w$]*(?:Error|Exception|Exit|Interrupt|Failure|Fault|Warning)(?:: \S|$)", 0.62, "an exception without a stack trace"),
+         r"^(?:[A-Za-z_][\w$]*+\.)*+[A-Za-z_$][\w$]*(?:Error|Exception|Exit|Interrupt|Failure|Fault|Warning)(?:: \S|$)",
+         0.62, "an exception without a stack trace"),
     Rule("failure-word", "",
          r"(?i:\b(?:cannot|can't|could not|couldn't|unable to|failed to|failure:|failed:|error:|error while|error in"
          r"|error (?:reading|writing|loading|executing|processing|creating)|exceeded|not found|does not exist|missing"

@@ -40,7 +40,8 @@ def find_marks(block: bytes) -> dict[int, int]:
 
 
 class FrameSearch:
-    """Finds the next frame of a stack trace in a block. ``start``: of the line of the frame found last; ``indent``: the length of what precedes the frame in it."""
+    """Finds the next frame of a stack trace in a block. ``start``: of the line of the frame found last; ``indent``: the length
+    of what precedes the frame in it."""
 
     def __init__(self, block: bytes) -> None:
         self._block = block

@@ -17,11 +17,13 @@ _BACK_LINES = 8
 """Lines that are searched for the one before, over empty ones."""
 _DETAIL_LINES = 4
 _ANNOUNCES = re.compile(
-    rb"(?:(?:[A-Z][a-z]+ Error|Failure) in [a-z_]+ [^\n]{1,400}\)|(?:^| - )(?:Database|Compilation|Runtime|Parsing|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|^Msg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
+    rb"(?:(?:[A-Z][a-z]+ Error|Failure) in [a-z_]+ [^\n]{1,400}\)|(?:^| - )(?:Database|Compilation|Runtime|Parsing"
+    rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|^Msg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
     rb"|panicked at [^\n]{1,400}:|--- FAIL: [^\n]{1,200}\)"
     rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)\s*$"
 )
 """A line whose details are on the next one."""
+_SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _MAX_CREDIT = 60_000
 _COST, _TRACE_COST, _RECORD_COST = 75, 300, 400
@@ -147,7 +149,7 @@ class _BlockReader:
         while reader.detail and self._at < len(self._block):
             raw = self._block[self._at : self._end]
             reader.detail -= 1
-            if _LETTERS.search(message_of(raw[:NOTE_BYTES])):
+            if _SENTENCE.match(raw) or _LETTERS.search(message_of(raw[:NOTE_BYTES])):
                 reader.detail = 0
                 if marks.get(self._at, 0) & (TRACE | CAUSE) or self._frames.find(self._at) == self._at:
                     return

@@ -650,7 +650,7 @@ Runtime Error
 Database Error
 »  connection to server at "db" (10.0.0.7), port 5432 failed: Connection refused
   	Is the server running on that host and accepting TCP/IP connections?"""),
-    'two errors of dbt': ('configuration', r"""
+    'two errors of dbt': ("schema", r"""
 03:12:46  Completed with 2 errors, 0 partial successes, and 0 warnings:
 03:12:46  
 03:12:46    Database Error in model a (models/a.sql)
@@ -745,7 +745,7 @@ pg_restore: warning: errors ignored on restore: 1"""),
     'alembic': ('', r"""
 INFO  [alembic.runtime.migration] Context impl PostgresqlImpl.
 »FAILED: Can't locate revision identified by 'ab12'"""),
-    'k8s-crash': ('server', r"""
+    'k8s-crash': ("container", r"""
 NAME   READY   STATUS             RESTARTS
 »load   0/1     CrashLoopBackOff   5"""),
     'pod-image': ('missing', r"""
