@@ -38,6 +38,7 @@ _BEFORE = re.compile(
     r"[a-z][\w.-]{1,60} *\| (?=\S)|\[[a-z][\w-]{1,40}\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)|│ (?=Error)|(?:remote|stderr): "
 )
 _LEVEL_IN_BRACKETS = re.compile(r"\A\[(?:ERROR|FATAL|WARNING|WARN|INFO|error|fatal|warn|info) *\] +(?=\S)")
+_AIRFLOW = re.compile(r"\[[0-9][^\]]{8,40}\] \{+[\w./-]{1,100}:[0-9]+\}+ [A-Z]{3,9} - ")
 _MAX_PREFIXES = 3
 _OF_NAME = {CRITICAL: FATAL, ERROR: ERRORS, WARNING: WARNINGS, _INFO: INFO, DEBUG: INFO, TRACE: INFO}
 
@@ -84,7 +85,7 @@ def message_of(raw: bytes) -> str:
     text = clean_bytes(raw).decode(errors="replace").strip("\n")
     for _ in range(_MAX_PREFIXES):
         text = text.lstrip("\ufeff")
-        before = _BEFORE.match(text)
+        before = _BEFORE.match(text) or _AIRFLOW.match(text)
         if before is not None:
             text = text[before.end() :]
         parsed = ANY.reader()(text)

@@ -17,7 +17,7 @@ WRAPPING_EXCEPTION = re.compile(
     r"|\[WRITING_JOB_ABORTED\].*|Exception thrown in awaitResult:?|Job [0-9]+ cancelled.*|Application \S+ finished with failed status)\s*$"
     r"|PythonException:?\s*$|Exception: ?$|(?:Base)?ExceptionGroup: |SystemExit\b|CalledProcessError\b"
     r"|AirflowException: (?:Bash command failed|Cannot execute|Pod |Job |SSH |.{0,200}(?:[Ee]rror code is|exit code|returned a failure))"
-    r"|SourceConnectionException: Failed to run)"
+    r"|SourceConnectionException: Failed to run|WorkflowExecutionError: .{0,200}reported errors)"
 )  # fmt: skip
 """Exceptions that only carry another one."""
 WRAPPER = re.compile(

@@ -917,7 +917,29 @@ Traceback (most recent call last):
 {"level":30,"time":1,"msg":"start"}
 »{"level":50,"time":1,"err":{"type":"Error","message":"connect ETIMEDOUT 10.0.0.3:5432","stack":"Error: connect ETIMEDOUT 10.0.0.3:5432\n    at a (b.js:1:2)"},"msg":"load failed"}"""),
     'ecs-json': ('', '\n»{"@timestamp":"2026-11-21T03:12:45Z","log.level":"ERROR","message":"load failed","error.type":"java.lang.IllegalStateException","error.message":"no rows","error.stack_trace":"java.lang.IllegalStateException: no rows\\n\\tat a.B.c(B.java:1)\\nCaused by: java.io.IOException: disk gone\\n\\tat a.B.d(B.java:1)\\n"}'),
+    "older records of Airflow": ("data", r"""
+[2022-11-09, 09:59:38 UTC] {{subprocess.py:94}} INFO - 03:14:54
+[2022-11-09, 09:59:38 UTC] {{subprocess.py:94}} INFO - 03:14:54    Database Error in model customers (models/customers.sql)
+»[2022-11-09, 09:59:38 UTC] {{subprocess.py:94}} INFO -   invalid input syntax for integer: ""
+[2022-11-09, 09:59:38 UTC] {{subprocess.py:94}} INFO -   compiled Code at target/run/shop/models/customers.sql
+[2022-11-09, 09:59:38 UTC] {{subprocess.py:98}} INFO - Command exited with return code 1
+[2022-11-09, 09:59:40 UTC] {{taskinstance.py:1851}} ERROR - Task failed with exception
+Traceback (most recent call last):
+  File "bash.py", line 210, in execute
+airflow.exceptions.AirflowException: Bash command failed. The command returned a non-zero exit code 1.
+[2022-11-09, 09:59:40 UTC] {{taskinstance.py:1401}} INFO - Marking task as FAILED. dag_id=load"""),
+    "OpenMetadata in Airflow": ("network", r"""
+»[2022-11-09, 09:59:38 UTC] {{test_connections.py:94}} ERROR - cannot read the tables of shop: Connection refused
+»[2022-11-09, 09:59:38 UTC] {{common_db_source.py:94}} ERROR - cannot read the tables of shop: Connection refused
+[2022-11-09, 09:59:40 UTC] {{taskinstance.py:1851}} ERROR - Task failed with exception
+Traceback (most recent call last):
+  File "workflow_status_mixin.py", line 134, in raise_from_status
+metadata.config.common.WorkflowExecutionError: Oracle reported errors: Oracle Summary: [0 Records, 0 Warnings, 46 Errors]
+[2022-11-09, 09:59:40 UTC] {{taskinstance.py:1401}} INFO - Marking task as FAILED. dag_id=load"""),
     # noise
+    "the handler fails too": ("missing", "Traceback (most recent call last):\n  File x\n»FileNotFoundError: [Errno 2] No such file or directory: '/data/a'\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File x\nPermissionError: [Errno 13] Permission denied: '/backup/a'"),
+    "after the worker's exception": ("data", "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n  File x\n»ValueError: invalid literal for int() with base 10: 'x'\n\n\tat a.b.C.d(C.scala:1)\nCaused by: java.io.IOException: stream is closed\n\tat a.b.C.e(C.scala:2)"),
+    "consequence of a known family": ("", "»2026-11-21 03:12:45 ERROR load - the ledger of 2026-11-20 is open\n2026-11-21 03:12:45 ERROR http - Broken pipe: connection reset by peer"),
     "answered by the run": ("timeout", "\n2026-11-21 03:12:40 ERROR http: connection refused, retrying in 5 s\n" + "".join(f"2026-11-21 03:12:41 INFO load: part {number} done\n" for number in range(200)) + "»2026-11-21 03:12:45 ERROR load: statement timeout after 30 s"),
     "went on after a trace": ("", lines(20) + "2026-11-21 03:12:45 ERROR load - row 17 skipped\nTraceback (most recent call last):\n  File x\nValueError: bad date\n" + lines(12) + "»2026-11-21 03:12:46 ERROR load - 3 of 5 partitions rejected, limit is 1\n"),
     "went on without a cache": ("disk", lines(20) + "2026-11-21 03:12:45 WARNING cache - falling back to memory\nTraceback (most recent call last):\n  File x\nredis.ConnectionError: Connection refused\n" + lines(40) + "»mv: cannot move 'out.csv' to '/data/out.csv': No space left on device\n"),
