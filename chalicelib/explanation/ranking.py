@@ -35,6 +35,8 @@ _OVERTAKEN: _Steps = ((5, 1.0), (9, 0.9), (30, 0.75))
 """The share by the ordinary lines between a finding and the last sign of a failure: the run went on."""
 _AFTER_MORE = 0.6
 _FAMILY_BONUS = 0.14
+_RIGHT_BEFORE = 2
+"""Lines."""
 _STRONG = 0.6
 """From here on a finding is a sign that the run failed after all earlier ones."""
 _UNSURE = 0.78
@@ -54,7 +56,7 @@ _MIN = 0.05
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A line with what speaks for it. ``message``: its text; ``progress``: the number of ordinary lines before it;
-    ``is_latest``: of equally good ones, the last is the best."""
+    ``is_latest``: of equally good ones, the last is the best; ``start``: the line before the trace of an exception."""
 
     line: int
     message: str
@@ -63,6 +65,8 @@ class Finding:
     score: float
     progress: int = 0
     is_latest: bool = False
+    level: int = PLAIN
+    start: int | None = None
 
     def text(self, limit: int) -> str:
         """The message for people."""
@@ -72,11 +76,13 @@ class Finding:
 def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[Finding]:
     """The lines that may explain the failure, the best first, each text once."""
     findings = [finding for incident in evidence.incidents for finding in _of_incident(incident, progress)]
-    known = {finding.line for finding in findings}
-    notes = [(pool, note) for pool, note in evidence.notes() if note.line not in known]
+    notes = [(pool, note) for pool, note in evidence.notes() if not _is_in_trace(note, evidence)]
     announcing = {note.line - before for _, note in notes if note.role == "detail" for before in (1, 2, 3)}
     findings.extend(_of_note(pool, note, progress, note.line in announcing and not note.role) for pool, note in notes)
-    findings.extend(_of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)) if note.line not in known)
+    findings.extend(
+        _of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)) if not _is_in_trace(note, evidence)
+    )
+    findings = _reported_before(findings)
     strong = [finding for finding in findings if finding.score >= _STRONG]
     findings = [_overtaken(finding, strong) for finding in findings]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
@@ -84,6 +90,24 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[Finding]
         findings = [finding for finding in findings if finding.rule != "last-line"]
     findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_latest else 0, each.line))
     return _doubted(list(_distinct(findings)))
+
+
+def _is_in_trace(note: Note, evidence: Evidence) -> bool:
+    return any(incident.before.line < note.line <= incident.end for incident in evidence.incidents)
+
+
+def _reported_before(findings: list[Finding]) -> list[Finding]:
+    """A known failure that is reported right before an exception that says little is the cause of the exception."""
+    vague = [each for each in findings if each.start is not None and not each.family and VAGUE_EXCEPTION.match(each.message)]
+    return [replace(each, score=max(each.score, _score_before(each, vague))) if each.family else each for each in findings]
+
+
+def _score_before(finding: Finding, vague: Iterable[Finding]) -> float:
+    """What a finding gets for the exceptions that follow it."""
+    follow = (each for each in vague if 0 <= (each.start or 0) - finding.line <= _RIGHT_BEFORE)
+    if finding.start is not None or finding.level == INFO or CONSEQUENCE.search(finding.message):
+        return 0.0
+    return max((min(each.score + 0.01, _UNSURE) for each in follow), default=0.0)
 
 
 def _overtaken(finding: Finding, strong: Iterable[Finding]) -> Finding:
@@ -133,12 +157,13 @@ def _of_incident(incident: Incident, progress: int) -> Iterator[Finding]:
         return
     name = "python-root" if incident.kind == PYTHON else "worker-root" if incident.kind == WORKER else "trace-root"
     factor = _decay(progress - incident.progress, _CHAIN_DECAY) * _context_factor(incident.before)
-    yield _of_exception(root, name, STRUCTURE[name][0] * factor)
+    start = incident.before.line
+    yield _of_exception(root, name, STRUCTURE[name][0] * factor, start)
     if last.line != root.line:
-        yield _of_exception(last, "trace-top", STRUCTURE["trace-top"][0] * factor)
+        yield _of_exception(last, "trace-top", STRUCTURE["trace-top"][0] * factor, start)
 
 
-def _of_exception(note: Note, name: str, score: float) -> Finding:
+def _of_exception(note: Note, name: str, score: float, start: int) -> Finding:
     message = message_of(note.raw)
     rule = rule_of(message)
     if is_wrapper(message):
@@ -148,7 +173,7 @@ def _of_exception(note: Note, name: str, score: float) -> Finding:
     elif (rule is None or not rule.family) and VAGUE_EXCEPTION.match(message):
         score *= 0.8
     family = rule.family if rule else ""
-    return Finding(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True)
+    return Finding(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, start=start)
 
 
 def _context_factor(before: Note) -> float:
@@ -169,7 +194,7 @@ def _of_note(pool: str, note: Note, progress: int, announces: bool) -> Finding:
         return Finding(note.line, message, "exit-signal", "killed", STRUCTURE["exit-signal"][0], note.progress)
     name, score = _base(note, level, rule)
     score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message) * (0.8 if announces else 1.0)
-    return Finding(note.line, message, name, rule.family if rule else "", score, note.progress, note.role == "output")
+    return Finding(note.line, message, name, rule.family if rule else "", score, note.progress, note.role == "output", level=level)
 
 
 def _base(note: Note, level: int, rule: Rule | None) -> tuple[str, float]:

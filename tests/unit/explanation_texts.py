@@ -936,6 +936,13 @@ Traceback (most recent call last):
   File "workflow_status_mixin.py", line 134, in raise_from_status
 metadata.config.common.WorkflowExecutionError: Oracle reported errors: Oracle Summary: [0 Records, 0 Warnings, 46 Errors]
 [2022-11-09, 09:59:40 UTC] {{taskinstance.py:1401}} INFO - Marking task as FAILED. dag_id=load"""),
+    "reported before a vague exception": ("conflict", r"""
+WARNING 2026-11-21 03:12:45,123 job.py:17 attempt 2: database is locked
+»WARNING 2026-11-21 03:12:45,323 job.py:17 attempt 3: database is locked
+Traceback (most recent call last):
+  File "/opt/app/job.py", line 20, in <module>
+    raise RuntimeError("no state")
+RuntimeError: no state"""),
     # noise
     "the handler fails too": ("missing", "Traceback (most recent call last):\n  File x\n»FileNotFoundError: [Errno 2] No such file or directory: '/data/a'\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File x\nPermissionError: [Errno 13] Permission denied: '/backup/a'"),
     "after the worker's exception": ("data", "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n  File x\n»ValueError: invalid literal for int() with base 10: 'x'\n\n\tat a.b.C.d(C.scala:1)\nCaused by: java.io.IOException: stream is closed\n\tat a.b.C.e(C.scala:2)"),
