@@ -32,7 +32,7 @@ from chalicelib.catalog import file_ids, file_state, metadata, search
 from chalicelib.coordination import partition, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
-from chalicelib.explanation import run_explainer
+from chalicelib.explanation import families, ranking, run_explainer
 from chalicelib.ingestion import run_files
 from chalicelib.routes import (
     archive_queries,
@@ -47,6 +47,7 @@ from chalicelib.routes import (
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader
 from chalicelib.settings import Settings
 from docs import costs, http_api
+from tests import explanation_measure
 
 DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
@@ -358,6 +359,27 @@ def _growth(growth: budgets.Growth, text: Callable[[int], str]) -> str:
     return f"{text(growth.floor)}, {growth.per_byte:g} × body, {text(growth.limit)}"
 
 
+def _explanation_places() -> str:
+    rows = ((f"`{name}`", f"{score:g}", about) for name, (score, about) in ranking.STRUCTURE.items())
+    return _table(("rule", "score", "what it names"), rows)
+
+
+def _explanation_families() -> str:
+    rows = ((f"`{rule.name}`", rule.family, f"{rule.score:g}", rule.about) for rule in families.RULES)
+    return _table(("rule", "family", "score", "of a line that says"), rows)
+
+
+def _explanation_measure() -> str:
+    answers = explanation_measure.measure()
+    systems = (*sorted({each.labels.system for each in answers}), "")
+    of = {name: explanation_measure.Measure.of(each for each in answers if name in ("", each.labels.system)) for name in systems}
+    rows = (
+        (name or "all", each.logs, f"{each.recall:.0%}", f"{each.precision:.0%}", each.certain, each.certain_wrong)
+        for name, each in of.items()
+    )
+    return _counted(("messages of", "logs", "recall", "precision", "high scores", "wrong with a high score"), rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     **{f"operations-{name.replace('_', '-')}": partial(_operations, name) for name in openapi.RESOURCES},
     "errors": _errors,
@@ -378,7 +400,31 @@ TABLES: dict[str, Callable[[], str]] = {
     "coordination-metrics": _coordination_metrics,
     "coordination-settings": _coordination_settings,
     "coordination-permissions": _coordination_permissions,
+    "explanation-places": _explanation_places,
+    "explanation-families": _explanation_families,
+    "explanation-measure": _explanation_measure,
 }
+
+
+def _explanation_places() -> str:
+    rows = ((f"`{name}`", f"{score:g}", about) for name, (score, about) in ranking.STRUCTURE.items())
+    return _table(("rule", "score", "what it names"), rows)
+
+
+def _explanation_families() -> str:
+    rows = ((f"`{rule.name}`", rule.family, f"{rule.score:g}", rule.about) for rule in families.RULES)
+    return _table(("rule", "family", "score", "of a line that says"), rows)
+
+
+def _explanation_measure() -> str:
+    answers = explanation_measure.measure()
+    systems = (*sorted({each.labels.system for each in answers}), "")
+    of = {name: explanation_measure.Measure.of(each for each in answers if name in ("", each.labels.system)) for name in systems}
+    rows = (
+        (name or "all", each.logs, f"{each.recall:.0%}", f"{each.precision:.0%}", each.certain, each.certain_wrong)
+        for name, each in of.items()
+    )
+    return _counted(("messages of", "logs", "recall", "precision", "high scores", "wrong with a high score"), rows)
 
 
 def _unfinished_uploads() -> str:

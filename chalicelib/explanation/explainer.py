@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b85decode, b85encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from chalicelib.lines.errors import count_errors
+from chalicelib.explanation.bounded_lines import BoundedLines
+from chalicelib.explanation.ranking import rank
+from chalicelib.explanation.reading import LogReader
 from chalicelib.ports import RunEnd
 
 MAX_CANDIDATES = 3
@@ -15,7 +18,7 @@ MAX_TEXT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateLine:
     """A line that may explain a failure. ``line``: its number in the log, from 0; ``rule``: what chose it; ``family``: the known kind of
     failure, empty for others; ``score``: between 0 and 1, how certain the rule is; ``text``: without control characters, shortened."""
 
@@ -30,31 +33,30 @@ class Explainer:
     """Reads a log from ``first_line`` on."""
 
     def __init__(self, first_line: int = 0) -> None:
-        self._line, self._rest = first_line, b""
-        self._last: tuple[int, str] | None = None
+        self._lines, self._reader = BoundedLines(), LogReader(first_line)
 
     def feed(self, data: bytes) -> None:
         """Read the next bytes of the log, cut anywhere."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for raw in lines:
-            if count_errors(raw):
-                self._last = self._line, raw.decode(errors="replace")[:MAX_TEXT]
-            self._line += 1
+        for block in self._lines.blocks(data):
+            self._reader.read(block)
 
     def state(self) -> dict[str, Any]:
         """What is needed to continue after the bytes so far, as JSON of at most 64 KiB."""
-        return {"line": self._line, "rest": self._rest.decode("latin-1"), "last": self._last}
+        return {"rest": b85encode(self._lines.rest).decode(), "gap": self._lines.has_gap, **self._reader.state()}
 
     @classmethod
     def resumed(cls, state: Mapping[str, Any]) -> Self:
         """Continue from a state."""
-        self = cls(int(state["line"]))
-        self._rest, self._last = (
-            str(state["rest"]).encode("latin-1"),
-            state["last"] and (int(state["last"][0]), str(state["last"][1])),
-        )
+        self = cls()
+        self._lines = BoundedLines(b85decode(state["rest"]), bool(state["gap"]))
+        self._reader = LogReader.resumed(state)
         return self
 
-    def candidates(self, end: RunEnd | None = None) -> tuple[Candidate, ...]:
+    def candidates(self, end: RunEnd | None = None) -> tuple[CandidateLine, ...]:
         """Up to ``MAX_CANDIDATES`` lines, the best first, of the log so far with its last line. ``end``: the reported end of the run."""
-        return (Candidate(*self._last, rule="last-error", family="", score=0.3),) if self._last else ()
+        reader = self._reader
+        if self._lines.rest:
+            reader = LogReader.resumed(reader.state())
+            reader.read(self._lines.rest + b"\n")
+        found = rank(reader.evidence, reader.progress, end)[:MAX_CANDIDATES]
+        return tuple(CandidateLine(each.line, each.text(MAX_TEXT), each.rule, each.family, round(each.score, 2)) for each in found)

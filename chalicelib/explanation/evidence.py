@@ -1,0 +1,196 @@
+"""What a pass over a log remembers: a bounded number of lines and of stack traces."""
+
+from __future__ import annotations
+
+from base64 import b85decode, b85encode
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from chalicelib.explanation.texts import LEVEL_NAMES, WARNINGS, clean_bytes, quick_level
+from chalicelib.explanation.wrappers import TRIVIAL, WEAK_CAUSE, WRAPPING_EXCEPTION
+
+NOTE_BYTES, CONTEXT_BYTES = 400, 200
+_CLUSTER_LINES = 60
+"""Ordinary lines after which the next failure is a new one."""
+DIRECT, DURING, NESTED = "direct", "during", "nested"
+_IGNORED = (b"Exception ignored in", b"atexit", b"Logging error", b"never retrieved", b"future: <", b"hutdown")
+PYTHON, JAVA, WORKER = "python", "java", "worker"
+
+
+class Note(NamedTuple):
+    """A line, shortened. ``progress``: the number of ordinary lines before it. ``role``: "" for a line by itself, "detail" if the line before
+    announces it, "output" if the report of an exit code follows it."""
+
+    line: int
+    raw: bytes
+    progress: int = 0
+    role: str = ""
+
+    @classmethod
+    def of(cls, line: int, raw: bytes, progress: int = 0, role: str = "", limit: int = NOTE_BYTES) -> Self:
+        return cls(line, (clean_bytes(raw) if b"\x1b" in raw or b"\r" in raw else raw)[:limit], progress, role)
+
+    def state(self) -> list[Any]:
+        return [self.line, b85encode(self.raw).decode(), self.progress, self.role]
+
+    @classmethod
+    def resumed(cls, state: Any) -> Self:
+        return cls(int(state[0]), b85decode(state[1]), int(state[2]), str(state[3]))
+
+    @property
+    def text(self) -> str:
+        return self.raw.decode(errors="replace")
+
+
+def _is(pattern: Any, note: Note) -> bool:
+    return pattern.match(note.text) is not None
+
+
+@dataclass(slots=True)
+class Incident:
+    """A stack trace with its chain of exceptions. ``before``: the line that announces it; ``root``: the cause so far; ``last``: the exception
+    that was not handled, Python's last and Java's first; ``end``: the last line of an exception."""
+
+    before: Note
+    kind: str
+    root: Note | None = None
+    last: Note | None = None
+    end: int = 0
+    progress: int = 0
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether the line before says that the trace follows from another failure."""
+        return any(map(self.before.raw.__contains__, _IGNORED))
+
+    def add_python(self, note: Note, link: str) -> None:
+        """The exception of the next traceback of the chain."""
+        root = self.root
+        is_better = root is None or _is(WRAPPING_EXCEPTION, root)
+        if not is_better and root is not None:
+            is_trivial = link == DURING and _is(TRIVIAL, root)
+            is_empty = ":" not in root.text and link == DIRECT
+            is_better = is_trivial or is_empty or (link == NESTED and self.kind != PYTHON)
+        if is_better and (root is None or not _is(WRAPPING_EXCEPTION, note) or self.kind != PYTHON):
+            self.root = note
+        self._extend(note)
+
+    def add_java(self, note: Note) -> None:
+        """The next cause of the chain."""
+        if self.kind != WORKER and (
+            self.root is None or not (_is(WRAPPING_EXCEPTION, note) or _is(WEAK_CAUSE, note)) or _is(WRAPPING_EXCEPTION, self.root)
+        ):
+            self.root = note
+        top = self.last
+        self._extend(note)
+        self.last = top or note
+
+    def _extend(self, note: Note) -> None:
+        self.last = note
+        self.end, self.progress = note.line, note.progress
+
+    def state(self) -> list[Any]:
+        parts = (self.before, self.root, self.last)
+        return [self.kind, self.end, self.progress, *(part and part.state() for part in parts)]
+
+    @classmethod
+    def resumed(cls, state: Any) -> Self:
+        before, root, last = (part and Note.resumed(part) for part in state[3:])
+        return cls(before, str(state[0]), root, last, int(state[1]), int(state[2]))
+
+
+@dataclass(slots=True)
+class Pool:
+    """The first notes since the last long stretch of ordinary lines, and the last ones."""
+
+    firsts: int
+    lasts: int
+    first: list[Note] = field(default_factory=list)
+    last: list[Note] = field(default_factory=list)
+
+    def add(self, note: Note) -> None:
+        newest = self.last[-1] if self.last else self.first[-1] if self.first else None
+        if newest is not None and note.progress - newest.progress >= _CLUSTER_LINES:
+            self.last, self.first = [*self.first, *self.last][-self.lasts :], []
+        if len(self.first) < self.firsts:
+            self.first.append(note)
+            return
+        self.last.append(note)
+        if len(self.last) > self.lasts:
+            del self.last[0]
+
+    def __iter__(self) -> Iterator[Note]:
+        yield from self.first
+        yield from self.last
+
+    def state(self) -> list[Any]:
+        return [[note.state() for note in notes] for notes in (self.first, self.last)]
+
+    def resume(self, state: Any) -> None:
+        self.first, self.last = ([Note.resumed(note) for note in notes] for notes in state)
+
+
+_MAX_INCIDENTS = 8
+TAIL_LINES = 6
+
+
+class Evidence:
+    """Everything that is remembered, apart from what the current trace needs."""
+
+    def __init__(self) -> None:
+        self.pools = {
+            "fatal": Pool(2, 3),
+            "error": Pool(5, 7),
+            "plain": Pool(4, 7),
+            "info": Pool(0, 4),
+            "warning": Pool(0, 2),
+            "output": Pool(0, 3),
+        }
+        self.incidents: list[Incident] = []
+        self.tail: list[Note] = []
+        self.last_warning: Note | None = None
+
+    def add(self, note: Note, level: int) -> None:
+        """A line with words of a failure."""
+        self.pools["output" if note.role == "output" else LEVEL_NAMES[level]].add(note)
+
+    def forget(self, line: int) -> None:
+        """Remove the note of a line that turns out to belong to a trace."""
+        for pool in self.pools.values():
+            for notes in (pool.first, pool.last):
+                if notes and notes[-1].line == line:
+                    del notes[-1]
+
+    def begin(self, incident: Incident) -> Incident:
+        """A new stack trace. Of too many, the oldest consequence is forgotten, or else the oldest."""
+        if len(self.incidents) >= _MAX_INCIDENTS:
+            del self.incidents[next((at for at, each in enumerate(self.incidents) if each.is_consequence), 0)]
+        self.incidents.append(incident)
+        return incident
+
+    def notes(self) -> Iterator[tuple[str, Note]]:
+        """All notes with the name of their pool."""
+        for name, pool in self.pools.items():
+            for note in pool:
+                yield name, note
+        if self.last_warning is not None and quick_level(self.last_warning.raw) == WARNINGS:
+            yield "warning", self.last_warning
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "pools": {name: pool.state() for name, pool in self.pools.items()},
+            "incidents": [incident.state() for incident in self.incidents],
+            "warning": self.last_warning and self.last_warning.state(),
+            "tail": [note.state() for note in self.tail],
+        }
+
+    @classmethod
+    def resumed(cls, state: Any) -> Self:
+        self = cls()
+        for name, pool in self.pools.items():
+            pool.resume(state["pools"][name])
+        self.incidents = [Incident.resumed(each) for each in state["incidents"]]
+        self.last_warning = Note.resumed(state["warning"]) if state["warning"] else None
+        self.tail = [Note.resumed(each) for each in state["tail"]]
+        return self

@@ -1,0 +1,251 @@
+"""The pass over a log: looks only at marked lines and at stack traces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chalicelib.explanation.evidence import CONTEXT_BYTES, NOTE_BYTES, TAIL_LINES, Evidence, Note
+from chalicelib.explanation.json_lines import text_of_json
+from chalicelib.explanation.marks import CAUSE, EXIT, LINK, TRACE, FrameSearch, find_marks
+from chalicelib.explanation.texts import INFO, PLAIN, message_of, quick_level
+from chalicelib.explanation.traces import TraceReader, is_exceptional
+from chalicelib.explanation.wrappers import EXIT_REPORTS
+
+_BACK_LINES = 8
+"""Lines that are searched for the one before, over empty ones."""
+_DETAIL_LINES = 4
+_ANNOUNCES = re.compile(
+    rb"(?:(?:[A-Z][a-z]+ Error|Failure) in [a-z_]+ [^\n]{1,400}\)|(?:^| - )(?:Database|Compilation|Runtime|Parsing"
+    rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|^Msg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
+    rb"|panicked at [^\n]{1,400}:|--- FAIL: [^\n]{1,200}\)"
+    rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)\s*$"
+)
+"""A line whose details are on the next one."""
+_SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
+_LETTERS = re.compile(r"[^\W\d_]{2}")
+_MAX_CREDIT = 60_000
+_COST, _TRACE_COST, _RECORD_COST = 75, 300, 400
+"""Bytes of the log that pay for a look at a marked line, at a trace, and at a record in JSON with a trace. So a log of nothing but short marked
+lines costs little more than another one: after many of them, some are not looked at."""
+_OPENS_RECORD = (b"{", b" ")
+_ENDS = (b":", b")", b"\r", b" ", b"m", b"-", b" Error")
+
+
+class LogReader:
+    """Where the pass is: ``line`` and ``progress``, the numbers of lines and of ordinary lines so far; and what it remembers."""
+
+    def __init__(self, line: int = 0) -> None:
+        self.line, self.progress, self.detail, self.detail_level = line, 0, 0, PLAIN
+        self.byte, self.looked, self.credit = 0, 0, _MAX_CREDIT
+        self.evidence = Evidence()
+        self.traces = TraceReader(self.evidence)
+
+    def read(self, block: bytes) -> None:
+        """Read complete lines."""
+        _BlockReader(self, block, self.line).read()
+        self.line += block.count(b"\n")
+        self.byte += len(block)
+        self._remember_tail(block)
+        if (at := block.rfind(b"WARN")) >= 0:
+            start = block.rfind(b"\n", 0, at) + 1
+            line = self.line - block.count(b"\n", start)
+            self.evidence.last_warning = Note.of(line, block[start : block.index(b"\n", at)])
+
+    def _remember_tail(self, block: bytes) -> None:
+        tail: list[Note] = []
+        line = self.line
+        while len(tail) < TAIL_LINES and (text := block.rstrip()):
+            line -= block.count(b"\n", len(text))
+            start = text.rfind(b"\n") + 1
+            tail.append(Note.of(line, block[start : block.index(b"\n", start)]))
+            block = block[:start]
+        self.evidence.tail = [*self.evidence.tail, *reversed(tail)][-TAIL_LINES:]
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "at": [self.line, self.progress, self.detail, self.detail_level, self.byte, self.looked, self.credit],
+            "evidence": self.evidence.state(),
+            "trace": self.traces.state(),
+        }
+
+    @classmethod
+    def resumed(cls, state: Mapping[str, Any]) -> LogReader:
+        self = cls()
+        self.line, self.progress, self.detail, self.detail_level, self.byte, self.looked, self.credit = map(int, state["at"])
+        self.evidence = Evidence.resumed(state["evidence"])
+        self.traces = TraceReader(self.evidence)
+        self.traces.resume(state["trace"])
+        return self
+
+
+class _BlockReader:
+    """Reads one block. ``step``: 0 for the text of a record in JSON, whose lines all have the record's number."""
+
+    def __init__(self, reader: LogReader, block: bytes, line: int, step: int = 1) -> None:
+        self._reader, self._block, self._line, self._step = reader, block, line, step
+        self._at = 0
+        self._frames = FrameSearch(block)
+
+    def read(self) -> None:
+        block, traces, frames, reader = self._block, self._reader.traces, self._frames, self._reader
+        marks, size = find_marks(block), len(block)
+        for mark in (*sorted(marks), size):
+            while mark >= self._at:
+                if reader.detail:
+                    self._read_details(marks)
+                if traces.is_open:
+                    self._read_trace()
+                if (frame := frames.start if frames.start >= self._at else frames.find(self._at)) > mark or frame == size:
+                    break
+                self._go_to(frame)
+                if self._may_look(_TRACE_COST):
+                    self._begin_java(frames.indent)
+                else:
+                    self._next()
+            if self._at <= mark < size:
+                self._go_to(mark)
+                kinds = marks[mark]
+                if self._may_look(_TRACE_COST if kinds & TRACE else _COST):
+                    self._look(kinds)
+                else:
+                    self._next()
+        self._go_to(size)
+
+    def _may_look(self, cost: int) -> bool:
+        """Whether the bytes since the last look pay for another one."""
+        reader = self._reader
+        if self._step:
+            byte = reader.byte + self._at
+            credit = reader.credit + byte - reader.looked
+            reader.looked = byte
+            reader.credit = credit if credit < _MAX_CREDIT else _MAX_CREDIT
+        if reader.credit < 0:
+            return False
+        reader.credit -= cost
+        return True
+
+    def _go_to(self, at: int) -> None:
+        """Pass ordinary lines."""
+        if at > self._at:
+            self._reader.progress += self._pass(at)
+
+    def _pass(self, at: int) -> int:
+        lines = self._step * self._block.count(b"\n", self._at, at)
+        self._line, self._at = self._line + lines, at
+        return lines
+
+    @property
+    def _end(self) -> int:
+        return self._block.index(b"\n", self._at)
+
+    def _next(self) -> None:
+        self._line, self._at = self._line + self._step, self._end + 1
+
+    def _read_details(self, marks: Mapping[int, int]) -> None:
+        """The line that the one before announced."""
+        reader = self._reader
+        while reader.detail and self._at < len(self._block):
+            raw = self._block[self._at : self._end]
+            reader.detail -= 1
+            if _SENTENCE.match(raw) or _LETTERS.search(message_of(raw[:NOTE_BYTES])):
+                reader.detail = 0
+                if marks.get(self._at, 0) & (TRACE | CAUSE) or self._frames.find(self._at) == self._at:
+                    return
+                if is_exceptional(raw):
+                    reader.traces.note_exception(self._note(raw), self._before(CONTEXT_BYTES))
+                if _ANNOUNCES.search(raw, max(0, len(raw) - 300)):
+                    reader.detail = _DETAIL_LINES
+                else:
+                    reader.evidence.add(self._note(raw, "detail"), reader.detail_level)
+            self._next()
+
+    def _read_trace(self) -> None:
+        traces, block, reader = self._reader.traces, self._block, self._reader
+        while traces.is_open and self._at < len(block):
+            if (skip := traces.skip) is not None and (found := skip.match(block, self._at)) is not None and found.end() > self._at:
+                self._pass(found.end())
+                traces.see_frames(found[0], self._line)
+                continue
+            if not traces.take(self._line, block[self._at : self._end], reader.progress):
+                return
+            self._next()
+
+    def _begin_java(self, before: int) -> None:
+        prefix = self._block[self._at : self._at + before]
+        previous = next(self._back(1), None)
+        note = None if previous is None else Note.of(previous[0], previous[1], self._reader.progress)
+        self._reader.traces.begin_java(self._line, prefix, self._reader.progress, note)
+        self._next()
+
+    def _look(self, kinds: int) -> None:
+        """A line with a mark."""
+        end = self._end
+        raw = self._block[self._at : end]
+        if self._step and raw[:1] in _OPENS_RECORD and (text := text_of_json(raw)) is not None:
+            self._look_at_record(text, kinds)
+        elif kinds & (TRACE | LINK):
+            self._look_at_trace(raw, kinds)
+        else:
+            self._look_at_text(raw, kinds)
+        self._line, self._at = self._line + self._step, end + 1
+
+    def _look_at_trace(self, raw: bytes, kinds: int) -> None:
+        reader = self._reader
+        if kinds & TRACE:
+            reader.traces.begin_python(self._line, raw, reader.progress, self._before(CONTEXT_BYTES))
+        else:
+            reader.traces.connect(self._line, raw)
+
+    def _look_at_record(self, text: bytes, kinds: int) -> None:
+        """The text of a record in JSON."""
+        if text.count(b"\n") > 1:
+            self._reader.credit -= _RECORD_COST
+            _BlockReader(self._reader, text, self._line, 0).read()
+            self._reader.traces.close()
+        else:
+            self._look_at_text(text[:-1], kinds & EXIT)
+
+    def _look_at_text(self, raw: bytes, kinds: int) -> None:
+        reader = self._reader
+        if kinds & CAUSE and reader.traces.add_cause(self._line, raw, reader.progress, self._before(CONTEXT_BYTES)):
+            return
+        level, note = quick_level(raw), Note.of(self._line, raw, reader.progress)
+        if is_exceptional(raw):
+            reader.traces.note_exception(note, note if level != PLAIN else self._before(CONTEXT_BYTES))
+        if kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS)):
+            for line, output in self._back(2):
+                if line > reader.traces.end:
+                    reader.evidence.add(Note.of(line, output, reader.progress, "output"), PLAIN)
+        reader.evidence.add(note, level)
+        if level == INFO:
+            reader.progress += 1
+        if raw.endswith(_ENDS) and _ANNOUNCES.search(raw, max(0, len(raw) - 300)):
+            reader.detail, reader.detail_level = _DETAIL_LINES, level
+
+    def _note(self, raw: bytes, role: str = "") -> Note:
+        return Note.of(self._line, raw, self._reader.progress, role)
+
+    def _before(self, limit: int) -> Note:
+        for line, raw in self._back(1):
+            return Note.of(line, raw, self._reader.progress, limit=limit)
+        return Note(self._line, b"", self._reader.progress)
+
+    def _back(self, count: int) -> Iterator[tuple[int, bytes]]:
+        """The last lines with text before this one, the nearest first, at most eight lines before."""
+        if not self._step:
+            return
+        line, end = self._line, self._at - 1
+        while end >= 0 and self._line - line < _BACK_LINES:
+            start = self._block.rfind(b"\n", 0, end) + 1
+            line -= 1
+            if (raw := self._block[start:end]).strip():
+                yield line, raw
+                count -= 1
+                if not count:
+                    return
+            end = start - 1
+        if end < 0:
+            earlier = [note for note in self._reader.evidence.tail if self._line - note.line <= _BACK_LINES]
+            yield from ((note.line, note.raw) for note in reversed(earlier[-count:]))

@@ -1,0 +1,106 @@
+"""Levels and messages of single lines, of any format and behind the prefixes of containers and of Airflow."""
+
+from __future__ import annotations
+
+import re
+
+from chalicelib.lines.formats import ANY
+from chalicelib.lines.levels import CRITICAL, DEBUG, ERROR, TRACE, WARNING
+from chalicelib.lines.levels import INFO as _INFO
+
+FATAL, ERRORS, PLAIN, WARNINGS, INFO = range(5)
+LEVEL_NAMES = ("fatal", "error", "plain", "warning", "info")
+_LEVEL_BYTES = 200
+_CAPITALS = {
+    **dict.fromkeys((b"FATAL", b"CRITICAL", b"CRIT", b"PANIC", b"EMERG"), FATAL),
+    **dict.fromkeys((b"ERROR", b"SEVERE", b"ERR"), ERRORS),
+    **dict.fromkeys((b"WARNING", b"WARN"), WARNINGS),
+    **dict.fromkeys((b"INFO", b"DEBUG", b"TRACE", b"NOTICE"), INFO),
+}
+_WORDS = b"|".join(word.lower() for word in _CAPITALS)
+_LEVELS = re.compile(
+    b"|".join(word + rb"(?![A-Za-z0-9_.!=-])" for word in _CAPITALS)
+    + rb"".join(b"|" + lead + b"(?:" + _WORDS + rb")(?![A-Za-z0-9_:-])" for lead in (rb"\[ ?", rb"\| ?", rb"level\"?[=:] ?\"?"))
+)
+"""Begins with letters only, so that the search is fast."""
+_LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
+_RELAYED = re.compile(
+    rb"\{+(?:subprocess|spark_submit|pod_manager|docker|ssh|bash|logging_mixin|process_utils|databricks\w*|kubernetes_pod|pod"
+    rb"|batch_client|ecs|glue)\.py(?::\d+)?\}+ (?:INFO|WARNING|ERROR) - "
+    rb"|\"logger\": ?\"(?:task\.std(?:out|err)|airflow\.(?:[\w.]*hooks\.subprocess|task\.hooks)[\w.]*)\""
+)
+"""Airflow's records of what another program prints."""
+_ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[()][A-Za-z0-9]|[=>78DEMc])")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+_NO_WORD = re.compile(rb"level|[^a-z]")
+_SPACES = re.compile(r"\s+")
+_BEFORE = re.compile(
+    r"[a-z][\w.-]{1,60} *\| (?=\S)|\[[a-z][\w-]{1,40}\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)|│ (?=Error)|(?:remote|stderr): "
+)
+_LEVEL_IN_BRACKETS = re.compile(r"\A\[(?:ERROR|FATAL|WARNING|WARN|INFO|error|fatal|warn|info) *\] +(?=\S)")
+_AIRFLOW = re.compile(r"\[[0-9][^\]]{8,40}\] \{+[\w./-]{1,100}:[0-9]+\}+ [A-Z]{3,9} - ")
+_MAX_PREFIXES = 3
+_OF_NAME = {CRITICAL: FATAL, ERROR: ERRORS, WARNING: WARNINGS, _INFO: INFO, DEBUG: INFO, TRACE: INFO}
+
+
+def clean_bytes(raw: bytes) -> bytes:
+    """Without escape sequences; of a line with carriage returns, what a terminal shows last."""
+    if b"\x1b" in raw:
+        raw = _ESCAPES.sub(b"", raw).replace(b"\x1b", b"")
+    return next((part for part in reversed(raw.split(b"\r")) if part.strip()), b"") if b"\r" in raw else raw
+
+
+def quick_level(raw: bytes) -> int:
+    """The level of a line by the first word of a level near its start."""
+    found = _LEVELS.search(raw, 0, _LEVEL_BYTES)
+    if found is None:
+        return ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN
+    at, level = found.start(), _CAPITALS.get(found[0], INFO)
+    return level if level != INFO and (not at or raw[at - 1] not in _LETTERS) else _exact_level(raw)
+
+
+def _exact_level(raw: bytes) -> int:
+    if b"\x1b" in raw:
+        raw = _ESCAPES.sub(b"", raw)
+    level, end = _level_from(raw, 0)
+    if level == INFO and (b".py" in raw[:end] or b'"logger"' in raw[:1000]) and (relayed := _RELAYED.search(raw, 0, 1000)):
+        return _level_from(raw, relayed.end())[0]
+    return level
+
+
+def _level_from(raw: bytes, start: int) -> tuple[int, int]:
+    end = start + _LEVEL_BYTES
+    while (found := _LEVELS.search(raw, start, end)) is not None:
+        at, start = found.span()
+        word = found[0]
+        if (level := _CAPITALS.get(word)) is None:
+            return _CAPITALS[_NO_WORD.sub(b"", word).upper()], start
+        if not at or raw[at - 1] not in _LETTERS:
+            return level, start
+    return (ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN), 0
+
+
+def message_of(raw: bytes) -> str:
+    """The message of a line, without time, level and logger, as far as its format is known."""
+    text = clean_bytes(raw).decode(errors="replace").strip("\n")
+    for _ in range(_MAX_PREFIXES):
+        text = text.lstrip("\ufeff")
+        before = _BEFORE.match(text) or _AIRFLOW.match(text)
+        if before is not None:
+            text = text[before.end() :]
+        parsed = ANY.reader()(text)
+        if parsed is not None and parsed.timestamp is not None and not parsed.message.strip():
+            return ""
+        if parsed is None or (parsed.timestamp is None and parsed.logger is None and not text[:1].isdigit()):
+            text = _LEVEL_IN_BRACKETS.sub("", text, count=1)
+            if before is None:
+                break
+            continue
+        text = parsed.message
+    return text.strip()
+
+
+def shorten(text: str, limit: int) -> str:
+    """A text of one line for people, without control characters."""
+    text = _SPACES.sub(" ", _CONTROLS.sub("", text.replace("\t", " "))).strip()
+    return text if len(text) <= limit else text[: limit - 1] + "…"

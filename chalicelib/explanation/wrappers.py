@@ -1,0 +1,130 @@
+"""Lines that report a failure without its cause: wrappers, consequences, retries, and sentences without details."""
+
+from __future__ import annotations
+
+import re
+
+_JAVA_WRAPPERS = (
+    "InvocationTargetException|ExecutionException|UndeclaredThrowable(?:Exception)?|CompletionException|PrivilegedActionException"
+    "|ExceptionInInitializerError|Py4JJavaError|Py4JError|Py4JNetworkError|RemoteTraceback|UncheckedExecutionException|WrappedException"
+    "|ServletException|UncheckedIOException|NestedServletException|UnhandledException"
+)
+WRAPPING_EXCEPTION = re.compile(
+    rf"[:\s]*+(?:Caused by: )?(?:Exception in thread .{{0,100}} )?(?:[\w$]++\.)*+(?:(?:{_JAVA_WRAPPERS})\b(?!: +[a-z].* [a-z]|: Exception )"
+    r"|RuntimeException: (?:[a-z]\w*+\.)++\w+(?:Exception|Error)\b"
+    r"|NoClassDefFoundError: Could not initialize class|PodLaunchFailedException"
+    r"|SparkException: (?:Job aborted\.?|Writing job aborted\.?|Task failed while writing rows\.?[^:]*|\[TASK_WRITE_FAILED\].*"
+    r"|\[WRITING_JOB_ABORTED\].*|Exception thrown in awaitResult:?|Job [0-9]+ cancelled.*|Application \S+ finished with failed status)\s*$"
+    r"|PythonException:?\s*$|Exception: ?$|(?:Base)?ExceptionGroup: |SystemExit\b|CalledProcessError\b"
+    r"|AirflowException: (?:Bash command failed|Cannot execute|Pod |Job |SSH |.{0,200}(?:[Ee]rror code is|exit code|returned a failure))"
+    r"|SourceConnectionException: Failed to run|WorkflowExecutionError: .{0,200}reported errors)"
+)  # fmt: skip
+"""Exceptions that only carry another one."""
+WRAPPER = re.compile(
+    r"(?:An exception was thrown from (?:the Python worker|a UDF)"
+    r"|^-+ End of (?:inner|stack)|One or more errors occurred"
+    r"|Task failed with exception|Task failed with error|Marking task as|Task exited with return code|Bash command failed"
+    r"|returned (?:a )?non-?zero (?:exit )?(?:code|status)|non-zero exit (?:code|status)"
+    r"|[Cc]ommand (?:exited|returned|failed|terminated|.{0,400}failed) (?:with )?(?:exit |return )?(?:code|status|value)?:? ?-?[0-9]+"
+    r"|\b(?:exited|exit|exits|finished|failed|completed|terminated|ended|returned)(?: \w+)?:? (?:with|due to) (?:an? )?(?:non-?zero )?"
+    r"(?:exit|return|status|error|result) ?(?:code|status|value)?:? ?\(?-?[0-9x]+"
+    r"|\b(?:exit|return)(?:ed)? ?(?:code|status|value)s?\b ?[=:]? ?-?[0-9]+|\bexitCode[=:] ?[0-9]+|\(exit [0-9]+\)|[Ee]xiting with [0-9]+$"
+    r"|^(?:g?make|make\[[0-9]+\]|gmake|ninja): \*\*\* |^ninja: build stopped|rsync error: |^(?:\w+: )?Error is not recoverable"
+    r"|Exiting with failure status"
+    r"|##\[error\]Process completed|Process completed with exit code|ELIFECYCLE|A complete log of this run|npm (?:ERR!|error)\s*$"
+    r"|npm (?:ERR!|error) (?:code \w+|errno|path |command |syscall|A complete log|Lifecycle script|workspace "
+    r"|location |in workspace)"
+    r"|error: subprocess-exited-with-error|metadata-generation-failed|note: This error originates|^See above for output"
+    r"|error: command .* failed with exit"
+    r"|Failed to execute goal|BUILD FAIL(?:URE|ED)|re-run Maven|\[Help [0-9]+\]|FAILURE: Build failed with an exception"
+    r"|Execution failed for task|Compilation failed; see"
+    r"|Done\. PASS=|Completed with [0-9]+ error|Encountered an error:?\s*$|^Failure in (?:test|unit_test) \S+"
+    r"|[0-9]+ of [0-9]+ (?:ERROR|FAIL)\b|dbt command failed"
+    r"|^(?:Database|Compilation|Runtime|Parsing) Error(?: in .*)?\s*$"
+    r"|Workflow terminated with uncaught exception|Workflow finished with failures|^Workflow Success %|Fatal error running step"
+    r"|The above exception was|During handling of the above|Traceback \(most recent call last\)|^Driver stacktrace|JVM stacktrace"
+    r"|current transaction is aborted|failed [0-9]+ times; aborting job|externally set to failed|Failed to load plugin"
+    r"|Use --stacktrace|most recent call first"
+    r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
+    r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create|did not complete successfully"
+    r"|error: Recipe|error: script|^Execution halted|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
+    r"|failed to push some refs|^=+ .{0,80}[0-9]+ failed|^Found [0-9]+ errors?\b|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
+    r"|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
+    r"|Failed|FAILED|FAILURE|Failure|fatal error)[:.!]?\s*$)"
+)  # fmt: skip
+"""Never a cause by itself."""
+CONSEQUENCE = re.compile(
+    r"(?:Exception ignored in|Error in atexit|--- Logging error ---|exception was never retrieved|future: <(?:Task|Future)"
+    r"|shutdown[- ]hook|ShutdownHook"
+    r"|[Bb]roken ?pipe|CancelledError|InterruptedException|KeyboardInterrupt\b|[Cc]leanup|[Cc]leaning up|[Rr]oll(?:ing"
+    r"|ed)? ?back|while (?:closing|stopping|shutting)"
+    r"|(?:[Ee]rror|[Ff]ailed|[Ee]xception|[Uu]nable)(?: \w+){0,3} (?:to )?(?:clos(?:e|ing)|stop|stopping|delet(?:e|ing)"
+    r"|remov(?:e|ing)|unlock|releas(?:e|ing)|disconnect|shut)"
+    r"|[Cc]onnection (?:is )?(?:already )?closed|[Ss]kipping (?:due to|because)|[Ss]kipped due|upstream_failed|depends_on_past"
+    r"|after (?:stage|job|task) (?:was )?cancelled|SparkContext (?:was|has been) (?:shut ?down|stopped)"
+    r"|SparkContext was shut down|because SparkContext"
+    r"|LiveListenerBus|AsyncEventQueue|Error (?:sending|posting) (?:result|message)|ConnectionResetError.{0,80}(?:teardown"
+    r"|close)|TransportClient|RpcOutboxMessage"
+    r"|ResourceWarning|coroutine .* was never awaited|[Cc]ouldn't delete|on_failure_callback|failure callback"
+    r"|send(?:ing)? (?:alert|notification|metrics|telemetry)|telemetry"
+    r"|TaskKilled|Stage cancelled|task (?:was )?killed|another attempt succeeded)"
+)
+"""What follows a failure, or does not end a run."""
+RETRY = re.compile(
+    r"(?:[Rr]etry(?:ing)?\b|[Rr]etries (?:left|remaining)|[Tt]rying again|[Ww]ill (?:be )?retr(?:y|ied)"
+    r"|[Aa]ttempt [0-9]+ ?(?:of|/) ?[0-9]+|[Rr]econnecting"
+    r"|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|[Cc]ontinuing|skipp(?:ing|ed)\b|[Dd]eprecat|non-fatal|partial parsing|Starting full |recovered)"
+)
+"""A failure that the run answers itself."""
+NO_ERROR = re.compile(
+    r"(?:\b(?:0|[Nn]o|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b|\b(?:errors?|failures?|failed"
+    r"|exceptions?|fail|error_count|num_errors)\"?\s*+[=:]\s*+\"?(?:0(?![.0-9])|null|None|false|\[\]|\"\")"
+    r"|errors? (?:rate|count|log|handler|policy)[ :=]+0|\b(?:fail_?)?[Oo]n_?[Ee]rrors?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
+    r"|Success %)", re.ASCII,
+)  # fmt: skip
+GENERIC = re.compile(
+    r"(?:\W*(?:an? |the |this |your |some )?(?:[\w'\".:/-]+ ){0,5}?(?:job|task|pipeline|workflow|step|process|build|run|script"
+    r"|stage|flow|ingestion|operation|program|"
+    r"execution|import|export|sync|load|etl|dag|test|tests|deployment|command|application|container)s?(?: [\w'\".:/-]+){0,3}?"
+    r" (?:has |have |was |were |is )?(?:failed|failing|aborted|aborting|terminated|unsuccessful|exited|finished with (?:errors?"
+    r"|failures?)|errored|killed|stopped|crashed)"
+    r"(?: (?:after|in) [\w.:]+(?: \w+)?| with errors?| unexpectedly| abnormally| to (?:start|finish|complete|run))?\W*"
+    r"|\W*(?:an )?(?:unexpected |unknown |internal |fatal |unhandled )?(?:error|exception"
+    r"|failure)s?(?: (?:has )?occurr?ed)?(?: (?:while|during|in) [\w ]{1,40})?\W*"
+    r"|\W*(?:exiting|aborting|aborted|giving up|terminating|stopping|failed|terminated|quitting)(?: [\w ]{1,30})?\W*"
+    r"|.{0,120}? (?-i:FAILED)\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
+)  # fmt: skip
+"""Whole sentences that state only that something failed."""
+TRIVIAL = re.compile(
+    r"(?:[\w.]*\.)?(?:KeyError|IndexError|AttributeError|StopIteration|StopAsyncIteration|LookupError|ModuleNotFoundError"
+    r"|ImportError|CancelledError|Empty|Full"
+    r"|BlockingIOError|NotImplementedError|DoesNotExist|NoResultFound|GeneratorExit)\b|[\w.]+:?\s*$"
+)
+"""Exceptions that programs often handle with another, which then says more."""
+WEAK_CAUSE = re.compile(
+    r"(?:[\w$]++\.)*+(?:EOFException|(?:Asynchronous)?Clos(?:ed|e)\w*Exception|InterruptedException|CancellationException)\s*$"
+)
+"""What does not replace an exception that it caused: it says less."""
+VAGUE_EXCEPTION = re.compile(
+    r"(?:[\w$]++\.)*+(?:RuntimeError|RuntimeException|Exception|IllegalStateException|SystemError)(?:: |$)"
+)
+"""Exceptions that programs raise after they have reported the cause."""
+EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b")
+"""The report of an exit by a signal: the cause, if nothing else is known."""
+CONTEXT = re.compile(
+    r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?"
+    r"|PL/\S+ function|COPY \w+, line|File \"|at |"
+    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|[-=~^+|*#\s]+$"
+)
+"""Lines that accompany the message of a failure."""
+CLEANUP = re.compile(
+    rb", in (?:__a?exit__|__del__|a?close|_?clean_?up\w*|rollback|tear_?down\w*|shutdown|_?finalize\w*|terminate|dispose)\r?\n"
+)
+"""Frames of a clean-up."""
+EXIT_REPORTS = (b"exit code", b"exit status", b"exited with", b"exit with", b"exited", b"return code", b"non-zero", b"nonzero")
+"""Words, in lowercase, after the output of a command that failed."""
+
+
+def is_wrapper(text: str) -> bool:
+    """Whether a message carries no cause by itself."""
+    return WRAPPING_EXCEPTION.match(text) is not None or WRAPPER.search(text) is not None

@@ -1,0 +1,42 @@
+"""Decisive lines of the rules that explain a failure."""
+
+from tests.mutants.mutant import group
+
+_EXPLANATION = "tests/unit/test_explanation.py"
+_TEXTS = f"{_EXPLANATION}::test_first_candidate_explains_the_failure"
+_CUTS = f"{_EXPLANATION}::test_any_cuts_and_any_continuation_give_the_same"
+_BOUNDS = f"{_EXPLANATION}::test_state_stays_small_and_candidates_exist"
+
+MUTANTS = (
+    *group("chalicelib.explanation.bounded_lines", _BOUNDS,
+        ("BoundedLines._extend", "len(self.rest) > LINE_BYTES", "False", "a line without an end fills the state"),
+        ("BoundedLines.blocks", "self.has_gap or len(self.rest) + len(piece) > LINE_BYTES", "False",
+            "a long line is cut by where the log was cut", f"{_EXPLANATION}::test_long_lines_are_cut_alike")),
+    *group("chalicelib.explanation.evidence", _TEXTS,
+        ("Incident.add_python", "link == DURING and _is(TRIVIAL, root)", "False", "a handled KeyError is the root"),
+        ("Incident.add_python", "link == DURING and _is(TRIVIAL, root)", "link == DURING", "what fails while a failure is handled is the root"),
+        ("Incident.add_java", "self.kind != WORKER", "True", "Spark's exception wins over that of its Python worker"),
+        ("Pool.add", "len(self.last) > self.lasts", "False", "each record of an error is remembered", _BOUNDS),
+        ("Evidence.begin", "len(self.incidents) >= _MAX_INCIDENTS", "False", "each stack trace is remembered", _BOUNDS)),
+    *group("chalicelib.explanation.traces", _TEXTS,
+        ("TraceReader.see_frames", "self._link == DURING and CLEANUP.search(frames)", "False", "the failure of a clean-up is the root"),
+        ("TraceReader._prefix_length", "size and raw[:size].translate(_DIGITS) == self._prefix", "False",
+            "traces behind Airflow's prefixes are not read")),
+    *group("chalicelib.explanation.reading", _TEXTS,
+        ("_BlockReader._look_at_text", "kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS))", "False",
+            "output before an exit code is not found"),
+        ("_BlockReader._may_look", "reader.credit < 0", "False", "hostile logs are read line by line",
+            f"{_EXPLANATION}::test_logs_of_short_failures_are_not_looked_at_line_by_line"),
+        ("LogReader.read", "self.byte += len(block)", "pass", "the credit depends on the cuts",
+            f"{_EXPLANATION}::test_logs_of_short_failures_are_not_looked_at_line_by_line")),
+    *group("chalicelib.explanation.ranking", _TEXTS,
+        ("_overtaken", "finding.score * _decay(distance, _OVERTAKEN)", "finding.score", "an error that the run answered wins"),
+        ("_doubt", "is_wrapper(message)", "False", "a wrapper wins"),
+        ("_doubt", "CONSEQUENCE.search(message)", "False", "what follows from a failure wins"),
+        ("_with_end", "score *= 1.12 if finding.family in families else 0.85", "pass", "the exit code says nothing",
+            f"{_EXPLANATION}::test_reported_end_of_the_run_counts"),
+        ("_doubted", "second.score > first.score - 0.08 and not _agree(first, second)", "False",
+            "two different failures are both certain", f"{_EXPLANATION}::test_scores_are_in_order_and_certain_ones_need_evidence")),
+    *group("chalicelib.explanation.texts", f"{_EXPLANATION}::test_text_is_clean_short_and_numbered_from_the_first_line",
+        ("shorten", "_CONTROLS.sub('', A)", "A", "a text reverses the reader's terminal")),
+)  # fmt: skip

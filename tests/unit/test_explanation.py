@@ -1,0 +1,217 @@
+"""The line that explains a failure: rule by rule, on the corpus, for any cuts of a log, and for logs that are made to be slow."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.explanation.explainer import MAX_CANDIDATES, MAX_TEXT, CandidateLine, Explainer
+from chalicelib.explanation.families import RULES
+from chalicelib.ports import FAILED, RunEnd
+from tests.explanation_measure import CERTAIN, Measure, measure
+from tests.unit.explanation_texts import TEXTS
+
+STATE_BYTES = 65_536
+
+
+def fed(log: bytes) -> Explainer:
+    explainer = Explainer()
+    explainer.feed(log)
+    return explainer
+
+
+def explain(log: bytes, end: RunEnd | None = None, first_line: int = 0) -> tuple[CandidateLine, ...]:
+    explainer = Explainer(first_line)
+    explainer.feed(log)
+    return explainer.candidates(end)
+
+
+def unmarked(text: str) -> bytes:
+    return text.replace("\n»", "\n").removeprefix("»").encode()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_first_candidate_explains_the_failure(name: str) -> None:
+    family, text = TEXTS[name]
+    text = text.removeprefix("\n")
+    right = [number for number, line in enumerate(text.split("\n")) if line.startswith("»")]
+    first = explain(unmarked(text))[0]
+    assert first.line in right
+    assert first.family == family
+
+
+def test_corpus_is_explained() -> None:
+    of = Measure.of(measure())
+    assert of.recall >= 0.9
+    assert of.certain_wrong < 0.02 * of.logs
+
+
+@pytest.mark.parametrize(
+    ("log", "end", "text"),
+    [
+        (b"start\nKilled\nload: cannot write /x: Permission denied\n", RunEnd(FAILED, exit_code=137), "Killed"),
+        (b"E1: a.B: x\nValueError: one\nOSError: two\n", RunEnd(FAILED, exception="ValueError: one"), "ValueError: one"),
+        (b"ValueError: one\nOSError: two\n", RunEnd(FAILED, exception="OSError: two"), "OSError: two"),
+    ],
+)
+def test_reported_end_of_the_run_counts(log: bytes, end: RunEnd, text: str) -> None:
+    assert explain(log, end)[0].text == text
+
+
+@pytest.mark.parametrize("log", [b"", b"\n\n", b"one\ntwo\n", b"0 errors\n", b"\x1b[0m\r\n"])
+def test_log_without_a_sign_of_a_failure_has_no_likely_candidate(log: bytes) -> None:
+    assert all(each.score <= 0.3 for each in explain(log))
+
+
+def test_text_is_clean_short_and_numbered_from_the_first_line() -> None:
+    first = explain(b"x\nERROR: \x1b[31mcannot\x07 write\x1b]0;title\x07 \xff" + b"\xe2\x80\xae/data" * 500, first_line=7)[0]
+    assert first.line == 8
+    assert first.text.startswith("ERROR: cannot write \ufffd/data/data") and len(first.text) <= MAX_TEXT
+
+
+FRAGMENTS = sorted(
+    {line for _, text in TEXTS.values() for line in unmarked(text).split(b"\n")}
+    | {
+        b"",
+        b"  ",
+        b"\r",
+        b"x" * 500,
+        b"error" * 4000,
+        b"\x1b[1merror\x1b[0m",
+        b"\x1b\x1b[0m[0m fail",
+        b'{"level":"error","msg":"a\\nCaused by: b.C: d"}',
+    }
+    | {
+        b"\tat a.b(C.java:1)",
+        b"Caused by: a.b.CException: d",
+        b"WARN x",
+        b"Model failed:",
+        b"exit code 1",
+        b"Traceback (most recent call last):",
+    }
+)
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=60), st.lists(st.integers(0, 3000), max_size=8), st.booleans())
+def test_any_cuts_and_any_continuation_give_the_same(lines: list[bytes], cuts: list[int], resumes: bool) -> None:
+    log = b"\n".join(lines)
+    places = sorted({0, len(log), *(cut for cut in cuts if cut < len(log))})
+    explainer = Explainer()
+    for begin, end in pairwise(places):
+        explainer.feed(log[begin:end])
+        if resumes:
+            explainer = Explainer.resumed(json.loads(json.dumps(explainer.state())))
+    assert explainer.candidates() == explain(log)
+    assert len(explainer.candidates()) <= MAX_CANDIDATES
+
+
+@given(st.lists(st.integers(0, 40_000), max_size=6))
+def test_long_lines_are_cut_alike(cuts: list[int]) -> None:
+    log = b"Traceback (most recent call last):\n  File\n" + b"x" * 17_000 + b"Error: y\nOSError: " + b"z" * 20_000 + b" disk full"
+    places = sorted({0, len(log), *(cut for cut in cuts if cut < len(log))})
+    explainer = Explainer()
+    for begin, end in pairwise(places):
+        explainer.feed(log[begin:end])
+    assert explainer.state() == fed(log).state()
+
+
+def test_logs_of_short_failures_are_not_looked_at_line_by_line() -> None:
+    log = HOSTILE["short"]
+    first, second = fed(log), Explainer()
+    for begin in range(0, len(log), 7001):
+        second.feed(log[begin : begin + 7001])
+    assert first.state() == second.state()
+    assert -1000 < first.state()["at"][-1] < 1000  # the credit for looks is used up
+
+
+def many(line: Callable[[int], bytes], lines: int = 3000) -> bytes:
+    return b"\n".join(line(number) for number in range(lines))
+
+
+LEVELS = (b"ERROR", b"FATAL", b"INFO", b"WARN", b"")
+WIDE = "\U0001f4a5".encode()
+HOSTILE = {
+    "distinct exceptions": many(lambda number: b"Traceback (most recent call last):\n  File\na.B%dError: %d" % (number, number)),
+    "frames": b"a.BException: x\n" + many(lambda number: b"\tat a.b.C.d(E.java:%d)" % number, 20_000) + b"\nCaused by: a.CException: y",
+    "causes": many(lambda number: b"Caused by: a.B%dException: x" % number),
+    "headers": many(lambda number: b"Traceback (most recent call last):"),
+    "connections": many(lambda number: b"The above exception was the direct cause of the following exception:"),
+    "short": many(lambda number: b"E fail", 30_000),
+    "announcements": many(lambda number: b"error %d:" % number),
+    "exit codes": many(lambda number: b"exit code 1\n\n\n\n"),
+    "records": many(lambda number: b'{"error":"%d failed\\nx"}' % number),
+    "long lines": many(lambda number: b"error: " + WIDE * 5000, 20),
+    "a long line": b"error: " * 100_000,
+    "wide text": many(lambda number: b"2026-11-21 %s error: %d " % (LEVELS[number % 5], number) + WIDE * 200, 500) + b"\nerror" + WIDE * 5000,
+    "prefixes": many(lambda number: b"x" * 190 + b"Traceback (most recent call last):\n" + b"x" * 190 + b"AError: b"),
+    "carriage returns": many(lambda number: b"error\r" * 100, 300),
+    "escape sequences": many(lambda number: b"\x1b[" + b"1;" * 300 + b"error\x1b]" + b"x" * 300, 500),
+    "blank lines": b"\n" * 200_000 + b"error",
+    "nested records": b'{"error":' * 5000 + b"\n" + b"[" * 20_000,
+    "deep record": b'{"error":' + b"[" * 5000 + b"]" * 5000 + b"}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_state_stays_small_and_candidates_exist(name: str) -> None:
+    explainer = Explainer()
+    explainer.feed(HOSTILE[name])
+    assert len(json.dumps(explainer.state())) <= STATE_BYTES
+    assert explainer.candidates()
+
+
+PIECES = (
+    "a",
+    "a ",
+    "a.",
+    "a: ",
+    " failed",
+    "error: ",
+    "the job ",
+    "x" * 40 + " ",
+    "(",
+    "[",
+    "0",
+    "= ",
+    "does not ",
+    "Error in ",
+    "1 ",
+    "A::",
+    "\\",
+    '"',
+    "\t",
+    "error error ",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_pattern_takes_more_than_linear_time(piece: str) -> None:
+    log = ("error " + piece * (16_000 // len(piece)) + "!\n").encode() * 30 + (
+        "error " + piece * (390 // len(piece)) + "\n"
+    ).encode() * 300
+    begun = time.process_time()
+    explainer = fed(log)
+    read = time.process_time()
+    assert explainer.candidates()
+    assert read - begun < 1
+    assert time.process_time() - read < 2
+
+
+def test_each_rule_has_a_name_of_its_own_and_a_text() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert all(rule.about and 0 < rule.score < 0.9 for rule in RULES)
+
+
+def test_scores_are_in_order_and_certain_ones_need_evidence() -> None:
+    found = explain(
+        b"Traceback (most recent call last):\n  File\nValueError: one\nTraceback (most recent call last):\n  File\nOSError: two\n"
+    )
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    assert found[0].score < CERTAIN
