@@ -81,8 +81,8 @@ def _rule_of(candidate: dict[str, Any]) -> str:
     return f"{words} ({family})" if family else words
 
 
-def _report_limits(found: dict[str, Any]) -> None:
-    if found["streaming"]:
+def _report_limits(explanation: dict[str, Any]) -> None:
+    if explanation["streaming"]:
         report("the run is running: this is preliminary")
-    if int(found["fromLine"]):
-        report(f"searched from line {int(found['fromLine']) + 1} on")
+    if int(explanation["fromLine"]):
+        report(f"searched from line {int(explanation['fromLine']) + 1} on")
