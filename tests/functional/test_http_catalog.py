@@ -167,7 +167,7 @@ def test_explanation_of_a_reopened_run_is_made_again(site: Site) -> None:
     site.world.parts().finalizer.abandon(run, site.world.clock.now_ms(), site.world.deadline())
     site.index(run)
     site.runs.record_finalization(run, 1, 6, 2, START_MS)
-    assert explained() == ([], 0, True, False)
+    assert explained() == ([(0, "begin")], 0, True, False)
     site.write("svc.a", "run-1", "ERROR two\n")
     assert explained() == ([(1, "ERROR two")], 0, False, True)
     assert ask("/svc.a/runs/run-1").json["explanation"] is None
