@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from chalicelib.explanation.explainer import CandidateLine, Explainer
+from chalicelib.explanation.explainer import CauseCandidate, Explainer
 from chalicelib.ports import FAILED, RunEnd
 from tests.explanation_corpus import CORPUS, Labels, load_corpus
 
@@ -21,7 +21,7 @@ class Answer:
 
     name: str
     labels: Labels
-    candidate: CandidateLine | None
+    candidate: CauseCandidate | None
 
     @property
     def is_right(self) -> bool:
@@ -58,7 +58,7 @@ class Measure:
         return self.right / max(self.answered, 1)
 
 
-def explain(log: bytes, labels: Labels) -> CandidateLine | None:
+def explain(log: bytes, labels: Labels) -> CauseCandidate | None:
     """The first candidate for a log."""
     explainer = Explainer()
     explainer.feed(log)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chalicelib.explanation.explainer import CandidateLine
+    from chalicelib.explanation.explainer import CauseCandidate
 
 MAX_TEXT_BYTES = 640
 """Of a candidate's text in the catalog, as UTF-8 in JSON."""
@@ -29,7 +29,7 @@ class Explanation:
     from_line: int = 0
 
     @classmethod
-    def of(cls, candidates: Sequence[CandidateLine], from_line: int = 0, shift: int = 0) -> Explanation:
+    def of(cls, candidates: Sequence[CauseCandidate], from_line: int = 0, shift: int = 0) -> Explanation:
         """An explanation by the first candidates, their texts and names shortened. ``shift``: is added to their line numbers."""
         stored = [
             {

@@ -21,7 +21,7 @@ from chalicelib.archive.uploads import MAX_BYTES
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.partition import format_timestamp, to_row
-from chalicelib.explanation.explainer import CandidateLine
+from chalicelib.explanation.explainer import CauseCandidate
 from chalicelib.explanation.explanation import Explanation
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
@@ -107,7 +107,7 @@ def _log(line: str, size: int = 4 * MIB, batches: int = 1) -> Callable[[Stage], 
     return lambda stage: stage.append(*[f"{line}\n" * count] * batches)
 
 
-_EXPLANATION = Explanation.of([CandidateLine(10**9, EMOJI * 500, "r" * 40, "f" * 40, 0.999)] * 3).to_text()
+_EXPLANATION = Explanation.of([CauseCandidate(10**9, EMOJI * 500, "r" * 40, "f" * 40, 0.999)] * 3).to_text()
 
 
 def _runs(stage: Stage) -> None:

@@ -15,7 +15,7 @@ from chalicelib.composition import EXPLANATION
 from chalicelib.coordination import Status
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.explanation import run_explainer
-from chalicelib.explanation.explainer import CandidateLine, Explainer
+from chalicelib.explanation.explainer import CauseCandidate, Explainer
 from chalicelib.explanation.explanation import MAX_BYTES, Explanation, explanation_of
 from chalicelib.observability import metrics
 from chalicelib.ports import FAILED, LOST, PutOptions, Run, RunEnd
@@ -304,7 +304,7 @@ def test_log_that_has_grown_since_the_row_was_written_is_left_to_a_later_tick(wo
 
 
 def test_explanation_is_bounded_and_survives_its_form_in_the_catalog() -> None:
-    found = [CandidateLine(10**14 + n, '\U0001f600"\\\x7f\ud800' * 200, "r" * 99, "f" * 99, 0.123456) for n in range(5)]
+    found = [CauseCandidate(10**14 + n, '\U0001f600"\\\x7f\ud800' * 200, "r" * 99, "f" * 99, 0.123456) for n in range(5)]
     explanation = Explanation.of(found, from_line=10**14)
     text = explanation.to_text()
     assert len(text.encode()) <= MAX_BYTES

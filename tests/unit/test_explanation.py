@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.explanation.explainer import MAX_CANDIDATES, MAX_TEXT, CandidateLine, Explainer
+from chalicelib.explanation.explainer import MAX_CANDIDATES, MAX_TEXT, CauseCandidate, Explainer
 from chalicelib.explanation.families import RULES
 from chalicelib.ports import FAILED, RunEnd
 from tests.explanation_measure import CERTAIN, Measure, measure
@@ -26,7 +26,7 @@ def fed(log: bytes) -> Explainer:
     return explainer
 
 
-def explain(log: bytes, end: RunEnd | None = None, first_line: int = 0) -> tuple[CandidateLine, ...]:
+def explain(log: bytes, end: RunEnd | None = None, first_line: int = 0) -> tuple[CauseCandidate, ...]:
     explainer = Explainer(first_line)
     explainer.feed(log)
     return explainer.candidates(end)
