@@ -28,7 +28,7 @@ STRUCTURE: Mapping[str, tuple[float, str]] = {
 """Rules on the place of a line: score, and text for the documentation."""
 _Steps = tuple[tuple[int, float], ...]
 """(at most so many lines, share of the score)."""
-_CHAIN_DECAY: _Steps = ((15, 1.0), (60, 0.92), (150, 0.85), (1000, 0.8))
+_CHAIN_DECAY: _Steps = ((15, 1.0), (30, 0.92), (60, 0.86), (1000, 0.8))
 _NOTE_DECAY: _Steps = ((3, 1.0), (30, 0.93), (150, 0.87), (1000, 0.72))
 """The share of the score by the ordinary lines between a trace or a line and the end of the log."""
 _OVERTAKEN: _Steps = ((5, 1.0), (9, 0.9), (30, 0.75))
@@ -83,7 +83,7 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[Finding]
         _of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)) if not _is_in_trace(note, evidence)
     )
     findings = _reported_before(findings)
-    strong = [finding for finding in findings if finding.score >= _STRONG]
+    strong = [finding for finding in findings if finding.score >= _STRONG and finding.rule != "detail"]
     findings = [_overtaken(finding, strong) for finding in findings]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
     if any(finding.rule != "last-line" for finding in findings):
