@@ -18,7 +18,7 @@ MAX_TEXT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CauseCandidate:
     """A line that may explain a failure. ``line``: its number in the log, from 0; ``rule``: what chose it; ``family``: the known kind of
     failure, empty for others; ``score``: between 0 and 1, how certain the rule is; ``text``: without control characters, shortened."""
 
@@ -52,11 +52,11 @@ class Explainer:
         self._reader = LogReader.resumed(state)
         return self
 
-    def candidates(self, end: RunEnd | None = None) -> tuple[Candidate, ...]:
+    def candidates(self, end: RunEnd | None = None) -> tuple[CauseCandidate, ...]:
         """Up to ``MAX_CANDIDATES`` lines, the best first, of the log so far with its last line. ``end``: the reported end of the run."""
         reader = self._reader
         if self._lines.rest:
             reader = LogReader.resumed(reader.state())
             reader.read(self._lines.rest + b"\n")
         found = rank(reader.evidence, reader.progress, end)[:MAX_CANDIDATES]
-        return tuple(Candidate(each.line, each.text(MAX_TEXT), each.rule, each.family, round(each.score, 2)) for each in found)
+        return tuple(CauseCandidate(each.line, each.text(MAX_TEXT), each.rule, each.family, round(each.score, 2)) for each in found)
