@@ -47,7 +47,6 @@ from chalicelib.routes import (
 from chalicelib.runlog import compaction, finalization, layout, page, position, reader
 from chalicelib.settings import Settings
 from docs import costs, http_api
-from tests import explanation_measure
 
 DOCS = Path(__file__).parent
 PROJECT = DOCS.parent
@@ -369,17 +368,6 @@ def _explanation_families() -> str:
     return _table(("rule", "family", "score", "of a line that says"), rows)
 
 
-def _explanation_measure() -> str:
-    answers = explanation_measure.measure()
-    systems = (*sorted({each.labels.system for each in answers}), "")
-    of = {name: explanation_measure.Measure.of(each for each in answers if name in ("", each.labels.system)) for name in systems}
-    rows = (
-        (name or "all", each.logs, f"{each.recall:.0%}", f"{each.precision:.0%}", each.certain, each.certain_wrong)
-        for name, each in of.items()
-    )
-    return _counted(("messages of", "logs", "recall", "precision", "high scores", "wrong with a high score"), rows)
-
-
 TABLES: dict[str, Callable[[], str]] = {
     **{f"operations-{name.replace('_', '-')}": partial(_operations, name) for name in openapi.RESOURCES},
     "errors": _errors,
@@ -402,29 +390,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "coordination-permissions": _coordination_permissions,
     "explanation-places": _explanation_places,
     "explanation-families": _explanation_families,
-    "explanation-measure": _explanation_measure,
 }
-
-
-def _explanation_places() -> str:
-    rows = ((f"`{name}`", f"{score:g}", about) for name, (score, about) in ranking.STRUCTURE.items())
-    return _table(("rule", "score", "what it names"), rows)
-
-
-def _explanation_families() -> str:
-    rows = ((f"`{rule.name}`", rule.family, f"{rule.score:g}", rule.about) for rule in families.RULES)
-    return _table(("rule", "family", "score", "of a line that says"), rows)
-
-
-def _explanation_measure() -> str:
-    answers = explanation_measure.measure()
-    systems = (*sorted({each.labels.system for each in answers}), "")
-    of = {name: explanation_measure.Measure.of(each for each in answers if name in ("", each.labels.system)) for name in systems}
-    rows = (
-        (name or "all", each.logs, f"{each.recall:.0%}", f"{each.precision:.0%}", each.certain, each.certain_wrong)
-        for name, each in of.items()
-    )
-    return _counted(("messages of", "logs", "recall", "precision", "high scores", "wrong with a high score"), rows)
 
 
 def _unfinished_uploads() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,12 +70,18 @@ def measure(folder: Path = CORPUS) -> list[Answer]:
     return [Answer(name, labels, explain(log, labels)) for name, log, labels in load_corpus(folder)]
 
 
-def main(folder: Path) -> None:
-    answers = measure(folder)
-    print(f"{'':12} {'logs':>5} {'right':>6} {'high':>5} {'wrong with a high score':>24}")
+def table(answers: Sequence[Answer]) -> str:
+    """The figures of each system, in Markdown."""
+    rows = ["| messages of | logs | recall | precision | high scores | wrong with a high score |", "|---|---|---|---|---|---|"]
     for system in (*sorted({each.labels.system for each in answers}), ""):
         of = Measure.of(each for each in answers if system in ("", each.labels.system))
-        print(f"{system or 'all':12} {of.logs:5} {of.right:6} {of.certain:5} {of.certain_wrong:24}")
+        rows.append(f"| {system or 'all'} | {of.logs} | {of.recall:.0%} | {of.precision:.0%} | {of.certain} | {of.certain_wrong} |")
+    return "\n".join(rows)
+
+
+def main(folder: Path) -> None:
+    answers = measure(folder)
+    print(table(answers))
     for each in answers:
         if not each.is_right:
             print(f"{each.name}: lines {each.labels.lines}, but {each.candidate}")

@@ -12,7 +12,7 @@ from functools import cached_property
 
 
 @dataclass(frozen=True)
-class Rule:
+class FamilyRule:
     """``score``: of a line without a level that matches, near the end of a log. ``about``: for the documentation."""
 
     name: str
@@ -28,7 +28,7 @@ class Rule:
 
 
 RULES = (
-    Rule("out-of-memory", "memory",
+    FamilyRule("out-of-memory", "memory",
          r"OutOfMemoryError|\bMemoryError\b|GC overhead limit|Java heap space|[Oo]ut of memory|\bOOM(?:Killed|[ -]kill)"
          r"|(?:exceed(?:ed|ing)|beyond) (?:the )?(?:\w+ )?(?:physical |virtual )?"
          r"memory (?:limit|quota)|Cannot allocate memory|std::bad_alloc|heap out of memory|memory limits?\. [0-9.]+ [MGK]B of"
@@ -36,21 +36,21 @@ RULES = (
          r"|Unable to allocate [0-9.]+ [KMGTP]iB|DefaultCPUAllocator: not enough memory|CUDA out of memory"
          r"|Memory limit \(?.{0,40}exceeded|MEMORY_LIMIT_EXCEEDED|Runtime exited with error: signal: killed",
          0.85, "memory of a process, container or heap is used up"),
-    Rule("killed", "memory",
+    FamilyRule("killed", "memory",
          r"(?:^|[:\d] |\] )Killed(?:$| {2,}|\s*\()|SIGKILL|\bexit(?:ed)? (?:code|status|with code)[: ]*137\b|signal 9\b"
          r"|signal: killed",
          0.8, "a process was killed, usually for its memory"),
-    Rule("disk-full", "disk",
-         r"No space left on device|[Dd]isk (?:is )?full|[Dd]isk quota exceeded|ENOSPC|not enough (?:disk )?space"
+    FamilyRule("disk-full", "disk",
+         r"No space left on device|[Dd]isk (?:is )?full|[Dd]isk quota exceeded|ENOSPC|EFBIG|File too large|not enough (?:disk )?space"
          r"|could not extend file|[Ff]ile system is full|DiskOutOfSpace|DiskErrorException",
          0.85, "a disk or its quota is full"),
-    Rule("throttled", "throttling",
+    FamilyRule("throttled", "throttling",
          r"Throttling|[Tt]hrottled|TooManyRequests|[Tt]oo [Mm]any [Rr]equests|\b429\b.{0,40}(?:Client|error|status|Too)"
          r"|(?:status|code|HTTP)\S{0,12} 429\b|SlowDown|[Rr]ate (?:limit|exceeded)|RequestLimitExceeded"
          r"|ProvisionedThroughputExceeded|rateLimitExceeded|RESOURCE_EXHAUSTED|LimitExceededException"
          r"|[Qq]uota (?:has been )?exceeded|exceeded your current quota|QuotaExceeded|[Rr]educe your request rate",
          0.8, "a service refuses more requests"),
-    Rule("authentication", "authentication",
+    FamilyRule("authentication", "authentication",
          r"[Aa]uthentication (?:has )?(?:failed|error|failure|required)|AuthenticationE(?:rror|xception)"
          r"|[Aa]uthenticationFailed|\b401\b(?: Client Error)?[:,)]? ?Unauthorized|HTTP\S{0,8} 401\b"
          r"|status(?: ?code)?[=: ]+401\b|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken"
@@ -62,37 +62,37 @@ RULES = (
          r"|DefaultCredentialsError|[Ll]ogin (?:was )?(?:denied|incorrect)|no pg_hba\.conf entry|[Cc]redentials (?:have |are "
          r"|were )?(?:expired|invalid|missing|not found)|denied: requested access|NOAUTH|WRONGPASS|[Uu]nauthorized",
          0.83, "credentials are missing, wrong or expired"),
-    Rule("name-resolution", "network",
+    FamilyRule("name-resolution", "network",
          r"Name or service not known|Temporary failure in name resolution|[Cc]ould not resolve (?:host|hostname)"
          r"|UnknownHostException|nodename nor servname|getaddrinfo|ENOTFOUND|EAI_AGAIN"
          r"|no such host|could not translate host name|NameResolutionError|[Cc]annot resolve host"
          r"|[Uu]nknown (?:MySQL server )?host\b|unable to resolve host|Name does not resolve|NXDOMAIN",
          0.85, "a host's name cannot be resolved"),
-    Rule("certificate", "tls",
+    FamilyRule("certificate", "tls",
          r"CERTIFICATE_VERIFY_FAILED|SSLError|SSLHandshakeException|PKIX path|SSL certificate problem"
          r"|certificate (?:has expired|verify failed|is not yet valid|signed by unknown)|x509: |unable to get local issuer"
          r"|self[- ]signed certificate|SSL_ERROR|SSL routines|SSLEOFError|SSL SYSCALL|CertificateException|[Hh]ostname mismatch|tls: ",
          0.85, "a TLS certificate or handshake fails"),
-    Rule("connection-refused", "network",
+    FamilyRule("connection-refused", "network",
          r"[Cc]onnection refused|ECONNREFUSED|ConnectionRefusedError|Connect(?:ion)?Exception: |[Nn]o route to host"
          r"|[Nn]etwork is unreachable|EHOSTUNREACH|ENETUNREACH|NoBrokersAvailable|[Cc]ould not connect to"
          r"|[Ff]ailed to connect to|[Uu]nable to connect to|[Cc]an(?:'t|not) connect to|Failed to establish a new connection"
          r"|NoHostAvailable|ServiceUnavailable|Communications link failure|connection to (?:the )?server (?:at .{1,200} failed"
          r"|on socket .{1,200} failed|was lost)",
          0.82, "a server cannot be reached"),
-    Rule("connection-lost", "network",
+    FamilyRule("connection-lost", "network",
          r"[Cc]onnection (?:was )?(?:reset|aborted|closed unexpectedly|lost|timed out by)|ECONNRESET|ConnectionResetError"
          r"|RemoteDisconnected|server closed the connection|[Ll]ost connection to|IncompleteRead"
          r"|ConnectionAbortedError|EndpointConnectionError|terminating connection due to|SSL connection has been closed"
          r"|NoHttpResponseException|ProtocolError\('Connection|unexpected EOF|UNAVAILABLE:|The connection to the server",
          0.78, "a connection broke"),
-    Rule("timeout", "timeout",
+    FamilyRule("timeout", "timeout",
          r"[Tt]imed[- ]?out|TimeoutE(?:rror|xception)|(?:Read|Connect|Socket|Lock|Sensor|Task|Wait|Query|Pool)Timeout\w*"
          r"|[Tt]imeout (?:expired|exceeded|reached|of|after|waiting|period|while|error|limit)"
          r"|ETIMEDOUT|[Dd]eadline[ _-]?[Ee]xceeded|DEADLINE_EXCEEDED|(?:due to|because of) (?:\w+ )?timeout|statement timeout"
          r"|exceeded (?:the )?(?:\w+ )?(?:timeout|time limit|run ?time)|TIME LIMIT|[Tt]ime limit exceeded|Snap! Sensor",
          0.8, "something took too long"),
-    Rule("permission", "permission",
+    FamilyRule("permission", "permission",
          r"[Pp]ermission(?:s)? (?:was )?[Dd]enied|Access ?[Dd]enied|access denied|AccessControlException|PermissionError"
          r"|\bEACCES\b|\bEPERM\b|Operation not permitted|\b403\b(?: Client Error)?[:,)]? ?Forbidden|HTTP\S{0,8} 403\b"
          r"|status(?: ?code)?[=: ]+403\b|Status Code: 403|\(Forbidden\)|[Nn]ot [Aa]uthorized"
@@ -101,20 +101,20 @@ RULES = (
          r"|Read-only file system|EROFS|is not allowed to|[Ff]orbidden|command denied to user|ORA-01031|INSUFFICIENT_"
          r"|dubious ownership",
          0.83, "an action is not allowed"),
-    Rule("missing-command", "missing",
+    FamilyRule("missing-command", "missing",
          r"command not found|: not found$|: (?:line )?[0-9]+: [^:\s]{1,200}: not found|executable file not found"
          r"|is not recognized as an internal|env: .{1,200}: No such file|No rule to make target|exec format error"
          r"|cannot execute|bad interpreter|No such command|unknown (?:command|subcommand)|[Uu]nrecognized (?:command"
          r"|subcommand)",
          0.83, "a program is not installed"),
-    Rule("missing-module", "dependency",
+    FamilyRule("missing-module", "dependency",
          r"No module named|ModuleNotFoundError|ImportError|ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError"
          r"|Cannot find (?:module|package)|cannot import name|[Cc]ould not find or load main class|cannot open shared object"
          r"|UnsupportedClassVersionError|ERR_MODULE_NOT_FOUND|cannot load such file|there is no package called"
          r"|error while loading shared libraries|UnsatisfiedLinkError|[Ff]ailed to find data source"
          r"|Failed to find (?:the )?(?:class|data source)|DATA_SOURCE_NOT_FOUND|[Nn]o suitable driver",
          0.83, "a module, class or library is missing"),
-    Rule("dependency", "dependency",
+    FamilyRule("dependency", "dependency",
          r"No matching distribution found|Could not find a version that satisfies|ResolutionImpossible"
          r"|[Cc]onflicting dependencies|ERESOLVE|E404|404 Not Found - GET|[Cc]ould not resolve (?:dependencies|all files"
          r"|all dependencies|dependency)|[Cc]ould not find artifact|Could not find \S+:\S+:\S+\.?|unresolved dependency"
@@ -122,7 +122,7 @@ RULES = (
          r"|no required module provides|[Ff]ailed to query available provider|requires a different Python|ETARGET|notarget"
          r"|has requirement|pip's dependency resolver",
          0.83, "a package cannot be installed"),
-    Rule("missing-file", "missing",
+    FamilyRule("missing-file", "missing",
          r"No such file(?: or directory)?|FileNotFound(?:Error|Exception)|NoSuchFileException|ENOENT|NoSuchKey|NoSuchBucket"
          r"|[Pp]ath does not exist|PATH_NOT_FOUND|[Ff]ile (?:\S+ )?(?:does not exist|not found|is missing)|The specified (?:key"
          r"|bucket|blob|container) does not exist|pathspec .{1,200} did not match|[Cc]annot find (?:the )?(?:file|path)"
@@ -131,7 +131,7 @@ RULES = (
          r"|Not a directory|NotADirectoryError|Is a directory|IsADirectoryError|TemplateNotFound|unable to (?:open|read"
          r"|find) (?:the )?file|[Cc]annot (?:open|stat|access) |SparkFileNotFoundException|FILE_NOT_EXIST",
          0.82, "a file, object or bucket is missing"),
-    Rule("schema", "schema",
+    FamilyRule("schema", "schema",
          r"(?:relation|table|column|schema|database|view|function|type|role|index|sequence"
          r"|operator) \"?[^\"\n]{1,200}\"? does not exist|UNRESOLVED_COLUMN|UNRESOLVED_|TABLE_OR_VIEW_NOT_FOUND"
          r"|AnalysisException|no such (?:table|column|function)|[Uu]nknown (?:column|table|database|field)|[Ii]nvalid (?:column"
@@ -147,13 +147,13 @@ RULES = (
          r"|[Uu]nexpected columns?|No such (?:struct )?field|Unrecognized name|ParquetDecodingException"
          r"|Parquet column cannot be converted|column cannot be converted|MISSING_TABLE|TableNotFound",
          0.82, "a table, column or type is not as expected"),
-    Rule("constraint", "data",
+    FamilyRule("constraint", "data",
          r"violates (?:\S+ ){0,4}constraint|[Dd]uplicate (?:key|entry)|UNIQUE constraint failed|NOT NULL constraint"
          r"|IntegrityError|ConstraintViolation|value too long for|out of range for type|[Cc]annot insert (?:the value )?NULL"
          r"|ORA-00001|ORA-01400|Data too long|Data truncat|numeric field overflow|foreign key constraint|DUPLICATE_KEY"
          r"|CHECK constraint",
          0.83, "data violate a constraint"),
-    Rule("syntax", "syntax",
+    FamilyRule("syntax", "syntax",
          r"[Ss]yntax ?[Ee]rror|SyntaxError|IndentationError|TabError|PARSE_SYNTAX_ERROR|ParseException|ParserException"
          r"|mismatched input|unexpected token|JSONDecodeError|JsonParseException|ORA-0093[36]|YAMLError|yaml\.\w+\.\w*Error"
          r"|Expecting (?:value|property|',' delimiter)|parse error|SQL compilation error|unexpected end of file|MalformedJson"
@@ -161,7 +161,7 @@ RULES = (
          r"|unterminated|Unterminated|Unsupported block type|Invalid HCL|cannot find symbol|\berror: (?:expected "
          r"|.{0,60}(?:undeclared|expected))",
          0.8, "a program, query or document cannot be parsed"),
-    Rule("invalid-data", "data",
+    FamilyRule("invalid-data", "data",
          r"invalid input (?:syntax|value)|could not convert|invalid literal for|[Cc]ould not convert string"
          r"|NumberFormatException|UnicodeDecodeError|UnicodeEncodeError|codec can't (?:de|en)code|DateTimeParseException"
          r"|does not match format|[Ee]rror tokenizing data|ArrowInvalid|ArithmeticException|ZeroDivisionError"
@@ -170,50 +170,50 @@ RULES = (
          r"|[Uu]nexpected end of (?:ZLIB|JSON|file|stream)|is not a Parquet file|bad magic|invalid (?:date|number|timestamp"
          r"|value|record|row)|Unparseable",
          0.78, "data are not valid"),
-    Rule("data-quality", "data",
+    FamilyRule("data-quality", "data",
          r"AssertionError|[Gg]ot [0-9,]+ results?, configured to fail|[Dd]ata ?[Qq]uality|[Ee]xpectations? (?:\S+ )?(?:failed"
          r"|was not met|not met)|assertion failed|Assertion failed|expect_\w+|[Vv]alidation (?:has )?failed"
          r"|[Rr]ow count (?:\S+ ){0,3}(?:mismatch|below|differs|too)|[Cc]heck failed|checks? failed|[Tt]oo many (?:bad|invalid"
          r"|rejected|malformed|failed)|test failures?|[0-9]+ failed\b.{0,30}(?:passed|in [0-9])",
          0.75, "a check of data or a test failed"),
-    Rule("crash", "crash",
+    FamilyRule("crash", "crash",
          r"[Ss]egmentation fault|SIGSEGV|SIGABRT|SIGBUS|Bus error|core dumped|Fatal Python error"
          r"|A fatal error has been detected by the Java Runtime|^panic: |goroutine \d+ \[running|panicked at|StackOverflowError"
          r"|RecursionError|Illegal instruction|^Aborted\b|double free|runtime error: ",
          0.83, "a process crashed"),
-    Rule("terminated", "killed",
+    FamilyRule("terminated", "killed",
          r"(?:^|[:\d] |\] )(?:Terminated|Hangup)(?:$| {2,})|SIGTERM|signal 15|Received signal|KeyboardInterrupt|Evicted|evicted"
          r"|[Pp]reempted|spot instance|heartbeat (?:\w+ )?(?:timeout|lost|missing)|Detected zombie|ExecutorLostFailure"
          r"|[Ww]orker (?:was )?lost|node was low on resource|[Ii]nterrupted by|DeadlineExceeded",
          0.7, "a process was ended from outside"),
-    Rule("locked", "conflict",
+    FamilyRule("locked", "conflict",
          r"[Dd]eadlock|[Ll]ock wait timeout|could not obtain lock|database is locked|ConcurrentModification|ConcurrentAppend"
          r"|could not serialize access|[Ss]tate lock|ConditionalCheckFailed|ConflictException|\b409\b.{0,30}Conflict"
          r"|CommitFailedException|address already in use|Address already in use|EADDRINUSE|BindException|resource busy"
          r"|LockTimeout|acquiring the state lock",
          0.8, "others hold a resource"),
-    Rule("not-found", "missing",
+    FamilyRule("not-found", "missing",
          r"\b404\b(?: Client Error)?[:,)]? ?(?:Not Found|page)|HTTP\S{0,8} 404\b|status(?: ?code)?[=: ]+404\b|Status Code: 404"
          r"|\(NotFound\)|ResourceNotFoundException|ResourceNotFound|EntityNotFound|NoSuchEntity"
          r"|[Rr]epository (?:\S+ )?not found|manifest (?:\S+ )?(?:unknown|not found)"
          r"|[Ii]mage (?:\S+ )?not found|pull access denied|NotFoundException|could not be found|entity instance for",
          0.78, "what a service is asked for does not exist"),
-    Rule("server-error", "server",
+    FamilyRule("server-error", "server",
          r"\b50[0-4]\b(?: Server Error)?[:,)]? ?(?:Internal Server Error|Bad Gateway|Service Unavailable|Gateway Time-?out"
          r"|Server Error)|HTTP\S{0,8} 50[0-9]\b|status(?: ?code)?[=: ]+50[0-9]\b|Status Code: 50[0-9]|InternalServerError"
          r"|InternalFailure|[Ii]nternal [Ss]erver [Ee]rror|[Bb]ad [Gg]ateway|[Ss]ervice (?:is )?(?:temporarily )?[Uu]navailable"
          r"|ServiceUnavailable",
          0.75, "a service answers with an error of its own"),
-    Rule("pod-state", "container",
+    FamilyRule("pod-state", "container",
          r"ImagePullBackOff|ErrImagePull|CrashLoopBackOff|CreateContainerConfigError|InvalidImageName|FailedScheduling"
          r"|Insufficient (?:cpu|memory)",
          0.65, "the state of a container that does not start"),
-    Rule("bad-request", "request",
+    FamilyRule("bad-request", "request",
          r"\b400\b(?: Client Error)?[:,)]? ?Bad Request|HTTP\S{0,8} 4[0-9]{2}\b|BadRequestException|[Bb]ad [Rr]equest"
          r"|InvalidRequest|MalformedPolicy|ValidationException|InvalidParameter\w*|InvalidArgument\w*|ParamValidationError"
          r"|\b422\b.{0,30}Unprocessable|An error occurred \(\w+\) when calling",
          0.75, "a service rejects a request"),
-    Rule("configuration", "configuration",
+    FamilyRule("configuration", "configuration",
          r"unbound variable|[Ee]nvironment variable \S+ (?:is )?(?:not set|missing|required|undefined|not found)|(?:is "
          r"|must be |was |been )(?:required|not set|not configured|undefined)\b|[Mm]issing (?:required )?(?:option|argument"
          r"|parameter|setting|environment|configuration|key|value|variable|property)|[Uu]nrecognized (?:option|argument)"
@@ -224,7 +224,7 @@ RULES = (
          r"|the following arguments are required|ConfigException|ConfigurationE(?:rror|xception)|[Cc]onfiguration error"
          r"|Undefined variable|is undefined|Variable \S+ does not exist|Usage: |KeyError: ['\"]?[A-Z][A-Z0-9_]{3,}",
          0.75, "a setting or argument is missing or wrong"),
-    Rule("tool-error", "",
+    FamilyRule("tool-error", "",
          r"^(?:\S{1,60}: )?(?:fatal(?: error)?|FATAL|panic|CRITICAL): \S|^(?:[│╷╵|] *)?Error: \S|^psql:|^ORA-\d{5}"
          r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:fatal )?error(?: \w+)?: \S| - error \w+: \S|^npm (?:ERR!"
          r"|error) (?!A complete)\S|^Error (?:in|from server|response from daemon)\b|^\[?(?:ERROR|FATAL)\]? \S"
@@ -234,10 +234,10 @@ RULES = (
          r"|python3?|java|node|bash|sh|spark-submit|find|chmod|chown|ln|dd|mount|psql): (?!line \d+: *$)\S|^(?:Uncaught"
          r"|Unhandled) (?:exception|error|rejection)|^FAILED: |^> (?:Could not|A problem|Cannot)|^\S{1,200}: line \d+: \S",
          0.62, "the message of a program of the command line"),
-    Rule("exception-line", "",
+    FamilyRule("exception-line", "",
          r"^(?:[A-Za-z_][\w$]*+\.)*+[A-Za-z_$][\w$]*(?:Error|Exception|Exit|Interrupt|Failure|Fault|Warning)(?:: \S|$)",
          0.62, "an exception without a stack trace"),
-    Rule("failure-word", "",
+    FamilyRule("failure-word", "",
          r"(?i:\b(?:cannot|can't|could not|couldn't|unable to|failed to|failure:|failed:|error:|error while|error in"
          r"|error (?:reading|writing|loading|executing|processing|creating)|exceeded|not found|does not exist|missing"
          r"|unexpected|invalid|refused|denied|unsupported|illegal|aborted|corrupt|unreachable|not allowed|too many|too large"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from chalicelib.explanation.evidence import PYTHON, WORKER, Evidence, Incident, Note
-from chalicelib.explanation.families import RULES, Rule
+from chalicelib.explanation.families import RULES, FamilyRule
 from chalicelib.explanation.texts import ERRORS, FATAL, INFO, LEVEL_NAMES, PLAIN, WARNINGS, message_of, quick_level, shorten
 from chalicelib.explanation.wrappers import CONSEQUENCE, CONTEXT, EXIT_SIGNAL, GENERIC, NO_ERROR, RETRY, VAGUE_EXCEPTION, is_wrapper
 from chalicelib.ports import RunEnd
@@ -28,7 +28,7 @@ STRUCTURE: Mapping[str, tuple[float, str]] = {
 """Rules on the place of a line: score, and text for the documentation."""
 _Steps = tuple[tuple[int, float], ...]
 """(at most so many lines, share of the score)."""
-_CHAIN_DECAY: _Steps = ((15, 1.0), (60, 0.92), (150, 0.85), (1000, 0.8))
+_CHAIN_DECAY: _Steps = ((15, 1.0), (30, 0.92), (60, 0.86), (1000, 0.8))
 _NOTE_DECAY: _Steps = ((3, 1.0), (30, 0.93), (150, 0.87), (1000, 0.72))
 """The share of the score by the ordinary lines between a trace or a line and the end of the log."""
 _OVERTAKEN: _Steps = ((5, 1.0), (9, 0.9), (30, 0.75))
@@ -54,7 +54,7 @@ _MIN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ScoredLine:
     """A line with what speaks for it. ``message``: its text; ``progress``: the number of ordinary lines before it;
     ``is_latest``: of equally good ones, the last is the best; ``start``: the line before the trace of an exception."""
 
@@ -73,7 +73,7 @@ class Finding:
         return shorten(self.message, limit)
 
 
-def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[Finding]:
+def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[ScoredLine]:
     """The lines that may explain the failure, the best first, each text once."""
     findings = [finding for incident in evidence.incidents for finding in _of_incident(incident, progress)]
     notes = [(pool, note) for pool, note in evidence.notes() if not _is_in_trace(note, evidence)]
@@ -83,7 +83,7 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[Finding]
         _of_tail(note, progress, place) for place, note in enumerate(reversed(evidence.tail)) if not _is_in_trace(note, evidence)
     )
     findings = _reported_before(findings)
-    strong = [finding for finding in findings if finding.score >= _STRONG]
+    strong = [finding for finding in findings if finding.score >= _STRONG and finding.rule != "detail"]
     findings = [_overtaken(finding, strong) for finding in findings]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
     if any(finding.rule != "last-line" for finding in findings):
@@ -96,13 +96,13 @@ def _is_in_trace(note: Note, evidence: Evidence) -> bool:
     return any(incident.before.line < note.line <= incident.end for incident in evidence.incidents)
 
 
-def _reported_before(findings: list[Finding]) -> list[Finding]:
+def _reported_before(findings: list[ScoredLine]) -> list[ScoredLine]:
     """A known failure that is reported right before an exception that says little is the cause of the exception."""
     vague = [each for each in findings if each.start is not None and not each.family and VAGUE_EXCEPTION.match(each.message)]
     return [replace(each, score=max(each.score, _score_before(each, vague))) if each.family else each for each in findings]
 
 
-def _score_before(finding: Finding, vague: Iterable[Finding]) -> float:
+def _score_before(finding: ScoredLine, vague: Iterable[ScoredLine]) -> float:
     """What a finding gets for the exceptions that follow it."""
     follow = (each for each in vague if 0 <= (each.start or 0) - finding.line <= _RIGHT_BEFORE)
     if finding.start is not None or finding.level == INFO or CONSEQUENCE.search(finding.message):
@@ -110,14 +110,14 @@ def _score_before(finding: Finding, vague: Iterable[Finding]) -> float:
     return max((min(each.score + 0.01, _UNSURE) for each in follow), default=0.0)
 
 
-def _overtaken(finding: Finding, strong: Iterable[Finding]) -> Finding:
+def _overtaken(finding: ScoredLine, strong: Iterable[ScoredLine]) -> ScoredLine:
     """With a lower score if another failure came later. One of the same family repeats or follows from it."""
     others = (each for each in strong if each.message != finding.message and (not each.family or each.family != finding.family))
     distance = max((each.progress - finding.progress for each in others), default=0)
     return replace(finding, score=finding.score * _decay(distance, _OVERTAKEN))
 
 
-def _distinct(findings: Iterable[Finding]) -> Iterator[Finding]:
+def _distinct(findings: Iterable[ScoredLine]) -> Iterator[ScoredLine]:
     texts: set[str] = set()
     lines: set[int] = set()
     for finding in findings:
@@ -128,7 +128,7 @@ def _distinct(findings: Iterable[Finding]) -> Iterator[Finding]:
             yield finding
 
 
-def _doubted(findings: list[Finding]) -> list[Finding]:
+def _doubted(findings: list[ScoredLine]) -> list[ScoredLine]:
     """The first finding is not certain if another one says something else about as surely."""
     if len(findings) > 1 and findings[0].score > _UNSURE:
         first, second = findings[:2]
@@ -137,7 +137,7 @@ def _doubted(findings: list[Finding]) -> list[Finding]:
     return [findings[0], *(replace(each, score=min(each.score, findings[0].score)) for each in findings[1:])] if findings else []
 
 
-def _agree(one: Finding, other: Finding) -> bool:
+def _agree(one: ScoredLine, other: ScoredLine) -> bool:
     texts = [re.sub(r"^[\w.$]+: ", "", each.message)[:80] for each in (one, other)]
     return texts[0] in other.message or texts[1] in one.message or bool(one.family and one.family == other.family)
 
@@ -146,12 +146,12 @@ def _decay(distance: int, steps: _Steps) -> float:
     return next((factor for most, factor in steps if distance <= most), _AFTER_MORE)
 
 
-def rule_of(message: str) -> Rule | None:
+def rule_of(message: str) -> FamilyRule | None:
     """The first rule that matches a message."""
     return next((rule for rule in RULES if rule.search.search(message)), None)
 
 
-def _of_incident(incident: Incident, progress: int) -> Iterator[Finding]:
+def _of_incident(incident: Incident, progress: int) -> Iterator[ScoredLine]:
     root, last = incident.root, incident.last
     if root is None or last is None:
         return
@@ -163,7 +163,7 @@ def _of_incident(incident: Incident, progress: int) -> Iterator[Finding]:
         yield _of_exception(last, "trace-top", STRUCTURE["trace-top"][0] * factor, start)
 
 
-def _of_exception(note: Note, name: str, score: float, start: int) -> Finding:
+def _of_exception(note: Note, name: str, score: float, start: int) -> ScoredLine:
     message = message_of(note.raw)
     rule = rule_of(message)
     if is_wrapper(message):
@@ -173,7 +173,7 @@ def _of_exception(note: Note, name: str, score: float, start: int) -> Finding:
     elif (rule is None or not rule.family) and VAGUE_EXCEPTION.match(message):
         score *= 0.8
     family = rule.family if rule else ""
-    return Finding(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, start=start)
+    return ScoredLine(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, start=start)
 
 
 def _context_factor(before: Note) -> float:
@@ -186,18 +186,20 @@ def _context_factor(before: Note) -> float:
     return factor * 0.75 if RETRY.search(text) and level != FATAL else factor
 
 
-def _of_note(pool: str, note: Note, progress: int, announces: bool) -> Finding:
+def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLine:
     message = message_of(note.raw)
     rule = rule_of(message)
     level = LEVEL_NAMES.index(pool) if pool in LEVEL_NAMES else PLAIN
     if EXIT_SIGNAL.search(message):
-        return Finding(note.line, message, "exit-signal", "killed", STRUCTURE["exit-signal"][0], note.progress)
+        return ScoredLine(note.line, message, "exit-signal", "killed", STRUCTURE["exit-signal"][0], note.progress)
     name, score = _base(note, level, rule)
     score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message) * (0.8 if announces else 1.0)
-    return Finding(note.line, message, name, rule.family if rule else "", score, note.progress, note.role == "output", level=level)
+    return ScoredLine(
+        note.line, message, name, rule.family if rule else "", score, note.progress, note.role == "output", level=level
+    )
 
 
-def _base(note: Note, level: int, rule: Rule | None) -> tuple[str, float]:
+def _base(note: Note, level: int, rule: FamilyRule | None) -> tuple[str, float]:
     is_known = rule is not None and bool(rule.family)
     if note.role:
         score = STRUCTURE[note.role][0]
@@ -228,17 +230,17 @@ def _doubt(message: str) -> float:
     return 0.6 * announces if RETRY.search(message) else announces
 
 
-def _of_tail(note: Note, progress: int, place: int) -> Finding:
+def _of_tail(note: Note, progress: int, place: int) -> ScoredLine:
     """One of the last lines. ``place``: 0 for the last."""
     message, level = message_of(note.raw), quick_level(note.raw)
     rule = rule_of(message)
     if rule is not None and level not in (INFO, WARNINGS):
         name, score = _base(note, level, rule)
-        return Finding(note.line, message, name, rule.family, score * _doubt(message), progress - place)
-    return Finding(note.line, message, "last-line", "", (STRUCTURE["last-line"][0] - 0.02 * place) * _doubt(message), progress)
+        return ScoredLine(note.line, message, name, rule.family, score * _doubt(message), progress - place)
+    return ScoredLine(note.line, message, "last-line", "", (STRUCTURE["last-line"][0] - 0.02 * place) * _doubt(message), progress)
 
 
-def _with_end(finding: Finding, end: RunEnd | None) -> Finding:
+def _with_end(finding: ScoredLine, end: RunEnd | None) -> ScoredLine:
     """What the reported end of the run says for a line."""
     if end is None:
         return finding

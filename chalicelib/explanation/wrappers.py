@@ -16,7 +16,7 @@ WRAPPING_EXCEPTION = re.compile(
     r"|SparkException: (?:Job aborted\.?|Writing job aborted\.?|Task failed while writing rows\.?[^:]*|\[TASK_WRITE_FAILED\].*"
     r"|\[WRITING_JOB_ABORTED\].*|Exception thrown in awaitResult:?|Job [0-9]+ cancelled.*|Application \S+ finished with failed status)\s*$"
     r"|PythonException:?\s*$|Exception: ?$|(?:Base)?ExceptionGroup: |SystemExit\b|CalledProcessError\b"
-    r"|AirflowException: (?:Bash command failed|Cannot execute|Pod |Job |SSH |.{0,200}(?:[Ee]rror code is|exit code|returned a failure))"
+    r"|AirflowException: (?:Bash command failed|Dag '|Cannot execute|Pod |Job |SSH |.{0,200}(?:[Ee]rror code is|exit code|returned a failure))"
     r"|SourceConnectionException: Failed to run|WorkflowExecutionError: .{0,200}reported errors)"
 )  # fmt: skip
 """Exceptions that only carry another one."""
@@ -41,7 +41,8 @@ WRAPPER = re.compile(
     r"|Done\. PASS=|Completed with [0-9]+ error|Encountered an error:?\s*$|^Failure in (?:test|unit_test) \S+"
     r"|[0-9]+ of [0-9]+ (?:ERROR|FAIL)\b|dbt command failed"
     r"|^(?:Database|Compilation|Runtime|Parsing) Error(?: in .*)?\s*$"
-    r"|Workflow terminated with uncaught exception|Workflow finished with failures|^Workflow Success %|Fatal error running step"
+    r"|Workflow terminated with uncaught exception|Workflow finished with failures|^Workflow Success %"
+    r"|Fatal error running step \[[^\]]{0,100}\]:?\s*$"
     r"|The above exception was|During handling of the above|Traceback \(most recent call last\)|^Driver stacktrace|JVM stacktrace"
     r"|current transaction is aborted|failed [0-9]+ times; aborting job|externally set to failed|Failed to load plugin"
     r"|Use --stacktrace|most recent call first"

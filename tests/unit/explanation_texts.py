@@ -943,6 +943,133 @@ Traceback (most recent call last):
   File "/opt/app/job.py", line 20, in <module>
     raise RuntimeError("no state")
 RuntimeError: no state"""),
+    'write in Spark': ('disk', r"""
+26/11/21 03:12:45 INFO BlockManager: thing 0
+26/11/21 03:12:45 INFO BlockManager: thing 1
+26/11/21 03:12:45 INFO BlockManager: thing 2
+26/11/21 03:12:45 INFO BlockManager: thing 3
+26/11/21 03:12:45 INFO BlockManager: thing 4
+26/11/21 03:12:45 INFO BlockManager: thing 5
+26/11/21 03:12:45 INFO BlockManager: thing 6
+26/11/21 03:12:45 INFO BlockManager: thing 7
+26/11/21 03:12:45 INFO BlockManager: thing 8
+26/11/21 03:12:45 INFO BlockManager: thing 9
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+py4j.protocol.Py4JJavaError: An error occurred while calling o88.parquet.
+: org.apache.spark.SparkException: Job aborted.
+	at a.b.C.d(C.java:1)
+Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task 0.0 in stage 3.0 (TID 3) (h executor driver): org.apache.spark.SparkException: Task failed while writing rows.
+	at a.b.C.d(C.java:1)
+Caused by: java.io.IOException: No space left on device
+	at a.b.C.d(C.java:1)
+	... 9 more
+
+Driver stacktrace:
+	at a.b.C.d(C.java:1)
+Caused by: org.apache.spark.SparkException: Task failed while writing rows.
+	at a.b.C.d(C.java:1)
+»Caused by: java.io.IOException: No space left on device
+	at a.b.C.d(C.java:1)
+	... 9 more
+26/11/21 03:12:45 INFO BlockManager: thing 0
+26/11/21 03:12:45 INFO BlockManager: thing 1
+26/11/21 03:12:45 INFO BlockManager: thing 2
+26/11/21 03:12:45 INFO BlockManager: thing 3
+26/11/21 03:12:45 INFO BlockManager: thing 4
+26/11/21 03:12:45 INFO BlockManager: thing 5
+26/11/21 03:12:45 INFO BlockManager: thing 6
+26/11/21 03:12:45 INFO BlockManager: thing 7
+26/11/21 03:12:45 INFO BlockManager: thing 8
+26/11/21 03:12:45 INFO BlockManager: thing 9"""),
+    'stop of a context that did not start': ('conflict', r"""
+26/11/21 03:12:45 INFO BlockManager: thing 0
+26/11/21 03:12:45 INFO BlockManager: thing 1
+26/11/21 03:12:45 INFO BlockManager: thing 2
+26/11/21 03:12:45 INFO BlockManager: thing 3
+26/11/21 03:12:45 INFO BlockManager: thing 4
+26/11/21 03:12:45 INFO BlockManager: thing 5
+26/11/21 03:12:45 INFO BlockManager: thing 6
+26/11/21 03:12:45 INFO BlockManager: thing 7
+26/11/21 03:12:45 INFO BlockManager: thing 8
+26/11/21 03:12:45 INFO BlockManager: thing 9
+26/11/21 03:12:45 INFO BlockManager: thing 10
+26/11/21 03:12:45 INFO BlockManager: thing 11
+26/11/21 03:12:45 INFO BlockManager: thing 12
+26/11/21 03:12:45 INFO BlockManager: thing 13
+26/11/21 03:12:45 INFO BlockManager: thing 14
+26/11/21 03:12:45 INFO BlockManager: thing 15
+26/11/21 03:12:45 INFO BlockManager: thing 16
+26/11/21 03:12:45 INFO BlockManager: thing 17
+26/11/21 03:12:45 INFO BlockManager: thing 18
+26/11/21 03:12:45 INFO BlockManager: thing 19
+26/11/21 03:12:45 INFO BlockManager: thing 20
+26/11/21 03:12:45 INFO BlockManager: thing 21
+26/11/21 03:12:45 INFO BlockManager: thing 22
+26/11/21 03:12:45 INFO BlockManager: thing 23
+26/11/21 03:12:45 INFO BlockManager: thing 24
+26/11/21 03:12:45 INFO BlockManager: thing 25
+26/11/21 03:12:45 INFO BlockManager: thing 26
+26/11/21 03:12:45 INFO BlockManager: thing 27
+26/11/21 03:12:45 INFO BlockManager: thing 28
+26/11/21 03:12:45 INFO BlockManager: thing 29
+26/11/21 03:12:45 ERROR SparkContext: Error initializing SparkContext.
+»java.net.BindException: Cannot assign requested address: Service 'sparkDriver' failed after 16 retries
+	at a.b.C.d(C.java:1)
+26/11/21 03:12:45 INFO BlockManager: thing 0
+26/11/21 03:12:45 INFO BlockManager: thing 1
+26/11/21 03:12:45 INFO BlockManager: thing 2
+26/11/21 03:12:45 INFO BlockManager: thing 3
+26/11/21 03:12:45 INFO BlockManager: thing 4
+26/11/21 03:12:45 WARN MetricsSystem: Stopping a MetricsSystem that is not running
+26/11/21 03:12:45 ERROR Utils: Uncaught exception in thread main
+java.lang.NullPointerException
+	at a.b.C.d(C.java:1)
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+py4j.protocol.Py4JJavaError: An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+»: java.net.BindException: Cannot assign requested address: Service 'sparkDriver' failed after 16 retries
+	at a.b.C.d(C.java:1)"""),
+    'import of a DAG': ('dependency', r"""
+[2026-11-21T03:12:45.123+0000] {dagbag.py:348} ERROR - Failed to import: /dags/x.py
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+»ModuleNotFoundError: No module named 'pendulumm'
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+airflow.exceptions.AirflowException: Dag 'x' could not be found; either it does not exist or it failed to parse."""),
+    'error of logging': ('', r"""
+2026-11-21 03:12:45,000 INFO load - part 0
+2026-11-21 03:12:45,001 INFO load - part 1
+2026-11-21 03:12:45,002 INFO load - part 2
+--- Logging error ---
+Traceback (most recent call last):
+  File "x.py", line 1, in f
+    g()
+TypeError: not all arguments converted during string formatting
+Call stack:
+  File "x.py", line 3, in <module>
+    log.info('a', 1)
+Message: 'a'
+Arguments: (1,)
+2026-11-21 03:12:45,000 INFO load - part 0
+2026-11-21 03:12:45,001 INFO load - part 1
+2026-11-21 03:12:45,002 INFO load - part 2
+»2026-11-21 03:12:46 ERROR load - partition 2026-11-20 is locked by another loader"""),
+    'fatal step of OpenMetadata': ('network', r"""
+[2026-11-21 03:12:45] INFO     {metadata.Ingestion:metadata:12} - Starting
+[2026-11-21 03:12:46] WARNING  {metadata.OMetaAPI:client:1} - Connection error, retrying
+»[2026-11-21 03:12:46] ERROR    {metadata.Ingestion:step:80} - Fatal error running step [Postgres]: [connection to server at "db" failed: timeout expired]
+[2026-11-21 03:12:46] INFO     {metadata.Utils:logger:223} - Workflow Success %: 0.0"""),
+    'COPY': ('data', r"""
+BEGIN
+»psql:load.sql:3: ERROR:  invalid input syntax for type integer: "x"
+CONTEXT:  COPY orders, line 7, column amount: "x"
+ROLLBACK"""),
     # noise
     "the handler fails too": ("missing", "Traceback (most recent call last):\n  File x\n»FileNotFoundError: [Errno 2] No such file or directory: '/data/a'\n\nDuring handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File x\nPermissionError: [Errno 13] Permission denied: '/backup/a'"),
     "after the worker's exception": ("data", "org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n  File x\n»ValueError: invalid literal for int() with base 10: 'x'\n\n\tat a.b.C.d(C.scala:1)\nCaused by: java.io.IOException: stream is closed\n\tat a.b.C.e(C.scala:2)"),

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 from chalicelib.explanation.explainer import MAX_CANDIDATES, MAX_TEXT, CauseCandidate, Explainer
 from chalicelib.explanation.families import RULES
 from chalicelib.ports import FAILED, RunEnd
-from tests.explanation_measure import CERTAIN, Measure, measure
+from tests.explanation_measure import CERTAIN, Measure, measure, table
 from tests.unit.explanation_texts import TEXTS
 
+DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation.md"
 STATE_BYTES = 65_536
 
 
@@ -47,9 +49,11 @@ def test_first_candidate_explains_the_failure(name: str) -> None:
 
 
 def test_corpus_is_explained() -> None:
-    of = Measure.of(measure())
+    answers = measure()
+    of = Measure.of(answers)
     assert of.recall >= 0.9
     assert of.certain_wrong < 0.02 * of.logs
+    assert table(answers) in DOCUMENT.read_text(), "paste the table of python -m tests.explanation_measure"
 
 
 @pytest.mark.parametrize(
