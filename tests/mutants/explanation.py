@@ -16,7 +16,7 @@ MUTANTS = (
         ("Incident.add_python", "link == DURING and _is(TRIVIAL, root)", "False", "a handled KeyError is the root"),
         ("Incident.add_python", "link == DURING and _is(TRIVIAL, root)", "link == DURING", "what fails while a failure is handled is the root"),
         ("Incident.add_java", "self.kind != WORKER", "True", "Spark's exception wins over that of its Python worker"),
-        ("Pool.add", "len(self.last) > self.lasts", "False", "each record of an error is remembered", _BOUNDS),
+        ("Pool.add", "len(last) > self.lasts", "False", "each record of an error is remembered", _BOUNDS),
         ("Evidence.begin", "len(self.incidents) >= _MAX_INCIDENTS", "False", "each stack trace is remembered", _BOUNDS)),
     *group("chalicelib.explanation.traces", _TEXTS,
         ("TraceReader.see_frames", "self._link == DURING and CLEANUP.search(frames)", "False", "the failure of a clean-up is the root"),
