@@ -26,7 +26,7 @@ _ANNOUNCES = re.compile(
 _SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _MAX_CREDIT = 60_000
-_COST, _TRACE_COST, _RECORD_COST = 75, 300, 400
+_COST, _TRACE_COST, _RECORD_COST = 120, 300, 400
 """Bytes of the log that pay for a look at a marked line, at a trace, and at a record in JSON with a trace. So a log of nothing but short marked
 lines costs little more than another one: after many of them, some are not looked at."""
 _OPENS_RECORD = (b"{", b" ")
