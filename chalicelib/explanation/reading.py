@@ -30,7 +30,7 @@ _COST, _TRACE_COST, _RECORD_COST = 120, 300, 400
 """Bytes of the log that pay for a look at a marked line, at a trace, and at a record in JSON with a trace. So a log of nothing but short marked
 lines costs little more than another one: after many of them, some are not looked at."""
 _OPENS_RECORD = (b"{", b" ")
-_ENDS = (b":", b")", b"\r", b" ", b"m", b"-", b"r")
+_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"\x1b[0m", b";1m", b"1m")
 
 
 class LogReader:
