@@ -110,15 +110,17 @@ class Pool:
     last: list[Note] = field(default_factory=list)
 
     def add(self, note: Note) -> None:
-        newest = self.last[-1] if self.last else self.first[-1] if self.first else None
-        if newest is not None and note.progress - newest.progress >= _CLUSTER_LINES:
-            self.last, self.first = [*self.first, *self.last][-self.lasts :], []
+        last = self.last
+        newest = last or self.first
+        if newest and note.progress - newest[-1].progress >= _CLUSTER_LINES:
+            last = self.last = [*self.first, *last][-self.lasts :]
+            self.first = []
         if len(self.first) < self.firsts:
             self.first.append(note)
             return
-        self.last.append(note)
-        if len(self.last) > self.lasts:
-            del self.last[0]
+        last.append(note)
+        if len(last) > self.lasts:
+            del last[0]
 
     def __iter__(self) -> Iterator[Note]:
         yield from self.first

@@ -15,6 +15,7 @@ from chalicelib.ports import RunEnd
 MAX_CANDIDATES = 3
 MAX_TEXT = 500
 """Characters of a candidate's text."""
+MAX_STATE_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Explainer:
             self._reader.read(block)
 
     def state(self) -> dict[str, Any]:
-        """What is needed to continue after the bytes so far, as JSON of at most 64 KiB."""
+        """What is needed to continue after the bytes so far, as JSON of at most ``MAX_STATE_BYTES``."""
         return {"rest": b85encode(self._lines.rest).decode(), "gap": self._lines.has_gap, **self._reader.state()}
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 TRACE, LINK, CAUSE, EXIT, WORD = 1, 2, 4, 8, 16
 """What a word begins: a Python traceback, the connection of two, a Java cause, the report of an exit code, or none of these."""
@@ -20,7 +20,7 @@ _WORDS: Mapping[bytes, int] = {
         WORD,
     ),
 }
-FRAME = re.compile(rb"\tat [\w$.<>/@ +-]{1,400}[(]|(?<=\n) {3,4}at (?:[^\n]{1,400}(?:\(|:[0-9])|async )")
+FRAME = re.compile(rb"\tat [\w$.<>/@ +-]{1,400}[(]|(?:(?<=\n)|\A) {3,4}at (?:[^\n]{1,400}(?:\(|:[0-9])|async )")
 """A frame of a stack trace of Java or JavaScript."""
 _FRAME_SIGNS = (b"\tat ", b"\n    at ", b"\n   at ")
 
@@ -57,11 +57,17 @@ class FrameSearch:
         return self.start
 
     def _find(self, number: int, sign: bytes, at: int) -> int:
-        """The place of the frame's indentation."""
         if self._next[number] < at:
-            lead = sign.startswith(b"\n")
-            place = self._block.find(sign, max(at - lead, 0))
-            while place >= 0 and not FRAME.match(self._block, place + lead):
-                place = self._block.find(sign, place + len(sign))
-            self._next[number] = place + lead if place >= 0 else len(self._block)
+            self._next[number] = next(self._places(sign, at), len(self._block))
         return self._next[number]
+
+    def _places(self, sign: bytes, at: int) -> Iterator[int]:
+        """Where frames with this indentation begin, from a line's start on."""
+        block, lead = self._block, sign.startswith(b"\n")
+        if lead and not at and block.startswith(sign[1:]) and FRAME.match(block):
+            yield 0
+        place = block.find(sign, max(at - lead, 0))
+        while place >= 0:
+            if FRAME.match(block, place + lead):
+                yield place + lead
+            place = block.find(sign, place + len(sign))

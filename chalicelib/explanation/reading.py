@@ -26,11 +26,11 @@ _ANNOUNCES = re.compile(
 _SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _MAX_CREDIT = 60_000
-_COST, _TRACE_COST, _RECORD_COST = 75, 300, 400
+_COST, _TRACE_COST, _RECORD_COST = 120, 300, 400
 """Bytes of the log that pay for a look at a marked line, at a trace, and at a record in JSON with a trace. So a log of nothing but short marked
 lines costs little more than another one: after many of them, some are not looked at."""
 _OPENS_RECORD = (b"{", b" ")
-_ENDS = (b":", b")", b"\r", b" ", b"m", b"-", b" Error")
+_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"\x1b[0m", b";1m", b"1m")
 
 
 class LogReader:
@@ -95,7 +95,7 @@ class _BlockReader:
             while mark >= self._at:
                 if reader.detail:
                     self._read_details(marks)
-                if traces.is_open:
+                if traces.mode:
                     self._read_trace()
                 if (frame := frames.start if frames.start >= self._at else frames.find(self._at)) > mark or frame == size:
                     break
@@ -163,7 +163,7 @@ class _BlockReader:
 
     def _read_trace(self) -> None:
         traces, block, reader = self._reader.traces, self._block, self._reader
-        while traces.is_open and self._at < len(block):
+        while traces.mode and self._at < len(block):
             if (skip := traces.skip) is not None and (found := skip.match(block, self._at)) is not None and found.end() > self._at:
                 self._pass(found.end())
                 traces.see_frames(found[0], self._line)

@@ -36,19 +36,15 @@ def is_exceptional(raw: bytes) -> bool:
 
 
 class TraceReader:
-    """The trace that is being read, and what the next one needs to know of the lines before it."""
+    """The trace that is being read, and what the next one needs to know of the lines before it. ``mode``: the kind of the trace, empty
+    if the next line does not belong to one."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._mode, self._prefix, self._tolerance, self._link = "", b"", 0, ""
+        self.mode, self._prefix, self._tolerance, self._link = "", b"", 0, ""
         self._frames_end = -1
         self._connected: tuple[str, int] | None = None
         self._exception: tuple[Note, Note] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a trace."""
-        return bool(self._mode)
 
     @property
     def end(self) -> int:
@@ -87,7 +83,7 @@ class TraceReader:
             incident = self._evidence.begin(Incident(announced, kind, end=line, progress=progress))
             self._link = ""
         self._connected = None
-        self._mode, self._tolerance = PYTHON, _TOLERANCE
+        self.mode, self._tolerance = PYTHON, _TOLERANCE
         self._prefix = b"  | " if b"Exception Group" in prefix else prefix.translate(_DIGITS) if len(prefix) <= _MAX_PREFIX else b""
 
     def _link_of(self, line: int, prefix: bytes) -> str:
@@ -97,13 +93,13 @@ class TraceReader:
         if self._connected and line - self._connected[1] <= 3 and self._connected[1] - incident.end <= _CHAIN:
             return self._connected[0]
         is_near = line - incident.end <= _NEAR
-        if incident.end == line and self._mode == JAVA:
+        if incident.end == line and self.mode == JAVA:
             return NESTED
         if is_near and incident.root is not None and WRAPPING_EXCEPTION.match(incident.root.text):
             return NESTED
         return (
             NESTED
-            if is_near and b"|" in prefix and not prefix.strip(b" |") and self._mode == "" and self._prefix[-2:] == b"| "
+            if is_near and b"|" in prefix and not prefix.strip(b" |") and self.mode == "" and self._prefix[-2:] == b"| "
             else ""
         )
 
@@ -114,7 +110,7 @@ class TraceReader:
     def begin_java(self, line: int, prefix: bytes, progress: int, before: Note | None) -> None:
         """The first frame of a trace, or the first after a cause of several lines."""
         incident, exception = self._current, self._exception
-        self._mode, self._prefix = JAVA, prefix.translate(_DIGITS) if len(prefix) <= _MAX_PREFIX and prefix.strip() else b""
+        self.mode, self._prefix = JAVA, prefix.translate(_DIGITS) if len(prefix) <= _MAX_PREFIX and prefix.strip() else b""
         is_new = (
             exception is not None and (incident is None or exception[0].line > incident.end) and line - exception[0].line <= _NEAR
         )
@@ -122,7 +118,7 @@ class TraceReader:
             return
         header, context = exception if is_new and exception else (before, before)
         if header is None or context is None:
-            self._mode = ""
+            self.mode = ""
             return
         self._evidence.forget(header.line)
         if incident is not None and header.raw.startswith(b": ") and header.line - incident.end <= 2:
@@ -140,7 +136,7 @@ class TraceReader:
 
     def close(self) -> None:
         """The end of a text that contains traces as a whole."""
-        self._mode, self._prefix = "", b""
+        self.mode, self._prefix = "", b""
 
     def add_cause(self, line: int, raw: bytes, progress: int, before: Note) -> bool:
         """A ``Caused by:`` outside of a trace, such as after a message of several lines; whether it is one."""
@@ -155,7 +151,7 @@ class TraceReader:
                 Incident(exception[0] if exception and line - exception[0].line <= _NEAR else before, JAVA, end=line)
             )
         incident.add_java(Note.of(line, text[cause.end() :], progress))
-        self._mode = JAVA
+        self.mode = JAVA
         return True
 
     def take(self, line: int, raw: bytes, progress: int) -> bool:
@@ -163,9 +159,9 @@ class TraceReader:
         text = clean_bytes(raw)[self._prefix_length(raw) :]
         if not text.strip() or text[:1] in b" \t":
             return True
-        taken = self._take_python(line, text, progress) if self._mode == PYTHON else self._take_java(line, text, progress)
+        taken = self._take_python(line, text, progress) if self.mode == PYTHON else self._take_java(line, text, progress)
         if not taken:
-            self._mode = ""
+            self.mode = ""
         return taken
 
     def _prefix_length(self, raw: bytes) -> int:
@@ -186,7 +182,7 @@ class TraceReader:
             self._tolerance -= 1
             return self._tolerance > 0
         incident.add_python(Note.of(line, text, progress), self._link)
-        self._mode = ""
+        self.mode = ""
         return True
 
     def _take_java(self, line: int, text: bytes, progress: int) -> bool:
@@ -205,7 +201,7 @@ class TraceReader:
     def state(self) -> dict[str, Any]:
         exception = self._exception and [note.state() for note in self._exception]
         return {
-            "mode": self._mode,
+            "mode": self.mode,
             "prefix": b85encode(self._prefix).decode(),
             "numbers": [self._tolerance, self._frames_end],
             "link": self._link,
@@ -214,7 +210,7 @@ class TraceReader:
         }
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        self._mode, self._prefix = str(state["mode"]), b85decode(state["prefix"])
+        self.mode, self._prefix = str(state["mode"]), b85decode(state["prefix"])
         self._tolerance, self._frames_end = map(int, state["numbers"])
         self._link = str(state["link"])
         connected, exception = state["connected"], state["exception"]

@@ -59,6 +59,18 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "runs at once in each task | {} |": "glue_jobs.bulk_compact:THREADS",
         "a killed job keeps its runs | {} |": "glue_jobs.compaction.task:LEASE_S",
     },
+    "docs/explanation.md": {
+        "a recall of {}, and": "tests/unit/test_explanation.py::test_corpus_is_explained",
+        "less than {} of logs wrong": "tests/unit/test_explanation.py::test_corpus_is_explained",
+        "takes at most {} of JSON": "chalicelib.explanation.explainer:MAX_STATE_BYTES",
+        "than a piece of {}.": "chalicelib.explanation.bounded_lines:_PIECE_BYTES",
+        "Of lines over {}, the first 12": "chalicelib.explanation.bounded_lines:LINE_BYTES",
+        "and the last {} are read": "chalicelib.explanation.bounded_lines:TAIL_BYTES",
+        "{} of a line are remembered": "chalicelib.explanation.evidence:NOTE_BYTES",
+        "has at most {}, without": "chalicelib.explanation.explainer:MAX_TEXT",
+        "a credit of {}, a look": "chalicelib.explanation.reading:_MAX_CREDIT",
+        "a line costs {}": "chalicelib.explanation.reading:_COST",
+    },
     "docs/dataset.md": {
         "One pipeline, {} With": EXAMPLE,
         "**{} to {} if a partition": ("estimate: of what spark.sql.adaptive.advisoryPartitionSizeInBytes becomes in Parquet",) * 2,

@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.explanation.explainer import MAX_CANDIDATES, MAX_TEXT, CauseCandidate, Explainer
+from chalicelib.explanation.explainer import MAX_CANDIDATES, MAX_STATE_BYTES, MAX_TEXT, CauseCandidate, Explainer
 from chalicelib.explanation.families import RULES
 from chalicelib.ports import FAILED, RunEnd
 from tests.explanation_measure import CERTAIN, Measure, measure, table
 from tests.unit.explanation_texts import TEXTS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation.md"
-STATE_BYTES = 65_536
 
 
 def fed(log: bytes) -> Explainer:
@@ -46,6 +45,14 @@ def test_first_candidate_explains_the_failure(name: str) -> None:
     first = explain(unmarked(text))[0]
     assert first.line in right
     assert first.family == family
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_each_line_may_come_by_itself(name: str) -> None:
+    log, explainer = unmarked(TEXTS[name][1]), Explainer()
+    for line in log.splitlines(keepends=True):
+        explainer.feed(line)
+    assert explainer.candidates() == explain(log)
 
 
 def test_corpus_is_explained() -> None:
@@ -166,7 +173,7 @@ HOSTILE = {
 def test_state_stays_small_and_candidates_exist(name: str) -> None:
     explainer = Explainer()
     explainer.feed(HOSTILE[name])
-    assert len(json.dumps(explainer.state())) <= STATE_BYTES
+    assert len(json.dumps(explainer.state())) <= MAX_STATE_BYTES
     assert explainer.candidates()
 
 
