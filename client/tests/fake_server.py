@@ -402,17 +402,17 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(206 if begin else 200, body, {})
 
     def _explanation(self, run: StoredRun) -> None:
-        """Lines with ERROR, the last one first."""
+        """Lines with ERROR, the last one first; those with WARN say little."""
         found = [
             {
                 "line": at,
                 "text": line.decode(),
-                "rule": "last-error",
+                "rule": "last-error" if b"ERROR" in line else "warning-record",
                 "family": "disk_full" if b"disk" in line else None,
-                "score": 0.5,
+                "score": 0.5 if b"ERROR" in line else 0.3,
             }
             for at, line in enumerate(run.lines)
-            if b"ERROR" in line
+            if b"ERROR" in line or b"WARN" in line
         ][:-4:-1]
         self._json({"candidates": found, "fromLine": run.explained_from, "complete": run.closed, "streaming": not run.closed})
 

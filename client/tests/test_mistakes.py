@@ -87,7 +87,7 @@ def test_every_command_is_here() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config", "profiles", "files", "open"})
+    "command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config", "profiles", "files", "open", "why"})
 )
 def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
     first = next(each for each in runlake.commands[command].params if isinstance(each, click.Argument))

@@ -78,6 +78,8 @@ def runs(
                 limit + 1, **{name: value for name, value in query.items() if value is not None and value != ""}
             )
             listed, is_all = _first(found, limit)
+        if not listed and fqn is not None:
+            archive.check_runs_of(fqn)  # a misspelled pipeline must not look like one without failures
         if as_json:
             for each in listed:
                 show_json(each)
