@@ -44,6 +44,8 @@ class StoredRun:
     end: dict[str, Any] = field(default_factory=dict)
     events: StoredEvents = field(default_factory=StoredEvents)
     explained_from: int = 0
+    explained: str = ""
+    """The text of the explanation in lists."""
 
     @property
     def data(self) -> bytes:
@@ -457,7 +459,7 @@ class _Handler(BaseHTTPRequestHandler):
             "silentSinceMs": 1_790_000_000_000 if is_silent else None,
             **{name: run.end.get(name) for name in ("exitCode", "signal", "exception")}, "failedStep": run.end.get("step"),
             "lostLines": run.end.get("lostLines", 0), "firstRunId": first, "attempt": attempt, "host": None, "command": None,
-            "explanation": None,
+            "explanation": {"line": 0, "text": run.explained} if run.explained else None,
         }  # fmt: skip
 
     def _json(self, value: Any, status: int = 200, **headers: str) -> None:

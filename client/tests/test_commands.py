@@ -104,7 +104,7 @@ def test_silent_run_says_since_when(fqn: str, server: FakeServer) -> None:
 
 def test_runs_of_a_pipeline(filled: FakeServer) -> None:
     first, second = answered(filled, "runs", "nightly.orders").splitlines()
-    assert first == "run-2\tunknown\tfinalized\t250\t2140\t2026-05-28T20:27:40Z\t0:01:00\t1"
+    assert first == "run-2\tunknown\tfinalized\t250\t2140\t2026-05-28T20:27:40Z\t0:01:00\t1\t"
     assert second.startswith("run-1\t")
     found = [json.loads(line)["runId"] for line in answered(filled, "runs", "nightly.orders", "--json").splitlines()]
     assert found == ["run-2", "run-1"]
@@ -115,7 +115,7 @@ def test_attempts_of_a_run_are_listed_together(server: FakeServer) -> None:
         server.add("p", run_id, b"x\n")
     server.attempts = {"b~2": ("b", 2), "b~3": ("b", 3)}
     rows = [line.split("\t") for line in answered(server, "runs", "p").splitlines()]
-    assert [(row[0], row[-1]) for row in rows] == [("a~9", "1"), ("b~3", "3"), ("b~2", "2"), ("b", "1"), ("c", "1"), ("a", "1")]
+    assert [(row[0], row[-2]) for row in rows] == [("a~9", "1"), ("b~3", "3"), ("b~2", "2"), ("b", "1"), ("c", "1"), ("a", "1")]
     assert "attempt\t3 of b\n" in answered(server, "status", "p", "b~3")
 
 
@@ -309,6 +309,12 @@ def test_why_shows_the_lines_with_their_context_and_page(failed: FakeServer, arg
     ]
     result = call(failed, "why", *arguments)
     assert (result.exit_code, result.stdout.splitlines(), result.stderr) == (0, lines, "")
+
+
+def test_runs_end_with_the_line_that_explains_a_failure(failed: FakeServer) -> None:
+    assert answered(failed, "runs", "--failed").endswith("\t1\texit status 3\n")
+    failed.runs["shop.a", "run-1"].explained = "ERROR no\tdisk"
+    assert answered(failed, "runs", "--failed").endswith("\t1\tERROR no\ufffddisk\n")
 
 
 def test_why_of_a_running_run_of_a_part_and_of_none(failed: FakeServer) -> None:

@@ -9,7 +9,7 @@ import re
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -514,7 +514,11 @@ def _foreign_answer() -> UnavailableError:
 
 
 def _no_answer(error: Exception) -> UnavailableError:
-    return UnavailableError(f"no response: {str(error) or type(error).__name__}")
+    """Names the host only: a link of the object store has a signature."""
+    server = ""
+    with suppress(RuntimeError, AttributeError):  # an error before the request, or of another kind
+        server = f" from {error.request.url.netloc.decode()}"  # type: ignore[attr-defined]
+    return UnavailableError(f"no response{server}: {str(error) or type(error).__name__}")
 
 
 def no_runs(fqn: str) -> NotFoundError:
