@@ -44,6 +44,8 @@ class StoredRun:
     end: dict[str, Any] = field(default_factory=dict)
     events: StoredEvents = field(default_factory=StoredEvents)
     explained_from: int = 0
+    explained: str = ""
+    """The text of the explanation in lists."""
 
     @property
     def data(self) -> bytes:
@@ -402,17 +404,17 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(206 if begin else 200, body, {})
 
     def _explanation(self, run: StoredRun) -> None:
-        """Lines with ERROR, the last one first."""
+        """Lines with ERROR, the last one first; those with WARN say little."""
         found = [
             {
                 "line": at,
                 "text": line.decode(),
-                "rule": "last-error",
+                "rule": "last-error" if b"ERROR" in line else "warning-record",
                 "family": "disk_full" if b"disk" in line else None,
-                "score": 0.5,
+                "score": 0.5 if b"ERROR" in line else 0.3,
             }
             for at, line in enumerate(run.lines)
-            if b"ERROR" in line
+            if b"ERROR" in line or b"WARN" in line
         ][:-4:-1]
         self._json({"candidates": found, "fromLine": run.explained_from, "complete": run.closed, "streaming": not run.closed})
 
@@ -457,7 +459,7 @@ class _Handler(BaseHTTPRequestHandler):
             "silentSinceMs": 1_790_000_000_000 if is_silent else None,
             **{name: run.end.get(name) for name in ("exitCode", "signal", "exception")}, "failedStep": run.end.get("step"),
             "lostLines": run.end.get("lostLines", 0), "firstRunId": first, "attempt": attempt, "host": None, "command": None,
-            "explanation": None,
+            "explanation": {"line": 0, "text": run.explained} if run.explained else None,
         }  # fmt: skip
 
     def _json(self, value: Any, status: int = 200, **headers: str) -> None:

@@ -104,7 +104,7 @@ def test_silent_run_says_since_when(fqn: str, server: FakeServer) -> None:
 
 def test_runs_of_a_pipeline(filled: FakeServer) -> None:
     first, second = answered(filled, "runs", "nightly.orders").splitlines()
-    assert first == "run-2\tunknown\tfinalized\t250\t2140\t2026-05-28T20:27:40Z\t0:01:00\t1"
+    assert first == "run-2\tunknown\tfinalized\t250\t2140\t2026-05-28T20:27:40Z\t0:01:00\t1\t"
     assert second.startswith("run-1\t")
     found = [json.loads(line)["runId"] for line in answered(filled, "runs", "nightly.orders", "--json").splitlines()]
     assert found == ["run-2", "run-1"]
@@ -115,7 +115,7 @@ def test_attempts_of_a_run_are_listed_together(server: FakeServer) -> None:
         server.add("p", run_id, b"x\n")
     server.attempts = {"b~2": ("b", 2), "b~3": ("b", 3)}
     rows = [line.split("\t") for line in answered(server, "runs", "p").splitlines()]
-    assert [(row[0], row[-1]) for row in rows] == [("a~9", "1"), ("b~3", "3"), ("b~2", "2"), ("b", "1"), ("c", "1"), ("a", "1")]
+    assert [(row[0], row[-2]) for row in rows] == [("a~9", "1"), ("b~3", "3"), ("b~2", "2"), ("b", "1"), ("c", "1"), ("a", "1")]
     assert "attempt\t3 of b\n" in answered(server, "status", "p", "b~3")
 
 
@@ -284,7 +284,9 @@ def test_display_of_a_browser(environ: dict[str, str], platform: str, expected: 
     assert has_display(environ, platform) == expected
 
 
-_FAILED = b"".join(b"%s %d\n" % (b"ERROR no disk" if number in (3, 7) else b"line", number) for number in range(9))
+_FAILED = b"".join(
+    b"%s %d\n" % (b"ERROR no disk" if number in (3, 7) else b"WARN low" if number == 5 else b"line", number) for number in range(9)
+)
 
 
 @pytest.fixture
@@ -296,17 +298,23 @@ def failed(server: FakeServer) -> FakeServer:
     return server
 
 
-@pytest.mark.parametrize("arguments", [("shop.a",), ("shop.*",), ("shop.a", "run-1")])
+@pytest.mark.parametrize("arguments", [(), ("shop.a",), ("shop.*",), ("shop.a", "run-1")])
 def test_why_shows_the_lines_with_their_context_and_page(failed: FakeServer, arguments: tuple[str, ...]) -> None:
     lines = [
         "shop.a/run-1: failed (exit status 3)",
         "line 8, last error (disk full): ERROR no disk 7",
-        *("       6 line 5", "       7 line 6", ">      8 ERROR no disk 7", "       9 line 8"),
+        *("       6 WARN low 5", "       7 line 6", ">      8 ERROR no disk 7", "       9 line 8"),
         "line 4, last error (disk full): ERROR no disk 3",
         f"page: {failed.url}/v1/ui/?p=shop.a&r=run-1#L8",
     ]
     result = call(failed, "why", *arguments)
     assert (result.exit_code, result.stdout.splitlines(), result.stderr) == (0, lines, "")
+
+
+def test_runs_end_with_the_line_that_explains_a_failure(failed: FakeServer) -> None:
+    assert answered(failed, "runs", "--failed").endswith("\t1\texit status 3\n")
+    failed.runs["shop.a", "run-1"].explained = "ERROR no\tdisk"
+    assert answered(failed, "runs", "--failed").endswith("\t1\tERROR no\ufffddisk\n")
 
 
 def test_why_of_a_running_run_of_a_part_and_of_none(failed: FakeServer) -> None:
@@ -315,15 +323,32 @@ def test_why_of_a_running_run_of_a_part_and_of_none(failed: FakeServer) -> None:
     assert result.stderr == "runlake: the run is running: this is preliminary\n"
     result = call(failed, "why", "--json", "shop.a", "run-1")
     found = json.loads(result.stdout)
-    assert [each["line"] for each in found.pop("candidates")] == [7, 3]
+    assert [each["line"] for each in found.pop("candidates")] == [7, 5, 3]
     assert found == {"fqn": "shop.a", "runId": "run-1", "outcome": "failed", "fromLine": 0, "complete": True, "streaming": False}
     failed.runs["shop.a", "run-1"].explained_from = 3
     assert call(failed, "why", "shop.a").stderr == "runlake: searched from line 4 on\n"
-    nothing = [(("shop.b",), "no run of shop.b has failed"), (("nobody.*",), "no run of nobody.* has failed")]
-    for arguments, problem in [*nothing, (("shop.b", "run-1"), "no line explains it")]:
+    for arguments, problem in [(("shop.b",), "no run of shop.b has failed"), (("shop.b", "run-1"), "no line explains it")]:
         result = call(failed, "why", *arguments)
         assert (result.exit_code, result.stderr) == (1, f"runlake: {problem}\n")
-    assert call(failed, "why", "nobody").exit_code == 2
+    failed.runs["shop.a", "run-1"].end = {}
+    result = call(failed, "why")
+    assert (result.exit_code, result.stderr) == (1, "runlake: no run has failed\n")
+
+
+@pytest.mark.parametrize(
+    ("fqn", "problem"),
+    [
+        ("nobody", "the pipeline has no runs fqn='nobody'\nnext: check the name with `runlake pipelines`"),
+        ("nobody.*", "no run matches fqn='nobody.*'\nnext: check the name with `runlake pipelines`"),
+        ("shop.a/run 1", "check the name with `runlake pipelines`, or write the run as a word of its own: shop.a 'run 1'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["why", "runs --failed", "runs --since 2100-01-01", "open --failed", "grep --runs 9 x"])
+def test_misspelled_pipeline_does_not_look_like_one_without_failures(
+    command: str, fqn: str, problem: str, failed: FakeServer
+) -> None:
+    result = call(failed, *command.split(), fqn)
+    assert (result.exit_code, result.stdout) == (2, "") and problem in result.stderr
 
 
 def test_close_and_status(filled: FakeServer) -> None:

@@ -38,6 +38,8 @@ def completed(server: FakeServer, line: str, **environ: str) -> list[str]:
         ("runlake tail ni", ["nightly.orders", "nightly.stock"], 1),
         ("runlake grep text we", ["weekly"], 1),
         ("runlake exec we", ["weekly"], 1),
+        ("runlake why we", ["weekly"], 1),
+        ("runlake why nightly.orders ", ["run-2", "run-1"], 1),
         ("runlake open ", ["nightly.orders", "nightly.stock", "weekly"], 2),  # the fake server has two pipelines a page
         ("runlake tail nightly.orders ", ["run-2", "run-1"], 1),
         ("runlake close nightly.orders run-1", ["run-1"], 1),

@@ -154,7 +154,7 @@ def test_raw_log_is_the_bytes(server: HostileServer, tmp_path: Path) -> None:
     ids=" ".join,
 )
 def test_rows_for_programs_are_not_forged(command: tuple[str, ...], server: HostileServer, tmp_path: Path) -> None:
-    columns = {"runs": 9 if len(command) == 1 else 8, "pipelines": 6, "steps": 7, "status": 2, "drain": 6, "config": 4}[command[0]]
+    columns = {"runs": 10 if len(command) == 1 else 9, "pipelines": 6, "steps": 7, "status": 2, "drain": 6, "config": 4}[command[0]]
     environment = {
         **os.environ,
         **environ(server, tmp_path),

@@ -87,7 +87,7 @@ def test_every_command_is_here() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config", "profiles", "files", "open"})
+    "command", sorted(runlake.commands.keys() - {"runs", "pipelines", "drain", "config", "profiles", "files", "open", "why"})
 )
 def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
     first = next(each for each in runlake.commands[command].params if isinstance(each, click.Argument))
@@ -115,6 +115,7 @@ def test_unknown_command_and_bad_values_are_errors(server: FakeServer) -> None:
         ("tial", "tail"), ("step", "steps"), ("RUNS", "runs"),
         ("logs", "cat"), ("log", "cat"), ("show", "cat"), ("read", "cat"), ("less", "cat"),
         ("follow", "tail -f"), ("list", "runs"), ("ls", "runs"), ("ps", "runs"),
+        ("explain", "why"), ("failures", "runs --failed"),
         ("push", "files push"), ("upload", "files push"), ("clos", None), ("closed", None), ("drian", None), ("delete", None), ("rm", None),
     ],
 )  # fmt: skip
@@ -123,6 +124,12 @@ def test_unknown_command_suggests_one_that_only_reads(typed: str, suggested: str
     expected = f"runlake: no such command '{typed}'\nnext: {try_it}see `runlake --help`"
     assert error_of(CliRunner().invoke(runlake, [typed, "X"], prog_name="runlake")) == expected
     assert "--discard" not in error_of(call(server, "drain", "--discrad", "folder"))
+
+
+@pytest.mark.parametrize("command", ["runs", "files list", "exec"])
+def test_general_option_after_the_command_is_moved_before_it(command: str, server: FakeServer) -> None:
+    error = error_of(call(server, *command.split(), "--url", server.url), wrongly_typed(command))
+    assert error.endswith(f"next: try `runlake --url … {command}`, or see `runlake {command} --help`")
 
 
 @pytest.mark.parametrize("command", OF_A_RUN)
@@ -153,7 +160,8 @@ def test_empty_run_is_no_error(server: FakeServer) -> None:
 @pytest.mark.parametrize("command", sorted(ARGUMENTS))
 def test_server_away_is_an_error(command: str, filled: FakeServer) -> None:
     filled.down()
-    assert "next: is the server up, and the address right?" in error_of(call(filled, command, *ARGUMENTS[command]))
+    error = error_of(call(filled, command, *ARGUMENTS[command]))
+    assert f"no response from {filled.url[7:-4]}: " in error and "next: is the server up, and the address right?" in error
 
 
 @pytest.mark.parametrize("command", sorted(ARGUMENTS))
@@ -484,7 +492,9 @@ def test_drain_says_what_waits_for_which_run_and_server(server: FakeServer, tmp_
     server.down()
     result = call(server, "--spool-dir", str(tmp_path), "drain", "--patience", "0")
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"runlake: 400 lines of p/r wait for {server.url} in {tmp_path}/left: no response: ")
+    assert result.stderr.startswith(
+        f"runlake: 400 lines of p/r wait for {server.url} in {tmp_path}/left: no response from {server.url[7:-4]}: "
+    )
 
 
 def test_drain_discards_what_is_named_and_nothing_else(server: FakeServer, tmp_path: Path) -> None:

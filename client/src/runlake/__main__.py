@@ -101,13 +101,23 @@ class _UsageError(RunlakeError):
 
 def _usage(error: click.ClickException, typed: str) -> RunlakeError:
     command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else typed
+    suggested = _moved_option(error)
     if isinstance(error, click.NoSuchOption) and error.possibilities:
-        error.possibilities[:] = suggested_options(error.possibilities)
+        error.possibilities[:] = [] if suggested else suggested_options(error.possibilities)
     message = " ".join(error.format_message().split())
     translated = _UsageError(message[:1].lower() + message[1:].removesuffix("."))
-    suggested = error.suggested if isinstance(error, _UnknownCommandError) else None
-    translated.next_step = (f"try `{command} {suggested}`, or " if suggested else "") + f"see `{command} --help`"
+    if isinstance(error, _UnknownCommandError) and error.suggested:
+        suggested = f"{command} {error.suggested}"
+    translated.next_step = (f"try `{suggested}`, or " if suggested else "") + f"see `{command} --help`"
     return translated
+
+
+def _moved_option(error: click.ClickException) -> str | None:
+    """The beginning of the command with a general option, which was typed after the command's name, in its place; None for other errors."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None or error.ctx.parent is None:
+        return None
+    is_general = any(error.option_name in option.opts for option in runlake.params)
+    return f"{runlake.name} {error.option_name} … {error.ctx.command_path.partition(' ')[2]}" if is_general else None
 
 
 def _translated(error: Exception) -> RunlakeError:

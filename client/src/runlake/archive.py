@@ -9,7 +9,7 @@ import re
 import ssl
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -244,6 +244,13 @@ class Archive:
     def recent_runs(self, limit: int = 50, **query: Any) -> Iterator[Json]:
         """Runs of all pipelines with their ``fqn``, the last active first. Query: ``fqn`` (a pattern), ``outcome``, ``since``."""
         return self._pages(_RECENT_RUNS, "runs", limit, query)
+
+    def check_runs_of(self, fqn: str) -> None:
+        """Raises NotFoundError if the pipeline, or those that match this pattern, have no runs."""
+        if "*" not in fqn:
+            self.newest_run(fqn)
+        elif next(self.recent_runs(1, fqn=fqn), None) is None:
+            raise no_runs(fqn)
 
     def facts(self, run: RunName) -> Json:
         """The catalog entry of a run: state, sizes, times. Raises NotFoundError."""
@@ -507,12 +514,19 @@ def _foreign_answer() -> UnavailableError:
 
 
 def _no_answer(error: Exception) -> UnavailableError:
-    return UnavailableError(f"no response: {str(error) or type(error).__name__}")
+    """Names the host only: a link of the object store has a signature."""
+    server = ""
+    with suppress(RuntimeError, AttributeError):  # an error before the request, or of another kind
+        server = f" from {error.request.url.netloc.decode()}"  # type: ignore[attr-defined]
+    return UnavailableError(f"no response{server}: {str(error) or type(error).__name__}")
 
 
 def no_runs(fqn: str) -> NotFoundError:
-    """The error for a pipeline without runs."""
-    return NotFoundError(404, f"the pipeline has no runs fqn={fqn!r}", next_step="check the name with `runlake pipelines`")
+    """The error for a pipeline, or a pattern, without runs."""
+    problem = "no run matches" if "*" in fqn else "the pipeline has no runs"
+    *first, last = fqn.rsplit("/", 1)
+    words = f", or write the run as a word of its own: {RunName(first[0], last).words}" if first and all((*first, last)) else ""
+    return NotFoundError(404, f"{problem} fqn={fqn!r}", next_step=f"check the name with `runlake pipelines`{words}")
 
 
 def text_of(value: Any, otherwise: str) -> str:

@@ -36,6 +36,16 @@ def checked_run(archive: Archive, run: RunName, empty: _Empty) -> _Empty:
     return empty
 
 
+def last_failed(archive: Archive, fqn: str | None) -> Json | None:
+    """The facts of the run that failed or was lost last: of all pipelines, of one, or of those that match a pattern. None if none has.
+    Raises NotFoundError if the pipeline, or those that match, have no runs."""
+    query = {"outcome": "failed,lost"} | ({"fqn": fqn} if fqn else {})
+    facts = next(archive.recent_runs(1, **query), None)
+    if facts is None and fqn:
+        archive.check_runs_of(fqn)
+    return facts
+
+
 def step_log(archive: Archive, run: RunName, step: str) -> Iterator[bytes]:
     """The log of a step so far, in pieces. Raises ApiError, UnavailableError."""
     start = 0

@@ -8,31 +8,34 @@ from typing import Any
 import click
 
 from runlake.archive import Archive
+from runlake.browsing import last_failed
 from runlake.commands.output import report, show_json, show_numbered, show_text
-from runlake.commands.session import Session, json_option, pass_session
+from runlake.commands.session import Session, fqn_argument, json_option, pass_session, run_argument
 from runlake.commands.states import outcome_of, reason_of
 from runlake.names import RunName, page_url
 
 _CONTEXT_LINES = 2
 """Lines before and after the first line."""
+_NO_SIGN = 0.3
+"""The score up to which a line has no sign of a failure (docs/explanation.md): next to a better line it says nothing."""
 _NONE = 1
 
 
 @click.command()
-@click.argument("fqn")
-@click.argument("run_id", metavar="[RUN]", required=False)
+@fqn_argument(required=False)
+@run_argument()
 @json_option
 @pass_session
-def why(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
+def why(session: Session, fqn: str | None, run_id: str | None, as_json: bool) -> None:
     """Show up to three lines that explain why a run failed.
 
-    Without RUN: of the run that failed or was lost last, of pipelines that match FQN, as 'shop.*'. The exit code is 1 when there is no such run
-    or line.
+    Without RUN: of the run that failed or was lost last, of all pipelines or of those that match FQN, as 'shop.*'. The exit code is 1 when there
+    is no such run or line.
     """
     with session.archive() as archive:
-        facts = archive.facts(RunName(fqn, run_id)) if run_id else _last_failed(archive, fqn)
+        facts = archive.facts(RunName(fqn, run_id)) if fqn and run_id else last_failed(archive, fqn)
         if facts is None:
-            report(f"no run of {fqn} has failed")
+            report(f"no run of {fqn} has failed" if fqn else "no run has failed")
             sys.exit(_NONE)
         run = RunName(str(facts.get("fqn", fqn)), str(facts["runId"]))
         explanation = archive.explanation(run)
@@ -47,19 +50,10 @@ def why(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
         sys.exit(_NONE)
 
 
-def _last_failed(archive: Archive, fqn: str) -> dict[str, Any] | None:
-    """Raises NotFoundError if the pipeline has no run at all."""
-    for facts in archive.recent_runs(1, fqn=fqn, outcome="failed,lost"):
-        return facts
-    if "*" not in fqn:
-        archive.newest_run(fqn)
-    return None
-
-
 def _show(archive: Archive, run: RunName, facts: dict[str, Any], candidates: list[dict[str, Any]]) -> None:
     reason = reason_of(facts)
     show_text(f"{run}: {outcome_of(facts)}" + (f" ({reason})" if reason else ""))
-    for each in candidates:
+    for each in (*candidates[:1], *(other for other in candidates[1:] if float(other["score"]) > _NO_SIGN)):
         show_text(f"line {int(each['line']) + 1}, {_rule_of(each)}: {each['text']}")
         if each is candidates[0]:
             _show_context(archive, run, int(each["line"]))
@@ -78,7 +72,7 @@ def _rule_of(candidate: dict[str, Any]) -> str:
     """The rule in words, with the kind of failure if it is a known one."""
     words = str(candidate["rule"]).replace("-", " ").replace("_", " ")
     family = str(candidate.get("family") or "").replace("-", " ").replace("_", " ")
-    return f"{words} ({family})" if family else words
+    return f"{words} ({family})" if family not in ("", words) else words
 
 
 def _report_limits(explanation: dict[str, Any]) -> None:

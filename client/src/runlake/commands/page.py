@@ -9,14 +9,11 @@ from collections.abc import Mapping
 
 import click
 
-from runlake.archive import Archive
+from runlake.browsing import last_failed
 from runlake.commands.output import report, show_text
 from runlake.commands.session import Session, fqn_argument, pass_session, run_argument
 from runlake.errors import NotFoundError
-from runlake.names import RunName, page_url
-
-FAILURES = "failed,lost"
-"""Outcomes of runs that failed."""
+from runlake.names import page_url
 
 
 @click.command("open")
@@ -44,8 +41,11 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
     if failed:
         with session.archive() as archive:
             url = archive.url
-            run = _last_failed(archive, fqn)
-        fqn, run_id = run.fqn, run.run_id
+            facts = last_failed(archive, fqn)
+        if facts is None:
+            of = f" fqn={fqn!r}" if fqn else ""
+            raise NotFoundError(404, f"no run has failed{of}", next_step="`runlake runs` lists runs with their outcomes")
+        fqn, run_id = str(facts["fqn"]), str(facts["runId"])
     else:
         url = session.settings().required_url()
     address = page_url(url, fqn, run_id) + (f"#L{line}" if line else "")
@@ -61,12 +61,3 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
 def has_display(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> bool:
     """Whether a browser can open a window here, or BROWSER names one."""
     return platform in ("darwin", "win32", "cygwin") or any(environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
-
-
-def _last_failed(archive: Archive, pattern: str | None) -> RunName:
-    """Raises NotFoundError."""
-    query = {"outcome": FAILURES} | ({"fqn": pattern} if pattern else {})
-    for each in archive.recent_runs(1, **query):
-        return RunName(str(each["fqn"]), str(each["runId"]))
-    of = f" fqn={pattern!r}" if pattern else ""
-    raise NotFoundError(404, f"no run has failed{of}", next_step="`runlake runs` lists runs with their outcomes")

@@ -26,7 +26,7 @@ from runlake.commands.output import (
     time_of,
 )
 from runlake.commands.session import Session, fqn_and_run, fqn_argument, json_option, pass_session, run_of
-from runlake.commands.states import OUTCOMES, outcome_of, state_of
+from runlake.commands.states import OUTCOMES, outcome_of, reason_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, DownloadResult
 from runlake.following import IDLE, Follower, Piece, pages
@@ -65,7 +65,8 @@ def runs(
 ) -> None:
     """List runs, the last to be active first: of all pipelines, or of those that match FQN, as 'shop.*'.
 
-    Of one pipeline the newest runs are listed, attempts of a run together.
+    Of one pipeline the newest runs are listed, attempts of a run together. The last column is the line that explains a failure, otherwise what
+    the run's client reported.
     """
     wanted = {*outcomes, *(("failed", "lost") if failed else ())}
     with session.archive() as archive:
@@ -78,12 +79,14 @@ def runs(
                 limit + 1, **{name: value for name, value in query.items() if value is not None and value != ""}
             )
             listed, is_all = _first(found, limit)
+        if not listed and fqn is not None:
+            archive.check_runs_of(fqn)  # a misspelled pipeline must not look like one without failures
         if as_json:
             for each in listed:
                 show_json(each)
         else:
             of_all = ("PIPELINE",) if any("fqn" in each for each in listed) else ()
-            heads = (*of_all, "RUN", "OUTCOME", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT")
+            heads = (*of_all, "RUN", "OUTCOME", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT", "REASON")
             show_rows(heads, map(_run_row, listed))
         _report_rest(is_all, limit)
         if not listed:
@@ -265,4 +268,5 @@ def _run_row(facts: dict[str, Any]) -> list[str]:
         active,
         lasted,
         str(facts.get("attempt", 1)),
+        str((facts.get("explanation") or {}).get("text") or reason_of(facts)),
     ]

@@ -13,7 +13,7 @@ from runlake.archive import Archive, no_runs
 from runlake.browsing import checked_run
 from runlake.commands.output import ProgressLine, report, report_error, show_json, show_result, show_text
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
-from runlake.errors import NotFoundError, RefusedError, RunlakeError, UnavailableError
+from runlake.errors import RefusedError, RunlakeError, UnavailableError
 from runlake.names import RunName
 from runlake.search import MAX_CONTEXT, ResultLine, Search
 
@@ -205,8 +205,6 @@ def _newest(archive: Archive, fqn: str, count: int) -> list[RunName]:
         runs = [RunName(str(each["fqn"]), str(each["runId"])) for each in archive.recent_runs(count, fqn=fqn)]
     else:
         runs = [RunName(fqn, str(each["runId"])) for each in archive.runs(fqn, count)]
-    if not runs and "*" in fqn:
-        raise NotFoundError(404, f"no run matches fqn={fqn!r}", next_step="check the pattern with `runlake runs`")
     if not runs:
         raise no_runs(fqn)
     return runs

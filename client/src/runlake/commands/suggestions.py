@@ -13,6 +13,8 @@ USUAL_WORDS = {
     **dict.fromkeys(("follow", "watch", "stream"), "tail -f"),
     **dict.fromkeys(("list", "ls", "ps", "history"), "runs"),
     **dict.fromkeys(("find", "search"), "grep"),
+    **dict.fromkeys(("explain", "reason", "cause"), "why"),
+    **dict.fromkeys(("failed", "failures", "errors"), "runs --failed"),
     **dict.fromkeys(("fetch", "pull", "save"), "download"),
     **dict.fromkeys(("info", "describe", "stat"), "status"),
     **dict.fromkeys(("execute", "run"), "exec"),
