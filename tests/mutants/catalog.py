@@ -97,7 +97,7 @@ MUTANTS = (
         ("_is_due", "row.awaits_explanation(now_ms)", "False", "a run is not retired before it is explained"),
         ("_explain_all", "min(EXPLAIN_S, deadline.remaining_s())", "EXPLAIN_S",
             "an explanation waits for the time that compactions leave"),
-        ("_explain", "min(VISIT_S, deadline.remaining_s())", "deadline.remaining_s()",
+        ("_explain", "min(SLICE_S, deadline.remaining_s())", "deadline.remaining_s()",
             "a long log makes room for the next one"),
         ("_explain_all", "_not_explained", "_failed(services)",
             "a failed explanation is no failed compaction"),
@@ -112,9 +112,9 @@ MUTANTS = (
             "an explanation is not that of another extent of the log"),
         ("ScheduledExplainer._read", "save_state(reading.state(log))", "None", "the next tick continues where this one stopped"),
         ("ScheduledExplainer._read", "reading.at < log.bytes and deadline.remaining_s() <= 0", "reading.at < log.bytes",
-            "a visit reads more than one piece", "tests/faults/test_explanation_every_call.py::test_two_workers_that_both_believe"
+            "a slice of time is for more than one piece", "tests/faults/test_explanation_every_call.py::test_two_workers_that_both_believe"
             "_to_hold_the_lease_record_one_explanation"),
-        ("RequestExplainer.explain", "row and is_final and not start", "row and is_final",
+        ("RequestExplainer.explain", "is_final and not start", "is_final",
             "only the explanation of the whole log is kept",
             "tests/functional/test_http_catalog.py::test_explanation_of_a_long_log_is_that_of_its_end"),
         ("RequestExplainer.explain", "row.is_explained", "row.explanation",
