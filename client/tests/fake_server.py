@@ -407,8 +407,9 @@ class _Handler(BaseHTTPRequestHandler):
             {
                 "line": at,
                 "text": line.decode(),
-                "rule": "last-error",
-                "family": "disk_full" if b"disk" in line else None,
+                "rule": "disk-full" if b"disk" in line else "error-record",
+                "about": "a disk is full" if b"disk" in line else "a record with level ERROR",
+                "family": "disk" if b"disk" in line else None,
                 "score": 0.5,
             }
             for at, line in enumerate(run.lines)

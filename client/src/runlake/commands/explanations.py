@@ -9,7 +9,7 @@ import click
 
 from runlake.archive import Archive
 from runlake.commands.output import report, show_json, show_numbered, show_text
-from runlake.commands.session import Session, json_option, pass_session
+from runlake.commands.session import Session, fqn_and_run, json_option, last_failed, pass_session
 from runlake.commands.states import outcome_of, reason_of
 from runlake.names import RunName, page_url
 
@@ -19,8 +19,7 @@ _NONE = 1
 
 
 @click.command()
-@click.argument("fqn")
-@click.argument("run_id", metavar="[RUN]", required=False)
+@fqn_and_run
 @json_option
 @pass_session
 def why(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
@@ -30,8 +29,10 @@ def why(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
     or line.
     """
     with session.archive() as archive:
-        facts = archive.facts(RunName(fqn, run_id)) if run_id else _last_failed(archive, fqn)
+        facts = archive.facts(RunName(fqn, run_id)) if run_id else last_failed(archive, fqn)
         if facts is None:
+            if "*" not in fqn:
+                archive.newest_run(fqn)  # an unknown pipeline is an error
             report(f"no run of {fqn} has failed")
             sys.exit(_NONE)
         run = RunName(str(facts.get("fqn", fqn)), str(facts["runId"]))
@@ -47,20 +48,11 @@ def why(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None:
         sys.exit(_NONE)
 
 
-def _last_failed(archive: Archive, fqn: str) -> dict[str, Any] | None:
-    """Raises NotFoundError if the pipeline has no run at all."""
-    for facts in archive.recent_runs(1, fqn=fqn, outcome="failed,lost"):
-        return facts
-    if "*" not in fqn:
-        archive.newest_run(fqn)
-    return None
-
-
 def _show(archive: Archive, run: RunName, facts: dict[str, Any], candidates: list[dict[str, Any]]) -> None:
     reason = reason_of(facts)
     show_text(f"{run}: {outcome_of(facts)}" + (f" ({reason})" if reason else ""))
     for each in candidates:
-        show_text(f"line {int(each['line']) + 1}, {_rule_of(each)}: {each['text']}")
+        show_text(f"line {int(each['line']) + 1}, {each['about']}: {each['text']}")
         if each is candidates[0]:
             _show_context(archive, run, int(each["line"]))
     if candidates:
@@ -72,13 +64,6 @@ def _show_context(archive: Archive, run: RunName, line: int) -> None:
     page = archive.page(run, after=first, limit=line - first + 1 + _CONTEXT_LINES)
     for number, text in enumerate(page.lines, first):
         show_numbered(number + 1, text, is_marked=number == line)
-
-
-def _rule_of(candidate: dict[str, Any]) -> str:
-    """The rule in words, with the kind of failure if it is a known one."""
-    words = str(candidate["rule"]).replace("-", " ").replace("_", " ")
-    family = str(candidate.get("family") or "").replace("-", " ").replace("_", " ")
-    return f"{words} ({family})" if family else words
 
 
 def _report_limits(explanation: dict[str, Any]) -> None:

@@ -11,12 +11,9 @@ import click
 
 from runlake.archive import Archive
 from runlake.commands.output import report, show_text
-from runlake.commands.session import Session, fqn_argument, pass_session, run_argument
+from runlake.commands.session import Session, fqn_argument, last_failed, pass_session, run_argument
 from runlake.errors import NotFoundError
 from runlake.names import RunName, page_url
-
-FAILURES = "failed,lost"
-"""Outcomes of runs that failed."""
 
 
 @click.command("open")
@@ -65,8 +62,7 @@ def has_display(environ: Mapping[str, str] = os.environ, platform: str = sys.pla
 
 def _last_failed(archive: Archive, pattern: str | None) -> RunName:
     """Raises NotFoundError."""
-    query = {"outcome": FAILURES} | ({"fqn": pattern} if pattern else {})
-    for each in archive.recent_runs(1, **query):
-        return RunName(str(each["fqn"]), str(each["runId"]))
+    if facts := last_failed(archive, pattern):
+        return RunName(str(facts["fqn"]), str(facts["runId"]))
     of = f" fqn={pattern!r}" if pattern else ""
     raise NotFoundError(404, f"no run has failed{of}", next_step="`runlake runs` lists runs with their outcomes")

@@ -10,6 +10,7 @@ import click
 from runlake.archive import Archive
 from runlake.commands.candidates import pipeline_candidates, run_candidates
 from runlake.commands.output import report
+from runlake.commands.states import FAILURES
 from runlake.names import RunName
 from runlake.settings import Settings, load_settings
 
@@ -40,6 +41,12 @@ class Session:
 def run_of(archive: Archive, fqn: str, run_id: str | None) -> RunName:
     """The named run, or the pipeline's newest. Raises NotFoundError."""
     return RunName(fqn, run_id) if run_id else archive.newest_run(fqn)
+
+
+def last_failed(archive: Archive, pattern: str | None) -> dict[str, Any] | None:
+    """The facts of the run that failed or was lost last, of the pipelines that match, or of all; None if there is none."""
+    query = {"outcome": ",".join(FAILURES)} | ({"fqn": pattern} if pattern else {})
+    return next(archive.recent_runs(1, **query), None)
 
 
 pass_session = click.make_pass_decorator(Session)
