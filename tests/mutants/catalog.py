@@ -110,6 +110,8 @@ MUTANTS = (
         ("_Pass.explanation", "log_lines - self.lines if self.start else 0", "0", "lines are counted from the beginning of the log"),
         ("ScheduledExplainer.explain", "log and log.next_segment != row.final_segments", "False",
             "an explanation is not that of another extent of the log"),
+        ("ScheduledExplainer._read", "self._store.get(A, B, C, if_match=log.etag)", "self._store.get(A, B, C)",
+            "a log that is written again during the read is not explained by parts of two"),
         ("ScheduledExplainer._read", "save_state(reading.state(log))", "None", "the next tick continues where this one stopped"),
         ("ScheduledExplainer._read", "reading.at < log.bytes and deadline.remaining_s() <= 0", "reading.at < log.bytes",
             "a slice of time is for more than one piece", "tests/faults/test_explanation_every_call.py::test_two_workers_that_both_believe"

@@ -56,7 +56,7 @@ def test_corpus_is_explained() -> None:
     of = Measure.of(answers)
     assert of.recall >= 0.9
     assert of.certain_wrong < 0.02 * of.logs
-    assert table(answers) in DOCUMENT.read_text(), "paste the table of python -m tests.explanation_measure"
+    assert table(answers) in DOCUMENT.read_text(), "paste the table of .venv/bin/python -m tests.explanation_measure"
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,14 @@ DURING = "During handling of the above exception, another exception occurred:\n\
         (traceback("a b\n" * 5 + "OSError: two"), [("python-root", 7)]),
         (traceback("a b\n" * 20 + "OSError: two"), [("exception-line", 22)]),
         (traceback("OSError: one") + "Caused by: a.b.CException: two\n", [("trace-root", 3), ("python-root", 2)]),
+        (
+            f"a.AException: one\n\tat a.b(C.java:1)\nCaused by: a.BException: {traceback('OSError: two')}\n\tat a.b(C.java:1)\n",
+            [("worker-root", 4), ("exception-line", 0)],
+        ),
     ],
     ids=[
         "repeated text", "warning before a vague exception", "answered before a vague exception", "chain", "two chains",
-        "other lines within", "more lines within", "cause after a traceback",
+        "other lines within", "more lines within", "cause after a traceback", "traceback in a cause",
     ],
 )  # fmt: skip
 def test_rules_and_lines_of_the_candidates(log: str, expected: list[tuple[str, int]]) -> None:
