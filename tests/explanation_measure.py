@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chalicelib.explanation.explainer import CauseCandidate, Explainer
+from chalicelib.explanation.explainer import Explainer
+from chalicelib.explanation.explanation import CauseCandidate
 from chalicelib.ports import FAILED, RunEnd
 from tests.explanation_corpus import CORPUS, Labels, load_corpus
 

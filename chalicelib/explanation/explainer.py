@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from base64 import b85decode, b85encode
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from chalicelib.explanation.bounded_lines import BoundedLines
+from chalicelib.explanation.explanation import MAX_CANDIDATES, CauseCandidate
 from chalicelib.explanation.ranking import rank
 from chalicelib.explanation.reading import LogReader
 from chalicelib.ports import RunEnd
 
-MAX_CANDIDATES = 3
 MAX_TEXT = 500
 """Characters of a candidate's text."""
 MAX_STATE_BYTES = 65_536
-
-
-@dataclass(frozen=True, slots=True)
-class CauseCandidate:
-    """A line that may explain a failure. ``line``: its number in the log, from 0; ``rule``: what chose it; ``family``: the known kind of
-    failure, empty for others; ``score``: between 0 and 1, how certain the rule is; ``text``: without control characters, shortened."""
-
-    line: int
-    text: str
-    rule: str
-    family: str
-    score: float
 
 
 class Explainer:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from chalicelib.explanation.explainer import CauseCandidate
+from typing import Any
 
 MAX_TEXT_BYTES = 640
 """Of a candidate's text in the catalog, as UTF-8 in JSON."""
@@ -16,8 +13,19 @@ MAX_NAME_CHARS = 40
 """Of a candidate's rule and family in the catalog."""
 MAX_CANDIDATES = 3
 MAX_BYTES = 2500
-_SCORE_DIGITS = 3
 _TEXTS = ("text", "rule", "family")
+
+
+@dataclass(frozen=True, slots=True)
+class CauseCandidate:
+    """A line that may explain a failure. ``line``: its number in the log, from 0; ``rule``: what chose it; ``family``: the known kind of
+    failure, empty for others; ``score``: between 0 and 1, how certain the rule is; ``text``: without control characters, shortened."""
+
+    line: int
+    text: str
+    rule: str
+    family: str
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class Explanation:
                 "text": _shortened(each.text),
                 "rule": each.rule[:MAX_NAME_CHARS],
                 "family": each.family[:MAX_NAME_CHARS],
-                "score": round(each.score, _SCORE_DIGITS),
+                "score": each.score,
             }
             for each in candidates[:MAX_CANDIDATES]
         ]

@@ -145,7 +145,8 @@ class RequestExplainer:
             reading.feed(log.body[at : at + PIECE_BYTES])
         explanation = reading.explanation(log.end.line, row.end if row else None)
         is_final = row is not None and row.status == "finalized" and row.final_segments == log.end.sequence > 0
-        if row and is_final and not start:
+        is_complete = is_final and not start
+        if row and is_complete:
             with suppress(UnavailableError):  # the next request computes it again
                 self._runs.record_explanation(run, row.final_segments, explanation.to_text())
-        return RequestedExplanation(explanation, is_complete=is_final and not start, is_open=is_open)
+        return RequestedExplanation(explanation, is_complete, is_open)

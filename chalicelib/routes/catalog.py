@@ -90,6 +90,7 @@ def recent_runs(request: ApiRequest) -> Response:
     services, who, query = composition.services(), gate.principal(), request.query_joining("outcome")
     pattern, contains = _part_of_name(query, "fqn"), _part_of_name(query, "contains")
     outcomes, since_ms = _outcomes(query), _since_ms(query)
+    # A cursor of an earlier release has no ``contains``, and stays valid.
     bound_to = ("runs", pattern, ",".join(outcomes), query.get("since") or "", *filter(None, [contains]))
     after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
 
@@ -210,8 +211,10 @@ def explanation(request: ApiRequest) -> Response:
     found = request.services.explainer.explain(run)
     if found is None:
         raise NotFoundError(f"there is no such run run={run.fqn}/{run.run_id}")
+    from chalicelib.explanation.rules import about  # lists of runs do not need the rules, which are slow to import
+
     document: RunExplanation = {
-        "candidates": _candidates(found.explanation.candidates),
+        "candidates": [{**line, "about": about(line["rule"])} for line in _candidates(found.explanation.candidates)],
         "fromLine": found.explanation.from_line,
         "complete": found.is_complete,
         "streaming": found.is_open,

@@ -33,6 +33,12 @@ class ExplainingLine(TypedDict):
     score: Annotated[float, Field(ge=0, le=1, description="How certain the rule is.")]
 
 
+class CandidateLine(ExplainingLine):
+    """A line that may explain why the run failed, and its rule in words."""
+
+    about: Annotated[str, Field(description="What the rule looks for, in words; its name if this release has no such rule.")]
+
+
 class RunFacts(TypedDict):
     """A run's catalog row."""
 
@@ -82,16 +88,14 @@ class RunFacts(TypedDict):
     ]
 
 
-_Candidates = Annotated[
-    list[ExplainingLine], Field(max_length=MAX_CANDIDATES, description="Lines that may explain why it failed, the best first.")
-]
+_CANDIDATES = Field(max_length=MAX_CANDIDATES, description="Lines that may explain why it failed, the best first.")
 
 
 class RunDetails(RunFacts):
     """A run's catalog row; of a run that is not catalogued yet, the data of its start and its last segment."""
 
     lost: Annotated[Count, Field(description="Number of missing lines, whose segments were deleted too early.")]
-    candidates: _Candidates
+    candidates: Annotated[list[ExplainingLine], _CANDIDATES]
 
 
 class RunFactsPage(TypedDict):
@@ -185,7 +189,7 @@ class MatchingLines(TypedDict):
 class RunExplanation(TypedDict):
     """Lines that may explain why a run failed."""
 
-    candidates: _Candidates
+    candidates: Annotated[list[CandidateLine], _CANDIDATES]
     fromLine: Annotated[Count, Field(description="First line that was searched, from 0.")]
     complete: Annotated[bool, Field(description="Whether it is final: the run has ended, and all that is ever searched was.")]
     streaming: Annotated[bool, Field(description="Whether the run is running, so that lines may follow.")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.catalog.recent import OUTCOMES
+from chalicelib.explanation.run_explainer import REQUEST_BYTES
 from chalicelib.ports import LINES
 from chalicelib.routes.catalog_models import (
     DEFAULT_BUCKETS,
@@ -32,7 +33,7 @@ from chalicelib.routes.schemas import component_schemas
 from chalicelib.runlog.grep import MAX_MATCHES
 from chalicelib.runlog.matching import MAX_PATTERN_CHARS, PATTERN_CHARS
 
-_CANDIDATE = {"line": 3, "text": "ERROR disk full", "rule": "last-error", "family": None, "score": 0.3}
+_CANDIDATE = {"line": 3, "text": "ERROR disk full", "rule": "disk-full", "family": "disk", "score": 0.76}
 _FACTS: dict[str, Any] = {
     "runId": "run-1",
     "status": "finalized",
@@ -58,7 +59,12 @@ _FACTS: dict[str, Any] = {
     "explanation": _CANDIDATE,
 }
 _DETAILS = {**_FACTS, "lost": 0, "candidates": [_CANDIDATE]}
-_EXPLANATION = {"candidates": [_CANDIDATE], "fromLine": 0, "complete": True, "streaming": False}
+_EXPLANATION = {
+    "candidates": [{**_CANDIDATE, "about": "a disk or its quota is full"}],
+    "fromLine": 0,
+    "complete": True,
+    "streaming": False,
+}
 _MATCHES = {
     "matches": [{"line": 41, "text": "an error", "spans": [[3, 8]]}],
     "after": None,
@@ -219,7 +225,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "explainRun": {
         "summary": "Find the lines that explain why a run failed",
         "description": "By rules, without a model. The logs of failed and lost runs are searched within minutes of their end. Of any other run, "
-        "running ones too, this request searches the last 16 MiB.",
+        f"running ones too, this request searches the last {REQUEST_BYTES // 1024**2} MiB.",
         "parameters": ["fqn", "runId"],
         "responses": {200: "Explanation"},
     },

@@ -59,7 +59,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "name": "source",
         "in": "path",
         "required": True,
-        "description": "Kind of work: compaction and finalization of runs, or the sweep, which ends idle runs.",
+        "description": "Kind of work: compaction and finalization of runs, the sweep, which ends idle runs, or explanations of failed runs.",
         "schema": {"enum": list(SOURCES)},
         "example": "compaction",
     },

@@ -42,9 +42,9 @@ RUNS_PER_WORKER = 500
 """Runs per invocation before another one is started: half a minute of work."""
 STOP_BEFORE_S = 30.0
 EXPLAIN_S = 60.0
-"""Time for explanations per invocation, less than usual between two of them. Two gigabytes take about three times as long."""
-VISIT_S = 20.0
-"""Time for one explanation, until it waits behind all others."""
+"""Time for explanations per invocation: less than usually passes until the next one. Two gigabytes take about three times as long."""
+SLICE_S = 20.0
+"""Time for the explanation of one run; then it waits behind all others."""
 EXPLAINERS = 2
 """Logs read at once for explanations, which are mostly computation: one is read while the other one is searched."""
 _RETIRE_WITHIN_MS = 10 * 60_000
@@ -98,8 +98,8 @@ def _share(
 
 
 def _explain_all(services: Services, deadline: Deadline, worker: int, unexplained: Sequence[RunRow]) -> None:
-    """Explain runs, for ``EXPLAIN_S`` at most. A source of work of its own: its partitions are behind no compaction and
-    before none, and a failure is not one of the compaction. No request if the schedule has found nothing to explain."""
+    """Explain runs, for ``EXPLAIN_S`` at most. They are a source of work of its own, so that no compaction waits for an explanation, and a failed
+    explanation does not count as a failed compaction. No request if the schedule has found nothing to explain."""
     if not (worker or unexplained):
         return
     coordinator = composition.coordinator(services, EXPLANATION)
@@ -233,7 +233,7 @@ def _abandon(services: Services, lease: Lease, row: RunRow, deadline: Deadline) 
 def _explain(coordinator: SourceCoordinator, services: Services, lease: Lease, row: RunRow, deadline: Deadline) -> None:
     if not row.awaits_explanation(services.clock.now_ms()):
         return  # another worker or a request did it, or the run was reopened
-    within = Deadline(services.clock, min(VISIT_S, deadline.remaining_s()))
+    within = Deadline(services.clock, min(SLICE_S, deadline.remaining_s()))
     explainer = composition.leased_explainer(services, lease)
     if explainer.explain(row, lease.state, partial(coordinator.save_state, lease), within):
         record(RUNS_EXPLAINED, 1)

@@ -409,8 +409,13 @@ class _Handler(BaseHTTPRequestHandler):
             {
                 "line": at,
                 "text": line.decode(),
-                "rule": "last-error" if b"ERROR" in line else "warning-record",
-                "family": "disk_full" if b"disk" in line else None,
+                "rule": "disk-full" if b"disk" in line else "error-record" if b"ERROR" in line else "warning-record",
+                "about": "a disk is full"
+                if b"disk" in line
+                else "a record with level ERROR"
+                if b"ERROR" in line
+                else "a record with level WARNING",
+                "family": "disk" if b"disk" in line else None,
                 "score": 0.5 if b"ERROR" in line else 0.3,
             }
             for at, line in enumerate(run.lines)

@@ -302,9 +302,9 @@ def failed(server: FakeServer) -> FakeServer:
 def test_why_shows_the_lines_with_their_context_and_page(failed: FakeServer, arguments: tuple[str, ...]) -> None:
     lines = [
         "shop.a/run-1: failed (exit status 3)",
-        "line 8, last error (disk full): ERROR no disk 7",
+        "line 8, a disk is full: ERROR no disk 7",
         *("       6 WARN low 5", "       7 line 6", ">      8 ERROR no disk 7", "       9 line 8"),
-        "line 4, last error (disk full): ERROR no disk 3",
+        "line 4, a disk is full: ERROR no disk 3",
         f"page: {failed.url}/v1/ui/?p=shop.a&r=run-1#L8",
     ]
     result = call(failed, "why", *arguments)

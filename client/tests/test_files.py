@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import json
 import os
 import signal
@@ -250,6 +251,7 @@ def rewrite(change: Callable[[bytes], bytes]) -> Callable[[FakeServer, Path], No
         (rewrite(lambda data: data[:-3]), {}, 1000, 1, 0),
         (rewrite(lambda data: b"\xff" + data), {}, 0, 2, 0),
         (rewrite(lambda data: b""), {}, 0, 2, 0),
+        (rewrite(lambda data: data[: data.index(b"\n") + 1]), {}, 0, 2, 0),
         (rewrite(lambda data: b"[]\n" * 3), {}, 0, 2, 0),
         (rewrite(lambda data: data.replace(b'"format": 1', b'"format": 2')), {}, 0, 2, 0),
         (rewrite(lambda data: data.replace(b'"complete_url"', b'"url"')), {}, 0, 2, 0),
@@ -258,7 +260,8 @@ def rewrite(change: Callable[[bytes], bytes]) -> Callable[[FakeServer, Path], No
         (expire, {}, 0, 2, 0),
     ],
     ids=[
-        "unchanged", "expired", "other metadata", "other time", "other contents", "cut line", "no text", "empty", "no state", "other format",
+        "unchanged", "expired", "other metadata", "other time", "other contents", "cut line", "no text", "empty", "no part",
+        "no state", "other format",
         "other fields", "unknown to the store", "lost part", "refused",
     ],
 )  # fmt: skip
@@ -343,8 +346,20 @@ def open_on_a_full_disk(file: int, mode: str, **more: Any) -> IO[bytes]:
     return open(file, mode, **more)
 
 
-@pytest.mark.parametrize("kind", ["a file", "of all", "a link", "full"])
+class ShortWrite(io.FileIO):
+    """The disk is full within a line."""
+
+    def write(self, data: Any) -> int:
+        return super().write(data[:-9])
+
+
+def open_on_a_nearly_full_disk(file: int, mode: str, **more: Any) -> IO[bytes]:
+    return ShortWrite(file, mode, closefd=False) if mode == "ab" else open(file, mode, **more)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("kind", ["a file", "of all", "a link", "full", "nearly full", "deleted"])
 def test_push_needs_no_folder_for_its_state(kind: str, server: FakeServer, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And does not promise to continue. ``deleted``: by another process, before it is locked."""
     server.files.part_bytes, folder = 1000, log.parent / "spool"
     if kind == "a file":
         folder = log / "uploads"
@@ -353,12 +368,16 @@ def test_push_needs_no_folder_for_its_state(kind: str, server: FakeServer, log: 
         folder.chmod(0o777)
     elif kind == "a link":
         folder.symlink_to(log.parent)
+    elif kind == "deleted":
+        monkeypatch.setattr("fcntl.flock", lambda *_: [path.unlink() for path in folder.iterdir()])
     else:
-        monkeypatch.setattr("runlake.uploadstate.open", open_on_a_full_disk, raising=False)
+        opener = open_on_a_full_disk if kind == "full" else open_on_a_nearly_full_disk
+        monkeypatch.setattr("runlake.uploadstate.open", opener, raising=False)
     with Archive(server.url) as archive:
         away_from(server, 5, "cut")
-        with pytest.raises(UnavailableError):
+        with pytest.raises(UnavailableError) as raised:
             resumable(archive, folder).push(log, what="nginx", where="w", start="now")
+        assert "push it again" not in raised.value.next_step
         server.fault = lambda method, path: ""
         pushed = resumable(archive, folder).push(log, what="nginx", where="w", start="now")
     assert pushed.verified and pushed.resumed_at == 0

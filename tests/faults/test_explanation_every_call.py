@@ -98,7 +98,7 @@ class _Slow:
         return getattr(self._world.store, name)
 
     def get(self, *arguments: Any, **options: Any) -> Any:
-        self._world.clock.advance(schedules.VISIT_S + 1)
+        self._world.clock.advance(schedules.SLICE_S + 1)
         return self._world.store.get(*arguments, **options)
 
 

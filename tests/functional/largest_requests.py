@@ -21,8 +21,7 @@ from chalicelib.archive.uploads import MAX_BYTES
 from chalicelib.composition import COMPACTION
 from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.partition import format_timestamp, to_row
-from chalicelib.explanation.explainer import CauseCandidate
-from chalicelib.explanation.explanation import Explanation
+from chalicelib.explanation.explanation import CauseCandidate, Explanation
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore

@@ -265,6 +265,16 @@ def test_object_that_claims_the_id_of_a_runs_log_is_not_that_file(site: Site, cl
     assert_is_the_log(site, file_id)
 
 
+def test_id_of_a_deleted_log_is_that_of_any_file(site: Site) -> None:
+    file_id = run_object_id(log_key())
+    site.write_run(RUN, "one\n", connector="web-1")
+    site.finish_run(RUN)
+    site.world.store.delete(log_key())
+    assert site.receive(message(s3_record(log_key(), "ObjectRemoved:Delete"))) == [] and site.ids(what="*") == []
+    site.file(b"another\n", id=file_id, what="foo")
+    assert site.ids(what="*") == [file_id] and site.get(f"{address(file_id)}/data").body == "another\n"
+
+
 def test_renamed_buckets_leave_the_ids_of_logs_to_logs() -> None:
     """A catalog has the former names until it is rebuilt."""
     world, topic, file_id = World(), InMemoryPublisher(), run_object_id(log_key())

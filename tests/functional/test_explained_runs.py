@@ -15,8 +15,8 @@ from chalicelib.composition import EXPLANATION
 from chalicelib.coordination import Status
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.explanation import run_explainer
-from chalicelib.explanation.explainer import CauseCandidate, Explainer
-from chalicelib.explanation.explanation import MAX_BYTES, Explanation, explanation_of
+from chalicelib.explanation.explainer import Explainer
+from chalicelib.explanation.explanation import MAX_BYTES, CauseCandidate, Explanation, explanation_of
 from chalicelib.observability import metrics
 from chalicelib.ports import FAILED, LOST, PutOptions, Run, RunEnd
 from chalicelib.triggers import schedules
@@ -141,11 +141,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def slow(world: Ended) -> Callable[[str, Callable[[], Any]], Any]:
-    """Each read of a piece takes longer than a visit."""
+    """Each read of a piece takes longer than a slice of time."""
 
     def gate(operation: str, call: Callable[[], Any]) -> Any:
         if operation == "get":
-            world.clock.advance(schedules.VISIT_S + 1)
+            world.clock.advance(schedules.SLICE_S + 1)
         return call()
 
     return gate
@@ -227,13 +227,14 @@ def test_of_a_huge_log_the_end_is_read(world: Ended, monkeypatch: pytest.MonkeyP
     assert explanation and explanation.from_line == 1, "this one was cut"
 
 
-def test_log_that_is_gone_or_damaged_blocks_nothing(world: Ended) -> None:
+def test_log_that_is_gone_or_damaged_blocks_nothing(world: Ended, capsys: pytest.CaptureFixture[str]) -> None:
     for number, run in enumerate(RUNS[:3]):
         world.end(run, "a line\n" * number + LOG)
     world.store.delete(world.layout.logs(ONE))
     world.store.put(world.layout.logs(TWO), b"overwritten", PutOptions({"next-segment": "2"}))
     with world.installed():
-        compact()
+        app.compact(TICK, Context(ENOUGH_MS))
+        assert metrics_of(capsys.readouterr().out)["om_streamable_logs_runs_explained"] == [1]
         assert keys(Status.UNASSIGNED, EXPLANATION) == keys(Status.COMPLETED, EXPLANATION) == []
         world.clock.advance(22 * 60)
         compact()
@@ -286,16 +287,34 @@ def test_run_that_is_reopened_between_read_and_write_is_explained_at_its_next_en
     assert world.lines(ONE) == [3]
 
 
-def test_log_that_has_grown_since_the_row_was_written_is_left_to_a_later_tick(world: Ended) -> None:
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("during_read", [False, True])
+def test_log_that_has_grown_since_the_row_was_written_is_left_to_a_later_tick(world: Ended, during_read: bool) -> None:
     world.append(ONE, "begin\n" * 3)
     world.clock.advance(48 * HOUR_S)
     world.parts().finalizer.abandon(ONE, world.clock.now_ms(), world.deadline(), lambda *_: RunEnd(LOST))
     world.notify(ONE)
-    with world.installed():
-        compact()
+    has_grown = False
+
+    def grow() -> None:
+        nonlocal has_grown
+        has_grown = True
         world.append(ONE, "ERROR back again\n")
         world.parts().finalizer.close(ONE, end=RunEnd(FAILED))
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        answer = call()
+        if operation == "get" and isinstance(call, Call) and "logs.txt" in call.arguments[0] and not has_grown:
+            grow()
+        return answer
+
+    with world.installed():
         compact()
+    if not during_read:
+        grow()
+    with world.installed(gate):
+        compact()
+        assert has_grown
         assert world.row(ONE).explanation == "", "notifications are late"
         world.notify(ONE)
         compact()

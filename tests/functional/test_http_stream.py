@@ -250,6 +250,11 @@ def test_stream_of_an_expired_run_is_a_permanent_error(world: World, query: str)
     before_ms = world.clock.now_ms()
     page = page_of(world).follow(query=query)
     assert page.is_done and "has expired" in page.error and page.requests == 1 and world.clock.now_ms() == before_ms
+    starts = f"/v1/events/{RUN.fqn}/{RUN.run_id}/starts/s"
+    assert call("PUT", starts, "{}", {"Content-Type": "application/json"}).status == 200
+    source = EventSource()
+    source.connect()
+    assert "reason" in source.events[-1], "a new run without lines is waited for"
     post(RUN_PATH, '"one"')
     post(f"{RUN_PATH}/close")
     assert page_of(world).follow().reasons == ["runFinished"]

@@ -56,6 +56,7 @@ def ended_run(site: Site) -> None:
     ("path", "name", "model"),
     [
         ("", "RecentRuns", catalog_models.RecentRunPage),
+        ("/history?fqn=svc.a", "Histories", catalog_models.PipelineHistories),
         ("/pipelines", "PipelineList", catalog_models.PipelineEntryPage),
         ("/pipelines/svc.a/runs", "RunFactsList", catalog_models.RunFactsPage),
         ("/pipelines/svc.a/runs/run-1", "Run", catalog_models.RunDetails),

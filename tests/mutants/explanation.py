@@ -36,6 +36,7 @@ MUTANTS = (
         ("_overtaken", "finding.score * _decay(distance, _OVERTAKEN)", "finding.score", "an error that the run answered wins"),
         ("_doubt", "is_wrapper(message)", "False", "a wrapper wins"),
         ("_doubt", "CONSEQUENCE.search(message)", "False", "what follows from a failure wins"),
+        ("_with_end", "min(score, 0.95)", "score", "a score is above 1", f"{_EXPLANATION}::test_reported_end_of_the_run_counts"),
         ("_with_end", "score *= 1.12 if finding.family in families else 0.85", "pass", "the exit code says nothing",
             f"{_EXPLANATION}::test_reported_end_of_the_run_counts"),
         ("_doubted", "second.score > first.score - 0.08 and not _agree(first, second)", "False",

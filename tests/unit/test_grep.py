@@ -83,9 +83,18 @@ def test_spans_in_a_line() -> None:
     assert find(world, "ERROR", ignore_case=True).matches[0].spans == [(3, 8), (13, 18)]
     assert find(world, r"\ban? (\w+)", is_pattern=True).matches[0].spans == [(0, 8), (10, 18)]
     assert find(world, "x*", is_pattern=True).matches[0].spans == []
-    for is_pattern in (False, True):
-        (other,) = find(world, "error", is_pattern=is_pattern, invert=True).matches
-        assert (other.line, other.text, other.spans) == (0, "no", [])
+
+
+@pytest.mark.parametrize(
+    ("query", "is_pattern", "line"),
+    [("error", False, "no"), ("error", True, "no"), ("s", False, "ſ"), ("a$", True, "a" * TEXT_CHARS + "b")],
+    ids=["text", "pattern", "other folding of spans", "excerpt that matches"],
+)
+def test_line_without_a_match_has_no_spans(query: str, is_pattern: bool, line: str) -> None:
+    world = World()
+    append(world, f"an ERROR, as: A\n{line}\n")
+    (other,) = find(world, query, is_pattern=is_pattern, ignore_case=True, invert=True).matches
+    assert (other.line, other.text, other.spans) == (1, line[:TEXT_CHARS], [])
 
 
 def test_excerpt_of_long_line_surrounds_first_match() -> None:

@@ -261,7 +261,8 @@ class Archive:
         return self._json("GET", self._facts(run) + "/grep", params=query)
 
     def explanation(self, run: RunName) -> Json:
-        """``candidates``: lines that may explain why a run failed; ``fromLine``, ``complete``, ``streaming``. Raises NotFoundError."""
+        """``candidates``: lines that may explain why a run failed, each with its rule in words (``about``); ``fromLine``, ``complete``,
+        ``streaming``. Raises NotFoundError."""
         return _checked(self._json("GET", self._facts(run) + "/explanation"), "candidates")
 
     @contextmanager

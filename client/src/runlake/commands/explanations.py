@@ -54,7 +54,7 @@ def _show(archive: Archive, run: RunName, facts: dict[str, Any], candidates: lis
     reason = reason_of(facts)
     show_text(f"{run}: {outcome_of(facts)}" + (f" ({reason})" if reason else ""))
     for each in (*candidates[:1], *(other for other in candidates[1:] if float(other["score"]) > _NO_SIGN)):
-        show_text(f"line {int(each['line']) + 1}, {_rule_of(each)}: {each['text']}")
+        show_text(f"line {int(each['line']) + 1}, {each['about']}: {each['text']}")
         if each is candidates[0]:
             _show_context(archive, run, int(each["line"]))
     if candidates:
@@ -66,13 +66,6 @@ def _show_context(archive: Archive, run: RunName, line: int) -> None:
     page = archive.page(run, after=first, limit=line - first + 1 + _CONTEXT_LINES)
     for number, text in enumerate(page.lines, first):
         show_numbered(number + 1, text, is_marked=number == line)
-
-
-def _rule_of(candidate: dict[str, Any]) -> str:
-    """The rule in words, with the kind of failure if it is a known one."""
-    words = str(candidate["rule"]).replace("-", " ").replace("_", " ")
-    family = str(candidate.get("family") or "").replace("-", " ").replace("_", " ")
-    return f"{words} ({family})" if family not in ("", words) else words
 
 
 def _report_limits(explanation: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ from runlake.commands.output import (
     time_of,
 )
 from runlake.commands.session import Session, fqn_and_run, fqn_argument, json_option, pass_session, run_of
-from runlake.commands.states import OUTCOMES, outcome_of, reason_of, state_of
+from runlake.commands.states import FAILURES, OUTCOMES, outcome_of, reason_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, DownloadResult
 from runlake.following import IDLE, Follower, Piece, pages
@@ -68,7 +68,7 @@ def runs(
     Of one pipeline the newest runs are listed, attempts of a run together. The last column is the line that explains a failure, otherwise what
     the run's client reported.
     """
-    wanted = {*outcomes, *(("failed", "lost") if failed else ())}
+    wanted = {*outcomes, *(FAILURES if failed else ())}
     with session.archive() as archive:
         if fqn is not None and "*" not in fqn and not wanted and since is None:
             newest, is_all = _first(_runs_of(archive, fqn, limit + 1), limit)

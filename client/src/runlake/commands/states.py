@@ -8,6 +8,8 @@ from typing import Any
 from runlake.commands.output import time_of
 
 OUTCOMES = ("running", "silent", "succeeded", "failed", "cancelled", "lost", "unknown")
+FAILURES = ("failed", "lost")
+"""Outcomes of runs that failed."""
 _WORDS = {"open": "running", "sealed": "closed"}
 
 
