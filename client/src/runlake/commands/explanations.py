@@ -69,10 +69,10 @@ def _show_context(archive: Archive, run: RunName, line: int) -> None:
 
 
 def _rule_of(candidate: dict[str, Any]) -> str:
-    """The rule in words, with the kind of failure if it is a known one."""
+    """The rule in words, with the kind of failure if it is a known one that these do not name."""
     words = str(candidate["rule"]).replace("-", " ").replace("_", " ")
     family = str(candidate.get("family") or "").replace("-", " ").replace("_", " ")
-    return f"{words} ({family})" if family not in ("", words) else words
+    return f"{words} ({family})" if family not in words else words
 
 
 def _report_limits(explanation: dict[str, Any]) -> None:
