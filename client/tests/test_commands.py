@@ -236,6 +236,7 @@ def test_grep_goes_on_to_the_end_of_the_log(filled: FakeServer) -> None:
         (("a b", "run/1"), "?p=a%20b&r=run%2F1"),
         (("weekly", "run-1", "--line", "12"), "?p=weekly&r=run-1#L12"),
         (("--failed",), "?p=nightly.orders&r=run-2"),
+        (("weekly", "--failed"), "?p=weekly&r=run-1#L1"),
         (("weekly", "--failed", "--line", "3"), "?p=weekly&r=run-1#L3"),
         (("night*", "--failed"), "?p=nightly.orders&r=run-2"),
     ],
@@ -246,6 +247,7 @@ def test_open_shows_the_address_or_opens_it(
 ) -> None:
     for name in (("nightly.orders", "run-2"), ("weekly", "run-1")):
         filled.runs[name].closed, filled.runs[name].end = True, {"outcome": "failed"}
+    filled.runs["weekly", "run-1"].explained = "one"
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or opens)
     display = {"DISPLAY": "" if opens is None else ":0", "WAYLAND_DISPLAY": "", "BROWSER": ""}

@@ -41,8 +41,11 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "after {}, and then once a minute, stderr says": "runlake.shipper:Pace.notice_s",
         "a request every {} while nothing comes": "chalicelib.runlog.following:HOLD_S",
         "each part of a large file ({})": "chalicelib.archive.uploads:PART_BYTES",
-        "A push with its repeats has {}, as long": "chalicelib.archive.uploads:EXPIRES_S",
-        "parts of unfinished uploads after {}.": "source: the lifecycle of the archive's bucket, infra/template.yaml",
+        "A push with its repeats has {}, as": "chalicelib.archive.uploads:EXPIRES_S",
+        "parts of unfinished uploads after {}. Files": (
+            f"{_RESOURCES}.ArchiveBucket.Properties.LifecycleConfiguration.Rules.0"
+            ".AbortIncompleteMultipartUpload.DaysAfterInitiation * 86400"
+        ),
         "Files have {} at most": "chalicelib.archive.uploads:MAX_BYTES",
         "It takes {} requests at most": "runlake.commands.search:MAX_REQUESTS",
         "lines around each match, {} at most": "runlake.search:MAX_CONTEXT",

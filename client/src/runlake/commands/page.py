@@ -19,7 +19,11 @@ from runlake.names import page_url
 @click.command("open")
 @fqn_argument(required=False)
 @run_argument()
-@click.option("--failed", is_flag=True, help="The run that failed or was lost last: of all pipelines, or of those that match FQN.")
+@click.option(
+    "--failed",
+    is_flag=True,
+    help="The run that failed or was lost last, at the line that explains it: of all pipelines, or of those that match FQN.",
+)
 @click.option("--line", type=click.IntRange(min=1), metavar="N", help="Go to this line of the run, counted from 1.")
 @click.option("--print", "is_printed", is_flag=True, help="Print the address instead.")
 @pass_session
@@ -46,6 +50,8 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
             of = f" fqn={fqn!r}" if fqn else ""
             raise NotFoundError(404, f"no run has failed{of}", next_step="`runlake runs` lists runs with their outcomes")
         fqn, run_id = str(facts["fqn"]), str(facts["runId"])
+        explanation = facts.get("explanation")
+        line = line or (int(explanation["line"]) + 1 if explanation else None)
     else:
         url = session.settings().required_url()
     address = page_url(url, fqn, run_id) + (f"#L{line}" if line else "")
