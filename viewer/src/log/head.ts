@@ -3,7 +3,7 @@
 import type { RunFacts } from "../api";
 import { el } from "../dom";
 import { count, duration, size, time } from "../format";
-import { badge, reasonOf, when } from "../ui/facts";
+import { badge, hasFailed, reasonOf, when } from "../ui/facts";
 import type { FeedState } from "./feed";
 import { isOn, toggle } from "./searchbox";
 
@@ -50,10 +50,11 @@ export class RunHead {
     const lines = (facts.lost ?? 0) + facts.lostLines;
     const lost = lines ? [fact("Lost lines", count(lines))] : [];
     const reason = reasonOf(facts) ? [fact("Reason", reasonOf(facts))] : [];
+    const end = hasFailed(facts) ? [] : [fact("Status", badge(facts)), ...reason]; // of a failed run: see the summary
     const attempt = facts.attempt > 1 ? [fact("Attempt", `${facts.attempt} of ${facts.firstRunId}`)] : [];
     const host = facts.host ? [fact("Host", facts.host)] : [];
     this.facts.replaceChildren(
-      ...attempt, fact("Status", badge(facts)), ...reason, fact("Lines", count(Math.max(total, facts.lines))), fact("Size", size(facts.bytes)), ...lost,
+      ...attempt, ...end, fact("Lines", count(Math.max(total, facts.lines))), fact("Size", size(facts.bytes)), ...lost,
       fact("Duration", duration(facts.durationMs)), fact("Started", time(facts.startedMs)), fact("Last activity", when(facts.lastAppendMs)), ...host,
     );
   }

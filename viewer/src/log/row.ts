@@ -13,6 +13,8 @@ export interface RowState {
   isSelected: boolean;
   isCurrent: boolean;
   isMatch: boolean;
+  /** It may explain the run's failure. */
+  isCause?: boolean;
   spans: Span[];
   /** Links and colours. */
   annotations?: Annotation[];
@@ -26,9 +28,10 @@ export function rowOf(index: number, line: Line | undefined, state: RowState): H
   const number = line?.number ?? index;
   const text = el("span", { class: "text", dir: "ltr" });
   const severity = state.mark?.severity;
-  const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number, severity), text, state.mark?.dataLine !== undefined && dataButton(number));
+  const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number, severity, state.isCause), text, state.mark?.dataLine !== undefined && dataButton(number));
   if (severity) row.classList.add(severity.toLowerCase());
   if (state.isSelected) row.classList.add("selected");
+  if (state.isCause) row.classList.add("cause");
   if (state.isMatch) row.classList.add("match");
   if (state.isCurrent) row.classList.add("current");
   if (!line) row.classList.add("absent");
@@ -36,8 +39,8 @@ export function rowOf(index: number, line: Line | undefined, state: RowState): H
   return row;
 }
 
-function numberOf(number: number, severity: string | null | undefined): HTMLElement {
-  const label = `Line ${count(number + 1)}${severity ? `, ${severity}` : ""}`;
+function numberOf(number: number, severity: string | null | undefined, isCause = false): HTMLElement {
+  const label = `Line ${number + 1}${severity ? `, ${severity}` : ""}${isCause ? ", may explain the failure" : ""}`;
   return el("a", { class: "number", href: `#L${number + 1}`, tabindex: -1, "aria-label": label, title: severity }, String(number + 1));
 }
 

@@ -154,7 +154,7 @@ export class LogView {
   private row(number: number): HTMLElement {
     const [line, state] = [this.lines.get(number), this.events.rowState(number)];
     const current = this.rows.get(number);
-    const key = `${state.mark?.severity}${state.mark?.dataLine}${state.annotations?.length ?? 0}${state.isSelected}${state.isCurrent}${state.isMatch}${state.spans}${line?.text.length}${line?.fullLength}`;
+    const key = `${state.mark?.severity}${state.mark?.dataLine}${state.annotations?.length ?? 0}${state.isSelected}${state.isCurrent}${state.isMatch}${state.isCause}${state.spans}${line?.text.length}${line?.fullLength}`;
     if (current?.key === key && current.line === line) return current.node;
     const node = rowOf(number, line, state);
     this.rows.set(number, { node, key, line });

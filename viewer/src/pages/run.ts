@@ -15,10 +15,12 @@ import { RunOutline } from "../log/outline";
 import type { RowState } from "../log/row";
 import { Search } from "../log/search";
 import { SearchBox } from "../log/searchbox";
+import { Summary } from "../log/summary";
 import { LogView } from "../log/view";
 import { type Lines as Range, type Place } from "../place";
 import { RunHead } from "../log/head";
 import { RunSteps } from "../steps/steps";
+import { hasFailed } from "../ui/facts";
 import { errorText } from "../ui/notice";
 
 const FACTS_MS = 10_000;
@@ -28,6 +30,7 @@ const HISTOGRAM_BARS = 80;
 const FIRST_LINES = 200;
 const AHEAD_LINES = 100; // lines above and below the view whose levels are fetched too
 const SHARE_ABOVE = 0.3; // share of the view above the target of a jump
+const SHARE_ABOVE_CAUSE = 0.15; // the histogram, shown later, makes the view smaller
 const WRAP_KEY = "runlake.wrap";
 
 export function runPage(app: App, fqn: string, runId: string, place: Place): View {
@@ -50,6 +53,8 @@ class RunPage implements View {
   private readonly histogram: HistogramView;
   private readonly head: RunHead;
   private readonly steps: RunSteps;
+  private readonly summary = new Summary((line) => this.goTo(line));
+  private isExplanationRequested = false;
   readonly element: HTMLElement;
 
   constructor(private readonly app: App, private readonly fqn: string, private readonly runId: string, place: Place) {
@@ -88,7 +93,7 @@ class RunPage implements View {
       rangeChanged: (...range) => this.head.showRange(...range),
       failed: (error) => this.linesFailed(error),
     });
-    this.element = el("div", { class: "run" }, this.head.element, this.histogram.element, this.trouble, this.steps.element, this.head.foot);
+    this.element = el("div", { class: "run" }, this.summary.element, this.head.element, this.histogram.element, this.trouble, this.steps.element, this.head.foot);
     this.view.element.addEventListener("click", (event) => this.click(event));
     this.selected = place.step === undefined ? place.lines : undefined;
     this.wrap(localStorage.getItem(WRAP_KEY) === "yes");
@@ -139,7 +144,8 @@ class RunPage implements View {
 
   // Opening
 
-  /** Load the facts and the first visible lines in parallel. A running run opens at its end, unless the URL names lines. */
+  /** Load the facts and the first visible lines in parallel. Unless the URL names lines, a running run opens at its end, and a failed one
+   * at the line that explains it. */
   private async open(place: Place): Promise<void> {
     this.head.showMessage("Loading…");
     try {
@@ -149,10 +155,11 @@ class RunPage implements View {
       if (this.isClosed) return;
       this.lines.putPage(first, page);
       this.lines.total = Math.max(this.lines.total, page.total);
-      this.showFacts(facts);
+      const explained = this.showFacts(facts);
       this.head.showMessage("");
       this.view.update();
       if (lines) this.jump(lines.from);
+      else if (place.step === undefined) void explained.then(() => this.openAtCause());
       if (facts.status === "open") this.watch(!lines);
       else void this.loadHistogram();
       void this.steps.start(facts.status === "open", place.step, place.step === undefined ? undefined : place.lines);
@@ -171,7 +178,7 @@ class RunPage implements View {
 
   private async refresh(): Promise<void> {
     const facts = await api.facts(this.fqn, this.runId).catch(() => null);
-    if (facts && !this.isClosed) this.showFacts(facts);
+    if (facts && !this.isClosed) void this.showFacts(facts);
   }
 
   private async loadHistogram(): Promise<void> {
@@ -180,9 +187,26 @@ class RunPage implements View {
     if (histogram && !this.isClosed) this.histogram.show(histogram);
   }
 
-  private showFacts(facts: RunFacts): void {
+  /** Resolves when the candidates of a failed run are known. */
+  private async showFacts(facts: RunFacts): Promise<void> {
     this.facts = facts;
     this.head.showFacts(facts, this.lines.total);
+    if (!hasFailed(facts)) return;
+    const recorded = facts.candidates ?? [];
+    this.summary.show(facts, recorded);
+    if (recorded.length || this.isExplanationRequested) return;
+    this.isExplanationRequested = true;
+    const found = await api.explanation(this.fqn, this.runId).catch(() => null); // an older server has none
+    if (!found || this.isClosed) return;
+    this.summary.show(facts, found.candidates);
+    this.view.draw();
+  }
+
+  /** Show the best candidate, unless the user is somewhere else already. */
+  private openAtCause(): void {
+    const line = this.summary.candidates[0]?.line;
+    const isElsewhere = this.isClosed || this.selected !== undefined || this.steps.pane !== null || this.view.range[0] > 0;
+    if (line !== undefined && !isElsewhere) this.jump(line, SHARE_ABOVE_CAUSE);
   }
 
   // New lines
@@ -230,6 +254,12 @@ class RunPage implements View {
     else this.jump(this.lines.total, 0);
   }
 
+  private goTo(line: number): void {
+    this.select({ from: line, to: line });
+    this.jump(line);
+    this.view.element.focus({ preventScroll: true });
+  }
+
   private jump(line: number, share = SHARE_ABOVE): void {
     if (this.steps.pane) this.steps.open(null); // line numbers refer to the run's log
     this.follow(false);
@@ -243,9 +273,7 @@ class RunPage implements View {
     const { line, clock } = "line" in target ? { line: target.line, clock: undefined } : await this.lineAt(target.ms);
     if (line === null) return;
     const at = Math.max(0, Math.min(line, this.lines.total - 1));
-    this.select({ from: at, to: at });
-    this.jump(at);
-    this.view.element.focus({ preventScroll: true });
+    this.goTo(at);
     const end = line > at ? `The log ends at line ${count(at + 1)}.` : "";
     this.head.showMessage([end, clock && "ms" in target && `Found by ${clockName(clock)}, ${zone(target.ms)}.`].filter(Boolean).join(" "));
   }
@@ -284,7 +312,7 @@ class RunPage implements View {
     const isSelected = this.selected !== undefined && line >= this.selected.from && line <= this.selected.to;
     const isMatch = this.search.isMatch(line);
     const raw = isMatch ? this.lines.get(line)?.text ?? "" : "";
-    return { isSelected, isMatch, isCurrent: this.search.currentLine === line, spans: isMatch ? this.search.spansOf(line, raw) : [], mark: this.outline.get(line) };
+    return { isSelected, isMatch, isCause: this.summary.has(line), isCurrent: this.search.currentLine === line, spans: isMatch ? this.search.spansOf(line, raw) : [], mark: this.outline.get(line) };
   }
 
   private select(range: Range | undefined): void {
