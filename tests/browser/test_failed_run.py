@@ -51,6 +51,22 @@ def test_a_failed_run_opens_at_the_line_that_explains_it(page: Page, serve: Serv
     assert not [path for path, _ in server.asked if "/explanation" in path]
 
 
+def test_keys_and_the_count_of_errors_lead_to_errors(page: Page, serve: Serve) -> None:
+    """Every 997th line is one."""
+    page.goto(address(serve({FQN: [failed(candidates=[candidate(40_000)])]})))
+    expect(page.locator('[data-line="40000"]')).to_be_visible()
+    for key, line in (("e", 40_876), ("e", 41_873), ("E", 40_876), ("E", 39_879)):
+        page.keyboard.press(key)
+        expect(page.locator(f'[data-line="{line}"]')).to_have_class(re.compile("error selected"))
+    page.get_by_role("button", name=re.compile("^[0-9]+ errors$")).click()
+    expect(page).to_have_url(re.compile("#L40877$"))
+    page.keyboard.press("Home")
+    expect(page.locator('[data-line="0"]')).to_be_visible()
+    page.locator(".log").focus()
+    page.keyboard.press("E")
+    expect(page.locator(".message")).to_have_text("No more errors above.")
+
+
 def test_an_explanation_that_is_not_recorded_is_requested_once(page: Page, serve: Serve) -> None:
     run = failed(outcome="lost", exitCode=None)
     run.explained = [candidate(30_000)]

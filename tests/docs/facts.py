@@ -255,6 +255,10 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "viewer/src/api.ts:OUTLINE_EVENTS",
             "viewer/src/log/outline.ts:PAUSE_MS",
         ),
+        "error | {} events of the outline a request, {} at most": (
+            "viewer/src/api.ts:OUTLINE_EVENTS",
+            "viewer/src/log/errors.ts:MAX_REQUESTS",
+        ),
         "{} pages of its events at most": "viewer/src/steps/steplog.ts:MAX_EVENT_PAGES",
         "or one in {}; the facts every {} and the histogram every {} |": (
             "chalicelib.runlog.following:HOLD_S",

@@ -6,6 +6,7 @@ import { el } from "../dom";
 import { clockName, count, plural, zone } from "../format";
 import { copyText, fetchLines, MAX_COPIED_LINES } from "../log/clipboard";
 import { download } from "../log/download";
+import { type FoundError, nextError, previousError } from "../log/errors";
 import { Feed, type FeedState } from "../log/feed";
 import { HistogramView } from "../log/histogram";
 import { toggleData } from "../log/data";
@@ -43,6 +44,7 @@ class RunPage implements View {
   private isFollowing = false;
   private isClosed = false;
   private readonly timers: number[] = [];
+  private readonly stopping = new AbortController();
   private readonly trouble = el("div", { class: "trouble" });
   private readonly lines: Lines;
   private readonly outline: RunOutline;
@@ -55,6 +57,8 @@ class RunPage implements View {
   private readonly steps: RunSteps;
   private readonly summary = new Summary((line) => this.goTo(line));
   private isExplanationRequested = false;
+  private isFindingError = false;
+  private reachedError: { by: 1 | -1; line: number; first: number } | null = null; // where a search for errors goes on, if the view has not moved
   readonly element: HTMLElement;
 
   constructor(private readonly app: App, private readonly fqn: string, private readonly runId: string, place: Place) {
@@ -78,7 +82,7 @@ class RunPage implements View {
       step: (by) => this.step(by),
       resume: () => void this.search.resume(),
     });
-    this.histogram = new HistogramView((line) => this.jump(line));
+    this.histogram = new HistogramView((line) => this.jump(line), () => void this.stepError(1));
     this.head = new RunHead(this.box.element, {
       jump: (typed) => void this.jumpTo(typed),
       follow: () => this.toggleFollow(),
@@ -105,6 +109,8 @@ class RunPage implements View {
       "/": () => this.box.input.focus(),
       n: () => this.step(1),
       N: () => this.step(-1),
+      e: () => void this.stepError(1),
+      E: () => void this.stepError(-1),
       g: () => this.head.focusTarget(),
       f: () => this.toggleFollow(),
       w: () => this.wrap(!this.head.isWrapped),
@@ -133,6 +139,7 @@ class RunPage implements View {
 
   leave(): void {
     this.isClosed = true;
+    this.stopping.abort();
     this.steps.leave();
     this.feed.end();
     this.search.clear();
@@ -287,6 +294,38 @@ class RunPage implements View {
       this.head.showMessage(errorText(error).next);
       return { line: null };
     }
+  }
+
+  /** Go to the next or previous error. A search that finds none within its requests goes on when it is repeated. */
+  private async stepError(by: 1 | -1): Promise<void> {
+    if (this.isFindingError) return;
+    if (this.histogram.errors === 0 && this.facts?.status !== "open") return this.head.showMessage("The log has no errors.");
+    this.isFindingError = true;
+    this.head.showMessage("Searching for errors…");
+    try {
+      const find = by === 1 ? nextError : previousError;
+      const found = await find((after) => api.outline(this.fqn, this.runId, after, this.stopping.signal), this.errorOrigin(by));
+      if (!this.isClosed) this.showError(by, found);
+    } catch (error) {
+      if (!this.isClosed) this.head.showMessage(errorText(error).next);
+    } finally {
+      this.isFindingError = false;
+    }
+  }
+
+  private showError(by: 1 | -1, { line, reached, isEnd }: FoundError): void {
+    const side = by === 1 ? "below" : "above";
+    if (line !== null) this.goTo(line);
+    this.reachedError = line === null && !isEnd ? { by, line: reached, first: this.view.range[0] } : null;
+    this.head.showMessage(line !== null ? "" : isEnd ? `No more errors ${side}.` : `No error ${side} up to line ${count(reached + 1)}: press ${by === 1 ? "e" : "E"} to search further.`);
+  }
+
+  /** The line from which errors are searched: the selected or explaining one if it is in view, otherwise the first in view. */
+  private errorOrigin(by: 1 | -1): number {
+    const [first, end] = this.view.range;
+    if (this.reachedError?.by === by && this.reachedError.first === first) return this.reachedError.line;
+    const inView = [this.selected?.from, this.summary.candidates[0]?.line].find((line) => line !== undefined && line >= first && line < end);
+    return inView ?? (by === 1 ? first - 1 : first);
   }
 
   /** A step's log was opened in place of the run's log, or closed. */

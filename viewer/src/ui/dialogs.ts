@@ -7,6 +7,7 @@ import { session } from "../session";
 const KEYS: [string, string][] = [
   ["/", "Search the log, or filter runs or pipelines by name"],
   ["n, N", "Next match, previous match"],
+  ["e, E", "Next error, previous error"],
   ["g", "Go to a line or a time"],
   ["Home, End", "First line, last line"],
   ["s", "Steps of the run: arrow keys move and fold, Enter shows a step's log"],
