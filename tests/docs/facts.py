@@ -248,7 +248,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         ),
         "of others after {} |": "viewer/src/start/lookups.ts:HISTORY_MS",
         "longer than {} characters is cut": "viewer/src/log/lines.ts:MAX_LINE_CHARS",
-        "copies of up to {} lines, contain": "viewer/src/log/clipboard.ts:MAX_COPIED_LINES",
+        "Copies of up to {} lines have": "viewer/src/log/clipboard.ts:MAX_COPIED_LINES",
         "a page of {} lines, the histogram": "viewer/src/pages/run.ts:FIRST_LINES",
         "pages of at most {} lines around": "viewer/src/log/lines.ts:PAGE_LINES",
         "the visible lines, {} events at a time, at most one request in {} |": (

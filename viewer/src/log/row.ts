@@ -2,9 +2,10 @@
 
 import { el } from "../dom";
 import { count, plural, size } from "../format";
-import { parseLine, type Piece, type Style } from "./ansi";
+import { lastState, parseLine, type Piece, type Style } from "./ansi";
 import { dataButton } from "./data";
 import type { Line } from "./lines";
+import { linksOf } from "./links";
 import type { Annotation } from "./annotations";
 import type { Mark } from "./outline";
 import type { Span } from "./spans";
@@ -45,9 +46,13 @@ function numberOf(number: number, severity: string | null | undefined, isCause =
 }
 
 function fill(text: HTMLElement, line: Line, { spans, annotations = [] }: RowState): void {
-  const pieces = parseLine(line.text);
+  const all = parseLine(line.text);
+  const { start, earlier } = lastState(all);
+  const isCollapsed = !spans.some(([from]) => from < (all[start]?.at ?? 0)); // a match is visible
+  const pieces = isCollapsed ? all.slice(start) : all;
   if (line.fold) text.append(foldOf(line.fold), " ");
-  for (const part of partsOf(pieces, spans, annotations)) text.append(nodeOf(part));
+  for (const part of partsOf(pieces, spans, [...linksOf(line), ...annotations])) text.append(nodeOf(part));
+  if (isCollapsed && earlier) text.append(" ", el("button", { class: "more", "data-more": true, title: "The line was overwritten, as by a progress bar" }, `↺ ${plural(earlier, "earlier state")}`));
   if (line.fullLength) {
     const title = `Truncated: the line has ${count(line.fullLength)} characters`;
     text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.fullLength)}`));

@@ -4,6 +4,7 @@ import { api, type Clock, linesOf, type RunFacts } from "../api";
 import type { App, View } from "../app";
 import { el } from "../dom";
 import { clockName, count, plural, zone } from "../format";
+import { allStates, copyable } from "../log/ansi";
 import { copyText, fetchLines, MAX_COPIED_LINES } from "../log/clipboard";
 import { download } from "../log/download";
 import { type FoundError, nextError, previousError } from "../log/errors";
@@ -378,7 +379,7 @@ class RunPage implements View {
   private async showFullLine(line: number, container: HTMLElement | null): Promise<void> {
     try {
       const page = await api.page(this.fqn, this.runId, { after: line, limit: 1 });
-      const fullLine = el("span", { class: "full-line", tabindex: 0, role: "region", "aria-label": `Full text of line ${count(line + 1)}` }, page.logs);
+      const fullLine = el("span", { class: "full-line", tabindex: 0, role: "region", "aria-label": `Full text of line ${count(line + 1)}` }, allStates(page.logs));
       container?.replaceChildren(fullLine);
       fullLine.focus({ preventScroll: true });
     } catch (error) {
@@ -436,7 +437,7 @@ class RunPage implements View {
 
   private async copied(texts: string[], isAll = true): Promise<void> {
     try {
-      await copyText(texts.join("\n") + "\n");
+      await copyText(texts.map(copyable).join("\n") + "\n");
       this.head.showMessage(`Copied ${plural(texts.length, "line")}${isAll ? "" : ": this is the maximum, download the log for all lines"}.`);
     } catch {
       this.head.showMessage("The browser denied access to the clipboard: select the text and copy it.");
