@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.fake import START_MS, STORED, FakeRun, FakeServer, numbered
+from tests.browser.test_viewer_for_everybody import violations
 
 Serve = Callable[..., FakeServer]
 FQN, RUN = "mysql_prod.ingest", "run-17"
@@ -216,6 +217,38 @@ def test_matches_are_counted_marked_and_walked(page: Page, serve: Serve) -> None
     page.get_by_role("button", name="Regular expression").click()
     page.get_by_label("Search in this run").fill(r"needle \(n\w+\)$")
     expect(page.locator(".matches")).to_have_text(re.compile("of 10 lines$"))
+
+
+def test_only_matches_are_shown_with_lines_around_and_the_address_keeps_them(page: Page, serve: Serve) -> None:
+    lines = [f"line {number}" + (" needle" if number % 100 == 50 else "") for number in range(1000)]
+    server = serve({FQN: [FakeRun(RUN, lines)]})
+    page.goto(address(server))
+    page.get_by_label("Search in this run").fill("needle")
+    expect(page.locator(".matches")).to_have_text("1 of 10 lines")
+    page.locator(".log").focus()
+    page.keyboard.press("m")
+    expect(page.locator(".row")).to_have_count(10)
+    assert shown(page) == [number + 1 for number in range(50, 1000, 100)]
+    page.get_by_label("Lines of context").select_option("1")
+    expect(page.locator(".row.after-gap")).to_have_count(9)
+    assert shown(page)[:4] == [50, 51, 52, 150]
+    assert row(page, 52) == "line 51"
+    page.get_by_role("button", name="Case-sensitive").click()
+    expect(page.locator(".matches")).to_have_text("1 of 10 lines")
+    page.locator('[data-line="550"] .number').click()
+    expect(page).to_have_url(re.compile(r"&q=needle&case=1&only=1#L551$"))
+    page.reload()
+    expect(page.locator('[data-line="550"]')).to_have_class(re.compile("selected"))
+    expect(page.locator(".matches")).to_have_text("10 lines")
+    expect(page.locator(".row.after-gap").first).to_be_visible()
+    assert violations(page) == []
+    page.locator(".log").focus()
+    page.keyboard.press("Escape")
+    expect(page.locator('[data-line="553"]')).to_be_attached()
+    expect(page).to_have_url(re.compile(r"&q=needle&case=1#L551$"))
+    page.keyboard.press("Escape")
+    expect(page.locator(".match")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"r=run-17#L551$"))
 
 
 def test_a_search_of_many_pages_stops_and_goes_on(page: Page, serve: Serve) -> None:

@@ -14,6 +14,8 @@ export interface RowState {
   isSelected: boolean;
   isCurrent: boolean;
   isMatch: boolean;
+  /** Lines before it are not shown. */
+  isAfterGap?: boolean;
   /** It may explain the run's failure. */
   isCause?: boolean;
   spans: Span[];
@@ -33,6 +35,7 @@ export function rowOf(index: number, line: Line | undefined, state: RowState): H
   if (severity) row.classList.add(severity.toLowerCase());
   if (state.isSelected) row.classList.add("selected");
   if (state.isCause) row.classList.add("cause");
+  if (state.isAfterGap) row.classList.add("after-gap");
   if (state.isMatch) row.classList.add("match");
   if (state.isCurrent) row.classList.add("current");
   if (!line) row.classList.add("absent");

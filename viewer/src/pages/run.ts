@@ -19,7 +19,8 @@ import { Search } from "../log/search";
 import { SearchBox } from "../log/searchbox";
 import { Summary } from "../log/summary";
 import { LogView } from "../log/view";
-import { type Lines as Range, type Place } from "../place";
+import { VisibleLines } from "../log/visible";
+import { type Lines as Range, type Place, type SearchQuery } from "../place";
 import { RunHead } from "../log/head";
 import { RunSteps } from "../steps/steps";
 import { hasFailed } from "../ui/facts";
@@ -31,6 +32,7 @@ const HISTOGRAM_MS = 30_000;
 const HISTOGRAM_BARS = 80;
 const FIRST_LINES = 200;
 const AHEAD_LINES = 100; // lines above and below the view whose levels are fetched too
+const MAX_OUTLINED_LINES = 2_000;
 const SHARE_ABOVE = 0.3; // share of the view above the target of a jump
 const SHARE_ABOVE_CAUSE = 0.15; // the histogram, shown later, makes the view smaller
 const WRAP_KEY = "runlake.wrap";
@@ -47,7 +49,10 @@ class RunPage implements View {
   private readonly timers: number[] = [];
   private readonly stopping = new AbortController();
   private readonly trouble = el("div", { class: "trouble" });
+  private query: SearchQuery | undefined;
+  private arrival: number | undefined; // line of the URL, until its search is done
   private readonly lines: Lines;
+  private readonly visible: VisibleLines;
   private readonly outline: RunOutline;
   private readonly view: LogView;
   private readonly feed: Feed;
@@ -65,10 +70,11 @@ class RunPage implements View {
   constructor(private readonly app: App, private readonly fqn: string, private readonly runId: string, place: Place) {
     this.lines = new Lines((after, limit, signal) => api.page(fqn, runId, { after, limit }, signal));
     this.outline = new RunOutline((after, signal) => api.outline(fqn, runId, after, signal));
-    this.view = new LogView(this.lines, {
-      rowState: (line) => this.rowState(line),
+    this.visible = new VisibleLines(this.lines, (line) => this.search.textOf(line));
+    this.view = new LogView(this.visible, {
+      rowState: (index) => this.rowState(this.visible.number(index), this.visible.isAfterGap(index)),
       scrolled: (isAtEnd) => this.follow(isAtEnd && this.feed.isRunning, false),
-      rangeChanged: (line) => this.rangeChanged(line),
+      rangeChanged: () => this.rangeChanged(),
       failed: (error) => this.linesFailed(error),
     });
     this.feed = new Feed(fqn, runId, {
@@ -79,7 +85,8 @@ class RunPage implements View {
     });
     this.search = new Search(fqn, runId, () => this.searchChanged(), (error) => this.head.showMessage(errorText(error).next));
     this.box = new SearchBox({
-      submit: (query) => void this.search.start(query).then(() => this.step(1, true)),
+      submit: (query) => void this.find(query),
+      only: (context) => this.showOnly(context),
       step: (by) => this.step(by),
       resume: () => void this.search.resume(),
     });
@@ -101,6 +108,8 @@ class RunPage implements View {
     this.element = el("div", { class: "run" }, this.summary.element, this.head.element, this.histogram.element, this.trouble, this.steps.element, this.head.foot);
     this.view.element.addEventListener("click", (event) => this.click(event));
     this.selected = place.step === undefined ? place.lines : undefined;
+    this.query = place.search;
+    if (this.query) this.box.show(this.query);
     this.wrap(localStorage.getItem(WRAP_KEY) === "yes");
     void this.open(place);
   }
@@ -110,6 +119,7 @@ class RunPage implements View {
       "/": () => this.box.input.focus(),
       n: () => this.step(1),
       N: () => this.step(-1),
+      m: () => this.showOnly(this.query?.only === undefined ? 0 : undefined),
       e: () => void this.stepError(1),
       E: () => void this.stepError(-1),
       g: () => this.head.focusTarget(),
@@ -120,7 +130,7 @@ class RunPage implements View {
       s: () => void this.steps.focus(),
       j: () => this.steps.view.element.scrollBy(0, this.view.map.rowPx),
       k: () => this.steps.view.element.scrollBy(0, -this.view.map.rowPx),
-      Home: () => (this.steps.pane ? this.steps.pane.show(0) : this.jump(0, 0)),
+      Home: () => (this.steps.pane ? this.steps.pane.show(0) : this.jump(this.visible.number(0), 0)),
       End: () => (this.steps.pane ? void this.steps.pane.end() : this.jump(this.lines.total, 0)),
       Escape: () => this.escape(),
     };
@@ -130,11 +140,12 @@ class RunPage implements View {
   }
 
   navigate(place: Place): void {
+    if (JSON.stringify(place.search) !== JSON.stringify(this.query)) this.restoreSearch(place);
     const step = place.step === undefined ? undefined : this.steps.find(place.step);
     if (step) return this.steps.open(step, place.lines);
     this.selected = place.lines;
     if (this.steps.pane) this.steps.open(null);
-    if (place.lines) this.jump(place.lines.from);
+    if (place.lines && this.arrival === undefined) this.jump(place.lines.from);
     this.view.update();
   }
 
@@ -166,9 +177,10 @@ class RunPage implements View {
       const explained = this.showFacts(facts);
       this.head.showMessage("");
       this.view.update();
-      if (lines) this.jump(lines.from);
+      if (place.search && this.search.state === "none") this.restoreSearch(place);
+      if (lines && place.search?.only === undefined) this.jump(lines.from);
       else if (place.step === undefined) void explained.then(() => this.openAtCause());
-      if (facts.status === "open") this.watch(!lines);
+      if (facts.status === "open") this.watch(!lines && !place.search);
       else void this.loadHistogram();
       void this.steps.start(facts.status === "open", place.step, place.step === undefined ? undefined : place.lines);
       if (!this.element.contains(document.activeElement)) this.view.element.focus({ preventScroll: true }); // the user may be typing already
@@ -213,7 +225,7 @@ class RunPage implements View {
   /** Show the best candidate, unless the user is somewhere else already. */
   private openAtCause(): void {
     const line = this.summary.candidates[0]?.line;
-    const isElsewhere = this.isClosed || this.selected !== undefined || this.steps.pane !== null || this.view.range[0] > 0;
+    const isElsewhere = this.isClosed || this.selected !== undefined || this.query !== undefined || this.steps.pane !== null || this.view.range[0] > 0;
     if (line !== undefined && !isElsewhere) this.jump(line, SHARE_ABOVE_CAUSE);
   }
 
@@ -271,7 +283,8 @@ class RunPage implements View {
   private jump(line: number, share = SHARE_ABOVE): void {
     if (this.steps.pane) this.steps.open(null); // line numbers refer to the run's log
     this.follow(false);
-    this.view.show(Math.min(line, this.lines.total), share);
+    if (line < this.lines.total && !this.visible.has(line)) this.showOnly(undefined);
+    this.view.show(line < this.lines.total ? this.visible.index(line) : this.visible.total, share);
   }
 
   /** Jump to the entered line or time. The server finds the line of a time. */
@@ -317,13 +330,13 @@ class RunPage implements View {
   private showError(by: 1 | -1, { line, reached, isEnd }: FoundError): void {
     const side = by === 1 ? "below" : "above";
     if (line !== null) this.goTo(line);
-    this.reachedError = line === null && !isEnd ? { by, line: reached, first: this.view.range[0] } : null;
+    this.reachedError = line === null && !isEnd ? { by, line: reached, first: this.shownRange[0] } : null;
     this.head.showMessage(line !== null ? "" : isEnd ? `No more errors ${side}.` : `No error ${side} up to line ${count(reached + 1)}: press ${by === 1 ? "e" : "E"} to search further.`);
   }
 
   /** The line from which errors are searched: the selected or explaining one if it is in view, otherwise the first in view. */
   private errorOrigin(by: 1 | -1): number {
-    const [first, end] = this.view.range;
+    const [first, end] = this.shownRange;
     if (this.reachedError?.by === by && this.reachedError.first === first) return this.reachedError.line;
     const inView = [this.selected?.from, this.summary.candidates[0]?.line].find((line) => line !== undefined && line >= first && line < end);
     return inView ?? (by === 1 ? first - 1 : first);
@@ -331,34 +344,43 @@ class RunPage implements View {
 
   /** A step's log was opened in place of the run's log, or closed. */
   private opened(step: string | undefined, lines: Range | undefined): void {
-    const place: Place = { fqn: this.fqn, runId: this.runId };
-    const selection = step === undefined ? this.selected : lines;
-    this.app.setPlace({ ...place, ...(step !== undefined && { step }), ...(selection && { lines: selection }) });
+    this.setPlace(step, step === undefined ? this.selected : lines);
     if (step === undefined) this.view.update();
     else this.follow(false);
   }
 
-  private rangeChanged(first: number): void {
+  private setPlace(step: string | undefined, lines: Range | undefined): void {
+    const place: Place = { fqn: this.fqn, runId: this.runId, ...(this.query && { search: this.query }) };
+    this.app.setPlace({ ...place, ...(step !== undefined && { step }), ...(lines && { lines }) });
+  }
+
+  /** Lines of the log in view: first, and exclusive end. */
+  private get shownRange(): [number, number] {
+    const [first, end] = this.view.range;
+    return [this.visible.number(first), end > first ? this.visible.number(end - 1) + 1 : this.visible.number(end)];
+  }
+
+  private rangeChanged(): void {
     if (this.steps.pane) return;
-    const [, end] = this.view.range;
-    this.outline.ensureLoaded(Math.max(0, first - AHEAD_LINES), Math.min(this.lines.total, end + AHEAD_LINES), () => this.view.draw());
+    const [first, end] = this.shownRange;
+    const isNear = end - first < MAX_OUTLINED_LINES; // otherwise matches in view are far apart
+    if (isNear) this.outline.ensureLoaded(Math.max(0, first - AHEAD_LINES), Math.min(this.lines.total, end + AHEAD_LINES), () => this.view.draw());
     this.head.showRange(first, end, this.lines.total);
     this.histogram.mark(first);
   }
 
   // Highlighted lines
 
-  private rowState(line: number): RowState {
+  private rowState(line: number, isAfterGap: boolean): RowState {
     const isSelected = this.selected !== undefined && line >= this.selected.from && line <= this.selected.to;
     const isMatch = this.search.isMatch(line);
-    const raw = isMatch ? this.lines.get(line)?.text ?? "" : "";
-    return { isSelected, isMatch, isCause: this.summary.has(line), isCurrent: this.search.currentLine === line, spans: isMatch ? this.search.spansOf(line, raw) : [], mark: this.outline.get(line) };
+    const raw = isMatch ? this.lines.get(line)?.text ?? this.search.textOf(line) ?? "" : "";
+    return { isSelected, isMatch, isAfterGap, isCause: this.summary.has(line), isCurrent: this.search.currentLine === line, spans: isMatch ? this.search.spansOf(line, raw) : [], mark: this.outline.get(line) };
   }
 
   private select(range: Range | undefined): void {
     this.selected = range;
-    const place: Place = { fqn: this.fqn, runId: this.runId };
-    this.app.setPlace(range ? { ...place, lines: range } : place);
+    this.setPlace(undefined, range);
     this.view.draw();
   }
 
@@ -389,26 +411,72 @@ class RunPage implements View {
 
   // Searching
 
+  private async find(query: SearchQuery): Promise<void> {
+    this.query = query.text ? { ...query, only: this.query?.only } : undefined;
+    if (!this.query) this.showOnly(undefined);
+    this.arrival = undefined;
+    this.setPlace(this.steps.pane?.step.step, this.selected);
+    await this.search.start(query);
+    this.step(1, true);
+  }
+
+  /** Start the search of a URL. It leaves the view at the lines that the URL names. */
+  private restoreSearch({ search, lines, step }: Place): void {
+    this.query = search;
+    this.arrival = step === undefined ? lines?.from : -1;
+    this.box.show(search ?? { text: "", isRegex: false, isCaseIgnored: true });
+    void this.search.start(search ?? { text: "", isRegex: false, isCaseIgnored: true });
+  }
+
   private searchChanged(): void {
     this.box.update(this.search, this.lines.total);
-    const hasReachedView = (this.search.lines.at(-1) ?? -1) >= this.view.range[0]; // otherwise a match in or below the view may follow
+    this.filter();
+    if (this.arrival !== undefined) return this.arrive(this.arrival);
+    const hasReachedView = (this.search.lines.at(-1) ?? -1) >= this.shownRange[0]; // otherwise a match in or below the view may follow
     if (hasReachedView && this.search.current < 0) this.step(1, true);
-    this.view.draw();
+    this.view.update();
+  }
+
+  private arrive(line: number): void {
+    if (line >= 0 && this.visible.isFiltered && this.visible.has(line)) this.view.show(this.visible.index(line), SHARE_ABOVE);
+    this.view.update();
+    if (this.search.state !== "searching") this.arrival = undefined;
+  }
+
+  private filter(): void {
+    const only = this.search.state === "none" ? undefined : this.query?.only;
+    this.visible.filter(only === undefined ? null : this.search.lines, only);
+  }
+
+  /** Show only matches with lines of context, or (undefined) all lines. The current match, the selected or the first
+   * line in view stays in view. */
+  private showOnly(context: number | undefined): void {
+    if (!this.query && context !== undefined) return;
+    const [first, end] = this.shownRange;
+    const line = [this.search.currentLine, this.selected?.from].find((each) => each !== undefined && each >= first && each < end) ?? first;
+    if (this.query) this.query = { ...this.query, only: context };
+    this.box.showOnly(context);
+    this.filter();
+    if (this.steps.pane && context !== undefined) this.steps.open(null);
+    this.setPlace(this.steps.pane?.step.step, this.selected);
+    this.view.update();
+    if (!this.view.isPinned) this.view.show(this.visible.index(line), SHARE_ABOVE);
   }
 
   /** Go to the next or previous match. `isFirst`: only if no match is current yet. */
   private step(by: 1 | -1, isFirst = false): void {
     if (isFirst && this.search.current >= 0) return;
-    const line = this.search.step(by, this.view.range[0]);
+    const line = this.search.step(by, this.shownRange[0]);
     if (line === undefined) return;
     this.box.update(this.search, this.lines.total);
-    const [first, end] = this.view.range;
+    const [first, end] = this.shownRange;
     if (line < first || line >= end - 2) this.jump(line);
     else this.view.draw();
   }
 
   private escape(): void {
-    if (this.search.state !== "none") this.box.clear();
+    if (this.query?.only !== undefined) this.showOnly(undefined);
+    else if (this.search.state !== "none") this.box.clear();
     else if (this.steps.pane) this.steps.open(null);
     else if (this.selected) this.select(undefined);
     this.steps.view.element.focus({ preventScroll: true });
@@ -425,7 +493,8 @@ class RunPage implements View {
 
   private async copy(): Promise<void> {
     if (this.steps.pane) return this.copied(this.steps.pane.texts());
-    const [first, end] = this.view.range;
+    if (this.visible.isFiltered && !this.selected) return this.copied(this.shownTexts());
+    const [first, end] = this.shownRange;
     const { from, to } = this.selected ?? { from: first, to: end - 1 };
     try {
       const texts = await fetchLines((after, limit) => api.page(this.fqn, this.runId, { after, limit }), from, to);
@@ -433,6 +502,11 @@ class RunPage implements View {
     } catch (error) {
       this.head.showMessage(errorText(error).next);
     }
+  }
+
+  private shownTexts(): string[] {
+    const [first, end] = this.view.range;
+    return Array.from({ length: end - first }, (_, at) => this.visible.get(first + at)?.text ?? "");
   }
 
   private async copied(texts: string[], isAll = true): Promise<void> {
