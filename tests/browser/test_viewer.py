@@ -251,6 +251,23 @@ def test_only_matches_are_shown_with_lines_around_and_the_address_keeps_them(pag
     expect(page).to_have_url(re.compile(r"r=run-17#L551$"))
 
 
+def test_groups_of_lines_fold(page: Page, serve: Serve) -> None:
+    lines = ["::group::<b>Install</b>", *(f"line {number}" for number in range(1, 300)), "::endgroup::"]
+    lines += ["section_start:1560896352:build\r\x1b[0KBuild", "compiled", "section_end:1560896353:build\r\x1b[0K", "the end"]
+    page.goto(address(serve({FQN: [FakeRun(RUN, lines)]})))
+    page.get_by_role("button", name="Fold these lines").click()
+    expect(page.locator(".row")).to_have_count(5)
+    assert shown(page) == [1, 302, 303, 304, 305]
+    expect(page.get_by_role("button", name="Show 300 lines")).to_be_focused()
+    assert row(page, 302).endswith("Build")
+    page.get_by_role("button", name="Fold these lines").click()
+    expect(page.locator(".row")).to_have_count(3)
+    assert violations(page) == []
+    page.get_by_label("Go to a line or a time").fill("150")
+    page.keyboard.press("Enter")
+    expect(page.locator('[data-line="149"]')).to_have_class(re.compile("selected"))
+
+
 def test_a_search_of_many_pages_stops_and_goes_on(page: Page, serve: Serve) -> None:
     server = serve({FQN: [large(40_000)]})
     page.goto(address(server))

@@ -47,3 +47,17 @@ test("matches are shown without requests, and only missing lines around them are
   expect(requests).toEqual([[49, 3], [59, 3], [149, 3]]);
   expect(visible.get(8)?.text).toBe("line 151");
 });
+
+test("folded lines are hidden, nested and adjacent folds too, and a line within is revealed", async () => {
+  const { visible, numbers, requests } = shown(null, 0);
+  visible.fold(10, 900);
+  visible.fold(20, 30);
+  visible.fold(901, 990);
+  expect(numbers()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 901, 991, 992, 993, 994, 995, 996, 997, 998, 999]);
+  numbers().forEach((number, index) => expect([visible.index(number), visible.has(number)]).toEqual([index, true]));
+  expect([visible.index(500), visible.has(500), visible.has(990)]).toEqual([10, false, false]);
+  await visible.ensureLoaded(0, 14, () => undefined);
+  expect(requests).toEqual([[0, 256], [901, 256]]);
+  visible.unfold(25);
+  expect([visible.has(25), visible.has(500), visible.has(950)]).toEqual([true, true, false]);
+});

@@ -14,8 +14,8 @@ export interface Line {
   text: string;
   /** The line's number, if it differs from its index because of folded lines. */
   number?: number;
-  /** Number of following lines that can be folded below this one. */
-  fold?: { lines: number; isFolded: boolean };
+  /** Number of following lines that can be folded below this one; null: not known yet. */
+  fold?: { lines: number | null; isFolded: boolean };
   /** Length of the full line, if `text` is truncated. */
   fullLength?: number;
 }

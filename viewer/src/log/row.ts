@@ -55,16 +55,16 @@ function fill(text: HTMLElement, line: Line, { spans, annotations = [] }: RowSta
   const pieces = isCollapsed ? all.slice(start) : all;
   if (line.fold) text.append(foldOf(line.fold), " ");
   for (const part of partsOf(pieces, spans, [...linksOf(line), ...annotations])) text.append(nodeOf(part));
-  if (isCollapsed && earlier) text.append(" ", el("button", { class: "more", "data-more": true, title: "The line was overwritten, as by a progress bar" }, `↺ ${plural(earlier, "earlier state")}`));
+  if (isCollapsed && earlier && !line.fold) text.append(" ", el("button", { class: "more", "data-more": true, title: "The line was overwritten, as by a progress bar" }, `↺ ${plural(earlier, "earlier state")}`));
   if (line.fullLength) {
     const title = `Truncated: the line has ${count(line.fullLength)} characters`;
     text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.fullLength)}`));
   }
 }
 
-function foldOf({ lines, isFolded }: { lines: number; isFolded: boolean }): HTMLElement {
-  const title = `${isFolded ? "Show" : "Fold"} ${plural(lines, "line")}`;
-  return el("button", { class: "more", "data-fold": true, title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines)}` : "▾");
+function foldOf({ lines, isFolded }: NonNullable<Line["fold"]>): HTMLElement {
+  const title = `${isFolded ? "Show" : "Fold"} ${lines === null ? "these lines" : plural(lines, "line")}`;
+  return el("button", { class: "more", "data-fold": true, title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines ?? 0)}` : "▾");
 }
 
 /** Split pieces at the bounds of search matches and annotations, both with offsets in the raw line. One pass in the line's order. */

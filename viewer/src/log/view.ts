@@ -87,6 +87,11 @@ export class LogView {
     });
   }
 
+  /** Call after the next rendering. */
+  drawn(act: () => void): void {
+    requestAnimationFrame(() => requestAnimationFrame(act));
+  }
+
   destroy(): void {
     this.watcher.disconnect();
     cancelAnimationFrame(this.frame);

@@ -1,11 +1,15 @@
-/** The lines of a log that are shown: all, or only matches with lines around them. A view counts them by index. */
+/** The lines of a log that are shown: all but folded ones, or only matches with lines around them. A view counts them by index. */
 
+import { endPattern } from "./groups";
 import type { Line, Lines, LineSource } from "./lines";
 
 const MAX_GAP_LINES = 20; // lines between missing ones that are fetched with them
 
 export class VisibleLines implements LineSource {
   private numbers: number[] | null = null; // ascending
+  private readonly lastOf = new Map<number, number>(); // last line of each folded group, by its first
+  private hidden: [number, number][] = []; // first and last lines, ascending and apart
+  private readonly starts = new WeakMap<Line, Line>(); // lines with their folds
   private readonly known = new Map<number, Line>(); // one object for each line, so that its row is kept
   private wanted: [number, number] = [0, 0];
   private onLoad: () => void = () => undefined;
@@ -15,7 +19,7 @@ export class VisibleLines implements LineSource {
   constructor(private readonly lines: Lines, private readonly textOf: (line: number) => string | undefined) {}
 
   get total(): number {
-    return this.numbers?.length ?? this.lines.total;
+    return this.numbers?.length ?? this.hidden.reduce((total, [first, last]) => total - (last - first + 1), this.lines.total);
   }
 
   get isFiltered(): boolean {
@@ -34,16 +38,47 @@ export class VisibleLines implements LineSource {
   }
 
   number(index: number): number {
-    return this.numbers ? this.numbers[index] ?? this.lines.total : index;
+    if (this.numbers) return this.numbers[index] ?? this.lines.total;
+    let number = index;
+    for (const [first, last] of this.hidden) if (number >= first) number += last - first + 1;
+    return number;
   }
 
   /** Index of a line, or of the last one before it. */
   index(line: number): number {
-    return this.numbers ? Math.max(0, this.numbers.findLastIndex((each) => each <= line)) : line;
+    if (this.numbers) return Math.max(0, this.numbers.findLastIndex((each) => each <= line));
+    let index = line;
+    for (const [first, last] of this.hidden) if (line >= first) index -= Math.min(last, line) - first + 1;
+    return index;
   }
 
   has(line: number): boolean {
-    return this.numbers === null || this.numbers[this.index(line)] === line;
+    return this.number(this.index(line)) === line;
+  }
+
+  isFolded(line: number): boolean {
+    return this.lastOf.has(line);
+  }
+
+  /** Hide the lines after `line` up to `last`. */
+  fold(line: number, last: number): void {
+    if (last > line) this.lastOf.set(line, last);
+    this.updateHidden();
+  }
+
+  /** Show the lines of the groups that begin at, or hide, this line. */
+  unfold(line: number): void {
+    for (const [first, last] of this.lastOf) if (line >= first && line <= last) this.lastOf.delete(first);
+    this.updateHidden();
+  }
+
+  private updateHidden(): void {
+    this.hidden = [];
+    for (const [line, last] of [...this.lastOf].sort(([one], [other]) => one - other)) {
+      const before = this.hidden.at(-1);
+      if (before && line + 1 <= before[1] + 1) before[1] = Math.max(before[1], last);
+      else this.hidden.push([line + 1, last]);
+    }
   }
 
   /** Whether lines before this one are hidden. */
@@ -53,12 +88,13 @@ export class VisibleLines implements LineSource {
 
   get(index: number): Line | undefined {
     const number = this.number(index);
-    return this.lines.get(number) ?? (this.numbers ? this.knownLine(number) : undefined);
+    const line = this.lines.get(number) ?? (this.numbers ? this.knownLine(number) : undefined);
+    return line && !this.numbers && endPattern(line.text) !== null ? this.withFold(number, line) : line;
   }
 
   /** A later call replaces the range. */
   async ensureLoaded(from: number, to: number, onLoad: () => void): Promise<void> {
-    if (!this.numbers) return this.lines.ensureLoaded(from, to, onLoad);
+    if (!this.numbers && !this.hidden.length) return this.lines.ensureLoaded(from, to, onLoad);
     [this.wanted, this.onLoad] = [[from, to], onLoad];
     this.loading ??= this.load().finally(() => (this.loading = null));
     return this.loading;
@@ -67,7 +103,7 @@ export class VisibleLines implements LineSource {
   private async load(): Promise<void> {
     for (let range = this.missing(), last = -1; range && range[0] !== last; range = this.missing()) {
       last = range[0];
-      await this.lines.ensureLoaded(...range, () => this.onLoad(), 0);
+      await this.lines.ensureLoaded(...range, () => this.onLoad(), ...(this.numbers ? [0] : []));
     }
   }
 
@@ -80,6 +116,15 @@ export class VisibleLines implements LineSource {
       if (!this.get(index)) range = [range?.[0] ?? number, number + 1];
     }
     return range;
+  }
+
+  private withFold(number: number, line: Line): Line {
+    const last = this.lastOf.get(number);
+    const before = this.starts.get(line);
+    if (before && before.fold?.isFolded === (last !== undefined)) return before;
+    const start = { ...line, fold: { lines: last === undefined ? null : last - number, isFolded: last !== undefined } };
+    this.starts.set(line, start);
+    return start;
   }
 
   private knownLine(number: number): Line | undefined {

@@ -9,6 +9,7 @@ import { copyText, fetchLines, MAX_COPIED_LINES } from "../log/clipboard";
 import { download } from "../log/download";
 import { type FoundError, nextError, previousError } from "../log/errors";
 import { Feed, type FeedState } from "../log/feed";
+import { lastLine } from "../log/groups";
 import { HistogramView } from "../log/histogram";
 import { toggleData } from "../log/data";
 import { Lines } from "../log/lines";
@@ -283,8 +284,30 @@ class RunPage implements View {
   private jump(line: number, share = SHARE_ABOVE): void {
     if (this.steps.pane) this.steps.open(null); // line numbers refer to the run's log
     this.follow(false);
-    if (line < this.lines.total && !this.visible.has(line)) this.showOnly(undefined);
+    if (line < this.lines.total && !this.visible.has(line)) this.reveal(line);
     this.view.show(line < this.lines.total ? this.visible.index(line) : this.visible.total, share);
+  }
+
+  private reveal(line: number): void {
+    if (this.visible.isFiltered) this.showOnly(undefined);
+    this.visible.unfold(line);
+  }
+
+  /** Fold or show the lines of a group. The server finds its end. */
+  private async toggleFold(line: number): Promise<void> {
+    try {
+      if (this.visible.isFolded(line)) this.visible.unfold(line);
+      else {
+        const search = (q: string, after: number) => api.grep(this.fqn, this.runId, { q, regex: true, after, limit: 1 }, this.stopping.signal);
+        const last = await lastLine(line, this.lines.get(line)?.text ?? "", search);
+        if (last === null) return this.head.showMessage("The end of these lines is not found.");
+        this.visible.fold(line, last);
+      }
+      this.view.update();
+      this.view.drawn(() => this.view.element.querySelector<HTMLElement>(`[data-line="${line}"] [data-fold]`)?.focus());
+    } catch (error) {
+      if (!this.isClosed) this.head.showMessage(errorText(error).next);
+    }
   }
 
   /** Jump to the entered line or time. The server finds the line of a time. */
@@ -387,6 +410,7 @@ class RunPage implements View {
   private click(event: MouseEvent): void {
     const target = event.target as HTMLElement;
     const line = Number(target.closest<HTMLElement>("[data-line]")?.dataset["line"] ?? -1);
+    if (target.closest("[data-fold]")) void this.toggleFold(line);
     if (target.closest("[data-more]")) void this.showFullLine(line, target.closest<HTMLElement>(".text"));
     const data = target.closest<HTMLElement>("[data-data]");
     if (data) void toggleData(data, () => api.eventBody(this.fqn, this.runId, line)).catch((error: unknown) => this.head.showMessage(errorText(error).next));
