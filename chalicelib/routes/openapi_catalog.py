@@ -57,7 +57,7 @@ _FACTS: dict[str, Any] = {
     "command": "./load.sh --all",
     "explanation": _CANDIDATE,
 }
-_DETAILS = {**_FACTS, "lost": 0, "candidates": [_CANDIDATE]}
+_DETAILS = {**_FACTS, "lost": 0, "candidates": [_CANDIDATE], "orchestratorUrl": None}
 _EXPLANATION = {"candidates": [_CANDIDATE], "fromLine": 0, "complete": True, "streaming": False}
 _MATCHES = {
     "matches": [{"line": 41, "text": "an error", "spans": [[3, 8]]}],

@@ -148,6 +148,7 @@ class FakeRun:
             "command": None,
             "explanation": None,
             "candidates": [],
+            "orchestratorUrl": None,
             **self.known,
         }
 

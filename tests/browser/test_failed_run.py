@@ -30,7 +30,7 @@ def failed(**known: Any) -> FakeRun:
 def test_a_failed_run_opens_at_the_line_that_explains_it(page: Page, serve: Serve, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 667})
     known = [candidate(40_000, f"{HOSTILE} " * 20), candidate(77), candidate(78, rule="new-rule")]
-    server = serve({FQN: [failed(candidates=known)]})
+    server = serve({FQN: [failed(candidates=known, orchestratorUrl="https://airflow.example/dags/a%2Fb/grid")]})
     page.goto(address(server))
     cause = page.locator('[data-line="40000"]')
     expect(cause).to_have_class(re.compile("cause"))
@@ -41,6 +41,11 @@ def test_a_failed_run_opens_at_the_line_that_explains_it(page: Page, serve: Serv
     expect(summary).to_contain_text("<img src=x onerror=alert(1)>U+202E")
     expect(summary).to_contain_text("a table, column or type is not as expected")
     expect(summary.locator("li").last).to_contain_text("new-rule")
+    link = page.get_by_role("link", name="airflow.example", include_hidden=True)
+    assert (link.get_attribute("href"), link.get_attribute("rel")) == (
+        "https://airflow.example/dags/a%2Fb/grid",
+        "noopener noreferrer",
+    )
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     summary.get_by_role("link", name="Line 78").click()

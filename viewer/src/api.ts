@@ -34,6 +34,8 @@ export interface RunFacts {
   command: string | null;
   /** Only in the facts of one run; absent: of an older server. */
   candidates?: Candidate[];
+  /** Address of the run in its orchestrator; also only there. */
+  orchestratorUrl?: string | null;
 }
 /** A line that may explain a failure, from 0. */
 export interface Candidate { line: number; text: string; rule: string; score: number }
