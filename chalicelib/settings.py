@@ -68,9 +68,13 @@ def _table(default: str, about: str) -> Any:
 
 
 _JWKS_URL = r"^(https://[^\s/@]+|http://(127\.0\.0\.1|localhost)(:[0-9]+)?)/\S*$"
-_JSON_FIELDS = ("source_coordination", "jwt_more_issuers", "pipeline_ids")
+_JSON_FIELDS = ("source_coordination", "jwt_more_issuers", "pipeline_ids", "run_links")
 _AUDIENCE = r"[^,\s\x00-\x1f]"
 """At least one name: commas alone would accept any audience."""
+# The host is literal: names of pipelines and runs are chosen by those who write logs.
+LinkTemplate = Annotated[
+    str, Field(max_length=1024, pattern=r"^https?://[A-Za-z0-9.:\[\]-]+/(?:[^\s{}\x00-\x1f\x7f]|\{(?:fqn|name|runId)\})*$")
+]
 PipelineId = Annotated[str, Field(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
 
 
@@ -247,6 +251,14 @@ class Settings(BaseSettings):
         {},
         "Pipelines whose newest log OpenMetadata's older pages read by the pipeline's id. Default: none.",
         'JSON: {"<uuid>": {"fqn": …, "type": "metadata"}, …}, each UUID once, in either case',
+    )
+    run_links: Annotated[dict[str, LinkTemplate], NoDecode] = _setting(
+        {},
+        "Addresses of runs in their orchestrator, which the viewer links, by [patterns of FQNs](security.md); the first one that matches "
+        "counts. `{runId}` is the id of attempt 1, `{name}` the FQN behind its last dot. Default: none.",
+        'JSON: {"shop.*": "https://airflow.example/dags/{name}/grid?dag_run_id={runId}", …}, with {fqn}, {name} and {runId} behind the host, '
+        "at most 32",
+        max_length=32,
     )
     runs_table: str = _table("runlake-runs", "DynamoDB table of runs.")
     segments_table: str = _table("runlake-segments", "DynamoDB table of segments.")

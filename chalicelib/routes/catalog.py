@@ -51,6 +51,7 @@ from chalicelib.routes.cursors import decrypt_cursor, encrypt_cursor
 from chalicelib.routes.parameters import boolean_parameter, integer_parameter
 from chalicelib.routes.queries import moment_ms
 from chalicelib.routes.responses import json_response
+from chalicelib.routes.run_links import link_of
 from chalicelib.runlog.artifact import find_artifact
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
@@ -199,9 +200,9 @@ def run(request: ApiRequest) -> Response:
     if row.is_seal_unknown:
         row = _with_seal(services, row)
     lost = 0 if row.status == "finalized" else lost_lines(services.compactor, services.writer.tails, run)
-    return json_response(
-        RunDetails(**run_facts(row, services.clock.now_ms()), lost=lost, candidates=list(_recorded_candidates(row)))
-    )
+    facts = run_facts(row, services.clock.now_ms())
+    link = link_of(services.settings.run_links, run.fqn, facts["firstRunId"])
+    return json_response(RunDetails(**facts, lost=lost, candidates=list(_recorded_candidates(row)), orchestratorUrl=link))
 
 
 def explanation(request: ApiRequest) -> Response:

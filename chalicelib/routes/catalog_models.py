@@ -96,6 +96,10 @@ class RunDetails(RunFacts):
 
     lost: Annotated[Count, Field(description="Number of missing lines, whose segments were deleted too early.")]
     candidates: Annotated[list[ExplainingLine], _CANDIDATES]
+    orchestratorUrl: Annotated[
+        str | None,
+        Field(description="Address of the run in its orchestrator, by the setting `run_links`; null: no pattern matches."),
+    ]
 
 
 class RunFactsPage(TypedDict):

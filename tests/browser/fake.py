@@ -30,7 +30,7 @@ STORED = "/stored"
 """A path outside of the API: needs no token, and allows no origin."""
 _ROUTE = re.compile(
     r"/api(?:"
-    r"(?P<ui>/v1/ui.*)|(?P<recent>/v1/catalog)|(?P<history>/v1/catalog/history)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram))?)?"
+    r"(?P<ui>/v1/ui.*)|(?P<recent>/v1/catalog)|(?P<history>/v1/catalog/history)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram|explanation))?)?"
     r"|/v1/pipelines(?P<processing>/(?P<name>[^/]+)/(?P<action>enable|disable|replay))?"
     r"|/v1/events/(?P<efqn>[^/]+)/(?P<erun>[^/]+)(?P<events>/log|/steps|/completeness|)"
     r"|/v1/services/ingestionPipelines/logs/(?P<fqn>[^/]+)/(?:stream/(?P<stream>[^/]+)|(?P<log>[^/]+)(?P<download>/download)?))"
@@ -54,7 +54,7 @@ class FakeStep:
 class FakeRun:
     """A run's log. ``text``: its lines by number, if they are too many for a list. ``share``: the share of lines that exist at a
     share of the time. ``lag``: how many more times the catalog lists it as open after its end. ``known``: other facts than those
-    of its lines."""
+    of its lines. ``explained``: candidates that are found on request."""
 
     run_id: str
     lines: list[str] = field(default_factory=list)
@@ -69,6 +69,7 @@ class FakeRun:
     lost: list[str] = field(default_factory=list)
     lag: int = 0
     known: dict[str, Any] = field(default_factory=dict)
+    explained: list[dict[str, Any]] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     @property
@@ -147,6 +148,7 @@ class FakeRun:
             "command": None,
             "explanation": None,
             "candidates": [],
+            "orchestratorUrl": None,
             **self.known,
         }
 
@@ -305,6 +307,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json(_EVENTS[given.get("events", "")](run, self.query))
         if given.get("what") == "grep":
             return self._json(_grep(run, self.query))
+        if given.get("what") == "explanation":
+            return self._json({"candidates": run.explained, "fromLine": 0, "complete": True, "streaming": False})
         if given.get("what") == "histogram":
             return self._json(_histogram(run, int(self.query.get("buckets", "60"))))
         if "run" in given:

@@ -15,11 +15,13 @@ HOSTILE = [
     "\x1b[31mred\x1b[0m \x1b[1;44mbold on blue\x1b[0m \x1b[38;2;255;255;0mbright yellow\x1b[0m",
     "\x1b]0;owned\x07\x1b[2J\x1b[H\x1b[?1049h\x1b]8;;javascript:window.owned=1\x1b\\a link\x1b]8;;\x1b\\\x1bc after",
     "\x1b[31;<img src=x onerror=window.owned=1>m",
-    "user\u202etxt.exe\u2066 and \u0000 \u0007 \u0008 \r over \u2028 \u0085",
+    "user\u202etxt.exe\u2066 and \u0000 \u0007 \u0008 over \u2028 \u0085",
     "‮שלום עולם, ERROR in Hebrew, 123‬ مرحبا",
     "z" + "\u0300\u0301\u0302" * 400,
     "\ufffd\ufffd broken bytes \U0001f600 and \U0001f468\u200d\U0001f469\u200d\U0001f467",
     "javascript:window.owned=1//https://example.com/?q=<b>",
+    "10 %\r<b>50 %\r\x1b[2K\x1b[32m100 %\r",
+    "see https://example.com/<b>, javascript:alert(1), https://user@example.com",
     "",
     "plain",
 ]
@@ -41,11 +43,19 @@ def test_markup_stays_text(page: Page, serve: Callable[..., FakeServer]) -> None
     page.get_by_label("Search in this run").fill("owned")
     expect(page.locator(".matches")).to_contain_text("of 5 lines")
     assert page.evaluate("window.owned") is None
-    assert page.locator(".log :is(script, img, svg, style, iframe, a:not(.number))").count() == 0
+    assert page.locator(".log :is(script, img, svg, style, iframe, a:not(.number, .link))").count() == 0
     assert page.locator("header img").count() == 0
     assert page.locator('[data-line="0"] .text').text_content() == HOSTILE[0]
     assert page.locator('[data-line="1"] .text').text_content() == HOSTILE[1]
     assert page.title().startswith("<img src=x")
+    link = page.locator(".log a.link")
+    expect(link).to_have_text("https://example.com/")
+    attributes = [link.get_attribute(name) for name in ("href", "target", "rel")]
+    assert attributes == ["https://example.com/", "_blank", "noopener noreferrer nofollow"]
+    overwritten = page.locator('[data-line="10"] .text')
+    assert (overwritten.text_content() or "").startswith("100 %")
+    overwritten.get_by_role("button", name="2 earlier states").click()
+    assert page.locator(".full-line").text_content() == "10 %\n<b>50 %\n100 %"
 
 
 def test_escapes_of_terminals_colour_and_do_nothing_else(page: Page, serve: Callable[..., FakeServer]) -> None:
@@ -61,7 +71,7 @@ def test_escapes_of_terminals_colour_and_do_nothing_else(page: Page, serve: Call
 def test_control_characters_and_other_directions_stay_in_their_line(page: Page, serve: Callable[..., FakeServer]) -> None:
     opened(page, serve, HOSTILE)
     signs = page.locator('[data-line="5"] .control')
-    assert signs.all_text_contents() == ["U+202E", "U+2066", "␀", "␇", "␈", "␍", "U+2028", "U+0085"]
+    assert signs.all_text_contents() == ["U+202E", "U+2066", "␀", "␇", "␈", "U+2028", "U+0085"]
     for number in range(len(HOSTILE)):
         box = page.locator(f'[data-line="{number}"]').bounding_box()
         assert box and box["height"] == 20, "one row, whatever is in it"

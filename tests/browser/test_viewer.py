@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.fake import START_MS, STORED, FakeRun, FakeServer, numbered
+from tests.browser.test_viewer_for_everybody import violations
 
 Serve = Callable[..., FakeServer]
 FQN, RUN = "mysql_prod.ingest", "run-17"
@@ -218,6 +219,55 @@ def test_matches_are_counted_marked_and_walked(page: Page, serve: Serve) -> None
     expect(page.locator(".matches")).to_have_text(re.compile("of 10 lines$"))
 
 
+def test_only_matches_are_shown_with_lines_around_and_the_address_keeps_them(page: Page, serve: Serve) -> None:
+    lines = [f"line {number}" + (" needle" if number % 100 == 50 else "") for number in range(1000)]
+    server = serve({FQN: [FakeRun(RUN, lines)]})
+    page.goto(address(server))
+    page.get_by_label("Search in this run").fill("needle")
+    expect(page.locator(".matches")).to_have_text("1 of 10 lines")
+    page.locator(".log").focus()
+    page.keyboard.press("m")
+    expect(page.locator(".row")).to_have_count(10)
+    assert shown(page) == [number + 1 for number in range(50, 1000, 100)]
+    page.get_by_label("Lines of context").select_option("1")
+    expect(page.locator(".row.after-gap")).to_have_count(9)
+    assert shown(page)[:4] == [50, 51, 52, 150]
+    expect(page.locator('[data-line="51"] .text')).to_have_text("line 51")
+    page.get_by_role("button", name="Case-sensitive").click()
+    expect(page.locator(".matches")).to_have_text("1 of 10 lines")
+    page.locator('[data-line="550"] .number').click()
+    expect(page).to_have_url(re.compile(r"&q=needle&case=1&only=1#L551$"))
+    page.reload()
+    expect(page.locator('[data-line="550"]')).to_have_class(re.compile("selected"))
+    expect(page.locator(".matches")).to_have_text("10 lines")
+    expect(page.locator(".row.after-gap").first).to_be_visible()
+    assert violations(page) == []
+    page.locator(".log").focus()
+    page.keyboard.press("Escape")
+    expect(page.locator('[data-line="553"]')).to_be_attached()
+    expect(page).to_have_url(re.compile(r"&q=needle&case=1#L551$"))
+    page.keyboard.press("Escape")
+    expect(page.locator(".match")).to_have_count(0)
+    expect(page).to_have_url(re.compile(r"r=run-17#L551$"))
+
+
+def test_groups_of_lines_fold(page: Page, serve: Serve) -> None:
+    lines = ["::group::<b>Install</b>", *(f"line {number}" for number in range(1, 300)), "::endgroup::"]
+    lines += ["section_start:1560896352:build\r\x1b[0KBuild", "compiled", "section_end:1560896353:build\r\x1b[0K", "the end"]
+    page.goto(address(serve({FQN: [FakeRun(RUN, lines)]})))
+    page.get_by_role("button", name="Fold these lines").click()
+    expect(page.locator(".row")).to_have_count(5)
+    assert shown(page) == [1, 302, 303, 304, 305]
+    expect(page.get_by_role("button", name="Show 300 lines")).to_be_focused()
+    expect(page.locator('[data-line="301"] .text')).to_have_text(re.compile("Build$"))
+    page.get_by_role("button", name="Fold these lines").click()
+    expect(page.locator(".row")).to_have_count(3)
+    assert violations(page) == []
+    page.get_by_label("Go to a line or a time").fill("150")
+    page.keyboard.press("Enter")
+    expect(page.locator('[data-line="149"]')).to_have_class(re.compile("selected"))
+
+
 def test_a_search_of_many_pages_stops_and_goes_on(page: Page, serve: Serve) -> None:
     server = serve({FQN: [large(40_000)]})
     page.goto(address(server))
@@ -248,14 +298,14 @@ def test_a_permalink_leads_to_its_lines(page: Page, serve: Serve) -> None:
     )
 
 
-def test_lines_are_copied_as_they_were_written(page: Page, serve: Serve) -> None:
+def test_lines_are_copied_without_escape_sequences(page: Page, serve: Serve) -> None:
     server = serve({FQN: [FakeRun(RUN, ["\x1b[31mred\x1b[0m", "two\0", "three"])]})
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(address(server) + "#L1-L2")
     expect(page.locator(".row.selected")).to_have_count(2)
     page.keyboard.press("c")
     expect(page.locator(".message")).to_contain_text("Copied 2 lines")
-    assert page.evaluate("navigator.clipboard.readText()") == "\x1b[31mred\x1b[0m\ntwo\0\n"
+    assert page.evaluate("navigator.clipboard.readText()") == "red\ntwo\0\n"
 
 
 @pytest.mark.parametrize("token", ["", "secret"])

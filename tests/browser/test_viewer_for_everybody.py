@@ -17,7 +17,7 @@ from tests.prerequisites import require
 # Of viewer/package-lock.json
 AXE = Path(__file__).parents[2] / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
 COLOURS = [" ".join(f"\x1b[{code}mcolour {code}\x1b[0m" for code in range(start, start + 8)) for start in (30, 40, 90, 100)]
-LEVELS = ["10:00 ERROR it failed", "10:00 WARN it may fail", "10:00 INFO it runs", "10:00 DEBUG it is here"]
+LEVELS = ["10:00 ERROR it failed: https://example.com/x.", "10:00 WARN it may fail", "10:00 INFO it runs", "10:00 DEBUG it is here"]
 
 
 def violations(page: Page) -> list[str]:

@@ -264,12 +264,18 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         ),
         "of others after {} |": "viewer/src/start/lookups.ts:HISTORY_MS",
         "longer than {} characters is cut": "viewer/src/log/lines.ts:MAX_LINE_CHARS",
-        "copies of up to {} lines, contain": "viewer/src/log/clipboard.ts:MAX_COPIED_LINES",
+        "Copies of up to {} lines have": "viewer/src/log/clipboard.ts:MAX_COPIED_LINES",
         "a page of {} lines, the histogram": "viewer/src/pages/run.ts:FIRST_LINES",
         "pages of at most {} lines around": "viewer/src/log/lines.ts:PAGE_LINES",
         "the visible lines, {} events at a time, at most one request in {} |": (
             "viewer/src/api.ts:OUTLINE_EVENTS",
             "viewer/src/log/outline.ts:PAUSE_MS",
+        ),
+        "but for up to {} before and after each": "viewer/src/place.ts:MAX_CONTEXT",
+        "one match a request, {} at most": "viewer/src/log/groups.ts:MAX_REQUESTS",
+        "error | {} events of the outline a request, {} at most": (
+            "viewer/src/api.ts:OUTLINE_EVENTS",
+            "viewer/src/log/errors.ts:MAX_REQUESTS",
         ),
         "{} pages of its events at most": "viewer/src/steps/steplog.ts:MAX_EVENT_PAGES",
         "or one in {}; the facts every {} and the histogram every {} |": (

@@ -105,7 +105,7 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
         "command": None,
         "explanation": None,
     }
-    details = {"lost": 0, "candidates": []}
+    details = {"lost": 0, "candidates": [], "orchestratorUrl": None}
     assert ask("/svc.a/runs").json == {"runs": [expected], "cursor": None}
     assert ask("/svc.a/runs/run-1").json == expected | details
     first = site.world.layout.segment(Run("svc.a", "run-1"), 0)
@@ -121,6 +121,16 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
     site.runs.record_finalization(run, 3, 14, 3, START_MS + 3000)
     done = ask("/svc.a/runs/run-1").json
     assert (done["status"], done["complete"], done["pendingBytes"]) == ("finalized", True, 0)
+
+
+def test_a_run_has_its_address_in_the_orchestrator() -> None:
+    world, runs = World(), InMemoryRunCatalog()
+    links: Any = {"run_links": json.dumps({"svc.*": "https://airflow.example/dags/{name}/grid?dag_run_id={runId}"})}
+    with installed(world, runs=runs, **links):
+        for fqn in ("svc.a", "hr.a"):
+            Site(world, runs).write(fqn, "run-1", "one")
+        found = [ask(f"/{fqn}/runs/run-1").json["orchestratorUrl"] for fqn in ("svc.a", "hr.a")]
+    assert found == ["https://airflow.example/dags/a/grid?dag_run_id=run-1", None]
 
 
 def explained(**query: Any) -> tuple[list[tuple[int, str]], int, bool, bool]:
@@ -312,7 +322,7 @@ def test_recent_runs_of_all_pipelines_by_outcome(site: Site) -> None:
     )
     facts = call("GET", "/v1/catalog?outcome=failed&limit=1").json["runs"][0]
     assert facts == {"fqn": "shop.e"} | {
-        name: value for name, value in ask("/shop.e/runs/r").json.items() if name not in ("lost", "candidates")
+        name: value for name, value in ask("/shop.e/runs/r").json.items() if name not in ("lost", "candidates", "orchestratorUrl")
     }
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from chalicelib import __version__
+from chalicelib.explanation.families import RULES
+from chalicelib.explanation.ranking import STRUCTURE
 from chalicelib.routes import viewer
 from tests.functional.gateway import Answer, call, installed
 from tests.issuer import JWT, Issuer
@@ -91,6 +95,11 @@ def test_page_gets_the_configured_authentication(auth: str) -> None:
     with installed(World(), keys=Issuer().read, **(JWT | {"auth": auth})):
         answer = call("GET", "/v1/ui/config")
         assert (answer.status, answer.json) == (200, {"auth": auth, "version": __version__})
+
+
+def test_the_page_explains_each_rule_in_the_documented_words() -> None:
+    words = json.loads((Path(__file__).parents[2] / "viewer" / "src" / "log" / "rules.json").read_text(encoding="utf-8"))
+    assert words == {name: about for name, (_, about) in STRUCTURE.items()} | {rule.name: rule.about for rule in RULES}
 
 
 def test_what_is_built_is_small_and_has_no_source_map() -> None:

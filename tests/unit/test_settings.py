@@ -134,6 +134,17 @@ OTHER = ISSUER.replace('"i"', '"j"')
         ("RUNLAKE_RUNS_TABLE", "a b", "a table's name"),
         ("RUNLAKE_PIPELINE_IDS", '{"mysql.ingest": {"fqn": "mysql.ingest"}}', "<uuid>"),
         ("RUNLAKE_PIPELINE_IDS", '{"0f1e2d3c-0000-4000-8000-00000000000a": {"fqn": "a", "type": "other"}}', "metadata"),
+        *(
+            ("RUNLAKE_RUN_LINKS", f'{{"*": "{template}"}}', "https://airflow.example/")
+            for template in (
+                "javascript:alert(1)//",
+                "https://{fqn}/",
+                "https://a.test",
+                "https://a.test/{other}",
+                "https://u@a.test/",
+                "https://a/ b",
+            )
+        ),
         ("RUNLAKE_JWT_AUDIENCE", ",", "names"),
         ("RUNLAKE_JWT_AUDIENCE", " , ,\t", "names"),
         ("RUNLAKE_JWT_MORE_ISSUERS", "people", "JSON"),

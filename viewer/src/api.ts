@@ -32,12 +32,18 @@ export interface RunFacts {
   firstRunId: string;
   host: string | null;
   command: string | null;
+  /** Only in the facts of one run; absent: of an older server. */
+  candidates?: Candidate[];
+  /** Address of the run in its orchestrator; also only there. */
+  orchestratorUrl?: string | null;
 }
+/** A line that may explain a failure, from 0. */
+export interface Candidate { line: number; text: string; rule: string; score: number }
 /** A run with its pipeline. */
 export interface ListedRun extends RunFacts {
   fqn: string;
-  /** The line that explains a failure best, from 0; absent: of an older server. */
-  explanation?: { line: number; text: string; rule: string; score: number } | null;
+  /** The best candidate; absent: of an older server. */
+  explanation?: Candidate | null;
 }
 export interface RunResult { runId: string; outcome: RunFacts["outcome"]; startedMs: number; durationMs: number }
 export interface Pipeline { fqn: string; last: RunFacts | null }
@@ -142,6 +148,7 @@ export const api = {
   runs: (fqn: string, cursor: string | null, signal?: AbortSignal) =>
     json<{ runs: RunFacts[]; cursor: string | null }>(`/v1/catalog/pipelines/${name(fqn)}/runs`, { cursor, limit: 50 }, signal),
   facts: (fqn: string, runId: string, signal?: AbortSignal) => json<RunFacts>(run(fqn, runId), {}, signal),
+  explanation: (fqn: string, runId: string) => json<{ candidates: Candidate[] }>(`${run(fqn, runId)}/explanation`),
   page: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Page>(logPath(fqn, runId), query, signal),
   grep: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Grep>(`${run(fqn, runId)}/grep`, query, signal),
   histogram: (fqn: string, runId: string, buckets: number, signal?: AbortSignal) =>

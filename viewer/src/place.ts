@@ -1,7 +1,14 @@
-/** The page's location as parsed from its URL: `?p=PIPELINE&r=RUN&s=STEP#L10-L20`, `?list&q=TEXT` for pipelines, `?pipelines` for processing
- * pipelines, otherwise the start page with its filter. The URL counts lines from 1: lines of the step if it names one, otherwise of the run. */
+/** The page's location as parsed from its URL: `?p=PIPELINE&r=RUN&s=STEP&q=TEXT&regex&case&only=CONTEXT#L10-L20`, `?list&q=TEXT` for pipelines,
+ * `?pipelines` for processing pipelines, otherwise the start page with its filter. The URL counts lines from 1: lines of the step if it names one, otherwise of the run. */
 
 import { DEFAULT, formatFilter, parseFilter, type Filter } from "./start/filter";
+
+/** A search in a run's log, and whether only its matches are shown: with how many lines before and after each. */
+export interface SearchQuery { text: string; isRegex: boolean; isCaseIgnored: boolean; only?: number | undefined }
+
+const MAX_CONTEXT = 30;
+/** The lines of context that the page offers. */
+export const CONTEXTS = [0, 1, 3, 10, MAX_CONTEXT];
 
 export interface Lines {
   /** From 0, as in the API; both inclusive. */
@@ -20,6 +27,7 @@ export interface Place {
   fqn?: string;
   runId?: string;
   step?: string;
+  search?: SearchQuery;
   lines?: Lines;
 }
 
@@ -33,6 +41,7 @@ export function parsePlace(search: string, hash: string): Place {
   place.fqn = fqn;
   if (runId) place.runId = runId;
   if (runId && step) place.step = step;
+  if (runId && contains) place.search = parseSearch(contains, query);
   const lines = parseLines(hash);
   if (lines) place.lines = lines;
   return place;
@@ -45,8 +54,22 @@ export function addressOf(place: Place): string {
   if (place.fqn) query.set("p", place.fqn);
   if (place.fqn && place.runId) query.set("r", place.runId);
   if (place.fqn && place.runId && place.step) query.set("s", place.step);
+  if (place.runId && place.search) formatSearch(query, place.search);
   const parameters = query.toString().replaceAll("%2C", ",");
   return (parameters ? `?${parameters}` : "./") + (place.lines ? formatLines(place.lines) : "");
+}
+
+function parseSearch(text: string, query: URLSearchParams): SearchQuery {
+  const only = query.get("only");
+  const context = only === null ? undefined : CONTEXTS.findLast((each) => each <= Number(only)) ?? 0;
+  return { text, isRegex: query.has("regex"), isCaseIgnored: !query.has("case"), ...(context !== undefined && { only: context }) };
+}
+
+function formatSearch(query: URLSearchParams, { text, isRegex, isCaseIgnored, only }: SearchQuery): void {
+  query.set("q", text);
+  if (isRegex) query.set("regex", "1");
+  if (!isCaseIgnored) query.set("case", "1");
+  if (only !== undefined) query.set("only", String(only));
 }
 
 export function parseLines(hash: string): Lines | undefined {

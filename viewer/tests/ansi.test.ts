@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseLine, plain } from "../src/log/ansi";
+import { allStates, copyable, lastState, parseLine, plain } from "../src/log/ansi";
 
 const styled = (line: string) => parseLine(line).map(({ text, style }) => [text, style]);
 
@@ -40,6 +40,25 @@ test("control characters are replaced by signs", () => {
   expect(plain("50%\r100%")).toBe("50%␍100%");
   expect(plain("user\u202egpj.exe\u2066")).toBe("userU+202Egpj.exeU+2066");
   expect(plain("\x85\u2028")).toBe("U+0085U+2028");
+});
+
+test.each([
+  ["10 %\r50 %\r\x1b[32m100 %", "100 %", 2],
+  ["10 %\r50 %\r", "50 %", 1],
+  ["\r\x1b[2Kdone\r\r", "done", 0],
+  ["plain\r", "plain", 0],
+  ["\x1b]0;title\x07\x1b[1mbold\x1b[0m\0\x1b", "bold\0", 0],
+  ["", "", 0],
+])("of %j, the last state is displayed and copied without escapes", (raw, copied, earlier) => {
+  expect(copyable(raw)).toBe(copied);
+  const pieces = parseLine(raw);
+  const last = lastState(pieces);
+  expect(last.earlier).toBe(earlier);
+  expect(pieces.slice(last.start).map(({ text }) => text).join("").replace(/\u240d+$/, "")).toBe(plain(raw.includes("\x1b]") ? raw : copied));
+});
+
+test("all states are lines", () => {
+  expect(allStates("10 %\r\x1b[1m100 %\u202e\r")).toBe("10 %\n100 %U+202E");
 });
 
 test("other scripts are unchanged", () => {

@@ -13,6 +13,8 @@ test.each<Place>([
   { fqn: "שירות.日本", runId: "ß", lines: { from: 9, to: 19 } },
   { fqn: "a", runId: "b", lines: { from: 0, to: 0 } },
   { fqn: "a", runId: "b", step: "compile/1 ü", lines: { from: 0, to: 2 } },
+  { fqn: "a", runId: "b", search: { text: "a&b,c #x", isRegex: false, isCaseIgnored: true } },
+  { fqn: "a", runId: "b", search: { text: "^x+", isRegex: true, isCaseIgnored: false, only: 3 }, lines: { from: 4, to: 4 } },
 ])("the URL of a place parses to the same place: %j", (place) => {
   const address = new URL(addressOf(place), "http://host/api/v1/ui/");
   expect(parsePlace(address.search, address.hash)).toEqual(place);
@@ -21,6 +23,8 @@ test.each<Place>([
 test("earlier and unknown URLs", () => {
   expect(parsePlace("?q=orders", "")).toEqual({ isList: true, contains: "orders" });
   expect(parsePlace("?q=orders&p=a", "")).toEqual({ fqn: "a" });
+  expect(parsePlace("?p=a&r=b&q=x&only=many", "").search?.only).toBe(0);
+  expect(parsePlace("?p=a&r=b&only=3", "")).toEqual({ fqn: "a", runId: "b" });
   expect(parsePlace("?outcome=burnt&within=3y&sort=-size", "")).toEqual({ filter: DEFAULT });
   expect([addressOf({}), addressOf({ filter: DEFAULT })]).toEqual(["./", "./"]);
   expect(addressOf({ filter: { ...DEFAULT, outcomes: ["failed", "lost"] } })).toBe("?outcome=failed,lost");

@@ -90,6 +90,7 @@ test("a long line is truncated, and its full text is fetched on demand", async (
   expect(log.get(1)).toMatchObject({ fullLength: 5_000, number: 1 });
   expect((await log.fullLine(1)).slice(0, 1_000)).toBe(long.slice(0, 1_000));
   expect(log.get(2)?.text).toBe("last");
+  expect(await log.fullLine(2)).toBe("last");
 });
 
 test("lines are loaded even if their events are not available", async () => {

@@ -49,6 +49,37 @@ export function plain(raw: string): string {
   return parseLine(raw).map((piece) => piece.text).join("");
 }
 
+/** The line with spaces in place of escape sequences: offsets stay the same. */
+export const withoutEscapes = (raw: string): string => raw.replace(ESCAPE, (escape) => " ".repeat(escape.length));
+
+/** The line as displayed and copied: the last state, without escape sequences. Other control characters are kept. */
+export function copyable(raw: string): string {
+  const states = raw.replace(ESCAPE, "").replace(/[\x1b\x9b]/g, "").split("\r");
+  return states.findLast((state) => state !== "") ?? "";
+}
+
+/** Full text for display, each state of a line overwritten by carriage returns in a line of its own. */
+export const allStates = (raw: string): string => raw.replace(/\r$/, "").split("\r").map(plain).join("\n");
+
+/**
+ * What a terminal leaves of a line that is overwritten after carriage returns, such as a progress bar: index of the first piece of the last
+ * state, and the number of earlier states with text.
+ */
+export function lastState(pieces: Piece[]): { start: number; earlier: number } {
+  let [start, earlier] = [0, 0];
+  let hasText = false;
+  pieces.forEach((piece, at) => {
+    if (!isReturn(piece)) return void (hasText ||= piece.text !== "");
+    if (pieces.slice(at + 1, at + 2).every(isReturn)) return;
+    start = at + 1;
+    earlier += Number(hasText);
+    hasText = false;
+  });
+  return { start, earlier };
+}
+
+const isReturn = ({ text, isControl }: Piece): boolean => isControl === true && text === "\u240d";
+
 function addText(pieces: Piece[], text: string, style: Style, at: number): void {
   let from = 0;
   for (const match of text.matchAll(CONTROL)) {

@@ -1,4 +1,4 @@
-/** Copies lines to the clipboard as they were written, not as they are displayed. */
+/** Copies full lines to the clipboard. */
 
 import { linesOf, type Page } from "../api";
 

@@ -3,7 +3,8 @@
 import type { RunFacts } from "../api";
 import { el } from "../dom";
 import { count, duration, size, time } from "../format";
-import { badge, reasonOf, when } from "../ui/facts";
+import { badge, hasFailed, reasonOf, when } from "../ui/facts";
+import { safeLink } from "./annotations";
 import type { FeedState } from "./feed";
 import { isOn, toggle } from "./searchbox";
 
@@ -50,11 +51,13 @@ export class RunHead {
     const lines = (facts.lost ?? 0) + facts.lostLines;
     const lost = lines ? [fact("Lost lines", count(lines))] : [];
     const reason = reasonOf(facts) ? [fact("Reason", reasonOf(facts))] : [];
+    const end = hasFailed(facts) ? [] : [fact("Status", badge(facts)), ...reason]; // of a failed run: see the summary
     const attempt = facts.attempt > 1 ? [fact("Attempt", `${facts.attempt} of ${facts.firstRunId}`)] : [];
+    const link = linkTo(facts.orchestratorUrl);
     const host = facts.host ? [fact("Host", facts.host)] : [];
     this.facts.replaceChildren(
-      ...attempt, fact("Status", badge(facts)), ...reason, fact("Lines", count(Math.max(total, facts.lines))), fact("Size", size(facts.bytes)), ...lost,
-      fact("Duration", duration(facts.durationMs)), fact("Started", time(facts.startedMs)), fact("Last activity", when(facts.lastAppendMs)), ...host,
+      ...attempt, ...end, fact("Lines", count(Math.max(total, facts.lines))), fact("Size", size(facts.bytes)), ...lost,
+      fact("Duration", duration(facts.durationMs)), fact("Started", time(facts.startedMs)), fact("Last activity", when(facts.lastAppendMs)), ...host, ...link,
     );
   }
 
@@ -98,6 +101,12 @@ export class RunHead {
     event.preventDefault();
     if (this.target.value.trim()) this.events.jump(this.target.value);
   }
+}
+
+/** A link to a run in its orchestrator. */
+function linkTo(address: unknown): HTMLElement[] {
+  const href = safeLink(address);
+  return href === undefined ? [] : [fact("Orchestrator", el("a", { href, target: "_blank", rel: "noopener noreferrer" }, new URL(href).host))];
 }
 
 function fact(title: string, value: Node | string): HTMLElement {

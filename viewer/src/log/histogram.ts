@@ -12,14 +12,17 @@ const CLOCK_TITLES = {
 
 export class HistogramView {
   private readonly bars = el("div", { class: "bars", role: "toolbar", "aria-label": "Lines and errors over time" });
+  private readonly errorCount = el("button", { class: "quiet", title: "Next error (e)", onclick: () => this.nextError() });
   private readonly caption = el("p", { class: "caption" });
   readonly element = el("section", { class: "histogram", "aria-label": "Histogram", hidden: true }, this.bars, this.caption);
   /** Time of the first line, from the same source of times as the bars. */
   fromMs: number | null = null;
+  /** Number of errors; null: not all are counted. */
+  errors: number | null = null;
   private buckets: Bucket[] = [];
   private readonly label: (ms: number) => string = clock;
 
-  constructor(private readonly open: (line: number) => void) {
+  constructor(private readonly open: (line: number) => void, private readonly nextError: () => void) {
     this.bars.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -32,7 +35,10 @@ export class HistogramView {
     this.bars.replaceChildren(...this.buckets.map((bucket, index) => this.bar(bucket, index, maxLines, histogram)));
     if (hadFocus) (this.bars.children[focused] as HTMLElement | undefined)?.focus();
     this.element.hidden = this.buckets.length === 0;
+    this.showErrors(histogram);
+    const isFocused = document.activeElement === this.errorCount;
     this.caption.replaceChildren(...this.legend(histogram));
+    if (isFocused) this.errorCount.focus();
   }
 
   /** Highlight the bar that contains a line. */
@@ -60,15 +66,22 @@ export class HistogramView {
   }
 
   private legend(histogram: Histogram): Node[] {
-    const errors = this.buckets.reduce((sum, bucket) => sum + (bucket.errors ?? 0), 0);
-    const isCounted = this.buckets.some((bucket) => bucket.errors !== null);
     const sameDay = new Date(histogram.fromMs).toDateString() === new Date(histogram.toMs).toDateString();
     return [
       el("span", {}, time(histogram.fromMs)),
-      el("span", { class: "key" }, isCounted ? `${plural(errors, "error")}${histogram.partial ? ", counted partially" : ""}` : ""),
+      this.errorCount,
       el("span", { class: "clock", title: CLOCK_TITLES[histogram.clock] }, `${clockName(histogram.clock)}, ${zone(histogram.fromMs)}`),
       el("span", {}, sameDay ? clock(histogram.toMs) : time(histogram.toMs)),
     ];
+  }
+
+  private showErrors({ partial }: Histogram): void {
+    const errors = this.buckets.reduce((sum, bucket) => sum + (bucket.errors ?? 0), 0);
+    const isCounted = this.buckets.some((bucket) => bucket.errors !== null);
+    this.errors = partial || this.buckets.some((bucket) => bucket.errors === null) ? null : errors;
+    this.errorCount.textContent = isCounted ? `${plural(errors, "error")}${partial ? ", counted partially" : ""}` : "";
+    this.errorCount.disabled = errors === 0;
+    this.errorCount.hidden = !isCounted;
   }
 
   private index(): number {

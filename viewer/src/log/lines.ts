@@ -14,8 +14,8 @@ export interface Line {
   text: string;
   /** The line's number, if it differs from its index because of folded lines. */
   number?: number;
-  /** Number of following lines that can be folded below this one. */
-  fold?: { lines: number; isFolded: boolean };
+  /** Number of following lines that can be folded below this one; null: not known yet. */
+  fold?: { lines: number | null; isFolded: boolean };
   /** Length of the full line, if `text` is truncated. */
   fullLength?: number;
 }
@@ -24,6 +24,8 @@ export interface Line {
 export interface LineSource {
   readonly total: number;
   get(line: number): Line | undefined;
+  /** The number of a line in the log, if some are not shown. */
+  number?(index: number): number;
   /** Load missing lines of [from, to). `onLoad` is called when lines were loaded. Throws ApiError. */
   ensureLoaded(from: number, to: number, onLoad: () => void): Promise<void>;
 }
@@ -61,14 +63,14 @@ export class Lines implements LineSource {
 
   /**
    * Fetch missing lines of [from, to), page by page. A later call for another range cancels the rest. `onLoad` is called after each
-   * page. Throws ApiError.
+   * page. `ahead`: lines to fetch at least. Throws ApiError.
    */
-  async ensureLoaded(from: number, to: number, onLoad: () => void): Promise<void> {
+  async ensureLoaded(from: number, to: number, onLoad: () => void, ahead = PAGE_LINES): Promise<void> {
     this.touch(from, to);
     const first = this.missing(from, to);
     if (first < 0 || (this.fetching && first >= this.fetching.from && first < this.fetching.to)) return;
     this.fetching?.stop.abort();
-    const request = { from: first, to: Math.max(to, first + PAGE_LINES), stop: new AbortController() };
+    const request = { from: first, to: Math.max(to, first + ahead), stop: new AbortController() };
     this.fetching = request;
     try {
       for (let next = first; next >= 0 && next < this.total; next = this.missing(next, Math.min(to, this.total))) {

@@ -6,7 +6,7 @@
 import type { EventOutline, Severity } from "../api";
 
 /** Lines loaded before the target of a jump: an event may begin there and contain the target. */
-const MARGIN_LINES = 200;
+export const MARGIN_LINES = 200;
 const PAUSE_MS = 500;
 const MAX_PAUSE_MS = 30_000;
 const MAX_MARKS = 100_000;

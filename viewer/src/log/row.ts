@@ -2,9 +2,10 @@
 
 import { el } from "../dom";
 import { count, plural, size } from "../format";
-import { parseLine, type Piece, type Style } from "./ansi";
+import { lastState, parseLine, type Piece, type Style } from "./ansi";
 import { dataButton } from "./data";
 import type { Line } from "./lines";
+import { linksOf } from "./links";
 import type { Annotation } from "./annotations";
 import type { Mark } from "./outline";
 import type { Span } from "./spans";
@@ -13,6 +14,10 @@ export interface RowState {
   isSelected: boolean;
   isCurrent: boolean;
   isMatch: boolean;
+  /** Lines before it are not shown. */
+  isAfterGap?: boolean;
+  /** It may explain the run's failure. */
+  isCause?: boolean;
   spans: Span[];
   /** Links and colours. */
   annotations?: Annotation[];
@@ -26,9 +31,11 @@ export function rowOf(index: number, line: Line | undefined, state: RowState): H
   const number = line?.number ?? index;
   const text = el("span", { class: "text", dir: "ltr" });
   const severity = state.mark?.severity;
-  const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number, severity), text, state.mark?.dataLine !== undefined && dataButton(number));
+  const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number, severity, state.isCause), text, state.mark?.dataLine !== undefined && dataButton(number));
   if (severity) row.classList.add(severity.toLowerCase());
   if (state.isSelected) row.classList.add("selected");
+  if (state.isCause) row.classList.add("cause");
+  if (state.isAfterGap) row.classList.add("after-gap");
   if (state.isMatch) row.classList.add("match");
   if (state.isCurrent) row.classList.add("current");
   if (!line) row.classList.add("absent");
@@ -36,24 +43,28 @@ export function rowOf(index: number, line: Line | undefined, state: RowState): H
   return row;
 }
 
-function numberOf(number: number, severity: string | null | undefined): HTMLElement {
-  const label = `Line ${count(number + 1)}${severity ? `, ${severity}` : ""}`;
+function numberOf(number: number, severity: string | null | undefined, isCause = false): HTMLElement {
+  const label = `Line ${number + 1}${severity ? `, ${severity}` : ""}${isCause ? ", may explain the failure" : ""}`;
   return el("a", { class: "number", href: `#L${number + 1}`, tabindex: -1, "aria-label": label, title: severity }, String(number + 1));
 }
 
 function fill(text: HTMLElement, line: Line, { spans, annotations = [] }: RowState): void {
-  const pieces = parseLine(line.text);
+  const all = parseLine(line.text);
+  const { start, earlier } = lastState(all);
+  const isCollapsed = !spans.some(([from]) => from < (all[start]?.at ?? 0)); // a match is visible
+  const pieces = isCollapsed ? all.slice(start) : all;
   if (line.fold) text.append(foldOf(line.fold), " ");
-  for (const part of partsOf(pieces, spans, annotations)) text.append(nodeOf(part));
+  for (const part of partsOf(pieces, spans, [...linksOf(line), ...annotations])) text.append(nodeOf(part));
+  if (isCollapsed && earlier && !line.fold) text.append(" ", el("button", { class: "more", "data-more": true, title: "The line was overwritten, as by a progress bar" }, `↺ ${plural(earlier, "earlier state")}`));
   if (line.fullLength) {
     const title = `Truncated: the line has ${count(line.fullLength)} characters`;
     text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.fullLength)}`));
   }
 }
 
-function foldOf({ lines, isFolded }: { lines: number; isFolded: boolean }): HTMLElement {
-  const title = `${isFolded ? "Show" : "Fold"} ${plural(lines, "line")}`;
-  return el("button", { class: "more", "data-fold": true, title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines)}` : "▾");
+function foldOf({ lines, isFolded }: NonNullable<Line["fold"]>): HTMLElement {
+  const title = `${isFolded ? "Show" : "Fold"} ${lines === null ? "these lines" : plural(lines, "line")}`;
+  return el("button", { class: "more", "data-fold": true, title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines ?? 0)}` : "▾");
 }
 
 /** Split pieces at the bounds of search matches and annotations, both with offsets in the raw line. One pass in the line's order. */

@@ -1,12 +1,13 @@
 /** A search in the run's log. The server searches page by page from the first line; found matches can be navigated immediately. */
 
 import { api, type Grep, type Match } from "../api";
+import type { SearchQuery } from "../place";
 import { inUnits, type Span } from "./spans";
 
 export const MAX_MATCHES = 10_000;
 const PAGE_MATCHES = 500;
+const MAX_MATCH_CHARS = 2_000; // of a longer line, the server returns a part
 
-export interface SearchQuery { text: string; isRegex: boolean; isCaseIgnored: boolean }
 export type SearchState = "none" | "searching" | "done" | "full" | "failed";
 
 interface Hit { spans: Span[]; text: string }
@@ -68,6 +69,12 @@ export class Search {
 
   isMatch(line: number): boolean {
     return this.hits.has(line);
+  }
+
+  /** The whole text of a matching line, if the server returned it. */
+  textOf(line: number): string | undefined {
+    const text = this.hits.get(line)?.text;
+    return text !== undefined && text.length < MAX_MATCH_CHARS ? text : undefined;
   }
 
   get currentLine(): number | undefined {

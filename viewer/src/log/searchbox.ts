@@ -2,7 +2,8 @@
 
 import { el } from "../dom";
 import { count } from "../format";
-import type { Search, SearchQuery } from "./search";
+import { CONTEXTS, type SearchQuery } from "../place";
+import type { Search } from "./search";
 
 const TYPING_MS = 300;
 
@@ -10,6 +11,8 @@ export interface SearchEvents {
   submit(query: SearchQuery): void;
   step(by: 1 | -1): void;
   resume(): void;
+  /** Show only matches, with lines of context; undefined: all lines. */
+  only(context: number | undefined): void;
 }
 
 export class SearchBox {
@@ -19,14 +22,18 @@ export class SearchBox {
   private readonly result = el("span", { class: "matches", role: "status" });
   private readonly more = el("button", { hidden: true, class: "quiet", onclick: () => this.events.resume() }, "Continue searching");
   private readonly previous = el("button", { class: "icon", "aria-label": "Previous match", title: "Previous match (N)", disabled: true, onclick: () => this.events.step(-1) }, "↑");
+  private readonly only = toggle("Only", "Matches only (m)");
+  private readonly context = el("select", { "aria-label": "Lines of context", title: "Lines of context", hidden: true, onchange: () => this.changeOnly() },
+    ...CONTEXTS.map((lines) => el("option", { value: lines }, `±${lines}`)));
   private readonly next = el("button", { class: "icon", "aria-label": "Next match", title: "Next match (n)", disabled: true, onclick: () => this.events.step(1) }, "↓");
-  readonly element = el("form", { role: "search", class: "search" }, el("span", { class: "field" }, this.input, this.exact, this.regex), this.previous, this.next, this.result, this.more);
+  readonly element = el("form", { role: "search", class: "search" }, el("span", { class: "field" }, this.input, this.exact, this.regex), this.previous, this.next, this.only, this.context, this.result, this.more);
   private typing = 0;
 
   constructor(private readonly events: SearchEvents) {
     this.element.addEventListener("submit", (event) => event.preventDefault());
     this.input.addEventListener("input", () => this.submitLater());
     this.input.addEventListener("keydown", (event) => this.key(event));
+    this.only.addEventListener("click", () => this.changeOnly());
     for (const button of [this.regex, this.exact]) button.addEventListener("click", () => this.submit());
   }
 
@@ -35,7 +42,26 @@ export class SearchBox {
     this.submit();
   }
 
+  /** Show a query without starting it. */
+  show({ text, isRegex, isCaseIgnored, only }: SearchQuery): void {
+    this.input.value = text;
+    this.regex.setAttribute("aria-pressed", String(isRegex));
+    this.exact.setAttribute("aria-pressed", String(!isCaseIgnored));
+    this.showOnly(only);
+  }
+
+  showOnly(context: number | undefined): void {
+    this.only.setAttribute("aria-pressed", String(context !== undefined));
+    this.context.hidden = context === undefined;
+    if (context !== undefined) this.context.value = String(context);
+  }
+
+  private changeOnly(): void {
+    this.events.only(isOn(this.only) ? Number(this.context.value) : undefined);
+  }
+
   update(search: Search, total: number): void {
+    this.only.disabled = search.state === "none";
     const lines = search.lines.length;
     this.previous.disabled = this.next.disabled = lines === 0;
     this.more.hidden = search.state !== "full" && search.state !== "failed";

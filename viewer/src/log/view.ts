@@ -33,7 +33,7 @@ export class LogView {
   private settling = 0;
   private fetchTimer = 0;
   private widestPx = 0;
-  private isPinned = false;
+  isPinned = false;
   private readonly rows = new Map<number, { node: HTMLElement; key: string; line: Line | undefined }>();
 
   constructor(private readonly lines: LineSource, private readonly events: ViewEvents) {
@@ -85,6 +85,11 @@ export class LogView {
       this.frame = 0;
       this.render();
     });
+  }
+
+  /** Call after the next rendering. */
+  drawn(act: () => void): void {
+    requestAnimationFrame(() => requestAnimationFrame(act));
   }
 
   destroy(): void {
@@ -154,9 +159,10 @@ export class LogView {
   private row(number: number): HTMLElement {
     const [line, state] = [this.lines.get(number), this.events.rowState(number)];
     const current = this.rows.get(number);
-    const key = `${state.mark?.severity}${state.mark?.dataLine}${state.annotations?.length ?? 0}${state.isSelected}${state.isCurrent}${state.isMatch}${state.spans}${line?.text.length}${line?.fullLength}`;
+    const label = this.lines.number?.(number) ?? number;
+    const key = `${label}${state.isAfterGap} ${state.mark?.severity}${state.mark?.dataLine}${state.annotations?.length ?? 0}${state.isSelected}${state.isCurrent}${state.isMatch}${state.isCause}${state.spans}${line?.text.length}${line?.fullLength}`;
     if (current?.key === key && current.line === line) return current.node;
-    const node = rowOf(number, line, state);
+    const node = rowOf(label, line, state);
     this.rows.set(number, { node, key, line });
     return node;
   }

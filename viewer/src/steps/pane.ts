@@ -3,6 +3,7 @@
 import { api, type Step } from "../api";
 import { el, name } from "../dom";
 import { count, plural } from "../format";
+import { allStates } from "../log/ansi";
 import { toggleData } from "../log/data";
 import type { RowState } from "../log/row";
 import { LogView } from "../log/view";
@@ -137,7 +138,7 @@ export class StepPane {
 
   private async showFullLine(line: number, container: HTMLElement | null): Promise<void> {
     try {
-      const fullLine = el("span", { class: "full-line", tabindex: 0, role: "region", "aria-label": `Full text of line ${count(line + 1)}` }, await this.log.fullLine(line));
+      const fullLine = el("span", { class: "full-line", tabindex: 0, role: "region", "aria-label": `Full text of line ${count(line + 1)}` }, allStates(await this.log.fullLine(line)));
       container?.replaceChildren(fullLine);
       fullLine.focus({ preventScroll: true });
     } catch (error) {

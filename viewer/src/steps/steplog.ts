@@ -84,8 +84,10 @@ export class StepLog implements LineSource {
     return this.lines.slice(from, to + 1).map((line) => line.text);
   }
 
-  /** The full text of a truncated line, as far as one response contains it. */
+  /** The full text of a line; of a truncated one, as far as one response contains it. */
   async fullLine(number: number): Promise<string> {
+    const line = this.lines[number];
+    if (line && line.fullLength === undefined) return line.text;
     const part = await this.source.text(this.starts.get(number) ?? 0, this.stopping.signal);
     return part.text.split("\n", 1)[0] ?? "";
   }

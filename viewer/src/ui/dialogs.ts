@@ -7,6 +7,8 @@ import { session } from "../session";
 const KEYS: [string, string][] = [
   ["/", "Search the log, or filter runs or pipelines by name"],
   ["n, N", "Next match, previous match"],
+  ["m", "Matches only, or all lines"],
+  ["e, E", "Next error, previous error"],
   ["g", "Go to a line or a time"],
   ["Home, End", "First line, last line"],
   ["s", "Steps of the run: arrow keys move and fold, Enter shows a step's log"],
@@ -16,7 +18,7 @@ const KEYS: [string, string][] = [
   ["c", "Copy the selected lines, or the visible ones"],
   ["d", "Download the log"],
   ["t", "Switch between dark and light theme"],
-  ["Esc", "Close, or clear the search or the selection"],
+  ["Esc", "Close, show all lines, or clear the search or the selection"],
   ["?", "Show this list"],
 ];
 

@@ -10,6 +10,9 @@ export function reasonOf(facts: RunFacts): string {
   return [facts.signal ? `killed by ${facts.signal}` : code, facts.exception, facts.failedStep && `in step ${facts.failedStep}`].filter(Boolean).join(", ");
 }
 
+/** Whether its log may have lines that explain a failure. */
+export const hasFailed = (facts: RunFacts): boolean => facts.status !== "open" && (facts.outcome === "failed" || facts.outcome === "lost");
+
 /** A run's outcome if known, otherwise its state: CSS class, label as in docs/glossary.md, and tooltip. */
 export function stateOf(facts: RunFacts): [string, string, string] {
   const reason = reasonOf(facts);
