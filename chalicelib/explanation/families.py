@@ -228,7 +228,7 @@ RULES = (
          r"^(?:\S{1,60}: )?(?:fatal(?: error)?|FATAL|panic|CRITICAL): \S|^(?:[│╷╵|] *)?Error: \S|^psql:|^ORA-\d{5}"
          r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:fatal )?error(?: \w+)?: \S| - error \w+: \S|^npm (?:ERR!"
          r"|error) (?!A complete)\S|^Error (?:in|from server|response from daemon)\b|^\[?(?:ERROR|FATAL)\]? \S"
-         r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3,}\S|^E: \S|^\[E::\w+\] \S|^CONFLICT \(|^PHP (?:Fatal|Parse) error: "
+         r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3,}\S|^E: \S|^\[E::\w+\] \S|^CONFLICT \(|^e: \S|^PHP (?:Fatal|Parse) error: "
          r"|^ ?! \[(?:remote )?rejected\]|^error - |^(?:curl|rsync"
          r"|tar|cp|mv|rm|ls|cat|mkdir|scp"
          r"|ssh|wget|aws|gsutil|az|sed|awk|grep|sort|unzip|gzip|jq|sqlplus|mysql|pg_dump|pg_restore|dbt|git|docker|kubectl|helm"
