@@ -147,7 +147,7 @@ class Evidence:
             "plain": Pool(4, 7),
             "info": Pool(0, 4),
             "warning": Pool(0, 2),
-            "output": Pool(0, 3),
+            "output": Pool(0, 5),
         }
         self.incidents: list[Incident] = []
         self.tail: list[Note] = []

@@ -110,8 +110,8 @@ RULES = (
     FamilyRule("missing-module", "dependency",
          r"No module named|ModuleNotFoundError|ImportError|ClassNotFoundException|NoClassDefFoundError|NoSuchMethodError"
          r"|Cannot find (?:module|package)|cannot import name|[Cc]ould not find or load main class|cannot open shared object"
-         r"|UnsupportedClassVersionError|ERR_MODULE_NOT_FOUND|cannot load such file|there is no package called"
-         r"|error while loading shared libraries|UnsatisfiedLinkError|[Ff]ailed to find data source"
+         r"|UnsupportedClassVersionError|ERR_MODULE_NOT_FOUND|cannot load such file|Can't locate \S+ in @INC|there is no package called"
+         r"|error while loading shared libraries|UnsatisfiedLinkError|undefined (?:reference to|symbol)|[Ff]ailed to find data source"
          r"|Failed to find (?:the )?(?:class|data source)|DATA_SOURCE_NOT_FOUND|[Nn]o suitable driver",
          0.83, "a module, class or library is missing"),
     FamilyRule("dependency", "dependency",
@@ -120,7 +120,7 @@ RULES = (
          r"|all dependencies|dependency)|[Cc]ould not find artifact|Could not find \S+:\S+:\S+\.?|unresolved dependency"
          r"|unable to resolve dependency|Missing script|DistributionNotFound|VersionConflict|cannot find package"
          r"|no required module provides|[Ff]ailed to query available provider|requires a different Python|ETARGET|notarget"
-         r"|has requirement|pip's dependency resolver",
+         r"|[Uu]nable to locate package|has requirement|pip's dependency resolver",
          0.83, "a package cannot be installed"),
     FamilyRule("missing-file", "missing",
          r"No such file(?: or directory)?|FileNotFound(?:Error|Exception)|NoSuchFileException|ENOENT|NoSuchKey|NoSuchBucket"
@@ -228,7 +228,8 @@ RULES = (
          r"^(?:\S{1,60}: )?(?:fatal(?: error)?|FATAL|panic|CRITICAL): \S|^(?:[│╷╵|] *)?Error: \S|^psql:|^ORA-\d{5}"
          r"|^error(?:\[\w+\])?: \S|^ERROR:? {1,3}\S|: (?:fatal )?error(?: \w+)?: \S| - error \w+: \S|^npm (?:ERR!"
          r"|error) (?!A complete)\S|^Error (?:in|from server|response from daemon)\b|^\[?(?:ERROR|FATAL)\]? \S"
-         r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3,}\S|^ ?! \[(?:remote )?rejected\]|^error - |^(?:curl|rsync"
+         r"|^Msg \d+, Level 1[1-9]|Error response from daemon|^E {3,}\S|^E: \S|^\[E::\w+\] \S|^CONFLICT \(|^e: \S|^PHP (?:Fatal|Parse) error: "
+         r"|^ ?! \[(?:remote )?rejected\]|^error - |^(?:curl|rsync"
          r"|tar|cp|mv|rm|ls|cat|mkdir|scp"
          r"|ssh|wget|aws|gsutil|az|sed|awk|grep|sort|unzip|gzip|jq|sqlplus|mysql|pg_dump|pg_restore|dbt|git|docker|kubectl|helm"
          r"|python3?|java|node|bash|sh|spark-submit|find|chmod|chown|ln|dd|mount|psql): (?!line \d+: *$)\S|^(?:Uncaught"

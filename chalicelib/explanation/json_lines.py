@@ -46,6 +46,21 @@ def text_of_json(raw: bytes) -> bytes | None:
     return joined.rstrip("\n").encode(errors="replace") + b"\n" if joined.strip() else None
 
 
+def text_of_containers(block: bytes) -> bytes:
+    """Lines of which some are records of Docker's json-file, with those replaced by the line that the container printed."""
+    return b"\n".join(map(_printed, block.split(b"\n")))
+
+
+def _printed(raw: bytes) -> bytes:
+    if not raw.startswith(b'{"log":') or b'"stream":' not in raw:
+        return raw
+    try:
+        text = json.loads(raw)["log"]
+    except (ValueError, RecursionError, KeyError):
+        return raw
+    return text.rstrip("\n").replace("\n", " ").encode(errors="replace") if isinstance(text, str) else raw
+
+
 def _level(value: Any) -> str:
     if isinstance(value, str):
         return level_of_word(value) or ""

@@ -10,13 +10,13 @@ TRACE, LINK, CAUSE, EXIT, WORD = 1, 2, 4, 8, 16
 _WORDS: Mapping[bytes, int] = {
     b"traceback (most recent call last": TRACE,
     b"above exception": LINK,
-    b"caused by:": CAUSE,
-    **dict.fromkeys((b"exit", b"return code", b"non-zero"), EXIT),
+    **dict.fromkeys((b"caused by:", b"[cause]: "), CAUSE),
+    **dict.fromkeys((b"exit", b"return code", b"non-zero", b"*** "), EXIT),
+    b", level 1": WORD,
     **dict.fromkeys(
         b"error,exception,fatal,fail,critical,severe,panic,denied,refused,not found,no such,killed,cannot,could not,unable,timed out"
-        b",exceeded,abort,invalid,missing,no space,not exist,unhandled,terminated,err!,segmentation,violat,alert,what went wrong,rejected".split(
-            b","
-        ),
+        b",exceeded,abort,invalid,missing,no space,not exist,unhandled,terminate,err!,segmentation,violat,alert,what went wrong"
+        b",rejected,undefined,conflict,can't".split(b","),
         WORD,
     ),
 }

@@ -9,7 +9,17 @@ from dataclasses import dataclass, replace
 from chalicelib.explanation.evidence import PYTHON, WORKER, Evidence, Incident, Note
 from chalicelib.explanation.families import RULES, FamilyRule
 from chalicelib.explanation.texts import ERRORS, FATAL, INFO, LEVEL_NAMES, PLAIN, WARNINGS, message_of, quick_level, shorten
-from chalicelib.explanation.wrappers import CONSEQUENCE, CONTEXT, EXIT_SIGNAL, GENERIC, NO_ERROR, RETRY, VAGUE_EXCEPTION, is_wrapper
+from chalicelib.explanation.wrappers import (
+    CLEARING,
+    CONSEQUENCE,
+    CONTEXT,
+    EXIT_SIGNAL,
+    GENERIC,
+    NO_ERROR,
+    RETRY,
+    VAGUE_EXCEPTION,
+    is_wrapper,
+)
 from chalicelib.ports import RunEnd
 
 STRUCTURE: Mapping[str, tuple[float, str]] = {
@@ -34,6 +44,12 @@ _NOTE_DECAY: _Steps = ((3, 1.0), (30, 0.93), (150, 0.87), (1000, 0.72))
 _OVERTAKEN: _Steps = ((5, 1.0), (9, 0.9), (30, 0.75))
 """The share by the ordinary lines between a finding and the last sign of a failure: the run went on."""
 _AFTER_MORE = 0.6
+_OVERTAKEN_BY_FATAL = 0.78
+"""The share of what no record of an error reports, if the run goes on until a fatal record says something else."""
+_ANNOUNCING = 0.7
+"""The share of a message that ends with a colon: the next lines say more."""
+_FEW_WORDS = 0.6
+"""The share of an announced line of less than three words, such as a name or a number."""
 _FAMILY_BONUS = 0.14
 _RIGHT_BEFORE = 2
 """Lines."""
@@ -113,8 +129,12 @@ def _score_before(finding: ScoredLine, vague: Iterable[ScoredLine]) -> float:
 def _overtaken(finding: ScoredLine, strong: Iterable[ScoredLine]) -> ScoredLine:
     """With a lower score if another failure came later. One of the same family repeats or follows from it."""
     others = (each for each in strong if each.message != finding.message and (not each.family or each.family != finding.family))
-    distance = max((each.progress - finding.progress for each in others), default=0)
-    return replace(finding, score=finding.score * _decay(distance, _OVERTAKEN))
+    later = [(each.progress - finding.progress, each.level) for each in others]
+    score = finding.score * _decay(max((distance for distance, _ in later), default=0), _OVERTAKEN)
+    levels = {level for distance, level in later if distance >= _RIGHT_BEFORE}
+    if FATAL in levels and finding.level == PLAIN:
+        score = min(score, finding.score * _OVERTAKEN_BY_FATAL)
+    return replace(finding, score=min(score, _UNSURE) if levels & {FATAL, ERRORS} else score)
 
 
 def _distinct(findings: Iterable[ScoredLine]) -> Iterator[ScoredLine]:
@@ -157,23 +177,25 @@ def _of_incident(incident: Incident, progress: int) -> Iterator[ScoredLine]:
         return
     name = "python-root" if incident.kind == PYTHON else "worker-root" if incident.kind == WORKER else "trace-root"
     factor = _decay(progress - incident.progress, _CHAIN_DECAY) * _context_factor(incident.before)
-    start = incident.before.line
-    yield _of_exception(root, name, STRUCTURE[name][0] * factor, start)
+    if incident.kind == PYTHON and is_wrapper(message_of(root.raw)):
+        yield _of_note("output", incident.before._replace(role="output"), progress, False)
+    yield _of_exception(root, name, STRUCTURE[name][0] * factor, incident.before)
     if last.line != root.line:
-        yield _of_exception(last, "trace-top", STRUCTURE["trace-top"][0] * factor, start)
+        yield _of_exception(last, "trace-top", STRUCTURE["trace-top"][0] * factor, incident.before)
 
 
-def _of_exception(note: Note, name: str, score: float, start: int) -> ScoredLine:
+def _of_exception(note: Note, name: str, score: float, before: Note) -> ScoredLine:
     message = message_of(note.raw)
     rule = rule_of(message)
     if is_wrapper(message):
         score *= 0.4
     elif CONSEQUENCE.search(message):
         score *= 0.5
-    elif (rule is None or not rule.family) and VAGUE_EXCEPTION.match(message):
-        score *= 0.8
+    elif rule is None or not rule.family:
+        score *= 0.8 if VAGUE_EXCEPTION.match(message) else 0.65 if message.endswith(":") else 1.0
     family = rule.family if rule else ""
-    return ScoredLine(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, start=start)
+    level = ERRORS if quick_level(before.raw) in (FATAL, ERRORS) else PLAIN
+    return ScoredLine(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, level, before.line)
 
 
 def _context_factor(before: Note) -> float:
@@ -194,6 +216,8 @@ def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLin
         return ScoredLine(note.line, message, "exit-signal", "killed", STRUCTURE["exit-signal"][0], note.progress)
     name, score = _base(note, level, rule)
     score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message) * (0.8 if announces else 1.0)
+    if note.role == "detail" and rule is None and len(message.split()) < 3:
+        score *= _FEW_WORDS
     return ScoredLine(
         note.line, message, name, rule.family if rule else "", score, note.progress, note.role == "output", level=level
     )
@@ -226,7 +250,9 @@ def _doubt(message: str) -> float:
         return 0.5
     if message.startswith(("| ", "+-")):
         return 0.6
-    announces = 0.7 if message.endswith(":") else 1.0
+    if CLEARING.match(message):
+        return 0.9
+    announces = _ANNOUNCING if message.endswith(":") else 1.0
     return 0.6 * announces if RETRY.search(message) else announces
 
 

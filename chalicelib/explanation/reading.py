@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chalicelib.explanation.evidence import CONTEXT_BYTES, NOTE_BYTES, TAIL_LINES, Evidence, Note
-from chalicelib.explanation.json_lines import text_of_json
+from chalicelib.explanation.json_lines import text_of_containers, text_of_json
 from chalicelib.explanation.marks import CAUSE, EXIT, LINK, TRACE, FrameSearch, find_marks
 from chalicelib.explanation.texts import INFO, PLAIN, message_of, quick_level
 from chalicelib.explanation.traces import TraceReader, is_exceptional
@@ -18,8 +18,8 @@ _BACK_LINES = 8
 _DETAIL_LINES = 4
 _ANNOUNCES = re.compile(
     rb"(?:(?:[A-Z][a-z]+ Error|Failure) in [a-z_]+ [^\n]{1,400}\)|(?:^| - )(?:Database|Compilation|Runtime|Parsing"
-    rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|^Msg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
-    rb"|panicked at [^\n]{1,400}:|--- FAIL: [^\n]{1,200}\)"
+    rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|\bMsg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
+    rb"|panicked at [^\n]{1,400}:|terminate called after throwing an instance of [^\n]{1,200}|--- FAIL: [^\n]{1,200}\)"
     rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)\s*$"
 )
 """A line whose details are on the next one."""
@@ -29,8 +29,12 @@ _MAX_CREDIT = 60_000
 _COST, _TRACE_COST, _RECORD_COST = 120, 300, 400
 """Bytes of the log that pay for a look at a marked line, at a trace, and at a record in JSON with a trace. So a log of nothing but short marked
 lines costs little more than another one: after many of them, some are not looked at."""
-_OPENS_RECORD = (b"{", b" ")
-_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"\x1b[0m", b";1m", b"1m")
+_RECORD = re.compile(
+    rb"\s*+(?:(?:\d{4}-\d\d-\d\d[T ][\d:.,]{8,30}(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?|[a-z][\w.-]{1,60} *\| "
+    rb"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S{1,100} \S{1,100}: )\s*+)?(?=\{)"
+)
+"""What precedes a record in JSON: nothing, or the prefix of a container."""
+_ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"'", b"\x1b[0m", b";1m", b"1m")
 
 
 class LogReader:
@@ -44,6 +48,8 @@ class LogReader:
 
     def read(self, block: bytes) -> None:
         """Read complete lines."""
+        if b'{"log":' in block:
+            block = text_of_containers(block)
         _BlockReader(self, block, self.line).read()
         self.line += block.count(b"\n")
         self.byte += len(block)
@@ -183,7 +189,8 @@ class _BlockReader:
         """A line with a mark."""
         end = self._end
         raw = self._block[self._at : end]
-        if self._step and raw[:1] in _OPENS_RECORD and (text := text_of_json(raw)) is not None:
+        record = _RECORD.match(raw) if self._step and raw.find(b"{", 0, 200) >= 0 else None
+        if record is not None and (text := text_of_json(raw[record.end() :])) is not None:
             self._look_at_record(text, kinds)
         elif kinds & (TRACE | LINK):
             self._look_at_trace(raw, kinds)
@@ -221,7 +228,7 @@ class _BlockReader:
         reader.evidence.add(note, level)
         if level == INFO:
             reader.progress += 1
-        if raw.endswith(_ENDS) and _ANNOUNCES.search(raw, max(0, len(raw) - 300)):
+        if (raw.endswith(_ENDS) or b"Msg " in raw[:80]) and _ANNOUNCES.search(raw, max(0, len(raw) - 300)):
             reader.detail, reader.detail_level = _DETAIL_LINES, level
 
     def _note(self, raw: bytes, role: str = "") -> Note:

@@ -35,7 +35,8 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\
 _NO_WORD = re.compile(rb"level|[^a-z]")
 _SPACES = re.compile(r"\s+")
 _BEFORE = re.compile(
-    r"[a-z][\w.-]{1,60} *\| (?=\S)|\[[a-z][\w-]{1,40}\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)|│ (?=Error)|(?:remote|stderr): "
+    r"[a-z][\w.-]{1,60} *\|(?: +(?=\S)| *$)|\[[a-z][\w-]{1,40}\] (?=\S)|(?:std(?:err|out)): |##\[error\] ?|> ?(?=\[)"
+    r"|#\d+ (?:\d+\.\d+ )?(?=[A-Za-z])|│ (?=Error)|(?:remote|stderr): "
 )
 _LEVEL_IN_BRACKETS = re.compile(r"\A\[(?:ERROR|FATAL|WARNING|WARN|INFO|error|fatal|warn|info) *\] +(?=\S)")
 _AIRFLOW = re.compile(r"\[[0-9][^\]]{8,40}\] \{+[\w./-]{1,100}:[0-9]+\}+ [A-Z]{3,9} - ")

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from chalicelib.explanation.evidence import CONTEXT_BYTES, DIRECT, DURING, JAVA, NESTED, PYTHON, WORKER, Evidence, Incident, Note
-from chalicelib.explanation.texts import clean_bytes
+from chalicelib.explanation.texts import PLAIN, clean_bytes, message_of, quick_level
 from chalicelib.explanation.wrappers import CLEANUP, WRAPPING_EXCEPTION
 
 HEADER = b"Traceback (most recent call last"
-_SKIP = re.compile(rb"(?:[ \t\r][^\n]*+\n|\n|[\]})]++[,;]?\r?\n)*+")
+_SKIP = re.compile(rb"(?:[ \t\r](?! *+\[cause\]: )[^\n]*+\n|\n|[\]})]++[,;]?\r?\n)*+")
 _EXCEPTION = re.compile(rb"(?!(?:INFO|DEBUG|WARNING|ERROR|CRITICAL)\b)[A-Za-z_][\w$]*(?:\.[\w$<>]+)*+(?::|\s*$)")
-_JAVA_CAUSE = re.compile(rb"(?:Caused by|Wrapped by|Nested exception is): ?")
+_JAVA_CAUSE = re.compile(rb"(?:Caused by|Wrapped by|Nested exception is): ?| *+\[cause\]: ")
 _ART = re.compile(rb"\xe2[\x94\x95][\x80-\xbf]|[|+]")
 """Frames drawn around tracebacks, and of exception groups."""
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
@@ -77,7 +77,8 @@ class TraceReader:
             if incident.kind == JAVA:
                 incident.kind = WORKER
         else:
-            is_text = bool(prefix.strip(b" \t|+-\xe2\x94\x80\xe2\x95\xad"))
+            message = message_of(raw[: len(prefix) + len(HEADER)]).lstrip(" \t|+-\u2500\u256d")
+            is_text = quick_level(prefix) != PLAIN or not message.startswith("Traceback")
             announced = Note.of(line, prefix, progress, limit=CONTEXT_BYTES) if is_text else before
             kind = WORKER if b"Exception" in prefix and b"Exception Group" not in prefix else PYTHON
             incident = self._evidence.begin(Incident(announced, kind, end=line, progress=progress))
@@ -131,6 +132,9 @@ class TraceReader:
     def see_frames(self, frames: bytes, end_line: int) -> None:
         """Lines of a trace that are passed over, up to a line. The failure of a clean-up does not replace the exception that it followed."""
         self._frames_end = end_line
+        self._see_cleanup(frames)
+
+    def _see_cleanup(self, frames: bytes) -> None:
         if self._link == DURING and CLEANUP.search(frames):
             self._link = CLEANED
 
@@ -157,7 +161,8 @@ class TraceReader:
     def take(self, line: int, raw: bytes, progress: int) -> bool:
         """Read the next line of an open trace; whether it belongs to the trace."""
         text = clean_bytes(raw)[self._prefix_length(raw) :]
-        if not text.strip() or text[:1] in b" \t":
+        if not text.strip() or (text[:1] in b" \t" and not (self.mode == JAVA and _JAVA_CAUSE.match(text))):
+            self._see_cleanup(text + b"\n")
             return True
         taken = self._take_python(line, text, progress) if self.mode == PYTHON else self._take_java(line, text, progress)
         if not taken:

@@ -29,7 +29,8 @@ WRAPPER = re.compile(
     r"|\b(?:exited|exit|exits|finished|failed|completed|terminated|ended|returned)(?: \w+)?:? (?:with|due to) (?:an? )?(?:non-?zero )?"
     r"(?:exit|return|status|error|result) ?(?:code|status|value)?:? ?\(?-?[0-9x]+"
     r"|\b(?:exit|return)(?:ed)? ?(?:code|status|value)s?\b ?[=:]? ?-?[0-9]+|\bexitCode[=:] ?[0-9]+|\(exit [0-9]+\)|[Ee]xiting with [0-9]+$"
-    r"|^(?:g?make|make\[[0-9]+\]|gmake|ninja): \*\*\* |^ninja: build stopped|rsync error: |^(?:\w+: )?Error is not recoverable"
+    r"|^(?:g?make|make\[[0-9]+\]|gmake|ninja): (?:\*\*\* (?:\[|Waiting)|Target .{1,400} not remade)"
+    r"|^ninja: build stopped|rsync error: |^(?:\w+: )?Error is not recoverable"
     r"|Exiting with failure status"
     r"|##\[error\]Process completed|Process completed with exit code|ELIFECYCLE|A complete log of this run|npm (?:ERR!|error)\s*$"
     r"|npm (?:ERR!|error) (?:code \w+|errno|path |command |syscall|A complete log|Lifecycle script|workspace "
@@ -45,11 +46,13 @@ WRAPPER = re.compile(
     r"|Fatal error running step \[[^\]]{0,100}\]:?\s*$"
     r"|The above exception was|During handling of the above|Traceback \(most recent call last\)|^Driver stacktrace|JVM stacktrace"
     r"|current transaction is aborted|failed [0-9]+ times; aborting job|externally set to failed|Failed to load plugin"
-    r"|Use --stacktrace|most recent call first"
+    r"|Use --stacktrace|^_{3,} .{1,200} _{3,}$|Error while importing test module|most recent call first"
     r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
-    r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create|did not complete successfully"
-    r"|error: Recipe|error: script|^Execution halted|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
-    r"|failed to push some refs|^=+ .{0,80}[0-9]+ failed|^Found [0-9]+ errors?\b|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
+    r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create(?!.*: )|did not complete successfully"
+    r"|error: Recipe|error: script|ld returned [0-9]+ exit status|linker command failed|^Automatic merge failed"
+    r"|^Execution halted|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
+    r"|failed to push some refs"
+    r"|^(?:=+ |Tests?: |Test Suites: ).{0,80}[0-9]+ failed|^Found [0-9]+ errors?\b|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
     r"|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
     r"|Failed|FAILED|FAILURE|Failure|fatal error)[:.!]?\s*$)"
 )  # fmt: skip
@@ -68,9 +71,11 @@ CONSEQUENCE = re.compile(
     r"|close)|TransportClient|RpcOutboxMessage"
     r"|ResourceWarning|coroutine .* was never awaited|[Cc]ouldn't delete|on_failure_callback|failure callback"
     r"|send(?:ing)? (?:alert|notification|metrics|telemetry)|telemetry"
-    r"|TaskKilled|Stage cancelled|task (?:was )?killed|another attempt succeeded)"
+    r"|^Removing .{1,100} of failed|^SLF4J: |^log4j:|\b[Aa]ppender\b|TaskKilled|Stage cancelled|task (?:was )?killed|another attempt succeeded)"
 )
 """What follows a failure, or does not end a run."""
+CLEARING = re.compile(r"rm(?:dir)?: ")
+"""Programs that scripts often run after a failure."""
 RETRY = re.compile(
     r"(?:[Rr]etry(?:ing)?\b|[Rr]etries (?:left|remaining)|[Tt]rying again|[Ww]ill (?:be )?retr(?:y|ied)"
     r"|[Aa]ttempt [0-9]+ ?(?:of|/) ?[0-9]+|[Rr]econnecting"
@@ -84,9 +89,10 @@ NO_ERROR = re.compile(
     r"|Success %)", re.ASCII,
 )  # fmt: skip
 GENERIC = re.compile(
-    r"(?:\W*(?:an? |the |this |your |some )?(?:[\w'\".:/-]+ ){0,5}?(?:job|task|pipeline|workflow|step|process|build|run|script"
+    r"(?:\W*(?:an? |the |this |your |some )?(?:[\w'\".:/-]+ ){0,5}?(?:sub-?)?(?:job|task|pipeline|workflow|step|process|build|run|script"
     r"|stage|flow|ingestion|operation|program|"
-    r"execution|import|export|sync|load|etl|dag|test|tests|deployment|command|application|container)s?(?: [\w'\".:/-]+){0,3}?"
+    r"execution|import|export|sync|load|etl|dag|test|tests|deployment|command|validation|checks?|backup"
+    r"|migration|query|request|application|container)s?(?: [\w'\".:/-]+){0,3}?"
     r" (?:has |have |was |were |is )?(?:failed|failing|aborted|aborting|terminated|unsuccessful|exited|finished with (?:errors?"
     r"|failures?)|errored|killed|stopped|crashed)"
     r"(?: (?:after|in) [\w.:]+(?: \w+)?| with errors?| unexpectedly| abnormally| to (?:start|finish|complete|run))?\W*"
@@ -113,16 +119,27 @@ VAGUE_EXCEPTION = re.compile(
 EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b")
 """The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(
-    r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?"
+    r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?(?! = )"
     r"|PL/\S+ function|COPY \w+, line|File \"|at |"
-    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|[-=~^+|*#\s]+$"
+    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ \| "
+    r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |[a-z]\w{1,20}: '[^']{1,200}',?$|[-=~^+|*#\s]+$"
 )
 """Lines that accompany the message of a failure."""
 CLEANUP = re.compile(
     rb", in (?:__a?exit__|__del__|a?close|_?clean_?up\w*|rollback|tear_?down\w*|shutdown|_?finalize\w*|terminate|dispose)\r?\n"
 )
 """Frames of a clean-up."""
-EXIT_REPORTS = (b"exit code", b"exit status", b"exited with", b"exit with", b"exited", b"return code", b"non-zero", b"nonzero")
+EXIT_REPORTS = (
+    b"exit code",
+    b"exit status",
+    b"exited with",
+    b"exit with",
+    b"exited",
+    b"return code",
+    b"non-zero",
+    b"nonzero",
+    b": *** [",
+)
 """Words, in lowercase, after the output of a command that failed."""
 
 

@@ -1092,4 +1092,72 @@ ROLLBACK"""),
 2026-11-21 03:12:46 INFO load: done, errors=1, failed=0"""),
     "escape sequences": ("permission", "\nstart\n»\x1b[31mERROR\x1b[0m 10%\r\x1b[1mcannot write /data: Permission denied\x1b[0m\x07"),
     "warning only": ("", "\nINFO start\n»WARN the source is empty\nINFO end"),
+    # behind prefixes, and in shapes of other software
+    "Node's chain of causes": ("syntax", r"""
+Error: nightly run failed
+    at file:///opt/app/run.mjs:1:107 {
+  [cause]: Error: load of rates.json failed
+      at file:///opt/app/run.mjs:1:75 {
+»    [cause]: SyntaxError: Expected double-quoted property name in JSON at position 7
+        at JSON.parse (<anonymous>)
+        at file:///opt/app/run.mjs:1:18
+  }
+}"""),
+    "json-file of Docker": ("data", r"""
+{"log":"Traceback (most recent call last):\n","stream":"stderr","time":"2026-11-21T03:12:45.1Z"}
+{"log":"  File \"/opt/app/load.py\", line 7, in rate\n","stream":"stderr","time":"2026-11-21T03:12:45.1Z"}
+{"log":"    raise ValueError(\"invalid literal for rates\")\n","stream":"stderr","time":"2026-11-21T03:12:45.1Z"}
+»{"log":"ValueError: could not convert string to float: '12,5'\n","stream":"stderr","time":"2026-11-21T03:12:45.1Z"}"""),
+    "record in JSON behind a container's prefix": ("missing", r"""
+2026-11-21T03:12:44.1Z stderr F {"level": 40, "msg": "rate limited, waiting 2 s"}
+»2026-11-21T03:12:45.1Z stderr F {"level": 60, "msg": "sync failed", "err": {"type": "Error", "message": "ENOENT: no such file, open 'x.json'"}}
+2026-11-21T03:12:45.2Z stderr F {"level": 30, "msg": "pool closed"}"""),
+    "clean-up behind a container's prefix": ("missing", r"""
+2026-11-21T03:12:45.1Z stderr F Traceback (most recent call last):
+2026-11-21T03:12:45.1Z stderr F   File "/opt/app/load.py", line 3, in read
+»2026-11-21T03:12:45.1Z stderr F FileNotFoundError: [Errno 2] No such file or directory: '/data/in.csv'
+2026-11-21T03:12:45.1Z stderr F 
+2026-11-21T03:12:45.1Z stderr F During handling of the above exception, another exception occurred:
+2026-11-21T03:12:45.1Z stderr F 
+2026-11-21T03:12:45.1Z stderr F Traceback (most recent call last):
+2026-11-21T03:12:45.1Z stderr F   File "/opt/app/load.py", line 8, in __exit__
+2026-11-21T03:12:45.1Z stderr F OSError: [Errno 39] Directory not empty: '/opt/app/staging'"""),
+    "output of a subprocess": ("", r"""
+exporting
+»export: dataset sales_eu is frozen until 2026-12-01
+Traceback (most recent call last):
+  File "/opt/app/run.py", line 2, in <module>
+    subprocess.run(command, check=True)
+subprocess.CalledProcessError: Command '['export']' returned non-zero exit status 3."""),
+    "handled trace before a fatal record": ("", r"""
+2026-11-21 03:12:40 INFO cache: warm up
+Traceback (most recent call last):
+  File "/opt/app/cache.py", line 9, in warm
+    return redis.get(key)
+redis.exceptions.ConnectionError: Error 111 connecting to cache-1:6379. Connection refused.
+2026-11-21 03:12:41 INFO cache: using the database
+2026-11-21 03:12:45 INFO main: comparing totals
+»2026-11-21 03:12:46 CRITICAL main: total of orders 8000 differs from the control file 8012"""),
+    "clean-up by rm": ("data", r"""
+»gzip: shop.dump: not in gzip format
+ERROR: backup.sh failed at line 1
+rm: cannot remove 'lock': No such file or directory"""),
+    "make without a rule": ("missing", "\n»make: *** No rule to make target 'x.csv', needed by 'a'.\n" + lines(2) + "make: Target 'all' not remade because of errors."),
+    "recipe of a makefile": ("", r"""
+make -C sub
+make[1]: Entering directory '/opt/app/sub'
+»no input for 2026-11-25
+make[1]: *** [Makefile:2: all] Error 4
+make[1]: Leaving directory '/opt/app/sub'
+make: *** [Makefile:3: all] Error 2"""),
+    "exception with its details below": ("network", r"""
+Traceback (most recent call last):
+  File "/opt/app/get.py", line 5, in <module>
+    get(request)
+grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:
+	status = StatusCode.UNAVAILABLE
+»	details = "failed to connect to all addresses; ipv4:127.0.0.1:9: Connection refused"
+>"""),
+    "sqlcmd with Windows' line ends": ("", "\nChanged database context to 'Sales'.\r\nMsg 8152, Level 16, State 30, Server db, Line 14\r\n"
+        "»String or binary data would be shortened.\r\nThe statement has been terminated.\r\n\r\n(0 rows affected)\r\nreturn code 1\r\n"),
 }  # fmt: skip
