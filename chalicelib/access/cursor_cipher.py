@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 _MARK = "~"
 _PERSON = b"runlake-cursors"
+_PAD = b"\xff"
+"""A byte that UTF-8 does not contain. Cursors of earlier releases have none, and are read as well."""
+_CLASS_BYTES = 1024
+"""Plain cursors are padded to a multiple of it. No name of a pipeline is longer, so the length of a cursor does not reveal that of a name."""
 
 
 class CursorCipher:
@@ -29,8 +33,8 @@ class CursorCipher:
         self._keys = tuple(keys)
 
     def encrypt(self, cursor: str, *bound_to: str) -> str:
-        """Encrypts a cursor to URL-safe characters. Decryption requires the same ``bound_to``."""
-        return _MARK + self._fernet().encrypt(_binding(bound_to) + cursor.encode()).decode()
+        """Encrypts a cursor to URL-safe characters, about 1400 of them for each KiB. Decryption requires the same ``bound_to``."""
+        return _MARK + self._fernet().encrypt(_binding(bound_to) + _padded(cursor.encode())).decode()
 
     def is_encrypted(self, cursor: str) -> bool:
         """Whether a cursor has the mark of encrypted cursors."""
@@ -46,7 +50,7 @@ class CursorCipher:
             binding = _binding(bound_to)
             if not compare_digest(content[: len(binding)], binding):
                 raise ValueError("bound to another principal or query")
-            return content[len(binding) :].decode()
+            return content[len(binding) :].rstrip(_PAD).decode()
         except (InvalidToken, ValueError) as error:
             raise InvalidCursorError(
                 "invalid cursor, or the cursor of another query: omit it to start from the first page"
@@ -57,6 +61,10 @@ class CursorCipher:
 
         derived = (blake2b(key.encode(), digest_size=32, person=_PERSON).digest() for key in self._keys)
         return MultiFernet([Fernet(urlsafe_b64encode(key)) for key in derived])
+
+
+def _padded(plain: bytes) -> bytes:
+    return plain.ljust(-(-len(plain) // _CLASS_BYTES) * _CLASS_BYTES, _PAD)
 
 
 def _binding(bound_to: Sequence[str]) -> bytes:

@@ -19,7 +19,7 @@ from runlake.commands.completion import typed_words
 assert filled  # a fixture
 SEPARATORS = " \t\n\"'@><=;|&(:"
 """The usual COMP_WORDBREAKS."""
-ODD = ("odd:one two", "odd:it's", "odd:$(touch pwned)", "odd:a*b", "odd:comma,")
+ODD = ("odd:one two", "odd:it's", "odd:$(touch pwned)", "odd:a*b", "odd:comma,", "odd:~")
 
 
 def completed(server: FakeServer, line: str, **environ: str) -> list[str]:
@@ -78,6 +78,26 @@ def test_typed_text_is_a_candidate_where_names_may_be_missing(filled: FakeServer
     """Otherwise the shell would complete a common beginning that a pipeline which is not listed does not have."""
     monkeypatch.setattr(candidates, "MAX_PIPELINES", 2)
     assert completed(filled, "runlake tail n") == ["nightly.orders", "nightly.stock", "n"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("", [r"a\!rm", r"\~root", "a"]),  # without the option
+        ("~", [r"\~root"]),
+        ("a", [r"a\!rm", "a"]),
+        ("'a", ["a!rm", "a"]),
+        ('"a', ["a"]),
+        ('"a!', []),
+        ("-- ", [r"a\!rm", r"\~root", "a"]),
+    ],
+)
+def test_names_that_a_shell_would_read_otherwise_are_quoted_or_no_candidates(
+    typed: str, expected: list[str], server: FakeServer
+) -> None:
+    for name in ("a!rm", "--json", "~root", "a"):
+        server.add(name, "r", b"x\n")
+    assert sorted(completed(server, "runlake cat " + typed)) == sorted(expected)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from client.tests.test_commands import answered, call, filled
 from runlake import Archive, RunName
 from runlake.archive import Page
 from runlake.commands import search as command
+from runlake.errors import UnavailableError
 from runlake.search import Search
 from tests.sampling import examples
 
@@ -86,6 +87,7 @@ def test_lines_around_matches_are_those_of_grep(
         ([0, 5999], 3, 0, 1),
         ([5999], 0, 3, 0),
         ([5, 6], 0, 0, 0),
+        ([3000], 1000, 1000, 1),
     ],
 )
 def test_near_lines_are_read_by_one_request(matching: list[int], before: int, after: int, pages: int) -> None:
@@ -93,6 +95,46 @@ def test_near_lines_are_read_by_one_request(matching: list[int], before: int, af
     searched(archive, before=before, after=after)
     assert archive.requests["page"] == pages
     assert archive.requests["grep"] == -(-len(matching) // 1000)
+
+
+class Dishonest(ArchiveOfLines):
+    """Repeats the last of its answers. A page is one empty line before ``page_end``; by default the last of the lines that are asked for."""
+
+    def __init__(self, *answers: tuple[list[int], Any, int], page_end: int | None = None) -> None:
+        super().__init__([])
+        self.answers, self.page_end = answers, page_end
+
+    def grep(self, run: RunName, q: str, after: str, limit: int, **_: Any) -> dict[str, Any]:
+        self.requests["grep"] += 1
+        lines, end, total = self.answers[min(self.requests["grep"], len(self.answers)) - 1]
+        return {"matches": [{"line": line, "text": "x", "spans": []} for line in lines], "after": end, "total": total}
+
+    def page(self, run: RunName, after: int, limit: int) -> Page:
+        self.requests["page"] += 1
+        return Page([""], after + limit if self.page_end is None else self.page_end, 10**9, False, streaming=False)
+
+
+@pytest.mark.parametrize(
+    ("archive", "line", "requests"),
+    [
+        (Dishonest(([], "0", 9)), 0, 1),
+        (Dishonest(([], "5", 9)), 5, 2),
+        (Dishonest(([1], "5", 9), ([], "4", 9)), 5, 2),
+        (Dishonest(([5], "5", 9)), 0, 1),
+        (Dishonest(([10**9], "5", 10**12)), 0, 1),  # would wait for a response that is behind it
+        (Dishonest(([5, 2], None, 9)), 0, 1),
+        (Dishonest(([2, 2], None, 9)), 0, 1),
+        (Dishonest(([-5], None, 9)), 0, 1),
+        (Dishonest(([9], None, 9)), 0, 1),
+        (Dishonest((list(range(1001)), None, 2000)), 0, 1),
+        (Dishonest(([10**6], None, 10**9), page_end=7), 10**6 - 1000, 2),
+        (Dishonest(([10**6], None, 10**9)), 10**6 - 1000, 2),
+    ],
+)
+def test_answer_that_does_not_advance_is_an_error(archive: Dishonest, line: int, requests: int) -> None:
+    with pytest.raises(UnavailableError, match=f"the server's answer does not advance line={line}$"):
+        searched(archive, before=1000, after=1000)
+    assert archive.requests.total() == requests
 
 
 LOG = "start\nload A\nok\nError: disk\nok\nok\nload B\nerror\nok\nok\nok\nend"

@@ -131,7 +131,7 @@ def profile_file(folder: Path, text: str = PROFILES, mode: int = 0o600) -> dict[
         ({}, {"RUNLAKE_PROFILE": "prod"}, {"profile": "prod", "url": "https://prod/api"}),
         ({"profile": "slow"}, {"RUNLAKE_PROFILE": "prod"}, {"profile": "slow", "url": "", "token_file": "top", "timeout_s": 90}),
         ({"profile": "prod", "url": "http://x"}, {"RUNLAKE_EXIT_S": "9"}, {"url": "http://x", "exit_s": 9, "interval_s": 4}),
-        ({"profile": "test"}, {"RUNLAKE_TOKEN_COMMAND": "c"}, {"token": "", "token_command": "c", "token_file": ""}),
+        ({}, {"RUNLAKE_TOKEN_COMMAND": "c"}, {"profile": "test", "token": "", "token_command": "c", "token_file": ""}),
         ({"profile": ""}, {"RUNLAKE_PROFILE": "prod"}, {"profile": "", "url": "", "token_file": "top", "interval_s": 2}),
     ],
 )
@@ -171,15 +171,20 @@ def test_wrong_profile_is_an_error(text: str, chosen: str, error: str, following
 @pytest.mark.parametrize(
     ("arguments", "environ", "mode", "notices"),
     [
-        ({}, {"RUNLAKE_URL": "http://x"}, 0o600, []),
         ({}, {}, 0o640, ["other users can read the token in {path}: chmod 600 it"]),
         ({"profile": "prod"}, {}, 0o604, ["other users can read the token in {path}: chmod 600 it"]),
         ({"profile": "prod"}, {"RUNLAKE_TOKEN": "x", "RUNLAKE_EXIT_S": "1"}, 0o600, []),
         (
             {"profile": "test", "exit_s": 5},
-            {"RUNLAKE_TOKEN_FILE": "x", "RUNLAKE_EXIT_S": "1"},
+            {"RUNLAKE_TOKEN_FILE": "x", "RUNLAKE_EXIT_S": "1", "RUNLAKE_INTERVAL_S": "1"},
             0o600,
-            ["RUNLAKE_TOKEN_FILE overrides the profile 'test': unset it to use the profile's"],
+            ["RUNLAKE_TOKEN_FILE is not used: the profile 'test' has a token of its own"],
+        ),
+        (
+            {"profile": "test"},
+            {"RUNLAKE_EXIT_S": "1"},
+            0o600,
+            ["RUNLAKE_EXIT_S overrides the profile 'test': unset it to use the profile's"],
         ),
     ],
 )
@@ -188,6 +193,65 @@ def test_notices_name_an_exposed_token_and_what_overrides_the_profile(
 ) -> None:
     settings = load_settings(arguments, profile_file(tmp_path, mode=mode) | environ)
     assert list(settings.notices) == [each.format(path=tmp_path / "profiles.toml") for each in notices]
+
+
+OWNERS = """
+url = "https://top/api"
+token = "of-top"
+[profiles.own]
+url = "https://own/api"
+token_command = "of-own"
+[profiles.open]
+url = "https://open/api"
+[profiles.none]
+url = "https://none/api"
+token = ""
+[profiles.inheriting]
+token = "of-inheriting"
+"""
+NOT_SENT = "the token of {} is not sent to {}: it belongs to {}"
+NOT_USED = "RUNLAKE_TOKEN{} is not used: the profile {!r} has a token of its own"
+
+
+@pytest.mark.parametrize(
+    ("default", "arguments", "environ", "token", "notices"),
+    [
+        ("own", {}, {}, "of-own", []),
+        ("own", {"url": "HTTPS://user@OWN:443/api/"}, {}, "of-own", []),
+        ("own", {"url": "http://x"}, {}, "", [NOT_SENT.format("the profile 'own'", "http://x", "https://own/api")]),
+        ("own", {}, {"URL": "http://x/"}, "", [NOT_SENT.format("the profile 'own'", "http://x", "https://own/api")]),
+        ("own", {"url": "https://own/other"}, {}, "", [NOT_SENT.format("the profile 'own'", "https://own/other", "https://own/api")]),
+        ("own", {"url": "https://own:x"}, {}, "", [NOT_SENT.format("the profile 'own'", "https://own:x", "https://own/api")]),
+        ("", {"profile": "own", "url": "http://own/api"}, {}, "", [NOT_SENT.format("the profile 'own'", "http://own/api", "https://own/api")]),
+        ("own", {"url": "http://x", "token": "typed"}, {}, "typed", []),
+        ("own", {"token": "typed"}, {"TOKEN": "exported"}, "typed", []),
+        ("own", {}, {"TOKEN": "exported"}, "exported", []),
+        ("own", {"url": "http://x"}, {"TOKEN": "exported"}, "exported", []),
+        ("", {"profile": "own"}, {"TOKEN": "exported"}, "of-own", [NOT_USED.format("", "own")]),
+        ("", {}, {"PROFILE": "own", "TOKEN_FILE": "exported"}, "of-own", [NOT_USED.format("_FILE", "own")]),
+        ("", {}, {"PROFILE": "own", "URL": "http://x", "TOKEN": "exported"}, "exported", []),
+        ("", {"profile": "none"}, {"TOKEN": "exported"}, "", [NOT_USED.format("", "none")]),
+        ("", {"profile": "open"}, {"TOKEN": "exported"}, "exported", []),
+        ("", {"profile": "open", "url": "http://x"}, {}, "", []),
+        ("", {}, {}, "of-top", []),
+        ("", {}, {"URL": "http://x"}, "", [NOT_SENT.format("PATH", "http://x", "https://top/api")]),
+        ("", {"profile": "inheriting"}, {}, "of-inheriting", []),
+        ("", {"profile": "inheriting", "url": "http://x"}, {}, "", [NOT_SENT.format("the profile 'inheriting'", "http://x", "https://top/api")]),
+    ],
+)  # fmt: skip
+def test_token_is_sent_only_to_its_server(
+    default: str, arguments: dict[str, str], environ: dict[str, str], token: str, notices: list[str], tmp_path: Path
+) -> None:
+    named = profile_file(tmp_path, (f"default_profile = '{default}'\n" if default else "") + OWNERS)
+    settings = load_settings(arguments, named | {f"RUNLAKE_{name}": value for name, value in environ.items()})
+    assert settings.token + settings.token_file + settings.token_command == token
+    assert [each.replace(named["RUNLAKE_CONFIG"], "PATH") for each in settings.notices if "overrides" not in each] == notices
+
+
+def test_token_of_a_file_without_an_address_goes_to_any(tmp_path: Path) -> None:
+    named = profile_file(tmp_path, "token = 'of-top'")
+    assert load_settings({"url": "http://x"}, named).token == "of-top"
+    assert load_settings({}, named | {"RUNLAKE_URL": "http://x"}).token == "of-top"
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])

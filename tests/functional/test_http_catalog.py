@@ -282,6 +282,7 @@ def test_principal_sees_readable_pipelines_and_its_cursors_reveal_nothing() -> N
         assert ask(token=ISSUER.granted("writer", logs_write=["*"])).status == 403
         page = ask(token=reader, limit=3).json
         assert page["cursor"].startswith("~") and "secret" not in json.dumps(page)
+        assert len(page["cursor"]) == len(ask(token=reader, limit=1).json["cursor"]), "at a hidden name and at a readable one"
         assert ask(token=reader, cursor=page["cursor"], contains="s").status == 400, "a cursor is of its own query"
         assert site.runs.newest("sales.a", 1, None).rows == []
 

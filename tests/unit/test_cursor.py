@@ -51,6 +51,21 @@ def test_a_cursor_fits_into_an_address() -> None:
         assert len(cipher.encrypt(SIGNER.write(QUERY, (LAST_MS, file_id)), "someone", "syslog")) < 4096
 
 
+def test_length_of_an_encrypted_cursor_reveals_no_name() -> None:
+    cipher, names = CursorCipher(["key-one"]), ["a", "a" * 60, "ü" * 60, "a" * 1023, "ü" * 512, "a\0"]
+    cursors = [cipher.encrypt(name, "someone") for name in names]
+    assert {len(cursor) for cursor in cursors} == {1485}
+    assert [cipher.decrypt(cursor, "someone") for cursor in cursors] == names
+
+
+def test_encrypted_cursor_of_an_earlier_release_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    cipher = CursorCipher(["key-one"])
+    with monkeypatch.context() as earlier:
+        earlier.setattr("chalicelib.access.cursor_cipher._padded", bytes)
+        cursor = cipher.encrypt("sales.é/x y", "someone")
+    assert len(cursor) < 200 and cipher.decrypt(cursor, "someone") == "sales.é/x y"
+
+
 @given(QUERIES, PLACES, PLACES)
 def test_the_next_cursor_of_a_listing_is_of_the_same_query(query: FileQuery, one: tuple[int, str], other: tuple[int, str]) -> None:
     going_on = SIGNER.read(SIGNER.write(query, one), query)

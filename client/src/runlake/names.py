@@ -48,6 +48,20 @@ def public_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}" if parts.netloc else ""
 
 
+def is_same_address(one: str, other: str) -> bool:
+    """Whether two addresses have the same origin and path. A slash at the end, a default port and user information make no difference."""
+    try:
+        return _origin_and_path(one) == _origin_and_path(other)
+    except ValueError:
+        return one == other
+
+
+def _origin_and_path(url: str) -> tuple[str, str, int | None, str]:
+    """Raises ValueError for an invalid port."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme), parts.path.rstrip("/")
+
+
 def new_run_id() -> str:
     """A unique run id; ids sort by the second of their creation."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()) + "-" + secrets.token_hex(4)

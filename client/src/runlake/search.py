@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from runlake.archive import Archive
-from runlake.errors import RefusedError
+from runlake.errors import RefusedError, UnavailableError
 from runlake.names import RunName
 
 Json = dict[str, Any]
@@ -34,7 +35,8 @@ class Search:
     """A search for ``query``, as ``Archive.grep`` takes it. ``before``, ``after``: lines around each match. ``max_count``: matches for each run.
 
     ``on_request`` is called before each request, and may raise. A run takes a request per 1000 matches and per 128 MiB or 5 s of searching;
-    its lines around matches one for matches that are close, and for each one that is not. Memory: one response of each kind.
+    its lines around matches one for matches that are close, and for each one that is not. Memory: one response of each kind, and at most
+    ``after`` matches of earlier ones. A response that does not advance is an error.
     """
 
     archive: Archive
@@ -63,16 +65,33 @@ class Search:
         after: str | None = "0"
         while after is not None:
             self.on_request()
-            answer = self.archive.grep(run, **self.query, after=after, limit=min(left or _PAGE_MATCHES, _PAGE_MATCHES))
+            limit = min(left or _PAGE_MATCHES, _PAGE_MATCHES)
+            answer = self.archive.grep(run, **self.query, after=after, limit=limit)
             if "invert" in self.query and not answer.get("invert"):
                 raise RefusedError(
                     400,
                     "this server's release cannot search lines without a match",
                     next_step="leave -v out, or upgrade the server",
                 )
+            _check_progress(answer, int(after), limit)
             left = None if left is None else left - len(answer["matches"])
             after = None if left == 0 else answer["after"]
             yield answer | {"after": after}
+
+
+def _check_progress(answer: Json, after: int, limit: int) -> None:
+    """Matches are new ones in the searched lines, and the next request continues behind them: a search of any server's answers ends, and it keeps
+    no more matches than lines are wanted after one. Raises UnavailableError."""
+    is_last = answer["after"] is None
+    end = int(answer["total"] if is_last else answer["after"])
+    lines = [after - 1, *(int(match["line"]) for match in answer["matches"])]
+    is_new = len(lines) <= limit + 1 and all(line < following for line, following in pairwise(lines))
+    if not is_new or (end <= after and not is_last) or (lines[-1] >= max(end, after)):
+        raise _no_progress(after)
+
+
+def _no_progress(line: int) -> UnavailableError:
+    return UnavailableError(f"invalid response: the server's answer does not advance line={line}")
 
 
 @dataclass(slots=True)
@@ -108,7 +127,7 @@ class _Surroundings:
                 return
             if not 0 <= number - self._first < len(self._page):
                 self._read(number, matches)
-            if 0 <= number - self._first < len(self._page):
+            if number < self.total:
                 yield ResultLine(number, self._page[number - self._first])
 
     def _read(self, number: int, matches: Sequence[Json]) -> None:
@@ -124,3 +143,5 @@ class _Surroundings:
         self._first, self._page = page.after - len(page.lines), page.lines
         if not page.lines:
             self.total = number
+        elif not 0 <= number - self._first < len(page.lines):
+            raise _no_progress(number)

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from runlake.errors import SettingsError
+from runlake.names import is_same_address, public_url
 from runlake.profiles import TOKEN_FORMS, SettingsFile, correction_of, read_settings_file
 from runlake.tokens import Token, token_from
 
@@ -130,7 +131,7 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
     layers = [typed, exported, (f"{file.path} [profiles.{chosen}]", of_profile), (str(file.path), _top_level(file, of_profile))]
     _check_names(of_profile, layers[2][0])
     _check_names(file.values, layers[3][0])
-    notices = _notices(file, layers)
+    notices = (*_notices(file, layers), *_drop_tokens_of_other_servers(layers, chosen))
     _drop_less_specific_tokens(layers)
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -144,6 +145,34 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
 def settings_file(environ: Mapping[str, str] = os.environ) -> SettingsFile:
     """The settings file. One that is named by RUNLAKE_CONFIG must exist; the usual one need not. Raises SettingsError."""
     return read_settings_file(settings_path(environ), must_exist=bool(environ.get(_CONFIG)))
+
+
+def _drop_tokens_of_other_servers(layers: list[tuple[str, dict[str, Any]]], chosen: str) -> list[str]:
+    """The file's tokens belong to the file's URL. One of the environment overrides them, unless a profile with a token is chosen explicitly:
+    processes that ``runlake exec`` starts get that profile in the environment. Returns notices."""
+    (_, typed), (exported_origin, exported), (_, of_profile), (file_path, top_level) = layers
+    url = str(next((layer["url"] for layer in (typed, exported) if "url" in layer), ""))
+    own_url = str(of_profile.get("url", top_level.get("url", "")))
+    forms = set(TOKEN_FORMS)
+    if url and own_url and not is_same_address(url, own_url):
+        layers[2:] = [(origin, {name: layer[name] for name in layer if name not in forms}) for origin, layer in layers[2:]]
+        if (
+            forms & typed.keys()
+            or forms & exported.keys()
+            or not any(of_profile.get(name) or top_level.get(name) for name in forms)
+        ):
+            return []
+        owner = f"the profile {chosen!r}" if forms & of_profile.keys() else file_path
+        return [f"the token of {owner} is not sent to {public_url(url)}: it belongs to {public_url(own_url)}"]
+    is_explicit = bool(chosen) and "profile" in typed | exported
+    if is_explicit and forms & of_profile.keys() and forms & exported.keys() and not forms & typed.keys():
+        layers[1] = (exported_origin, {name: exported[name] for name in exported if name not in forms})
+        return [
+            f"{PREFIX}{name.upper()} is not used: the profile {chosen!r} has a token of its own"
+            for name in TOKEN_FORMS
+            if name in exported
+        ]
+    return []
 
 
 def _drop_less_specific_tokens(layers: list[tuple[str, dict[str, Any]]]) -> None:
@@ -180,8 +209,7 @@ def _notices(file: SettingsFile, layers: list[tuple[str, dict[str, Any]]]) -> tu
     if file.is_exposed():
         notices.append(f"other users can read the token in {file.path}: chmod 600 it")
     if typed.get("profile"):
-        set_there = of_profile.keys() | (set(TOKEN_FORMS) if of_profile.keys() & set(TOKEN_FORMS) else set())
-        overriding = [name for name in exported if name in set_there and name not in typed]
+        overriding = [name for name in exported if name in of_profile.keys() - set(TOKEN_FORMS) and name not in typed]
         notices += [
             f"{PREFIX}{name.upper()} overrides the profile {typed['profile']!r}: unset it to use the profile's"
             for name in overriding

@@ -59,5 +59,5 @@ def _fetched(context: click.Context, incomplete: str, names: Callable[[Archive],
 
 
 def _visible(names: Iterable[str], incomplete: str) -> list[str]:
-    """A shell would print control characters as they are."""
-    return [name for name in names if name.startswith(incomplete) and not _HIDDEN.search(name)]
+    """A shell would print control characters as they are, and insert a name that begins with "-", which is then an option."""
+    return [name for name in names if name.startswith(incomplete) and not name.startswith("-") and not _HIDDEN.search(name)]

@@ -58,6 +58,10 @@ class BashCompletion(ShellComplete):
         self._typed = typed_words(os.environ["COMP_LINE"], os.environ.get("COMP_WORDBREAKS", ""))
         return self._typed.words[1:-1], self._typed.words[-1]
 
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+        """Without the names that no text makes of what was typed."""
+        return [item for item in super().get_completions(args, incomplete) if self._typed.is_completed_by(item.value)]
+
     def format_completion(self, item: CompletionItem[str]) -> str:
         """``TYPE,TEXT``: the text in the place of the part that bash replaces."""
         return f"{item.type},{self._typed.replacement(item.value)}"
@@ -82,13 +86,20 @@ class TypedWords:
     begin: int = 0
     quote: str = ""
 
+    def is_completed_by(self, name: str) -> bool:
+        """Whether there is a replacement. In double quotes bash replaces ``!`` by earlier commands, and keeps a backslash before it."""
+        return not (self.quote == '"' and "!" in self._rest(name))
+
     def replacement(self, name: str) -> str:
         """The text that makes a name of the last word."""
-        rest = name[self.begin :] if name.startswith(self.words[-1][: self.begin]) else name
+        rest = self._rest(name)
         if self.quote == "'":
             return rest.replace("'", "'\\''")
         special = re.compile(r'["$`\\]') if self.quote else _PLAIN
         return special.sub(lambda match: "\\" + match[0], rest)
+
+    def _rest(self, name: str) -> str:
+        return name[self.begin :] if name.startswith(self.words[-1][: self.begin]) else name
 
 
 def typed_words(line: str, separators: str) -> TypedWords:
