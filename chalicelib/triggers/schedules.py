@@ -235,9 +235,10 @@ def _explain(coordinator: SourceCoordinator, services: Services, lease: Lease, r
         return  # another worker or a request did it, or the run was reopened
     within = Deadline(services.clock, min(SLICE_S, deadline.remaining_s()))
     explainer = composition.leased_explainer(services, lease)
-    if explainer.explain(row, lease.state, partial(coordinator.save_state, lease), within):
+    is_explained = explainer.explain(row, lease.state, partial(coordinator.save_state, lease), within)
+    if is_explained:
         record(RUNS_EXPLAINED, 1)
-    else:
+    elif is_explained is False:
         logger.warning("a failed run has no readable log to explain it", extra={"fqn": row.run.fqn, "run_id": row.run.run_id})
 
 
