@@ -312,6 +312,34 @@ def test_failing_explanations_are_set_aside_and_are_no_failed_compactions(world:
     assert world.lines(ONE) is None
 
 
+def test_run_that_was_set_aside_is_explained_at_its_next_end(world: Ended) -> None:
+    def end(text: str) -> None:
+        world.append(ONE, text)
+        world.clock.advance(48 * HOUR_S)
+        world.parts().finalizer.abandon(ONE, world.clock.now_ms(), world.deadline(), lambda *_: RunEnd(LOST))
+        world.notify(ONE)
+        world.runs.record_finalization(ONE, 3, 3, world.row(ONE).segments, world.clock.now_ms())
+
+    def unavailable(operation: str, call: Callable[[], Any]) -> Any:
+        if operation == "head":
+            raise StoreUnavailableError("injected")
+        return call()
+
+    end(LOG)
+    for number in range(2):
+        with world.installed(unavailable, set_aside_after_failures=1):
+            for _ in range(2):
+                compact()
+            assert keys(Status.COMPLETED, EXPLANATION) == ["svc.pipe/run-0"]
+        if not number:
+            end("ERROR again\n")
+    end("ERROR once more\n")
+    with world.installed():
+        compact()
+        assert keys(Status.COMPLETED, EXPLANATION) == []
+    assert world.lines(ONE) is not None
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_run_that_is_reopened_between_read_and_write_is_explained_at_its_next_end(world: Ended, closed: bool) -> None:
     world.append(ONE, "begin\n" * 3)
