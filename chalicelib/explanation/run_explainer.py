@@ -159,7 +159,8 @@ class RequestExplainer:
         reading = self._read(log)
         explanation = reading.explanation(log.end.line, row.end if row else None)
         is_final = row is not None and row.status == "finalized" and row.final_segments == log.end.sequence > 0
-        is_complete = is_final and not reading.start and not (row and row.is_seal_unknown)  # the end of the run counts
+        is_end_known = row is not None and not row.is_seal_unknown  # it counts for the order of the candidates
+        is_complete = is_end_known and (is_final and not reading.start)
         if row and is_complete:
             with suppress(UnavailableError):  # the next request computes it again
                 self._runs.record_explanation(run, row.final_segments, explanation.to_text())
