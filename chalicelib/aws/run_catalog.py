@@ -155,6 +155,15 @@ class DynamoDbRunCatalog:
             ExpressionAttributeNames={"#segments": "segments"},
         )
 
+    def remove_explanation(self, run: Run) -> None:
+        """See ``RunCatalog``."""
+        self._table.update_if(
+            _key(run),
+            "SET explained_segments = final_segments, explanation = :none",
+            {":none": ""},
+            "attribute_exists(final_segments)",
+        )
+
     def mark_retired(self, run: Run, next_segment: int) -> None:
         """See ``RunCatalog``."""
         self._table.update_if(

@@ -197,6 +197,9 @@ class RunCatalog(Protocol):
         """Record the explanation of a finalized log that ends before ``next_segment``. No effect if logs.txt has another extent, the run
         was reopened, or this log is explained already. One write."""
 
+    def remove_explanation(self, run: Run) -> None:
+        """Replace the explanation of a finalized log, which no longer exists, by an empty text, so that none is recorded later. One write."""
+
     def mark_retired(self, run: Run, next_segment: int) -> None:
         """Record that a run needs no more background work, unless it has grown beyond ``next_segment``."""
 

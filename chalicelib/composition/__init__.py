@@ -248,7 +248,7 @@ class Services:
         """Explains a run on request."""
         from chalicelib.explanation.run_explainer import RequestExplainer
 
-        return RequestExplainer(self.reader, self.runs)
+        return RequestExplainer(self.reader, self.runs, self.clock)
 
     @cached_property
     def recent(self) -> RecentRuns:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from threading import Lock
+from typing import Any
 
 from chalicelib.coordination.coordinator import SourceCoordinator
 from chalicelib.coordination.lease import Lease
 from chalicelib.coordination.partition import Status
 from chalicelib.deadline import Deadline
-from chalicelib.errors import DeadlineExceededError, LeaseError, UnavailableError
+from chalicelib.errors import DamagedPartitionError, DeadlineExceededError, LeaseError, UnavailableError
 
 Work = Callable[[Lease], None]
 OnFailure = Callable[[Lease, Exception, int], None]
@@ -35,7 +37,7 @@ class Result(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Backoff:
     """Delays between attempts of a failing partition: ``step_s``, then two times that, three times, at most ``max_s``. The
-    ``max_failures``th consecutive failure quarantines it: it is completed with the error as its state until an operator retries it. Ten
+    ``max_failures``th consecutive failure quarantines it: it is completed with the error in its state until an operator retries it. Ten
     failures take 45 minutes; with doubled delays the alert would come hours later."""
 
     max_failures: int
@@ -48,10 +50,18 @@ class Backoff:
 
 
 def close_after_failure(coordinator: SourceCoordinator, lease: Lease, error: Exception, backoff: Backoff, now_ms: int) -> Status:
-    """Close a partition whose work failed until its delay is over, or quarantine it; the error becomes its state. Raises LeaseError,
-    StoreUnavailableError: then the lease expires and the partition is retried."""
-    state = {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARS], "failed_ms": now_ms}
+    """Close a partition whose work failed until its delay is over, or quarantine it; the error is added to its state, so that
+    the next attempt continues at the checkpoint. Raises LeaseError, StoreUnavailableError: then the lease expires and the partition is
+    retried."""
+    state = _checkpoint(lease) | {"error": f"{type(error).__name__}: {error}"[:_ERROR_CHARS], "failed_ms": now_ms}
     return coordinator.close(lease, backoff.delay(lease.closed_count + 1), backoff.max_failures, state=state)
+
+
+def _checkpoint(lease: Lease) -> dict[str, Any]:
+    with suppress(DamagedPartitionError):
+        if isinstance(lease.state, dict):
+            return lease.state
+    return {}
 
 
 class WorkerPool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b85decode, b85encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 from chalicelib.explanation.texts import LEVEL_NAMES, WARNINGS, clean_bytes, quick_level
@@ -42,9 +43,20 @@ class Note(NamedTuple):
     def text(self) -> str:
         return self.raw.decode(errors="replace")
 
+    @property
+    def wraps(self) -> bool:
+        """Whether it is an exception that only carries another one. The answer is remembered: the root of a long chain is asked at each
+        of its causes."""
+        return _wraps(self.raw)
+
 
 def _is(pattern: Any, note: Note) -> bool:
     return pattern.match(note.text) is not None
+
+
+@lru_cache(maxsize=64)
+def _wraps(raw: bytes) -> bool:
+    return WRAPPING_EXCEPTION.match(raw.decode(errors="replace")) is not None
 
 
 @dataclass(slots=True)
@@ -67,20 +79,18 @@ class Incident:
     def add_python(self, note: Note, link: str) -> None:
         """The exception of the next traceback of the chain."""
         root = self.root
-        is_better = root is None or _is(WRAPPING_EXCEPTION, root)
+        is_better = root is None or root.wraps
         if not is_better and root is not None:
             is_trivial = link == DURING and _is(TRIVIAL, root)
             is_empty = ":" not in root.text and link == DIRECT
             is_better = is_trivial or is_empty or (link == NESTED and self.kind != PYTHON)
-        if is_better and (root is None or not _is(WRAPPING_EXCEPTION, note) or self.kind != PYTHON):
+        if is_better and (root is None or not note.wraps or self.kind != PYTHON):
             self.root = note
         self._extend(note)
 
     def add_java(self, note: Note) -> None:
         """The next cause of the chain."""
-        if self.kind != WORKER and (
-            self.root is None or not (_is(WRAPPING_EXCEPTION, note) or _is(WEAK_CAUSE, note)) or _is(WRAPPING_EXCEPTION, self.root)
-        ):
+        if self.kind != WORKER and (self.root is None or self.root.wraps or not (note.wraps or _is(WEAK_CAUSE, note))):
             self.root = note
         top = self.last
         self._extend(note)

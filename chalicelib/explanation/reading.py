@@ -20,21 +20,28 @@ _ANNOUNCES = re.compile(
     rb"(?:(?:[A-Z][a-z]+ Error|Failure) in [a-z_]+ [^\n]{1,400}\)|(?:^| - )(?:Database|Compilation|Runtime|Parsing"
     rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|\bMsg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
     rb"|panicked at [^\n]{1,400}:|terminate called after throwing an instance of [^\n]{1,200}|--- FAIL: [^\n]{1,200}\)"
-    rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)\s*$"
+    rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)$"
 )
-"""A line whose details are on the next one."""
+"""The end of a line whose details are on the next one."""
+_ANNOUNCE_BYTES = 300
 _SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _MAX_CREDIT = 60_000
-_COST, _TRACE_COST, _RECORD_COST = 120, 300, 400
-"""Bytes of the log that pay for a look at a marked line, at a trace, and at a record in JSON with a trace. So a log of nothing but short marked
-lines costs little more than another one: after many of them, some are not looked at."""
+_COST, _LINE_COST, _TRACE_COST, _RECORD_COST = 120, 40, 300, 400
+"""Bytes of the log that pay for a look at a marked line or at one that another announced, at a further line of a trace, at the start of a trace,
+and at a record in JSON with a trace. So a log of nothing but short marked lines costs little more than another one: after many of them, some are
+not looked at."""
 _RECORD = re.compile(
     rb"\s*+(?:(?:\d{4}-\d\d-\d\d[T ][\d:.,]{8,30}(?:Z|[+-]\d\d:?\d\d)? (?:std(?:out|err) [FP] )?|[a-z][\w.-]{1,60} *\| "
     rb"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S{1,100} \S{1,100}: )\s*+)?(?=\{)"
 )
 """What precedes a record in JSON: nothing, or the prefix of a container."""
 _ENDS = (b":", b")", b"\r", b" ", b"-", b"Error", b"'", b"\x1b[0m", b";1m", b"1m")
+
+
+def _announces(raw: bytes) -> bool:
+    raw = raw.rstrip()
+    return _ANNOUNCES.search(raw, max(0, len(raw) - _ANNOUNCE_BYTES)) is not None
 
 
 class LogReader:
@@ -153,6 +160,9 @@ class _BlockReader:
         """The line that the one before announced."""
         reader = self._reader
         while reader.detail and self._at < len(self._block):
+            if not self._may_look(_COST):
+                reader.detail = 0
+                return
             raw = self._block[self._at : self._end]
             reader.detail -= 1
             if _SENTENCE.match(raw) or _LETTERS.search(message_of(raw[:NOTE_BYTES])):
@@ -161,7 +171,7 @@ class _BlockReader:
                     return
                 if is_exceptional(raw):
                     reader.traces.note_exception(self._note(raw), self._before(CONTEXT_BYTES))
-                if _ANNOUNCES.search(raw, max(0, len(raw) - 300)):
+                if _announces(raw):
                     reader.detail = _DETAIL_LINES
                 else:
                     reader.evidence.add(self._note(raw, "detail"), reader.detail_level)
@@ -174,6 +184,9 @@ class _BlockReader:
                 self._pass(found.end())
                 traces.see_frames(found[0], self._line)
                 continue
+            if not self._may_look(_LINE_COST):
+                traces.close()
+                return
             if not traces.take(self._line, block[self._at : self._end], reader.progress):
                 return
             self._next()
@@ -228,7 +241,7 @@ class _BlockReader:
         reader.evidence.add(note, level)
         if level == INFO:
             reader.progress += 1
-        if (raw.endswith(_ENDS) or b"Msg " in raw[:80]) and _ANNOUNCES.search(raw, max(0, len(raw) - 300)):
+        if (raw.endswith(_ENDS) or b"Msg " in raw[:80]) and _announces(raw):
             reader.detail, reader.detail_level = _DETAIL_LINES, level
 
     def _note(self, raw: bytes, role: str = "") -> Note:

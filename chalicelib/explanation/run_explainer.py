@@ -23,16 +23,24 @@ from chalicelib.errors import (
 )
 from chalicelib.explanation.explainer import Explainer
 from chalicelib.explanation.explanation import Explanation, explanation_of
-from chalicelib.ports import ObjectStore, Run, RunEnd
+from chalicelib.ports import Clock, ObjectStore, Run, RunEnd
 from chalicelib.runlog.artifact import Artifact, find_artifact
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.reader import Reader
+from chalicelib.runlog.reader import LogRange, Reader
 
 PIECE_BYTES = 8 * 1024 * 1024
+"""Of a GET."""
+STEP_BYTES = 256 * 1024
+"""Searched between two looks at the clock: a tenth of a second if the log is made to be slow."""
+CHECKPOINT_S = 5.0
+"""A pass that is killed loses so much and a piece."""
 MAX_LOG_BYTES = 2 * 1024 * 1024 * 1024
 """Of a larger log only the end is read."""
 REQUEST_BYTES = 16 * 1024 * 1024
 """The end of a log that a request reads: about a second."""
+REQUEST_S = 5.0
+LATE_BYTES = 1024 * 1024
+"""The end of a log that a request reads if the search of more of it takes longer than ``REQUEST_S``: half a second at the most."""
 
 SaveState = Callable[[Any], None]
 """Stores a checkpoint: a JSON value."""
@@ -64,11 +72,16 @@ class _Pass:
             "etag": log.etag, "version": __version__, "at": self.at, "lines": self.lines, "explainer": self.explainer.state(),
         }  # fmt: skip
 
-    def feed(self, piece: bytes) -> None:
-        """Read the next piece."""
-        self.explainer.feed(piece)
-        self.at += len(piece)
-        self.lines += piece.count(b"\n")
+    def feed(self, piece: bytes, deadline: Deadline) -> bool:
+        """Read the next piece, as far as the time allows, but one step at least; whether all was read."""
+        for at in range(0, len(piece), STEP_BYTES):
+            if at and deadline.remaining_s() <= 0:
+                return False
+            step = piece[at : at + STEP_BYTES]
+            self.explainer.feed(step)
+            self.at += len(step)
+            self.lines += step.count(b"\n")
+        return True
 
     def explanation(self, log_lines: int, end: RunEnd | None) -> Explanation:
         """The explanation of a log of ``log_lines`` lines that was read to its end. The first line may be cut if it is not the log's first."""
@@ -82,32 +95,35 @@ class ScheduledExplainer:
     def __init__(self, store: ObjectStore, layout: Layout, runs: RunCatalog) -> None:
         self._store, self._layout, self._runs = store, layout, runs
 
-    def explain(self, row: RunRow, state: Any, save_state: SaveState, deadline: Deadline) -> bool:
+    def explain(self, row: RunRow, state: Any, save_state: SaveState, deadline: Deadline) -> bool | None:
         """Read a run's log from the checkpoint ``state`` on, and record its explanation: an empty one if the log is missing or damaged, so that
-        the run is not tried again; then it returns False. A HEAD, a GET per 8 MiB, and a write.
+        the run is not tried again; then it returns False. A HEAD, a GET per 8 MiB, a checkpoint per ``CHECKPOINT_S``, and a write.
 
-        At the deadline, after one piece at least, the checkpoint is saved. Raises DeadlineExceededError then, UnavailableError, LeaseError. A
-        log that was written again meanwhile is left to the next call.
+        At the deadline, after one step at least, the checkpoint is saved. Raises DeadlineExceededError then, UnavailableError, LeaseError. A
+        log that was written again meanwhile is left to the next call: None.
         """
         try:
             log = find_artifact(self._store, self._layout.logs(row.run))
             if log and log.next_segment != row.final_segments:
-                return True  # the row is behind
+                return None  # the row is behind
             explanation = self._read(log, row.end, state, save_state, deadline) if log else None
         except PreconditionFailedError:
-            return True
+            return None
         except (DamagedLogError, ObjectNotFoundError, RangeNotSatisfiableError):
             explanation = None
         self._runs.record_explanation(row.run, row.final_segments, (explanation or Explanation()).to_text())
         return explanation is not None
 
     def _read(self, log: Artifact, end: RunEnd | None, state: Any, save_state: SaveState, deadline: Deadline) -> Explanation:
-        reading = _Pass.resumed(state, log)
+        reading, saved_s = _Pass.resumed(state, log), deadline.remaining_s()
         while reading.at < log.bytes:
             piece = self._store.get(log.key, reading.at, min(reading.at + PIECE_BYTES, log.bytes), if_match=log.etag).body
-            reading.feed(piece)
-            if reading.at < log.bytes and deadline.remaining_s() <= 0:
+            reading.feed(piece, deadline)
+            left_s = deadline.remaining_s()
+            if reading.at < log.bytes and (left_s <= 0 or saved_s - left_s >= CHECKPOINT_S):
                 save_state(reading.state(log))
+                saved_s = left_s
+            if reading.at < log.bytes and left_s <= 0:
                 raise DeadlineExceededError(f"no time left: the next invocation continues key={log.key} at={reading.at}")
         return reading.explanation(log.lines or 0, end)
 
@@ -125,12 +141,13 @@ class RequestedExplanation:
 class RequestExplainer:
     """Explains a run now."""
 
-    def __init__(self, reader: Reader, runs: RunCatalog) -> None:
-        self._reader, self._runs = reader, runs
+    def __init__(self, reader: Reader, runs: RunCatalog, clock: Clock) -> None:
+        self._reader, self._runs, self._clock = reader, runs, clock
 
     def explain(self, run: Run) -> RequestedExplanation | None:
-        """The recorded explanation, by one read of the row; or one of the last ``REQUEST_BYTES`` of the log, which is recorded if that is all of
-        a finalized one. None for an unknown run. Requests: see ``Reader.read_end``, and a write. Raises UnavailableError, DamagedLogError."""
+        """The recorded explanation, by one read of the row; or one of the last ``REQUEST_BYTES`` of the log, or of the last ``LATE_BYTES`` if
+        that takes too long. It is recorded if that is all of a finalized log whose end the row has. None for an unknown run. Requests: see
+        ``Reader.read_end``, and a write. Raises UnavailableError, DamagedLogError."""
         row = self._runs.get(run)
         recorded = explanation_of(row.explanation) if row and row.is_explained else None
         if recorded:
@@ -139,14 +156,21 @@ class RequestExplainer:
         is_open = not log.end.seal and (log.end.exists or self._reader.is_started(run))
         if row is None and not is_open and not log.end.exists:
             return None
-        start = log.end.byte - len(log.body)
-        reading = _Pass(Explainer(), start, start)
-        for at in range(0, len(log.body), PIECE_BYTES):
-            reading.feed(log.body[at : at + PIECE_BYTES])
+        reading = self._read(log)
         explanation = reading.explanation(log.end.line, row.end if row else None)
         is_final = row is not None and row.status == "finalized" and row.final_segments == log.end.sequence > 0
-        is_complete = is_final and not start
+        is_end_known = row is not None and not row.is_seal_unknown  # it counts for the order of the candidates
+        is_complete = is_end_known and (is_final and not reading.start)
         if row and is_complete:
             with suppress(UnavailableError):  # the next request computes it again
                 self._runs.record_explanation(run, row.final_segments, explanation.to_text())
         return RequestedExplanation(explanation, is_complete, is_open)
+
+    def _read(self, log: LogRange) -> _Pass:
+        deadline, start = Deadline(self._clock, REQUEST_S), log.end.byte - len(log.body)
+        reading = _Pass(Explainer(), start, start)
+        if not reading.feed(log.body, deadline):
+            late = log.body[-LATE_BYTES:]
+            reading = _Pass(Explainer(), log.end.byte - len(late), log.end.byte - len(late))
+            reading.feed(late, Deadline(self._clock))
+        return reading

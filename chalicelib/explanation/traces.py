@@ -13,7 +13,7 @@ from typing import Any
 
 from chalicelib.explanation.evidence import CONTEXT_BYTES, DIRECT, DURING, JAVA, NESTED, PYTHON, WORKER, Evidence, Incident, Note
 from chalicelib.explanation.texts import PLAIN, clean_bytes, message_of, quick_level
-from chalicelib.explanation.wrappers import CLEANUP, WRAPPING_EXCEPTION
+from chalicelib.explanation.wrappers import CLEANUP
 
 HEADER = b"Traceback (most recent call last"
 _SKIP = re.compile(rb"(?:[ \t\r](?! *+\[cause\]: )[^\n]*+\n|\n|[\]})]++[,;]?\r?\n)*+")
@@ -96,7 +96,7 @@ class TraceReader:
         is_near = line - incident.end <= _NEAR
         if incident.end == line and self.mode == JAVA:
             return NESTED
-        if is_near and incident.root is not None and WRAPPING_EXCEPTION.match(incident.root.text):
+        if is_near and incident.root is not None and incident.root.wraps:
             return NESTED
         return (
             NESTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +57,8 @@ class RunObjects:
         """The record of an object, or None if it is not reported: a marker, entries of deleted segments, an object that a
         deleted run has left, or an object whose removal loses no data. Adds runs that have outgrown the watermark to ``due``.
         Raises ObjectNotFoundError, DamagedLogError, UnavailableError."""
+        if not event.created and parsed.kind == "logs":
+            self._removed(event.key, parsed.run)
         if parsed.kind in _UNREPORTED or not event.created:
             return None
         if parsed.kind in _SIDECARS:
@@ -82,6 +85,13 @@ class RunObjects:
             self.early_flush(run)
         except (UnavailableError, DamagedLogError):
             return
+
+    def _removed(self, key: str, run: Run) -> None:
+        """The row contains no text of a log that was deleted."""
+        with suppress(ObjectNotFoundError):
+            self.store.head(key)
+            return  # written again
+        self.runs.remove_explanation(run)
 
     def _started(self, run: Run) -> None:
         start = read_start(self.store, self.layout, run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.catalog.recent import OUTCOMES
-from chalicelib.explanation.run_explainer import REQUEST_BYTES
+from chalicelib.explanation.run_explainer import LATE_BYTES, REQUEST_BYTES, REQUEST_S
 from chalicelib.ports import LINES
 from chalicelib.routes.catalog_models import (
     DEFAULT_BUCKETS,
@@ -225,7 +225,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "explainRun": {
         "summary": "Find the lines that explain why a run failed",
         "description": "By rules, without a model. The logs of failed and lost runs are searched within minutes of their end. Of any other run, "
-        f"running ones too, this request searches the last {REQUEST_BYTES // 1024**2} MiB.",
+        f"running ones too, this request searches the last {REQUEST_BYTES // 1024**2} MiB, or the last {LATE_BYTES // 1024**2} MiB if that "
+        f"takes longer than {REQUEST_S:.0f} s.",
         "parameters": ["fqn", "runId"],
         "responses": {200: "Explanation"},
     },

@@ -8,18 +8,20 @@ continues.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from chalicelib import composition
 from chalicelib.catalog.runs import RunRow, partition_key, run_of
 from chalicelib.composition import COMPACTION, EXPLANATION, SWEEP, Services
-from chalicelib.coordination import Lease, SourceCoordinator
+from chalicelib.coordination import Lease, Partition, SourceCoordinator, Status
 from chalicelib.coordination.worker_pool import Backoff, OnFailure, Result, WorkerPool
 from chalicelib.deadline import Deadline
-from chalicelib.errors import RunlakeError, UnavailableError
+from chalicelib.errors import PartitionNotFoundError, RunlakeError, UnavailableError
 from chalicelib.ingestion.compaction_record import record_compaction
 from chalicelib.observability import (
     CONSECUTIVE_FLUSH_FAILURES,
@@ -35,6 +37,7 @@ from chalicelib.observability import (
     record,
 )
 from chalicelib.runlog.compaction import RETIRABLE_MS
+from chalicelib.runlog.log_end import FIRST_EPOCH
 
 THREADS = 4
 """Runs processed at once, if the settings allow as many: each has parts of 8 MiB in memory and up to 8 connections."""
@@ -108,10 +111,30 @@ def _explain_all(services: Services, deadline: Deadline, worker: int, unexplaine
         coordinator.initialize()
         if not worker:
             _supply(coordinator, lambda _: [partition_key(row.run) for row in unexplained])
+            _retry_reopened(services, unexplained)
         within = Deadline(services.clock, min(EXPLAIN_S, deadline.remaining_s()))
         _work_on(services, coordinator, within, work, EXPLAINERS, _not_explained)
     except UnavailableError as error:
         logger.warning("could not explain runs: the next invocation does", extra={"error": str(error)})
+
+
+def _retry_reopened(services: Services, unexplained: Sequence[RunRow]) -> None:
+    """Retry runs whose explanation was set aside before they were reopened and ended again. A read for each run that was ever reopened."""
+    administration = composition.administration(services, EXPLANATION)
+    for row in unexplained:
+        if row.epoch > FIRST_EPOCH:
+            with suppress(PartitionNotFoundError):
+                partition = administration.get(partition_key(row.run))
+                if partition.status is Status.COMPLETED and _failed_ms(partition) < row.last_append_ms:
+                    administration.retry(partition.key)
+
+
+def _failed_ms(partition: Partition) -> int:
+    """The time of its last failure; 0 if its state has none."""
+    try:
+        return int(json.loads(partition.state or "{}")["failed_ms"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return 0
 
 
 def _supply(coordinator: SourceCoordinator, supplier: Callable[[dict[str, Any]], Sequence[str]]) -> None:
@@ -235,9 +258,10 @@ def _explain(coordinator: SourceCoordinator, services: Services, lease: Lease, r
         return  # another worker or a request did it, or the run was reopened
     within = Deadline(services.clock, min(SLICE_S, deadline.remaining_s()))
     explainer = composition.leased_explainer(services, lease)
-    if explainer.explain(row, lease.state, partial(coordinator.save_state, lease), within):
+    is_explained = explainer.explain(row, lease.state, partial(coordinator.save_state, lease), within)
+    if is_explained:
         record(RUNS_EXPLAINED, 1)
-    else:
+    elif is_explained is False:
         logger.warning("a failed run has no readable log to explain it", extra={"fqn": row.run.fqn, "run_id": row.run.run_id})
 
 

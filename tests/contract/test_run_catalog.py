@@ -166,6 +166,18 @@ def test_explanation_is_recorded_once_of_the_final_log(runs: RunCatalog) -> None
     row = runs.get(RUN)
     assert row and not row.is_explained and row.awaits_explanation(START_MS + 40_000)
     assert recorded(4, "[]") == (4, "[]", True)
+    for _ in range(2):
+        runs.remove_explanation(RUN)
+        assert recorded(4, "late") == (4, "", True), "the log is deleted"
+
+
+def test_only_finalized_runs_have_explanations_to_remove(runs: RunCatalog) -> None:
+    runs.remove_explanation(RUN)
+    assert runs.get(RUN) is None
+    runs.record_segment(RUN, segment(0))
+    runs.remove_explanation(RUN)
+    row = runs.get(RUN)
+    assert row and not row.is_explained
 
 
 @pytest.mark.parametrize(

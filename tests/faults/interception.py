@@ -27,7 +27,7 @@ WRITES = frozenset({
     "put", "delete", "delete_many", "create_multipart", "upload_part", "copy_part", "complete_multipart", "abort_multipart",
     "put_many", "transact",  # of a Database
     "record_start", "record_segment", "record_compaction", "record_finalization", "record_legacy_artifact",
-    "record_heartbeat", "record_explanation", "mark_retired", "forget",  # of a RunCatalog
+    "record_heartbeat", "record_explanation", "remove_explanation", "mark_retired", "forget",  # of a RunCatalog
     "create", "replace",  # of a store of partitions
     "publish",  # of a Publisher
 })  # fmt: skip

@@ -13,6 +13,7 @@ from chalicelib import composition
 from chalicelib.catalog.runs import EXPLAIN_WITHIN_MS, RunRow
 from chalicelib.composition import EXPLANATION
 from chalicelib.coordination import Status
+from chalicelib.deadline import Deadline
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.explanation import run_explainer
 from chalicelib.explanation.explainer import Explainer
@@ -20,7 +21,7 @@ from chalicelib.explanation.explanation import MAX_BYTES, CauseCandidate, Explan
 from chalicelib.observability import metrics
 from chalicelib.ports import FAILED, LOST, PutOptions, Run, RunEnd
 from chalicelib.triggers import schedules
-from tests.faults.interception import Call
+from tests.faults.interception import Call, Intercepted
 from tests.functional.gateway import Context
 from tests.functional.test_schedules import (
     ENOUGH_MS,
@@ -169,6 +170,63 @@ def test_long_log_is_read_over_several_ticks_with_the_same_result(world: Ended) 
     assert ticks == -(-len(text.encode()) // 10) and world.lines(TWO) == [1]
 
 
+@pytest.mark.usefixtures("small")
+def test_failure_keeps_the_checkpoint(world: Ended) -> None:
+    world.end(ONE, "".join(f"line {number}\n" for number in range(5)))
+    read: list[int] = []
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        if operation == "get" and isinstance(call, Call) and call.arguments[0] == world.layout.logs(ONE):
+            read.append(call.arguments[1])
+            if len(read) == 2:
+                raise StoreUnavailableError("injected")
+        return slow(world)(operation, call)
+
+    with world.installed(gate):
+        for _ in range(5):
+            compact()
+            world.clock.advance(300)
+    assert read == [0, 10, 10, 20, 30] and world.lines(ONE) is not None
+
+
+def test_time_of_a_visit_ends_within_a_piece(world: Ended, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs that are searched slowly take no more time than others, and a checkpoint is saved on the way."""
+    monkeypatch.setattr(run_explainer, "STEP_BYTES", 10)
+    feed, step_s, steps = Explainer.feed, schedules.SLICE_S / 2, 0
+
+    def fed(self: Explainer, data: bytes) -> None:
+        nonlocal steps
+        steps += 1
+        world.clock.advance(step_s)
+        feed(self, data)
+
+    monkeypatch.setattr(Explainer, "feed", fed)
+    world.end(ONE, "line\n" * 10)
+    world.end(TWO)
+    with world.installed():
+        compact()
+        assert steps < schedules.EXPLAIN_S / step_s + 2
+        (first, _) = admin(EXPLANATION).list(Status.UNASSIGNED).partitions
+        assert first.state is not None and json.loads(first.state)["at"] == 20
+        for _ in range(3):
+            compact()
+    assert (world.lines(ONE) is not None, world.lines(TWO)) == (True, [1])
+
+
+@pytest.mark.usefixtures("small")
+def test_checkpoints_are_saved_before_the_time_is_over(world: Ended) -> None:
+    world.end(ONE, "line\n" * 10)
+    saved: list[int] = []
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        world.clock.advance(3 if operation == "get" else 0)
+        return call()
+
+    explainer = run_explainer.ScheduledExplainer(Intercepted(world.store, gate), world.layout, world.runs)
+    assert explainer.explain(world.row(ONE), None, lambda state: saved.append(state["at"]), Deadline(world.clock, 60))
+    assert saved == [20, 40]
+
+
 def _state_of(text: str) -> dict[str, Any]:
     explainer = Explainer()
     explainer.feed(text.encode())
@@ -254,6 +312,34 @@ def test_failing_explanations_are_set_aside_and_are_no_failed_compactions(world:
     assert world.lines(ONE) is None
 
 
+def test_run_that_was_set_aside_is_explained_at_its_next_end(world: Ended) -> None:
+    def end(text: str) -> None:
+        world.append(ONE, text)
+        world.clock.advance(48 * HOUR_S)
+        world.parts().finalizer.abandon(ONE, world.clock.now_ms(), world.deadline(), lambda *_: RunEnd(LOST))
+        world.notify(ONE)
+        world.runs.record_finalization(ONE, 3, 3, world.row(ONE).segments, world.clock.now_ms())
+
+    def unavailable(operation: str, call: Callable[[], Any]) -> Any:
+        if operation == "head":
+            raise StoreUnavailableError("injected")
+        return call()
+
+    end(LOG)
+    for number in range(2):
+        with world.installed(unavailable, set_aside_after_failures=1):
+            for _ in range(2):
+                compact()
+            assert keys(Status.COMPLETED, EXPLANATION) == ["svc.pipe/run-0"]
+        if not number:
+            end("ERROR again\n")
+    end("ERROR once more\n")
+    with world.installed():
+        compact()
+        assert keys(Status.COMPLETED, EXPLANATION) == []
+    assert world.lines(ONE) is not None
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_run_that_is_reopened_between_read_and_write_is_explained_at_its_next_end(world: Ended, closed: bool) -> None:
     world.append(ONE, "begin\n" * 3)
@@ -289,7 +375,9 @@ def test_run_that_is_reopened_between_read_and_write_is_explained_at_its_next_en
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("during_read", [False, True])
-def test_log_that_has_grown_since_the_row_was_written_is_left_to_a_later_tick(world: Ended, during_read: bool) -> None:
+def test_log_that_has_grown_since_the_row_was_written_is_left_to_a_later_tick(
+    world: Ended, during_read: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
     world.append(ONE, "begin\n" * 3)
     world.clock.advance(48 * HOUR_S)
     world.parts().finalizer.abandon(ONE, world.clock.now_ms(), world.deadline(), lambda *_: RunEnd(LOST))
@@ -313,8 +401,9 @@ def test_log_that_has_grown_since_the_row_was_written_is_left_to_a_later_tick(wo
     if not during_read:
         grow()
     with world.installed(gate):
-        compact()
-        assert has_grown
+        capsys.readouterr()
+        app.compact(TICK, Context(ENOUGH_MS))
+        assert has_grown and "om_streamable_logs_runs_explained" not in metrics_of(capsys.readouterr().out)
         assert world.row(ONE).explanation == "", "notifications are late"
         world.notify(ONE)
         compact()

@@ -11,6 +11,7 @@ import pytest
 
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.explanation import run_explainer
+from chalicelib.explanation.explainer import Explainer
 from chalicelib.ports import PutOptions, Run
 from tests.functional.gateway import Answer, call, installed, post
 from tests.issuer import JWT, Issuer, bearer
@@ -206,6 +207,41 @@ def test_explanation_of_a_long_log_is_that_of_its_end(site: Site, monkeypatch: p
     assert explained() == (expected, 1, False, False)
     row = site.runs.get(run)
     assert row and not row.explanation, "only the explanation of the whole log is kept"
+
+
+def test_explanation_that_takes_too_long_is_that_of_the_last_lines(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_explainer, "STEP_BYTES", 10)
+    monkeypatch.setattr(run_explainer, "LATE_BYTES", 20)
+    feed = Explainer.feed
+
+    def fed(self: Explainer, data: bytes) -> None:
+        site.world.clock.advance(2)
+        feed(self, data)
+
+    monkeypatch.setattr(Explainer, "feed", fed)
+    run, begun_s = Run("svc.a", "run-1"), site.world.clock.monotonic_s()
+    site.write("svc.a", "run-1", "ERROR early\n" + "line\n" * 10 + "ERROR late\nend\n")
+    post("svc.a/run-1/close")
+    site.index(run)
+    site.runs.record_finalization(run, 13, 77, 2, START_MS)
+    assert explained() == ([(11, "ERROR late")], 10, False, False)
+    assert site.world.clock.monotonic_s() - begun_s < 12
+    row = site.runs.get(run)
+    assert row and not row.explanation
+
+
+def test_explanation_without_the_known_end_of_the_run_is_not_kept(site: Site) -> None:
+    run = Run("svc.a", "run-1")
+    site.write("svc.a", "run-1", "ERROR could not connect: Connection refused\nERROR lost: Out of memory\n")
+    post("svc.a/run-1/close", json.dumps({"outcome": "failed", "exitCode": 137}), {"Content-Type": "application/json"})
+    site.runs.record_finalization(run, 2, 68, 2, START_MS)  # the notification of the seal is late
+    (first, *_), _, is_complete, _ = explained()
+    row = site.runs.get(run)
+    assert row and row.is_seal_unknown and not row.explanation
+    assert (first[0], is_complete) == (0, False)
+    site.index(run)
+    (first, *_), _, is_complete, _ = explained()
+    assert (first[0], is_complete) == (1, True)
 
 
 def test_a_run_that_is_not_catalogued_yet_is_found_on_s3(site: Site) -> None:

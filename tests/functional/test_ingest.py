@@ -267,6 +267,22 @@ def test_notifications_of_removals_change_nothing(function: Function) -> None:
     assert function.runs.get(RUN) == before and len(function.reports) == 1
 
 
+@pytest.mark.parametrize("event", ["ObjectRemoved:Delete", "LifecycleExpiration:Delete"])
+def test_explanation_goes_with_its_log(function: Function, event: str) -> None:
+    segment, key = function.write("ERROR password is x\n"), function.world.layout.logs(RUN)
+    function.world.parts().finalizer.close(RUN)
+    function.handle(message(s3_record(segment), s3_record(function.world.layout.segment(RUN, 1)), s3_record(key)))
+    function.runs.record_explanation(RUN, 2, "ERROR password is x")
+    function.handle(message(s3_record(key, event)))
+    row = function.runs.get(RUN)
+    assert row and row.explanation == "ERROR password is x", "late: it was written again"
+    function.world.store.delete(key)
+    function.handle(message(s3_record(key, event)))
+    function.runs.record_explanation(RUN, 2, "ERROR password is x")
+    row = function.runs.get(RUN)
+    assert row and (row.explanation, row.is_explained) == ("", True)
+
+
 def test_a_report_stays_below_what_a_message_may_be() -> None:
     records = [Record(f"s3://b/{number}", 1, 1, {"path": "x" * 900}) for number in range(1000)]
     messages = [message.body for message in Report(0, 0.1, records).messages()]

@@ -113,10 +113,10 @@ MUTANTS = (
         ("ScheduledExplainer._read", "self._store.get(A, B, C, if_match=log.etag)", "self._store.get(A, B, C)",
             "a log that is written again during the read is not explained by parts of two"),
         ("ScheduledExplainer._read", "save_state(reading.state(log))", "None", "the next tick continues where this one stopped"),
-        ("ScheduledExplainer._read", "reading.at < log.bytes and deadline.remaining_s() <= 0", "reading.at < log.bytes",
+        ("ScheduledExplainer._read", "reading.at < log.bytes and left_s <= 0", "reading.at < log.bytes",
             "a slice of time is for more than one piece", "tests/faults/test_explanation_every_call.py::test_two_workers_that_both_believe"
             "_to_hold_the_lease_record_one_explanation"),
-        ("RequestExplainer.explain", "is_final and not start", "is_final",
+        ("RequestExplainer.explain", "is_final and not reading.start", "is_final",
             "only the explanation of the whole log is kept",
             "tests/functional/test_http_catalog.py::test_explanation_of_a_long_log_is_that_of_its_end"),
         ("RequestExplainer.explain", "row.is_explained", "row.explanation",

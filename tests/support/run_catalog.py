@@ -107,6 +107,13 @@ class InMemoryRunCatalog:
                 self._rows[run] = replace(row, explained_segments=next_segment, explanation=explanation)
 
     @can_fail
+    def remove_explanation(self, run: Run) -> None:
+        """See ``RunCatalog``."""
+        with self._lock:
+            if (row := self._rows.get(run)) and row.final_segments:
+                self._rows[run] = replace(row, explained_segments=row.final_segments, explanation="")
+
+    @can_fail
     def mark_retired(self, run: Run, next_segment: int) -> None:
         """See ``RunCatalog``."""
         with self._lock:

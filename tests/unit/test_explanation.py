@@ -7,16 +7,21 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.explanation import evidence, reading
 from chalicelib.explanation.explainer import MAX_STATE_BYTES, MAX_TEXT, Explainer
 from chalicelib.explanation.explanation import MAX_CANDIDATES, CauseCandidate
 from chalicelib.explanation.families import RULES
 from chalicelib.explanation.ranking import STRUCTURE
 from chalicelib.explanation.rules import about
+from chalicelib.explanation.traces import TraceReader
+from chalicelib.explanation.wrappers import WRAPPING_EXCEPTION
 from chalicelib.ports import FAILED, RunEnd
 from tests.explanation_measure import CERTAIN, Measure, measure, table
 from tests.unit.explanation_texts import TEXTS
@@ -177,6 +182,44 @@ def test_logs_of_short_failures_are_not_looked_at_line_by_line() -> None:
         second.feed(log[begin : begin + 7001])
     assert first.state() == second.state()
     assert -1000 < first.state()["at"][-1] < 1000  # the credit for looks is used up
+
+
+@pytest.mark.parametrize(
+    ("log", "owner", "step", "cost"),
+    [
+        (b"Traceback (most recent call last):\n" + b"|\n" * 100_000, TraceReader, "take", 40),
+        (b"x: Traceback (most recent call last):\n" + b"x: \n" * 50_000, TraceReader, "take", 40),
+        (b"error:\n!\n!\n!\n!\n" * 20_000, reading, "message_of", 120),
+        (b"a.AException: x\n\tat a(b)\n" + b"Caused by:Py4JError\n" * 5000, evidence, "_wraps", 20),
+    ],
+    ids=["drawn frames", "prefix", "announced lines", "causes"],
+)
+def test_looks_are_paid_by_the_bytes_of_the_log(
+    log: bytes, owner: Any, step: str, cost: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called, steps = getattr(owner, step), 0
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return called(*arguments)
+
+    monkeypatch.setattr(owner, step, counted)
+    fed(log)
+    assert 0 < steps <= (60_000 + len(log)) / cost + 1
+
+
+def test_exception_of_many_causes_is_matched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    matched: list[str] = []
+    monkeypatch.setattr(evidence, "WRAPPING_EXCEPTION", SimpleNamespace(match=matched.append))
+    fed(b"a.OnceException: once\n\tat a(b)\n" + b"Caused by: a.OnceException: again\n" * 3000)
+    assert sorted(matched) == ["a.OnceException: again", "a.OnceException: once"]
+
+
+def test_wrapping_exception_is_recognized_in_linear_time() -> None:
+    begun = time.process_time()
+    assert not WRAPPING_EXCEPTION.match("SparkException: Task failed while writing rows" + " " * 30_000 + ":")
+    assert time.process_time() - begun < 0.3
 
 
 def many(line: Callable[[int], bytes], lines: int = 3000) -> bytes:
