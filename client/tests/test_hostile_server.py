@@ -32,7 +32,7 @@ SHOWN: list[tuple[str, ...]] = [
     ("cat", *RUN), ("cat", *RUN, "--step", "s"), ("cat", *RUN, "--step", TYPED),
     ("grep", "x", *RUN), ("grep", "-n", "x", *RUN), ("grep", "--json", "x", *RUN), ("grep", "-C", "2", "x", *RUN),
     ("grep", "--runs", "2", "x", "p*"), ("grep", "--runs", "2", "-l", "x", "*"), ("grep", "--runs", "2", "--json", "x", "*"),
-    ("why", *RUN), ("why", "p"), ("why", "--json", *RUN),
+    ("why", *RUN), ("why", "--json", *RUN), ("open", "--failed"),
     ("steps", *RUN), ("steps", "--json", *RUN), ("events", *RUN), ("events", "--json", *RUN),
     ("status", *RUN), ("status", "p"), ("status", "--json", *RUN), ("download", "p", "-o", "{tmp}/log"),
     ("drain",), ("drain", "--json"), ("drain", "--list"), ("drain", "--list", "--json"), ("config",), ("config", "--json"),
@@ -43,7 +43,7 @@ SHOWN: list[tuple[str, ...]] = [
 SILENT: list[tuple[str, ...]] = [
     ("grep", "-c", "x", *RUN), ("download", *RUN, "-o", "{tmp}/log"), ("download", *RUN, "-o", "{tmp}/log", "--json"),
     ("close", *RUN), ("close", "--json", *RUN), ("exec", "--patience", "1", "p", "--", "true"), ("completion", "zsh"),
-    ("profiles",), ("profiles", "--json"), ("open", "--failed"), ("drain", "--discard", "left"),
+    ("profiles",), ("profiles", "--json"), ("why", "p"), ("drain", "--discard", "left"),
 ]  # fmt: skip
 """Their output has nothing of the server's, or no text of it."""
 OFFLINE = {"config", "completion", "profiles"}
