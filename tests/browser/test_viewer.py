@@ -230,6 +230,7 @@ def test_only_matches_are_shown_with_lines_around_and_the_address_keeps_them(pag
     expect(page.locator(".row")).to_have_count(10)
     assert shown(page) == [number + 1 for number in range(50, 1000, 100)]
     page.get_by_label("Lines of context").select_option("1")
+    expect(page.locator('[data-line="49"]')).to_be_attached()
     expect(page.locator(".row.after-gap")).to_have_count(9)
     assert shown(page)[:4] == [50, 51, 52, 150]
     expect(page.locator('[data-line="51"] .text')).to_have_text("line 51")

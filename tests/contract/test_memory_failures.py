@@ -121,6 +121,7 @@ TWINS = {
             "record_finalization": lambda runs: runs.record_finalization(RUN, 1, 1, 1, 1),
             "record_legacy_artifact": lambda runs: runs.record_legacy_artifact(RUN, 1, 1, final=True),
             "record_explanation": lambda runs: runs.record_explanation(RUN, 1, "{}"),
+            "remove_explanation": lambda runs: runs.remove_explanation(RUN),
             "record_heartbeat": lambda runs: runs.record_heartbeat(RUN, 1),
             "mark_retired": lambda runs: runs.mark_retired(RUN, 1),
             "get": lambda runs: runs.get(RUN),
