@@ -11,6 +11,7 @@ from chalicelib.archive.contents import Contents, contents_of
 from chalicelib.archive.objects import ANNOUNCED_BYTES, ArchiveObjects, metadata_of_object, object_ref
 from chalicelib.catalog.file_ids import data_key, has_data_key, is_file_id
 from chalicelib.catalog.file_state import FileState
+from chalicelib.catalog.files import location_of
 from chalicelib.catalog.metadata import NAME, Metadata, with_changes
 from chalicelib.catalog.registration import Description, FileCatalogWriter
 from chalicelib.deadline import Deadline
@@ -128,7 +129,7 @@ class Archive:
         the catalog has."""
         if state is None or state.record is None:
             raise NoSuchFileError(file_id)
-        bucket, _, key = state.url.removeprefix("s3://").partition("/")
+        bucket, key = location_of(state.url)
         if bucket not in self._stores:
             raise NoSuchFileError(file_id, f"its bucket is not configured bucket={bucket}")
         info, metadata = self._stores[bucket].head(key), state.record.metadata

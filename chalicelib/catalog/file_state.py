@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from chalicelib.catalog.file_ids import run_object_id
-from chalicelib.catalog.files import FileRecord
+from chalicelib.catalog.files import FileRecord, location_of
 from chalicelib.ports import ABSENT_ROW, Clause, Key, Row, RowCondition
 
 OBJECTS = "objects"
@@ -67,7 +67,7 @@ class FileState:
     def is_run_log(self, archive: str) -> bool:
         """Whether the file is a run's log; ``archive``: the bucket of the archive. The rule does not contain the name of the logs' bucket,
         so it also holds for a row from before that bucket was renamed."""
-        bucket, _, key = self.url.removeprefix("s3://").partition("/")
+        bucket, key = location_of(self.url)
         return self.record is not None and bucket != archive and self.id == run_object_id(key)
 
     def is_late_upload(self, url: str, created_ms: int) -> bool:

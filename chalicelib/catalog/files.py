@@ -21,6 +21,12 @@ RECORD_VERSION = 0
 _MAX_DEPTH = 16
 
 
+def location_of(url: str) -> tuple[str, str]:
+    """The bucket and the key in the URL of an object."""
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    return bucket, key
+
+
 @dataclass(frozen=True, slots=True)
 class FileRecord:
     """A file: its URL (``s3://bucket/key``), size in bytes, last write of its object (ms), and metadata."""

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.access.principal import Principal
+from chalicelib.catalog.files import location_of
 from chalicelib.catalog.metadata import MAX_NAME_CHARS, Metadata
 from chalicelib.composition import Services
 from chalicelib.errors import NoSuchFileError, NotChangeableError, ObjectNotFoundError
@@ -47,7 +48,7 @@ class ArchiveAuthorizer:
     def resource(self, url: str, what: str, lines: object) -> tuple[Scope, str]:
         """The scope and name that are required to read a file, by its address on S3. A log without a number of ``lines`` was written by
         OpenMetadata: several FQNs share its key."""
-        bucket, _, key = url.removeprefix("s3://").partition("/")
+        bucket, key = location_of(url)
         if bucket != self.services.settings.bucket_name:
             return Scope.ARCHIVE_READ, what
         parsed = self.services.layout.parse(key)

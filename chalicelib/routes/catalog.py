@@ -56,7 +56,7 @@ from chalicelib.runlog.artifact import find_artifact
 from chalicelib.runlog.attempts import read_start
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
 from chalicelib.runlog.histogram import histogram
-from chalicelib.runlog.layout import checked_run
+from chalicelib.runlog.layout import checked_fqn
 from chalicelib.runlog.log_end import LogEnd
 from chalicelib.runlog.missing_segments import lost_lines
 from chalicelib.runlog.pipeline_listing import PipelineQuery
@@ -110,7 +110,7 @@ def histories(request: ApiRequest) -> Response:
     """The newest results of several pipelines. One query for each that the principal may read; others are returned as if they had no run."""
     gate.require_any_scope("runs", Scope.LOGS_READ)
     services, who = request.services, gate.principal()
-    fqns = [checked_run(each, "any").fqn for each in dict.fromkeys(request.query_values.get("fqn", ()))]
+    fqns = [checked_fqn(each) for each in dict.fromkeys(request.query_values.get("fqn", ()))]
     if not 1 <= len(fqns) <= MAX_HISTORIES:
         raise InvalidInputError(f"fqn must be given 1 to {MAX_HISTORIES} times count={len(fqns)}")
     now_ms = services.clock.now_ms()
@@ -136,7 +136,7 @@ def _result(row: RunRow, now_ms: int) -> RunResult:
 def runs(request: ApiRequest) -> Response:
     """The runs of a pipeline, newest first."""
     gate.require_run_scope(Scope.LOGS_READ, request)
-    services, fqn = request.services, checked_run(request.names["fqn"], "any").fqn
+    services, fqn = request.services, checked_fqn(request.names["fqn"])
     page = services.runs.newest(fqn, _limit(request.query), request.query.get("cursor") or None)
     now_ms = services.clock.now_ms()
     return json_response(RunFactsPage(runs=[run_facts(row, now_ms) for row in page.rows], cursor=page.cursor))

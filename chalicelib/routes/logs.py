@@ -26,7 +26,7 @@ from chalicelib.routes.close_requests import read_run_end
 from chalicelib.routes.parameters import boolean_parameter
 from chalicelib.routes.responses import json_response
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.layout import checked_run
+from chalicelib.runlog.layout import checked_fqn
 from chalicelib.runlog.reader import LogDownload, Page
 from chalicelib.runlog.tombstones import Tombstone, find_tombstone
 from chalicelib.runlog.writer import Appended
@@ -187,7 +187,7 @@ def stream(request: ApiRequest) -> Response:
 def runs(request: ApiRequest) -> Response:
     """The runs of a pipeline, newest first."""
     gate.require_run_scope(Scope.LOGS_READ, request)
-    checked_run(request.names["fqn"], "any")
+    checked_fqn(request.names["fqn"])
     page = request.services.runs.newest(request.names["fqn"], queries.runs_limit(request.query), request.query.get("cursor"))
     listed: RunIdPage = {"runs": [row.run.run_id for row in page.rows], "cursor": page.cursor}
     return json_response(listed)
@@ -267,7 +267,7 @@ def _filename(run: Run) -> str:
 
 
 def _newest(request: ApiRequest, fqn: str) -> Run | None:
-    checked_run(fqn, "any")
+    checked_fqn(fqn)
     rows = request.services.runs.newest(fqn, 1, None).rows
     return rows[0].run if rows else None
 

@@ -35,7 +35,7 @@ from chalicelib.routes.pipeline_files_models import (
     RepairedFileItems,
 )
 from chalicelib.routes.responses import json_response
-from chalicelib.runlog.layout import checked_run
+from chalicelib.runlog.layout import checked_fqn
 
 DEFAULT_BASE = "pipeline-files"
 """Output base of the built-in pipeline."""
@@ -84,11 +84,11 @@ def delete(request: ApiRequest) -> Response:
         raise InvalidInputError("either fqn or namespace is required")
     if fqn:
         gate.require_scope(Scope.ADMIN, fqn)
-        checked_run(fqn, "any")
+        checked_fqn(fqn)
     else:
         assert namespace
         gate.require_scope(Scope.ADMIN, f"{namespace}.*")
-        checked_run(namespace, "any")
+        checked_fqn(namespace)
     services, who = composition.services(), gate.principal()
     note(deleted=fqn or f"{namespace}.*")
     of = split_fqn(fqn)[0] if fqn else namespace

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
 from chalicelib.access.patterns import matches
+
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 def link_of(templates: Mapping[str, str], fqn: str, first_run_id: str) -> str | None:
@@ -17,6 +20,4 @@ def link_of(templates: Mapping[str, str], fqn: str, first_run_id: str) -> str | 
     if template is None:
         return None
     values = {"fqn": fqn, "name": fqn.rpartition(".")[2], "runId": first_run_id}
-    head, *parts = template.split("{")
-    encoded = (quote(values[name], safe="") + rest for name, _, rest in (part.partition("}") for part in parts))
-    return head + "".join(encoded)
+    return _PLACEHOLDER.sub(lambda placeholder: quote(values[placeholder[1]], safe=""), template)

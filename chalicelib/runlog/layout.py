@@ -79,6 +79,9 @@ def may_share_legacy_name(fqn: str) -> bool:
     return not _OPENMETADATA_UNSAFE.search(fqn)
 
 
+_ANY_RUN_ID = "any"
+
+
 def checked_run(fqn: str, run_id: str) -> Run:
     """A run with valid names. Raises InvalidNameError without the name, which may contain a secret."""
     for what, name in (("fqn", fqn), ("run id", run_id)):
@@ -96,6 +99,11 @@ def checked_run(fqn: str, run_id: str) -> Run:
     if run_id in RESERVED_RUN_IDS:
         raise InvalidNameError(f"a run id cannot be one of these words: {', '.join(sorted(RESERVED_RUN_IDS))}")
     return Run(fqn, run_id)
+
+
+def checked_fqn(fqn: str) -> str:
+    """A valid name of a pipeline. Raises InvalidNameError, as ``checked_run`` does."""
+    return checked_run(fqn, _ANY_RUN_ID).fqn
 
 
 @dataclass(frozen=True, slots=True)

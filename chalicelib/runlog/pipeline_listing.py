@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from chalicelib.errors import InvalidCursorError, InvalidNameError
 from chalicelib.ports import ObjectStore, after_folder
-from chalicelib.runlog.layout import Layout, checked_run, encode_name, is_key
+from chalicelib.runlog.layout import Layout, checked_fqn, encode_name, is_key
 
 MAX_LISTS = 8
 """Per page. A request skips up to a thousand names that do not match or that the caller may not see; a page that stops at this limit contains
@@ -101,7 +101,7 @@ def _narrower(prefix: str, beginning: str) -> str | None:
 def _seen_name(encoded: str, query: PipelineQuery) -> str | None:
     """The pipeline name of a folder; None if the folder is no pipeline (``.active``), is not visible, or does not match."""
     try:
-        name = checked_run(unquote(encoded, errors="strict"), "any").fqn
+        name = checked_fqn(unquote(encoded, errors="strict"))
     except (UnicodeDecodeError, InvalidNameError):
         return None
     is_pipeline = not encoded.startswith(".") and query.may_see(name)

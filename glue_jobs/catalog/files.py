@@ -14,7 +14,7 @@ from chalicelib.archive.objects import object_ref
 from chalicelib.aws.dynamodb import Item, Table
 from chalicelib.catalog.file_ids import is_file_id
 from chalicelib.catalog.file_state import OBJECTS, FileState, file_key, file_state_of_row, url_state_of_row
-from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key
+from chalicelib.catalog.files import FILES, LATEST, FileRecord, latest_key, location_of
 from chalicelib.catalog.listing import LISTING, directory_keys, listing_rows
 from chalicelib.catalog.registration import Describe, Description, ObjectRef, RegistrationResult, admitted
 from chalicelib.composition import Services, run_files
@@ -238,7 +238,7 @@ def _gone(services: Services, rows: Iterable[Item], *, dry_run: bool) -> Iterato
     """Registered files whose objects are gone."""
     states = [state for row in rows if str(row["key"]).startswith("file#") and (state := _state(row)) and state.is_known]
     for state in states:
-        bucket, _, key = state.url.removeprefix("s3://").partition("/")
+        bucket, key = location_of(state.url)
         is_run_logs = bucket == services.settings.bucket_name
         if not key or (not is_run_logs and bucket != services.settings.archive_bucket_name):
             continue  # not in our buckets: its file is written again, if there is one
