@@ -150,6 +150,14 @@ def _is_open(path: str) -> bool:
     return "/store/" in path or path.endswith("/v1/health")
 
 
+def _rule_of(line: bytes) -> dict[str, str | None]:
+    if b"disk" in line:
+        return {"rule": "disk-full", "about": "a disk is full", "family": "disk"}
+    if b"ERROR" in line:
+        return {"rule": "error-record", "about": "a record with level ERROR", "family": None}
+    return {"rule": "warning-record", "about": "a record with level WARNING", "family": None}
+
+
 def cut(connection: socket.socket) -> None:
     try:
         connection.shutdown(socket.SHUT_RDWR)
@@ -406,18 +414,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _explanation(self, run: StoredRun) -> None:
         """Lines with ERROR, the last one first; those with WARN say little."""
         found = [
-            {
-                "line": at,
-                "text": line.decode(),
-                "rule": "disk-full" if b"disk" in line else "error-record" if b"ERROR" in line else "warning-record",
-                "about": "a disk is full"
-                if b"disk" in line
-                else "a record with level ERROR"
-                if b"ERROR" in line
-                else "a record with level WARNING",
-                "family": "disk" if b"disk" in line else None,
-                "score": 0.5 if b"ERROR" in line else 0.3,
-            }
+            {"line": at, "text": line.decode(), **_rule_of(line), "score": 0.5 if b"ERROR" in line else 0.3}
             for at, line in enumerate(run.lines)
             if b"ERROR" in line or b"WARN" in line
         ][:-4:-1]

@@ -187,9 +187,16 @@ def resumable(archive: Archive, folder: Path, **more: Any) -> Files:
 def away_from(server: FakeServer, number: int, fault: str) -> None:
     """Request ``number`` from now on ends in ``fault``, and no later one is answered."""
     begun = len(server.requests)
-    server.fault = lambda method, path: ("", fault, "cut")[
-        (len(server.requests) - begun > number) + (len(server.requests) - begun > number + 1)
-    ]
+    server.fault = lambda method, path: ("", fault, "cut")[min(max(len(server.requests) - begun - number, 0), 2)]
+
+
+def unfinished(server: FakeServer, archive: Archive, log: Path, folder: Path, number: int, fault: str = "cut") -> UnavailableError:
+    """The error of a push that ends at request ``number``. Later ones are answered again."""
+    away_from(server, number, fault)
+    with pytest.raises(UnavailableError) as raised:
+        resumable(archive, folder).push(log, what="nginx", where="w", start="now")
+    server.fault = lambda method, path: ""
+    return raised.value
 
 
 def next_step_of(call: Callable[[], object]) -> str:
@@ -277,10 +284,7 @@ def test_upload_is_continued_only_if_it_is_the_same(
     server.files.part_bytes, folder = 1000, log.parent / "spool" / "uploads"
     later = {"where": "w", "start": "now", "clock_s": time.time} | later
     with Archive(server.url) as archive:
-        away_from(server, 4, "cut")
-        with pytest.raises(UnavailableError):
-            resumable(archive, folder).push(log, what="nginx", where="w", start="now")
-        server.fault = lambda method, path: ""
+        unfinished(server, archive, log, folder, 4)
         (state,) = folder.iterdir()
         assert (stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(state.stat().st_mode)) == (0o700, 0o600)
         change(server, folder)
@@ -311,10 +315,7 @@ def test_upload_that_an_earlier_process_completed_is_not_stored_again(may_read: 
     """It is not listed yet, and S3 has no such upload any more. A token that may not read cannot know."""
     server.files.part_bytes, folder = 1000, log.parent / "spool"
     with Archive(server.url) as archive:
-        away_from(server, 7, "lost")
-        with pytest.raises(UnavailableError):
-            resumable(archive, folder).push(log, what="nginx", where="w", start="now")
-        server.fault = lambda method, path: ""
+        unfinished(server, archive, log, folder, 7, "lost")
         server.files.unverified_asks, server.files.may_read = 3 * may_read, may_read
         pushed = resumable(archive, folder).push(log, what="nginx", where="w", start="now")
     assert (pushed.resumed_at, pushed.verified) == ((len(BODY), True) if may_read else (0, False))
@@ -374,11 +375,7 @@ def test_push_needs_no_folder_for_its_state(kind: str, server: FakeServer, log: 
         opener = open_on_a_full_disk if kind == "full" else open_on_a_nearly_full_disk
         monkeypatch.setattr("runlake.uploadstate.open", opener, raising=False)
     with Archive(server.url) as archive:
-        away_from(server, 5, "cut")
-        with pytest.raises(UnavailableError) as raised:
-            resumable(archive, folder).push(log, what="nginx", where="w", start="now")
-        assert "push it again" not in raised.value.next_step
-        server.fault = lambda method, path: ""
+        assert "push it again" not in unfinished(server, archive, log, folder, 5).next_step
         pushed = resumable(archive, folder).push(log, what="nginx", where="w", start="now")
     assert pushed.verified and pushed.resumed_at == 0
 
@@ -386,10 +383,7 @@ def test_push_needs_no_folder_for_its_state(kind: str, server: FakeServer, log: 
 def test_expired_states_of_other_pushes_are_deleted(server: FakeServer, log: Path) -> None:
     server.files.part_bytes, folder = 1000, log.parent / "spool"
     with Archive(server.url) as archive:
-        away_from(server, 4, "cut")
-        with pytest.raises(UnavailableError):
-            resumable(archive, folder).push(log, what="nginx", where="w", start="now")
-        server.fault = lambda method, path: ""
+        unfinished(server, archive, log, folder, 4)
         (folder / ("0" * 32 + ".upload")).touch()
         (folder / "of-the-user.json").touch()
         for clock_s, left in ((time.time, 2), (lambda: 2.0**32, 1)):

@@ -160,7 +160,7 @@ MUTANTS = (
             "no system waits for infinite seconds", "::test_number_out_of_range_names_its_origin")),
     *group("runlake.profiles", "client/tests/test_settings.py",
         ("read_settings_file", "not must_exist", "True", "the intended settings would be ignored", "::test_file_that_is_named_must_exist"),
-        ("SettingsFile.inherited", "'url' not in profile or name not in TOKEN_FORMS", "True",
+        ("SettingsFile.inherited", "'url' in profile", "False",
             "a server would get the token of another", "::test_options_and_environment_override_the_profile")),
     *group("runlake.commands.completion", "client/tests/test_completion.py",
         ("TypedWords.replacement", "special.sub(lambda match: '\\\\' + match[0], rest)", "rest",

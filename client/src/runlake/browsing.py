@@ -10,6 +10,8 @@ from runlake.archive import Archive
 from runlake.errors import NotFoundError
 from runlake.names import RunName
 
+FAILURES = ("failed", "lost")
+"""Outcomes of runs that failed."""
 _PAGE_EVENTS = 1000
 _MAX_RUNS_SINCE = 1000
 Json = dict[str, Any]
@@ -39,7 +41,7 @@ def checked_run(archive: Archive, run: RunName, empty: _Empty) -> _Empty:
 def last_failed(archive: Archive, fqn: str | None) -> Json | None:
     """The facts of the run that failed or was lost last: of all pipelines, of one, or of those that match a pattern. None if none has.
     Raises NotFoundError if the pipeline, or those that match, have no runs."""
-    query = {"outcome": "failed,lost"} | ({"fqn": fqn} if fqn else {})
+    query = {"outcome": ",".join(FAILURES)} | ({"fqn": fqn} if fqn else {})
     facts = next(archive.recent_runs(1, **query), None)
     if facts is None and fqn:
         archive.check_runs_of(fqn)

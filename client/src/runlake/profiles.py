@@ -38,7 +38,7 @@ class SettingsFile:
 
     def inherited(self, profile: Mapping[str, Any]) -> dict[str, Any]:
         """The top level as a profile inherits it: a profile with a server of its own does not send it the token of another."""
-        return {name: value for name, value in self.values.items() if "url" not in profile or name not in TOKEN_FORMS}
+        return without_token(self.values) if "url" in profile else dict(self.values)
 
     def is_exposed(self) -> bool:
         """Whether the file holds a token, and other users can read it."""
@@ -47,6 +47,11 @@ class SettingsFile:
         with suppress(OSError):
             return bool(self.path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
         return False
+
+
+def without_token(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without a token in any of its forms."""
+    return {name: value for name, value in layer.items() if name not in TOKEN_FORMS}
 
 
 def read_settings_file(path: Path, *, must_exist: bool) -> SettingsFile:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from runlake.errors import SettingsError
 from runlake.names import is_same_address, public_url
-from runlake.profiles import TOKEN_FORMS, SettingsFile, correction_of, read_settings_file
+from runlake.profiles import TOKEN_FORMS, SettingsFile, correction_of, read_settings_file, without_token
 from runlake.tokens import Token, token_from
 
 PREFIX = "RUNLAKE_"
@@ -151,22 +151,19 @@ def _drop_tokens_of_other_servers(layers: list[tuple[str, dict[str, Any]]], chos
     """The file's tokens belong to the file's URL. One of the environment overrides them, unless a profile with a token is chosen explicitly:
     processes that ``runlake exec`` starts get that profile in the environment. Returns notices."""
     (_, typed), (exported_origin, exported), (_, of_profile), (file_path, top_level) = layers
-    url = str(next((layer["url"] for layer in (typed, exported) if "url" in layer), ""))
+    overriding = exported | typed
+    url = str(overriding.get("url", ""))
     own_url = str(of_profile.get("url", top_level.get("url", "")))
     forms = set(TOKEN_FORMS)
     if url and own_url and not is_same_address(url, own_url):
-        layers[2:] = [(origin, {name: layer[name] for name in layer if name not in forms}) for origin, layer in layers[2:]]
-        if (
-            forms & typed.keys()
-            or forms & exported.keys()
-            or not any(of_profile.get(name) or top_level.get(name) for name in forms)
-        ):
+        layers[2:] = [(origin, without_token(layer)) for origin, layer in layers[2:]]
+        if forms & overriding.keys() or not any(of_profile.get(name) or top_level.get(name) for name in forms):
             return []
         owner = f"the profile {chosen!r}" if forms & of_profile.keys() else file_path
         return [f"the token of {owner} is not sent to {public_url(url)}: it belongs to {public_url(own_url)}"]
-    is_explicit = bool(chosen) and "profile" in typed | exported
+    is_explicit = bool(chosen) and "profile" in overriding
     if is_explicit and forms & of_profile.keys() and forms & exported.keys() and not forms & typed.keys():
-        layers[1] = (exported_origin, {name: exported[name] for name in exported if name not in forms})
+        layers[1] = (exported_origin, without_token(exported))
         return [
             f"{PREFIX}{name.upper()} is not used: the profile {chosen!r} has a token of its own"
             for name in TOKEN_FORMS

@@ -11,7 +11,7 @@ from runlake.archive import Archive
 from runlake.browsing import last_failed
 from runlake.commands.output import report, show_json, show_numbered, show_text
 from runlake.commands.session import Session, fqn_argument, json_option, pass_session, run_argument
-from runlake.commands.states import outcome_of, reason_of
+from runlake.commands.states import outcome_with_reason
 from runlake.names import RunName, page_url
 
 _CONTEXT_LINES = 2
@@ -51,8 +51,7 @@ def why(session: Session, fqn: str | None, run_id: str | None, as_json: bool) ->
 
 
 def _show(archive: Archive, run: RunName, facts: dict[str, Any], candidates: list[dict[str, Any]]) -> None:
-    reason = reason_of(facts)
-    show_text(f"{run}: {outcome_of(facts)}" + (f" ({reason})" if reason else ""))
+    show_text(f"{run}: {outcome_with_reason(facts)}")
     for each in (*candidates[:1], *(other for other in candidates[1:] if float(other["score"]) > _NO_SIGN)):
         show_text(f"line {int(each['line']) + 1}, {each['about']}: {each['text']}")
         if each is candidates[0]:

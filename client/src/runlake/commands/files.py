@@ -13,6 +13,7 @@ from typing import IO, Any, TypeVar
 
 import click
 
+from runlake.archive import Archive
 from runlake.commands.output import (
     ProgressLine,
     is_terminal,
@@ -162,8 +163,9 @@ def push(
         raise click.UsageError("missing argument 'FILE': a path, or a pipe to stdin")
     name = "stdin" if is_stdin else str(source)
     contents: Path | IO[bytes] = sys.stdin.buffer if is_stdin else Path(name)
-    with session.archive() as archive, ProgressLine(name) as progress, _advised(_HOW_TO_CORRECT):
-        files = Files(archive, uploads=session.settings().uploads_folder, notice=progress.report)
+    settings = session.settings()
+    with Archive.of(settings) as archive, ProgressLine(name) as progress, _advised(_HOW_TO_CORRECT):
+        files = Files(archive, uploads=settings.uploads_folder, notice=progress.report)
         pushed = files.push(
             contents, what=what, where=where, start=start, end=end, work_id=work_id, progress=progress.update, patience_s=patience
         )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from runlake.archive import Archive, no_runs
-from runlake.browsing import checked_run, step_log, step_of
+from runlake.browsing import FAILURES, checked_run, step_log, step_of
 from runlake.commands.output import (
     ProgressLine,
     duration_of,
@@ -26,7 +26,7 @@ from runlake.commands.output import (
     time_of,
 )
 from runlake.commands.session import Session, fqn_and_run, fqn_argument, json_option, pass_session, run_of
-from runlake.commands.states import FAILURES, OUTCOMES, outcome_of, reason_of, state_of
+from runlake.commands.states import OUTCOMES, outcome_of, reason_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, DownloadResult
 from runlake.following import IDLE, Follower, Piece, pages

@@ -10,7 +10,7 @@ import click
 from runlake.browsing import completeness_of, later_attempts
 from runlake.commands.output import duration_of, report, show_json, show_rows, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
-from runlake.commands.states import outcome_of, reason_of, state_of
+from runlake.commands.states import outcome_of, outcome_with_reason, state_of
 from runlake.names import public_url
 from runlake.settings import NAMES, help_of, settings_file, settings_path
 
@@ -53,12 +53,7 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
 
 
 def _outcome_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    return [("outcome", _outcome_text(facts))] if outcome_of(facts) else []
-
-
-def _outcome_text(facts: dict[str, Any]) -> str:
-    reason = reason_of(facts)
-    return outcome_of(facts) + (f" ({reason})" if reason else "")
+    return [("outcome", outcome_with_reason(facts))] if outcome_of(facts) else []
 
 
 def _later_rows(facts: dict[str, Any], later: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -66,7 +61,7 @@ def _later_rows(facts: dict[str, Any], later: list[dict[str, Any]]) -> list[tupl
     if not later:
         return []
     count, latest = int(facts.get("attempt", 1)) + len(later), later[0]
-    return [("attempts", f"{count}, latest {latest['runId']}: {_outcome_text(latest) or state_of(latest)}")]
+    return [("attempts", f"{count}, latest {latest['runId']}: {outcome_with_reason(latest) or state_of(latest)}")]
 
 
 def _start_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:

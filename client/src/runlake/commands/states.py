@@ -8,8 +8,6 @@ from typing import Any
 from runlake.commands.output import time_of
 
 OUTCOMES = ("running", "silent", "succeeded", "failed", "cancelled", "lost", "unknown")
-FAILURES = ("failed", "lost")
-"""Outcomes of runs that failed."""
 _WORDS = {"open": "running", "sealed": "closed"}
 
 
@@ -39,3 +37,9 @@ def reason_of(facts: Mapping[str, Any]) -> str:
     if facts.get("failedStep"):
         reasons.append(f"in step {facts['failedStep']}")
     return ", ".join(reasons)
+
+
+def outcome_with_reason(facts: Mapping[str, Any]) -> str:
+    """The outcome, with the reason in parentheses if there is one."""
+    reason = reason_of(facts)
+    return outcome_of(facts) + (f" ({reason})" if reason else "")
