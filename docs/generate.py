@@ -32,7 +32,7 @@ from chalicelib.catalog import file_ids, file_state, metadata, search
 from chalicelib.coordination import partition, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
-from chalicelib.explanation import families, ranking, run_explainer
+from chalicelib.explanation import explanation, families, ranking, run_explainer
 from chalicelib.ingestion import run_files
 from chalicelib.routes import (
     archive_queries,
@@ -309,7 +309,7 @@ def _limits() -> str:
         ("deletion of a compacted segment", f"at least {compaction.RETIRE_AFTER_MS // 60_000} min after it was written"),
         ("work done by a close request", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
                                      f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),
-        ("log searched for what explains a failure", f"its last {_size(run_explainer.REQUEST_BYTES)} by a request, {_size(run_explainer.MAX_LOG_BYTES)} by the schedule"),
+        ("log searched for what explains a failure", f"its last {_size(explanation.REQUEST_BYTES)} by a request, {_size(run_explainer.MAX_LOG_BYTES)} by the schedule"),
         ("binary body types", ", ".join(f"`{each}`" for each in chalice_adapter.BINARY_TYPES)),
         ("files of a page", search.MAX_PAGE),
         ("rows read for a page without a match", f"{search.MAX_ROWS:,}; then the page ends early, with `next`"),

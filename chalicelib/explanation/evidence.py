@@ -30,7 +30,7 @@ class Note(NamedTuple):
 
     @classmethod
     def of(cls, line: int, raw: bytes, progress: int = 0, role: str = "", limit: int = NOTE_BYTES) -> Self:
-        return cls(line, (clean_bytes(raw) if b"\x1b" in raw or b"\r" in raw else raw)[:limit], progress, role)
+        return cls(line, clean_bytes(raw)[:limit], progress, role)
 
     def state(self) -> list[Any]:
         return [self.line, b85encode(self.raw).decode(), self.progress, self.role]
@@ -48,10 +48,6 @@ class Note(NamedTuple):
         """Whether it is an exception that only carries another one. The answer is remembered: the root of a long chain is asked at each
         of its causes."""
         return _wraps(self.raw)
-
-
-def _is(pattern: Any, note: Note) -> bool:
-    return pattern.match(note.text) is not None
 
 
 @lru_cache(maxsize=64)
@@ -81,7 +77,7 @@ class Incident:
         root = self.root
         is_better = root is None or root.wraps
         if not is_better and root is not None:
-            is_trivial = link == DURING and _is(TRIVIAL, root)
+            is_trivial = link == DURING and TRIVIAL.match(root.text) is not None
             is_empty = ":" not in root.text and link == DIRECT
             is_better = is_trivial or is_empty or (link == NESTED and self.kind != PYTHON)
         if is_better and (root is None or not note.wraps or self.kind != PYTHON):
@@ -90,7 +86,7 @@ class Incident:
 
     def add_java(self, note: Note) -> None:
         """The next cause of the chain."""
-        if self.kind != WORKER and (self.root is None or self.root.wraps or not (note.wraps or _is(WEAK_CAUSE, note))):
+        if self.kind != WORKER and (self.root is None or self.root.wraps or not (note.wraps or WEAK_CAUSE.match(note.text))):
             self.root = note
         top = self.last
         self._extend(note)

@@ -1,4 +1,7 @@
-"""The result of explaining a failed run, and its form in the catalog: JSON of at most ``MAX_BYTES``."""
+"""The result of explaining a failed run, its form in the catalog, JSON of at most ``MAX_BYTES``, and how much of a log a request reads.
+
+The HTTP API's documentation imports the bounds from here, without the rules, which are slow to import.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,11 @@ MAX_NAME_CHARS = 40
 """Of a candidate's rule and family in the catalog."""
 MAX_CANDIDATES = 3
 MAX_BYTES = 2500
+REQUEST_BYTES = 16 * 1024 * 1024
+"""The end of a log that a request reads: about a second."""
+REQUEST_S = 5.0
+LATE_BYTES = 1024 * 1024
+"""The end of a log that a request reads if the search of more of it takes longer than ``REQUEST_S``: half a second at the most."""
 _TEXTS = ("text", "rule", "family")
 
 

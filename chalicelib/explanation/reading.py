@@ -170,7 +170,7 @@ class _BlockReader:
                 if marks.get(self._at, 0) & (TRACE | CAUSE) or self._frames.find(self._at) == self._at:
                     return
                 if is_exceptional(raw):
-                    reader.traces.note_exception(self._note(raw), self._before(CONTEXT_BYTES))
+                    reader.traces.note_exception(self._note(raw), self._before())
                 if _announces(raw):
                     reader.detail = _DETAIL_LINES
                 else:
@@ -193,9 +193,7 @@ class _BlockReader:
 
     def _begin_java(self, before: int) -> None:
         prefix = self._block[self._at : self._at + before]
-        previous = next(self._back(1), None)
-        note = None if previous is None else Note.of(previous[0], previous[1], self._reader.progress)
-        self._reader.traces.begin_java(self._line, prefix, self._reader.progress, note)
+        self._reader.traces.begin_java(self._line, prefix, self._reader.progress, self._previous(NOTE_BYTES))
         self._next()
 
     def _look(self, kinds: int) -> None:
@@ -214,7 +212,7 @@ class _BlockReader:
     def _look_at_trace(self, raw: bytes, kinds: int) -> None:
         reader = self._reader
         if kinds & TRACE:
-            reader.traces.begin_python(self._line, raw, reader.progress, self._before(CONTEXT_BYTES))
+            reader.traces.begin_python(self._line, raw, reader.progress, self._before())
         else:
             reader.traces.connect(self._line, raw)
 
@@ -229,11 +227,11 @@ class _BlockReader:
 
     def _look_at_text(self, raw: bytes, kinds: int) -> None:
         reader = self._reader
-        if kinds & CAUSE and reader.traces.add_cause(self._line, raw, reader.progress, self._before(CONTEXT_BYTES)):
+        if kinds & CAUSE and reader.traces.add_cause(self._line, raw, reader.progress, self._before()):
             return
         level, note = quick_level(raw), Note.of(self._line, raw, reader.progress)
         if is_exceptional(raw):
-            reader.traces.note_exception(note, note if level != PLAIN else self._before(CONTEXT_BYTES))
+            reader.traces.note_exception(note, note if level != PLAIN else self._before())
         if kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS)):
             for line, output in self._back(2):
                 if line > reader.traces.end:
@@ -247,10 +245,11 @@ class _BlockReader:
     def _note(self, raw: bytes, role: str = "") -> Note:
         return Note.of(self._line, raw, self._reader.progress, role)
 
-    def _before(self, limit: int) -> Note:
-        for line, raw in self._back(1):
-            return Note.of(line, raw, self._reader.progress, limit=limit)
-        return Note(self._line, b"", self._reader.progress)
+    def _before(self) -> Note:
+        return self._previous(CONTEXT_BYTES) or Note(self._line, b"", self._reader.progress)
+
+    def _previous(self, limit: int) -> Note | None:
+        return next((Note.of(line, raw, self._reader.progress, limit=limit) for line, raw in self._back(1)), None)
 
     def _back(self, count: int) -> Iterator[tuple[int, bytes]]:
         """The last lines with text before this one, the nearest first, at most eight lines before."""

@@ -22,7 +22,7 @@ from chalicelib.errors import (
     UnavailableError,
 )
 from chalicelib.explanation.explainer import Explainer
-from chalicelib.explanation.explanation import Explanation, explanation_of
+from chalicelib.explanation.explanation import LATE_BYTES, REQUEST_BYTES, REQUEST_S, Explanation, explanation_of
 from chalicelib.ports import Clock, ObjectStore, Run, RunEnd
 from chalicelib.runlog.artifact import Artifact, find_artifact
 from chalicelib.runlog.layout import Layout
@@ -36,11 +36,6 @@ CHECKPOINT_S = 5.0
 """A pass that is killed loses so much and a piece."""
 MAX_LOG_BYTES = 2 * 1024 * 1024 * 1024
 """Of a larger log only the end is read."""
-REQUEST_BYTES = 16 * 1024 * 1024
-"""The end of a log that a request reads: about a second."""
-REQUEST_S = 5.0
-LATE_BYTES = 1024 * 1024
-"""The end of a log that a request reads if the search of more of it takes longer than ``REQUEST_S``: half a second at the most."""
 
 SaveState = Callable[[Any], None]
 """Stores a checkpoint: a JSON value."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 
 from chalicelib.lines.formats import ANY
-from chalicelib.lines.levels import CRITICAL, DEBUG, ERROR, TRACE, WARNING
-from chalicelib.lines.levels import INFO as _INFO
+from chalicelib.lines.levels import CRITICAL, ERROR, LEVELS, WARNING
 
 FATAL, ERRORS, PLAIN, WARNINGS, INFO = range(5)
 LEVEL_NAMES = ("fatal", "error", "plain", "warning", "info")
 _LEVEL_BYTES = 200
+_OF_NAME = {CRITICAL: FATAL, ERROR: ERRORS, WARNING: WARNINGS}
 _CAPITALS = {
-    **dict.fromkeys((b"FATAL", b"CRITICAL", b"CRIT", b"PANIC", b"EMERG"), FATAL),
-    **dict.fromkeys((b"ERROR", b"SEVERE", b"ERR"), ERRORS),
-    **dict.fromkeys((b"WARNING", b"WARN"), WARNINGS),
-    **dict.fromkeys((b"INFO", b"DEBUG", b"TRACE", b"NOTICE"), INFO),
+    word: _OF_NAME.get(LEVELS[word.decode()], INFO)
+    for word in b"FATAL CRITICAL CRIT PANIC EMERG ERROR SEVERE ERR WARNING WARN INFO DEBUG TRACE NOTICE".split()
 }
 _WORDS = b"|".join(word.lower() for word in _CAPITALS)
 _LEVELS = re.compile(
@@ -41,7 +39,6 @@ _BEFORE = re.compile(
 _LEVEL_IN_BRACKETS = re.compile(r"\A\[(?:ERROR|FATAL|WARNING|WARN|INFO|error|fatal|warn|info) *\] +(?=\S)")
 _AIRFLOW = re.compile(r"\[[0-9][^\]]{8,40}\] \{+[\w./-]{1,100}:[0-9]+\}+ [A-Z]{3,9} - ")
 _MAX_PREFIXES = 3
-_OF_NAME = {CRITICAL: FATAL, ERROR: ERRORS, WARNING: WARNINGS, _INFO: INFO, DEBUG: INFO, TRACE: INFO}
 
 
 def clean_bytes(raw: bytes) -> bytes:
@@ -55,7 +52,7 @@ def quick_level(raw: bytes) -> int:
     """The level of a line by the first word of a level near its start."""
     found = _LEVELS.search(raw, 0, _LEVEL_BYTES)
     if found is None:
-        return ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN
+        return _level_without_word(raw)
     at, level = found.start(), _CAPITALS.get(found[0], INFO)
     return level if level != INFO and (not at or raw[at - 1] not in _LETTERS) else _exact_level(raw)
 
@@ -78,7 +75,11 @@ def _level_from(raw: bytes, start: int) -> tuple[int, int]:
             return _CAPITALS[_NO_WORD.sub(b"", word).upper()], start
         if not at or raw[at - 1] not in _LETTERS:
             return level, start
-    return (ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN), 0
+    return _level_without_word(raw), 0
+
+
+def _level_without_word(raw: bytes) -> int:
+    return ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN
 
 
 def message_of(raw: bytes) -> str:

@@ -35,6 +35,10 @@ def is_exceptional(raw: bytes) -> bool:
     return b"xception" in raw or b"Error" in raw
 
 
+def _comparable(prefix: bytes) -> bytes:
+    return prefix.translate(_DIGITS) if len(prefix) <= _MAX_PREFIX else b""
+
+
 class TraceReader:
     """The trace that is being read, and what the next one needs to know of the lines before it. ``mode``: the kind of the trace, empty
     if the next line does not belong to one."""
@@ -85,7 +89,7 @@ class TraceReader:
             self._link = ""
         self._connected = None
         self.mode, self._tolerance = PYTHON, _TOLERANCE
-        self._prefix = b"  | " if b"Exception Group" in prefix else prefix.translate(_DIGITS) if len(prefix) <= _MAX_PREFIX else b""
+        self._prefix = b"  | " if b"Exception Group" in prefix else _comparable(prefix)
 
     def _link_of(self, line: int, prefix: bytes) -> str:
         incident = self._current
@@ -111,7 +115,7 @@ class TraceReader:
     def begin_java(self, line: int, prefix: bytes, progress: int, before: Note | None) -> None:
         """The first frame of a trace, or the first after a cause of several lines."""
         incident, exception = self._current, self._exception
-        self.mode, self._prefix = JAVA, prefix.translate(_DIGITS) if len(prefix) <= _MAX_PREFIX and prefix.strip() else b""
+        self.mode, self._prefix = JAVA, _comparable(prefix) if prefix.strip() else b""
         is_new = (
             exception is not None and (incident is None or exception[0].line > incident.end) and line - exception[0].line <= _NEAR
         )

@@ -132,7 +132,6 @@ CLEANUP = re.compile(
 EXIT_REPORTS = (
     b"exit code",
     b"exit status",
-    b"exited with",
     b"exit with",
     b"exited",
     b"return code",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.catalog.recent import OUTCOMES
-from chalicelib.explanation.run_explainer import LATE_BYTES, REQUEST_BYTES, REQUEST_S
+from chalicelib.explanation.explanation import LATE_BYTES, REQUEST_BYTES, REQUEST_S
 from chalicelib.ports import LINES
 from chalicelib.routes.catalog_models import (
     DEFAULT_BUCKETS,

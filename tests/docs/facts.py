@@ -315,8 +315,8 @@ OPENAPI: dict[str, str] = {
     "is deleted {} after they were closed": _RETIRED,
     "has reported no status for {}.": "chalicelib.routes.pipelines:SILENT_AFTER_MS",
     "with the first {} characters of": "chalicelib.runlog.matching:PATTERN_CHARS",
-    "request searches the last {}, or": "chalicelib.explanation.run_explainer:REQUEST_BYTES",
-    "or the last {} if that takes longer": "chalicelib.explanation.run_explainer:LATE_BYTES",
-    "takes longer than {}.": "chalicelib.explanation.run_explainer:REQUEST_S",
+    "request searches the last {}, or": "chalicelib.explanation.explanation:REQUEST_BYTES",
+    "or the last {} if that takes longer": "chalicelib.explanation.explanation:LATE_BYTES",
+    "takes longer than {}.": "chalicelib.explanation.explanation:REQUEST_S",
 }
 """The numbers in texts of the OpenAPI document, from which docs/http-api.md is generated."""

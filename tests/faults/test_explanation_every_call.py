@@ -24,6 +24,7 @@ from chalicelib.settings import Settings
 from chalicelib.triggers import schedules
 from tests.faults.interception import CONFLICT, FAULTS, LATER, Crash, Intercepted, StopAt
 from tests.faults.stepping import Actor
+from tests.functional.test_explained_runs import slow
 from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import RUN, World
 
@@ -52,7 +53,7 @@ class Failed:
     def tick(self, wrap: Any = lambda port: port) -> None:
         work = wrap(self.work)
         ports = composition.Ports(
-            store=wrap(_Slow(self.world)),
+            store=wrap(Intercepted(self.world.store, slow(self.world))),
             archive_store=self.world.archive_store,
             index=self.world.index,
             runs=wrap(self.runs),
@@ -88,18 +89,6 @@ class _Port(Intercepted):
     @property
     def item_ttl(self) -> Any:
         return self._inner.item_ttl
-
-
-class _Slow:
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._world.store, name)
-
-    def get(self, *arguments: Any, **options: Any) -> Any:
-        self._world.clock.advance(schedules.SLICE_S + 1)
-        return self._world.store.get(*arguments, **options)
 
 
 @pytest.mark.parametrize("ticks", [0, 1], ids=["first piece", "last piece"])

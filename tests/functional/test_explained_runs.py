@@ -36,6 +36,7 @@ from tests.functional.test_schedules import (
     keys,
     metrics_of,
 )
+from tests.world import World
 
 ONE, TWO = RUNS[:2]
 LOG = "begin\nERROR no space left on device\nend\n"
@@ -49,6 +50,12 @@ class Ended(Ticking):
         self.parts().finalizer.close(run, end=end)
         self.notify(run)
         self.runs.record_finalization(run, text.count("\n"), len(text), self.row(run).segments, self.clock.now_ms())
+
+    def lose(self, run: Run) -> None:
+        """The run is ended after two days without a sign of life."""
+        self.clock.advance(48 * HOUR_S)
+        self.parts().finalizer.abandon(run, self.clock.now_ms(), self.deadline(), lambda *_: RunEnd(LOST))
+        self.notify(run)
 
     def row(self, run: Run) -> RunRow:
         row = self.runs.get(run)
@@ -82,10 +89,7 @@ def test_failed_run_is_explained_in_the_next_tick(world: Ended, capsys: pytest.C
 
 def test_lost_run_is_explained(world: Ended) -> None:
     world.append(ONE, LOG)
-    world.clock.advance(48 * HOUR_S)
-    now_ms = world.clock.now_ms()
-    world.parts().finalizer.abandon(ONE, now_ms, world.deadline(), lambda *_: RunEnd(LOST))
-    world.notify(ONE)
+    world.lose(ONE)
     with world.installed():
         compact()  # the row becomes final
         compact()
@@ -141,7 +145,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_explainer, "PIECE_BYTES", 10)
 
 
-def slow(world: Ended) -> Callable[[str, Callable[[], Any]], Any]:
+def slow(world: World) -> Callable[[str, Callable[[], Any]], Any]:
     """Each read of a piece takes longer than a slice of time."""
 
     def gate(operation: str, call: Callable[[], Any]) -> Any:
@@ -315,9 +319,7 @@ def test_failing_explanations_are_set_aside_and_are_no_failed_compactions(world:
 def test_run_that_was_set_aside_is_explained_at_its_next_end(world: Ended) -> None:
     def end(text: str) -> None:
         world.append(ONE, text)
-        world.clock.advance(48 * HOUR_S)
-        world.parts().finalizer.abandon(ONE, world.clock.now_ms(), world.deadline(), lambda *_: RunEnd(LOST))
-        world.notify(ONE)
+        world.lose(ONE)
         world.runs.record_finalization(ONE, 3, 3, world.row(ONE).segments, world.clock.now_ms())
 
     def unavailable(operation: str, call: Callable[[], Any]) -> Any:
@@ -340,31 +342,36 @@ def test_run_that_was_set_aside_is_explained_at_its_next_end(world: Ended) -> No
     assert world.lines(ONE) is not None
 
 
+class AfterRead:
+    """A gate that acts once, right after the first read of ``logs.txt``."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self._act, self.has_acted = act, False
+
+    def __call__(self, operation: str, call: Callable[[], Any]) -> Any:
+        answer = call()
+        if operation == "get" and isinstance(call, Call) and "logs.txt" in call.arguments[0] and not self.has_acted:
+            self.has_acted = True
+            self._act()
+        return answer
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_run_that_is_reopened_between_read_and_write_is_explained_at_its_next_end(world: Ended, closed: bool) -> None:
     world.append(ONE, "begin\n" * 3)
-    world.clock.advance(48 * HOUR_S)
-    world.parts().finalizer.abandon(ONE, world.clock.now_ms(), world.deadline(), lambda *_: RunEnd(LOST))
-    world.notify(ONE)
-    reopened = False
+    world.lose(ONE)
 
-    def gate(operation: str, call: Callable[[], Any]) -> Any:
-        nonlocal reopened
-        if operation == "get" and isinstance(call, Call) and "logs.txt" in call.arguments[0] and not reopened:
-            reopened = True
-            answer = call()
-            world.append(ONE, "ERROR back again\n")
-            if closed:
-                world.parts().finalizer.close(ONE, end=RunEnd(FAILED))
-            world.notify(ONE)
-            return answer
-        return call()
+    def reopen() -> None:
+        world.append(ONE, "ERROR back again\n")
+        if closed:
+            world.parts().finalizer.close(ONE, end=RunEnd(FAILED))
+        world.notify(ONE)
 
     with world.installed():
         compact()
-    with world.installed(gate):
+    with world.installed(gate := AfterRead(reopen)):
         compact()
-        assert reopened and world.row(ONE).explanation == ""
+        assert gate.has_acted and world.row(ONE).explanation == ""
         if not closed:
             world.parts().finalizer.close(ONE, end=RunEnd(FAILED))
             world.notify(ONE)
@@ -379,31 +386,21 @@ def test_log_that_has_grown_since_the_row_was_written_is_left_to_a_later_tick(
     world: Ended, during_read: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.append(ONE, "begin\n" * 3)
-    world.clock.advance(48 * HOUR_S)
-    world.parts().finalizer.abandon(ONE, world.clock.now_ms(), world.deadline(), lambda *_: RunEnd(LOST))
-    world.notify(ONE)
-    has_grown = False
+    world.lose(ONE)
 
     def grow() -> None:
-        nonlocal has_grown
-        has_grown = True
         world.append(ONE, "ERROR back again\n")
         world.parts().finalizer.close(ONE, end=RunEnd(FAILED))
 
-    def gate(operation: str, call: Callable[[], Any]) -> Any:
-        answer = call()
-        if operation == "get" and isinstance(call, Call) and "logs.txt" in call.arguments[0] and not has_grown:
-            grow()
-        return answer
-
+    gate = AfterRead(grow)
     with world.installed():
         compact()
     if not during_read:
         grow()
-    with world.installed(gate):
+    with world.installed(gate if during_read else None):
         capsys.readouterr()
         app.compact(TICK, Context(ENOUGH_MS))
-        assert has_grown and "om_streamable_logs_runs_explained" not in metrics_of(capsys.readouterr().out)
+        assert gate.has_acted == during_read and "om_streamable_logs_runs_explained" not in metrics_of(capsys.readouterr().out)
         assert world.row(ONE).explanation == "", "notifications are late"
         world.notify(ONE)
         compact()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,16 +29,20 @@ from tests.unit.explanation_texts import TEXTS
 DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation.md"
 
 
-def fed(log: bytes) -> Explainer:
-    explainer = Explainer()
-    explainer.feed(log)
+def fed(*pieces: bytes, first_line: int = 0) -> Explainer:
+    explainer = Explainer(first_line)
+    for piece in pieces:
+        explainer.feed(piece)
     return explainer
 
 
 def explain(log: bytes, end: RunEnd | None = None, first_line: int = 0) -> tuple[CauseCandidate, ...]:
-    explainer = Explainer(first_line)
-    explainer.feed(log)
-    return explainer.candidates(end)
+    return fed(log, first_line=first_line).candidates(end)
+
+
+def cut(log: bytes, cuts: Iterable[int]) -> list[bytes]:
+    places = sorted({0, len(log), *(place for place in cuts if place < len(log))})
+    return [log[begin:end] for begin, end in pairwise(places)]
 
 
 def unmarked(text: str) -> bytes:
@@ -57,10 +61,8 @@ def test_first_candidate_explains_the_failure(name: str) -> None:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_each_line_may_come_by_itself(name: str) -> None:
-    log, explainer = unmarked(TEXTS[name][1]), Explainer()
-    for line in log.splitlines(keepends=True):
-        explainer.feed(line)
-    assert explainer.candidates() == explain(log)
+    log = unmarked(TEXTS[name][1])
+    assert fed(*log.splitlines(keepends=True)).candidates() == explain(log)
 
 
 def test_corpus_is_explained() -> None:
@@ -155,10 +157,9 @@ FRAGMENTS = sorted(
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=60), st.lists(st.integers(0, 3000), max_size=8), st.booleans())
 def test_any_cuts_and_any_continuation_give_the_same(lines: list[bytes], cuts: list[int], resumes: bool) -> None:
     log = b"\n".join(lines)
-    places = sorted({0, len(log), *(cut for cut in cuts if cut < len(log))})
     explainer = Explainer()
-    for begin, end in pairwise(places):
-        explainer.feed(log[begin:end])
+    for piece in cut(log, cuts):
+        explainer.feed(piece)
         if resumes:
             explainer = Explainer.resumed(json.loads(json.dumps(explainer.state())))
     assert explainer.candidates() == explain(log)
@@ -168,20 +169,14 @@ def test_any_cuts_and_any_continuation_give_the_same(lines: list[bytes], cuts: l
 @given(st.lists(st.integers(0, 40_000), max_size=6))
 def test_long_lines_are_cut_alike(cuts: list[int]) -> None:
     log = b"Traceback (most recent call last):\n  File\n" + b"x" * 17_000 + b"Error: y\nOSError: " + b"z" * 20_000 + b" disk full"
-    places = sorted({0, len(log), *(cut for cut in cuts if cut < len(log))})
-    explainer = Explainer()
-    for begin, end in pairwise(places):
-        explainer.feed(log[begin:end])
-    assert explainer.state() == fed(log).state()
+    assert fed(*cut(log, cuts)).state() == fed(log).state()
 
 
 def test_logs_of_short_failures_are_not_looked_at_line_by_line() -> None:
     log = HOSTILE["short"]
-    first, second = fed(log), Explainer()
-    for begin in range(0, len(log), 7001):
-        second.feed(log[begin : begin + 7001])
-    assert first.state() == second.state()
-    assert -1000 < first.state()["at"][-1] < 1000  # the credit for looks is used up
+    state = fed(log).state()
+    assert state == fed(*cut(log, range(0, len(log), 7001))).state()
+    assert -1000 < state["at"][-1] < 1000  # the credit for looks is used up
 
 
 @pytest.mark.parametrize(
@@ -252,8 +247,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_state_stays_small_and_candidates_exist(name: str) -> None:
-    explainer = Explainer()
-    explainer.feed(HOSTILE[name])
+    explainer = fed(HOSTILE[name])
     assert len(json.dumps(explainer.state())) <= MAX_STATE_BYTES
     assert explainer.candidates()
 
