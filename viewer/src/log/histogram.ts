@@ -13,7 +13,10 @@ const CLOCK_TITLES = {
 export class HistogramView {
   private readonly bars = el("div", { class: "bars", role: "toolbar", "aria-label": "Lines and errors over time" });
   private readonly errorCount = el("button", { class: "quiet", title: "Next error (e)", onclick: () => this.nextError() });
-  private readonly caption = el("p", { class: "caption" });
+  private readonly begin = el("span");
+  private readonly source = el("span", { class: "clock" });
+  private readonly end = el("span");
+  private readonly caption = el("p", { class: "caption" }, this.begin, this.errorCount, this.source, this.end);
   readonly element = el("section", { class: "histogram", "aria-label": "Histogram", hidden: true }, this.bars, this.caption);
   /** Time of the first line, from the same source of times as the bars. */
   fromMs: number | null = null;
@@ -36,9 +39,7 @@ export class HistogramView {
     if (hadFocus) (this.bars.children[focused] as HTMLElement | undefined)?.focus();
     this.element.hidden = this.buckets.length === 0;
     this.showErrors(histogram);
-    const isFocused = document.activeElement === this.errorCount;
-    this.caption.replaceChildren(...this.legend(histogram));
-    if (isFocused) this.errorCount.focus();
+    this.showTimes(histogram);
   }
 
   /** Highlight the bar that contains a line. */
@@ -65,14 +66,12 @@ export class HistogramView {
     return bar;
   }
 
-  private legend(histogram: Histogram): Node[] {
+  private showTimes(histogram: Histogram): void {
     const sameDay = new Date(histogram.fromMs).toDateString() === new Date(histogram.toMs).toDateString();
-    return [
-      el("span", {}, time(histogram.fromMs)),
-      this.errorCount,
-      el("span", { class: "clock", title: CLOCK_TITLES[histogram.clock] }, `${clockName(histogram.clock)}, ${zone(histogram.fromMs)}`),
-      el("span", {}, sameDay ? clock(histogram.toMs) : time(histogram.toMs)),
-    ];
+    this.begin.textContent = time(histogram.fromMs);
+    this.source.textContent = `${clockName(histogram.clock)}, ${zone(histogram.fromMs)}`;
+    this.source.title = CLOCK_TITLES[histogram.clock];
+    this.end.textContent = sameDay ? clock(histogram.toMs) : time(histogram.toMs);
   }
 
   private showErrors({ partial }: Histogram): void {

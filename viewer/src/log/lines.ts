@@ -12,8 +12,6 @@ const PAGE_LINES = 256;
 
 export interface Line {
   text: string;
-  /** The line's number, if it differs from its index because of folded lines. */
-  number?: number;
   /** Number of following lines that can be folded below this one; null: not known yet. */
   fold?: { lines: number | null; isFolded: boolean };
   /** Length of the full line, if `text` is truncated. */
@@ -24,8 +22,8 @@ export interface Line {
 export interface LineSource {
   readonly total: number;
   get(line: number): Line | undefined;
-  /** The number of a line in the log, if some are not shown. */
-  number?(index: number): number;
+  /** The number of a line in the log: it differs from its index after lines that are not shown. */
+  number(index: number): number;
   /** Load missing lines of [from, to). `onLoad` is called when lines were loaded. Throws ApiError. */
   ensureLoaded(from: number, to: number, onLoad: () => void): Promise<void>;
 }
@@ -34,7 +32,7 @@ export type Fetch = (after: number, limit: number, signal: AbortSignal) => Promi
 
 interface Block { lines: (Line | undefined)[]; chars: number }
 
-export class Lines implements LineSource {
+export class Lines {
   total = 0;
   private readonly blocks = new Map<number, Block>(); // least recently used first
   private chars = 0;

@@ -2,7 +2,7 @@
 
 import { el } from "../dom";
 import { count, plural, size } from "../format";
-import { lastState, parseLine, type Piece, type Style } from "./ansi";
+import { allStates, lastState, parseLine, type Piece, type Style } from "./ansi";
 import { dataButton } from "./data";
 import type { Line } from "./lines";
 import { linksOf } from "./links";
@@ -27,8 +27,7 @@ export interface RowState {
 /** Part of a piece with uniform style, search match and annotation. */
 export interface Part { text: string; style: Style; isControl: boolean; isHit: boolean; annotation?: Annotation }
 
-export function rowOf(index: number, line: Line | undefined, state: RowState): HTMLElement {
-  const number = line?.number ?? index;
+export function rowOf(number: number, line: Line | undefined, state: RowState): HTMLElement {
   const text = el("span", { class: "text", dir: "ltr" });
   const severity = state.mark?.severity;
   const row = el("div", { class: "row", "data-line": number, role: "listitem" }, numberOf(number, severity, state.isCause), text, state.mark?.dataLine !== undefined && dataButton(number));
@@ -60,6 +59,13 @@ function fill(text: HTMLElement, line: Line, { spans, annotations = [] }: RowSta
     const title = `Truncated: the line has ${count(line.fullLength)} characters`;
     text.append(" ", el("button", { class: "more", "data-more": true, title }, `… show all ${size(line.fullLength)}`));
   }
+}
+
+/** Replace a truncated or collapsed line with its full text, until it is scrolled out of view. */
+export function showFullLine(number: number, container: HTMLElement | null, raw: string): void {
+  const fullLine = el("span", { class: "full-line", tabindex: 0, role: "region", "aria-label": `Full text of line ${count(number + 1)}` }, allStates(raw));
+  container?.replaceChildren(fullLine);
+  fullLine.focus({ preventScroll: true });
 }
 
 function foldOf({ lines, isFolded }: NonNullable<Line["fold"]>): HTMLElement {

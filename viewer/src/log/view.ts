@@ -16,8 +16,8 @@ export interface ViewEvents {
   rowState(line: number): RowState;
   /** The user scrolled. */
   scrolled(isAtEnd: boolean): void;
-  /** Rows were rendered; `line` is the first visible one. */
-  rangeChanged(line: number): void;
+  /** Rows were rendered. */
+  rangeChanged(): void;
   failed(error: unknown): void;
 }
 
@@ -138,7 +138,7 @@ export class LogView {
     this.sheet.style.setProperty("--digits", `${Math.max(4, String(this.map.lines).length)}ch`);
     this.shift(this.rows.get(first)?.node);
     this.widen();
-    this.events.rangeChanged(first);
+    this.events.rangeChanged();
     this.requestLines(first, end);
   }
 
@@ -159,7 +159,7 @@ export class LogView {
   private row(number: number): HTMLElement {
     const [line, state] = [this.lines.get(number), this.events.rowState(number)];
     const current = this.rows.get(number);
-    const label = this.lines.number?.(number) ?? number;
+    const label = this.lines.number(number);
     const key = `${label}${state.isAfterGap} ${state.mark?.severity}${state.mark?.dataLine}${state.annotations?.length ?? 0}${state.isSelected}${state.isCurrent}${state.isMatch}${state.isCause}${state.spans}${line?.text.length}${line?.fullLength}`;
     if (current?.key === key && current.line === line) return current.node;
     const node = rowOf(label, line, state);

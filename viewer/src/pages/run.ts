@@ -4,7 +4,7 @@ import { api, type Clock, linesOf, type RunFacts } from "../api";
 import type { App, View } from "../app";
 import { el } from "../dom";
 import { clockName, count, plural, zone } from "../format";
-import { allStates, copyable } from "../log/ansi";
+import { copyable } from "../log/ansi";
 import { copyText, fetchLines, MAX_COPIED_LINES } from "../log/clipboard";
 import { download } from "../log/download";
 import { type FoundError, nextError, previousError } from "../log/errors";
@@ -15,7 +15,7 @@ import { toggleData } from "../log/data";
 import { Lines } from "../log/lines";
 import { parseTarget } from "../log/moment";
 import { RunOutline } from "../log/outline";
-import type { RowState } from "../log/row";
+import { type RowState, showFullLine } from "../log/row";
 import { Search } from "../log/search";
 import { SearchBox } from "../log/searchbox";
 import { Summary } from "../log/summary";
@@ -46,7 +46,6 @@ class RunPage implements View {
   private facts: RunFacts | null = null;
   private selected: Range | undefined;
   private isFollowing = false;
-  private isClosed = false;
   private readonly timers: number[] = [];
   private readonly stopping = new AbortController();
   private readonly trouble = el("div", { class: "trouble" });
@@ -150,8 +149,11 @@ class RunPage implements View {
     this.view.update();
   }
 
+  private get isClosed(): boolean {
+    return this.stopping.signal.aborted;
+  }
+
   leave(): void {
-    this.isClosed = true;
     this.stopping.abort();
     this.steps.leave();
     this.feed.end();
@@ -421,13 +423,10 @@ class RunPage implements View {
     this.select(isAgain ? undefined : { from: Math.min(other, line), to: Math.max(other, line) });
   }
 
-  /** Replace a truncated line with its full text, until it is scrolled out of view. */
   private async showFullLine(line: number, container: HTMLElement | null): Promise<void> {
     try {
       const page = await api.page(this.fqn, this.runId, { after: line, limit: 1 });
-      const fullLine = el("span", { class: "full-line", tabindex: 0, role: "region", "aria-label": `Full text of line ${count(line + 1)}` }, allStates(page.logs));
-      container?.replaceChildren(fullLine);
-      fullLine.focus({ preventScroll: true });
+      showFullLine(line, container, page.logs);
     } catch (error) {
       this.head.showMessage(errorText(error).next);
     }
@@ -448,8 +447,9 @@ class RunPage implements View {
   private restoreSearch({ search, lines, step }: Place): void {
     this.query = search;
     this.arrival = step === undefined ? lines?.from : -1;
-    this.box.show(search ?? { text: "", isRegex: false, isCaseIgnored: true });
-    void this.search.start(search ?? { text: "", isRegex: false, isCaseIgnored: true });
+    const query = search ?? { text: "", isRegex: false, isCaseIgnored: true };
+    this.box.show(query);
+    void this.search.start(query);
   }
 
   private searchChanged(): void {

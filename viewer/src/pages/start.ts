@@ -1,13 +1,13 @@
 /** The start page: recent runs of all pipelines, at first those that may need attention. It refreshes while it is visible, without moving what
  * the user reads. */
 
-import { api, ApiError, type ListedRun } from "../api";
+import { api, ApiError, base, type ListedRun } from "../api";
 import type { App, View } from "../app";
 import { arrange, el, fill } from "../dom";
 import { clock, plural } from "../format";
 import { loadUntil } from "../paging";
 import { addressOf } from "../place";
-import { ATTENTION, emptyText, isAll, isAttention, nextOrder, OUTCOMES, PERIODS, toggled, type Filter, type Outcome, type Period } from "../start/filter";
+import { CHIPS, emptyText, isAll, nextOrder, PERIODS, type Filter, type Period } from "../start/filter";
 import { Lookups } from "../start/lookups";
 import { groupOf, groups, keyOf, refreshed } from "../start/order";
 import { HEAD, RunGroup } from "../start/rows";
@@ -25,6 +25,9 @@ const MAX_REQUESTS = 5;
 
 export const startPage = (app: App, filter: Filter): View => new StartPage(app, filter);
 
+/** Where a request starts: null is the newest run. A cursor is valid with the start of its period only. */
+interface Start { cursor: string | null; since: number }
+
 class StartPage implements View {
   readonly element: HTMLElement;
   private runs: ListedRun[] = [];
@@ -33,7 +36,7 @@ class StartPage implements View {
   private readonly input = el("input", { type: "search", id: "find", placeholder: "pipeline or run id", spellcheck: "false", autocapitalize: "off", autocomplete: "off", oninput: () => this.type() });
   private readonly period = el("select", { id: "within", onchange: () => this.choose({ period: this.period.value as Period }) },
     ...Object.entries(PERIODS).map(([value, { label }]) => el("option", { value }, label)));
-  private readonly chips = el("div", { class: "chips", role: "group", "aria-label": "Outcomes" });
+  private readonly chips = CHIPS.map(({ label, next }) => el("button", { type: "button", class: "toggle", onclick: () => this.choose({ outcomes: next(this.filter.outcomes) }) }, label));
   private readonly headings = HEAD.map(([label, column]) => el("th", { scope: "col" }, column ? el("button", { class: "quiet", onclick: () => this.choose({ order: nextOrder(this.filter.order, column) }) }, label) : label));
   private readonly head = el("thead", {}, el("tr", {}, ...this.headings));
   private readonly table = el("table", { "aria-label": "Recent runs", class: "start", hidden: true }, this.head);
@@ -42,8 +45,8 @@ class StartPage implements View {
   private readonly more = el("button", { hidden: true, onclick: () => void this.next() });
   private readonly trouble = el("div");
   private readonly onVisible = () => this.wake();
-  /** Where the list continues, with the start of the period that its cursor belongs to. */
-  private rest: { cursor: string; since: number } | null = null;
+  /** Where the list continues. */
+  private rest: Start | null = null;
   private stop = new AbortController();
   private timer = 0;
   private typing = 0;
@@ -58,7 +61,7 @@ class StartPage implements View {
     this.input.value = filter.text;
     this.element = el("div", { class: "page" }, tabs("runs"), el("h1", { class: "hidden" }, "Recent runs"),
       el("form", { role: "search", class: "filter", onsubmit: (event: Event) => event.preventDefault() },
-        el("div", {}, el("label", { for: "find" }, "Name contains"), this.input), el("div", {}, el("label", { for: "within" }, "Active in the last"), this.period), this.chips),
+        el("div", {}, el("label", { for: "find" }, "Name contains"), this.input), el("div", {}, el("label", { for: "within" }, "Active in the last"), this.period), el("div", { class: "chips", role: "group", "aria-label": "Outcomes" }, this.chips)),
       this.asOf, this.table, this.message, el("div", { class: "listing" }, this.more), this.trouble);
     document.addEventListener("visibilitychange", this.onVisible);
     this.showFilter();
@@ -111,27 +114,12 @@ class StartPage implements View {
 
   private showFilter(): void {
     const { outcomes, period, order } = this.filter;
-    const isPreset = isAll(outcomes) || isAttention(outcomes);
-    const chip = (label: string, isPressed: boolean, next: readonly Outcome[]) =>
-      el("button", { type: "button", class: "toggle", "aria-pressed": String(isPressed), onclick: () => this.press(label, next) }, label);
-    const focused = this.chips.contains(document.activeElement) ? document.activeElement?.textContent : null;
-    this.chips.replaceChildren(chip("Needs attention", isAttention(outcomes), ATTENTION), chip("All", isAll(outcomes), OUTCOMES),
-      ...OUTCOMES.map((each) => chip(each[0]!.toUpperCase() + each.slice(1), !isPreset && outcomes.includes(each), toggled(outcomes, each))));
-    if (focused) this.focusChip(focused);
+    this.chips.forEach((chip, at) => chip.setAttribute("aria-pressed", String(CHIPS[at]!.isPressed(outcomes))));
     this.period.value = period;
     this.headings.forEach((heading, at) => {
       const column = HEAD[at]![1];
       if (column) heading.setAttribute("aria-sort", order?.column !== column ? "none" : order.isDescending ? "descending" : "ascending");
     });
-  }
-
-  private press(label: string, outcomes: readonly Outcome[]): void {
-    this.choose({ outcomes });
-    this.focusChip(label);
-  }
-
-  private focusChip(label: string): void {
-    [...this.chips.children].find((chip): chip is HTMLElement => chip.textContent === label)?.focus();
   }
 
   /** Load the list from its start. */
@@ -141,24 +129,22 @@ class StartPage implements View {
     this.table.classList.add("old");
     if (this.runs.length === 0) fill(this.message, "Loading…");
     await this.attempt(signal, async () => {
-      const since = this.since();
-      if (!this.loadedMs) await this.showEnded(since, signal);
-      const { items, cursor } = await this.fetch(null, since, PAGE_RUNS, MAX_REQUESTS, signal);
-      this.runs = items;
-      this.rest = cursor === null ? null : { cursor, since };
-      this.isCurrent = true;
+      const start = this.newest();
+      if (!this.loadedMs) await this.showEnded(start, signal);
+      const { runs, rest } = await this.fetch(start, PAGE_RUNS, MAX_REQUESTS, signal);
+      [this.runs, this.rest, this.isCurrent] = [runs, rest, true];
       this.show();
-      if (items.length === 0 && cursor === null) await this.explainEmpty(signal);
+      if (runs.length === 0 && !rest) await this.explainEmpty(signal);
     });
   }
 
   /** Show the runs that have ended before the whole list: running ones take the server many queries. */
-  private async showEnded(since: number, signal: AbortSignal): Promise<void> {
+  private async showEnded(start: Start, signal: AbortSignal): Promise<void> {
     const ended = this.filter.outcomes.filter((each) => each !== "running" && each !== "silent");
     if (ended.length === 0 || ended.length === this.filter.outcomes.length) return;
-    const { items } = await this.fetch(null, since, PAGE_RUNS, 1, signal, ended);
-    if (items.length === 0) return;
-    this.runs = items;
+    const { runs } = await this.fetch(start, PAGE_RUNS, 1, signal, ended);
+    if (runs.length === 0) return;
+    this.runs = runs;
     this.show();
     this.loadedMs = Date.now();
     this.asOf.textContent = "Loading running and silent runs…";
@@ -168,12 +154,12 @@ class StartPage implements View {
   private async refresh(): Promise<void> {
     const signal = this.begin();
     await this.attempt(signal, async () => {
-      const [since, limit] = [this.since(), Math.min(MAX_REFRESHED, Math.max(PAGE_RUNS, this.runs.length))];
-      const { items, cursor } = await this.fetch(null, since, limit, 1, signal);
-      this.markOutdated(items);
-      const { runs, isKept } = refreshed(this.runs, items, cursor === null, items.length === limit);
+      const limit = Math.min(MAX_REFRESHED, Math.max(PAGE_RUNS, this.runs.length));
+      const { runs: fresh, rest } = await this.fetch(this.newest(), limit, 1, signal);
+      this.markOutdated(fresh);
+      const { runs, isKept } = refreshed(this.runs, fresh, rest === null, fresh.length === limit);
       this.runs = runs;
-      if (!isKept) this.rest = cursor === null ? null : { cursor, since };
+      if (!isKept) this.rest = rest;
       this.show();
     });
   }
@@ -181,14 +167,14 @@ class StartPage implements View {
   /** Load the next page. */
   private async next(): Promise<void> {
     if (!this.rest) return;
-    const [signal, { cursor, since }] = [this.begin(), this.rest];
+    const [signal, start] = [this.begin(), this.rest];
     this.more.disabled = true;
     await this.attempt(signal, async () => {
-      const page = await this.fetch(cursor, since, PAGE_RUNS, MAX_REQUESTS, signal);
+      const { runs, rest } = await this.fetch(start, PAGE_RUNS, MAX_REQUESTS, signal);
       const known = new Set(this.runs.map(keyOf));
       const last = this.links().at(-1);
-      this.runs.push(...page.items.filter((run) => !known.has(keyOf(run))));
-      this.rest = page.cursor === null ? null : { cursor: page.cursor, since };
+      this.runs.push(...runs.filter((run) => !known.has(keyOf(run))));
+      this.rest = rest;
       this.show();
       const links = this.links();
       links[links.indexOf(last!) + 1]?.focus();
@@ -223,17 +209,18 @@ class StartPage implements View {
     this.asOf.textContent = `${plural(this.runs.length, "run")}${more}. As of ${clock(this.loadedMs)}.`;
   }
 
-  private since(): number {
-    return Date.now() - PERIODS[this.filter.period].ms;
+  private newest(): Start {
+    return { cursor: null, since: Date.now() - PERIODS[this.filter.period].ms };
   }
 
-  private fetch(start: string | null, since: number, limit: number, maxRequests: number, signal: AbortSignal, outcomes = this.filter.outcomes) {
+  private async fetch({ cursor: start, since }: Start, limit: number, maxRequests: number, signal: AbortSignal, outcomes = this.filter.outcomes): Promise<{ runs: ListedRun[]; rest: Start | null }> {
     const { text } = this.filter;
-    return loadUntil(async (cursor) => {
+    const page = await loadUntil(async (cursor) => {
       const { runs, cursor: next } = await api.recent({ outcome: isAll(outcomes) ? null : outcomes.join(","), contains: text, since, limit, cursor }, signal);
       signal.throwIfAborted();
       return { items: runs, cursor: next };
     }, start, 1, maxRequests);
+    return { runs: page.items, rest: page.cursor === null ? null : { cursor: page.cursor, since } };
   }
 
   /** Have the results of pipelines read again whose runs are new here or have changed. */
@@ -292,7 +279,7 @@ class StartPage implements View {
   private async explainEmpty(signal: AbortSignal): Promise<void> {
     const { pipelines, cursor } = await api.pipelines("", null, signal, 1);
     if (signal.aborted || pipelines.length > 0 || cursor !== null) return;
-    const command = `export RUNLAKE_URL=${new URL("../..", document.baseURI).href.replace(/\/$/, "")}\nrunlake exec my.pipeline -- echo hello`;
+    const command = `export RUNLAKE_URL=${base}\nrunlake exec my.pipeline -- echo hello`;
     fill(this.message, el("div", { class: "first-run" }, el("h2", {}, "No runs yet"),
       el("p", {}, "There are no runs, or you lack permission to read them. To send the first one:"), el("pre", {}, command),
       el("p", { class: "soft" }, "It appears here within seconds. ", el("a", { href: addressOf({ isList: true }), "data-go": true }, "Pipelines"))));

@@ -60,14 +60,29 @@ export function formatFilter({ outcomes, period, text, order }: Filter): URLSear
 
 const isSame = (one: readonly Outcome[], other: readonly Outcome[]): boolean => one.length === other.length && one.every((each) => other.includes(each));
 export const isAll = (outcomes: readonly Outcome[]): boolean => isSame(outcomes, OUTCOMES);
-export const isAttention = (outcomes: readonly Outcome[]): boolean => isSame(outcomes, ATTENTION);
+const isAttention = (outcomes: readonly Outcome[]): boolean => isSame(outcomes, ATTENTION);
+const isPreset = (outcomes: readonly Outcome[]): boolean => isAll(outcomes) || isAttention(outcomes);
 
 /** The outcomes after a click on one of them: it alone after a preset, otherwise it is added or removed. None left: the default. */
 export function toggled(outcomes: readonly Outcome[], outcome: Outcome): readonly Outcome[] {
-  if (isAll(outcomes) || isAttention(outcomes)) return [outcome];
+  if (isPreset(outcomes)) return [outcome];
   const chosen = OUTCOMES.filter((each) => outcomes.includes(each) !== (each === outcome));
   return chosen.length > 0 ? chosen : ATTENTION;
 }
+
+/** A button that chooses outcomes. `isPressed` and `next`: of the outcomes that are chosen now. */
+interface Chip { label: string; isPressed(outcomes: readonly Outcome[]): boolean; next(outcomes: readonly Outcome[]): readonly Outcome[] }
+
+/** The presets, and each outcome alone. */
+export const CHIPS: Chip[] = [
+  { label: "Needs attention", isPressed: isAttention, next: () => ATTENTION },
+  { label: "All", isPressed: isAll, next: () => OUTCOMES },
+  ...OUTCOMES.map((each) => ({
+    label: each[0]!.toUpperCase() + each.slice(1),
+    isPressed: (outcomes: readonly Outcome[]) => !isPreset(outcomes) && outcomes.includes(each),
+    next: (outcomes: readonly Outcome[]) => toggled(outcomes, each),
+  })),
+];
 
 /** The order after a click on a column's heading: long runs first, otherwise ascending; then reversed; then by time again. */
 export function nextOrder(order: Order | null, column: Column): Order | null {

@@ -37,11 +37,12 @@ class RunRow {
     this.lookups.watch(this.main, run);
     const [outcome, , , started, length] = this.cells;
     fill(outcome!, badgeOf(run));
-    this.link.setAttribute("href", addressOf({ fqn: run.fqn, runId: run.runId, ...linesOf(run) }));
+    const address = addressOf({ fqn: run.fqn, runId: run.runId, ...linesOf(run) });
+    this.link.setAttribute("href", address);
     fill(this.attempt, run.attempt > 1 && `attempt ${run.attempt}`);
     fill(started!, when(run.startedMs));
     fill(length!, duration(lengthMs(run)));
-    this.updateWhy();
+    this.updateWhy(address);
     this.updateLookups();
   }
 
@@ -74,12 +75,10 @@ class RunRow {
     if (!(event.target as Element).closest("a, button") && !String(getSelection())) this.link.click();
   }
 
-  private updateWhy(): void {
+  private updateWhy(address: string): void {
     const text = this.run.explanation?.text ?? reasonOf(this.run);
-    const lines = linesOf(this.run);
-    const shown = lines.lines ? el("a", { href: addressOf({ fqn: this.run.fqn, runId: this.run.runId, ...lines }), "data-go": true, title: text }, name(text)) : el("span", { title: text }, name(text));
+    const shown = linesOf(this.run).lines ? el("a", { href: address, "data-go": true, title: text }, name(text)) : el("span", { title: text }, name(text));
     fill(this.why, text !== "" && shown);
-    this.whyRow.hidden = text === "";
   }
 }
 
@@ -103,7 +102,7 @@ export class RunGroup {
   private readonly rows = new Map<string, RunRow>();
   private readonly toggle = el("button", { class: "attempts", "aria-expanded": "false", onclick: () => this.flip() });
   private isFolded = true;
-  private older: RunRow[] = [];
+  private newest: RunRow | undefined;
   private fqn = "";
 
   constructor(private readonly lookups: Lookups) {}
@@ -115,10 +114,10 @@ export class RunGroup {
     this.fqn = runs[0]!.fqn;
     fill(this.toggle, plural(runs.length - 1, "earlier attempt"));
     this.toggle.hidden = runs.length < 2;
-    const [newest, ...older] = runs.map((run) => this.rowOf(run));
-    newest!.hold(this.toggle);
-    this.older = older;
-    arrange(this.element, [newest!, ...older].flatMap((row) => row.elements));
+    const rows = runs.map((run) => this.rowOf(run));
+    [this.newest] = rows;
+    this.newest!.hold(this.toggle);
+    arrange(this.element, rows.flatMap((row) => row.elements));
     this.fold();
   }
 
@@ -145,7 +144,7 @@ export class RunGroup {
   }
 
   private fold(): void {
-    for (const row of this.rows.values()) row.fold(this.isFolded && this.older.includes(row));
+    for (const row of this.rows.values()) row.fold(this.isFolded && row !== this.newest);
   }
 
   private flip(): void {

@@ -2,10 +2,9 @@
 
 import { api, type Step } from "../api";
 import { el, name } from "../dom";
-import { count, plural } from "../format";
-import { allStates } from "../log/ansi";
+import { plural } from "../format";
 import { toggleData } from "../log/data";
-import type { RowState } from "../log/row";
+import { type RowState, showFullLine } from "../log/row";
 import { LogView } from "../log/view";
 import type { Lines as Range } from "../place";
 import { durationText } from "./panel";
@@ -75,8 +74,7 @@ export class StepPane {
   /** The selected lines, or the visible ones. */
   texts(): string[] {
     const [first, end] = this.view.range;
-    const number = (index: number) => this.log.get(index)?.number ?? index;
-    return this.log.texts(this.selected?.from ?? number(first), this.selected?.to ?? number(end - 1));
+    return this.log.texts(this.selected?.from ?? this.log.number(first), this.selected?.to ?? this.log.number(end - 1));
   }
 
   select(range: Range | undefined): void {
@@ -108,7 +106,7 @@ export class StepPane {
   }
 
   private rowState(index: number): RowState {
-    const number = this.log.get(index)?.number ?? index;
+    const number = this.log.number(index);
     const isSelected = this.selected !== undefined && number >= this.selected.from && number <= this.selected.to;
     return { isSelected, isMatch: false, isCurrent: false, spans: [], annotations: this.log.annotations.get(number) ?? [], mark: this.log.marks.get(number) };
   }
@@ -138,9 +136,7 @@ export class StepPane {
 
   private async showFullLine(line: number, container: HTMLElement | null): Promise<void> {
     try {
-      const fullLine = el("span", { class: "full-line", tabindex: 0, role: "region", "aria-label": `Full text of line ${count(line + 1)}` }, allStates(await this.log.fullLine(line)));
-      container?.replaceChildren(fullLine);
-      fullLine.focus({ preventScroll: true });
+      showFullLine(line, container, await this.log.fullLine(line));
     } catch (error) {
       this.events.failed(error);
     }

@@ -52,6 +52,10 @@ export class StepLog implements LineSource {
     return number === undefined ? undefined : this.lines[number];
   }
 
+  number(index: number): number {
+    return this.visible[index] ?? index;
+  }
+
   async ensureLoaded(_from: number, to: number, onLoad: () => void): Promise<void> {
     while (!this.isAtEnd && this.total < to + AHEAD_LINES) {
       this.loading ??= this.load().finally(() => (this.loading = null));
@@ -125,7 +129,7 @@ export class StepLog implements LineSource {
   private put(line: string, start: number): void {
     if (line.length > MAX_LINE_CHARS) this.starts.set(this.lines.length, start);
     const text = line.length > MAX_LINE_CHARS ? copyOf(line.slice(0, MAX_LINE_CHARS)) : line;
-    this.lines.push({ text, number: this.lines.length, ...(text === line ? {} : { fullLength: line.length }) });
+    this.lines.push({ text, ...(text === line ? {} : { fullLength: line.length }) });
     this.chars += text.length + 40;
   }
 
