@@ -20,7 +20,6 @@ from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError
 from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions, Run
 from runlake import Archive, Files
 from runlake.__main__ import runlake
-from runlake.commands.session import Session
 from tests.functional.archive import BASE, FROM_HERE, Site, deployed
 from tests.functional.gateway import STAGE, call
 
@@ -89,8 +88,9 @@ def _with_host(text: str) -> str:
 def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Site]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RUNLAKE_SPOOL_DIR", f"{tmp_path}-spool")
+    monkeypatch.setenv("RUNLAKE_URL", BASE)
     with deployed() as made:
-        monkeypatch.setattr(Session, "archive", lambda _: Archive(BASE, transport=InMemory(made)))
+        monkeypatch.setattr(Archive, "of", lambda _: Archive(BASE, transport=InMemory(made)))
         yield made
 
 
