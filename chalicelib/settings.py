@@ -283,6 +283,12 @@ class Settings(BaseSettings):
         min_length=1,
         max_length=1024,
     )
+    built_in_pipeline: bool = _setting(
+        True,
+        "Whether the built-in [processing pipeline](pipelines.md), which writes a second copy of each event, runs until an operator enables "
+        "or disables it.",
+        "true or false",
+    )
     pipeline_modules: str | None = _setting(
         None,
         "Python modules that files of processing pipelines may name, besides `logging`, `logging.handlers` and Runlake's own.",
