@@ -148,8 +148,14 @@ class FilesBrowser:
         return io.TextIOWrapper(self.open_binary(), encoding="utf-8", errors="replace", newline="\n")
 
     def lines(self, maximum: int) -> list[str]:
-        """See the port."""
-        return last_lines(self.open_binary(), maximum)
+        """See the port. Memory: the lines."""
+        with self.open_binary() as file:
+
+            def read(start: int, end: int) -> bytes:
+                file.seek(start)
+                return file.read(end - start)
+
+            return last_lines(read, file.seek(0, os.SEEK_END), maximum)
 
     def log_file(self) -> Path:
         """See the port: the log itself, which must not be removed."""

@@ -96,8 +96,8 @@ class RunLogBrowser:
         return io.TextIOWrapper(self.open_binary(), encoding="utf-8", errors="replace", newline="\n")
 
     def lines(self, maximum: int) -> list[str]:
-        """See the port. Reads the complete log."""
-        return last_lines(self.open_binary(), maximum)
+        """See the port. The requests of a snapshot, and a GET for each piece and segment that is read. Memory: the lines."""
+        return retry_on_change(partial(self._last_lines, maximum))
 
     def log_file(self) -> Path:
         """See the port: a temporary file."""
@@ -112,6 +112,14 @@ class RunLogBrowser:
         keys = [found.key for found in list_all(self._store, self._snapshots.layout.run_prefix(self._run))]
         for first in range(0, len(keys), _DELETE_MANY):
             self._store.delete_many(keys[first : first + _DELETE_MANY])
+
+    def _last_lines(self, maximum: int) -> list[str]:
+        snapshot = self._snapshots.take(self._run)
+
+        def read(start: int, end: int) -> bytes:
+            return self._snapshots.bytes(snapshot, [(start, end)])[0]
+
+        return last_lines(read, snapshot.end_byte, maximum)
 
     def _chunks(self) -> Iterator[bytes]:
         at = 0

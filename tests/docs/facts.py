@@ -83,6 +83,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "glue_jobs.dataset.writing:PARQUET.parquet.page.row.count.limit",
         ),
         "eight files below {} (": "glue_jobs.dataset.small_files:Sizes.target_bytes / 2",
+        "until it is explained, for {} at most": "chalicelib.catalog.runs:EXPLAIN_WITHIN_MS",
     },
     "docs/events.md": {
         "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",

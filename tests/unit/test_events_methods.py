@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -13,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from chalicelib.errors import InvalidConfigurationError, InvalidEventError, UnavailableError
+from chalicelib.errors import InvalidConfigurationError, InvalidEventError, InvalidInputError, UnavailableError
 from chalicelib.events import registry as registry_module
 from chalicelib.events.configuration import EventsConfiguration, parse_configuration, redact
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
+from chalicelib.events.log_streams import last_lines
 from chalicelib.events.ports import EventWriter, LogBrowser
 from chalicelib.events.registry import Context, Registry, RunLogParts
 from chalicelib.events.snapshots import LogSnapshots
@@ -126,7 +128,7 @@ def test_browsers_read_the_log_in_every_way(house: House) -> None:
     assert texts(house) == "a\nb\nc\nd\n"
     with browser.open_binary() as binary, browser.open_text() as text:
         assert binary.read() == text.read().encode() == b"a\nb\nc\nd\n"
-    assert browser.lines(2) == ["c", "d"] and browser.lines(99) == ["a", "b", "c", "d"]
+    assert [browser.lines(most) for most in (0, 2, 99)] == [[], ["c", "d"], ["a", "b", "c", "d"]]
     first = browser.step_log("s", False)
     assert (first.text, first.complete) == ("a\nd\n", False)
     assert browser.step_log("s", False, 2).text == "d\n" and browser.step_log("none", False).text == ""
@@ -136,6 +138,39 @@ def test_browsers_read_the_log_in_every_way(house: House) -> None:
     assert texts(house) == "" and list(house.browser.events()) == []
     if path.exists():
         path.unlink()
+
+
+@settings(deadline=None, max_examples=examples(60))
+@given(st.lists(st.integers(0, 400), max_size=12), st.booleans(), st.integers(0, 6))
+def test_last_lines_of_any_log(lengths: list[int], is_ended: bool, most: int) -> None:
+    log = b"\n".join(b"%d\r" % number + b"x" * length for number, length in enumerate(lengths)) + b"\n" * is_ended
+    asked: list[int] = []
+
+    def read(start: int, end: int) -> bytes:
+        asked.append(end - start)
+        return log[start:end]
+
+    whole = [line.decode().removesuffix("\n") for line in io.BytesIO(log)]
+    assert last_lines(read, len(log), most) == (whole[-most:] if most else [])
+    assert sum(asked) <= 2 * sum(len(line) + 1 for line in whole[-most - 1 :]) + 128 * (most + 1)
+
+
+@pytest.mark.parametrize(("state", "requests"), [("open", 6), ("compacted", 5), ("finalized", 3)])
+def test_last_lines_are_read_from_the_end(tmp_path: Path, state: str, requests: int) -> None:
+    house = House("runlog", tmp_path)
+    parts, writer = event_parts(house.world), house.writer()
+    for number in range(4_000):
+        writer.write_message(f"line {number} {'x' * (number % 300)}")
+    writer.close()
+    if state == "compacted":
+        parts.compactor.compact(RUN, house.world.deadline())
+    if state == "finalized":
+        parts.finalizer.close(RUN)
+    before = house.world.store.calls.total()
+    assert [line.split()[1] for line in house.browser.lines(100)] == list(map(str, range(3_900, 4_000)))
+    assert house.world.store.calls.total() - before == requests
+    with pytest.raises(InvalidInputError, match="lines=-1"):
+        house.browser.lines(-1)
 
 
 def test_secrets_are_masked_on_every_path(house: House) -> None:
