@@ -19,6 +19,7 @@ from pydantic import JsonValue
 from chalicelib.events.event import Loggable
 from chalicelib.events.event_view import EventView
 from chalicelib.events.line_parsing import detect_log_format, parse_lines
+from chalicelib.events.steps import MAX_LINE_RANGES
 from chalicelib.ports import Run
 from chalicelib.routes.events import browsed_event
 from tests.functional.gateway import call
@@ -483,8 +484,21 @@ def _steps(run: FakeRun, _query: dict[str, str]) -> dict[str, Any]:
         size = sum(len(line.encode()) + 1 for line in lines)
         times = {"startedMs": started, "endedMs": None if took is None else started + took, "durationMs": took}
         told = {"step": step.step, "name": step.name or step.step, "parent": step.parent, "status": step.status, **times}
-        rows.append({**told, "lines": len(lines), "bytes": size, "errors": errors, "firstLine": first, "complete": step.complete})
+        of_log = {"firstLine": first, "lineRanges": _line_ranges(said), "complete": step.complete}
+        rows.append({**told, "lines": len(lines), "bytes": size, "errors": errors, **of_log})
     return {"steps": rows}
+
+
+def _line_ranges(said: list[dict[str, Any]]) -> list[list[int]]:
+    """The longest ones, as in the real server."""
+    ranges: list[list[int]] = []
+    for event in said:
+        last = event["line"] + event["lines"] - 1
+        if ranges and ranges[-1][1] == event["line"] - 1:
+            ranges[-1][1] = last
+        else:
+            ranges.append([event["line"], last])
+    return sorted(sorted(ranges, key=lambda each: each[0] - each[1])[:MAX_LINE_RANGES])
 
 
 def _step_log(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:

@@ -65,6 +65,8 @@ export interface Step {
   bytes: number;
   errors: number;
   firstLine: number | null;
+  /** First and last lines of its longest ranges in the run's log; absent: of an older server. */
+  lineRanges?: [number, number][];
   status: "running" | "succeeded" | "failed" | null;
   complete: boolean;
 }
