@@ -32,6 +32,8 @@ export interface RunFacts {
   firstRunId: string;
   host: string | null;
   command: string | null;
+  /** Only in lists of runs: the best candidate; absent: of an older server. */
+  explanation?: Candidate | null;
   /** Only in the facts of one run; absent: of an older server. */
   candidates?: Candidate[];
   /** Address of the run in its orchestrator; also only there. */
@@ -40,11 +42,7 @@ export interface RunFacts {
 /** A line that may explain a failure, from 0. */
 export interface Candidate { line: number; text: string; rule: string; score: number }
 /** A run with its pipeline. */
-export interface ListedRun extends RunFacts {
-  fqn: string;
-  /** The best candidate; absent: of an older server. */
-  explanation?: Candidate | null;
-}
+export interface ListedRun extends RunFacts { fqn: string }
 export interface RunResult { runId: string; outcome: RunFacts["outcome"]; startedMs: number; durationMs: number }
 export interface Pipeline { fqn: string; last: RunFacts | null }
 /** Source of times: timestamps in the lines, or the time of storage. */
