@@ -103,6 +103,13 @@ export interface Processing {
   handlers: Handler[];
 }
 export interface ProcessingList { pipelines: Processing[]; problems: { file: string; reason: string }[] }
+/** What is chosen for the runs of a pipeline. `locator`: the pattern that decided; null: none. */
+export interface Choice { fqn: string; method: string; browser: string; outputs: string[]; locator: string | null }
+export interface Locator { pattern: string; method: string; browser: string; outputs: string[] }
+/** `problem`: why it cannot be used; `fallback`: what is used instead. */
+export interface Plugin { kind: "method" | "browser" | "output"; name: string; protocol: number; problem: string | null; fallback: string | null }
+/** Locators, plugins and choice: absent of an older server. */
+export interface Configuration { method: string; browser: string; outputs?: unknown[]; locators?: Locator[]; plugins?: Plugin[]; chosen?: Choice }
 export type Action = "enable" | "disable" | "replay";
 
 type Query = Record<string, string | number | boolean | null | undefined>;
@@ -162,6 +169,7 @@ export const api = {
     json<{ events: EventOutline[]; after: string | null }>(events(fqn, runId), { after, limit: OUTLINE_EVENTS, outline: true }, signal),
   /** The response body for the event that begins at a line. */
   eventBody: async (fqn: string, runId: string, line: number): Promise<string> => (await request(events(fqn, runId), { after: line, limit: 1 })).text(),
+  configuration: (fqn: string, signal?: AbortSignal) => json<Configuration>("/v1/configuration", { fqn }, signal),
   processing: (signal?: AbortSignal) => json<ProcessingList>("/v1/pipelines", {}, signal),
   change: async (pipeline: string, action: Action, body: Record<string, string>): Promise<Processing> =>
     (await request(`/v1/pipelines/${name(pipeline)}/${action}`, {}, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json() as Promise<Processing>,
