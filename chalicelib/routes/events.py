@@ -262,6 +262,7 @@ def _step(facts: StepSummary) -> StepEntry:
         "bytes": facts.bytes,
         "errors": facts.errors,
         "firstLine": facts.first_line,
+        "lineRanges": facts.line_ranges,
         "status": facts.status,
         "complete": facts.complete,
     }

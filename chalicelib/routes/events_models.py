@@ -16,6 +16,7 @@ from chalicelib.events.event_view import SEVERITIES
 from chalicelib.events.names import MAX_NAME_CHARS
 from chalicelib.events.ranges import Range
 from chalicelib.events.step_updates import StepStatus
+from chalicelib.events.steps import MAX_LINE_RANGES
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.routes.schemas import Count, DescribedBy, ResponseModel, one_of
 
@@ -129,6 +130,13 @@ class StepEntry(TypedDict):
     bytes: Annotated[Count, Field(description="Size of its log in bytes.")]
     errors: Annotated[Count, Field(description="Number of its events that are errors.")]
     firstLine: Annotated[Count | None, Field(description="Number of its first line in the log of the run.")]
+    lineRanges: Annotated[
+        Sequence[Range],
+        Field(
+            max_length=MAX_LINE_RANGES,
+            description=f"Its longest ranges of lines in the log of the run, {MAX_LINE_RANGES} at most: first and last line, ascending.",
+        ),
+    ]
     status: StepStatus | None
     complete: Annotated[bool, Field(description="Whether no more events can follow.")]
 

@@ -42,7 +42,8 @@ _DATA = {"instanceId": "runlake", "loggableType": "run", "loggableId": "run-1", 
 
 _STEP = {
     "step": "load", "name": "Load orders", "parent": None, "startedMs": 1790000000000, "endedMs": 1790000002500, "durationMs": 2500,
-    "lines": 2, "bytes": 16, "errors": 0, "firstLine": 0, "status": "succeeded", "complete": True,
+    "lines": 2, "bytes": 16, "errors": 0, "firstLine": 0, "lineRanges": [[0, 1]], "status": "succeeded",
+    "complete": True,
 }  # fmt: skip
 _WRITER = {
     "writer": "agent-1",

@@ -273,6 +273,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "viewer/src/log/outline.ts:PAUSE_MS",
         ),
         "but for up to {} before and after each": "viewer/src/place.ts:MAX_CONTEXT",
+        "only its {} longest ranges": "chalicelib.events.steps:MAX_LINE_RANGES",
         "one match a request, {} at most": "viewer/src/log/groups.ts:MAX_REQUESTS",
         "error | {} events of the outline a request, {} at most": (
             "viewer/src/api.ts:OUTLINE_EVENTS",

@@ -152,7 +152,7 @@ def test_steps_and_their_logs(world: World) -> None:
     first, second = get("/steps")["steps"]
     assert first == {
         "step": "a", "name": "Compile", "parent": None, "startedMs": START_MS, "endedMs": None, "durationMs": 4, "lines": 3, "bytes": 6,
-        "errors": 0, "firstLine": 0, "status": "running", "complete": False,
+        "errors": 0, "firstLine": 0, "lineRanges": [[0, 0], [2, 2], [4, 4]], "status": "running", "complete": False,
     }  # fmt: skip
     assert second["step"] == "b"
     page = get("/log", "?step=a&maxLines=2")

@@ -208,11 +208,14 @@ def test_steps_in_order_of_start_with_updates() -> None:
     parts.step_updates.record(RUN, "early", StepUpdate(status="succeeded"))
     parts.step_updates.record(RUN, "root", StepUpdate(startedMs=START_MS))
     found = parts.steps.all(RUN)
-    assert [(each.step, each.name, each.parent, each.status, each.errors, each.duration_ms, each.first_line) for each in found] == [
-        ("root", "root", None, "running", 0, None, None),
-        ("early", "Early one", "root", "succeeded", 1, 20, 1),
-        ("late", "late", None, "running", 1, 40, 0),
+    assert [
+        (each.step, each.name, each.parent, each.status, each.errors, each.duration_ms, each.line_ranges) for each in found
+    ] == [
+        ("root", "root", None, "running", 0, None, ()),
+        ("early", "Early one", "root", "succeeded", 1, 20, ((1, 1),)),
+        ("late", "late", None, "running", 1, 40, ((0, 0), (2, 2))),
     ]
+    assert [each.first_line for each in found] == [None, 1, 0]
     assert not any(each.complete for each in found)
     parts.finalizer.close(RUN)
     late = parts.steps.all(RUN)[2]
@@ -251,6 +254,10 @@ def test_scattered_step_is_read_in_bounded_requests_and_bytes() -> None:
         )
     parts.finalizer.close(RUN)
     world.clock.advance(3600)
+    longest = tuple((line, line + 1) for line in range(2, 62, 3))
+    assert parts.steps.all(RUN)[0].line_ranges == longest, (
+        "adjacent ranges of two segments are one, and the first of 200 are listed"
+    )
     world.store.calls.clear()
     first = parts.logs.step_log(RUN, "s")
     assert world.store.calls["get"] <= MAX_READS + 1 and first.text and not first.complete
