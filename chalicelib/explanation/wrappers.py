@@ -27,7 +27,7 @@ WRAPPER = re.compile(
     r"|returned (?:a )?non-?zero (?:exit )?(?:code|status)|non-zero exit (?:code|status)"
     r"|[Cc]ommand (?:exited|returned|failed|terminated|.{0,400}failed) (?:with )?(?:exit |return )?(?:code|status|value)?:? ?-?[0-9]+"
     r"|\b(?:exited|exit|exits|finished|failed|completed|terminated|ended|returned)(?: \w+)?:? (?:with|due to) (?:an? )?(?:non-?zero )?"
-    r"(?:exit|return|status|error|result) ?(?:code|status|value)?:? ?\(?-?[0-9x]+"
+    r"(?:exit|return|status|error|result) ?(?:code|status|value)?:? ?\(?-?[0-9x]+(?! and )"
     r"|\b(?:exit|return)(?:ed)? ?(?:code|status|value)s?\b ?[=:]? ?-?[0-9]+|\bexitCode[=:] ?[0-9]+|\(exit [0-9]+\)|[Ee]xiting with [0-9]+$"
     r"|^(?:g?make|make\[[0-9]+\]|gmake|ninja): (?:\*\*\* (?:\[|Waiting)|Target .{1,400} not remade)"
     r"|^ninja: build stopped|rsync error: |^(?:\w+: )?Error is not recoverable"
@@ -51,8 +51,8 @@ WRAPPER = re.compile(
     r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create(?!.*: )|did not complete successfully"
     r"|error: Recipe|error: script|ld returned [0-9]+ exit status|linker command failed|^Automatic merge failed"
     r"|^Execution halted|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
-    r"|failed to push some refs"
-    r"|^(?:=+ |Tests?: |Test Suites: ).{0,80}[0-9]+ failed|^Found [0-9]+ errors?\b|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
+    r"|failed to push some refs|test failed, to rerun pass|resulted in (?:a )?failure\b"
+    r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ failed|^Found [0-9]+ errors?\b|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
     r"|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
     r"|Failed|FAILED|FAILURE|Failure|fatal error)[:.!]?\s*$)"
 )  # fmt: skip
@@ -66,7 +66,7 @@ CONSEQUENCE = re.compile(
     r"|remov(?:e|ing)|unlock|releas(?:e|ing)|disconnect|shut)"
     r"|[Cc]onnection (?:is )?(?:already )?closed|[Ss]kipping (?:due to|because)|[Ss]kipped due|upstream_failed|depends_on_past"
     r"|after (?:stage|job|task) (?:was )?cancelled|SparkContext (?:was|has been) (?:shut ?down|stopped)"
-    r"|SparkContext was shut down|because SparkContext"
+    r"|SparkContext was shut down|because SparkContext|Could not find CoarseGrainedScheduler"
     r"|LiveListenerBus|AsyncEventQueue|Error (?:sending|posting) (?:result|message)|ConnectionResetError.{0,80}(?:teardown"
     r"|close)|TransportClient|RpcOutboxMessage"
     r"|ResourceWarning|coroutine .* was never awaited|[Cc]ouldn't delete|on_failure_callback|failure callback"
@@ -74,6 +74,15 @@ CONSEQUENCE = re.compile(
     r"|^Removing .{1,100} of failed|^SLF4J: |^log4j:|\b[Aa]ppender\b|TaskKilled|Stage cancelled|task (?:was )?killed|another attempt succeeded)"
 )
 """What follows a failure, or does not end a run."""
+CONCLUSION = re.compile(r"\b(?:giving up|gave up|aborting|exiting|bailing out|terminating|stopping)\b", re.IGNORECASE)
+"""Records of a run's own decision to end: what it gave up for stands before, if they don't say it."""
+LAST_COMMAND = re.compile(r"\++ \S")
+"""A command that a shell traces before it runs it. Nothing after it: it failed without a message."""
+BAD_NEWS = re.compile(
+    r"\b(?:bad|wrong|not|no|never|empty|only|refus(?:es|ed|ing)|too|without|lost|less|more|unknown|expected|instead)\b",
+    re.IGNORECASE,
+)
+"""Words that lines without any word of a failure use for one."""
 CLEARING = re.compile(r"rm(?:dir)?: ")
 """Programs that scripts often run after a failure."""
 RETRY = re.compile(
@@ -99,7 +108,7 @@ GENERIC = re.compile(
     r"|\W*(?:an )?(?:unexpected |unknown |internal |fatal |unhandled )?(?:error|exception"
     r"|failure)s?(?: (?:has )?occurr?ed)?(?: (?:while|during|in) [\w ]{1,40})?\W*"
     r"|\W*(?:exiting|aborting|aborted|giving up|terminating|stopping|failed|terminated|quitting)(?: [\w ]{1,30})?\W*"
-    r"|.{0,120}? (?-i:FAILED)\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
+    r"|(?!.{0,120}Reason: ).{0,120}? (?-i:FAILED)\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
 )  # fmt: skip
 """Whole sentences that state only that something failed."""
 TRIVIAL = re.compile(
@@ -116,12 +125,12 @@ VAGUE_EXCEPTION = re.compile(
     r"(?:[\w$]++\.)*+(?:RuntimeError|RuntimeException|Exception|IllegalStateException|SystemError)(?:: |$)"
 )
 """Exceptions that programs raise after they have reported the cause."""
-EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b")
+EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b|^Aborted(?: \(core dumped\))?$")
 """The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(
     r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?(?! = )"
     r"|PL/\S+ function|COPY \w+, line|File \"|at |"
-    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ \| "
+    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ ?\| |-{4} \S+ stdout -{4}$"
     r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |[a-z]\w{1,20}: '[^']{1,200}',?$|[-=~^+|*#\s]+$"
 )
 """Lines that accompany the message of a failure."""
