@@ -23,10 +23,10 @@ from typing import BinaryIO, TextIO
 from chalicelib.errors import DamagedLogError
 from chalicelib.events.batch import prepare_batch
 from chalicelib.events.byte_ranges import ByteRange, merge_adjacent
-from chalicelib.events.event import Event, Loggable
+from chalicelib.events.event import Event, Loggable, run_of
 from chalicelib.events.event_view import build_event_view
 from chalicelib.events.log_streams import last_lines
-from chalicelib.events.ports import EventWriter, LogText
+from chalicelib.events.ports import NO_DATA, EventWriter, LogText, WriterData
 from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.events.sinks import BatchSink, as_new, rejection
 from chalicelib.events.text import ANSWER_BYTES, cut, decode_text
@@ -39,8 +39,10 @@ _COUNTED_BYTES = 1024 * 1024
 
 
 def folder_of(directory: Path, loggable: Loggable) -> Path:
-    """The directory of a loggable's files. Names are percent-encoded, so none leaves ``directory``."""
-    return directory / encode_name(loggable.job_id or loggable.loggable_type) / encode_name(loggable.loggable_id)
+    """The directory of a run's files. Names are percent-encoded, so none leaves ``directory``. Raises InvalidEventError for another
+    loggable."""
+    run = run_of(loggable)
+    return directory / encode_name(run.fqn) / encode_name(run.run_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,14 @@ class FilesMethod:
     clock: Clock
     mask: Callable[[str, bytes], Masked] = lambda _, body: Masked(body, {})
 
-    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
+    def create_writer(
+        self, loggable: Loggable, *, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA
+    ) -> EventWriter:
         """See the port."""
         folder = folder_of(self.directory, loggable)
         folder.mkdir(parents=True, exist_ok=True)
         files = _Files(self, loggable, folder)
-        return SinkWriter(BatchSink(files.send), loggable, self.clock, writer=writer, step=step, on_close=files.end)
+        return SinkWriter(BatchSink(files.send), loggable, self.clock, writer=writer, step=step, data=data, on_close=files.end)
 
 
 class _Files:
@@ -68,7 +72,7 @@ class _Files:
 
     def send(self, events: Sequence[Event]) -> None:
         """Raises InvalidEventError once the valid events are durable."""
-        fqn, writer = self._loggable.job_id or "", events[0].writer
+        fqn, writer = run_of(self._loggable).fqn, events[0].writer
         now_ms = self._method.clock.now_ms()
         new_events = [as_new(event) for event in events]
         ready = prepare_batch(new_events, self._loggable, writer, now_ms, lambda body: self._method.mask(fqn, body))

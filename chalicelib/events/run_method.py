@@ -9,11 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import RUN, Event, Loggable
+from chalicelib.events.event import Event, Loggable, run_of
 from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.log_streams import last_lines, open_buffered, write_temporary_file
-from chalicelib.events.ports import EventLog, EventWriter, LogText
+from chalicelib.events.ports import NO_DATA, EventLog, EventWriter, LogText, WriterData
 from chalicelib.events.sinks import BatchSink, as_new, rejection
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import StepLogs
@@ -27,13 +26,6 @@ _PIECE_BYTES = 5 * 1024 * 1024
 _DELETE_MANY = 1000
 
 
-def run_of(loggable: Loggable) -> Run:
-    """The run of a loggable. Raises InvalidEventError for other loggable types."""
-    if loggable.loggable_type != RUN or not loggable.job_id:
-        raise InvalidEventError(f"the run log stores only runs loggableType={loggable.loggable_type!r}")
-    return Run(loggable.job_id, loggable.loggable_id)
-
-
 @dataclass(frozen=True, slots=True)
 class RunLogMethod:
     """``LoggingMethod`` that appends batches to the run's log, durable after a flush. Writers are registered, so that completeness
@@ -43,12 +35,14 @@ class RunLogMethod:
     writers: Writers
     clock: Clock
 
-    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
+    def create_writer(
+        self, loggable: Loggable, *, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA
+    ) -> EventWriter:
         """See the port. One PUT."""
         run = run_of(loggable)
         ends = partial(self.writers.close, run)
         sink = BatchSink(_Appends(self.log, run).send)
-        made = SinkWriter(sink, loggable, self.clock, writer=writer, step=step, on_close=ends)
+        made = SinkWriter(sink, loggable, self.clock, writer=writer, step=step, data=data, on_close=ends)
         self.writers.open(run, made.writer)
         return made
 

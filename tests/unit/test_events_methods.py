@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError, InvalidInputError, UnavailableError
 from chalicelib.events import registry as registry_module
@@ -86,11 +86,49 @@ def test_a_writer_injects_mandatory_data_and_counts_its_ids_from_0(house: House)
     assert (second.id, second.timestamp, second.step) == (1, house.world.clock.now_ms(), "t")
 
 
-def test_an_event_of_another_run_is_refused(house: House) -> None:
+def test_data_of_a_writer_is_on_each_of_its_events(house: House) -> None:
+    data: dict[str, JsonValue] = {"team": "core", "attempt": 1, "password": "hunter2-secret"}
+    writer = house.registry.create_writer(LOGGABLE, writer="w", step="s", data=data)
+    data["team"] = "changed later"
+    writer.write_message("a")
+    with writer.stream(step="t") as stream:
+        stream.write("b\n")
+    writer.write_event(NewEvent(message="c", data={"attempt": 2, "k": None}))
+    house.writer("other").write_message("d")
+    writer.close()
+    own: dict[str, JsonValue] = {"team": "core", "attempt": 1}
+    expected = [
+        LOGGABLE.mandatory_data("s") | own,
+        LOGGABLE.mandatory_data("t") | own,
+        LOGGABLE.mandatory_data("s") | own | {"attempt": 2, "k": None},
+    ]
+    found = [dict(event.data) for event in house.browser.events()]
+    assert all("hunter2" not in str(each.pop("password")) for each in found) and found == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ({"jobId": "another"}, "another run"),
+        ({"x": float("nan")}, "must be JSON"),
+        ({"x": object()}, "must be a text and its data JSON field=data"),
+        ({"x": "y" * 70_000}, "too large"),
+        ({"stepId": "t"}, "two different steps"),
+    ],
+)
+def test_invalid_data_of_a_writer_is_refused(house: House, data: Any, reason: str) -> None:
+    with pytest.raises(InvalidEventError, match=reason):
+        house.registry.create_writer(LOGGABLE, step="s", data=data)
+
+
+def test_only_runs_have_logs(house: House) -> None:
     with pytest.raises(InvalidEventError):
         house.writer().write_event(NewEvent(message="x", data={"loggableId": "another"}))
     with pytest.raises(InvalidEventError, match="missing=instanceId"):
         house.registry.create_writer(Loggable("", "run", RUN.run_id, RUN.fqn))
+    for use in (house.registry.create_writer, house.registry.open_browser):
+        with pytest.raises(InvalidEventError, match="only runs have logs loggableType='node'"):
+            use(Loggable(INSTANCE, "node", "agent-7", RUN.fqn))
 
 
 def test_a_stream_is_split_into_lines_and_keeps_the_last_one(house: House) -> None:
