@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, Protocol, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO
 
 from pydantic import JsonValue
 
 from chalicelib.events.event import Event, Loggable, NewEvent
 from chalicelib.ports import Run
+
+if TYPE_CHECKING:
+    from chalicelib.events.completeness import Completeness
 
 WriterData = Mapping[str, JsonValue]
 """Data that a writer adds to all of its events."""
@@ -149,6 +152,9 @@ class LogBrowser(Protocol):
 
     def events(self) -> Iterator[Event]:
         """All events in the log's order."""
+
+    def completeness(self) -> Completeness:
+        """Whether all events of the registered writers are there. Raises UnavailableError, DamagedLogError."""
 
     def delete(self) -> None:
         """Delete the log."""

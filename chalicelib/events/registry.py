@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
+from chalicelib.events.completeness import CompletenessWatch
 from chalicelib.events.configuration import FILES, RUN_LOG, EventsConfiguration
 from chalicelib.events.event import Loggable, run_of
 from chalicelib.events.event_browser import EventBrowser
@@ -47,6 +48,7 @@ class RunLogParts:
     snapshots: LogSnapshots
     logs: StepLogs
     events: EventBrowser
+    watch: CompletenessWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ def _run_log_method(context: Context, options: Options) -> LoggingMethod:
 
 def _run_log_browser(context: Context, options: Options, loggable: Loggable) -> LogBrowser:
     parts = _run_log(context)
-    return RunLogBrowser(loggable, parts.store, parts.snapshots, parts.logs, parts.events)
+    return RunLogBrowser(loggable, parts.store, parts.snapshots, parts.logs, parts.events, parts.watch)
 
 
 def _files_method(context: Context, options: Options) -> LoggingMethod:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from chalicelib.events.completeness import Completeness, CompletenessWatch
 from chalicelib.events.event import Event, Loggable, run_of
 from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.log_streams import last_lines, open_buffered, write_temporary_file
@@ -69,9 +70,16 @@ class RunLogBrowser:
     """``LogBrowser`` of a run's log. Stateless."""
 
     def __init__(
-        self, loggable: Loggable, store: ObjectStore, snapshots: LogSnapshots, logs: StepLogs, events: EventBrowser
+        self,
+        loggable: Loggable,
+        store: ObjectStore,
+        snapshots: LogSnapshots,
+        logs: StepLogs,
+        events: EventBrowser,
+        watch: CompletenessWatch,
     ) -> None:
-        self._run, self._store, self._snapshots, self._logs, self._events = run_of(loggable), store, snapshots, logs, events
+        self._run, self._store, self._snapshots, self._logs = run_of(loggable), store, snapshots, logs
+        self._events, self._watch = events, watch
 
     def overall_log(self, start: int = 0) -> LogText:
         """See the port."""
@@ -100,6 +108,10 @@ class RunLogBrowser:
     def events(self) -> Iterator[Event]:
         """See the port."""
         return (view.event() for view in self._events.all(self._run))
+
+    def completeness(self) -> Completeness:
+        """See the port and ``CompletenessWatch.check``."""
+        return self._watch.check(self._run)
 
     def delete(self) -> None:
         """Delete all of the run's objects. Requires that no client writes to it; its rows expire."""
