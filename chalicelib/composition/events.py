@@ -139,7 +139,7 @@ class EventServices:
         """Logging methods and log browsers by name."""
         from chalicelib.events.registry import Context, Registry, RunLogParts
 
-        parts = RunLogParts(self._store, self.log, self.writers, self.snapshots, self.logs, self.browser)
+        parts = RunLogParts(self._store, self.log, self.writers, self.snapshots, self.logs, self.browser, self.watch)
         make_output = partial(_output, self._services)
         return Registry(Context(self._clock, self._services.masker.mask, parts, make_output), self._configuration())
 

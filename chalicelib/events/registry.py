@@ -18,13 +18,14 @@ from typing import Any
 from pydantic import JsonValue
 
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
+from chalicelib.events.completeness import CompletenessWatch
 from chalicelib.events.configuration import FILES, RUN_LOG, EventsConfiguration
-from chalicelib.events.event import Loggable
+from chalicelib.events.event import Loggable, run_of
 from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.files import FilesBrowser, FilesMethod
 from chalicelib.events.methods import MakeSink, teed
-from chalicelib.events.ports import EventLog, EventWriter, LogBrowser, LoggingMethod
-from chalicelib.events.run_method import RunLogBrowser, RunLogMethod, run_of
+from chalicelib.events.ports import NO_DATA, EventLog, EventWriter, LogBrowser, LoggingMethod, WriterData
+from chalicelib.events.run_method import RunLogBrowser, RunLogMethod
 from chalicelib.events.sinks import WriterSink
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import StepLogs
@@ -47,6 +48,7 @@ class RunLogParts:
     snapshots: LogSnapshots
     logs: StepLogs
     events: EventBrowser
+    watch: CompletenessWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +92,21 @@ class Registry:
         """The browser's name; plain files without AWS."""
         return self._without_aws(self.configuration.browser)
 
-    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
-        """A writer of the chosen method, with copies of its events to the outputs; the choice is stored with the run. One more
-        PUT."""
+    def create_writer(
+        self, loggable: Loggable, *, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA
+    ) -> EventWriter:
+        """A writer of the chosen method, see ``LoggingMethod``, with copies of its events to the outputs; the choice is stored with the run.
+        One more PUT."""
         self._store_choice(loggable)
         method = self._methods[self.method](self._context, self.configuration.methods.get(self.method, {}))
-        primary = method.create_writer(loggable, writer=writer, step=step)
+        primary = method.create_writer(loggable, writer=writer, step=step, data=data)
         if not self._outputs:
             return primary
         copied = teed(lambda _: WriterSink(primary), self._outputs)
-        return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step)
+        return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step, data=data)
 
     def open_browser(self, loggable: Loggable) -> LogBrowser:
-        """The browser stored with the run, else the configured one. One GET."""
+        """The browser stored with the run, else the configured one. One GET. Raises InvalidEventError for a loggable that is no run."""
         chosen = self._stored_choice(loggable).get("browser", self.browser)
         name = chosen if chosen in self._browsers else FILES
         return self._browsers[name](self._context, self.configuration.browsers.get(name, {}), loggable)
@@ -167,7 +171,7 @@ def _run_log_method(context: Context, options: Options) -> LoggingMethod:
 
 def _run_log_browser(context: Context, options: Options, loggable: Loggable) -> LogBrowser:
     parts = _run_log(context)
-    return RunLogBrowser(loggable, parts.store, parts.snapshots, parts.logs, parts.events)
+    return RunLogBrowser(loggable, parts.store, parts.snapshots, parts.logs, parts.events, parts.watch)
 
 
 def _files_method(context: Context, options: Options) -> LoggingMethod:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
-from chalicelib.errors import InvalidConfigurationError, InvalidEventError, InvalidInputError, UnavailableError
+from chalicelib.errors import DamagedLogError, InvalidConfigurationError, InvalidEventError, InvalidInputError, UnavailableError
 from chalicelib.events import registry as registry_module
 from chalicelib.events.configuration import EventsConfiguration, parse_configuration, redact
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
@@ -49,7 +49,7 @@ class House:
     def build(self, port: Callable[[Any], Any] = lambda inner: inner, with_store: bool = True) -> Registry:
         parts, world = event_parts(self.world, port, RULES), self.world
         snapshots = LogSnapshots(world.store, world.index, world.layout)
-        run_log = RunLogParts(world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser)
+        run_log = RunLogParts(world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser, parts.watch)
         mask = Masker(RULES, None, world.clock).mask
         return Registry(Context(world.clock, mask, run_log if with_store else None), self.configuration)
 
@@ -86,11 +86,49 @@ def test_a_writer_injects_mandatory_data_and_counts_its_ids_from_0(house: House)
     assert (second.id, second.timestamp, second.step) == (1, house.world.clock.now_ms(), "t")
 
 
-def test_an_event_of_another_run_is_refused(house: House) -> None:
+def test_data_of_a_writer_is_on_each_of_its_events(house: House) -> None:
+    data: dict[str, JsonValue] = {"team": "core", "attempt": 1, "password": "hunter2-secret"}
+    writer = house.registry.create_writer(LOGGABLE, writer="w", step="s", data=data)
+    data["team"] = "changed later"
+    writer.write_message("a")
+    with writer.stream(step="t") as stream:
+        stream.write("b\n")
+    writer.write_event(NewEvent(message="c", data={"attempt": 2, "k": None}))
+    house.writer("other").write_message("d")
+    writer.close()
+    own: dict[str, JsonValue] = {"team": "core", "attempt": 1}
+    expected = [
+        LOGGABLE.mandatory_data("s") | own,
+        LOGGABLE.mandatory_data("t") | own,
+        LOGGABLE.mandatory_data("s") | own | {"attempt": 2, "k": None},
+    ]
+    found = [dict(event.data) for event in house.browser.events()]
+    assert all("hunter2" not in str(each.pop("password")) for each in found) and found == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ({"jobId": "another"}, "another run"),
+        ({"x": float("nan")}, "must be JSON"),
+        ({"x": object()}, "must be a text and its data JSON field=data"),
+        ({"x": "y" * 70_000}, "too large"),
+        ({"stepId": "t"}, "two different steps"),
+    ],
+)
+def test_invalid_data_of_a_writer_is_refused(house: House, data: Any, reason: str) -> None:
+    with pytest.raises(InvalidEventError, match=reason):
+        house.registry.create_writer(LOGGABLE, step="s", data=data)
+
+
+def test_only_runs_have_logs(house: House) -> None:
     with pytest.raises(InvalidEventError):
         house.writer().write_event(NewEvent(message="x", data={"loggableId": "another"}))
     with pytest.raises(InvalidEventError, match="missing=instanceId"):
         house.registry.create_writer(Loggable("", "run", RUN.run_id, RUN.fqn))
+    for use in (house.registry.create_writer, house.registry.open_browser):
+        with pytest.raises(InvalidEventError, match="only runs have logs loggableType='node'"):
+            use(Loggable(INSTANCE, "node", "agent-7", RUN.fqn))
 
 
 def test_a_stream_is_split_into_lines_and_keeps_the_last_one(house: House) -> None:
@@ -114,6 +152,43 @@ def test_close_is_recorded_once_and_ends_writing(house: House) -> None:
     if house.configuration.method == "runlog":
         (state,) = event_parts(house.world).watch.check(RUN).writers
         assert (state.opened, state.count, state.last_timestamp_ms) == (True, 1, house.world.clock.now_ms())
+
+
+def test_log_is_complete_when_its_writers_are_closed(house: House) -> None:
+    def found() -> tuple[Any, ...]:
+        whole, size = house.browser.completeness(), len(texts(house))
+        ends = house.browser.overall_log(size).complete, house.browser.step_log("s", False, size).complete
+        return whole.state, whole.sealed, *ends, [(each.writer, each.opened, each.count) for each in whole.writers]
+
+    assert found()[:4] == ("pending", False, False, False)
+    one, two = house.writer("one"), house.writer("two")
+    one.write_message("a", step="s")
+    one.close()
+    assert found() == ("pending", False, False, False, [("one", True, 1), ("two", True, None)])
+    two.close()
+    if house.configuration.method == "runlog":
+        event_parts(house.world).finalizer.close(RUN)
+    assert found() == ("complete", True, True, True, [("one", True, 1), ("two", True, 0)])
+    if house.configuration.method == "files":
+        house.writer("three").write_message("not sent")
+        assert found()[:4] == ("pending", False, False, False)
+
+
+def test_events_that_a_writer_counted_and_no_file_has_are_lost(tmp_path: Path) -> None:
+    house = House("files", tmp_path)
+    writer = house.writer("w")
+    for number in range(5):
+        writer.write_event(NewEvent(message=str(number), timestamp=number))
+        writer.flush()
+    writer.close()
+    (path,) = tmp_path.rglob("events.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], *lines[3:], lines[1]]))
+    found = house.browser.completeness()
+    assert (found.state, found.lost, found.writers[0].missing, found.writers[0].last_timestamp_ms) == ("lost", ["w"], [(2, 2)], 4)
+    path.with_name("writers.jsonl").write_bytes(b'{"writer": 1}\n[]\n{"wri')
+    with pytest.raises(DamagedLogError):
+        house.browser.completeness()
 
 
 def test_browsers_read_the_log_in_every_way(house: House) -> None:
@@ -363,7 +438,7 @@ def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
 
     parts = event_parts(house.world, lambda inner: inner, RULES)
     snapshots = LogSnapshots(house.world.store, house.world.index, house.world.layout)
-    run_log = RunLogParts(house.world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser)
+    run_log = RunLogParts(house.world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser, parts.watch)
     context = Context(
         house.world.clock, Masker(RULES, None, house.world.clock).mask, run_log, lambda document: lambda loggable: Copy()
     )
