@@ -390,10 +390,12 @@ class _Handler(BaseHTTPRequestHandler):
         return self._json(asdict(found))
 
     def _configuration(self, fqn: str) -> None:
-        """With the first locator whose pattern matches the name, if there is one."""
+        """With the first locator whose pattern matches the name, if there is one. Names of ``other`` are those of somebody else."""
         document = self.server_of.configuration
         if "/" in fqn:
             return self._json({"code": 400, "message": f"invalid name fqn={fqn}"}, 400)
+        if fqn.startswith("other"):
+            return self._json({"code": 403, "message": f"you may not administer {fqn}"}, 403)
         if fqn and "locators" in document:
             matching = [each for each in document["locators"] if fnmatchcase(fqn, each["pattern"])]
             defaults = {"method": document["method"], "browser": document["browser"], "outputs": []}

@@ -237,7 +237,7 @@ def configured() -> dict[str, object]:
         "locators": [{"pattern": "shop.*", "method": "files", "browser": "files", "outputs": ["search", HOSTILE]}],
         "plugins": [
             {"kind": "method", "name": "files", "protocol": 1, "problem": None, "fallback": None},
-            {"kind": "browser", "name": "acme", "protocol": 2, "problem": f"protocol 2 {HOSTILE}", "fallback": "runlog"},
+            {"kind": "browser", "name": "acme", "protocol": None, "problem": f"is gone {HOSTILE}", "fallback": "runlog"},
         ],
     }
 
@@ -256,11 +256,12 @@ def test_the_configuration_and_what_it_chooses_for_a_name(page: Page, serve: Ser
     expect(page.get_by_role("table", name="Locators")).to_contain_text(HOSTILE)
     plugins = page.get_by_role("table", name="Plugins").locator("tbody tr")
     expect(plugins.first).to_contain_text("Ready")
-    expect(plugins.last).to_contain_text(f"Problem protocol 2 {HOSTILE}, runlog is used instead")
+    expect(plugins.last).to_contain_text(f"acmebrowserProblem is gone {HOSTILE}, runlog is used instead")
     chosen = page.locator(".answer")
     for name, answer in (
         ("shop.orders", f"MethodfilesBrowserfilesOutputssearch, {HOSTILE}Locatorshop.*"),
         ("a/b", "invalid name fqn=a/b"),
+        ("other.team", "you may not administer other.team"),
         ("hr.payroll", "MethodrunlogBrowserrunlogOutputsnoneLocatorNone matches: the defaults"),
     ):
         page.keyboard.press("/")

@@ -164,6 +164,12 @@ def test_steps_fold_in_the_whole_log_and_groups_in_a_steps_log(page: Page, serve
     expect(page.locator(".row")).to_have_count(3)
     assert shown(page) == [1, 5, 3005]
     expect(page.locator('[data-line="3004"]')).to_have_class(re.compile("error"))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.keyboard.press("c")
+    expect(page.locator(".message")).to_have_text("Copied 1 line.")
+    page.locator('[data-line="0"] .number').click()
+    page.keyboard.press("c")
+    expect(page.locator(".message")).to_have_text("Copied 3 lines.")
     assert violations(page) == []
     for show, line in (
         (lambda: page.get_by_label("Search in this run").fill("needle"), 100),

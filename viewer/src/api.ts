@@ -106,10 +106,10 @@ export interface ProcessingList { pipelines: Processing[]; problems: { file: str
 /** What is chosen for the runs of a pipeline. `locator`: the pattern that decided; null: none. */
 export interface Choice { fqn: string; method: string; browser: string; outputs: string[]; locator: string | null }
 export interface Locator { pattern: string; method: string; browser: string; outputs: string[] }
-/** `problem`: why it cannot be used; `fallback`: what is used instead. */
-export interface Plugin { kind: "method" | "browser" | "output"; name: string; protocol: number; problem: string | null; fallback: string | null }
+/** `problem`: why it cannot be used; `fallback`: what is used instead; `protocol` null: it is not installed. */
+export interface Plugin { kind: "method" | "browser" | "output"; name: string; protocol: number | null; problem: string | null; fallback: string | null }
 /** Locators, plugins and choice: absent of an older server. */
-export interface Configuration { method: string; browser: string; outputs?: unknown[]; locators?: Locator[]; plugins?: Plugin[]; chosen?: Choice }
+export interface Configuration { method: string; browser: string; outputs?: unknown[]; locators?: Locator[]; plugins?: Plugin[]; chosen?: Choice | null }
 export type Action = "enable" | "disable" | "replay";
 
 type Query = Record<string, string | number | boolean | null | undefined>;

@@ -27,6 +27,11 @@ export class VisibleLines implements LineSource {
     return this.numbers !== null;
   }
 
+  /** Whether lines are hidden. */
+  get isPartial(): boolean {
+    return this.isFiltered || this.folds.hidden.length > 0;
+  }
+
   /** Show only these lines, in order, with `context` lines before and after each; null: all. */
   filter(matches: number[] | null, context = 0): void {
     this.numbers = matches && [];

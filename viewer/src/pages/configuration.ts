@@ -9,6 +9,8 @@ import { errorText, type ErrorContext } from "../ui/notice";
 import { adminTabs } from "../ui/tabs";
 
 const TYPING_MS = 300;
+/** An invalid name, and one that the user may not administer. */
+const NAME_STATUSES = [400, 403];
 const ERROR_CONTEXT: ErrorContext = {
   missing: { title: "This server does not report its configuration", next: "The server's version does not support it. Reading logs is not affected.", canRetry: true },
   forbidden: "You lack permission to see the configuration",
@@ -25,6 +27,7 @@ class ConfigurationPage implements View {
   private readonly trouble = el("div");
   private stop = new AbortController();
   private typing = 0;
+  private isShown = false;
 
   constructor(private readonly app: App, fqn: string) {
     this.input = el("input", { type: "search", id: "fqn", value: fqn, placeholder: "shop.orders", spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": "fqn-hint" });
@@ -35,7 +38,7 @@ class ConfigurationPage implements View {
     const form = el("form", { class: "find", onsubmit: (event: Event) => (event.preventDefault(), this.submit()) },
       el("label", { for: "fqn" }, "Name of a pipeline"), this.input, el("p", { class: "soft", id: "fqn-hint" }, "Shows what is chosen for its runs."));
     this.element = el("div", { class: "page configuration" }, adminTabs("configuration"), el("h1", {}, "Configuration"), form, this.answer, this.content, this.trouble);
-    void this.load(true);
+    void this.load();
   }
 
   key(event: KeyboardEvent): boolean {
@@ -56,8 +59,8 @@ class ConfigurationPage implements View {
     void this.load();
   }
 
-  /** A name that the server rejects leaves the rest of the page as it is; `isFirst`: there is no rest yet. */
-  private async load(isFirst = false): Promise<void> {
+  /** A name that the server rejects leaves the rest of the page as it is. */
+  private async load(): Promise<void> {
     this.stop.abort();
     this.stop = new AbortController();
     const [{ signal }, fqn] = [this.stop, this.input.value.trim()];
@@ -65,28 +68,39 @@ class ConfigurationPage implements View {
       this.show(await api.configuration(fqn, signal), fqn);
     } catch (error) {
       if (signal.aborted) return;
-      if (!fqn || !(error instanceof ApiError) || error.status !== 400) return this.failed(error, isFirst);
+      const isOfName = fqn && error instanceof ApiError && NAME_STATUSES.includes(error.status);
+      if (isOfName) await this.rejected(error, signal);
+      else this.failed(error);
+    }
+  }
+
+  private async rejected(error: ApiError, signal: AbortSignal): Promise<void> {
+    try {
+      if (!this.isShown) this.show(await api.configuration("", signal), "");
       this.input.setAttribute("aria-invalid", "true");
       fill(this.answer, el("p", { class: "wrong", dir: "auto" }, errorText(error).next));
-      if (isFirst) await api.configuration("", signal).then((document) => fill(this.content, sectionsOf(document)), (failure: unknown) => this.failed(failure, true));
+    } catch (failure) {
+      if (!signal.aborted) this.failed(failure);
     }
   }
 
   private show(document: Configuration, fqn: string): void {
+    this.isShown = true;
     this.trouble.replaceChildren();
     this.input.removeAttribute("aria-invalid");
     fill(this.answer, fqn !== "" && choiceOf(document.chosen));
     fill(this.content, sectionsOf(document));
   }
 
-  private failed(error: unknown, isFirst: boolean): void {
+  private failed(error: unknown): void {
+    this.isShown = false;
     fill(this.answer);
     fill(this.content);
-    this.app.fail(this.trouble, error, () => void this.load(isFirst), ERROR_CONTEXT);
+    this.app.fail(this.trouble, error, () => void this.load(), ERROR_CONTEXT);
   }
 }
 
-function choiceOf(chosen: Choice | undefined): HTMLElement {
+function choiceOf(chosen: Choice | null | undefined): HTMLElement {
   if (!chosen) return el("p", {}, "This server does not report what is chosen for a name.");
   const locator = chosen.locator === null ? "None matches: the defaults" : name(chosen.locator);
   return el("dl", { class: "facts" }, fact("Method", name(chosen.method)), fact("Browser", name(chosen.browser)), fact("Outputs", namesOf(chosen.outputs)), fact("Locator", locator));
@@ -112,7 +126,7 @@ function outputCells(output: unknown): (Node | string)[] {
 function pluginCells({ name: id, kind, protocol, problem, fallback }: Plugin): (Node | string)[] {
   const instead = fallback === null ? "" : el("span", {}, ", ", name(fallback), " is used instead");
   const state = problem === null ? el("span", { class: "badge done" }, "Ready") : el("span", {}, el("span", { class: "badge bad" }, "Problem"), " ", name(problem), instead);
-  return [name(id), kind, String(protocol), state];
+  return [name(id), kind, String(protocol ?? ""), state];
 }
 
 function section(title: string, content: HTMLElement): HTMLElement {

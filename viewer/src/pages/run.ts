@@ -494,6 +494,7 @@ class RunPage implements View {
     if (this.query) this.query = { ...this.query, only: context };
     this.box.showOnly(context);
     this.filter();
+    if (!this.visible.has(line)) this.visible.folds.reveal(line);
     if (this.steps.pane && context !== undefined) this.steps.open(null);
     this.setPlace(this.steps.pane?.step.step, this.selected);
     this.view.update();
@@ -530,7 +531,7 @@ class RunPage implements View {
 
   private async copy(): Promise<void> {
     if (this.steps.pane) return this.copied(this.steps.pane.texts());
-    if (this.visible.isFiltered && !this.selected) return this.copied(this.shownTexts());
+    if (this.visible.isPartial && !this.selected) return this.copied(this.shownTexts());
     const [first, end] = this.shownRange;
     const { from, to } = this.selected ?? { from: first, to: end - 1 };
     try {
