@@ -91,7 +91,7 @@ RULES = (
          r"|[Tt]imeout (?:expired|exceeded|reached|of|after|waiting|period|while|error|limit)"
          r"|^timeout: sending signal|ETIMEDOUT|[Dd]eadline[ _-]?[Ee]xceeded|DEADLINE_EXCEEDED|(?:due to|because of) (?:\w+ )?timeout"
          r"|statement timeout"
-         r"|exceeded (?:the )?(?:\w+ )?(?:timeout|time limit|run ?time)|TIME LIMIT|[Tt]ime limit exceeded|Snap! Sensor",
+         r"|exceeded (?:the )?(?:\w+ )?(?:timeout|time limit|run ?time)|TIME LIMIT|[Tt]ime limit exceeded|maximum execution time|Snap! Sensor",
          0.8, "something took too long"),
     FamilyRule("permission", "permission",
          r"[Pp]ermission(?:s)? (?:was )?[Dd]enied|Access ?[Dd]enied|access denied|AccessControlException|PermissionError"
@@ -175,7 +175,7 @@ RULES = (
     FamilyRule("data-quality", "data",
          r"AssertionError|[Gg]ot [0-9,]+ results?, configured to fail|[Dd]ata ?[Qq]uality|[Ee]xpectations? (?:\S+ )?(?:failed"
          r"|was not met|not met)|assertion (?:[`'].{1,200}[`'] )?failed|Assertion failed"
-         r"|\bexpect_(?:column|table|multicolumn|compound|select|query)\w*|, want\b|^expect\(.{1,100}\)\.|[Vv]alidation (?:has )?failed"
+         r"|\bexpect_(?:column|table|multicolumn|compound|select|query)\w*|, want\b|\[FAILED\]$|^expect\(.{1,100}\)\.|[Vv]alidation (?:has )?failed"
          r"|[Rr]ow count (?:\S+ ){0,3}(?:mismatch|below|differs|too)|[Cc]heck failed|checks? failed|[Tt]oo many (?:bad|invalid"
          r"|rejected|malformed|failed)|test failures?|[0-9]+ failed\b.{0,30}(?:passed|in [0-9])",
          0.75, "a check of data or a test failed"),
@@ -191,9 +191,9 @@ RULES = (
          0.7, "a process was ended from outside"),
     FamilyRule("locked", "conflict",
          r"[Dd]eadlock|[Ll]ock wait timeout|could not obtain lock|database is locked|ConcurrentModification|ConcurrentAppend"
-         r"|could not serialize access|[Ss]tate lock|ConditionalCheckFailed|ConflictException|\b409\b.{0,30}Conflict"
+         r"|could not serialize access|ConditionalCheckFailed|ConflictException|\b409\b.{0,30}Conflict"
          r"|CommitFailedException|address already in use|Address already in use|EADDRINUSE|BindException|resource busy"
-         r"|LockTimeout|acquiring the state lock",
+         r"|LockTimeout|acquiring the state lock|state (?:is )?locked",
          0.8, "others hold a resource"),
     FamilyRule("not-found", "missing",
          r"\b404\b(?: Client Error)?[:,)]? ?(?:Not Found|page)|HTTP\S{0,8} 404\b|status(?: ?code)?[=: ]+404\b|Status Code: 404"

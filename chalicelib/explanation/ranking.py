@@ -18,6 +18,7 @@ from chalicelib.explanation.wrappers import (
     EXIT_SIGNAL,
     GENERIC,
     LAST_COMMAND,
+    NAMED_EXCEPTION,
     NO_ERROR,
     RETRY,
     VAGUE_EXCEPTION,
@@ -53,11 +54,13 @@ _ANNOUNCING, _ANNOUNCE_CHARS = 0.7, 120
 """The share of a message of at most so many characters that ends with a colon: the next lines say more."""
 _FEW_WORDS = 0.6
 """The share of an announced line of less than three words, such as a name or a number."""
+_UNNAMED = 0.84
+"""The share of what stands before frames and names no exception: perhaps the end of a long message."""
 _FAMILY_BONUS = 0.14
 _RIGHT_BEFORE = 2
 """Lines."""
-_BAD_NEWS = 0.05
-"""What the last lines of a log without a sign of a failure get for words of disappointment."""
+_BAD_NEWS, _TIE = 0.05, 0.005
+"""What lines without any word of a failure get for words of disappointment: the last lines of a log, and others."""
 _STRONG = 0.6
 """From here on a finding is a sign that the run failed after all earlier ones."""
 _UNSURE = 0.78
@@ -213,6 +216,7 @@ def _of_exception(note: Note, name: str, score: float, before: Note) -> ScoredLi
         score *= 0.5
     elif rule is None or not rule.family:
         score *= 0.8 if VAGUE_EXCEPTION.match(message) else 0.65 if message.endswith(":") else 1.0
+        score *= _UNNAMED if name == "trace-root" and not NAMED_EXCEPTION.search(message) else 1.0
     family = rule.family if rule else ""
     level = ERRORS if quick_level(before.raw) in (FATAL, ERRORS) else PLAIN
     return ScoredLine(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, level, before.line)
@@ -238,6 +242,7 @@ def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLin
         level, note = own, note._replace(role="")
     name, score = _base(note, level, rule)
     score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message) * (0.8 if announces else 1.0)
+    score += _TIE * (rule is None and BAD_NEWS.search(message) is not None)
     if note.role == "detail" and rule is None and len(message.split()) < 3:
         score *= _FEW_WORDS
     return ScoredLine(

@@ -25,7 +25,8 @@ _ANNOUNCES = re.compile(
 """The end of a line whose details are on the next one."""
 _ANNOUNCE_BYTES = 300
 _SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
-_WORD = re.compile(rb"[^\W\d_]|[\x80-\xff]")
+_WORD = re.compile(rb"[A-Za-z\xc3-\xe1\xe3-\xf4]")
+"""A letter. No lines and marks of Unicode, whose first byte is 0xe2."""
 _SECTION = re.compile(rb"section_(?:start|end):\d|Cleaning up project directory")
 """Lines of GitLab's runner between the output of a command and the report of its exit code."""
 _OTHER_FRAME = re.compile(rb"\s+(?:at (?:\./|/)\S+:\d+|\d+: [\w<](?:[\w<> ]*+::)+)")

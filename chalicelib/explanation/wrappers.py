@@ -34,7 +34,7 @@ WRAPPER = re.compile(
     r"|Exiting with failure status"
     r"|##\[error\]Process completed|Process completed with exit code|ELIFECYCLE|A complete log of this run|npm (?:ERR!|error)\s*$"
     r"|npm (?:ERR!|error) (?:code \w+|errno|path |command |syscall|A complete log|Lifecycle script|workspace "
-    r"|location |in workspace)"
+    r"|location |in workspace|aliases: |Usage:|Options:|Run \"|To see a list)"
     r"|error: subprocess-exited-with-error|metadata-generation-failed|note: This error originates|^See above for output"
     r"|error: command .* failed with exit"
     r"|Failed to execute goal|BUILD FAIL(?:URE|ED)|re-run Maven|\[Help [0-9]+\]|FAILURE: Build failed with an exception"
@@ -46,13 +46,16 @@ WRAPPER = re.compile(
     r"|Fatal error running step \[[^\]]{0,100}\]:?\s*$"
     r"|The above exception was|During handling of the above|Traceback \(most recent call last\)|^Driver stacktrace|JVM stacktrace"
     r"|current transaction is aborted|failed [0-9]+ times; aborting job|externally set to failed|Failed to load plugin"
-    r"|Use --stacktrace|^_{3,} .{1,200} _{3,}$|Error while importing test module|most recent call first"
+    r"|Use --stacktrace|^_{3,} .{1,200} _{3,}$|^[\w./-]+\.py:\d+: \w+$|^[0-9]+ (?:failed|errors?)\b.{0,60} in [0-9.]+s\b|^(?:ERROR|FAILED) \S+::\S+$"
+    r"|ImportError while loading conftest|Error while importing test module|most recent call first"
     r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
     r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create(?!.*: )|did not complete successfully"
     r"|error: Recipe|error: script|ld returned [0-9]+ exit status|linker command failed|^Automatic merge failed"
     r"|^Execution halted|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
+    r"|\b(?:failed|exited|finished|ended|terminated) with (?:code|status|rc)[ :=]*-?[0-9]+\.?$"
     r"|failed to push some refs|test failed, to rerun pass|resulted in (?:a )?failure\b"
-    r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ failed|^Found [0-9]+ errors?\b|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
+    r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ (?:failed|errors?)\b|^Found [0-9]+ errors?\b"
+    r"|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
     r"|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
     r"|Failed|FAILED|FAILURE|Failure|fatal error)[:.!]?\s*$)"
 )  # fmt: skip
@@ -88,13 +91,14 @@ CLEARING = re.compile(r"rm(?:dir)?: ")
 RETRY = re.compile(
     r"(?:[Rr]etry(?:ing)?\b|[Rr]etries (?:left|remaining)|[Tt]rying again|[Ww]ill (?:be )?retr(?:y|ied)"
     r"|[Aa]ttempt [0-9]+ ?(?:of|/) ?[0-9]+|[Rr]econnecting"
-    r"|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|[Cc]ontinuing|skipp(?:ing|ed)\b|[Dd]eprecat|non-fatal|partial parsing|Starting full |recovered)"
+    r"|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|(?<!before )[Cc]ontinuing"
+    r"|skipp(?:ing|ed)\b|[Dd]eprecat|non-fatal|partial parsing|Starting full |recovered)"
 )
 """A failure that the run answers itself."""
 NO_ERROR = re.compile(
     r"(?:\b(?:0|[Nn]o|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b|\b(?:errors?|failures?|failed"
     r"|exceptions?|fail|error_count|num_errors)\"?\s*+[=:]\s*+\"?(?:0(?![.0-9])|null|None|false|\[\]|\"\")"
-    r"|errors? (?:rate|count|log|handler|policy)[ :=]+0|\b(?:fail_?)?[Oo]n_?[Ee]rrors?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
+    r"|\[PASS(?:ED)?\]|errors? (?:rate|count|log|handler|policy)[ :=]+0|\b(?:fail_?)?[Oo]n_?[Ee]rrors?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
     r"|Success %)", re.ASCII,
 )  # fmt: skip
 GENERIC = re.compile(
@@ -102,7 +106,7 @@ GENERIC = re.compile(
     r"|stage|flow|ingestion|operation|program|"
     r"execution|import|export|sync|load|etl|dag|test|tests|deployment|command|validation|checks?|backup"
     r"|migration|query|request|application|container)s?(?: [\w'\".:/-]+){0,3}?"
-    r" (?:has |have |was |were |is )?(?:failed|failing|aborted|aborting|terminated|unsuccessful|exited|finished with (?:errors?"
+    r" (?:has |have |was |were |is )?(?:failed|failing|aborted|aborting|cancell?ed|terminated|unsuccessful|exited|finished with (?:errors?"
     r"|failures?)|errored|killed|stopped|crashed)"
     r"(?: (?:after|in) [\w.:]+(?: \w+)?| with errors?| unexpectedly| abnormally| to (?:start|finish|complete|run))?\W*"
     r"|\W*(?:an )?(?:unexpected |unknown |internal |fatal |unhandled )?(?:error|exception"
@@ -125,12 +129,15 @@ VAGUE_EXCEPTION = re.compile(
     r"(?:[\w$]++\.)*+(?:RuntimeError|RuntimeException|Exception|IllegalStateException|SystemError)(?:: |$)"
 )
 """Exceptions that programs raise after they have reported the cause."""
+NAMED_EXCEPTION = re.compile(r"(?:Exception|Error|Throwable|Failure|Fault|Rejection)\b|^[A-Z]\w*: ")
+"""A message that names an exception."""
 EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b|^Aborted(?: \(core dumped\))?$")
 """The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(
     r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?(?! = )"
     r"|PL/\S+ function|COPY \w+, line|File \"|at |"
-    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ ?\| |-{4} \S+ stdout -{4}$"
+    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ ?\| |\d+ {3,}|[ℹ•] "
+    r"|│\s+(?:status code: \d|on |with |\d+: )|-{4} \S+ stdout -{4}$"
     r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |[a-z]\w{1,20}: '[^']{1,200}',?$|[-=~^+|*#\s]+$"
 )
 """Lines that accompany the message of a failure."""
