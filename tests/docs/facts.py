@@ -85,6 +85,8 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "eight files below {} (": "glue_jobs.dataset.small_files:Sizes.target_bytes / 2",
     },
     "docs/events.md": {
+        "up to its end costs; after {} it": "chalicelib.events.browsed_run:MAX_TIME_S",
+        "- A download is at most {}, without": "chalicelib.runlog.reader:INLINE_BYTES",
         "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",
     },
     "docs/failure-modes.md": {
