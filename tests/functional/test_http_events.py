@@ -22,6 +22,7 @@ from tests.functional.gateway import Answer, call, installed, post
 from tests.functional.gateway import get as get_log
 from tests.functional.test_no_secret_leaves import everything_said
 from tests.ingestion_harness import ingest_one, ingester_of, message, s3_record
+from tests.issuer import JWT, Issuer, bearer
 from tests.support.publisher import InMemoryPublisher
 from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
@@ -378,6 +379,14 @@ def test_configuration_says_what_a_new_run_gets(monkeypatch: pytest.MonkeyPatch)
     assert problems == [("method", "absent", "runlog"), ("browser", "absent", "runlog")]
     assert {"kind": "output", "name": "copy", "protocol": 1, "problem": None, "fallback": None} in found["plugins"]
     assert '"plugin_name":"absent"' in said.getvalue() and "ModuleNotFoundError" in said.getvalue()
+
+
+def test_choice_for_a_name_needs_the_scope_for_it() -> None:
+    issuer = Issuer()
+    with installed(World(), keys=issuer.read, **JWT):
+        token = bearer(issuer.granted("operator", admin=["svc.*"]))
+        statuses = [call("GET", f"/v1/configuration?fqn={fqn}", headers=token).status for fqn in ("svc.a", "other.a", "")]
+        assert statuses == [200, 403, 400] and call("GET", "/v1/configuration?fqn=svc.a").status == 401
 
 
 def test_steps_have_pages(world: World) -> None:
