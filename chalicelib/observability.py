@@ -52,6 +52,7 @@ PIPELINE_ERRORS = "runlake_pipeline_errors"
 PIPELINE_DEAD_LETTERS = "runlake_pipeline_dead_letters"
 PIPELINE_HANDLERS_OFF = "runlake_pipeline_handlers_off"
 PIPELINES_FAILED = "runlake_pipelines_failed"
+PLUGINS_FAILED = "runlake_plugins_failed"
 MASKED_SECRETS = _PREFIX + "masked_secrets"
 """The sum over all shapes; ``record_masked`` also counts each shape."""
 

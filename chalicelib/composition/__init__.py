@@ -6,7 +6,7 @@ first request does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -102,6 +102,21 @@ class _EventIndexer:
         self.services.events.indexing.index_from(run, first)
 
 
+@dataclass(frozen=True, slots=True)
+class _AppendPolicy:
+    """``runlog.writer.AppendPolicy`` that loads the modules of events for the first append: most functions that build a writer only close runs."""
+
+    services: Services
+
+    def check_append(self, run: Run) -> None:
+        """See ``AppendPolicy``."""
+        self.services.events.choices.check_append(run)
+
+    def segment_metadata(self, run: Run) -> Mapping[str, str]:
+        """See ``AppendPolicy``."""
+        return self.services.events.choices.segment_metadata(run)
+
+
 class Services:
     """The services of routes and triggers. Stateless with respect to runs: any number of processes may have an instance.
 
@@ -187,7 +202,7 @@ class Services:
         """Appends batches to runs."""
         from chalicelib.runlog.writer import Writer
 
-        return Writer(self.store, self.index, self.layout, self.signer, self.clock, self.identities)
+        return Writer(self.store, self.index, self.layout, self.signer, self.clock, self.identities, _AppendPolicy(self))
 
     @cached_property
     def compactor(self) -> Compactor:

@@ -10,7 +10,7 @@
                             events/{sequence:010d}      a segment's sidecar: what is not text of its events (``events.sidecar``)
                             events/writers/{w}/opened   a writer of events was registered; ``closed``: it has ended (``events.writers``)
                             events/steps/{step}         what was told of a step (``events.step_updates``)
-                            events/chosen               how its events are written and browsed (``events.registry``)
+                            events/chosen               how its events are written and browsed (``runlog.choice``)
                             events/start                which attempt it is, on which host, since when (``runlog.attempts``)
     {prefix}/.active/{fqn}/{run_id}/{writer_id}         heartbeat marker, diagnostics only
     {prefix}/.tombstones/{fqn}/{run_id}/expired.json    why a run is gone (``runlog.tombstones``)

@@ -86,6 +86,8 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "until it is explained, for {} at most": "chalicelib.catalog.runs:EXPLAIN_WITHIN_MS",
     },
     "docs/events.md": {
+        "up to its end costs; after {} it": "chalicelib.events.browsed_run:MAX_TIME_S",
+        "- A download is at most {}, without": "chalicelib.runlog.reader:INLINE_BYTES",
         "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",
     },
     "docs/failure-modes.md": {

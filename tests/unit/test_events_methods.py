@@ -15,15 +15,17 @@ from hypothesis import strategies as st
 from pydantic import JsonValue, SecretStr
 
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, InvalidEventError, InvalidInputError, UnavailableError
-from chalicelib.events import registry as registry_module
+from chalicelib.events import plugins
 from chalicelib.events.configuration import EventsConfiguration, parse_configuration, redact
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.log_streams import last_lines
 from chalicelib.events.ports import EventWriter, LogBrowser
 from chalicelib.events.registry import Context, Registry, RunLogParts
+from chalicelib.events.run_method import RunLogBrowser
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import MaskingRule
+from chalicelib.ports import PutOptions
 from tests.events_harness import INSTANCE, event_parts
 from tests.faults.interception import AFTER, Intercepted, StopAt
 from tests.sampling import examples
@@ -308,18 +310,15 @@ def test_the_choice_is_kept_with_the_run(tmp_path: Path) -> None:
     house.registry = house.build()
     assert texts(house) == "x\n"
     key = house.world.layout.chosen(RUN)
-    assert json.loads(house.world.store.get(key).body) == {"method": "runlog", "browser": "runlog"}
+    assert json.loads(house.world.store.get(key).body) == {
+        "method": "runlog", "browser": "runlog", "outputs": [], "locator": None,
+    }  # fmt: skip
 
 
-def test_a_browser_that_is_gone_falls_back_to_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_browser_that_is_gone_falls_back_to_the_run_log(tmp_path: Path) -> None:
     house = House("runlog", tmp_path)
-    house.registry.configuration.methods["gone"] = {}
-    key = house.world.layout.chosen(RUN)
-    from chalicelib.ports import PutOptions
-
-    house.world.store.put(key, b'{"browser": "gone"}', PutOptions())
-    assert type(house.browser).__name__ == "FilesBrowser"
+    house.world.store.put(house.world.layout.chosen(RUN), b'{"browser": "gone"}', PutOptions())
+    assert isinstance(house.browser, RunLogBrowser)
 
 
 @pytest.mark.behavior("Events go to plain files where no AWS is configured.")
@@ -337,6 +336,8 @@ def test_without_aws_it_is_plain_files(tmp_path: Path, monkeypatch: pytest.Monke
 class Elsewhere:
     """A third-party method and browser."""
 
+    RUNLAKE_PROTOCOL = 1
+
     def __init__(self, context: Context, options: Any, loggable: Loggable | None = None) -> None:
         self.options = options
 
@@ -346,7 +347,7 @@ def test_third_party_methods_are_loaded_from_entry_points(tmp_path: Path, monkey
     def points(group: str) -> list[EntryPoint]:
         return [EntryPoint("elsewhere", "tests.unit.test_events_methods:Elsewhere", group)]
 
-    monkeypatch.setattr(registry_module, "entry_points", points)
+    monkeypatch.setattr(plugins, "entry_points", points)
     monkeypatch.setattr(EntryPoint, "load", lambda _: Elsewhere)
     house = House("runlog", tmp_path)
     house.configuration = parse_configuration("browser: elsewhere\nbrowsers: {elsewhere: {url: x}}")
