@@ -217,7 +217,7 @@ class Services:
         def stated_by_event(run: Run, number: int) -> RunEnd | None:
             from chalicelib.events.stated_end import stated_end
 
-            return stated_end(self.events.indexing.read_sidecar(run, number))
+            return stated_end(self.events.indexing.sidecars.read_one(run, number))
 
         return RunEndFinder(self.store, self.layout, lambda run: self.events.index.failed_step(run), stated_by_event)
 

@@ -28,6 +28,8 @@ OPERATIONS = st.lists(
         st.tuples(st.just("compact"), st.none()),
         st.tuples(st.just("notify"), st.integers(0, 3)),
         st.tuples(st.just("later"), st.just(21 * 60)),
+        st.tuples(st.just("end until the next append"), st.none()),
+        st.tuples(st.just("bundle"), st.none()),
     ),
     min_size=1,
     max_size=12,
@@ -55,18 +57,26 @@ def test_step_log_equals_the_overall_log_filtered(
             parts.finalizer.compact_and_finalize(RUN, world.deadline())
         elif kind == "notify":
             _notify_some(world, parts, int(given_))  # type: ignore[call-overload]
-        else:
+        elif kind == "bundle":
+            parts.bundler.bundle(RUN, world.deadline())
+        elif kind == "later":
             world.clock.advance(float(given_))  # type: ignore[arg-type]
+        else:
+            parts.finalizer.abandon(RUN, world.clock.now_ms() + 1, world.deadline())
         plain.append(kind)
         _check(parts, model, max_lines)
     if closed:
         parts.finalizer.close(RUN)
         _check(event_parts(world), model, max_lines)
+        world.clock.advance(21 * 60)
+        parts.bundler.bundle(RUN, world.deadline())
+        assert len(parts.indexing.single_numbers(RUN, 0)) <= 1
+        _check(event_parts(world), model, max_lines)
 
 
 def _notify_some(world: World, parts: EventParts, each: int) -> None:
     """Some of the notifications, in reverse order."""
-    for number in list(parts.indexing.list_sequences(RUN, 0))[:: -1 - each]:
+    for number in parts.indexing.single_numbers(RUN, 0)[:: -1 - each]:
         parsed = world.layout.parse(world.layout.sidecar(RUN, number))
         assert parsed
         parts.indexing.index_object(parsed)
