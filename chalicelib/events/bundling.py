@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidNameError, ObjectNotFoundError, PreconditionFailedError, SnapshotChangedError
 from chalicelib.events.sidecar_bundle import BUNDLE_BYTES, MAX_SIDECARS, BundleName, encode_bundle
-from chalicelib.events.sidecar_store import READ_AHEAD_BYTES, SidecarStore
+from chalicelib.events.sidecar_store import SidecarStore
 from chalicelib.ports import ABSENT, Clock, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.artifact import Artifact, find_artifact
-from chalicelib.runlog.compaction import RETIRE_AFTER_MS
+from chalicelib.runlog.compaction import BUNDLED_BYTES, RETIRE_AFTER_MS
 from chalicelib.runlog.conflicts import put_retrying_conflicts, retry_on_change
 from chalicelib.runlog.layout import Layout
 
@@ -70,7 +70,7 @@ class SidecarBundler:
         for found in self._sidecars.list_single(run):
             if self._sidecars.number_of(run, found.key) >= logs.next_segment:
                 return
-            if found.last_modified_ms <= before_ms and 0 < found.size <= READ_AHEAD_BYTES:
+            if found.last_modified_ms <= before_ms and 0 < found.size <= BUNDLED_BYTES:
                 yield found
 
     def _delete_bundled(
