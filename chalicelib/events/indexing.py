@@ -11,6 +11,7 @@ from chalicelib.events.sidecar_bundle import SidecarGroup, group_sidecars
 from chalicelib.events.sidecar_store import SidecarStore
 from chalicelib.events.step_updates import StepUpdates
 from chalicelib.ports import ObjectStore, Run
+from chalicelib.runlog.conflicts import retry_on_change
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.log_end import list_all
 
@@ -47,8 +48,8 @@ class EventIndexing:
         return [self.sidecars.number_of(run, found.key) for found in self.sidecars.list_single(run, first)]
 
     def rebuild(self, run: Run) -> int:
-        """Index all of a run from S3; returns the number of sidecars. Raises UnavailableError, SnapshotChangedError."""
-        count = self._index_all(run, list(self.sidecars.groups(run)))
+        """Index all of a run from S3; returns the number of sidecars. Raises UnavailableError."""
+        count = self._index_all(run, retry_on_change(lambda: list(self.sidecars.groups(run))))
         for found in list_all(self._store, self._layout.steps(run)):
             parsed = self._layout.parse(found.key)
             if parsed and parsed.kind == "step":

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.events import byte_ranges
+from chalicelib.events.bundling import Bundled
 from chalicelib.events.byte_ranges import ByteRange
 from chalicelib.events.event import NewEvent
 from chalicelib.events.event_view import EventFilter
@@ -170,7 +171,8 @@ def test_compaction_during_an_append_hides_nothing(closed: bool) -> None:
     assert read_step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
 
 
-def test_the_index_is_rebuilt_from_s3_alone() -> None:
+@pytest.mark.parametrize("bundles", [False, True], ids=["sidecars", "bundles"])
+def test_the_index_is_rebuilt_from_s3_alone(bundles: bool) -> None:
     world = World()
     parts = event_parts(world)
     author = ClientWriter(parts, "w")
@@ -179,6 +181,9 @@ def test_the_index_is_rebuilt_from_s3_alone() -> None:
     parts.step_updates.record(RUN, "a", StepUpdate(name="Compile", startedMs=3))
     parts.finalizer.close(RUN)
     before = {row["at"]: row for row in world.database.rows("events")}
+    if bundles:
+        world.clock.advance(21 * 60)
+        assert parts.bundler.bundle(RUN, world.deadline()) == Bundled(6, 1)
     world.database.__init__()  # type: ignore[misc]
     assert parts.indexing.rebuild(RUN) == 6
     after = {row["at"]: row for row in world.database.rows("events")}
