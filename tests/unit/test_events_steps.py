@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.events import byte_ranges
+from bench.events import MB, WAYS, measure_step_reading
+from chalicelib.events import byte_ranges, step_log
 from chalicelib.events.bundling import Bundled
 from chalicelib.events.byte_ranges import ByteRange
-from chalicelib.events.event import NewEvent
 from chalicelib.events.event_view import EventFilter
-from chalicelib.events.step_log import MAX_READS
 from chalicelib.events.step_updates import StepUpdate
 from chalicelib.ports import PutOptions, Run, run_key
 from chalicelib.runlog.batch import Batch
@@ -252,24 +252,31 @@ def test_cost_of_a_step_is_independent_of_the_run() -> None:
     assert (dict(world.store.calls), dict(world.database.calls)) == ({"get": 1}, {"query": 1})
 
 
-def test_scattered_step_is_read_in_bounded_requests_and_bytes() -> None:
+@pytest.mark.parametrize(("other_bytes", "batches"), [(70_000, 100), (30_000, 400)], ids=["requests", "bytes"])
+def test_scattered_step_is_read_in_bounded_requests_and_bytes(other_bytes: int, batches: int) -> None:
     world = World()
     parts = event_parts(world)
-    for number in range(200):
-        parts.log.append(
-            RUN,
-            [
-                NewEvent(message="s" * 50, step="s"),
-                NewEvent(message="o" * 30_000, step="o"),
-                NewEvent(message=str(number), step="s"),
-            ],
-        )
+    author = ClientWriter(parts)
+    for number in range(batches):
+        author.say(make_event("s" * 50, "s"), make_event("o" * other_bytes, "o"), make_event(str(number), "s"))
     parts.finalizer.close(RUN)
     world.clock.advance(3600)
     world.store.calls.clear()
-    first = parts.logs.step_log(RUN, "s")
-    assert world.store.calls["get"] <= MAX_READS + 1 and first.text and not first.complete
-    assert read_step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(200))
+    ranges: list[tuple[int, int]] = []
+    with patch.object(step_log, "plan_reads", lambda found: ranges.extend(plan := byte_ranges.plan_reads(found)) or plan):
+        first = parts.logs.step_log(RUN, "s")
+    assert world.store.calls["get"] <= step_log.MAX_READS + 1 and first.text and not first.complete
+    assert max(end - start for start, end in ranges[-1:]) <= step_log.MAX_READ_BYTES
+    assert read_step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(batches))
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("one line in 150", "one line in 500")])
+def test_step_of_long_runs_reads_at_most_twice_its_bytes(way: str) -> None:
+    found = measure_step_reading(way, 32 * MB, 4 * MB)
+    assert found["step_bytes"] > MB
+    if WAYS[way][0] >= 16_384:
+        assert found["s3_bytes"] <= 2 * found["step_bytes"] + MB
+    assert found["s3_bytes"] <= found["answers"] * step_log.MAX_READ_BYTES + MB
 
 
 @pytest.mark.slow
@@ -309,7 +316,7 @@ def test_planned_reads_cover_all_ranges_and_little_more(drawn: list[tuple[int, i
     assert all(any(start <= each.byte and each.end_byte <= end for start, end in ranges) for each in found)
     assert ranges == sorted(ranges) and len(ranges) <= len(found)
     wanted = sum(each.bytes for each in found)
-    assert sum(end - start for start, end in ranges) <= wanted * byte_ranges.MAX_READ_RATIO + byte_ranges.MERGE_GAP_BYTES * len(
-        found
-    )
+    is_fine = wanted < byte_ranges.FINE_BYTES * len(found)
+    more = byte_ranges.FINE_GAP_BYTES * len(found) if is_fine else 0
+    assert sum(end - start for start, end in ranges) <= wanted * byte_ranges.MAX_READ_RATIO + more
     assert byte_ranges.decode_ranges(byte_ranges.encode_ranges(found)) == tuple(found)
