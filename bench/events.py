@@ -31,13 +31,19 @@ RUN = Run("bench.events", "run-1")
 LINE = b"x" * 99 + b"\n"
 MB = 1024 * 1024
 BATCH_LINES = 1000
+KIB = 1024
 WAYS = {
-    "contiguous": 1.0,  # consecutive batches, only lines of the step
-    "every fourth line a neighbour's": 0.75,
-    "every second line a neighbour's": 0.5,
-    "one line in eight": 0.125,
-    "every second batch a neighbour's": 0.0,  # separate batches, not mixed lines
+    "contiguous": (MB, 0),
+    "mixed, every fourth line another step's": (300, 100),
+    "mixed, every second line another step's": (100, 100),
+    "one line in eight": (100, 700),
+    "one line in 150": (100, 14_900),
+    "one line in 500": (100, 49_900),
+    "runs of 16 KiB, 16 KiB of other steps between them": (16 * KIB, 16 * KIB),
+    "runs of 16 KiB, 64 KiB of other steps between them": (16 * KIB, 64 * KIB),
+    "in turn with another step's, 100 KB each": (100_000, 100_000),
 }
+"""Bytes of each run of the step's lines, and of the other lines between two runs."""
 
 
 class _Counting(InMemoryObjectStore):
@@ -51,30 +57,29 @@ class _Counting(InMemoryObjectStore):
         return response
 
 
-def step_sidecars(share: float, run_bytes: int, step_bytes: int) -> Iterator[Sidecar]:
-    """Sidecars of a run in which a step of ``step_bytes`` starts in the middle and has ``share`` of the lines from there on."""
-    lines, remaining, owed = run_bytes // len(LINE), step_bytes // len(LINE), 0.0
+def step_sidecars(way: tuple[int, int], run_bytes: int, step_bytes: int) -> Iterator[Sidecar]:
+    """Sidecars of a run in which a step of ``step_bytes`` at most starts in the middle, with its lines distributed in this way."""
+    lines, remaining = run_bytes // len(LINE), step_bytes // len(LINE)
+    own, others = (max(size // len(LINE), 0) for size in way)
     for first in range(0, lines, BATCH_LINES):
-        events, in_turn = [], not share and first >= lines // 2 and first // BATCH_LINES % 2 == 0
+        events = []
         for line in range(first, min(first + BATCH_LINES, lines)):
             step = f"step-{first // BATCH_LINES // 10}"
-            if first >= lines // 2 and remaining:
-                owed += 1 if in_turn else share
-                if owed >= 1:
-                    step, owed, remaining = "wanted", owed - 1, remaining - 1
+            if line >= lines // 2 and remaining and (line - lines // 2) % (own + others) < own:
+                step, remaining = "wanted", remaining - 1
             events.append(SidecarEntry(line, line * len(LINE), 1, len(LINE) - 1, line, id=line, step=step))
         size = len(events)
         yield Sidecar(first // BATCH_LINES, first, first * len(LINE), size, size * len(LINE), "w", "bench", 0, events)
 
 
-def measure_step_reading(way: str, share: float, run_bytes: int, step_bytes: int) -> dict[str, Any]:
+def measure_step_reading(way: str, run_bytes: int, step_bytes: int) -> dict[str, Any]:
     """Requests and bytes of reading the step's log from beginning to end, for one distribution."""
     clock, layout = ManualClock(1_790_000_000_000), Layout()
     store, database, index_ = _Counting(clock), InMemoryDatabase(), InMemorySegmentIndex()
     index = EventIndex(database, clock, 86_400)
     indexing = EventIndexing(store, layout, index, StepUpdates(store, layout, index))
     number = 0
-    for sidecar in step_sidecars(share, run_bytes, step_bytes):
+    for sidecar in step_sidecars(WAYS[way], run_bytes, step_bytes):
         # Ids of all events would be one range, read and written 10,000 times, which is not measured here.
         index.put(RUN, [replace(sidecar, writer="")])
         number += 1
@@ -114,10 +119,9 @@ def main() -> None:
     parser.add_argument("--step-mb", type=float, default=1)
     parser.add_argument("--way", choices=WAYS)
     given = parser.parse_args()
-    for way, share in WAYS.items():
-        if given.way not in (None, way):
-            continue
-        print(json.dumps(measure_step_reading(way, share, given.run_mb * MB, int(given.step_mb * MB))), flush=True)
+    for way in WAYS:
+        if given.way in (None, way):
+            print(json.dumps(measure_step_reading(way, given.run_mb * MB, int(given.step_mb * MB))), flush=True)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,7 @@ METRICS = {
     "FLUSH_COPIED_BYTES": "bytes that S3 copied server-side for a compaction or finalization",
     "RUNS_FINALIZED": "runs whose `logs.txt` a schedule wrote or saw for the first time",
     "RUNS_EXPLAINED": "failed and lost runs whose log the schedule searched for the cause",
+    "SIDECARS_BUNDLED": "sidecars of ended runs that the schedule moved to bundles",
     "FLUSH_MS": "time to compact and finalize one run",
     "CATALOG_REQUESTS": "requests to DynamoDB, retries included",
     "MASKED_SECRETS": "masked secrets; each shape also has a metric of its own, for example `…_masked_secrets_jwt` ([masking](masking.md))",

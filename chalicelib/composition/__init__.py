@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from chalicelib.composition.events import EventServices
     from chalicelib.coordination import Administration, Lease, SourceCoordinator, WorkSource
     from chalicelib.coordination.store import PartitionStore
+    from chalicelib.events.bundling import SidecarBundler
     from chalicelib.explanation.run_explainer import RequestExplainer, ScheduledExplainer
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
@@ -51,9 +52,9 @@ if TYPE_CHECKING:
     from chalicelib.runlog.writer import Writer
     from chalicelib.settings import Settings
 
-COMPACTION, SWEEP, EXPLANATION = "compaction", "sweep", "explanation"
+COMPACTION, SWEEP, EXPLANATION, BUNDLING = "compaction", "sweep", "explanation", "bundling"
 """Names of the sources of work in coordination."""
-SOURCES = (COMPACTION, SWEEP, EXPLANATION)
+SOURCES = (COMPACTION, SWEEP, EXPLANATION, BUNDLING)
 SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
 _MS_OF_A_DAY = 86_400_000
@@ -232,7 +233,7 @@ class Services:
         def stated_by_event(run: Run, number: int) -> RunEnd | None:
             from chalicelib.events.stated_end import stated_end
 
-            return stated_end(self.events.indexing.read_sidecar(run, number))
+            return stated_end(self.events.indexing.sidecars.read_one(run, number))
 
         return RunEndFinder(self.store, self.layout, lambda run: self.events.index.failed_step(run), stated_by_event)
 
@@ -432,6 +433,14 @@ def leased_explainer(services: Services, lease: Lease) -> ScheduledExplainer:
     from chalicelib.explanation.run_explainer import ScheduledExplainer
 
     return ScheduledExplainer(lease_checked(services.store, lease), services.layout, services.runs)
+
+
+def leased_bundler(services: Services, lease: Lease) -> SidecarBundler:
+    """A bundler of sidecars that checks the lease before each call of the store."""
+    from chalicelib.coordination.lease import lease_checked
+    from chalicelib.events.bundling import SidecarBundler
+
+    return SidecarBundler(lease_checked(services.store, lease), services.layout, services.clock)
 
 
 def ingester(services: Services) -> Ingester:

@@ -20,8 +20,8 @@ from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.segment import SEAL, entry_of
 
 _HEARTBEAT_MS = 60_000
-_UNREPORTED = frozenset(["marker", "retired", "tombstone", "unfinished"])
-"""Kinds that are not reported and need no request."""
+_UNREPORTED = frozenset(["bundle", "marker", "retired", "tombstone", "unfinished"])
+"""Kinds that are not reported and need no request. Sidecars are indexed before they are bundled."""
 _SIDECARS = frozenset(["sidecar", "writer", "step", "chosen"])
 """Sidecar objects, which describe events of the log: indexed, not reported."""
 _FAILURES = frozenset([FAILED, LOST])

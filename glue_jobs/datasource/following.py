@@ -269,7 +269,7 @@ class Follower:
         """The first new segment of events whose sidecar is still being written, so it is not known yet whether its lines are
         events. A HEAD for each segment of the last minute without one; none if the run has no sidecar and its last segment has no
         events."""
-        if not run.sidecars and not last.events:
+        if not any(run.sidecars) and not last.events:
             return None
         since_s = self._now_s() - APPEND_TIMEOUT_MS // 1000
         segment_range = run.segment_ranges[-1]
