@@ -22,7 +22,7 @@ from chalicelib.response_size import fits_response
 from chalicelib.runlog.page import RAW_BYTES, fit
 from chalicelib.runlog.reader import INLINE_BYTES, Page, PageRequest
 
-MAX_TIME_S = 5.0
+MAX_TIME_S, POLL_S = 5.0, 5.0
 
 
 class BrowsedRun:
@@ -57,10 +57,20 @@ class BrowsedRun:
         return EventPage(matching, None)
 
     def page(self, request: PageRequest) -> Page:
-        """A page of lines; ``wait_s`` is ignored. ``total`` is the number of lines that were counted in time, at least those of the page.
-        Memory: about 3 MiB. Raises InvalidInputError for a page by time."""
+        """A page of lines; an empty one of a run that goes on is read again every ``POLL_S`` until ``wait_s`` is over. ``total`` is the
+        number of lines that were counted in time, at least those of the page. Memory: about 3 MiB. Raises InvalidInputError for a page by
+        time."""
         if request.since_ms is not None:
             raise InvalidInputError("a log in another store has no lines by time: read its events by time instead parameter=since")
+        deadline = Deadline(self._clock, request.wait_s)
+        while True:
+            page = self._page(request)
+            may_grow = not page.logs and page.after is None and page.streaming
+            if not may_grow or deadline.remaining_s() <= 0:
+                return page
+            self._clock.sleep(min(POLL_S, deadline.remaining_s()))
+
+    def _page(self, request: PageRequest) -> Page:
         deadline, tail = Deadline(self._clock, MAX_TIME_S), request.tail
         first, limit = (0, tail) if tail is not None else (request.after, request.limit)
         lines, size, total, is_end = deque[bytes](), 0, 0, True

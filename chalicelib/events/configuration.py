@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property
+from hashlib import blake2b
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -34,7 +35,8 @@ FILES = "files"
 HIDDEN = "***"
 _MAX_LOCATORS, _MAX_PATTERN_CHARS = 1000, 512
 _VARIABLE = "RUNLAKE_EVENTS"
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_OUTPUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+_CREDENTIALS, _DIGEST_BYTES = ("headers", "headers_from"), 6
 _SECRET = re.compile(
     r"secret|passw|passphrase|token|key|auth|credential|cookie|signature|bearer|session|^sig$|^pwd$", re.IGNORECASE
 )
@@ -82,7 +84,8 @@ class EventsConfiguration(_Strict):
 
     @cached_property
     def named_outputs(self) -> tuple[tuple[str, JsonValue], ...]:
-        """Names of the outputs with their targets (``targets.configuration``). Without a name an output is named by its kind."""
+        """Names of the outputs with their targets (``targets.configuration``). An output without a name is named by its kind
+        and a digest of its address."""
         return tuple(map(_named, self.outputs))
 
     @property
@@ -130,10 +133,17 @@ def _named(output: JsonValue) -> tuple[str, JsonValue]:
     if not isinstance(output, dict):
         return "output", output  # refused by the target's own check
     target = {key: value for key, value in output.items() if key != "name"}
-    name = output.get("name", output.get("kind", "output"))
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError("an output is named by 1 to 100 letters, digits, dots, dashes and underscores")
+    name = output.get("name", _default_name(target))
+    if not isinstance(name, str) or not _OUTPUT_NAME.fullmatch(name):
+        raise ValueError("an output is named by 1 to 80 letters, digits, dots, dashes and underscores")
     return name, target
+
+
+def _default_name(target: Mapping[str, JsonValue]) -> str:
+    """The kind and a digest of the address: another order of outputs, or other headers, change nothing."""
+    address = {key: value for key, value in target.items() if key not in _CREDENTIALS}
+    packed = json.dumps(address, sort_keys=True).encode()
+    return f"{target.get('kind')}-{blake2b(packed, digest_size=_DIGEST_BYTES).hexdigest()}"
 
 
 def parse_configuration(document: str, method: str | None = None, browser: str | None = None) -> EventsConfiguration:

@@ -104,7 +104,9 @@ def test_reads_use_the_browser_of_the_run(tmp_path: Path) -> None:
             "total": 10,
             "streaming": 0,
         }
-        assert read_page("run-1?after=99").json["logs"] == "" and read_page("run-1?since=2026-01-01").status == 400
+        started_s = world.clock.monotonic_s()
+        assert read_page("run-1?after=99&wait=12").json["logs"] == "" and world.clock.monotonic_s() - started_s == 12
+        assert read_page("run-1?since=2026-01-01").status == 400
         assert read_page("run-1/download").body == read_page("last/download").body == text
         assert read_page("run-1/download?link=true").json == {"location": None}
         assert [each["lines"] for each in get("/steps")["steps"]] == [] and read_page("other/download").status == 404

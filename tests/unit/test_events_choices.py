@@ -25,7 +25,11 @@ from chalicelib.runlog.writer import Writer
 from tests.faults.interception import AFTER, BEFORE, Intercepted, StopAt
 from tests.world import RUN, World
 
-OUTPUTS = [{"kind": "logstash", "url": "https://h"}, {"kind": "logstash", "url": "https://i", "name": "second"}]
+UNNAMED = "logstash-a61bb56a541a"
+OUTPUTS = [
+    {"kind": "logstash", "url": "https://h", "headers": {"a": "b"}},
+    {"kind": "logstash", "url": "https://i", "name": "second"},
+]
 LOCATORS = [
     {"pattern": "svc.pip*", "browser": "files", "outputs": ["second"]},
     {"pattern": "svc.*", "method": "files", "outputs": []},
@@ -40,9 +44,9 @@ FILES = parse_configuration("method: files\nbrowser: files")
     [
         ("svc.pipeline", Choice("runlog", "files", ("second",), "svc.pip*")),
         ("svc.other/x", Choice("files", "b", (), "svc.*")),
-        ("x.a", Choice("runlog", "b", ("logstash", "second"), "*.[ab]")),
-        ("SVC.pipeline", Choice("runlog", "b", ("logstash", "second"), None)),
-        ("", Choice("runlog", "b", ("logstash", "second"), None)),
+        ("x.a", Choice("runlog", "b", (UNNAMED, "second"), "*.[ab]")),
+        ("SVC.pipeline", Choice("runlog", "b", (UNNAMED, "second"), None)),
+        ("", Choice("runlog", "b", (UNNAMED, "second"), None)),
     ],
 )
 def test_first_locator_that_matches_chooses(fqn: str, expected: Choice) -> None:
@@ -60,6 +64,8 @@ def test_first_locator_that_matches_chooses(fqn: str, expected: Choice) -> None:
         {"locators": [{"pattern": "*", "other": 1}]},
         {"locators": [{"pattern": "*"}] * 1001},
         {"outputs": [{"kind": "logstash"}, {"kind": "logstash"}]},
+        {"outputs": [{"kind": "logstash", "name": "a"}, {"kind": "otlp", "name": "a"}]},
+        {"outputs": [{"kind": "a b"}]},
         {"outputs": [{"kind": "logstash", "name": "a b"}]},
         {"outputs": [{"kind": "logstash", "name": 5}]},
     ],
@@ -71,8 +77,8 @@ def test_bad_locators_and_names_of_outputs_are_rejected(document: Any) -> None:
 
 
 def test_output_has_its_patterns_in_order() -> None:
-    assert list(CONFIGURATION.patterns_of("logstash")) == [("svc.pip*", False), ("svc.*", False), ("*.[ab]", True), ("*", True)]
-    assert [name for name, _ in CONFIGURATION.named_outputs] == ["logstash", "second"]
+    assert list(CONFIGURATION.patterns_of(UNNAMED)) == [("svc.pip*", False), ("svc.*", False), ("*.[ab]", True), ("*", True)]
+    assert [name for name, _ in CONFIGURATION.named_outputs] == [UNNAMED, "second"]
     assert CONFIGURATION.named_outputs[1][1] == {"kind": "logstash", "url": "https://i"}
 
 
