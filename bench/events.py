@@ -2,6 +2,7 @@
 
 ``python -m bench.events [--run-mb 1024] [--step-mb 1]`` prints a JSON line for each distribution of the step's lines in the run.
 ``python -m bench.events --batches 10000`` prints one for each kind of page of an ended run, before and after its sidecars are bundled.
+``--write`` stores both in docs/figures.json.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from bench.figures import save
+from bench.measure import Measure
 from chalicelib.events.event import NewEvent
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.index import EventIndex
@@ -35,6 +38,7 @@ from tests.support.segment_index import InMemorySegmentIndex
 from tests.world import RUN as WORLD_RUN
 from tests.world import World
 
+CODE = ("chalicelib/events", "chalicelib/runlog/log_snapshot.py", "chalicelib/runlog/reader.py")
 RUN = Run("bench.events", "run-1")
 LINE = b"x" * 99 + b"\n"
 MB = 1024 * 1024
@@ -156,6 +160,30 @@ def measure_browsing(batches: int) -> Iterator[dict[str, Any]]:
             }
 
 
+def rows_of_browsing(batches: int) -> Iterator[Measure]:
+    """The rows of ``measure_browsing``."""
+    for found in measure_browsing(batches):
+        calls = found["s3_requests_a_page"]
+        measured = f"{calls['get']:,} GETs and {calls['list']} LISTs, {found['s3_bytes_a_page'] / KIB:,.0f} KiB"
+        what = f"a page of {found['page']}, run of {batches:,} batches of one event, in {found['objects']:,} {found['state']}"
+        is_bundled = found["state"] == "bundles"
+        is_reached = calls["get"] <= 2.2 if "step" not in found["page"] else calls["get"] <= 8
+        goal = "one GET of events, but at borders of bundles" if is_bundled else ""
+        yield Measure(what, goal, measured, is_reached if is_bundled else None)
+
+
+def rows_of_steps(run_bytes: int, step_bytes: int) -> Iterator[Measure]:
+    """The rows of ``measure_step_reading``."""
+    for way, (own, _) in WAYS.items():
+        found = measure_step_reading(way, run_bytes, step_bytes)
+        ratio = found["s3_bytes"] / found["step_bytes"]
+        measured = (
+            f"{ratio:.2f} times its {found['step_bytes'] / MB:.2f} MiB, {found['s3_gets']} GETs in {found['answers']} responses"
+        )
+        is_reached = found["s3_bytes"] <= 2 * found["step_bytes"] + MB if own >= 16 * KIB else None
+        yield Measure(f"the log of a step, {way}", "at most twice, and 1 MiB" if own >= 16 * KIB else "", measured, is_reached)
+
+
 def main() -> None:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -163,7 +191,14 @@ def main() -> None:
     parser.add_argument("--step-mb", type=float, default=1)
     parser.add_argument("--way", choices=WAYS)
     parser.add_argument("--batches", type=int, default=0)
+    parser.add_argument(
+        "--write", action="store_true", help="store the rows in docs/figures.json; then run python -m docs.generate"
+    )
     given = parser.parse_args()
+    if given.write:
+        save(list(rows_of_browsing(given.batches or 10_000)), "events", "pages_of_events", CODE)
+        save(list(rows_of_steps(64 * MB, MB)), "events", "step_logs", CODE)
+        return
     if given.batches:
         for row in measure_browsing(given.batches):
             print(json.dumps(row), flush=True)
