@@ -123,7 +123,7 @@ class EventBrowser:
         scan = self._reader.scan(run, after)
         if after >= scan.end.line:
             return EventPage([], None)
-        under_way = self._tails.end_line(run)
+        under_way = self._tails.end_line(run, scan.snapshot)
         is_final = is_last_included or (bool(scan.end.seal) and under_way is None)
         lines = _lines_between(scan, after, under_way)
         return page.filled(self._events(run, loggable, lines, after, is_final=is_final), event_filter, times)

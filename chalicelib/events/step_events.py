@@ -18,7 +18,8 @@ from chalicelib.events.weight import weight
 from chalicelib.ports import Run
 from chalicelib.runlog.log_snapshot import LogSnapshot
 
-_TOGETHER = 8
+_TOGETHER, _TOGETHER_IN_BUNDLES = 8, 64
+"""Segments whose events are read together: each costs a request, or is in a bundle."""
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 """Text, data and annotations of events whose messages are read together; at least those of one event."""
 
@@ -41,8 +42,9 @@ class StepEvents:
             if segment.byte_ranges[-1].end_line > after
         ]
         bundles = self._indexing.sidecars.bundles(run) if segments and has_ended_before(snapshot) else ()
-        for first in range(0, len(segments), _TOGETHER):
-            some = segments[first : first + _TOGETHER]
+        together = _TOGETHER_IN_BUNDLES if bundles else _TOGETHER
+        for first in range(0, len(segments), together):
+            some = segments[first : first + together]
             numbers = [segment.sequence for segment in some]
             yield from self._some(step, after, loggable, snapshot, self._indexing.sidecars.read_numbers(run, numbers, bundles))
 

@@ -73,10 +73,10 @@ class EventTails:
             sidecars.append(sidecar)
         return EventTail(end, sidecars, end < self._behind(run, snapshot))
 
-    def end_line(self, run: Run) -> int | None:
-        """The first line that must not be read yet; None without one. A snapshot, and the LISTs and HEADs of ``read``. Raises
-        SnapshotChangedError."""
-        snapshot = self._snapshots.take(run)
+    def end_line(self, run: Run, snapshot: LogSnapshot | None = None) -> int | None:
+        """The first line of a snapshot that must not be read yet; None without one. The LISTs and HEADs of ``read``, and a snapshot if none
+        is given. Raises SnapshotChangedError."""
+        snapshot = snapshot or self._snapshots.take(run)
         if self._is_settled(snapshot):
             return None
         _, _, end = self._under_way(run, snapshot)
