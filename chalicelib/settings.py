@@ -342,7 +342,7 @@ class Settings(BaseSettings):
     log_browser: str | None = _setting(
         None,
         "Where events are browsed: the name of a log browser. Default: the one in `events`, else the run log.",
-        "runlog, files, or an installed one",
+        "runlog, files, elasticsearch, opensearch, cloudwatch, or an installed one",
         pattern=r"^[A-Za-z0-9_.-]{1,100}$",
     )
     events: SecretStr | None = _setting(

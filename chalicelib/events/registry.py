@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions
 
 METHODS_GROUP, BROWSERS_GROUP = "runlake.logging_methods", "runlake.log_browsers"
 DEFAULT_DIRECTORY = "runlake-logs"
+OTHER_STORES = ("elasticsearch", "opensearch", "cloudwatch")
+"""Names of built-in browsers of other stores: kinds of targets (``targets.configuration``) whose events can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,14 @@ class RunLogParts:
 @dataclass(frozen=True, slots=True)
 class Context:
     """Dependencies of a factory. ``run_log`` None: without AWS. ``mask`` takes the pipeline's name and text. ``make_output``
-    returns for an entry of ``outputs`` the factory of its sink; raises InvalidConfigurationError."""
+    returns for an entry of ``outputs`` the factory of its sink, and ``make_browser`` for the same kind of document the browser of the
+    target; both raise InvalidConfigurationError."""
 
     clock: Clock
     mask: Callable[[str, bytes], Masked]
     run_log: RunLogParts | None = None
     make_output: Callable[[JsonValue], MakeSink] | None = None
+    make_browser: Callable[[JsonValue, Loggable], LogBrowser] | None = None
 
 
 Options = Mapping[str, JsonValue]
@@ -73,7 +78,10 @@ class Registry:
         self.configuration = configuration
         self._context = context
         self._methods: dict[str, MethodFactory] = {RUN_LOG: _run_log_method, FILES: _files_method, **_installed(METHODS_GROUP)}
-        self._browsers: dict[str, BrowserFactory] = {RUN_LOG: _run_log_browser, FILES: _files_browser, **_installed(BROWSERS_GROUP)}
+        others = {kind: partial(_other_browser, kind) for kind in OTHER_STORES}
+        self._browsers: dict[str, BrowserFactory] = {
+            RUN_LOG: _run_log_browser, FILES: _files_browser, **others, **_installed(BROWSERS_GROUP),
+        }  # fmt: skip
         for what, name, known in (("method", self.method, self._methods), ("browser", self.browser, self._browsers)):
             if name not in known:
                 raise InvalidConfigurationError(f"no such {what} is installed {what}={name!r} known={','.join(sorted(known))}")
@@ -176,6 +184,14 @@ def _files_method(context: Context, options: Options) -> LoggingMethod:
 
 def _files_browser(context: Context, options: Options, loggable: Loggable) -> LogBrowser:
     return FilesBrowser(_directory(options), loggable)
+
+
+def _other_browser(kind: str, context: Context, options: Options, loggable: Loggable) -> LogBrowser:
+    if context.make_browser is None:
+        raise InvalidConfigurationError(f"logs of other stores cannot be read here browser={kind}")
+    if "kind" in options:
+        raise InvalidConfigurationError(f"the name of a browser is its kind browser={kind} field=kind")
+    return context.make_browser({**options, "kind": kind}, loggable)
 
 
 def _directory(options: Options) -> Path:

@@ -245,7 +245,7 @@ def test_third_party_methods_are_loaded_from_entry_points(tmp_path: Path, monkey
     assert browser.options == {"url": "x"}
     assert registry.describe()["installed"] == {
         "methods": ["elsewhere", "files", "runlog"],
-        "browsers": ["elsewhere", "files", "runlog"],
+        "browsers": ["cloudwatch", "elasticsearch", "elsewhere", "files", "opensearch", "runlog"],
     }
 
 
