@@ -56,7 +56,7 @@ _WRITER = {
 _OUTLINED = {"line": 0, "lines": 1, "severity": "INFO", "hasData": True}
 _CONFIGURATION = {
     "method": "runlog", "browser": "runlog", "methods": {"files": {"directory": "/var/log/runs"}}, "browsers": {}, "rules": [],
-    "outputs": [], "installed": {"methods": ["files", "runlog"], "browsers": ["files", "runlog"]},
+    "outputs": [], "installed": {"methods": ["files", "runlog"], "browsers": ["cloudwatch", "elasticsearch", "files", "opensearch", "runlog"]},
 }  # fmt: skip
 
 SCHEMAS = component_schemas(

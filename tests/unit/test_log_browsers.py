@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -223,6 +223,25 @@ def test_late_and_missing_events_decide_completeness() -> None:
         assert browser.completeness().state == COMPLETE
 
 
+def test_log_that_ends_while_it_is_read_is_not_complete_without_its_last_events() -> None:
+    """The text is read, then the writer sends its last event and is closed, then the records of closed writers are read."""
+
+    class Racing(Searchable):
+        def handle(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+            if "/_search" in url and "must_not" not in json.loads(body)["query"]["bool"]:
+                writer.close()
+            return super().handle(url, headers, body)
+
+    log = searchable(Racing())
+    writer = log.writer("w")
+    writer.write_message("first")
+    writer.flush()
+    writer.write_message("last")
+    browser = log.browser
+    answers = [browser.overall_log(), browser.overall_log(len("first\n"))]
+    assert [(answer.text, answer.complete) for answer in answers] == [("first\n", False), ("last\n", True)]
+
+
 def test_repeated_and_foreign_rows_of_cloudwatch() -> None:
     log, client = cloudwatch()
     long = log.event(1, "é\n" * 300, 0)
@@ -245,11 +264,12 @@ def test_repeated_and_foreign_rows_of_cloudwatch() -> None:
         log.browser.overall_log()
 
 
-def test_many_events_of_one_millisecond_are_read_within_bounds() -> None:
+@pytest.mark.parametrize("starts", [(0,), (2, 0, 1)])
+def test_many_events_of_one_millisecond_are_read_within_bounds(starts: Sequence[int]) -> None:
     log, client = cloudwatch()
     events = [log.event(number, str(number), 0) for number in range(3_000)]
-    for at in (2, 0, 1):
-        log.send(*events[at::3])
+    for at in starts:
+        log.send(*events[at :: len(starts)])
     client.calls.clear()
     assert list(log.browser.events()) == events
     pages, requests = len(events) // BATCH_EVENTS, len(events) // (BATCH_EVENTS + 1) + 3

@@ -8,7 +8,7 @@ refreshed independently, so searches with the same ``preference`` use the same c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -35,7 +35,7 @@ _END_FIELD = f"{WRITER_END}.count"
 class ElasticsearchBrowser(QueryBrowser):
     """``LogBrowser`` of an index, an alias or a data stream; ``url`` and ``headers`` as in ``ElasticsearchTarget``. An index that does not
     exist has no events. Names are compared exactly, by the field or its ``keyword``, as the mapping has it: one request for each
-    browser, repeated while the index is empty.
+    browser, repeated for each query while the mapping lacks a field of the query.
 
     Raises InvalidConfigurationError if the mapping has no such field, and RequestRefusedError for a query that is refused.
     """
@@ -59,7 +59,7 @@ class ElasticsearchBrowser(QueryBrowser):
 
     def find(self, query: EventQuery) -> EventHits:
         """See ``QueryBrowser``. One request; more if the answer exceeds the transport's limit: half as many events each time."""
-        fields = self._field_names()
+        fields = self._field_names([STEP_ID] if query.event_filter.step is not None else [])
         if fields is None:
             return EventHits([], None, False)
         where = [*self._of_loggable(fields), *_of_filter(fields, query.event_filter)]
@@ -122,18 +122,15 @@ class ElasticsearchBrowser(QueryBrowser):
     def _of_loggable(self, fields: _Fields) -> list[Mapping[str, Any]]:
         return [fields.term(f"data.{name}", str(value)) for name, value in self._loggable.mandatory_data().items()]
 
-    def _field_names(self) -> _Fields | None:
-        """The names of the fields; None while the index does not exist."""
-        if self._fields is None:
-            names = [f"data.{name}" for name in (*self._loggable.mandatory_data(), STEP_ID)]
-            asked = ",".join(["data", "writer", "writer.keyword", *names, *(f"{name}.keyword" for name in names)])
+    def _field_names(self, more: Sequence[str] = ()) -> _Fields | None:
+        """The names of the fields of a query, with those of ``more`` data; None if the index does not exist. Requested again while one
+        is missing: the next event may add it."""
+        own = list(self._loggable.mandatory_data())
+        if self._fields is None or not self._fields.has_all([*own, *more]):
+            names = ["writer", *(f"data.{name}" for name in (*own, STEP_ID))]
+            asked = ",".join(["data", *names, *(f"{name}.keyword" for name in names)])
             answer = _parsed(self._post(f"_field_caps?fields={quote(asked, safe='')}", b""))
-            if answer is None:
-                return None
-            found = _Fields(answer.get("fields") or {})
-            if not found.has_all(names):
-                return found  # fields may be added with the next event
-            self._fields = found
+            self._fields = None if answer is None else _Fields(answer.get("fields") or {})
         return self._fields
 
     def _post(self, path: str, body: bytes) -> Answer:
@@ -156,8 +153,8 @@ class _Fields:
         kinds = (("@timestamp", "date"), (by_writer, "keyword"), ("id", "long"))
         return [{name: {"order": "asc", "unmapped_type": kind}} for name, kind in kinds]
 
-    def has_all(self, names: list[str]) -> bool:
-        return all(self._exact(name) for name in ("writer", *names))
+    def has_all(self, data: Sequence[str]) -> bool:
+        return all(self._exact(name) for name in ("writer", *(f"data.{each}" for each in data)))
 
     def term(self, name: str, value: str) -> Mapping[str, Any]:
         """A query for documents whose field has a value. Raises InvalidConfigurationError."""

@@ -77,7 +77,7 @@ class QueryBrowser(ABC):
     def page(self, event_filter: EventFilter, after: str | None = None, limit: int = DEFAULT_LIMIT) -> StoredPage:
         """The matching events after a position. Ends at ``limit`` events (at most ``MAX_LIMIT``), about 1 MiB, or after about 5 s,
         which a filter by text or level may need, since these are compared here."""
-        limit, deadline = min(limit, MAX_LIMIT), Deadline(self._clock, MAX_TIME_S)
+        limit, deadline = max(1, min(limit, MAX_LIMIT)), Deadline(self._clock, MAX_TIME_S)
         events, size, is_exact = list[Event](), 0, not event_filter.text and event_filter.level is None
         while True:
             batch = min(BATCH_EVENTS, limit - len(events)) if is_exact else BATCH_EVENTS
