@@ -1,4 +1,5 @@
-"""Logging methods and log browsers, configured independently: the run log and plain files behave alike."""
+"""Logging methods and log browsers, configured independently: the run log, plain files and other stores behave
+alike."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from chalicelib.errors import InvalidConfigurationError, InvalidEventError, Unav
 from chalicelib.events import registry as registry_module
 from chalicelib.events.configuration import EventsConfiguration, parse_configuration, redact
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
+from chalicelib.events.methods import SinkMethod, to_target
 from chalicelib.events.ports import EventWriter, LogBrowser
 from chalicelib.events.registry import Context, Registry, RunLogParts
 from chalicelib.events.snapshots import LogSnapshots
@@ -25,19 +27,27 @@ from chalicelib.masking.rules import MaskingRule
 from tests.events_harness import INSTANCE, event_parts
 from tests.faults.interception import AFTER, Intercepted, StopAt
 from tests.sampling import examples
+from tests.stored_logs import StoredLog, in_cloudwatch, in_searchable
+from tests.support.clock import ManualClock
+from tests.vendors import LogsClient, Searchable
 from tests.world import RUN, World
 
 LOGGABLE = Loggable.of_run(RUN, INSTANCE)
+OTHERS: dict[str, Callable[[ManualClock], StoredLog]] = {
+    "elasticsearch": lambda clock: in_searchable(Searchable(), clock),
+    "cloudwatch": lambda clock: in_cloudwatch(LogsClient(clock), clock),
+}
 RULES = [MaskingRule(fqn="*", values=(SecretStr("hunter2-secret"),))]
 
 
 class House:
-    """A registry: ``name`` is the method and the browser."""
+    """A registry: ``name`` is the browser and, unless its logs are in another store, the method."""
 
     def __init__(self, name: str, directory: Path, port: Callable[[Any], Any] = lambda inner: inner) -> None:
         self.world = World()
+        self.other: StoredLog | None = OTHERS[name](self.world.clock) if name in OTHERS else None
         self.configuration = EventsConfiguration(
-            method=name,
+            method="files" if self.other else name,
             browser=name,
             methods={"files": {"directory": str(directory)}},
             browsers={"files": {"directory": str(directory)}},
@@ -49,9 +59,18 @@ class House:
         snapshots = LogSnapshots(world.store, world.index, world.layout)
         run_log = RunLogParts(world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser)
         mask = Masker(RULES, None, world.clock).mask
-        return Registry(Context(world.clock, mask, run_log if with_store else None), self.configuration)
+        context = Context(world.clock, mask, run_log if with_store else None, make_browser=self._other_browser)
+        return Registry(context, self.configuration)
+
+    def _other_browser(self, document: Any, loggable: Loggable) -> LogBrowser:
+        assert self.other and document == {"kind": self.configuration.browser}
+        return self.other.make_browser(loggable)
 
     def writer(self, writer: str | None = None) -> EventWriter:
+        self.world.clock.advance(0.001)  # other stores order events of different writers by time
+        if self.other:
+            sink = to_target(self.other.make_target, Masker(RULES, None, self.world.clock), self.world.clock)
+            return SinkMethod(sink, self.world.clock).create_writer(LOGGABLE, writer=writer)
         return self.registry.create_writer(LOGGABLE, writer=writer)
 
     @property
@@ -59,7 +78,7 @@ class House:
         return self.registry.open_browser(LOGGABLE)
 
 
-@pytest.fixture(params=["runlog", "files"])
+@pytest.fixture(params=["runlog", "files", *OTHERS])
 def house(request: pytest.FixtureRequest, tmp_path: Path) -> House:
     return House(request.param, tmp_path)
 
@@ -73,12 +92,19 @@ def texts(house: House) -> str:
 
 def test_a_writer_injects_mandatory_data_and_counts_its_ids_from_0(house: House) -> None:
     writer = house.writer("agent")
-    note = Annotation(position=1, note={"url": "x"})
-    writer.write_event(NewEvent(message="a\nb", timestamp=3, step="s", level="INFO", data={"k": [1]}, annotations=(note,)))
+    note, at = Annotation(position=1, note={"url": "x"}), house.world.clock.now_ms() - 5
+    writer.write_event(NewEvent(message="a\nb", timestamp=at, step="s", level="INFO", data={"k": [1]}, annotations=(note,)))
     writer.write_message("c", step="t")
     writer.flush()
     first, second = house.browser.events()
-    assert (first.id, first.message, first.timestamp, first.level, first.writer, first.step) == (0, "a\nb", 3, "INFO", "agent", "s")
+    assert (first.id, first.message, first.timestamp, first.level, first.writer, first.step) == (
+        0,
+        "a\nb",
+        at,
+        "INFO",
+        "agent",
+        "s",
+    )
     assert first.annotations == (note,)
     assert first.data == {**LOGGABLE.mandatory_data("s"), "k": [1]}
     assert (second.id, second.timestamp, second.step) == (1, house.world.clock.now_ms(), "t")
@@ -118,8 +144,10 @@ def test_browsers_read_the_log_in_every_way(house: House) -> None:
     one, two = house.writer("one"), house.writer("two")
     one.write_message("a", step="s")
     one.flush()
+    house.world.clock.advance(0.001)
     two.write_message("b\nc")
     two.flush()
+    house.world.clock.advance(0.001)
     one.write_message("d", step="s")
     one.close()
     browser = house.browser
