@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -391,15 +392,24 @@ class LogsClient:
         return {"events": rows[max(at, 0) : end], "nextForwardToken": f"f/{end}"}
 
     def filter_log_events(
-        self, logGroupName: str, logStreamNames: Sequence[str], filterPattern: str, nextToken: str = "0"
+        self,
+        logGroupName: str,
+        logStreamNames: Sequence[str],
+        filterPattern: str,
+        startTime: int,
+        endTime: int = 1 << 60,
+        nextToken: str = "0",
     ) -> dict[str, Any]:
-        """Only the pattern of the records of closed writers."""
+        """Only the patterns of the records of closed writers and of a step. ``page_rows`` of the stream at most, matching or not."""
         (stream,) = logStreamNames
         self._read("FilterLogEvents", logGroupName, stream)
-        assert filterPattern == "{ $.writerEnd.count >= 0 }"
+        step = re.fullmatch(r'\{ \$\.data\.stepId = "([^"*\\]+)" \}', filterPattern)
+        assert step or filterPattern == "{ $.writerEnd.count >= 0 }"
+        word = f'"stepId":"{step[1]}"' if step else '"writerEnd":{"count":'
         rows = sorted(self.groups[logGroupName][stream], key=lambda row: row["timestamp"])
+        rows = [row for row in rows if startTime <= row["timestamp"] <= endTime]
         at, end = int(nextToken), min(int(nextToken) + self.page_rows, len(rows))
-        matching = [row for row in rows[at:end] if '"writerEnd":{"count":' in row["message"]]
+        matching = [row for row in rows[at:end] if word in row["message"]]
         return {"events": matching} | ({"nextToken": str(end)} if end < len(rows) else {})
 
     def delete_log_stream(self, logGroupName: str, logStreamName: str) -> dict[str, Any]:

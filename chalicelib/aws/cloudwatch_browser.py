@@ -1,12 +1,14 @@
-"""CloudWatch Logs as a log browser: GetLogEvents on the stream of a run, and FilterLogEvents for the records of closed writers.
+"""CloudWatch Logs as a log browser: GetLogEvents on the stream of a run, and FilterLogEvents for a step and the records of closed
+writers.
 
-Source: the API reference. GetLogEvents returns at most 1 MB and 10,000 rows, in the order of their times; rows of one millisecond are in
-the order in which they were stored. Pages may be empty; the last one repeats the token of the request. Rows are stored at least once.
+Source: the API reference. Both return at most 1 MB and 10,000 rows, in the order of their times; rows of one millisecond are in the order
+in which they were stored. Pages may be empty; GetLogEvents' last one repeats the token of the request. Rows are stored at least once.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +20,7 @@ from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import DamagedLogError
 from chalicelib.events.browsers.query import EventHit, EventHits, EventQuery, decode_position, encode_position
 from chalicelib.events.browsers.query_browser import QueryBrowser
-from chalicelib.events.event import Event, Loggable, WriterEndEvent
+from chalicelib.events.event import STEP_ID, Event, Loggable, WriterEndEvent
 from chalicelib.events.targets.document import WRITER_END, document, parse_document
 from chalicelib.ports import Clock
 
@@ -28,6 +30,7 @@ _ENDS = f"{{ $.{WRITER_END}.count >= 0 }}"
 _KINDS = (int, str, int, int)
 _Key = tuple[str, int, int]
 """Writer, id, and for a row that is not a document its number in the millisecond."""
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 _BEFORE_ALL: _Key = ("", -1, 0)
 
 
@@ -45,31 +48,28 @@ class CloudWatchBrowser(QueryBrowser):
         self._client, self._where = client, {"logGroupName": group, "logStreamName": stream_name(loggable)}
 
     def find(self, query: EventQuery) -> EventHits:
-        """See ``QueryBrowser``: a request for each 1 MB or 10,000 rows. Uses the times of the filter, not the step."""
-        from_ms, to_ms = query.event_filter.from_ms or 0, query.event_filter.to_ms
-        page = _SortedPage(self._loggable, query)
-        if to_ms is not None and to_ms <= max(page.start_ms, from_ms):
+        """See ``QueryBrowser``: a request for each 1 MB or 10,000 rows. Uses the times of the filter, and the step if its name has only
+        letters, digits and ``_.:/-``: other characters have a meaning in patterns, so all rows are read."""
+        event_filter, page = query.event_filter, _SortedPage(self._loggable, query)
+        from_ms, to_ms = max(page.start_ms, event_filter.from_ms or 0), event_filter.to_ms
+        if to_ms is not None and to_ms <= from_ms:
             return EventHits([], None, False)
-        for row in self._rows(max(page.start_ms, from_ms), to_ms, min(max(query.limit + 1, _MIN_ROWS), _MAX_ROWS)):
+        if event_filter.step is not None and _PLAIN_NAME.fullmatch(event_filter.step):
+            rows = self._matching_rows(f'{{ $.data.{STEP_ID} = "{event_filter.step}" }}', from_ms, to_ms)
+        else:
+            rows = self._rows(from_ms, to_ms, min(max(query.limit + 1, _MIN_ROWS), _MAX_ROWS))
+        for row in rows:
             if not page.add(row["timestamp"], row["message"]):
                 return page.answer(has_more=True)
         return page.answer(has_more=False)
 
     def ends(self) -> Iterator[WriterEndEvent]:
-        """See ``QueryBrowser``: FilterLogEvents, a request for each 1 MB or 10,000 rows of the result."""
-        token: dict[str, str] = {}
-        group, stream = self._where["logGroupName"], self._where["logStreamName"]
-        request = {"logGroupName": group, "logStreamNames": [stream], "filterPattern": _ENDS}
-        while True:
-            answer = self._call("filter_log_events", {**request, **token})
-            for row in answer.get("events") or ():
-                fields = _document(row["message"])
-                event = parse_document(fields) if fields is not None and _is_of(fields, self._loggable) else None
-                if isinstance(event, WriterEndEvent):
-                    yield event
-            if not answer.get("nextToken"):
-                return
-            token = {"nextToken": answer["nextToken"]}
+        """See ``QueryBrowser``: a request for each 1 MB or 10,000 rows of the result."""
+        for row in self._matching_rows(_ENDS):
+            fields = _document(row["message"])
+            event = parse_document(fields) if fields is not None and _is_of(fields, self._loggable) else None
+            if isinstance(event, WriterEndEvent):
+                yield event
 
     def delete(self) -> None:
         """Deletes the stream, also with events that other installations sent for the same pipeline and run. One request."""
@@ -87,6 +87,20 @@ class CloudWatchBrowser(QueryBrowser):
             if not following or following == token.get("nextToken"):
                 return
             token = {"nextToken": following}
+
+    def _matching_rows(self, pattern: str, from_ms: int = 0, to_ms: int | None = None) -> Iterator[Mapping[str, Any]]:
+        """Rows that match a pattern, and maybe others, in the order of their times."""
+        group, stream = self._where["logGroupName"], self._where["logStreamName"]
+        request = {"logGroupName": group, "logStreamNames": [stream], "filterPattern": pattern, "startTime": from_ms}
+        if to_ms is not None:
+            request["endTime"] = to_ms - 1  # included, other than GetLogEvents' end
+        token: dict[str, str] = {}
+        while True:
+            answer = self._call("filter_log_events", {**request, **token})
+            yield from answer.get("events") or ()
+            if not answer.get("nextToken"):
+                return
+            token = {"nextToken": answer["nextToken"]}
 
     def _call(self, operation: str, parameters: Mapping[str, Any], *, write: bool = False) -> Mapping[str, Any]:
         with translate_errors(operation, self._where["logGroupName"], write=write):

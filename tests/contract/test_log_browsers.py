@@ -32,13 +32,13 @@ FAKES = ("elasticsearch", "elasticsearch keyword", "elasticsearch flattened", "c
 SERVERS = ("opensearch server", "cloudwatch moto", "cloudwatch ministack")
 BACK_MS = 60_000
 """How long ago the events are: CloudWatch Logs refuses old ones."""
-STEPS = (None, "a", "b")
+STEPS = (None, "a", "b c*")
 MESSAGES = ("", "plain", "two\nlines\r\n", "ERROR ünï \U0001f600", '{"a": 1}', "x" * 700)
 write = st.tuples(st.sampled_from("vwx"), st.sampled_from(STEPS), st.sampled_from(MESSAGES), st.integers(0, 3))
 operations = st.lists(st.one_of(write, write, st.sampled_from("vwx"), st.none()), max_size=25)
 """Writes, flushes of a writer, and None: the log is read."""
 FILTERS = (
-    EventFilter(), EventFilter(step="a"), EventFilter(level="error"), EventFilter(text="line"), EventFilter(step="b", text="x"),
+    EventFilter(), EventFilter(step="a"), EventFilter(level="error"), EventFilter(text="line"), EventFilter(step="b c*", text="x"),
 )  # fmt: skip
 
 

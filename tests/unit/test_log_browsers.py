@@ -99,7 +99,7 @@ def test_each_failed_request_to_cloudwatch_is_reported(fault: Any) -> None:
         is_over = not is_reported(lambda browser=browser: read_and_delete(browser))  # type: ignore[misc]
         at += not is_over
         assert is_over or len(client.calls) == at
-    assert at == 15
+    assert at == 11
 
 
 @pytest.mark.parametrize("kind", PARTIAL)
