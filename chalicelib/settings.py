@@ -349,7 +349,7 @@ class Settings(BaseSettings):
         None,
         "Where new runs are [read](events.md#which-requests-use-the-browser): the name of a log browser. Default: the one in `events`, else the "
         "run log.",
-        "runlog, files, or an installed one",
+        "runlog, files, elasticsearch, opensearch, cloudwatch, or an installed one",
         pattern=r"^[A-Za-z0-9_.-]{1,100}$",
     )
     events: SecretStr | None = _setting(

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from threading import Thread
 from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 from botocore.exceptions import ClientError, ConnectionClosedError
 
@@ -68,6 +71,110 @@ class Bulk:
             return {"create": {"status": status, "error": {"type": kind, "reason": "no"}}}
         self.documents[where["_id"]] = document
         return {"create": {"status": 201}}
+
+
+@dataclass
+class Searchable(Bulk):
+    """An index that is also searched, by the reference of the search, field capabilities, refresh and delete-by-query APIs.
+
+    ``mapping``: ``dynamic`` (a text with a ``keyword`` of at most 256 characters), ``keyword``, or ``flattened`` data. Documents are visible
+    from the next refresh on (``refresh``, or with each request if ``refreshes``). ``alter`` changes answers of searches.
+    """
+
+    mapping: str = "dynamic"
+    refreshes: bool = True
+    visible: dict[str, Any] = field(default_factory=dict)
+    alter: Callable[[dict[str, Any]], None] = lambda _: None
+    paths: list[str] = field(default_factory=list)
+
+    def handle(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        path = url.split("://", 1)[1].split("/", 1)[1].split("?")[0]
+        self.paths.append(path)
+        if path == "_bulk":
+            return super().handle(url, headers, body)
+        if not self.documents:
+            return Answer(404, b'{"error": {"type": "index_not_found_exception"}, "status": 404}')
+        operation = path.split("/")[1]
+        if self.refreshes or operation == "_refresh":
+            self.refresh()
+        asked = json.loads(body) if body else {}
+        answers = {"_field_caps": self._field_caps, "_search": self._search, "_delete_by_query": self._delete}
+        answer = answers[operation](asked, parse_qs(urlsplit(url).query)) if operation != "_refresh" else {}
+        return Answer(200, json.dumps(answer).encode(), {"Content-Type": "application/json", "X-Elastic-Product": "Elasticsearch"})
+
+    def refresh(self) -> None:
+        self.visible = dict(self.documents)
+
+    def _field_caps(self, _: Any, query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        types: dict[str, str] = {}
+        for document in self.visible.values():
+            for name in ("writer", *(f"data.{name}" for name in document["data"] if self.mapping != "flattened")):
+                if self.mapping == "keyword":
+                    types[name] = "keyword"
+                else:
+                    types |= {name: "text", f"{name}.keyword": "keyword"}
+            types["data"] = "flattened" if self.mapping == "flattened" else "object"
+        asked = query["fields"][0].split(",")
+        return {"fields": {name: {kind: {"type": kind}} for name, kind in types.items() if name in asked}}
+
+    def _search(self, asked: Any, query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        assert query["allow_partial_search_results"] == ["false"] and 1 <= asked["size"] <= 10_000
+        names = [name for each in asked["sort"] for name in each]
+        rows = sorted(
+            ([self._value(document, name) for name in names], id_)
+            for id_, document in self.visible.items()
+            if self._is_match(document, asked["query"])
+        )
+        rows = [row for row in rows if row[0] > asked.get("search_after", [])]
+        excluded = asked.get("_source", {}).get("excludes", ())
+        hits = [
+            {
+                "_id": id_,
+                "sort": sort,
+                "_source": {name: value for name, value in self.visible[id_].items() if name not in excluded},
+            }
+            for sort, id_ in rows[: asked["size"]]
+        ]
+        answer: dict[str, Any] = {"timed_out": False, "_shards": {"total": 1, "failed": 0}, "hits": {"hits": hits}}
+        self.alter(answer)
+        return answer
+
+    def _delete(self, asked: Any, query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        matching = [id_ for id_, document in self.visible.items() if self._is_match(document, asked["query"])]
+        matching = matching[: int(query["max_docs"][0])]
+        for id_ in matching:
+            del self.documents[id_]
+        self.refresh()
+        return {"total": len(matching), "deleted": len(matching), "failures": [], "version_conflicts": 0, "timed_out": False}
+
+    def _is_match(self, document: Any, query: Any) -> bool:
+        ((kind, what),) = query.items()
+        if kind == "bool":
+            assert set(what) <= {"filter", "must_not"}
+            is_all = all(self._is_match(document, each) for each in what["filter"])
+            return is_all and not any(self._is_match(document, each) for each in what.get("must_not", ()))
+        if kind == "match_none":
+            return False
+        if kind == "exists":
+            return self._value(document, what["field"]) is not None
+        ((name, what),) = what.items()
+        value = self._value(document, name)
+        if kind == "term":
+            return bool(value == what["value"])
+        assert kind == "range" and what["format"] == "epoch_millis"
+        return bool(what.get("gte", value) <= value and value < what.get("lt", value + 1))
+
+    def _value(self, document: Any, name: str) -> Any:
+        """What a field is compared and sorted by."""
+        is_dynamic = self.mapping == "dynamic" or (self.mapping == "flattened" and not name.startswith("data"))
+        assert name.endswith(".keyword") == (
+            is_dynamic and name.startswith(("data.", "writer")) and not name.startswith("writerEnd")
+        )
+        for part in name.removesuffix(".keyword").split("."):
+            document = (document or {}).get(part)
+        if name == "@timestamp":
+            return (datetime.fromisoformat(document) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+        return None if isinstance(document, str) and is_dynamic and len(document) > 256 else document
 
 
 @dataclass
@@ -207,6 +314,11 @@ class LogsClient:
         self.groups: dict[str, dict[str, list[dict[str, Any]]]] = {}
         self.requests = 0
         self.calls: list[str] = []
+        self.page_rows = 10_000
+
+    def fail_next(self, faults: Sequence[int | str | None]) -> None:
+        """``faults`` of the next requests."""
+        self._faults = list(faults)
 
     def put_log_events(self, logGroupName: str, logStreamName: str, logEvents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         self.calls.append("put_log_events")
@@ -260,9 +372,60 @@ class LogsClient:
         self.groups[logGroupName] = {}
         return {}
 
-    def get_log_events(self, logGroupName: str, logStreamName: str, **_: Any) -> dict[str, Any]:
-        found = sorted(self.groups[logGroupName][logStreamName], key=lambda row: row["timestamp"])
-        return {"events": found, "nextForwardToken": "f"}
+    def get_log_events(
+        self,
+        logGroupName: str,
+        logStreamName: str,
+        startFromHead: bool,
+        startTime: int = 0,
+        endTime: int = 1 << 60,
+        limit: int = 10_000,
+        nextToken: str = "f/-1",
+    ) -> dict[str, Any]:
+        """Pages of ``page_rows`` at most, the first of them empty; the last one repeats the token."""
+        self._read("GetLogEvents", logGroupName, logStreamName)
+        assert startFromHead and 1 <= limit <= 10_000
+        rows = sorted(self.groups[logGroupName][logStreamName], key=lambda row: row["timestamp"])
+        rows = [row for row in rows if startTime <= row["timestamp"] < endTime]
+        at = int(nextToken[2:])
+        end = min(max(at, 0) + min(limit, self.page_rows), len(rows)) if at >= 0 else 0
+        return {"events": rows[max(at, 0) : end], "nextForwardToken": f"f/{end}"}
+
+    def filter_log_events(
+        self,
+        logGroupName: str,
+        logStreamNames: Sequence[str],
+        filterPattern: str,
+        startTime: int,
+        endTime: int = 1 << 60,
+        nextToken: str = "0",
+    ) -> dict[str, Any]:
+        """Only the patterns of the records of closed writers and of a step. ``page_rows`` of the stream at most, matching or not."""
+        (stream,) = logStreamNames
+        self._read("FilterLogEvents", logGroupName, stream)
+        step = re.fullmatch(r'\{ \$\.data\.stepId = "([^"*\\]+)" \}', filterPattern)
+        assert step or filterPattern == "{ $.writerEnd.count >= 0 }"
+        word = f'"stepId":"{step[1]}"' if step else '"writerEnd":{"count":'
+        rows = sorted(self.groups[logGroupName][stream], key=lambda row: row["timestamp"])
+        rows = [row for row in rows if startTime <= row["timestamp"] <= endTime]
+        at, end = int(nextToken), min(int(nextToken) + self.page_rows, len(rows))
+        matching = [row for row in rows[at:end] if word in row["message"]]
+        return {"events": matching} | ({"nextToken": str(end)} if end < len(rows) else {})
+
+    def delete_log_stream(self, logGroupName: str, logStreamName: str) -> dict[str, Any]:
+        self._read("DeleteLogStream", logGroupName, logStreamName)
+        del self.groups[logGroupName][logStreamName]
+        return {}
+
+    def _read(self, operation: str, group: str, stream: str) -> None:
+        self.calls.append(operation)
+        fault = self._faults.pop(0) if self._faults else None
+        if isinstance(fault, int):
+            self._fail("ThrottlingException" if fault == 429 else "ServiceUnavailableException", operation, fault)
+        if fault is not None:
+            raise ConnectionClosedError(endpoint_url="https://logs")
+        if stream not in self.groups.get(group, {}):
+            self._fail("ResourceNotFoundException", operation)
 
     def close(self) -> None:
         self.calls.append("close")

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import RequestRefusedError
-from chalicelib.events.event import Event, Loggable
+from chalicelib.events.event import Event, Loggable, WriterEndEvent
 from chalicelib.events.ports import Limits, Refused
 from chalicelib.events.targets.document import document, packed
 
@@ -31,7 +31,8 @@ _REFUSED = frozenset({"InvalidParameterException", "ValidationException", "Seria
 
 
 class CloudWatchLogsTarget:
-    """A log group. ``shape``: ``json`` sends the event as a document, ``text`` its message only (an empty message as a space).
+    """A log group. ``shape``: ``json`` sends the event as a document, ``text`` its message only (an empty message as a space), and no
+    records of closed writers.
 
     ``client`` is a boto3 ``logs`` client. A missing group or stream is created.
     """
@@ -67,6 +68,8 @@ class CloudWatchLogsTarget:
     def _parts(self, event: Event) -> Sequence[bytes]:
         """The event in one or more parts; JSON parts have the same ``uid``, their number and the number of parts."""
         if self._shape == "text":
+            if isinstance(event, WriterEndEvent):
+                return []  # text alone would be a line of the log
             complete = (event.message or " ").encode()
             return [complete] if len(complete) <= self._room else [piece.encode() for piece in _pieces(event.message, self._room)]
         fields = document(event)

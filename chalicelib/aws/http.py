@@ -24,14 +24,17 @@ from urllib3.exceptions import (
 from chalicelib.errors import InvalidConfigurationError, OutcomeUnknownError, TargetUnavailableError
 from chalicelib.events.targets.transport import Answer, Transport
 
+_CHUNK_BYTES = 256 * 1024
 _NEVER_SENT = (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError, MaxRetryError, LocationParseError, LocationValueError)
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024
+"""Several times the largest event of a target: a response that exceeds it is never one event's."""
 
 
 class Urllib3Transport:
-    """``targets.transport.Transport`` with a connection pool. Verifies certificates. Does not follow redirects, which would send
-    events and credentials to another host."""
+    """``targets.transport.Transport`` with a connection pool. Memory: ``MAX_RESPONSE_BYTES``. Verifies certificates. Does not
+    follow redirects, which would send events and credentials to another host."""
 
     def __init__(self, connect_timeout_s: float = CONNECT_TIMEOUT_S, read_timeout_s: float = READ_TIMEOUT_S) -> None:
         timeout = urllib3.Timeout(connect=connect_timeout_s, read=read_timeout_s)
@@ -40,12 +43,15 @@ class Urllib3Transport:
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """See the port."""
         try:
-            response = self._pool.request("POST", url, body=body, headers=dict(headers), redirect=False)
+            request = self._pool.request
+            response = request("POST", url, body=body, headers=dict(headers), redirect=False, preload_content=False)
+            data = _read(response)
         except _NEVER_SENT as error:
             raise TargetUnavailableError(f"request was not sent host={_host(url)} error={type(error).__name__}") from None
         except (HTTPError, OSError) as error:
             raise OutcomeUnknownError(f"response was lost host={_host(url)} error={type(error).__name__}") from None
-        return Answer(response.status, response.data, {name.lower(): value for name, value in response.headers.items()})
+        lowered = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(response.status, data or b"", lowered, is_too_long=data is None)
 
     def close(self) -> None:
         """See the port."""
@@ -81,6 +87,18 @@ def signed(inner: Transport, region: str | None, service: str) -> SignedTranspor
     if credentials is None or session.region_name is None:
         raise InvalidConfigurationError(f"requests cannot be signed, credentials or region are missing service={service}")
     return SignedTransport(inner, credentials, session.region_name, service)
+
+
+def _read(response: urllib3.BaseHTTPResponse) -> bytes | None:
+    """The body, unpacked; None if it exceeds the limit: the connection is closed without reading the rest."""
+    data = bytearray()
+    for chunk in response.stream(_CHUNK_BYTES):
+        data += chunk
+        if len(data) > MAX_RESPONSE_BYTES:
+            response.close()
+            return None
+    response.release_conn()
+    return bytes(data)
 
 
 def _host(url: str) -> str:

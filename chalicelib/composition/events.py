@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from chalicelib.events.choices import RunChoices
     from chalicelib.events.completeness import CompletenessWatch
     from chalicelib.events.configuration import EventsConfiguration
+    from chalicelib.events.event import Loggable
     from chalicelib.events.event_browser import EventBrowser
     from chalicelib.events.methods import MakeSink
+    from chalicelib.events.ports import LogBrowser
     from chalicelib.events.registry import Registry
     from chalicelib.events.routing import Router
     from chalicelib.events.run_event_log import RunEventLog
@@ -150,8 +152,8 @@ class EventServices:
         from chalicelib.events.registry import Context, Registry, RunLogParts
 
         parts = RunLogParts(self._store, self.log, self.writers, self.snapshots, self.logs, self.browser, self.watch)
-        make_output = partial(_output, self._services)
-        context = Context(self._clock, self._services.masker.mask, parts, make_output)
+        make_output, make_browser = partial(_output, self._services), partial(_browser, self._services)
+        context = Context(self._clock, self._services.masker.mask, parts, make_output, make_browser)
         return Registry(context, self.configuration, self.choices)
 
     @cached_property
@@ -205,3 +207,11 @@ def _output(services: Services, document: Any) -> MakeSink:
     from chalicelib.events.targets.configuration import target_of
 
     return to_target(partial(make_target, target_of(document)), services.masker, services.clock)
+
+
+def _browser(services: Services, document: Any, loggable: Loggable) -> LogBrowser:
+    from chalicelib.composition.environment import make_browser
+    from chalicelib.events.targets.configuration import target_of
+
+    grace_ms = services.settings.events_lost_after_seconds * _MS_OF_A_SECOND
+    return make_browser(target_of(document), loggable, services.clock, grace_ms)

@@ -83,6 +83,13 @@ class Event(BaseModel):
         return step if isinstance(step, str) else None
 
 
+class WriterEndEvent(Event):
+    """The record of a closed writer, sent to other systems after its events: ``id`` is their number, since their ids are 0 to ``id``
+    - 1. ``timestamp``: when it was closed, or of its last event if that is later."""
+
+    last_timestamp_ms: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Loggable:
     """The subject of a log. For a run: ``loggable_id`` is the run id, ``job_id`` the pipeline's FQN. Writers and browsers refuse other

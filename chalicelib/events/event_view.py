@@ -92,7 +92,7 @@ class EventFilter:
     to_ms: int | None = None
     text: str = ""
 
-    def matches(self, event: EventView) -> bool:
+    def matches(self, event: EventView | Event) -> bool:
         """Whether an event matches in all but its time (see ``matches_time``)."""
         if self.step is not None and event.step != self.step:
             return False

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from chalicelib.errors import RequestRefusedError, TargetUnavailableError, UnavailableError
-from chalicelib.events.event import Event, Loggable
+from chalicelib.events.event import Event, Loggable, WriterEndEvent
 from chalicelib.events.masking import masked_event
 from chalicelib.events.ports import Limits, Refused, Target
 from chalicelib.masking.fields import Mask
@@ -105,6 +105,10 @@ class Forwarder:
             self.flush()
         self._batch.add(masked, size)
         self.added += 1
+
+    def end(self, end: WriterEndEvent) -> None:
+        """Add the record of the writer's end, which is sent like an event. Raises UnavailableError as ``add`` does."""
+        self.add(end)
 
     def flush(self) -> None:
         """Returns when all added events are settled. Raises UnavailableError: the rest is sent by the next flush."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ from chalicelib.runlog.choice import RUN_LOG, Choice
 
 METHODS_GROUP, BROWSERS_GROUP = "runlake.logging_methods", "runlake.log_browsers"
 DEFAULT_DIRECTORY = "runlake-logs"
+OTHER_STORES = ("elasticsearch", "opensearch", "cloudwatch")
+"""Names of built-in browsers of other stores: kinds of targets (``targets.configuration``) whose events can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +57,14 @@ class RunLogParts:
 @dataclass(frozen=True, slots=True)
 class Context:
     """Dependencies of a factory. ``run_log`` None: without AWS. ``mask`` takes the pipeline's name and text. ``make_output``
-    returns for an entry of ``outputs`` the factory of its sink; raises InvalidConfigurationError."""
+    returns for an entry of ``outputs`` the factory of its sink, and ``make_browser`` for the same kind of document the browser of the
+    target; both raise InvalidConfigurationError."""
 
     clock: Clock
     mask: Callable[[str, bytes], Masked]
     run_log: RunLogParts | None = None
     make_output: Callable[[JsonValue], MakeSink] | None = None
+    make_browser: Callable[[JsonValue, Loggable], LogBrowser] | None = None
 
 
 Options = Mapping[str, JsonValue]
@@ -75,7 +80,10 @@ class Registry:
         self.configuration = configuration
         self._context = context
         self._methods: dict[str, MethodFactory] = {RUN_LOG: _run_log_method, FILES: _files_method, **installed(METHODS_GROUP)}
-        self._browsers: dict[str, BrowserFactory] = {RUN_LOG: _run_log_browser, FILES: _files_browser, **installed(BROWSERS_GROUP)}
+        others = {kind: partial(_other_browser, kind) for kind in OTHER_STORES}
+        self._browsers: dict[str, BrowserFactory] = {
+            RUN_LOG: _run_log_browser, FILES: _files_browser, **others, **installed(BROWSERS_GROUP),
+        }  # fmt: skip
         _check_installed("method", configuration.methods_in_use, self._methods)
         _check_installed("browser", configuration.browsers_named, self._browsers)
         make_output = context.make_output
@@ -216,6 +224,14 @@ def _files_method(context: Context, options: Options) -> LoggingMethod:
 
 def _files_browser(context: Context, options: Options, loggable: Loggable) -> LogBrowser:
     return FilesBrowser(_directory(options), loggable)
+
+
+def _other_browser(kind: str, context: Context, options: Options, loggable: Loggable) -> LogBrowser:
+    if context.make_browser is None:
+        raise InvalidConfigurationError(f"logs of other stores cannot be read here browser={kind}")
+    if "kind" in options:
+        raise InvalidConfigurationError(f"the name of a browser is its kind browser={kind} field=kind")
+    return context.make_browser({**options, "kind": kind}, loggable)
 
 
 def _directory(options: Options) -> Path:

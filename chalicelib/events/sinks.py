@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import Event, NewEvent
+from chalicelib.events.event import Event, NewEvent, WriterEndEvent
 from chalicelib.events.ports import EventWriter, Refused
 from chalicelib.events.weight import weight
 
@@ -22,6 +22,10 @@ class Sink(Protocol):
 
     def add(self, event: Event) -> None:
         """Add an event; may send. Raises UnavailableError: the event was not added."""
+
+    def end(self, end: WriterEndEvent) -> None:
+        """Add the record of the writer's end, after all events were flushed, where nothing else records it. Raises UnavailableError:
+        it was not added."""
 
     def flush(self) -> None:
         """Returns when all added events are durable. Raises UnavailableError: the next flush sends the rest; InvalidEventError:
@@ -52,6 +56,9 @@ class BatchSink:
         self._waiting.append(event)
         self._waiting_bytes += len(event.message)
         self._details_bytes += weight(event.data) + sum(weight(each.note) for each in event.annotations)
+
+    def end(self, end: WriterEndEvent) -> None:
+        """See ``Sink``. Does nothing: the logging method records the end."""
 
     def flush(self) -> None:
         """See ``Sink``."""
@@ -89,6 +96,9 @@ class WriterSink:
     def add(self, event: Event) -> None:
         """See ``Sink``."""
         self._writer.write_event(as_new(event))
+
+    def end(self, end: WriterEndEvent) -> None:
+        """See ``Sink``. Does nothing: the writer records its own end."""
 
     def flush(self) -> None:
         """See ``Sink``."""

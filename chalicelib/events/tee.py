@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Condition, Thread
 
-from chalicelib.events.event import Event
+from chalicelib.events.event import Event, WriterEndEvent
 from chalicelib.events.sinks import Sink
 
 MAX_EVENTS = 10_000
@@ -66,7 +66,7 @@ class Secondary:
     def send(self, events: Sequence[Event]) -> None:
         """Send events. Events that cannot be sent are dropped; later ones are still tried."""
         for event in events:
-            if self._did(lambda event=event: self._sink.add(event)):  # type: ignore[misc]
+            if self._did(lambda event=event: self._add(event)):  # type: ignore[misc]
                 self._unsent += 1
             else:
                 self.dropped += 1
@@ -95,6 +95,12 @@ class Secondary:
             self.dropped += self._unsent
             self._unsent = 0
         self.dropped += len(self.pending())
+
+    def _add(self, event: Event) -> None:
+        if isinstance(event, WriterEndEvent):
+            self._sink.end(event)
+        else:
+            self._sink.add(event)
 
     def _next(self) -> list[Event] | None:
         with self._changed:
@@ -125,6 +131,12 @@ class Tee:
         self._primary.add(event)
         for secondary in self._secondaries:
             secondary.offer(event)
+
+    def end(self, end: WriterEndEvent) -> None:
+        """See ``Sink``. A secondary without room does not get the record, so that the writer never looks complete there."""
+        self._primary.end(end)
+        for secondary in self._secondaries:
+            secondary.offer(end)
 
     def flush(self) -> None:
         """See ``Sink``: flushes the primary only."""

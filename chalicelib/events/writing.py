@@ -11,7 +11,7 @@ from typing import TextIO, cast
 from pydantic import ValidationError
 
 from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import Event, Loggable, NewEvent, invalid_field, run_of
+from chalicelib.events.event import Event, Loggable, NewEvent, WriterEndEvent, invalid_field, run_of
 from chalicelib.events.names import checked_new_name
 from chalicelib.events.ports import NO_DATA, WriterData
 from chalicelib.events.sinks import Sink
@@ -49,12 +49,12 @@ class SinkWriter:
         self._sink, self._loggable, self._clock, self._on_close = sink, loggable, clock, on_close
         self._count = 0
         self._last_ms: int | None = None
-        self._is_closed = False
+        self._is_ended = self._is_closed = False
 
     def write_event(self, event: NewEvent) -> None:
         """See the port. Raises InvalidEventError for a closed writer, and for an event that no sink could store, which leaves the
         writer unchanged. The sink raises UnavailableError."""
-        if self._is_closed:
+        if self._is_ended:
             raise InvalidEventError(f"the writer is closed writer={self.writer}")
         complete = self._complete(event)
         self._sink.add(complete)
@@ -82,11 +82,25 @@ class SinkWriter:
         """See the port. If the sink cannot deliver the rest, it raises and the writer stays open: close it again."""
         if self._is_closed:
             return
+        if not self._is_ended:
+            self._sink.flush()
+            if self._on_close:
+                self._on_close(self.writer, self._count, self._last_ms)
+            self._sink.end(self._end())
+            self._is_ended = True  # the record has the number of events, so none may follow
         self._sink.flush()
-        if self._on_close:
-            self._on_close(self.writer, self._count, self._last_ms)
         self._is_closed = True
         self._sink.close()
+
+    def _end(self) -> WriterEndEvent:
+        return WriterEndEvent(
+            id=self._count,
+            message=f"writer closed events={self._count}",
+            timestamp=max(self._clock.now_ms(), self._last_ms or 0),
+            data=self._loggable.mandatory_data(),
+            writer=self.writer,
+            last_timestamp_ms=self._last_ms,
+        )
 
     def _complete(self, event: NewEvent) -> Event:
         if any(event.data.get(name, value) != value for name, value in self._mandatory.items()):

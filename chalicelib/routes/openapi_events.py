@@ -57,7 +57,7 @@ _WRITER = {
 _OUTLINED = {"line": 0, "lines": 1, "severity": "INFO", "hasData": True}
 _CONFIGURATION = {
     "method": "runlog", "browser": "runlog", "methods": {"files": {"directory": "/var/log/runs"}}, "browsers": {}, "rules": [],
-    "outputs": [], "installed": {"methods": ["files", "runlog"], "browsers": ["files", "runlog"]},
+    "outputs": [], "installed": {"methods": ["files", "runlog"], "browsers": ["cloudwatch", "elasticsearch", "files", "opensearch", "runlog"]},
     "locators": [{"pattern": "team.*", "method": "runlog", "browser": "files", "outputs": []}],
     "plugins": [{"kind": "method", "name": "runlog", "protocol": 1, "problem": None, "fallback": None}],
     "chosen": {"fqn": "team.load", "method": "runlog", "browser": "files", "outputs": [], "locator": "team.*"},

@@ -38,7 +38,7 @@ def read(client: Any, group: str) -> list[tuple[int, str]]:
     while True:
         page = client.get_log_events(**where, **token)
         rows += [(row["timestamp"], row["message"]) for row in page["events"]]
-        if not page["events"] or token.get("nextToken") == page["nextForwardToken"] or isinstance(client, LogsClient):
+        if token.get("nextToken") == page["nextForwardToken"]:
             return rows
         token = {"nextToken": page["nextForwardToken"]}
 

@@ -104,6 +104,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "chalicelib.events.forwarding:RetryPolicy.max_pause_s",
             "chalicelib.events.forwarding:RetryPolicy.max_retry_after_s",
         ),
+        "a dynamic mapping (names of at most {})": "chalicelib.events.browsers.elasticsearch:_DYNAMIC_CHARS",
         "CloudWatch Logs | {} with {} for each event, {} events, {} | {};": (
             CLOUDWATCH,
             "chalicelib.aws.cloudwatch_logs:EVENT_OVERHEAD_BYTES",

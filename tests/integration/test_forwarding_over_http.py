@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.aws import http
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.http import Urllib3Transport
 from chalicelib.errors import OutcomeUnknownError, TargetUnavailableError
@@ -23,9 +24,10 @@ from chalicelib.events.targets.transport import Answer
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 from tests.contract.conftest import client_of
 from tests.integration.stacks import COMMAND_S
+from tests.stored_logs import in_elasticsearch
 from tests.support.clock import ManualClock
 from tests.unit.test_event_targets import LOGGABLE, event, events_of
-from tests.vendors import Bulk, Otlp, Shipper, VendorServers
+from tests.vendors import Bulk, Otlp, Searchable, Shipper, VendorServers
 
 PROJECT = Path(__file__).parents[2]
 
@@ -146,6 +148,17 @@ def test_redirects_are_not_followed() -> None:
         assert len(bulk.documents) == 2
     with pytest.raises(TargetUnavailableError, match="not sent"):
         Urllib3Transport(1, 5).post(f"http://127.0.0.1:{free_port()}/", {}, b"")
+
+
+def test_response_over_the_limit_is_reported_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser of another store asks for fewer events then."""
+    monkeypatch.setattr(http, "MAX_RESPONSE_BYTES", 20_000)
+    vendor = Searchable()
+    with VendorServers({"es": vendor}) as site, closing(Urllib3Transport(1, 5)) as transport:
+        log = in_elasticsearch(transport, SystemClock(), url=f"{site.url}/es")
+        log.send(*(log.event(number, "x" * 500, number) for number in range(300)))
+        assert [event.id for event in log.browser.events()] == list(range(300))
+        assert len(vendor.paths) > 300 // 40, "an answer has at most 40 events of 500 bytes"
 
 
 def test_a_large_run_over_sockets_that_break() -> None:

@@ -10,6 +10,7 @@ _SHARING = "tests/functional/test_http_agents_sharing.py"
 _INTAKE = "tests/unit/test_intake.py"
 _BOUNDED = "tests/unit/test_events_bounded.py"
 _CHOICES = "tests/unit/test_events_choices.py"
+_BROWSERS = "tests/unit/test_log_browsers.py"
 
 MUTANTS = (
     *group("chalicelib.events.choices", _CHOICES,
@@ -55,6 +56,18 @@ MUTANTS = (
             "events keep only their text"),
         ("RunEventLog.append", "appended.repeated and entry.bytes != len(ready.batch.body)", "False",
             "positions of a retry under other rules differ from those of the stored bytes")),
+    *group("chalicelib.events.browsers.query_browser", _BROWSERS,
+        ("QueryBrowser.completeness", "not is_new and self._ids.lacks_any(ends.values())", "False",
+            "a log with a late event is pending, then lost"),
+        ("QueryBrowser._is_over", "next(self._hits(EventQuery(event_filter, end.position)), None) is None", "True",
+            "readers stop before the last events of a log that ends while it is read"),
+        ("QueryBrowser._text", "mark.byte > start", "False", "an earlier part of a log is read as empty")),
+    *group("chalicelib.events.browsers.elasticsearch", _BROWSERS,
+        ("_rows", 'answer["timed_out"] or answer["_shards"]["failed"]', "False", "a partial search is a shorter log")),
+    *group("chalicelib.aws.cloudwatch_browser", _BROWSERS,
+        ("_SortedPage._add", "key <= self._after", "False", "events of the millisecond in which a page starts are repeated"),
+        ("_SortedPage._settle", "draft.is_complete", "True", "a long event without its last part looks complete"),
+        ("_SortedPage._settle", "self._bound is not None", "False", "of very many events in one millisecond some are lost")),
     *group("local.forward_run", _WRITING,
         ("forward", "added = forwarder.added", "added = forwarder.done", "a position is saved before its events are settled"),
         ("forward", "unsaved[0][0] <= forwarder.done", "True", "a position is saved while its events wait in the batch")),

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError, StoreUnavailableError, TargetUnavailableError
-from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent
+from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent, WriterEndEvent
 from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.masking import masked_event
 from chalicelib.events.methods import SinkMethod, teed, to_target
@@ -45,6 +45,7 @@ class Listed:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.ends: list[tuple[str, int, int | None]] = []
         self.flushed = self.closed = 0
         self.fails: Exception | None = None
 
@@ -52,6 +53,11 @@ class Listed:
         if self.fails:
             raise self.fails
         self.events.append(event)
+
+    def end(self, end: WriterEndEvent) -> None:
+        if self.fails:
+            raise self.fails
+        self.ends.append((end.writer, end.id, end.last_timestamp_ms))
 
     def flush(self) -> None:
         if self.fails:
@@ -106,7 +112,7 @@ def test_close_flushes_tells_how_many_and_may_be_called_twice() -> None:
         mine.write_event(NewEvent(message="x", timestamp=ms))
     mine.close()
     mine.close()
-    assert told == [("w", 3, 9)] and sink.flushed == 3 and sink.closed == 1
+    assert told == sink.ends == [("w", 3, 9)] and sink.flushed == 3 and sink.closed == 1
     with pytest.raises(InvalidEventError, match="closed"):
         mine.write_message("late")
     other = writer(Listed(), writer="v", on_close=lambda *what: told.append(what))
@@ -121,13 +127,13 @@ def test_failed_close_can_be_repeated() -> None:
     sink.fails = StoreUnavailableError("away")
     with pytest.raises(StoreUnavailableError):
         mine.close()
-    assert told == []
+    assert told == sink.ends == []
     with pytest.raises(StoreUnavailableError):
         mine.write_message("not taken")
     sink.fails = None
     mine.write_message("taken")
     mine.close()
-    assert told == [("w", 2, NOW_MS)] and [event.id for event in sink.events] == [0, 1], "what was not taken has no id"
+    assert told == sink.ends == [("w", 2, NOW_MS)] and [event.id for event in sink.events] == [0, 1], "what was not taken has no id"
 
 
 @QUIET
@@ -188,6 +194,7 @@ def test_secondaries_get_what_the_primary_took_in_order() -> None:
     assert len(primary.events) == 500 == primary.flushed
     mine.close()
     assert copy.events == primary.events and copy.closed == 1 and tee.dropped == 0
+    assert copy.ends == primary.ends == [(mine.writer, 500, NOW_MS)]
 
 
 def test_event_that_primary_refused_is_not_copied() -> None:
@@ -549,9 +556,10 @@ def test_a_method_of_a_target_masks_by_the_pipelines_rules_and_a_tee_has_copies(
     with made.stream() as stream:
         stream.write("one geheim\ntwo password=x")
     made.close()
-    wanted = ["one ***configured-value***", "two password=x"]
+    wanted = ["one ***configured-value***", "two password=x", "writer closed events=2"]
     assert [each["message"] for each in main.documents.values()] == [each["message"] for each in copy.records] == wanted
-    assert [each["data"]["stepId"] for each in copy.records] == ["build"] * 2
+    assert [each["data"].get("stepId") for each in copy.records] == ["build", "build", None]
+    assert [each.get("writerEnd") for each in copy.records] == [None, None, {"count": 2, "lastTimestampMs": NOW_MS}]
 
 
 def test_position_is_saved_once_all_before_it_is_settled_when_a_forwarder_is_used_again() -> None:

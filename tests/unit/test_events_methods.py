@@ -1,4 +1,5 @@
-"""Logging methods and log browsers, configured independently: the run log and plain files behave alike."""
+"""Logging methods and log browsers, configured independently: the run log, plain files and other stores behave
+alike."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from chalicelib.events import plugins
 from chalicelib.events.configuration import EventsConfiguration, parse_configuration, redact
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.log_streams import last_lines
-from chalicelib.events.ports import EventWriter, LogBrowser
+from chalicelib.events.methods import SinkMethod, to_target
+from chalicelib.events.ports import NO_DATA, EventWriter, LogBrowser, WriterData
 from chalicelib.events.registry import Context, Registry, RunLogParts
 from chalicelib.events.run_method import RunLogBrowser
 from chalicelib.events.snapshots import LogSnapshots
@@ -29,19 +31,27 @@ from chalicelib.ports import PutOptions
 from tests.events_harness import INSTANCE, event_parts
 from tests.faults.interception import AFTER, Intercepted, StopAt
 from tests.sampling import examples
+from tests.stored_logs import StoredLog, in_cloudwatch, in_searchable
+from tests.support.clock import ManualClock
+from tests.vendors import LogsClient, Searchable
 from tests.world import RUN, World
 
 LOGGABLE = Loggable.of_run(RUN, INSTANCE)
+OTHERS: dict[str, Callable[[ManualClock], StoredLog]] = {
+    "elasticsearch": lambda clock: in_searchable(Searchable(), clock),
+    "cloudwatch": lambda clock: in_cloudwatch(LogsClient(clock), clock),
+}
 RULES = [MaskingRule(fqn="*", values=(SecretStr("hunter2-secret"),))]
 
 
 class House:
-    """A registry: ``name`` is the method and the browser."""
+    """A registry: ``name`` is the browser and, unless its logs are in another store, the method."""
 
     def __init__(self, name: str, directory: Path, port: Callable[[Any], Any] = lambda inner: inner) -> None:
         self.world = World()
+        self.other: StoredLog | None = OTHERS[name](self.world.clock) if name in OTHERS else None
         self.configuration = EventsConfiguration(
-            method=name,
+            method="files" if self.other else name,
             browser=name,
             methods={"files": {"directory": str(directory)}},
             browsers={"files": {"directory": str(directory)}},
@@ -53,17 +63,26 @@ class House:
         snapshots = LogSnapshots(world.store, world.index, world.layout)
         run_log = RunLogParts(world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser, parts.watch)
         mask = Masker(RULES, None, world.clock).mask
-        return Registry(Context(world.clock, mask, run_log if with_store else None), self.configuration)
+        context = Context(world.clock, mask, run_log if with_store else None, make_browser=self._other_browser)
+        return Registry(context, self.configuration)
 
-    def writer(self, writer: str | None = None) -> EventWriter:
-        return self.registry.create_writer(LOGGABLE, writer=writer)
+    def _other_browser(self, document: Any, loggable: Loggable) -> LogBrowser:
+        assert self.other and document == {"kind": self.configuration.browser}
+        return self.other.make_browser(loggable)
+
+    def writer(self, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA) -> EventWriter:
+        self.world.clock.advance(0.001)  # other stores order events of different writers by time
+        if self.other:
+            sink = to_target(self.other.make_target, Masker(RULES, None, self.world.clock), self.world.clock)
+            return SinkMethod(sink, self.world.clock).create_writer(LOGGABLE, writer=writer, step=step, data=data)
+        return self.registry.create_writer(LOGGABLE, writer=writer, step=step, data=data)
 
     @property
     def browser(self) -> LogBrowser:
         return self.registry.open_browser(LOGGABLE)
 
 
-@pytest.fixture(params=["runlog", "files"])
+@pytest.fixture(params=["runlog", "files", *OTHERS])
 def house(request: pytest.FixtureRequest, tmp_path: Path) -> House:
     return House(request.param, tmp_path)
 
@@ -77,12 +96,19 @@ def texts(house: House) -> str:
 
 def test_a_writer_injects_mandatory_data_and_counts_its_ids_from_0(house: House) -> None:
     writer = house.writer("agent")
-    note = Annotation(position=1, note={"url": "x"})
-    writer.write_event(NewEvent(message="a\nb", timestamp=3, step="s", level="INFO", data={"k": [1]}, annotations=(note,)))
+    note, at = Annotation(position=1, note={"url": "x"}), house.world.clock.now_ms() - 5
+    writer.write_event(NewEvent(message="a\nb", timestamp=at, step="s", level="INFO", data={"k": [1]}, annotations=(note,)))
     writer.write_message("c", step="t")
     writer.flush()
     first, second = house.browser.events()
-    assert (first.id, first.message, first.timestamp, first.level, first.writer, first.step) == (0, "a\nb", 3, "INFO", "agent", "s")
+    assert (first.id, first.message, first.timestamp, first.level, first.writer, first.step) == (
+        0,
+        "a\nb",
+        at,
+        "INFO",
+        "agent",
+        "s",
+    )
     assert first.annotations == (note,)
     assert first.data == {**LOGGABLE.mandatory_data("s"), "k": [1]}
     assert (second.id, second.timestamp, second.step) == (1, house.world.clock.now_ms(), "t")
@@ -90,7 +116,7 @@ def test_a_writer_injects_mandatory_data_and_counts_its_ids_from_0(house: House)
 
 def test_data_of_a_writer_is_on_each_of_its_events(house: House) -> None:
     data: dict[str, JsonValue] = {"team": "core", "attempt": 1, "password": "hunter2-secret"}
-    writer = house.registry.create_writer(LOGGABLE, writer="w", step="s", data=data)
+    writer = house.writer("w", "s", data)
     data["team"] = "changed later"
     writer.write_message("a")
     with writer.stream(step="t") as stream:
@@ -156,7 +182,10 @@ def test_close_is_recorded_once_and_ends_writing(house: House) -> None:
         assert (state.opened, state.count, state.last_timestamp_ms) == (True, 1, house.world.clock.now_ms())
 
 
-def test_log_is_complete_when_its_writers_are_closed(house: House) -> None:
+@pytest.mark.parametrize("name", ["runlog", "files"])
+def test_log_is_complete_when_its_writers_are_closed(name: str, tmp_path: Path) -> None:
+    house = House(name, tmp_path)  # other stores do not know of writers before these end
+
     def found() -> tuple[Any, ...]:
         whole, size = house.browser.completeness(), len(texts(house))
         ends = house.browser.overall_log(size).complete, house.browser.step_log("s", False, size).complete
@@ -197,8 +226,10 @@ def test_browsers_read_the_log_in_every_way(house: House) -> None:
     one, two = house.writer("one"), house.writer("two")
     one.write_message("a", step="s")
     one.flush()
+    house.world.clock.advance(0.001)
     two.write_message("b\nc")
     two.flush()
+    house.world.clock.advance(0.001)
     one.write_message("d", step="s")
     one.close()
     browser = house.browser
@@ -356,7 +387,7 @@ def test_third_party_methods_are_loaded_from_entry_points(tmp_path: Path, monkey
     assert browser.options == {"url": "x"}
     assert registry.describe()["installed"] == {
         "methods": ["elsewhere", "files", "runlog"],
-        "browsers": ["elsewhere", "files", "runlog"],
+        "browsers": ["cloudwatch", "elasticsearch", "elsewhere", "files", "opensearch", "runlog"],
     }
 
 

@@ -13,10 +13,12 @@ from botocore.credentials import Credentials, ReadOnlyCredentials
 
 from chalicelib.aws.http import SignedTransport, signed
 from chalicelib.errors import InvalidConfigurationError
+from chalicelib.events.browsers.elasticsearch import ElasticsearchBrowser
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.transport import Answer
+from tests.support.clock import ManualClock
 from tests.unit.test_event_targets import LOGGABLE, events_of
-from tests.vendors import Bulk
+from tests.vendors import Searchable
 
 SECRET = "wJalrXUtnFEMI/K7MDENG"
 
@@ -25,7 +27,7 @@ class Guard:
     """Passes a request to the vendor if its signature is valid."""
 
     def __init__(self) -> None:
-        self.bulk = Bulk()
+        self.bulk = Searchable()
         self.tokens: list[str | None] = []
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
@@ -60,7 +62,9 @@ def test_signature_is_valid(service: str) -> None:
     transport = SignedTransport(guard, Credentials("AKID", SECRET, "session"), "eu-west-1", service)
     target = ElasticsearchTarget(transport, "https://search.eu-west-1.es.amazonaws.com", "logs")
     assert target.send(LOGGABLE, events_of(3)) == () and len(guard.bulk.documents) == 3
-    assert guard.tokens == ["session"]
+    browser = ElasticsearchBrowser(transport, "https://search.eu-west-1.es.amazonaws.com", "logs", LOGGABLE, ManualClock(0), 0)
+    assert [event.id for event in browser.events()] == [0, 1, 2]
+    assert guard.tokens == ["session"] * 3
     target.close()
 
 

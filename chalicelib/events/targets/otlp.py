@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from chalicelib.events.event import Event, Loggable
+from chalicelib.events.event import Event, Loggable, WriterEndEvent
 from chalicelib.events.ports import Limits, Refused
 from chalicelib.events.targets.document import packed, uid
 from chalicelib.events.targets.transport import Answer, Transport, check
@@ -62,6 +62,8 @@ def record(event: Event) -> dict[str, Any]:
     own: dict[str, Any] = {"log.record.uid": uid(event), "runlake.id": event.id, "runlake.writer": event.writer}
     if event.annotations:
         own["runlake.annotations"] = [{"position": each.position, "note": each.note} for each in event.annotations]
+    if isinstance(event, WriterEndEvent):
+        own["runlake.writer_end"] = True
     found: dict[str, Any] = {
         "timeUnixNano": str(event.timestamp * _NANOSECONDS),
         "body": {"stringValue": event.message},

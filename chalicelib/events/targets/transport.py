@@ -16,11 +16,12 @@ _MAX_EXCERPT_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response. ``headers`` by names in lower case."""
+    """A response. ``headers`` by names in lower case. ``is_too_long``: the body exceeds the transport's limit and is left out."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    is_too_long: bool = False
 
 
 class Transport(Protocol):
