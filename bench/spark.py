@@ -16,7 +16,7 @@ from functools import partial
 from bench.command import measure_all, parse_selection, parser_of
 from bench.measure import Measure, Measurement
 
-_SOURCE = ("glue_jobs/datasource", "chalicelib/lines")
+_SOURCE = ("glue_jobs/datasource", "glue_jobs/columnar", "chalicelib/lines")
 _JOBS = ("glue_jobs/job_runtime", "glue_jobs/transforms")
 _MIB = 1024**2
 
@@ -33,6 +33,7 @@ def _measured_here(name: str, **sizes: object) -> list[Measure]:
 
 ALL = (
     _measurement("spark_planning", _SOURCE, shapes=((20, 10),)),
+    _measurement("spark_columnar", ("glue_jobs/columnar", "chalicelib/lines"), records=1000, runs=1),
     _measurement("spark_dataset", (*_SOURCE, *_JOBS, "glue_jobs/dataset", "glue_jobs/build_dataset.py"), size=4 * _MIB, rounds=1),
     _measurement(
         "spark_compaction",

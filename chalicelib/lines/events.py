@@ -76,7 +76,13 @@ def events(
     read again from the end of the last yielded event. Holds one event in memory: ``MAX_EVENT_BYTES``, or one longer line.
     """
     time_parser = time_parser or TimestampParser()
-    read, read_json = format.reader(time_parser), parse_json_with(time_parser)
+    return group_lines(lines, format.reader(time_parser), parse_json_with(time_parser), final=final)
+
+
+def group_lines(
+    lines: Iterable[tuple[int, bytes]], read: LineParser, read_json: LineParser, *, final: bool = True
+) -> Iterator[LineEvent]:
+    """``events`` by a parser that is called once for each line, in order; ``read_json`` parses objects over several lines."""
     line, first, parsed = -1, b"", _NOTHING
     rest: list[bytes] = []
     size = 0

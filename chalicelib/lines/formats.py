@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from typing import Any
@@ -38,7 +38,7 @@ class LogFormat:
 
     ``odds``: how many times more lines it must parse to be chosen over formats that extract more columns. ``unambiguous``: a match is a
     log line in any run; ambiguous formats are used only in runs for which they were chosen. ``rest``: in those runs, parses lines that
-    neither this nor another format parses.
+    neither this nor another format parses. ``layout``: what ``bind`` parses with, for parsers of many lines at once.
     """
 
     name: str
@@ -48,6 +48,7 @@ class LogFormat:
     odds: int = 1
     unambiguous: bool = True
     rest: Callable[[TimestampParser], LineParser] | None = None
+    layout: LineLayout | None = field(default=None, compare=False)
 
     def reader(self, time_parser: TimestampParser | None = None) -> LineParser:
         """The parser for lines of a run in this format: a line's text to its columns, None if no format parses it."""
@@ -138,22 +139,22 @@ _ANYTHING = LinePrefix("")
 
 
 def _known(name: str, layout: LineLayout, prefix: LinePrefix, example: str) -> LogFormat:
-    return LogFormat(name, example, layout.parse_with, prefix)
+    return LogFormat(name, example, layout.parse_with, prefix, layout=layout)
 
 
 def _general(name: str, layout: LineLayout, prefix: LinePrefix, example: str) -> LogFormat:
     """A format with a level and no logger."""
-    return LogFormat(name, example, layout.parse_with, prefix, odds=3)
+    return LogFormat(name, example, layout.parse_with, prefix, odds=3, layout=layout)
 
 
 def _catch_all(name: str, layout: LineLayout, prefix: LinePrefix, example: str) -> LogFormat:
     """A format that parses a time and accepts any text after it."""
-    return LogFormat(name, example, layout.parse_with, prefix, odds=50)
+    return LogFormat(name, example, layout.parse_with, prefix, odds=50, layout=layout)
 
 
 def _vague(name: str, layout: LineLayout, prefix: LinePrefix, example: str, odds: int = 1) -> LogFormat:
     """A format that lines of other programs match by accident."""
-    return LogFormat(name, example, layout.parse_with, prefix, odds=odds, unambiguous=False)
+    return LogFormat(name, example, layout.parse_with, prefix, odds=odds, unambiguous=False, layout=layout)
 
 
 def _nothing_with(time_parser: TimestampParser) -> LineParser:

@@ -28,12 +28,15 @@ class LineLayout:
 
     A line with a level that is not in ``levels`` has another layout. ``refine`` changes or rejects the result. Only the first 10,000
     characters are matched, which bounds the work for lines of any length.
+
+    ``around``: the parts of ``pattern`` before and after a timestamp with an optional fraction and zone; None: it has other parts.
     """
 
     pattern: str
     stamp: TimestampFormat | None = None
     levels: Mapping[str, str] | None = None
     refine: Callable[[ParsedLine], ParsedLine | None] | None = None
+    around: tuple[str, str] | None = None
 
     def parse_with(self, time_parser: TimestampParser) -> LineParser:
         """The parser for one log."""
@@ -88,4 +91,4 @@ def timestamped(
     refine: Callable[[ParsedLine], ParsedLine | None] | None = None,
 ) -> LineLayout:
     """A layout with a timestamp, an optional fraction and zone, and ``tail`` after it."""
-    return LineLayout(f"{before}(?P<second>{stamp.pattern}){FRACTION}{ZONE}{tail}", stamp, levels, refine)
+    return LineLayout(f"{before}(?P<second>{stamp.pattern}){FRACTION}{ZONE}{tail}", stamp, levels, refine, (before, tail))

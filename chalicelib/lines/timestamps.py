@@ -53,24 +53,29 @@ ReadTimestamp = Callable[[str, str | None, str | None], int | None]
 """(second, digits of the fraction, zone) to microseconds since the epoch."""
 
 
+Places = tuple[tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int], tuple[int, int]]
+"""Where the digits of year, month, day, hour, minute and second are in a text of fixed length: [first, end) of each."""
+
+
 @dataclass(frozen=True, slots=True)
 class TimestampFormat:
-    """A notation for seconds: its pattern, and a function that splits a match into fields."""
+    """A notation for seconds: its pattern, and a function that splits a match into fields. ``places``: the same split, for notations
+    that consist of digits in fixed places; a year of two digits is as in POSIX."""
 
     pattern: str
     fields: Callable[[str], DateFields]
+    places: Places | None = None
 
 
-def _iso(text: str) -> DateFields:
-    return int(text[:4]), int(text[5:7]), int(text[8:10]), int(text[11:13]), int(text[14:16]), int(text[17:19])
+def _placed(pattern: str, places: Places) -> TimestampFormat:
+    (year, year_), (month, month_), (day, day_), (hour, hour_), (minute, minute_), (second, second_) = places
+    year_of = _year if year_ - year == 2 else int
 
+    def fields(text: str) -> DateFields:
+        date = year_of(text[year:year_]), int(text[month:month_]), int(text[day:day_])
+        return *date, int(text[hour:hour_]), int(text[minute:minute_]), int(text[second:second_])
 
-def _short(text: str) -> DateFields:
-    return _year(text[:2]), int(text[3:5]), int(text[6:8]), int(text[9:11]), int(text[12:14]), int(text[15:17])
-
-
-def _compact(text: str) -> DateFields:
-    return _year(text[:2]), int(text[2:4]), int(text[4:6]), int(text[7:9]), int(text[9:11]), int(text[11:13])
+    return TimestampFormat(pattern, fields, places)
 
 
 def _year(digits: str) -> int:
@@ -103,9 +108,9 @@ def _time(text: str) -> DateFields:
 
 _CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _ANY_MONTH = f"(?:{'|'.join(_MONTH_NAMES)})"
-ISO = TimestampFormat(f"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}", _iso)
-SHORT = TimestampFormat(f"[0-9]{{2}}/[0-9]{{2}}/[0-9]{{2}} {_CLOCK}", _short)
-COMPACT = TimestampFormat("[0-9]{6} [0-9]{6}", _compact)
+ISO = _placed(f"[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}", ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16), (17, 19)))
+SHORT = _placed(f"[0-9]{{2}}/[0-9]{{2}}/[0-9]{{2}} {_CLOCK}", ((0, 2), (3, 5), (6, 8), (9, 11), (12, 14), (15, 17)))
+COMPACT = _placed("[0-9]{6} [0-9]{6}", ((0, 2), (2, 4), (4, 6), (7, 9), (9, 11), (11, 13)))
 MONTH = TimestampFormat(f"{_ANY_MONTH} [ 0-9][0-9] {_CLOCK}", _month)
 KLOG = TimestampFormat(f"(?:[0-9]{{4}})?[0-9]{{4}} {_CLOCK}", _klog)
 ACCESS = TimestampFormat(f"[0-9]{{2}}/{_ANY_MONTH}/[0-9]{{4}}:{_CLOCK}", _access)

@@ -15,7 +15,6 @@ from pyspark.accumulators import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 
 from chalicelib.ports import Run
-from glue_jobs.datasource.batches import batches_of
 from glue_jobs.datasource.clients import clients_of
 from glue_jobs.datasource.options import Options
 from glue_jobs.datasource.reading import ReadSpec
@@ -62,7 +61,7 @@ def read_events(
             for number in batch.column(0).to_pylist():
                 spec = ReadSpec(options, selection_of(options), catalog.segments, origins=False)
                 task = Task(bucket.store, spec)
-                yield from batches_of(task.rows(work.value[number]), _COLUMNS, EVENTS)
+                yield from task.batches(work.value[number], _COLUMNS)
                 problems.add(Counter(problem.kind for problem in task.problems.reported))
         requests.add(snapshot() - before)
 

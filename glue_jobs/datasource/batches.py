@@ -1,4 +1,4 @@
-"""Rows as Arrow batches of about 4 MiB or 10,000 rows."""
+"""Arrow batches of about 4 MiB or 10,000 rows."""
 
 from __future__ import annotations
 
@@ -14,22 +14,38 @@ MAX_ROWS = 10_000
 MAX_BYTES = 4 * MIB
 
 
-def batches_of(rows: Iterable[Sequence[Any]], columns: Sequence[str], kind: str) -> Iterator[pa.RecordBatch]:
-    """Batches with the selected columns, from rows with all columns of a kind."""
+def batches_of(items: Iterable[Sequence[Any] | pa.RecordBatch], columns: Sequence[str], kind: str) -> Iterator[pa.RecordBatch]:
+    """Batches with the selected columns, in order, from rows with all columns of a kind and from batches with the selected ones."""
     names = schema_of(kind).names
     picked = [names.index(name) for name in columns]
     schema = arrow_schema(columns, kind)
     raw = names.index("raw") if "raw" in names else None
-    gathered: list[Sequence[Any]] = []
-    size = 0
-    for row in rows:
-        gathered.append(row)
-        size += len(row[raw]) if raw is not None else 0
-        if size >= MAX_BYTES or len(gathered) >= MAX_ROWS:
-            yield _batch(gathered, picked, schema)
-            gathered, size = [], 0
-    if gathered:
-        yield _batch(gathered, picked, schema)
+    batches: list[pa.RecordBatch] = []
+    rows: list[Sequence[Any]] = []
+    count = size = 0
+    for item in items:
+        if isinstance(item, pa.RecordBatch):
+            if rows:
+                batches.append(_batch(rows, picked, schema))
+                rows = []
+            batches.append(item)
+            count, size = count + item.num_rows, size + item.nbytes
+        else:
+            rows.append(item)
+            count, size = count + 1, size + (len(item[raw]) if raw is not None else 0)
+        if size >= MAX_BYTES or count >= MAX_ROWS:
+            yield from _of_size([*batches, *([_batch(rows, picked, schema)] if rows else [])])
+            batches, rows, count, size = [], [], 0, 0
+    if count:
+        yield from _of_size([*batches, *([_batch(rows, picked, schema)] if rows else [])])
+
+
+def _of_size(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Small batches as one, a large one as several."""
+    table = pa.Table.from_batches(batches)
+    rows = table.num_rows * MAX_BYTES // max(table.nbytes, 1) if table.nbytes > 2 * MAX_BYTES else MAX_ROWS
+    joined = table.combine_chunks() if len(batches) > 1 else table
+    return iter(joined.to_batches(max_chunksize=max(min(rows, MAX_ROWS), 1)))
 
 
 def _batch(rows: Sequence[Sequence[Any]], picked: Sequence[int], schema: pa.Schema) -> pa.RecordBatch:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 
 from chalicelib.events.sidecar import SidecarEntry
 from chalicelib.lines.errors import level_of_event
@@ -43,33 +44,72 @@ class ReadSpec:
     outcomes: bool = True
 
 
-def rows_of(content: Content, part: Slice, spec: ReadSpec) -> Iterator[Row]:
-    """A slice's events as rows, in order. Memory: some chunks of 8 MiB, and the longest line."""
+@dataclass(frozen=True, slots=True)
+class OpenSlice:
+    """A slice with events: its bytes [``start``, ``end``) from event to event, the number of its first line, and its format. No event
+    at or after ``stop_us`` can be selected. ``growing``: the read may end early."""
+
+    content: Content
+    part: Slice
+    spec: ReadSpec
+    format: LogFormat
+    start: int
+    end: int
+    line: int
+    stop_us: int | None
+
+    @property
+    def growing(self) -> bool:
+        """Whether the read may end early."""
+        return self.stop_us is not None or self.spec.selection.end_line is not None
+
+    @property
+    def time_parser(self) -> TimestampParser:
+        """For times of the run."""
+        return TimestampParser(self.spec.options.tz, self.part.reference_s * _US)
+
+    def chunks(self) -> Generator[Chunk, None, None]:
+        """The bytes."""
+        return self.content.chunks(self.start, self.end, growing=self.growing)
+
+    def outcome(self) -> str | None:
+        """The run's outcome, once its bytes have been read. May be a request."""
+        return self.part.outcome or (self.content.outcome(self.part.seal) if self.spec.outcomes else None)
+
+
+def open_slice(content: Content, part: Slice, spec: ReadSpec) -> OpenSlice | None:
+    """Finds where the events of a slice begin and end. None: it has none."""
     options, selection = spec.options, spec.selection
-    format, sidecars = format_of(content, part, options.format), content.sidecars
+    format = format_of(content, part, options.format)
     borders = Borders(content, part, format)
     (start, line), end = borders.first(), borders.end()
     if start >= end:
-        return
+        return None
     slack_us = None if options.time_slack_s is None else options.time_slack_s * _US
     # A line is appended at most slack_us after its own time, so no line after one that is twice as late is in the range.
     # This is checked for times in the text, not for those that senders of events state.
-    is_bounded = selection.to_us is not None and not sidecars
+    is_bounded = selection.to_us is not None and not content.sidecars
     stop_us = selection.to_us + 2 * slack_us if is_bounded and selection.to_us is not None and slack_us is not None else None
-    numbered = _Numbered(content, line)
-    origins = _Origins(spec, part.run, numbered)
-    outcome: str | None = part.outcome
-    growing = stop_us is not None or selection.end_line is not None
-    with closing(content.chunks(start, end, growing=growing)) as chunks:
-        clock, lines = TimestampParser(options.tz, part.reference_s * _US), numbered.lines(chunks)
-        slice_events = _with_stated(lines, sidecars, (start, end), format, clock) if sidecars else events(lines, format, clock)
+    return OpenSlice(content, part, spec, format, start, end, line, stop_us)
+
+
+def rows_of(opened: OpenSlice) -> Iterator[Row]:
+    """A slice's events as rows, in order. Memory: some chunks of 8 MiB, and the longest line."""
+    selection, sidecars, format = opened.spec.selection, opened.content.sidecars, opened.format
+    numbered = NumberedLines(opened.content, opened.line)
+    origins = Origins(opened.spec, opened.part.run, numbered)
+    outcome: str | None = None
+    with closing(opened.chunks()) as chunks:
+        clock, lines = opened.time_parser, numbered.lines(chunks)
+        bytes_ = (opened.start, opened.end)
+        slice_events = _with_stated(lines, sidecars, bytes_, format, clock) if sidecars else events(lines, format, clock)
         for event in slice_events:
             timestamp = event.parsed.timestamp
-            if _is_behind(event.line, selection.end_line) or (timestamp is not None and _is_behind(timestamp, stop_us)):
+            if _is_behind(event.line, selection.end_line) or (timestamp is not None and _is_behind(timestamp, opened.stop_us)):
                 return
             if event.line >= selection.first_line and _is_in_time(timestamp, selection) and _has_level(event, selection):
-                outcome = outcome or (content.outcome(part.seal) if spec.outcomes else None)
-                yield _row(part.run, event, numbered.raw_of(event), origins.of(event.line), outcome)
+                outcome = outcome or opened.outcome()
+                yield _row(opened.part.run, event, numbered.raw_of(event), origins.of(event.line), outcome)
 
 
 def check(content: Content, part: Slice) -> None:
@@ -78,7 +118,7 @@ def check(content: Content, part: Slice) -> None:
     start, line = (part.start.byte, part.start.line) if part.start.line is not None else borders.first()
     for _ in content.sidecars.between(start, part.end.byte):
         pass
-    for _ in _Numbered(content, line or 0).lines(content.chunks(start, part.end.byte)):
+    for _ in NumberedLines(content, line or 0).lines(content.chunks(start, part.end.byte)):
         pass
 
 
@@ -147,7 +187,7 @@ def _row(run: Run, event: LineEvent, raw: bytes, origin: Origin, outcome: str | 
     return run.fqn, run.run_id, event.line, timestamp, level, logger, message, raw, *origin, outcome
 
 
-class _Numbered:
+class NumberedLines:
     """Splits chunks into numbered lines. If a segment's metadata shows that bytes before it are missing, numbering continues from
     its line number; if only the line number differs, it does not."""
 
@@ -159,6 +199,14 @@ class _Numbered:
 
     def lines(self, chunks: Iterable[Chunk]) -> Iterator[tuple[int, bytes]]:
         """(number, line without its newline)."""
+        for number, block in self.blocks(chunks):
+            lines = block.split(b"\n")
+            if not lines[-1]:
+                lines.pop()
+            yield from enumerate(lines, number)
+
+    def blocks(self, chunks: Iterable[Chunk]) -> Iterator[tuple[int, bytes]]:
+        """(number of the first line, whole lines with their newlines), which the last line of a log may lack."""
         rest, skipped = b"", 0
         for chunk in chunks:
             body = chunk.body
@@ -173,11 +221,12 @@ class _Numbered:
                 skipped, body, self._line = 0, body[end:], self._line + 1
             if not self.marks or self.marks[-1][1] != chunk.origin:
                 self.marks.append((self._line + bool(rest), chunk.origin))
-            lines = (rest + body).split(b"\n")
-            rest = lines.pop()
-            for raw in lines:
-                self._line += 1
-                yield self._line - 1, raw
+            block = rest + body
+            end = block.rfind(b"\n") + 1
+            block, rest = block[:end], block[end:]
+            if block:
+                number, self._line = self._line, self._line + block.count(b"\n")
+                yield number, block
             if len(rest) > MAX_LINE_BYTES:
                 rest, skipped = b"", len(rest)
         if skipped:
@@ -210,10 +259,10 @@ class _Numbered:
         self._content.problems.report(self._content.run, LINE, f"line {self._line}", detail)
 
 
-class _Origins:
+class Origins:
     """Origins of lines, requested in ascending order."""
 
-    def __init__(self, spec: ReadSpec, run: Run, numbered: _Numbered) -> None:
+    def __init__(self, spec: ReadSpec, run: Run, numbered: NumberedLines) -> None:
         self._spec, self._run, self._numbered = spec, run, numbered
         self._rows: deque[SegmentEntry] | None = None
 
@@ -228,6 +277,14 @@ class _Origins:
         if origin.segment is not None:
             return origin
         return self._of_catalog(self._spec.index, line) or (origin if self._spec.origins else _UNKNOWN)
+
+    def end_of(self, line: int) -> int | None:
+        """The first line behind ``line``, the last one given to ``of``, that may have another origin; None: there is none yet."""
+        marks, rows = self._numbered.marks, self._rows
+        ends = [mark for mark, _ in islice(marks, 1, 2)]
+        if rows:
+            ends += (rows[0].line, rows[0].end_line)
+        return min((end for end in ends if end > line), default=None)
 
     def _of_catalog(self, index: SegmentIndex, line: int) -> Origin | None:
         if self._rows is None:

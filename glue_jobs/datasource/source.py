@@ -83,7 +83,7 @@ class RunlakeReader(DataSourceReader):
         if self._options.rows == PROBLEMS:
             yield from batches_of([*work.problems, *task.check(work.slices)], self._columns, PROBLEMS)
         else:
-            yield from batches_of(task.rows(work.slices), self._columns, self._options.rows)
+            yield from task.batches(work.slices, self._columns)
 
     def _all(self, problems: Problems) -> list[Slices]:
         bucket, catalog = clients_of(self._options)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from chalicelib.errors import InvalidConfigurationError
-from glue_jobs.datasource.batches import batches_of
 from glue_jobs.datasource.clients import clients_of
 from glue_jobs.datasource.following import Follower
 from glue_jobs.datasource.offsets import Offset
@@ -67,7 +66,7 @@ class RunlakeStreamReader(DataSourceStreamReader):
         bucket, catalog = clients_of(self._options)
         index = catalog.segments if ORIGIN.intersection(self._columns) else None
         spec = ReadSpec(self._options, selection_of(self._options), index, origins=False, outcomes=OUTCOME in self._columns)
-        yield from batches_of(Task(bucket.store, spec).rows(work.slices), self._columns, EVENTS)
+        yield from Task(bucket.store, spec).batches(work.slices, self._columns)
 
     def _first(self) -> Offset:
         if self._initial is None:

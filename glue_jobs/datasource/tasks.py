@@ -8,15 +8,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
+from pyarrow import RecordBatch
 from pyspark.sql.datasource import InputPartition
 
 from chalicelib.errors import RangeNotSatisfiableError, StoreConditionError
 from chalicelib.ports import ObjectStore
 from chalicelib.runlog.layout import Layout
+from glue_jobs.datasource.batches import batches_of
 from glue_jobs.datasource.clients import THREADS
+from glue_jobs.datasource.column_reading import can_read_columns, column_batches
 from glue_jobs.datasource.content import AHEAD_BYTES, AHEAD_REQUESTS, CHUNK_BYTES, FIRST_BYTES, Chunk, Content
 from glue_jobs.datasource.problems import Problem, Problems
-from glue_jobs.datasource.reading import ReadSpec, Row, check, rows_of
+from glue_jobs.datasource.reading import ReadSpec, Row, check, open_slice, rows_of
+from glue_jobs.datasource.schema import EVENTS
 from glue_jobs.datasource.slices import Slice
 
 _Loading = tuple[Slice, Content, list[Future[Chunk | None]], int]
@@ -38,11 +42,16 @@ class Task:
         self._store, self._spec = store, spec
         self._layout = Layout(spec.options.prefix)
 
-    def rows(self, slices: Sequence[Slice]) -> Iterator[Row]:
-        """The events of slices, in order."""
+    def batches(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[RecordBatch]:
+        """The events of slices, in order, with some columns."""
+        return batches_of(self._events(slices, columns), columns, EVENTS)
+
+    def _events(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[Row | RecordBatch]:
         with ThreadPoolExecutor(THREADS) as threads, closing(self._loaded(slices, threads)) as loaded:
             for part, content in loaded:
-                yield from rows_of(content, part, self._spec)
+                opened = open_slice(content, part, self._spec)
+                if opened is not None:
+                    yield from column_batches(opened, columns) if can_read_columns(opened) else rows_of(opened)
         self.problems.end()
 
     def check(self, slices: Sequence[Slice]) -> Iterator[Problem]:

@@ -28,7 +28,7 @@ MUTANTS = (
         ("follow_request", "last_line is None and tail is None", "True", "viewers that keep no log have its limit")),
     # errors
     *group("chalicelib.lines.events", "tests/unit/test_lines_events.py",
-        ("events", "is_lower and begins_trace(raw)", "False", "a trace after INFO is no error"),
+        ("group_lines", "is_lower and begins_trace(raw)", "False", "a trace after INFO is no error"),
         ("_is_exception", 'rest and last.startswith(b"Caused by: ") and before.startswith(FRAMES)', "False",
             "each cause in a stack trace is a separate error")),
     *group("chalicelib.lines.errors", _HISTOGRAM,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
+from pyarrow import RecordBatch
 from pyspark.sql.datasource import Filter
 
 from chalicelib.catalog.runs import RunCatalog
@@ -22,7 +23,7 @@ from glue_jobs.datasource.options import Options, parse_options
 from glue_jobs.datasource.planner import Planner, RunLocator
 from glue_jobs.datasource.planning import packed
 from glue_jobs.datasource.problems import Problem, Problems
-from glue_jobs.datasource.reading import ReadSpec, Row
+from glue_jobs.datasource.reading import ReadSpec
 from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.datasource.selection import narrowed, selection_of
 from glue_jobs.datasource.tasks import Slices, Task
@@ -78,11 +79,12 @@ class Reading:
 
     def read(self, tasks: Sequence[Slices], *, origins: bool = True) -> list[dict[str, Any]]:
         """Events of tasks."""
-        return [_named(row) for part in tasks for row in self._task(origins).rows(part.slices)]
+        names = schema_of(EVENTS).fieldNames()
+        return [row for part in tasks for batch in self.task(origins).batches(part.slices, names) for row in _rows(batch)]
 
     def found(self) -> list[Problem]:
         """Problems of planning and reading all data."""
-        return [*(found for part in self.tasks() for found in self._task(True).check(part.slices)), *self.problems.reported]
+        return [*(found for part in self.tasks() for found in self.task(True).check(part.slices)), *self.problems.reported]
 
     def follower(self, now_s: Any) -> Follower:
         """A new follower, as after a restart."""
@@ -93,7 +95,8 @@ class Reading:
         slices = packed(follower.slices(start, end), self.options.bytes_per_partition)
         return self.read([Slices(tuple(part)) for part in slices], origins=False)
 
-    def _task(self, origins: bool) -> Task:
+    def task(self, origins: bool = True) -> Task:
+        """A task of this read."""
         task = Task(self._store, ReadSpec(self.options, self.selection, self._index, origins))
         task.problems.reported = self.problems.reported
         return task
@@ -171,5 +174,7 @@ class MemoryServer:
         raise NotImplementedError
 
 
-def _named(row: Row) -> dict[str, Any]:
-    return dict(zip(schema_of(EVENTS).fieldNames(), row, strict=True))
+def _rows(batch: RecordBatch) -> list[dict[str, Any]]:
+    """Times are microseconds since the epoch."""
+    times = batch.column("timestamp").cast("int64").to_pylist()
+    return [{**row, "timestamp": time} for row, time in zip(batch.to_pylist(), times, strict=True)]

@@ -1,0 +1,98 @@
+"""A block of lines: its bytes, and where its lines begin and end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from chalicelib.lines.layout import HEAD_CHARS
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+_PADDING_BYTES = 64
+"""Newlines behind a block: its last line may be shorter than what is looked at from its beginning on."""
+_NEWLINE, _RETURN, _ESCAPE, _ASCII = 10, 13, 27, 128
+
+
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """``body`` is followed by padding from ``size`` on; ``octets`` are the same as numbers. Lines begin at ``starts``; their text ends at
+    ``ends``, before a carriage return and the newline; the next line begins at ``next_starts``.
+
+    ``is_special``: lines with escape sequences or invalid UTF-8, and lines too long for a layout.
+    """
+
+    body: bytes
+    size: int
+    octets: Bytes
+    starts: Ints
+    ends: Ints
+    next_starts: Ints
+    ends_with_return: Bools
+    is_special: Bools
+
+    @classmethod
+    def of(cls, body: bytes) -> LineBlock:
+        """A block of whole lines; the last one may lack its newline. Less than 2 GiB."""
+        padded = body + b"\n" * _PADDING_BYTES
+        octets = np.frombuffer(padded, np.uint8)
+        newlines = np.flatnonzero(octets[: len(body)] == _NEWLINE)
+        if body and not body.endswith(b"\n"):
+            newlines = np.append(newlines, len(body))
+        starts = np.append(0, newlines[:-1] + 1) if len(newlines) else newlines
+        ends_with_return = (octets[newlines - 1] == _RETURN) & (newlines > starts)
+        is_special = newlines - starts > HEAD_CHARS
+        if b"\x1b" in body:
+            is_special[_lines_at(starts, np.flatnonzero(octets == _ESCAPE))] = True
+        if not body.isascii():
+            is_special |= _are_invalid(padded, octets, starts, newlines)
+        next_starts = np.minimum(newlines + 1, len(body))
+        return cls(padded, len(body), octets, starts, newlines - ends_with_return, next_starts, ends_with_return, is_special)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def line(self, number: int) -> bytes:
+        """A line without its newline."""
+        return self.body[self.starts[number] : self.ends[number] + self.ends_with_return[number]]
+
+    def windows(self, at: Ints, width: int) -> Bytes:
+        """The ``width`` bytes from each place on, as rows."""
+        return np.lib.stride_tricks.sliding_window_view(self.octets, width)[at]
+
+    @property
+    def data(self) -> pa.Buffer:
+        """The bytes for Arrow."""
+        return pa.py_buffer(self.body)
+
+
+def spans(data: pa.Buffer, starts: Ints, ends: Ints, kind: pa.DataType | None = None) -> pa.Array:
+    """The parts [start, end) of a buffer, by default texts; each begins at or behind the end of the one before it. Texts must be UTF-8."""
+    offsets = np.empty(2 * len(starts) + 1, np.int32)
+    offsets[0:-1:2], offsets[1::2] = starts, ends
+    offsets[-1] = ends[-1] if len(ends) else 0
+    parts = pa.Array.from_buffers(kind or pa.string(), 2 * len(starts), [None, pa.py_buffer(offsets), data])
+    return parts.take(pa.array(np.arange(0, 2 * len(starts), 2)))
+
+
+def _lines_at(starts: Ints, places: Ints) -> Ints:
+    return np.searchsorted(starts, places, side="right") - 1
+
+
+def _are_invalid(padded: bytes, octets: Bytes, starts: Ints, ends: Ints) -> Bools:
+    """Lines that are not UTF-8. Looked for one by one only if the block is not."""
+    are_invalid = np.zeros(len(starts), np.bool_)
+    offsets = pa.py_buffer(np.array([0, len(padded)], np.int32))
+    try:
+        pa.StringArray.from_buffers(1, offsets, pa.py_buffer(padded)).validate(full=True)
+    except pa.ArrowInvalid:
+        for line in np.unique(_lines_at(starts, np.flatnonzero(octets >= _ASCII))).tolist():
+            try:
+                padded[starts[line] : ends[line]].decode()
+            except UnicodeDecodeError:
+                are_invalid[line] = True
+    return are_invalid

@@ -1,0 +1,274 @@
+"""The columnar parser has the events of the row parser, in every column, for any text cut into any blocks of lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, timedelta, timezone, tzinfo
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from chalicelib.lines.events import MAX_EVENT_BYTES, MAX_EVENT_LINES, events
+from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
+from chalicelib.lines.layout import HEAD_CHARS
+from chalicelib.lines.text import number_lines
+from chalicelib.lines.timestamps import TimestampParser
+from glue_jobs.columnar.columns import EventColumns
+from glue_jobs.columnar.matching import matcher_of
+from glue_jobs.columnar.parser import ColumnarParser
+from glue_jobs.columnar.patterns import UntranslatableError, translated
+from tests.sampling import examples
+
+Columns = tuple[int, int, int | None, str | None, str | None, str, bytes]
+"""First line, line behind the last, time, level, logger, message, bytes with newlines."""
+BY_ROWS = {
+    *(
+        "json",
+        "logfmt",
+        "kafka",
+        "access",
+        "dbt-console",
+        "syslog",
+        "syslog-iso",
+        "syslog-5424",
+        "klog",
+        "apache-error",
+        "lambda-python",
+    ),
+    *("python-logger-first", "python-default", "level-colon", "level-only", "bracketed-level-only", "cassandra", "level-time"),
+    *("level-time-logger", "oslo-collected", "time", "time-level", "dbt", "python-time", "log4j-time", "pipes-time"),
+}
+"""Formats without a matcher. A pattern that leaves the others makes reads of its logs many times slower."""
+ERROR = b"2026-11-21 03:12:45,123 - orders.load - ERROR - failed"
+INFO = b"2026-11-21 03:12:45 - orders - INFO - 42 rows"
+TRACE = b'Traceback (most recent call last):\n  File "a.py", line 1\n    foo()\nValueError: x'
+
+
+def rows_of(body: bytes, format: LogFormat, clock: TimestampParser) -> list[Columns]:
+    lines = list(number_lines([body]))
+    unfinished = len(lines) if body.endswith(b"\n") else len(lines) - 1
+    return [
+        (event.line, event.next_line, *event.parsed, event.raw + b"\n" * (event.next_line <= unfinished))
+        for event in events(lines, format, clock)
+    ]
+
+
+def columns_of(columns: EventColumns, first_line: int = 0, places: Sequence[int] | None = None) -> list[Columns]:
+    chosen = np.arange(len(columns)) if places is None else np.array(places, np.int64)
+    texts = (columns.levels(chosen), columns.loggers(chosen), columns.messages(chosen), columns.raws(chosen))
+    for array in texts:
+        array.validate(full=True)
+    times = columns.timestamps(chosen).cast("int64").to_pylist()
+    numbers = ((each[chosen] + first_line).tolist() for each in (columns.line, columns.end_line))
+    return list(zip(*numbers, times, *(array.to_pylist() for array in texts), strict=True))
+
+
+def parsed(blocks: Iterable[bytes], format: LogFormat, clock: TimestampParser, least_bytes: int = 0) -> list[Columns]:
+    line, rows = 0, []
+    for columns in ColumnarParser(format, clock).parse_blocks(blocks, least_bytes):
+        rows += columns_of(columns, line)
+        line += columns.line_count
+    return rows
+
+
+SECONDS = [
+    *("2026-11-21 03:12:45", "2026/11/21T03:12:45", "0000-01-01 00:00:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59", "9999-12-31 23:59:60"),
+    *("2024-02-29 12:00:00", "2026-02-29 12:00:00", "2026-00-10 00:00:00", "2026-13-01 00:00:00", "2026-04-31 24:00:00", "2026-01-01 00:60:00"),
+    *("2026-06-30 23:59:60", "2026-06-30 23:59:61", "2026-03-29 02:30:00", "2026-10-25 02:30:00", "2026-04-05 01:45:00", "1890-04-01 00:00:00"),
+    *("26/11/21 03:12:45", "69/01/01 00:00:00", "68/12/31 23:59:59", "00/02/29 00:00:00", "261121 031245", "2026-11-21 3:12:45", "2026-11-21"),
+]  # fmt: skip
+FRACTIONS = ["", ",123", ".1", ".123456", ",123456789", ".1234567890", ".", ",x"]
+ZONES = [
+    "",
+    "Z",
+    "+01",
+    "-0130",
+    "+05:45",
+    "+24:00",
+    "-00:60",
+    " +0100",
+    " -01:00",
+    " +01",
+    " UTC",
+    " GMT",
+    " EST",
+    "+1",
+    " + ",
+    "Z+01",
+]
+TAILS = [each.example for each in FORMATS] + [" INFO x", "INFO", " - INFO - ", "]", " ", ""]
+_TIME = re.compile(r"[0-9]{2,4}[-/]?[0-9]{2}[-/]?[0-9]{2}[T ][0-9:]{6,8}(?:[.,][0-9]+)?(?:Z|[+-][0-9:]+| UTC)?")
+SPOILS = [
+    b"",
+    b"",
+    b"",
+    b"\r",
+    b"\x00",
+    b"\xff",
+    "é ☃".encode(),
+    b"\x1b[31m",
+    b"\xc3",
+    b"\v",
+    b"\t",
+    b" ",
+    b"\r\r",
+    b"x" * HEAD_CHARS,
+]
+OTHERS = [
+    *TRACE.split(b"\n"),
+    *(b"", b" ", b"\t", b"\r", b" indented", b"\tat a.b.C.d(C.java:12)", b"\t... 3 more", b"Caused by: a.b.Error: x", b"a.b.Error: x"),
+    *(b"{", b"}", b"Config:"),
+    *(b'  "a": 1,', b"  + Exception Group Traceback (most recent call last):", b"  + x", b"Traceback (most recent call last):\r", b"(x", b'"""'),
+    *(b" Traceback (most recent call last):", b"During handling of the above exception, another exception occurred:", b"\xef\xbb\xbfx", b"\xff\xfe"),
+    *(b'{"level":"error","message":"a\\ud800","logger":"x"}', b"level=info msg=x", b"ERROR: x", b"\x1b[0m" + ERROR, b"\xef\xbb\xbf" + INFO),
+]  # fmt: skip
+
+
+FORMAT = st.sampled_from([*(each for each in FORMATS if each.name not in BY_ROWS)] * 3 + [*FORMATS, PLAIN])
+ZONE: st.SearchStrategy[tzinfo] = st.sampled_from(
+    [UTC, UTC, timezone(timedelta(hours=5, minutes=30)), *map(ZoneInfo, ("Europe/Berlin", "Australia/Lord_Howe", "Etc/UTC"))]
+)
+
+
+@st.composite
+def dated(draw: st.DrawFn, texts: Sequence[str]) -> bytes:
+    """A line of a format, with another time and level."""
+    text = draw(st.sampled_from(texts)).replace("INFO", draw(st.sampled_from(["INFO", "INFO", "ERROR", "WARN", "NONE"])))
+    if draw(st.booleans()):
+        time = draw(st.sampled_from(SECONDS)) + draw(st.sampled_from(FRACTIONS)) + draw(st.sampled_from(ZONES))
+        text = _TIME.sub(lambda old: time, text, count=1)
+    return text.encode()
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, texts: Sequence[str]) -> bytes:
+    """A line that was changed or cut anywhere."""
+    raw = draw(st.one_of(st.sampled_from(OTHERS), st.sampled_from([ERROR, INFO]), dated(texts), st.binary(max_size=12)))
+    spoil, at = draw(st.sampled_from(SPOILS)), draw(st.integers(0, len(raw)))
+    end = draw(st.sampled_from([len(raw), at]))
+    return (raw[:at] + spoil + raw[at:end]).replace(b"\n", b" ")
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[LogFormat, list[bytes]]:
+    """Most lines are of the format; records of several lines, lines of other formats, damaged lines."""
+    format = draw(FORMAT)
+    own, other = dated([format.example]), st.sampled_from(OTHERS)
+    return format, draw(
+        st.lists(st.one_of(own, own, own, other, other, dated(TAILS), spoiled([format.example, *TAILS])), max_size=25)
+    )
+
+
+@given(
+    logs(),
+    st.sampled_from([b"\n", b"\n", b"\r\n"]),
+    st.booleans(),
+    ZONE,
+    st.lists(st.integers(0, 25), max_size=5),
+    st.sampled_from([0, 100]),
+)
+@example((format_named("python"), [ERROR, *TRACE.split(b"\n"), INFO, *TRACE.split(b"\n")]), b"\n", True, UTC, [], 0)
+@example((format_named("python"), [ERROR, b"", b" x", b"", b"", INFO, b"", INFO]), b"\n", False, UTC, [1, 2, 3], 0)
+@example((format_named("level"), [b"2026-11-21 03:12:45 INFO"]), b"\r\n", True, UTC, [], 0)
+@settings(max_examples=examples(600, 5000), suppress_health_check=[HealthCheck.too_slow])
+def test_columns_equal_rows(
+    log: tuple[LogFormat, list[bytes]], newline: bytes, is_ended: bool, zone: tzinfo, cuts: list[int], least_bytes: int
+) -> None:
+    format, lines = log
+    body = newline.join(lines) + (newline if is_ended else b"")
+    clock = TimestampParser(zone, 1_795_000_000_000_000)
+    split = re.findall(rb"[^\n]*\n|[^\n]+\Z", body)
+    borders = [0, *sorted(cuts), len(body)]
+    blocks = [b"".join(split[first:end]) for first, end in pairwise(borders)]
+    assert parsed(blocks, format, clock, least_bytes) == rows_of(body, format, clock)
+
+
+@pytest.mark.parametrize(
+    "zone", [UTC, timezone(timedelta(hours=5, minutes=30)), ZoneInfo("Europe/Berlin"), ZoneInfo("Australia/Lord_Howe")], ids=str
+)
+@pytest.mark.parametrize(
+    ("name", "rest"), [("python", " - x - INFO - y"), ("iso", " y"), ("spark", " INFO x: y"), ("hdfs", " 1 INFO x: y")]
+)
+def test_every_time_equals_that_of_the_row_parser(name: str, rest: str, zone: tzinfo) -> None:
+    times = (second + fraction + in_text for second in SECONDS for fraction in FRACTIONS for in_text in ZONES)
+    body = "".join(f"{time}{rest}\n" for time in times).encode()
+    clock = TimestampParser(zone)
+    assert columns_of(ColumnarParser(format_named(name), clock).parse(body)) == rows_of(body, format_named(name), clock)
+
+
+@pytest.mark.parametrize("name", [each.name for each in FORMATS if each.name not in BY_ROWS])
+def test_common_lines_need_no_row_parser(name: str) -> None:
+    text = format_named(name).example.encode()
+    body = b"".join(text + b" %d\n    more\n\n" % number for number in range(20))
+    parser = ColumnarParser(format_named(name), TimestampParser())
+    assert len(parser.parse(body)) == 20
+    assert (parser.lines, parser.row_lines) == (60, 0)
+
+
+def test_only_the_exception_of_a_python_trace_is_read_by_the_row_parser() -> None:
+    parser = ColumnarParser(format_named("python"), TimestampParser())
+    body = (ERROR + b"\n" + TRACE + b"\n") * 10
+    assert columns_of(parser.parse(body)) == rows_of(body, format_named("python"), TimestampParser())
+    assert (parser.lines, parser.row_lines) == (50, 10)
+
+
+def test_formats_without_a_matcher() -> None:
+    assert {each.name for each in (*FORMATS, PLAIN) if matcher_of(each) is None} == BY_ROWS | {"plain"}
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (MAX_EVENT_LINES - 1, b" x"),
+        (MAX_EVENT_LINES, b" x"),
+        (2 * MAX_EVENT_LINES + 1, b""),
+        (MAX_EVENT_BYTES // 1000, b" " * 999),
+        (MAX_EVENT_BYTES // 10_000 + 1, b" " * 9999),
+        (1, b" " * 9 * 1024 * 1024),
+        (2, b"\xff" * HEAD_CHARS),
+    ],
+)
+def test_limits_of_an_event(count: int, text: bytes) -> None:
+    body = b"".join((INFO + b"\n", *[text + b"\n"] * count, ERROR))
+    format, clock = format_named("python"), TimestampParser()
+    assert columns_of(ColumnarParser(format, clock).parse(body)) == rows_of(body, format, clock)
+
+
+@given(logs(), st.data())
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.too_slow])
+def test_chosen_events_have_the_columns_of_all(log: tuple[LogFormat, list[bytes]], data: st.DataObject) -> None:
+    format, lines = log
+    columns = ColumnarParser(format, TimestampParser()).parse(b"\n".join(lines))
+    places = sorted(data.draw(st.sets(st.integers(0, max(len(columns) - 1, 0)), max_size=len(columns))))
+    everything = columns_of(columns)
+    assert columns_of(columns, places=places) == [everything[place] for place in places]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("a*+b", "^(?P<head>(?:[\\x61]){0,}[\\x62])"),
+        ("a*+(?:b|$)?", "^(?P<head>(?:[\\x61]){0,}(?:(?:[\\x62]|(?m:$))){0,1})"),
+        (r"\S+?$", "^(?P<head>(?:[^\\n\\x09\\x0b\\x0c\\x0d\\x20]){1,}?(?m:$))"),
+        ("a*+a", None),
+        ("(?:ba*+)*ac", None),
+        ("(?:ab)*+c", None),
+        ("(?!a)b", None),
+        ("(?=a)", None),
+        ("(a)\\1", None),
+        ("(?:a*)*", None),
+        ("é", None),
+        ("(?i:a)", None),
+    ],
+)
+def test_translation_of_patterns(pattern: str, text: str | None) -> None:
+    if text is None:
+        with pytest.raises(UntranslatableError):
+            translated(pattern)
+    else:
+        assert translated(pattern).pattern == text
