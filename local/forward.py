@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
 from chalicelib.aws.clock import SystemClock
-from chalicelib.composition.environment import make_target
+from chalicelib.aws.targets import make_target
 from chalicelib.errors import InvalidInputError, UnavailableError
 from chalicelib.events.event import Event, Loggable
 from chalicelib.events.forwarding import Forwarder, ForwardingStats

@@ -14,6 +14,8 @@ from threading import Thread
 from typing import Any, Protocol
 
 from botocore.exceptions import ClientError, ConnectionClosedError
+from google.protobuf import json_format
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from chalicelib.errors import OutcomeUnknownError, TargetUnavailableError
 from chalicelib.events.targets.transport import Answer
@@ -100,7 +102,7 @@ class Shipper:
 
 @dataclass
 class Otlp:
-    """A receiver of OTLP in JSON, strict about protobuf's JSON mapping."""
+    """A receiver of OTLP in JSON, strict about protobuf's JSON mapping: ``opentelemetry-proto`` parses each request."""
 
     reject: Reject = lambda _: 200
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -111,11 +113,14 @@ class Otlp:
         self.requests += 1
         assert url.endswith("/v1/logs") and headers["Content-Type"] == "application/json"
         rejected = 0
-        (resource,) = json.loads(body)["resourceLogs"]
-        self.resources.append(attributes(resource["resource"]["attributes"]))
-        for scope in resource["scopeLogs"]:
-            for record in scope["logRecords"]:
+        request = json_format.Parse(body, ExportLogsServiceRequest())
+        for resource, parsed in zip(json.loads(body)["resourceLogs"], request.resource_logs, strict=True):
+            self.resources.append(attributes(resource["resource"]["attributes"]))
+            records = [record for scope in resource["scopeLogs"] for record in scope["logRecords"]]
+            decoded = [record for scope in parsed.scope_logs for record in scope.log_records]
+            for record, protobuf in zip(records, decoded, strict=True):
                 read = self._read(record)
+                assert (protobuf.time_unix_nano, protobuf.body.string_value) == (read["ns"], read["message"])
                 if self.reject(read) >= 300:
                     rejected += 1
                 else:

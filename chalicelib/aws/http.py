@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
+from time import monotonic
 from typing import Any
 
 import boto3
@@ -27,25 +28,47 @@ from chalicelib.events.targets.transport import Answer, Transport
 _NEVER_SENT = (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError, MaxRetryError, LocationParseError, LocationValueError)
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+_PIECE_BYTES = 64 * 1024
 
 
 class Urllib3Transport:
     """``targets.transport.Transport`` with a connection pool. Verifies certificates. Does not follow redirects, which would send
-    events and credentials to another host."""
+    events and credentials to another host. A response is read for ``read_timeout_s`` after its head, and up to
+    ``MAX_ANSWER_BYTES``, however slowly it comes."""
 
-    def __init__(self, connect_timeout_s: float = CONNECT_TIMEOUT_S, read_timeout_s: float = READ_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        read_timeout_s: float = READ_TIMEOUT_S,
+        monotonic_s: Callable[[], float] = monotonic,
+    ) -> None:
+        self._read_timeout_s, self._monotonic_s = read_timeout_s, monotonic_s
         timeout = urllib3.Timeout(connect=connect_timeout_s, read=read_timeout_s)
         self._pool = urllib3.PoolManager(timeout=timeout, retries=False, maxsize=2)
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """See the port."""
         try:
-            response = self._pool.request("POST", url, body=body, headers=dict(headers), redirect=False)
+            response = self._pool.request("POST", url, body=body, headers=dict(headers), redirect=False, preload_content=False)
+            answer = self._read(response, url)
         except _NEVER_SENT as error:
             raise TargetUnavailableError(f"request was not sent host={_host(url)} error={type(error).__name__}") from None
         except (HTTPError, OSError) as error:
             raise OutcomeUnknownError(f"response was lost host={_host(url)} error={type(error).__name__}") from None
-        return Answer(response.status, response.data, {name.lower(): value for name, value in response.headers.items()})
+        return Answer(response.status, answer, {name.lower(): value for name, value in response.headers.items()})
+
+    def _read(self, response: Any, url: str) -> bytes:
+        """The body of a response. Raises OutcomeUnknownError, and the errors of urllib3."""
+        end_s, body = self._monotonic_s() + self._read_timeout_s, bytearray()
+        read = getattr(response, "read1", response.read)  # urllib3 1 has no ``read1``
+        while piece := read(_PIECE_BYTES):
+            body += piece
+            if len(body) > MAX_ANSWER_BYTES or self._monotonic_s() > end_s:
+                response.close()
+                raise OutcomeUnknownError(f"response was too long or too slow host={_host(url)} bytes={len(body)}")
+        response.release_conn()
+        return bytes(body)
 
     def close(self) -> None:
         """See the port."""

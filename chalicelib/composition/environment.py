@@ -35,9 +35,6 @@ from chalicelib.ports import ObjectStore, Workers
 
 if TYPE_CHECKING:
     from chalicelib.coordination.store import PartitionStore
-    from chalicelib.events.ports import Target
-    from chalicelib.events.targets.configuration import TargetConfiguration
-    from chalicelib.events.targets.transport import Transport
     from chalicelib.settings import Settings
 
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -141,17 +138,3 @@ def _s3_store(settings: Settings, bucket: str) -> ObjectStore:
         Encryption(algorithm, settings.kms_key_id),
         long_timeout_client=lambda: make_client("s3", read_timeout_s=LONG_READ_TIMEOUT_S, **arguments),
     )
-
-
-def make_target(configuration: TargetConfiguration) -> Target:
-    """Build a target of events. Raises UnavailableError when its credentials cannot be read."""
-    from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
-    from chalicelib.aws.http import Urllib3Transport, signed
-    from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch, target_over_http
-
-    if isinstance(configuration, CloudWatchLogs):
-        return CloudWatchLogsTarget(make_client("logs", region=configuration.region), configuration.group, configuration.shape)
-    transport: Transport = Urllib3Transport()
-    if isinstance(configuration, Elasticsearch) and configuration.sign:
-        transport = signed(transport, configuration.region, configuration.sign)
-    return target_over_http(configuration, transport, _secrets)

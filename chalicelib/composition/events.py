@@ -152,7 +152,7 @@ class EventServices:
 
 
 def _output(services: Services, document: Any) -> MakeSink:
-    from chalicelib.composition.environment import make_target
+    from chalicelib.aws.targets import make_target
     from chalicelib.events.methods import to_target
     from chalicelib.events.targets.configuration import target_of
 

@@ -11,6 +11,8 @@ from chalicelib.ports import Run
 from chalicelib.runlog.pipeline_listing import PipelineQuery
 
 if TYPE_CHECKING:
+    from chalicelib.events.ports import Target
+    from chalicelib.events.targets.configuration import TargetConfiguration
     from chalicelib.pipelines.config_loader import LoadedPipelines
     from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
@@ -81,7 +83,15 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         generation=services.pipeline_files.generation_of,
         stores=services.bucket,
         sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
+        make_target=_make_target,
+        instance_id=services.settings.instance_id,
     )
+
+
+def _make_target(configuration: TargetConfiguration, timeout_s: float) -> Target:
+    from chalicelib.aws.targets import make_target
+
+    return make_target(configuration, timeout_s)
 
 
 def pipeline_files(services: Services) -> PipelineFiles:
