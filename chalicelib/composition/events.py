@@ -132,7 +132,7 @@ class EventServices:
         """Assigns agents' records to runs."""
         from chalicelib.events.routing import Router
 
-        return Router.of(self._configuration().rules)
+        return Router.of(self.configuration.rules)
 
     @cached_property
     def registry(self) -> Registry:
@@ -141,9 +141,11 @@ class EventServices:
 
         parts = RunLogParts(self._store, self.log, self.writers, self.snapshots, self.logs, self.browser)
         make_output = partial(_output, self._services)
-        return Registry(Context(self._clock, self._services.masker.mask, parts, make_output), self._configuration())
+        return Registry(Context(self._clock, self._services.masker.mask, parts, make_output), self.configuration)
 
-    def _configuration(self) -> EventsConfiguration:
+    @cached_property
+    def configuration(self) -> EventsConfiguration:
+        """The configuration of events. Raises InvalidConfigurationError."""
         from chalicelib.events.configuration import parse_configuration
 
         settings = self._services.settings
@@ -154,6 +156,7 @@ class EventServices:
 def _output(services: Services, document: Any) -> MakeSink:
     from chalicelib.aws.targets import make_target
     from chalicelib.events.methods import to_target
-    from chalicelib.events.targets.configuration import target_of
+    from chalicelib.events.targets.configuration import target_of, without_name
 
-    return to_target(partial(make_target, target_of(document)), services.masker, services.clock)
+    _, target = without_name(document)
+    return to_target(partial(make_target, target_of(target)), services.masker, services.clock)

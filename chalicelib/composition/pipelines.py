@@ -30,12 +30,16 @@ def installed_pipelines(services: Services, config: str | None = None) -> Loaded
     from chalicelib.pipelines.allowed_modules import AllowedModules
     from chalicelib.pipelines.config_loader import config_files, load_pipelines
     from chalicelib.pipelines.configuration import Properties
+    from chalicelib.pipelines.output_pipelines import configured_outputs
 
     settings = services.settings
     stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
     defaults = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
     files = config_files(config or settings.pipelines_config, stores)
-    return load_pipelines(files, Properties(**defaults), modules=AllowedModules.read(settings.pipeline_modules))
+    properties = Properties(**defaults)
+    modules = AllowedModules.read(settings.pipeline_modules)
+    outputs = configured_outputs(services.events.configuration.outputs)
+    return load_pipelines(files, properties, modules=modules, outputs=outputs)
 
 
 def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **options: Any) -> Supervisor:

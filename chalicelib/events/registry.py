@@ -91,12 +91,12 @@ class Registry:
         return self._without_aws(self.configuration.browser)
 
     def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
-        """A writer of the chosen method, with copies of its events to the outputs; the choice is stored with the run. One more
-        PUT."""
+        """A writer of the chosen method; the choice is stored with the run. One more PUT. Events in the run log are forwarded to
+        the outputs by pipelines (docs/forwarding.md); another method's writers send the outputs copies."""
         self._store_choice(loggable)
         method = self._methods[self.method](self._context, self.configuration.methods.get(self.method, {}))
         primary = method.create_writer(loggable, writer=writer, step=step)
-        if not self._outputs:
+        if not self._outputs or self.method == RUN_LOG:
             return primary
         copied = teed(lambda _: WriterSink(primary), self._outputs)
         return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step)

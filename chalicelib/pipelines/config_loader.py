@@ -16,9 +16,12 @@ from typing import Protocol
 from chalicelib.errors import InvalidConfigurationError, StoreConditionError
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules
 from chalicelib.pipelines.configuration import MAX_FILE_BYTES, PipelineFile, Properties, parse_pipeline_file
+from chalicelib.pipelines.output_pipelines import Output, output_pipeline
 from chalicelib.ports import ObjectStore
 
 BUILT_IN = "runlake"
+OUTPUTS = "RUNLAKE_EVENTS"
+"""The location of pipelines that are not in a file: the ``outputs`` of this setting."""
 ENDING = ".yaml"
 _S3 = "s3://"
 _BUILT_IN_FILE = files(__package__) / f"{BUILT_IN}{ENDING}"
@@ -129,8 +132,10 @@ def load_pipelines(
     defaults: Properties | None = None,
     built_in: Traversable = _BUILT_IN_FILE,
     modules: AllowedModules = DEFAULTS_ONLY,
+    outputs: Iterable[Output] = (),
 ) -> LoadedPipelines:
-    """The pipelines of these files, the built-in one first. Raises InvalidConfigurationError if that is missing or invalid."""
+    """The built-in pipeline, those of ``outputs``, and those of these files. Raises InvalidConfigurationError if the built-in one
+    is missing or invalid."""
     try:
         text = built_in.read_text()
     except OSError as error:
@@ -138,7 +143,18 @@ def load_pipelines(
     first = parse_pipeline_file(text, BUILT_IN, defaults)
     if first.name != BUILT_IN:
         raise InvalidConfigurationError(f"the built-in pipeline has another name name={first.name}")
-    pipelines, problems, taken = [first], [], {BUILT_IN: str(built_in)}
+    pipelines, problems, taken = [first], list[ConfigProblem](), {BUILT_IN: str(built_in)}
+    for output in outputs:
+        try:
+            pipeline = output_pipeline(output, defaults)
+        except InvalidConfigurationError as error:
+            problems.append(ConfigProblem(OUTPUTS, str(error)))
+            continue
+        if pipeline.name in taken:
+            problems.append(ConfigProblem(OUTPUTS, f"another output has this name or address name={pipeline.name}"))
+            continue
+        pipelines.append(pipeline)
+        taken[pipeline.name] = OUTPUTS
     writers = dict.fromkeys(first.logging.outputs(), first.name)
     for source in sources:
         try:

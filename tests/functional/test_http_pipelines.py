@@ -267,7 +267,7 @@ def test_a_table_that_is_away_is_a_503(world: PipelinesHarness) -> None:
 
 
 def test_the_built_in_pipeline_missing_is_fatal(world: PipelinesHarness, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(config_loader.load_pipelines, "__defaults__", (None, tmp_path / "gone.yaml", AllowedModules()))
+    monkeypatch.setattr(config_loader.load_pipelines, "__defaults__", (None, tmp_path / "gone.yaml", AllowedModules(), ()))
     with pytest.raises(InvalidConfigurationError):
         tick()
     assert call("GET", BASE).status == 500

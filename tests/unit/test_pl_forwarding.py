@@ -19,8 +19,10 @@ from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.otlp import OtlpTarget
 from chalicelib.events.targets.transport import Answer
 from chalicelib.pipelines import forward_handler
+from chalicelib.pipelines.config_loader import ConfigFile, LoadedPipelines, load_pipelines
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.delivery import SUSPEND_AFTER_MS
+from chalicelib.pipelines.output_pipelines import Output, configured_outputs, output_pipeline
 from chalicelib.pipelines.pipeline_state import DISABLED, FAILED, PipelineStateStore
 from chalicelib.pipelines.ports import MakeTarget
 from chalicelib.pipelines.worker import RESUME_AFTER_MS, Worker
@@ -301,3 +303,42 @@ def test_invalid_targets(target: Mapping[str, Any], field: str) -> None:
     logging_ = {"version": 1, "handlers": {"out": {"class": FORWARD, "target": target}}, "root": {"handlers": ["out"]}}
     with pytest.raises(InvalidConfigurationError, match=f"field={field} handler=out"):
         parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test")
+
+
+# Outputs of RUNLAKE_EVENTS
+
+LOGSTASH = {"kind": "logstash", "url": "https://ls", "headers": {"Authorization": "hush"}}
+
+
+def loaded(*outputs: Any, files: Sequence[ConfigFile] = ()) -> LoadedPipelines:
+    return load_pipelines(files, outputs=configured_outputs(outputs))
+
+
+def test_each_output_has_a_pipeline_of_its_own() -> None:
+    found = loaded(LOGSTASH, {**LOGSTASH, "name": "search"}, {"kind": "otlp", "url": "https://otel"})
+    assert not found.problems
+    _, unnamed, named, otlp = found.pipelines
+    assert (named.name, named.source.what) == ("output.search", ("*",))
+    assert unnamed.name.startswith("output.logstash-") and otlp.name.startswith("output.otlp-")
+    other_credentials = {**LOGSTASH, "headers": {}, "headers_from": {"Authorization": "ssm:/token"}}
+    assert loaded(otlp.logging.handlers["forward"]["target"], other_credentials).pipelines[2].name == unnamed.name
+    assert output_pipeline(Output("x", LOGSTASH, ("sales.*", "hr.?"))).source.what == ("sales.*", "hr.?")
+
+
+def test_invalid_outputs_are_skipped_without_their_values() -> None:
+    name = loaded(LOGSTASH).pipelines[1].name
+    file = ConfigFile("mine.yaml", "mine", yaml.safe_dump({"name": name, "logging": {
+        "version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]},
+    }}))  # fmt: skip
+    wrong = [{"kind": "smoke", "url": "hush"}, "hush", {**LOGSTASH, "name": "h/ush"}, LOGSTASH, {**LOGSTASH, "headers": {}}]
+    found = loaded(*wrong, files=[file])
+    assert [each.name for each in found.pipelines] == ["runlake", name]
+    assert [each.location for each in found.problems] == ["RUNLAKE_EVENTS"] * 4 + ["mine.yaml"]
+    assert not any("hush" in each.reason or "ush'" in each.reason for each in found.problems)
+
+
+def test_output_is_delivered_by_its_pipeline(world: PipelinesHarness) -> None:
+    bulk = Bulk()
+    written(world, A, ["one", "two"])
+    session(world, elasticsearch(bulk), output_pipeline(Output("es", {"kind": "elasticsearch", "url": "http://es", "index": "i"})))
+    assert messages(bulk) == ["one", "two"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
@@ -16,6 +17,7 @@ from chalicelib.events.targets.transport import Transport
 from chalicelib.masking.rules import SecretName
 
 ReadSecret = Callable[[SecretName], str]
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}"
 _REGION = r"^[a-z0-9-]{2,32}$"
 
 
@@ -95,6 +97,16 @@ def parsed_target(text: str) -> Elasticsearch | Fluentd | Logstash | Otlp | Clou
 def target_of(document: JsonValue) -> Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs:
     """Validate a part of a parsed configuration. Raises InvalidConfigurationError, whose message has no values."""
     return _checked(lambda: _CONFIGURATION.validate_python(document))
+
+
+def without_name(document: JsonValue) -> tuple[str | None, JsonValue]:
+    """The name of an entry of ``outputs``, if it has one, and its target. Raises InvalidConfigurationError."""
+    if not isinstance(document, Mapping) or "name" not in document:
+        return None, document
+    name = document["name"]
+    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
+        raise InvalidConfigurationError("invalid output, a name has letters, digits, '_', '.' and '-', 80 at most field=name")
+    return name, {key: value for key, value in document.items() if key != "name"}
 
 
 def _checked(
