@@ -8,7 +8,7 @@
       files: {directory: /var/log/runs}
     browsers: {}
     rules: []                         # the run of an agent's record (docs/agents.md)
-    outputs: []                       # other systems that get copies of events (docs/forwarding.md)
+    outputs: []                       # other systems that events are forwarded to (docs/forwarding.md)
 
 ``RUNLAKE_LOGGING_METHOD`` and ``RUNLAKE_LOG_BROWSER`` override the document. JSON is valid YAML.
 """

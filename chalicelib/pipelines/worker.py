@@ -265,8 +265,7 @@ class Worker:
             self._committed_ms = self._clock.now_ms()
             self.committer.release_done()
             self.delivery.on_trial &= self.committer.known.keys()
-            is_due = self._suspended_ms is not None and self._clock.now_ms() - self._suspended_ms >= RESUME_AFTER_MS
-            self.wants_restart = self.wants_restart or is_due or self.committer.has_operator_change(self._states, self._desired)
+            self.wants_restart = self.wants_restart or self._has_reason_to_restart()
         except UnavailableError as error:
             self._committed_ms = self._clock.now_ms()
             self._parts.warn("a checkpoint failed: processing continues, and it is retried", **self._about(error))
@@ -275,6 +274,10 @@ class Worker:
             for name in self.committer.committing:
                 self.delivery.count_error(name, error)
             self._parts.warn("a handler's rows were refused: nothing was checkpointed", **self._about(error))
+
+    def _has_reason_to_restart(self) -> bool:
+        is_due = self._suspended_ms is not None and self._clock.now_ms() - self._suspended_ms >= RESUME_AFTER_MS
+        return is_due or self.committer.has_operator_change(self._states, self._desired)
 
     def _disable_handler(self, name: str, reason: str, record: logging.LogRecord | None) -> None:
         about = (record.pathname, int(record.__dict__[LINE])) if record is not None else ("", 0)

@@ -52,21 +52,22 @@ class Api:
 
 
 def run(folder: Path, url: str, target: Mapping[str, Any], *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """``python -m local forward``."""
+    """``runlake forward``."""
     (folder / "target.json").write_text(json.dumps(target))
     command = [
         sys.executable,
         "-m",
-        "local",
+        "runlake",
+        "--url",
+        f"{url}/api",
         "forward",
         "svc.orders",
         "run/1",
-        "--url",
-        f"{url}/api",
         "--target",
         str(folder / "target.json"),
     ]
-    given = os.environ | {"TOKEN": "hush"} | environment
+    sources = os.pathsep.join(["client/src", "forwarding/src", "."])
+    given = os.environ | {"RUNLAKE_TOKEN": "hush", "HOME": str(folder), "PYTHONPATH": sources} | environment
     return subprocess.run(
         [*command, "--position", str(folder / "position"), *more],
         cwd=PROJECT,
@@ -90,7 +91,7 @@ def test_command_forwards_a_run_and_continues(tmp_path: Path, target: Any, path:
     with VendorServers({path: vendor, "api": api}, ["close", 503, None]) as site:
         done = run(tmp_path, site.url, {**target, "url": f"{site.url}/{path}"}, "--follow")
         assert done.returncode == 0, done.stderr
-        assert done.stdout.startswith("runlake: taken=250 refused=0 requests=3 repeated=500")
+        assert done.stdout.startswith("taken=250 refused=0 requests=3 repeated=500")
         assert count(vendor) == 250
         api.events += Api(300).events[250:]
         again = run(tmp_path, site.url, {**target, "url": f"{site.url}/{path}"})
@@ -101,9 +102,9 @@ def test_command_forwards_a_run_and_continues(tmp_path: Path, target: Any, path:
 def test_command_reports_errors(tmp_path: Path) -> None:
     with VendorServers({"api": Api(1)}) as site:
         wrong = run(tmp_path, site.url, {"kind": "otlp", "url": "ftp://h"})
-        assert wrong.returncode == 1 and "field=otlp.url" in wrong.stderr and "Traceback" not in wrong.stderr
-        denied = run(tmp_path, site.url, {"kind": "otlp", "url": f"{site.url}/x"}, TOKEN="other")
-        assert denied.returncode == 1 and "status=401" in denied.stderr and "Traceback" not in denied.stderr
+        assert wrong.returncode == 2 and "field=otlp.url" in wrong.stderr and "Traceback" not in wrong.stderr
+        denied = run(tmp_path, site.url, {"kind": "otlp", "url": f"{site.url}/x"}, RUNLAKE_TOKEN="other")
+        assert denied.returncode == 2 and "401" in denied.stderr and "Traceback" not in denied.stderr
 
 
 @pytest.fixture(scope="module")

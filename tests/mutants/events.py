@@ -44,7 +44,7 @@ MUTANTS = (
             "events keep only their text"),
         ("RunEventLog.append", "appended.repeated and entry.bytes != len(ready.batch.body)", "False",
             "positions of a retry under other rules differ from those of the stored bytes")),
-    *group("local.forward_run", _WRITING,
+    *group("chalicelib.events.run_forwarding", _WRITING,
         ("forward", "added = forwarder.added", "added = forwarder.done", "a position is saved before its events are settled"),
         ("forward", "unsaved[0][0] <= forwarder.done", "True", "a position is saved while its events wait in the batch")),
     *group("chalicelib.events.forwarding", "tests/unit/test_event_targets.py",
