@@ -34,7 +34,8 @@ class Vendor(Protocol):
 
 @dataclass
 class Bulk:
-    """Elasticsearch's bulk API. ``documents`` by id, in order of creation."""
+    """Elasticsearch's bulk API, and as much of its search as the official clients need to read everything back, by ``@timestamp``,
+    ``writer``, ``id`` and ``uid``. ``documents`` by id, in order of creation."""
 
     reject: Reject = lambda _: 201
     limit_bytes: int = 10 * 1024 * 1024
@@ -44,6 +45,8 @@ class Bulk:
     def handle(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         self.requests += 1
         path = url.split("://", 1)[1].split("/", 1)[1].split("?")[0]
+        if path.endswith("/_search"):
+            return self._search(json.loads(body))
         if path != "_bulk" or headers.get("Content-Type") not in ("application/x-ndjson", "application/json"):
             return Answer(406, b'{"error":"Content-Type header is not supported"}')
         if len(body) > self.limit_bytes:
@@ -56,6 +59,15 @@ class Bulk:
         items = [self._create(json.loads(action), source) for action, source in zip(lines[::2], lines[1::2], strict=True)]
         errors = any(item["create"]["status"] >= 300 for item in items)
         return Answer(200, json.dumps({"errors": errors, **({"items": items} if errors else {})}).encode())
+
+    def _search(self, query: Mapping[str, Any]) -> Answer:
+        order = [(each["@timestamp"], each["writer"], each["id"], uid) for uid, each in self.documents.items()]
+        after = query.get("search_after")
+        page = [each for each in sorted(order) if after is None or list(each) > after][: query["size"]]
+        hits = [{"_index": "logs", "_id": each[3], "_source": self.documents[each[3]], "sort": each} for each in page]
+        about = {"took": 1, "timed_out": False, "hits": {"total": {"value": len(order), "relation": "eq"}, "hits": hits}}
+        headers = {"X-Elastic-Product": "Elasticsearch", "Content-Type": "application/json"}
+        return Answer(200, json.dumps(about).encode(), headers)
 
     def _create(self, action: Any, source: bytes) -> dict[str, Any]:
         ((verb, where),) = action.items()

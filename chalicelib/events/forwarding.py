@@ -142,6 +142,9 @@ class Forwarder:
                 left = []
             except UnavailableError as error:
                 self.figures.repeated += len(part)
+                if deadline.remaining_s() <= 0 and not sent:
+                    self._pause.reset()
+                    raise
                 self._pause.after(error)
                 continue
             self._batch.events[: len(part)] = left

@@ -55,8 +55,8 @@ from chalicelib.pipelines.records import NO_LOGGER
 from chalicelib.ports import Run
 
 REQUEST_TIMEOUT_S = 4.0
-POLICY = RetryPolicy(attempts=1, max_s=2.0)
-"""The framework repeats a failed flush with pauses of its own."""
+POLICY = RetryPolicy(attempts=3, first_pause_s=0.5, max_pause_s=1.0, max_retry_after_s=1.0, max_s=2.0)
+"""For failures of a moment: the framework repeats a failed flush with longer pauses."""
 BATCH = Limits(events=1_000, bytes=1024 * 1024)
 """Smaller than the targets' limits, so that a slow target answers in time."""
 MAX_WAITING_BYTES = 4 * 1024 * 1024
