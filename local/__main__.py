@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from local.state import DEFAULT_PORT, INTERRUPTED, PROJECT, LocalError, StackFolder, running_stacks
 from local.terminal import show, show_error
@@ -66,22 +64,6 @@ def _job(arguments: argparse.Namespace) -> None:
     sys.exit(run_job(arguments.name, arguments.port, arguments.arguments))
 
 
-def _forward(arguments: argparse.Namespace) -> None:
-    from local.forward import address_of, read_target, send, summarize
-
-    figures = send(
-        arguments.fqn,
-        arguments.run_id,
-        read_target(arguments.target),
-        api_url=arguments.url or address_of(arguments.port),
-        token=os.environ.get("TOKEN"),
-        position_file=arguments.position,
-        is_live=arguments.follow,
-        instance_id=arguments.instance,
-    )
-    show(f"runlake: {summarize(figures)}")
-
-
 def _assignment(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
@@ -105,7 +87,6 @@ def _parser() -> argparse.ArgumentParser:
         (_logs, "logs", "print the end of a stack's logs, including the functions' output"),
         (_package, "package", "build build/ if it is out of date"),
         (_job, "job", "run a job of glue_jobs/ against a stack"),
-        (_forward, "forward", "forward a run's events to another system"),
         (_serve, "serve", "run a stack in the foreground"),
     ):
         command = commands.add_parser(name, help=text, description=text)
@@ -117,8 +98,6 @@ def _parser() -> argparse.ArgumentParser:
         if name == "job":
             command.add_argument("name", help="name of the job's module, for example backfill")
             command.add_argument("arguments", nargs=argparse.REMAINDER, help="the job's own arguments; see the job's --help")
-        if name == "forward":
-            _add_forward_options(command)
         if name == "package":
             command.add_argument(
                 "--architecture",
@@ -129,18 +108,6 @@ def _parser() -> argparse.ArgumentParser:
         if name == "logs":
             command.add_argument("--lines", type=int, default=100, help="lines of each log (default 100)")
     return parser
-
-
-def _add_forward_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("fqn", help="the pipeline's name")
-    command.add_argument("run_id", help="the run's id")
-    command.add_argument("--target", type=Path, required=True, metavar="FILE", help="JSON document that describes the target")
-    command.add_argument(
-        "--url", help="URL of the installation (default: the stack on --port); the token is read from the variable TOKEN"
-    )
-    command.add_argument("--position", type=Path, metavar="FILE", help="file that stores the progress; forwarding resumes from it")
-    command.add_argument("--follow", action="store_true", help="keep forwarding until the run's log is complete")
-    command.add_argument("--instance", default="runlake", help="name of the installation in the forwarded events (default runlake)")
 
 
 def _add_stack_options(command: argparse.ArgumentParser) -> None:

@@ -17,6 +17,8 @@ from typing import Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from botocore.exceptions import ClientError, ConnectionClosedError
+from google.protobuf import json_format
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from chalicelib.errors import OutcomeUnknownError, TargetUnavailableError
 from chalicelib.events.targets.transport import Answer
@@ -35,7 +37,8 @@ class Vendor(Protocol):
 
 @dataclass
 class Bulk:
-    """Elasticsearch's bulk API. ``documents`` by id, in order of creation."""
+    """Elasticsearch's bulk API, and as much of its search as the official clients need to read everything back, by ``@timestamp``,
+    ``writer``, ``id`` and ``uid``. ``documents`` by id, in order of creation."""
 
     reject: Reject = lambda _: 201
     limit_bytes: int = 10 * 1024 * 1024
@@ -45,6 +48,8 @@ class Bulk:
     def handle(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         self.requests += 1
         path = url.split("://", 1)[1].split("/", 1)[1].split("?")[0]
+        if path.endswith("/_search"):
+            return self._search(json.loads(body))
         if path != "_bulk" or headers.get("Content-Type") not in ("application/x-ndjson", "application/json"):
             return Answer(406, b'{"error":"Content-Type header is not supported"}')
         if len(body) > self.limit_bytes:
@@ -57,6 +62,15 @@ class Bulk:
         items = [self._create(json.loads(action), source) for action, source in zip(lines[::2], lines[1::2], strict=True)]
         errors = any(item["create"]["status"] >= 300 for item in items)
         return Answer(200, json.dumps({"errors": errors, **({"items": items} if errors else {})}).encode())
+
+    def _search(self, query: Mapping[str, Any]) -> Answer:
+        order = [(each["@timestamp"], each["writer"], each["id"], uid) for uid, each in self.documents.items()]
+        after = query.get("search_after")
+        page = [each for each in sorted(order) if after is None or list(each) > after][: query["size"]]
+        hits = [{"_index": "logs", "_id": each[3], "_source": self.documents[each[3]], "sort": each} for each in page]
+        about = {"took": 1, "timed_out": False, "hits": {"total": {"value": len(order), "relation": "eq"}, "hits": hits}}
+        headers = {"X-Elastic-Product": "Elasticsearch", "Content-Type": "application/json"}
+        return Answer(200, json.dumps(about).encode(), headers)
 
     def _create(self, action: Any, source: bytes) -> dict[str, Any]:
         ((verb, where),) = action.items()
@@ -207,7 +221,7 @@ class Shipper:
 
 @dataclass
 class Otlp:
-    """A receiver of OTLP in JSON, strict about protobuf's JSON mapping."""
+    """A receiver of OTLP in JSON, strict about protobuf's JSON mapping: ``opentelemetry-proto`` parses each request."""
 
     reject: Reject = lambda _: 200
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -218,11 +232,14 @@ class Otlp:
         self.requests += 1
         assert url.endswith("/v1/logs") and headers["Content-Type"] == "application/json"
         rejected = 0
-        (resource,) = json.loads(body)["resourceLogs"]
-        self.resources.append(attributes(resource["resource"]["attributes"]))
-        for scope in resource["scopeLogs"]:
-            for record in scope["logRecords"]:
+        request = json_format.Parse(body, ExportLogsServiceRequest())
+        for resource, parsed in zip(json.loads(body)["resourceLogs"], request.resource_logs, strict=True):
+            self.resources.append(attributes(resource["resource"]["attributes"]))
+            records = [record for scope in resource["scopeLogs"] for record in scope["logRecords"]]
+            decoded = [record for scope in parsed.scope_logs for record in scope.log_records]
+            for record, protobuf in zip(records, decoded, strict=True):
                 read = self._read(record)
+                assert (protobuf.time_unix_nano, protobuf.body.string_value) == (read["ns"], read["message"])
                 if self.reject(read) >= 300:
                     rejected += 1
                 else:

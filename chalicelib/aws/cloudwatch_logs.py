@@ -38,6 +38,7 @@ class CloudWatchLogsTarget:
     """
 
     limits = Limits(events=10_000, bytes=1_048_576, span_ms=_DAY_MS)
+    per_run = True
 
     def __init__(
         self, client: Any, group: str, shape: Literal["json", "text"] = "json", event_bytes: int = MAX_EVENT_BYTES

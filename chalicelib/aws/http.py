@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
+from time import monotonic
 from typing import Any
 
 import boto3
@@ -24,34 +25,56 @@ from urllib3.exceptions import (
 from chalicelib.errors import InvalidConfigurationError, OutcomeUnknownError, TargetUnavailableError
 from chalicelib.events.targets.transport import Answer, Transport
 
-_CHUNK_BYTES = 256 * 1024
 _NEVER_SENT = (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError, MaxRetryError, LocationParseError, LocationValueError)
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 30.0
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """Several times the largest event of a target: a response that exceeds it is never one event's."""
+_PIECE_BYTES = 64 * 1024
 
 
 class Urllib3Transport:
     """``targets.transport.Transport`` with a connection pool. Memory: ``MAX_RESPONSE_BYTES``. Verifies certificates. Does not
-    follow redirects, which would send events and credentials to another host."""
+    follow redirects, which would send events and credentials to another host. A response is read for ``read_timeout_s`` after its
+    head, however slowly it comes."""
 
-    def __init__(self, connect_timeout_s: float = CONNECT_TIMEOUT_S, read_timeout_s: float = READ_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        read_timeout_s: float = READ_TIMEOUT_S,
+        monotonic_s: Callable[[], float] = monotonic,
+    ) -> None:
+        self._read_timeout_s, self._monotonic_s = read_timeout_s, monotonic_s
         timeout = urllib3.Timeout(connect=connect_timeout_s, read=read_timeout_s)
         self._pool = urllib3.PoolManager(timeout=timeout, retries=False, maxsize=2)
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """See the port."""
         try:
-            request = self._pool.request
-            response = request("POST", url, body=body, headers=dict(headers), redirect=False, preload_content=False)
-            data = _read(response)
+            response = self._pool.request("POST", url, body=body, headers=dict(headers), redirect=False, preload_content=False)
+            data = self._read(response, url)
         except _NEVER_SENT as error:
             raise TargetUnavailableError(f"request was not sent host={_host(url)} error={type(error).__name__}") from None
         except (HTTPError, OSError) as error:
             raise OutcomeUnknownError(f"response was lost host={_host(url)} error={type(error).__name__}") from None
         lowered = {name.lower(): value for name, value in response.headers.items()}
         return Answer(response.status, data or b"", lowered, is_too_long=data is None)
+
+    def _read(self, response: Any, url: str) -> bytes | None:
+        """The body of a response; None if it exceeds the limit: the rest is not read. Raises OutcomeUnknownError, and the errors of
+        urllib3."""
+        end_s, body = self._monotonic_s() + self._read_timeout_s, bytearray()
+        read = getattr(response, "read1", response.read)  # urllib3 1 has no ``read1``
+        while piece := read(_PIECE_BYTES):
+            body += piece
+            if self._monotonic_s() > end_s:
+                response.close()
+                raise OutcomeUnknownError(f"response was too slow host={_host(url)} bytes={len(body)}")
+            if len(body) > MAX_RESPONSE_BYTES:
+                response.close()
+                return None
+        response.release_conn()
+        return bytes(body)
 
     def close(self) -> None:
         """See the port."""
@@ -87,18 +110,6 @@ def signed(inner: Transport, region: str | None, service: str) -> SignedTranspor
     if credentials is None or session.region_name is None:
         raise InvalidConfigurationError(f"requests cannot be signed, credentials or region are missing service={service}")
     return SignedTransport(inner, credentials, session.region_name, service)
-
-
-def _read(response: urllib3.BaseHTTPResponse) -> bytes | None:
-    """The body, unpacked; None if it exceeds the limit: the connection is closed without reading the rest."""
-    data = bytearray()
-    for chunk in response.stream(_CHUNK_BYTES):
-        data += chunk
-        if len(data) > MAX_RESPONSE_BYTES:
-            response.close()
-            return None
-    response.release_conn()
-    return bytes(data)
 
 
 def _host(url: str) -> str:

@@ -26,20 +26,15 @@ from chalicelib.catalog.files import FILES, LATEST
 from chalicelib.catalog.listing import LISTING
 from chalicelib.composition import SECONDS_OF_A_DAY, Ports, WorkSources
 from chalicelib.coordination.settings import parse_settings
-from chalicelib.errors import InvalidConfigurationError
 from chalicelib.events.index import EVENTS
 from chalicelib.masking.rules import SecretName
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, record
 from chalicelib.pipelines.files.table import TABLE as PIPELINE_FILES
 from chalicelib.pipelines.rows import PIPELINES
-from chalicelib.ports import Clock, ObjectStore, Workers
+from chalicelib.ports import ObjectStore, Workers
 
 if TYPE_CHECKING:
     from chalicelib.coordination.store import PartitionStore
-    from chalicelib.events.event import Loggable
-    from chalicelib.events.ports import LogBrowser, Target
-    from chalicelib.events.targets.configuration import TargetConfiguration
-    from chalicelib.events.targets.transport import Transport
     from chalicelib.settings import Settings
 
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -143,41 +138,3 @@ def _s3_store(settings: Settings, bucket: str) -> ObjectStore:
         Encryption(algorithm, settings.kms_key_id),
         long_timeout_client=lambda: make_client("s3", read_timeout_s=LONG_READ_TIMEOUT_S, **arguments),
     )
-
-
-def make_target(configuration: TargetConfiguration) -> Target:
-    """Build a target of events. Raises UnavailableError when its credentials cannot be read."""
-    from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
-    from chalicelib.events.targets.configuration import CloudWatchLogs, target_over_http
-
-    if isinstance(configuration, CloudWatchLogs):
-        return CloudWatchLogsTarget(make_client("logs", region=configuration.region), configuration.group, configuration.shape)
-    return target_over_http(configuration, _transport(configuration), _secrets)
-
-
-def make_browser(configuration: TargetConfiguration, loggable: Loggable, clock: Clock, grace_ms: int) -> LogBrowser:
-    """Build the browser of a target's events. Raises InvalidConfigurationError for a target that cannot be read, and UnavailableError
-    when its credentials cannot be read."""
-    from chalicelib.aws.cloudwatch_browser import CloudWatchBrowser
-    from chalicelib.events.browsers.elasticsearch import ElasticsearchBrowser
-    from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch
-
-    if isinstance(configuration, CloudWatchLogs):
-        client = make_client("logs", region=configuration.region)
-        return CloudWatchBrowser(client, configuration.group, loggable, clock, grace_ms)
-    if not isinstance(configuration, Elasticsearch):
-        raise InvalidConfigurationError(f"events of this target cannot be read kind={configuration.kind}")
-    headers = configuration.all_headers(_secrets)
-    return ElasticsearchBrowser(
-        _transport(configuration), configuration.url, configuration.index, loggable, clock, grace_ms, headers
-    )
-
-
-def _transport(configuration: TargetConfiguration) -> Transport:
-    """HTTP, signed if the configuration says so."""
-    from chalicelib.aws.http import Urllib3Transport, signed
-    from chalicelib.events.targets.configuration import Elasticsearch
-
-    if isinstance(configuration, Elasticsearch) and configuration.sign:
-        return signed(Urllib3Transport(), configuration.region, configuration.sign)
-    return Urllib3Transport()

@@ -202,7 +202,7 @@ class EventServices:
 
 
 def _output(services: Services, document: Any) -> MakeSink:
-    from chalicelib.composition.environment import make_target
+    from chalicelib.aws.targets import make_target
     from chalicelib.events.methods import to_target
     from chalicelib.events.targets.configuration import target_of
 
@@ -210,7 +210,7 @@ def _output(services: Services, document: Any) -> MakeSink:
 
 
 def _browser(services: Services, document: Any, loggable: Loggable) -> LogBrowser:
-    from chalicelib.composition.environment import make_browser
+    from chalicelib.aws.browsers import make_browser
     from chalicelib.events.targets.configuration import target_of
 
     grace_ms = services.settings.events_lost_after_seconds * _MS_OF_A_SECOND

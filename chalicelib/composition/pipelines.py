@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,8 @@ from chalicelib.ports import Run
 from chalicelib.runlog.pipeline_listing import PipelineQuery
 
 if TYPE_CHECKING:
+    from chalicelib.events.ports import Target
+    from chalicelib.events.targets.configuration import TargetConfiguration
     from chalicelib.pipelines.config_loader import LoadedPipelines
     from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
@@ -28,13 +30,26 @@ def installed_pipelines(services: Services, config: str | None = None) -> Loaded
     from chalicelib.pipelines.allowed_modules import AllowedModules
     from chalicelib.pipelines.config_loader import config_files, load_pipelines
     from chalicelib.pipelines.configuration import Properties
+    from chalicelib.pipelines.output_pipelines import Output
 
     settings = services.settings
     stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
     defaults = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
     files = config_files(config or settings.pipelines_config, stores)
-    modules = AllowedModules.read(settings.pipeline_modules)
-    return load_pipelines(files, Properties(**defaults), modules=modules, runs_built_in=settings.built_in_pipeline)
+    events = services.events.configuration
+    return load_pipelines(
+        files,
+        Properties(**defaults),
+        modules=AllowedModules.read(settings.pipeline_modules),
+        runs_built_in=settings.built_in_pipeline,
+        outputs=[Output(name, target, _selected(events.patterns_of(name))) for name, target in events.named_outputs],
+    )
+
+
+def _selected(patterns: Iterable[tuple[str, bool]]) -> tuple[str, ...]:
+    from chalicelib.pipelines.configuration import EXCLUDES
+
+    return tuple(pattern if included else f"{EXCLUDES}{pattern}" for pattern, included in patterns)
 
 
 def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **options: Any) -> Supervisor:
@@ -82,7 +97,15 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         generation=services.pipeline_files.generation_of,
         stores=services.bucket,
         sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
+        make_target=_make_target,
+        instance_id=services.settings.instance_id,
     )
+
+
+def _make_target(configuration: TargetConfiguration, timeout_s: float) -> Target:
+    from chalicelib.aws.targets import make_target
+
+    return make_target(configuration, timeout_s)
 
 
 def pipeline_files(services: Services) -> PipelineFiles:

@@ -8,7 +8,7 @@
       files: {directory: /var/log/runs}
     browsers: {}
     rules: []                         # the run of an agent's record (docs/agents.md)
-    outputs: []                       # other systems that get copies of events, each with a name (docs/forwarding.md)
+    outputs: []                       # other systems that events are forwarded to, each with a name (docs/forwarding.md)
     locators:                         # the first whose pattern matches the FQN replaces the above; what it leaves out stays
       - {pattern: team.*, method: runlog, browser: files, outputs: []}
 

@@ -112,6 +112,19 @@ class Loggable:
         return {**given, **{name: value for name, value in more.items() if value is not None}}
 
 
+def loggable_of(data: Mapping[str, JsonValue]) -> Loggable | None:
+    """The loggable that the data of an event names; None if mandatory data is missing."""
+    instance, kind, id_, job = (data.get(name) for name in (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID))
+    if not (isinstance(instance, str) and isinstance(kind, str) and isinstance(id_, str)):
+        return None
+    return Loggable(instance, kind, id_, job if isinstance(job, str) else None)
+
+
+def complete_data(data: Mapping[str, JsonValue], loggable: Loggable, step: str | None) -> dict[str, JsonValue]:
+    """The data of an event with the mandatory data. Names that the event has itself stay, except the step."""
+    return {**data, **loggable.mandatory_data(step), **{name: data[name] for name in data if name != STEP_ID}}
+
+
 def invalid_field(error: ValidationError) -> str:
     """The first invalid field of a document, by names of the schema only: a name that was sent may be a secret."""
     wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]

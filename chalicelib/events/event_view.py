@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from chalicelib.events.event import INJECTED, STEP_ID, Annotation, Event, Loggable
+from chalicelib.events.event import INJECTED, Annotation, Event, Loggable, complete_data
 from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.lines.errors import level_of_text
 from chalicelib.lines.levels import ORDER, level_of_name
@@ -65,7 +65,7 @@ class EventView:
 def build_event_view(entry: SidecarEntry, sidecar: Sidecar, message: bytes, loggable: Loggable) -> EventView:
     """An event of a sidecar with its message and the mandatory data. Its level is the stated one, else the one found in the
     text."""
-    mandatory = Loggable(sidecar.instance, loggable.loggable_type, loggable.loggable_id, loggable.job_id).mandatory_data(entry.step)
+    stored_by = Loggable(sidecar.instance, loggable.loggable_type, loggable.loggable_id, loggable.job_id)
     return EventView(
         id=entry.line if entry.id is None else entry.id,
         writer=sidecar.writer,
@@ -75,7 +75,7 @@ def build_event_view(entry: SidecarEntry, sidecar: Sidecar, message: bytes, logg
         level=entry.level or level_of_text(message),
         step=entry.step,
         message=message.decode(errors="replace"),
-        data={**entry.data, **mandatory, **{name: entry.data[name] for name in entry.data if name != STEP_ID}},
+        data=complete_data(entry.data, stored_by, entry.step),
         annotations=entry.annotations,
         bytes=entry.bytes + 1,
     )

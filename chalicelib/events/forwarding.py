@@ -8,12 +8,14 @@ is skipped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 
-from chalicelib.errors import RequestRefusedError, TargetUnavailableError, UnavailableError
-from chalicelib.events.event import Event, Loggable, WriterEndEvent
+from chalicelib.deadline import Deadline
+from chalicelib.errors import DeadlineExceededError, RequestRefusedError, TargetUnavailableError, UnavailableError
+from chalicelib.events.event import LOGGABLE_ID, Event, Loggable, WriterEndEvent, complete_data
 from chalicelib.events.masking import masked_event
 from chalicelib.events.ports import Limits, Refused, Target
 from chalicelib.masking.fields import Mask
@@ -26,12 +28,14 @@ MAX_LISTED_REJECTIONS = 100
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Retries of a request: ``attempts`` consecutive failures at most, after each a random pause from 0 to ``first_pause_s`` * 2 **
-    n, capped at ``max_pause_s``. A target's own ``Retry-After`` is the minimum, up to ``max_retry_after_s``."""
+    n, capped at ``max_pause_s``. A target's own ``Retry-After`` is the minimum, up to ``max_retry_after_s``. A flush sends no
+    further request after ``max_s``."""
 
     attempts: int = 8
     first_pause_s: float = 0.5
     max_pause_s: float = 30.0
     max_retry_after_s: float = 120.0
+    max_s: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,10 @@ class Rejection:
 
     event: Event | None
     reason: str
+
+
+OnRejected = Callable[[Rejection, Sequence[Event]], None]
+"""Called for each event that is finally refused, with the events of its request."""
 
 
 @dataclass(slots=True)
@@ -66,7 +74,8 @@ class ForwardingStats:
 
 
 class Forwarder:
-    """Sends the events of one loggable to one target. Not thread-safe. Memory: one batch.
+    """Sends the events of one loggable to one target, or of several whose events have their mandatory data if the target's
+    requests are not ``per_run``. Not thread-safe. Memory: one batch. ``limits``: smaller ones than the target's.
 
     If a target does not accept a batch in all attempts, ``add`` or ``flush`` raises UnavailableError and keeps the batch: the next
     ``flush`` continues with it, and no event is skipped.
@@ -80,11 +89,14 @@ class Forwarder:
         mask: Mask | None = None,
         policy: RetryPolicy | None = None,
         random: Random | None = None,
+        *,
+        limits: Limits | None = None,
+        on_rejected: OnRejected | None = None,
     ) -> None:
         self._target, self._loggable, self._mask = target, loggable, mask
-        self.clock = clock
-        self._pause = _Pause(clock, policy or RetryPolicy(), random or Random())
-        self._batch = ForwardBatch(target.limits)
+        self.clock, self._policy, self._on_rejected = clock, policy or RetryPolicy(), on_rejected
+        self._pause = _Pause(clock, self._policy, random or Random())
+        self._batch = ForwardBatch(limits or target.limits)
         self.added = 0
         """Events that were added so far, settled or waiting in the batch."""
         self.done = 0
@@ -98,7 +110,7 @@ class Forwarder:
         size = self._target.size(masked)
         if size > self._target.limits.bytes:
             self.flush()
-            self.figures.refuse(masked, f"too large bytes={size} limit={self._target.limits.bytes}")
+            self._refuse(masked, f"too large bytes={size} limit={self._target.limits.bytes}", [masked])
             self.added = self.done = self.added + 1
             return
         if not self._batch.has_room(masked, size):
@@ -110,10 +122,19 @@ class Forwarder:
         """Add the record of the writer's end, which is sent like an event. Raises UnavailableError as ``add`` does."""
         self.add(end)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """The size of the events that are not settled, as requests count it; those of a partly settled batch count all."""
+        return self._batch.bytes
+
     def flush(self) -> None:
-        """Returns when all added events are settled. Raises UnavailableError: the rest is sent by the next flush."""
+        """Returns when all added events are settled. Raises UnavailableError: the rest is sent by the next flush;
+        DeadlineExceededError if some were settled before the policy's time was over."""
         together = len(self._batch.events)
+        deadline, sent = Deadline(self.clock, self._policy.max_s), 0
         while self._batch.events:
+            if sent and deadline.remaining_s() <= 0:
+                raise DeadlineExceededError(f"the target takes events slowly sent={sent} waiting={len(self._batch.events)}")
             part = self._batch.events[:together]
             try:
                 left = self._account(part, self._sent(part))
@@ -121,13 +142,17 @@ class Forwarder:
                 together = len(part) // 2
                 if together:
                     continue  # bisect: one event may fail the request for all
-                self.figures.refuse(part[0], str(error))
+                self._refuse(part[0], str(error), part)
                 left = []
             except UnavailableError as error:
                 self.figures.repeated += len(part)
+                if deadline.remaining_s() <= 0 and not sent:
+                    self._pause.reset()
+                    raise
                 self._pause.after(error)
                 continue
             self._batch.events[: len(part)] = left
+            sent += len(part) - len(left)
             together = max(2 * len(part), 1)
             self._wait_for(left, len(part))
         self._batch.clear()
@@ -141,6 +166,8 @@ class Forwarder:
             self._target.close()
 
     def _masked(self, event: Event) -> Event:
+        if LOGGABLE_ID not in event.data:  # a plain line: its id is unique only within the run
+            event = event.model_copy(update={"data": complete_data(event.data, self._loggable, None)})
         if self._mask is None:
             return event
         masked, counts = masked_event(event, self._loggable, self._mask)
@@ -164,9 +191,14 @@ class Forwarder:
         later = {each.index for each in refused if each.retryable}
         final = [each for each in refused if not each.retryable]
         for each in final:
-            self.figures.refuse(events[each.index] if each.index >= 0 else None, each.reason)
+            self._refuse(events[each.index] if each.index >= 0 else None, each.reason, events)
         self.figures.taken += len(events) - len(later) - len(final)
         return [event for index, event in enumerate(events) if index in later]
+
+    def _refuse(self, event: Event | None, reason: str, request: Sequence[Event]) -> None:
+        self.figures.refuse(event, reason)
+        if self._on_rejected is not None:
+            self._on_rejected(Rejection(event, reason), request)
 
 
 class ForwardBatch:
@@ -175,14 +207,14 @@ class ForwardBatch:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.events: list[Event] = []
-        self._bytes = 0
+        self.bytes = 0
         self._first_ms = self._last_ms = 0
 
     def has_room(self, event: Event, size: int) -> bool:
         """Whether an event fits."""
         if not self.events:
             return True
-        if len(self.events) >= self._limits.events or self._bytes + size > self._limits.bytes:
+        if len(self.events) >= self._limits.events or self.bytes + size > self._limits.bytes:
             return False
         span_ms = max(self._last_ms, event.timestamp) - min(self._first_ms, event.timestamp)
         return self._limits.span_ms is None or span_ms < self._limits.span_ms
@@ -192,12 +224,12 @@ class ForwardBatch:
         self._first_ms = min(self._first_ms, event.timestamp) if self.events else event.timestamp
         self._last_ms = max(self._last_ms, event.timestamp) if self.events else event.timestamp
         self.events.append(event)
-        self._bytes += size
+        self.bytes += size
 
     def clear(self) -> None:
         """Remove all events, after they are settled."""
         self.events = []
-        self._bytes = 0
+        self.bytes = 0
 
 
 class _Pause:

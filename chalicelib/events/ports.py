@@ -75,6 +75,8 @@ class Target(Protocol):
     retries."""
 
     limits: Limits
+    per_run: bool
+    """Whether a request has events of one loggable only: the given one. Else the events' own data names it."""
 
     def size(self, event: Event) -> int:
         """Bytes of a request that an event takes."""

@@ -109,8 +109,9 @@ class Registry:
     def create_writer(
         self, loggable: Loggable, *, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA
     ) -> EventWriter:
-        """A writer of the run's method, see ``LoggingMethod``, with copies of its events to the run's outputs; the choice is stored with
-        the run. Requests: those of the method and of ``RunChoices.settle``."""
+        """A writer of the run's method, see ``LoggingMethod``, the choice is stored with the run. Events in the run log are
+        forwarded to the outputs by pipelines (docs/forwarding.md); another method's writers send copies to the run's outputs. Requests:
+        those of the method and of ``RunChoices.settle``."""
         run = run_of(loggable)
         configured = self.choose(run.fqn)
         choice = replace(configured, method=self._usable(configured.method, self._methods))
@@ -121,7 +122,7 @@ class Registry:
         primary = method.create_writer(loggable, writer=writer, step=step, data=data)
         names = configured.outputs if choice.outputs is None else choice.outputs
         outputs = [self._outputs[each] for each in names or () if each in self._outputs]
-        if not outputs:
+        if not outputs or name == RUN_LOG:
             return primary
         copied = teed(lambda _: WriterSink(primary), outputs)
         return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step, data=data)

@@ -17,9 +17,12 @@ from typing import Protocol
 from chalicelib.errors import InvalidConfigurationError, StoreConditionError
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules
 from chalicelib.pipelines.configuration import MAX_FILE_BYTES, PipelineFile, Properties, parse_pipeline_file
+from chalicelib.pipelines.output_pipelines import Output, output_pipeline
 from chalicelib.ports import ObjectStore
 
 BUILT_IN = "runlake"
+OUTPUTS = "RUNLAKE_EVENTS"
+"""The location of pipelines that are not in a file: the ``outputs`` of this setting."""
 ENDING = ".yaml"
 _S3 = "s3://"
 _BUILT_IN_FILE = files(__package__) / f"{BUILT_IN}{ENDING}"
@@ -131,10 +134,11 @@ def load_pipelines(
     built_in: Traversable = _BUILT_IN_FILE,
     modules: AllowedModules = DEFAULTS_ONLY,
     *,
+    outputs: Iterable[Output] = (),
     runs_built_in: bool = True,
 ) -> LoadedPipelines:
-    """The pipelines of these files, the built-in one first. ``runs_built_in``: whether that is enabled until an operator enables or
-    disables it. Raises InvalidConfigurationError if it is missing or invalid."""
+    """The built-in pipeline, those of ``outputs``, and those of these files. ``runs_built_in``: whether the built-in one is enabled
+    until an operator enables or disables it. Raises InvalidConfigurationError if that is missing or invalid."""
     try:
         text = built_in.read_text()
     except OSError as error:
@@ -142,7 +146,15 @@ def load_pipelines(
     first = parse_pipeline_file(text, BUILT_IN, defaults).model_copy(update={"enabled": runs_built_in})
     if first.name != BUILT_IN:
         raise InvalidConfigurationError(f"the built-in pipeline has another name name={first.name}")
-    pipelines, problems, taken = [first], [], {BUILT_IN: str(built_in)}
+    pipelines, problems, taken = [first], list[ConfigProblem](), {BUILT_IN: str(built_in)}
+    for output in outputs:
+        try:
+            pipeline = output_pipeline(output, defaults)
+        except InvalidConfigurationError as error:
+            problems.append(ConfigProblem(OUTPUTS, str(error)))
+            continue
+        pipelines.append(pipeline)
+        taken[pipeline.name] = OUTPUTS
     writers = dict.fromkeys(first.logging.outputs(), first.name)
     for source in sources:
         try:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from pydantic_core import ErrorDetails
 
 from chalicelib.errors import InvalidConfigurationError
+from chalicelib.events.targets.configuration import target_of
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules, names_in
 from chalicelib.pipelines.files.key_layout import EXTENSIONS, output_name
 
@@ -26,6 +27,7 @@ MAX_DEPTH = 50
 MAX_HANDLERS = 200
 MAX_HANDLER_NAME_CHARS = 200
 ROLLING_HANDLER = "chalicelib.pipelines.files.handler.RollingS3Handler"
+FORWARD_HANDLER = "chalicelib.pipelines.forward_handler.ForwardHandler"
 _MAX_NUMBER_CHARS = 64
 _MAX_REASONS = 10
 MAX_SHARDS = 64
@@ -34,6 +36,8 @@ FINALIZED: Literal["finalized"] = "finalized"
 LIVE: Literal["live"] = "live"
 _MIB = 1024 * 1024
 _ROOT = "root"
+EXCLUDES = "!"
+"""Begins a pattern of excluded names."""
 
 
 class _Part(BaseModel):
@@ -63,7 +67,7 @@ class Errors(_Part):
 
 class RunSelection(_Part):
     """The runs to process: ``live`` are running runs, ``finalized`` ended ones, including those from before the pipeline existed.
-    ``what``: patterns of pipelines' names (FQN) with ``*``, ``?`` and ``[…]``."""
+    ``what``: patterns of pipelines' names (FQN) with ``*``, ``?`` and ``[…]``; one after ``!`` excludes. The first that matches counts."""
 
     include: tuple[Literal["finalized", "live"], ...] = (FINALIZED, LIVE)
     what: tuple[str, ...] = ("*",)
@@ -81,7 +85,8 @@ class RunSelection(_Part):
 
     def matches(self, fqn: str) -> bool:
         """Whether runs of this FQN are processed."""
-        return any(fnmatchcase(fqn, pattern) for pattern in self.what)
+        matching = (pattern for pattern in self.what if fnmatchcase(fqn, pattern.removeprefix(EXCLUDES)))
+        return not next(matching, EXCLUDES).startswith(EXCLUDES)
 
 
 _Named = Mapping[str, Mapping[str, Any]]
@@ -158,9 +163,19 @@ class Logging(_Part):
             raise ValueError(f"two handlers write the same files: give one another base or extension: {', '.join(twice)[:500]}")
         return self
 
+    @model_validator(mode="after")
+    def _forwards_to_valid_targets(self) -> Self:
+        for name, handler in self.handlers.items():
+            if _class_of(handler) == FORWARD_HANDLER:
+                try:
+                    target_of(handler.get("target"))
+                except InvalidConfigurationError as error:
+                    raise ValueError(f"{error} handler={name}") from None
+        return self
+
     def outputs(self) -> list[str]:
         """The names of the rolling handlers' outputs, as far as the file determines them: not those of subclasses."""
-        rolling = [each for each in self.handlers.values() if each.get("()", each.get("class")) == ROLLING_HANDLER]
+        rolling = [each for each in self.handlers.values() if _class_of(each) == ROLLING_HANDLER]
         return [
             output_name(str(each.get("base")), str(each.get("extension") or EXTENSIONS.get(str(each.get("format", "text")), "")))
             for each in rolling
@@ -170,6 +185,10 @@ class Logging(_Part):
         """The configured loggers by name; the root's name is empty."""
         yield "", self.root
         yield from self.loggers.items()
+
+
+def _class_of(handler: Mapping[str, Any]) -> Any:
+    return handler.get("()", handler.get("class"))
 
 
 class PipelineFile(_Part):

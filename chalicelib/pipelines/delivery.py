@@ -11,7 +11,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableError
+from chalicelib.errors import (
+    DeadlineExceededError,
+    LeaseError,
+    PartitionNotOwnedError,
+    RequestRefusedError,
+    TargetUnavailableError,
+    UnavailableError,
+)
 from chalicelib.pipelines.budget import ErrorBudget
 from chalicelib.pipelines.configuration import Errors
 from chalicelib.pipelines.context import Caught, LoggingContext, Swallowed
@@ -20,8 +27,12 @@ from chalicelib.ports import Clock
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 _FIRST_FLUSH_MS, _LONGEST_FLUSH_MS = 500, 30_000
+SUSPEND_AFTER_MS = 30_000
+"""How long a handler's destination may be unavailable before the handler misses events, so that the others' checkpoints continue."""
 OnHandlerDisabled = Callable[[str, str, logging.LogRecord | None], None]
 """Called with a handler, the reason, and the event at which it was disabled."""
+OnHandlerSuspended = Callable[[str, str], None]
+"""Called with a handler and the reason."""
 
 
 @dataclass(slots=True)
@@ -39,7 +50,9 @@ class EventDelivery:
     """The delivery of one pipeline, in its one thread. ``receiving``: whether each handler receives events; false once a handler
     is disabled.
 
-    ``on_disabled`` is called for a handler that exceeds its error budget."""
+    ``on_disabled`` is called for a handler that exceeds its error budget, ``on_suspended`` for one whose destination is
+    unavailable (it raises TargetUnavailableError): for ``SUSPEND_AFTER_MS``, or at all when it has no room for an event, at the
+    last flush, or if it is ``on_trial`` because it was suspended before."""
 
     context: LoggingContext
     errors: Errors
@@ -48,11 +61,15 @@ class EventDelivery:
     on_disabled: OnHandlerDisabled
     receiving: dict[str, bool]
     progress: Progress = field(default_factory=Progress)
+    on_suspended: OnHandlerSuspended = lambda *_: None
+    on_trial: set[str] = field(default_factory=set)
     budget: ErrorBudget = field(init=False)
     failed_flush: set[str] = field(default_factory=set)
     last_error: str = ""
     _pauses_ms: dict[str, int] = field(default_factory=dict)
     _again_ms: dict[str, int] = field(default_factory=dict)
+    _unavailable_ms: dict[str, int] = field(default_factory=dict)
+    _waiting: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.budget = ErrorBudget(self.errors)
@@ -77,6 +94,8 @@ class EventDelivery:
                 handler.handle(record)
             except LeaseError:
                 raise  # from a handler that checks its fence
+            except TargetUnavailableError as error:
+                self._suspend(name, error)
             except Caught as error:
                 self._retry(name, handler, record, error)
             if swallowed:
@@ -100,7 +119,11 @@ class EventDelivery:
             except LeaseError:
                 raise
             except Caught as error:
+                if self._is_unavailable(name, error, now_ms, at_once=at_once):
+                    self._suspend(name, error)
+                    continue
                 self.failed_flush.add(name)
+                self._note_waiting(name, error)
                 self._pauses_ms[name] = min(2 * self._pauses_ms.get(name, _FIRST_FLUSH_MS), _LONGEST_FLUSH_MS)
                 self._again_ms[name] = now_ms + self._pauses_ms[name]
                 self._count(name, error, None)
@@ -108,11 +131,39 @@ class EventDelivery:
                 self.failed_flush.discard(name)
                 self._pauses_ms.pop(name, None)
                 self._again_ms.pop(name, None)
+                self._unavailable_ms.pop(name, None)
+                self._waiting.discard(name)
             if self.context.swallowed:
                 self._retry_swallowed()
         self.progress.calling = ""
         self.failed_flush = {name for name in self.failed_flush if self.receiving.get(name)}
         return not self.failed_flush
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a destination is expected to accept the rest of a handler's events soon."""
+        return bool(self._waiting)
+
+    def _note_waiting(self, name: str, error: BaseException) -> None:
+        if isinstance(error, TargetUnavailableError | DeadlineExceededError):
+            self._waiting.add(name)
+        else:
+            self._waiting.discard(name)
+
+    def _is_unavailable(self, name: str, error: BaseException, now_ms: int, *, at_once: bool) -> bool:
+        """Whether to suspend a handler whose flush failed."""
+        if not isinstance(error, TargetUnavailableError):
+            self._unavailable_ms.pop(name, None)
+            return False
+        since_ms = self._unavailable_ms.setdefault(name, now_ms)
+        return at_once or name in self.on_trial or now_ms - since_ms >= SUSPEND_AFTER_MS
+
+    def _suspend(self, name: str, error: BaseException) -> None:
+        self.last_error = _described(error)
+        self.receiving[name] = False
+        self.failed_flush.discard(name)
+        self._waiting.discard(name)
+        self.on_suspended(name, self.last_error)
 
     def count_error(self, name: str, error: BaseException) -> None:
         """Count an error of a handler that belongs to no event."""
@@ -127,8 +178,13 @@ class EventDelivery:
             return False
 
     def _retry(self, name: str, handler: logging.Handler, record: logging.LogRecord, error: BaseException) -> None:
-        """Retry an event that a handler failed to process, then store it as a dead letter."""
+        """Retry an event that a handler failed to process, then store it as a dead letter; at once if its destination refuses
+        it."""
         owner = self.context.owners.get(name, name)
+        if isinstance(error, RequestRefusedError):
+            if self._count(owner, error, record):
+                self.dead.put(name, record, error, 1)
+            return
         pause_s = FIRST_PAUSE_S
         for _ in range(self.errors.retries):
             if not self._count(owner, error, record):
@@ -186,6 +242,7 @@ class EventDelivery:
         if self.budget.spend(name, self.clock.now_ms()):
             self.receiving[name] = False
             self.failed_flush.discard(name)
+            self._waiting.discard(name)
             self.on_disabled(name, self.last_error, record)
             return False
         return True

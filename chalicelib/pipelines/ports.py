@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from chalicelib.ports import Clock, Database, ObjectStore, Write
+
+if TYPE_CHECKING:
+    from chalicelib.events.ports import Target
+    from chalicelib.events.targets.configuration import TargetConfiguration
 
 MAX_COMMITTED_WRITES = 90
 """The number of writes that handlers may add to one transaction; the rest of DynamoDB's hundred are the checkpoint's."""
 
 FQN, RUN_ID, LINE, TIME_MS = "runlake_fqn", "runlake_run_id", "runlake_line", "runlake_time_ms"
 STEP, DATA = "runlake_step", "runlake_data"
+EVENT_ID, WRITER, LEVEL = "runlake_event_id", "runlake_writer", "runlake_level"
+ANNOTATIONS, INSTANCE = "runlake_annotations", "runlake_instance"
 GENERATION, NAMESPACE, APP, PROGRAM = "runlake_generation", "runlake_namespace", "runlake_app", "runlake_program"
 """Attributes that the framework sets on every ``logging.LogRecord``: any formatter and filter may use them."""
 
@@ -21,7 +27,8 @@ GENERATION, NAMESPACE, APP, PROGRAM = "runlake_generation", "runlake_namespace",
 class HandlerContext:
     """The archive's services for a handler. ``pipeline`` is the pipeline's name; ``fence`` raises LeaseError if the worker's
     lease is lost, and is called right before anything is published. ``stores`` returns other buckets by name, if there are
-    any. ``outputs``: the names of the outputs of this worker's handlers, registered by each: no two handlers write the same."""
+    any. ``outputs``: the names of the outputs of this worker's handlers, registered by each: no two handlers write the same.
+    ``make_target`` creates a target of events, given the timeout of a request in seconds; ``instance_id``: this installation."""
 
     store: ObjectStore
     database: Database
@@ -30,6 +37,15 @@ class HandlerContext:
     fence: Fence
     stores: Callable[[str], ObjectStore] | None = None
     outputs: set[str] = field(default_factory=set, compare=False)
+    make_target: MakeTarget | None = None
+    instance_id: str = ""
+
+
+class MakeTarget(Protocol):
+    """Creates targets."""
+
+    def __call__(self, configuration: TargetConfiguration, timeout_s: float, /) -> Target:
+        """Raises InvalidConfigurationError, UnavailableError."""
 
 
 class Fence(Protocol):

@@ -13,7 +13,23 @@ from typing import Any
 
 from chalicelib.lines.levels import INFO, LOGGING_NUMBERS
 from chalicelib.pipelines.ordering import PendingEvent
-from chalicelib.pipelines.ports import APP, DATA, FQN, GENERATION, LINE, NAMESPACE, PROGRAM, RUN_ID, STEP, TIME_MS
+from chalicelib.pipelines.ports import (
+    ANNOTATIONS,
+    APP,
+    DATA,
+    EVENT_ID,
+    FQN,
+    GENERATION,
+    INSTANCE,
+    LEVEL,
+    LINE,
+    NAMESPACE,
+    PROGRAM,
+    RUN_ID,
+    STEP,
+    TIME_MS,
+    WRITER,
+)
 from chalicelib.ports import Run
 
 NO_LOGGER = "root"
@@ -37,6 +53,7 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
         "args": None, "pathname": f"{run.fqn}/{run.run_id}", "filename": run.run_id, "module": app, "exc_info": None, "exc_text": None,
         "stack_info": None, "funcName": "", "relativeCreated": 0.0, "thread": 0, "threadName": "", "processName": program,
         "process": 0, FQN: run.fqn, RUN_ID: run.run_id, GENERATION: generation, NAMESPACE: namespace, APP: app, PROGRAM: program, STEP: "",
+        WRITER: "", ANNOTATIONS: (), INSTANCE: "",
     }  # fmt: skip
     new, kind = logging.LogRecord.__new__, logging.LogRecord
     numbers = LOGGING_NUMBERS
@@ -57,9 +74,19 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
             LINE: pending.line,
             TIME_MS: time_ms,
             DATA: {},
+            EVENT_ID: pending.line,
+            LEVEL: parsed.level,
         }
         if context is not None:
-            record.__dict__[STEP], record.__dict__[DATA] = context.step, dict(context.data)
+            record.__dict__ |= {
+                STEP: context.step,
+                DATA: dict(context.data),
+                EVENT_ID: context.id,
+                WRITER: context.writer,
+                LEVEL: context.level or parsed.level,
+                ANNOTATIONS: context.annotations,
+                INSTANCE: context.instance,
+            }
         return record
 
     return make

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from chalicelib.events.sidecar import SidecarEntry
+from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.lines.errors import level_of_event
 from chalicelib.lines.events import LineEvent, events
 from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format
@@ -145,7 +145,7 @@ class RunEventReader:
             numbered = enumerate(lines[at - base : to - base] if at > base or to < end else lines, at)
             return ((event, None) for event in events(numbered, format_, self._stamps, final=is_complete))
 
-        for noted in self._cursor.between(at, end, final=final) if self._cursor else ():
+        for sidecar, noted in self._cursor.between(at, end, final=final) if self._cursor else ():
             if noted.line < at:
                 continue  # reading began inside this event: its lines are plain text
             if noted.line > at:
@@ -155,7 +155,7 @@ class RunEventReader:
                 if not final and (not forced or at > base):
                     return
                 break  # the log has ended, so the sidecar is damaged, and its lines are plain text
-            yield _structured_event(noted, b"\n".join(lines[at - base : noted.end_line - base]))
+            yield _structured_event(sidecar, noted, b"\n".join(lines[at - base : noted.end_line - base]))
             at = noted.end_line
         yield from parsed_events(end, is_complete=is_complete)
 
@@ -194,10 +194,12 @@ def _complete_lines(body: bytes, at_end: bool, longest: bool) -> tuple[bytes, bo
     return body, True
 
 
-def _structured_event(noted: SidecarEntry, raw: bytes) -> tuple[LineEvent, EventContext | None]:
+def _structured_event(sidecar: Sidecar, noted: SidecarEntry, raw: bytes) -> tuple[LineEvent, EventContext | None]:
     """A structured event. Its logger is the ``logger`` of its data, if there is one."""
     logger = noted.data.get("logger")
     level = level_of_event(noted.level, raw)
     message = raw.decode(errors="replace")
     parsed = ParsedLine(noted.timestamp * 1000, level, logger if isinstance(logger, str) and logger else None, message)
-    return LineEvent(noted.line, raw, noted.lines, parsed), EventContext(noted.step or "", noted.data)
+    id_ = noted.line if noted.id is None else noted.id
+    context = EventContext(noted.step or "", noted.data, id_, sidecar.writer, noted.level, noted.annotations, sidecar.instance)
+    return LineEvent(noted.line, raw, noted.lines, parsed), context

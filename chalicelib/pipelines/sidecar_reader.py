@@ -80,9 +80,9 @@ class SidecarCursor:
         self._none_before = 0  # of an ended run: no sidecar begins between the current line and this one
         self._are_all = False
 
-    def between(self, line: int, end_line: int, *, final: bool) -> Iterator[SidecarEntry]:
-        """The events that begin in [line, end_line), and one that reaches into it, in order. ``final``: the run has ended. Raises
-        UnavailableError; the same call then returns the same events."""
+    def between(self, line: int, end_line: int, *, final: bool) -> Iterator[tuple[Sidecar, SidecarEntry]]:
+        """The events that begin in [line, end_line), and one that reaches into it, in order, each with its sidecar. ``final``: the run has
+        ended. Raises UnavailableError; the same call then returns the same events."""
         if end_line <= self._none_before or self._are_all:
             return
         groups = self._sidecars.groups(self._run, self._number or 0)
@@ -103,7 +103,7 @@ class SidecarCursor:
                     return
                 else:
                     self._number, last_line = number, sidecar.end_line
-                    yield from (noted for noted in sidecar.events if line < noted.end_line and noted.line < end_line)
+                    yield from ((sidecar, noted) for noted in sidecar.events if line < noted.end_line and noted.line < end_line)
             width = min(2 * width, _AT_ONCE)
         self._are_all = final and last_line <= end_line
 

@@ -31,7 +31,8 @@ from chalicelib.ports import Clock
 
 BLOCKED_AFTER_S = 60.0
 IDLE_S = 0.5
-GRACE_S = 5.0
+GRACE_S = 20.0
+"""For the last call of each handler, a flush and a checkpoint: a handler that is being called after it is disabled."""
 _LOOK_S = 0.5
 _AGAIN_S = 5.0
 

@@ -35,7 +35,7 @@ from chalicelib.pipelines.pipeline_state import (
     replay_done,
     status_key,
 )
-from chalicelib.pipelines.ports import LINE, Fence, HandlerContext, TakesContext
+from chalicelib.pipelines.ports import LINE, Fence, HandlerContext, MakeTarget, TakesContext
 from chalicelib.pipelines.rows import RunCheckpoint, row_at
 from chalicelib.pipelines.run_discovery import RunDiscovery
 from chalicelib.pipelines.run_event_reader import LogSource
@@ -47,6 +47,8 @@ from chalicelib.ports import Clock, Database, ObjectStore, Put, Run
 Warn = Callable[..., None]
 """Logs a warning: a message, and facts by name."""
 BATCH = 500
+RESUME_AFTER_MS = 60_000
+"""A suspended handler is tried again after this time."""
 _TRIED = (REPLAYING, FAILED)
 """States of handlers that receive events, first those that they missed."""
 
@@ -55,7 +57,7 @@ _TRIED = (REPLAYING, FAILED)
 class WorkerDependencies:
     """The collaborators of a worker. ``buffer_bytes``: the default if the file sets no size; ``generation`` returns None for
     deleted generations; ``part``: for a job, which processes only the runs of ``discovery``; ``sidecars`` None: all lines are
-    plain text; ``shard``: the shard to process."""
+    plain text; ``shard``: the shard to process; ``make_target``, ``instance_id``: see ``HandlerContext``."""
 
     logs: LogSource
     discovery: RunDiscovery
@@ -71,6 +73,8 @@ class WorkerDependencies:
     part: JobPart | None = None
     sidecars: SidecarReader | None = None
     shard: Shard = ONLY
+    make_target: MakeTarget | None = None
+    instance_id: str = ""
 
 
 class Worker:
@@ -94,6 +98,7 @@ class Worker:
         self.wants_restart = False
         self.processed = 0
         self._committed_ms = 0
+        self._suspended_ms: int | None = None
         self.scheduler = RunScheduler(
             parts.discovery, file.source, self.checkpoints, self.active_runs, parts.clock, parts.max_runs, parts.shard
         )
@@ -106,7 +111,11 @@ class Worker:
         self._take_over()
         context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms)
         failures = dict(context.failures)
-        handed = HandlerContext(self._parts.store, self._parts.database, self._clock, self.name, self._fence, self._parts.stores)
+        parts = self._parts
+        handed = HandlerContext(
+            parts.store, parts.database, self._clock, self.name, self._fence, parts.stores,
+            make_target=parts.make_target, instance_id=parts.instance_id,
+        )  # fmt: skip
         for name, handler in context.handlers.items():
             if isinstance(handler, TakesContext):
                 try:
@@ -126,7 +135,10 @@ class Worker:
         receiving = {name: name not in failures and (name not in known or known[name].state in _TRIED) for name in attached}
         dead = DeadLetters(self._parts.store, self.name, self._clock)
         self.context = context
-        self.delivery = EventDelivery(context, self.file.errors, dead, self._clock, self._disable_handler, receiving, self.progress)
+        self.delivery = EventDelivery(
+            context, self.file.errors, dead, self._clock, self._disable_handler, receiving, self.progress, self._suspend_handler,
+            {name for name, state in known.items() if state.state == FAILED},
+        )  # fmt: skip
         status = None if self._parts.part else self._status_row
         self.committer = Committer(
             self.name,
@@ -198,8 +210,10 @@ class Worker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all known runs were processed."""
-        nothing_waits = not self.scheduler.waiting and self.scheduler.listed and not self.buffer.count
+        """Whether all known runs were processed, and no handler waits for its destination."""
+        nothing_waits = (
+            not self.delivery.is_waiting and not self.scheduler.waiting and self.scheduler.listed and not self.buffer.count
+        )
         return nothing_waits and all(active.is_done for active in self.active_runs.runs.values())
 
     def stop(self, *, lost: bool = False) -> None:
@@ -250,7 +264,8 @@ class Worker:
                 self.committer.commit(self._states)
             self._committed_ms = self._clock.now_ms()
             self.committer.release_done()
-            self.wants_restart = self.wants_restart or self.committer.has_operator_change(self._states, self._desired)
+            self.delivery.on_trial &= self.committer.known.keys()
+            self.wants_restart = self.wants_restart or self._has_reason_to_restart()
         except UnavailableError as error:
             self._committed_ms = self._clock.now_ms()
             self._parts.warn("a checkpoint failed: processing continues, and it is retried", **self._about(error))
@@ -259,6 +274,10 @@ class Worker:
             for name in self.committer.committing:
                 self.delivery.count_error(name, error)
             self._parts.warn("a handler's rows were refused: nothing was checkpointed", **self._about(error))
+
+    def _has_reason_to_restart(self) -> bool:
+        is_due = self._suspended_ms is not None and self._clock.now_ms() - self._suspended_ms >= RESUME_AFTER_MS
+        return is_due or self.committer.has_operator_change(self._states, self._desired)
 
     def _disable_handler(self, name: str, reason: str, record: logging.LogRecord | None) -> None:
         about = (record.pathname, int(record.__dict__[LINE])) if record is not None else ("", 0)
@@ -271,6 +290,12 @@ class Worker:
             run=about[0],
             line=about[1],
         )
+
+    def _suspend_handler(self, name: str, reason: str) -> None:
+        """The next start of a worker delivers the events that the handler misses from its last checkpoint on."""
+        self._suspended_ms = self._clock.now_ms()
+        self.committer.set_handler_state(HandlerState(name, FAILED, reason, self._suspended_ms))
+        self._parts.warn("a handler is suspended: its destination is unavailable", pipeline=self.name, handler=name, reason=reason)
 
     def status(self, now_ms: int) -> dict[str, Any]:
         """The status of the pipeline: lag in events (lines) and ms, errors, late events, dead letters."""

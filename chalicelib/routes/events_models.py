@@ -242,7 +242,7 @@ class RedactedConfiguration(ResponseModel):
     methods: Annotated[dict[str, Any], Field(description="Options by name.")]
     browsers: Annotated[dict[str, Any], Field(description="Options by name.")]
     rules: Annotated[list[Any], Field(description="Rules that assign agents' records to runs.")]
-    outputs: Annotated[list[Any], Field(description="Other systems that get copies of events.")]
+    outputs: Annotated[list[Any], Field(description="Other systems that events are forwarded to.")]
     installed: Annotated[dict[str, list[str]], Field(description="Available methods and browsers.")]
     locators: list[LocatorEntry]
     plugins: list[PluginEntry]

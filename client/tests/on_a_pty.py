@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _SRC = Path(__file__).parents[1] / "src"
+_FORWARDING = Path(__file__).parents[2] / "forwarding" / "src"
 _TIMEOUT_S = 120
 
 
@@ -32,7 +33,13 @@ def bytes_on_a_pty(command: Sequence[str], environ: Mapping[str, str] | None = N
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,
-        env={**usual, "PYTHONPATH": f"{_SRC}:{Path.cwd()}", "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(environ or {})},
+        env={
+            **usual,
+            "PYTHONPATH": f"{_SRC}:{_FORWARDING}:{Path.cwd()}",
+            "TERM": "xterm-256color",
+            "LC_ALL": "C.UTF-8",
+            **(environ or {}),
+        },
     )
     os.close(theirs)
     written = bytearray()

@@ -45,6 +45,7 @@ SILENT: list[tuple[str, ...]] = [
     ("grep", "-c", "x", *RUN), ("download", *RUN, "-o", "{tmp}/log"), ("download", *RUN, "-o", "{tmp}/log", "--json"),
     ("close", *RUN), ("close", "--json", *RUN), ("exec", "--patience", "1", "p", "--", "true"), ("completion", "zsh"),
     ("profiles",), ("profiles", "--json"), ("why", "p"), ("drain", "--discard", "left"),
+    ("forward", *RUN, "--target", __file__),
 ]  # fmt: skip
 """Their output has nothing of the server's, or no text of it."""
 OFFLINE = {"config", "completion", "profiles"}

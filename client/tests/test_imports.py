@@ -11,6 +11,8 @@ import pytest
 
 _CLIENT = Path(__file__).parents[1]
 _ALLOWED = {"httpx", "click", "runlake"}
+_EXTRAS = {"forward.py": {"runlake_forwarding"}}
+"""What a module imports when it is used: optional dependencies."""
 
 
 def imported(path: Path) -> set[str]:
@@ -25,13 +27,15 @@ def imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", sorted((_CLIENT / "src").rglob("*.py")), ids=lambda path: path.stem)
 def test_what_the_client_imports(path: Path) -> None:
-    assert imported(path) - set(sys.stdlib_module_names) <= _ALLOWED
+    assert imported(path) - set(sys.stdlib_module_names) <= _ALLOWED | _EXTRAS.get(path.name, set())
     assert ("httpx" in imported(path)) == (path.name == "archive.py")
 
 
 def test_what_it_imports_is_what_it_declares() -> None:
     project = tomllib.loads((_CLIENT / "pyproject.toml").read_text())["project"]
     assert {each.partition(">")[0] for each in project["dependencies"]} == _ALLOWED - {"runlake"}
+    extras = {each.partition("=")[0].replace("-", "_") for names in project["optional-dependencies"].values() for each in names}
+    assert extras == {name for names in _EXTRAS.values() for name in names}
 
 
 def writes_of(path: Path) -> set[str]:

@@ -99,6 +99,12 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "leave {} for both errors": f"{_RETIRED} - chalicelib.runlog.position:YOUNG_MS - 30 - 15 * 60",
     },
     "docs/forwarding.md": {
+        "Without success for {}, its handler": "chalicelib.pipelines.delivery:SUSPEND_AFTER_MS",
+        "tried again every {}.": "chalicelib.pipelines.worker:RESUME_AFTER_MS",
+        "A pipeline sends at most {} events and {} in": (
+            "chalicelib.pipelines.forward_handler:BATCH.events",
+            "chalicelib.pipelines.forward_handler:BATCH.bytes",
+        ),
         "is sent up to {}, with random pauses from a range that doubles up to {}; `Retry-After` is honored up to {}.": (
             "chalicelib.events.forwarding:RetryPolicy.attempts",
             "chalicelib.events.forwarding:RetryPolicy.max_pause_s",
@@ -223,6 +229,8 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "of a task: {} of events": "glue_jobs.run_pipelines:BUFFER_BYTES",
         "is {} of the memory that is free": "chalicelib.pipelines.ordering:AUTOMATIC_SHARE",
         "does not return** for {}:": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
+        "the forwarding handler) for {}, or": "chalicelib.pipelines.delivery:SUSPEND_AFTER_MS",
+        "the same one after {}, delivers": "chalicelib.pipelines.worker:RESUME_AFTER_MS",
         "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",
         "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MAX_PIECE_BYTES",
     },

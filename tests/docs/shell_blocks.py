@@ -34,11 +34,11 @@ ELSEWHERE = {
     "make diff": "tests/integration/test_deploy_command.py",
     "make smoke": "tests/integration/test_deploy_command.py",
     "make upstream": "tests/integration/datalake/test_upstream.py",
-    "python -m local forward": "tests/integration/test_forwarding_over_http.py",
+    "bin/runlake forward": "tests/integration/test_forwarding_over_http.py",
 }
 """Commands of those who develop or operate Runlake, whose arguments ``references.py`` checks, and what runs them."""
 _DEVELOPMENT = re.compile(
-    r"(?:\S+=\S+ )*(make job NAME=\w+|make [a-z-]+|(?:\S*/)?python -m local [a-z]+|(?:\S*/)?python -m [a-z_.]+)"
+    r"(?:\S+=\S+ )*(bin/runlake forward|make job NAME=\w+|make [a-z-]+|(?:\S*/)?python -m local [a-z]+|(?:\S*/)?python -m [a-z_.]+)"
 )
 _BLOCK = re.compile(r"(?:^<!-- needs: ([a-z ,-]+) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from chalicelib.errors import OutcomeUnknownError, RunlakeError, StoreUnavailableError, UnavailableError, WriteConflictError
 from chalicelib.ports import ANY, Condition
 
@@ -30,6 +32,7 @@ WRITES = frozenset({
     "record_heartbeat", "record_explanation", "remove_explanation", "mark_retired", "forget",  # of a RunCatalog
     "create", "replace",  # of a store of partitions
     "publish",  # of a Publisher
+    "post", "put_log_events", "create_log_stream", "create_log_group",  # to a target of events
 })  # fmt: skip
 CONDITIONAL = frozenset({"put", "complete_multipart"})
 BEFORE, AFTER, LATE, LATER, THROTTLED, CONFLICT = "before", "after", "late", "later", "throttled", "conflict"
@@ -117,7 +120,7 @@ class StopAt:
         """Let a write that is late take effect. Nobody hears its answer."""
         late, self._late = self._late, None
         if late:
-            with suppress(RunlakeError):
+            with suppress(RunlakeError, ClientError):
                 late()
 
     @property

@@ -1,22 +1,31 @@
-"""A pipeline that stops at any call of a store, before or after it took effect, by an error or a crash: the handler receives
-every event at least once, and rows that are committed with the checkpoint exist exactly once.
+"""A pipeline that stops at any call of a store or a target, before or after it took effect, by an error or a crash: the handler
+receives every event at least once, and rows that are committed with the checkpoint exist exactly once. A forwarding handler's
+target has every event, in order, except those that it refuses, which are dead letters.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import yaml
 
+from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
 from chalicelib.errors import LeaseError, UnavailableError
-from chalicelib.pipelines.configuration import parse_pipeline_file
+from chalicelib.events.ports import Target
+from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
+from chalicelib.events.targets.otlp import OtlpTarget
+from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
+from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Key, Put, Run, Write
 from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
 from tests.pipelines_harness import MODULES, START_MS, PipelinesHarness, line
+from tests.vendors import Bulk, LogsClient, Otlp, Shipper, Wire
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r2")
 _MOST_CALLS = 200
@@ -74,12 +83,12 @@ def world_with_logs() -> PipelinesHarness:
     return world
 
 
-def worked(world: PipelinesHarness, gate: Any, owner: str) -> None:
+def worked(world: PipelinesHarness, gate: Any, owner: str, file: PipelineFile = FILE, **parts: Any) -> None:
     """The life of a worker over stores that may stop it."""
     worker: Worker | None = None
     store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)
     try:
-        worker = world.worker(FILE, owner=owner, store=store, database=database)
+        worker = world.worker(file, owner=owner, store=store, database=database, **parts)
         worker.start()
         for _ in range(8):
             try:
@@ -122,3 +131,129 @@ def test_at_least_once_for_any_handler_and_exactly_once_for_rows(number: int, mo
     assert sorted(row["message"] for row in world.database.rows("files")) == EXPECTED
     if how == "error":
         assert sorted(Both.got) == EXPECTED  # a single error repeats nothing
+
+
+# Forwarding
+
+
+@dataclass
+class Receiver:
+    """A target and its fake vendor. ``refuses``: it refuses ``REFUSED``; ``is_named``: it says that it is this event."""
+
+    vendor: Any
+    make: Callable[[Any, Any], Target]
+    received: Callable[[Any], list[str]]
+    is_named: bool = True
+    refuses: bool = True
+
+
+REFUSED = "b 2"
+FORWARDING = parse_pipeline_file(
+    yaml.safe_dump(
+        {
+            "properties": {"checkpoint_interval_ms": 1000},
+            "logging": {
+                "version": 1,
+                "handlers": {
+                    "h": {"class": f"{__name__}.Both"},
+                    "out": {
+                        "class": "chalicelib.pipelines.forward_handler.ForwardHandler",
+                        "target": {"kind": "logstash", "url": "http://x"},
+                    },
+                },
+                "root": {"handlers": ["h", "out"]},
+            },
+        }
+    ),
+    "test",
+    modules=MODULES,
+)
+
+
+def _refuses(accepted: int) -> Callable[[Any], int]:
+    return lambda document: 400 if document["message"] == REFUSED else accepted
+
+
+def _streams(client: LogsClient) -> list[str]:
+    return [json.loads(row["message"])["message"] for stream in client.groups.get("g", {}).values() for row in stream]
+
+
+RECEIVERS: dict[str, Callable[[Any], Receiver]] = {
+    "elasticsearch": lambda clock: Receiver(
+        Bulk(reject=_refuses(201)),
+        lambda bulk, gate: ElasticsearchTarget(Intercepted(Wire(bulk), gate), "http://es", "logs"),
+        lambda bulk: [each["message"] for each in bulk.documents.values()],
+    ),
+    "logstash": lambda clock: Receiver(
+        Shipper(reject=_refuses(200)),
+        lambda shipper, gate: ShipperTarget(Intercepted(Wire(shipper), gate), "http://ls", logstash_record),
+        lambda shipper: [each["message"] for each in shipper.records],
+    ),
+    "otlp": lambda clock: Receiver(
+        Otlp(reject=_refuses(200)),
+        lambda otlp, gate: OtlpTarget(Intercepted(Wire(otlp), gate), "http://otel"),
+        lambda otlp: [each["message"] for each in otlp.records],
+        is_named=False,
+    ),
+    "cloudwatch": lambda clock: Receiver(
+        LogsClient(clock),
+        lambda client, gate: CloudWatchLogsTarget(Intercepted(client, gate), "g"),
+        _streams,
+        refuses=False,
+    ),
+}
+
+
+class Forwarding:
+    """A world with a pipeline that forwards, next to a handler that records."""
+
+    def __init__(self, kind: str) -> None:
+        self.world = world_with_logs()
+        self.receiver = RECEIVERS[kind](self.world.clock)
+
+    def work(self, gate: Any, owner: str) -> None:
+        target = self.receiver.make(self.receiver.vendor, gate)
+        worked(self.world, gate, owner, FORWARDING, make_target=lambda *_: target, instance_id="here")
+
+    def check(self) -> None:
+        refused = [REFUSED] if self.receiver.refuses else []
+        received = list(dict.fromkeys(self.receiver.received(self.receiver.vendor)))
+        for run in "ab":
+            assert [each for each in received if each[0] == run] == [
+                each for each in EXPECTED if each[0] == run and each not in refused
+            ]
+        letters = [json.loads(self.world.store.get(listed.key).body) for listed in self.world.store.list("_dead/").objects]
+        if self.receiver.is_named:
+            assert [letter["event"]["message"] for letter in letters] == refused
+        assert {letter["handler"] for letter in letters} == ({"out"} if refused else set())
+        assert set(Both.got) == set(EXPECTED)
+
+
+def calls_of_forwarding(kind: str, moment: str) -> int:
+    gate = StopAt(-1, moment, "error")
+    forwarding = Forwarding(kind)
+    forwarding.work(gate, "w0")
+    forwarding.check()
+    return gate.candidates
+
+
+FORWARDING_CASES = [
+    (kind, number, *fault)
+    for kind in RECEIVERS
+    for calls in [{moment: calls_of_forwarding(kind, moment) for moment in CALLS}]
+    for fault in FAULTS
+    for number in range(calls[fault[0]])
+]
+
+
+@pytest.mark.behavior("A target has each event at least once and in order; what it refuses is a dead letter.")
+@pytest.mark.sampled(default=60)
+@pytest.mark.parametrize(("kind", "number", "moment", "how"), FORWARDING_CASES)
+def test_target_has_every_event_in_order_or_a_dead_letter(kind: str, number: int, moment: str, how: str) -> None:
+    forwarding, gate = Forwarding(kind), StopAt(number, moment, how)
+    forwarding.work(gate, "w1")
+    assert gate.fired
+    forwarding.work(gate.successor, "w2")
+    gate.land()
+    forwarding.work(StopAt(-1, BEFORE, "error"), "w3")
+    forwarding.check()

@@ -11,8 +11,7 @@ import pytest
 
 from chalicelib.events.event import Loggable
 from chalicelib.events.forwarding import Forwarder
-from local.forward import ApiSource
-from local.forward_run import EventSource, forward
+from chalicelib.events.run_forwarding import ApiSource, EventSource, forward
 from tests.functional.gateway import call, installed, post
 from tests.unit.test_event_targets import KITS
 from tests.world import World

@@ -6,24 +6,30 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from elasticsearch import Elasticsearch
+from opensearchpy import OpenSearch
 
 from chalicelib.aws import http
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.http import Urllib3Transport
+from chalicelib.aws.targets import make_target
 from chalicelib.errors import OutcomeUnknownError, TargetUnavailableError
 from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.targets.document import document
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.transport import Answer
+from chalicelib.pipelines.output_pipelines import Output, output_pipeline
+from chalicelib.ports import Run
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
 from tests.contract.conftest import client_of
 from tests.integration.stacks import COMMAND_S
+from tests.pipelines_harness import START_MS, PipelinesHarness, line
 from tests.stored_logs import in_elasticsearch
 from tests.support.clock import ManualClock
 from tests.unit.test_event_targets import LOGGABLE, event, events_of
@@ -54,21 +60,22 @@ class Api:
 
 
 def run(folder: Path, url: str, target: Mapping[str, Any], *more: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """``python -m local forward``."""
+    """``runlake forward``."""
     (folder / "target.json").write_text(json.dumps(target))
     command = [
         sys.executable,
         "-m",
-        "local",
+        "runlake",
+        "--url",
+        f"{url}/api",
         "forward",
         "svc.orders",
         "run/1",
-        "--url",
-        f"{url}/api",
         "--target",
         str(folder / "target.json"),
     ]
-    given = os.environ | {"TOKEN": "hush"} | environment
+    sources = os.pathsep.join(["client/src", "forwarding/src", "."])
+    given = os.environ | {"RUNLAKE_TOKEN": "hush", "HOME": str(folder), "PYTHONPATH": sources} | environment
     return subprocess.run(
         [*command, "--position", str(folder / "position"), *more],
         cwd=PROJECT,
@@ -92,7 +99,7 @@ def test_command_forwards_a_run_and_continues(tmp_path: Path, target: Any, path:
     with VendorServers({path: vendor, "api": api}, ["close", 503, None]) as site:
         done = run(tmp_path, site.url, {**target, "url": f"{site.url}/{path}"}, "--follow")
         assert done.returncode == 0, done.stderr
-        assert done.stdout.startswith("runlake: taken=250 refused=0 requests=3 repeated=500")
+        assert done.stdout.startswith("taken=250 refused=0 requests=3 repeated=500")
         assert count(vendor) == 250
         api.events += Api(300).events[250:]
         again = run(tmp_path, site.url, {**target, "url": f"{site.url}/{path}"})
@@ -103,9 +110,9 @@ def test_command_forwards_a_run_and_continues(tmp_path: Path, target: Any, path:
 def test_command_reports_errors(tmp_path: Path) -> None:
     with VendorServers({"api": Api(1)}) as site:
         wrong = run(tmp_path, site.url, {"kind": "otlp", "url": "ftp://h"})
-        assert wrong.returncode == 1 and "field=otlp.url" in wrong.stderr and "Traceback" not in wrong.stderr
-        denied = run(tmp_path, site.url, {"kind": "otlp", "url": f"{site.url}/x"}, TOKEN="other")
-        assert denied.returncode == 1 and "status=401" in denied.stderr and "Traceback" not in denied.stderr
+        assert wrong.returncode == 2 and "field=otlp.url" in wrong.stderr and "Traceback" not in wrong.stderr
+        denied = run(tmp_path, site.url, {"kind": "otlp", "url": f"{site.url}/x"}, RUNLAKE_TOKEN="other")
+        assert denied.returncode == 2 and "401" in denied.stderr and "Traceback" not in denied.stderr
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +139,60 @@ def test_cloudwatch_logs_have_what_the_command_sent(tmp_path: Path, emulator: st
     assert [json.loads(row["message"]) for row in page["events"]] == [json.loads(json.dumps(document(each))) for each in api.events]
 
 
+# A pipeline's handler
+
+SORT = ["@timestamp", "writer", "id", "uid"]
+READERS: dict[str, Callable[[str], Any]] = {
+    "elasticsearch": lambda url: Elasticsearch(url, request_timeout=COMMAND_S),
+    "opensearch": lambda url: OpenSearch(url, timeout=COMMAND_S),
+}
+
+
+@pytest.mark.behavior("The official clients of Elasticsearch and OpenSearch read back what a pipeline forwards.")
+@pytest.mark.parametrize("kind", READERS)
+def test_official_clients_read_back_what_a_pipeline_sent(kind: str) -> None:
+    world, count = PipelinesHarness(), 2_500
+    runs = [Run("svc.a", "r1"), Run("svc.b", "r1")]
+    for run_ in runs:
+        world.write(run_, [line(START_MS + number // 3, f"{run_.fqn} {number}") for number in range(count)])
+        world.end(run_)
+    vendor = Bulk(reject=lambda found: 400 if found["message"] == "svc.b 7" else 201)
+    with VendorServers({"es": vendor}, ["close", "lost", None, 503, None]) as site:
+        output = Output("es", {"kind": kind, "url": f"{site.url}/es", "index": "logs"})
+        worker = world.worker(output_pipeline(output), make_target=make_target, instance_id="here")
+        worker.start()
+        for _ in range(200):
+            if not worker.step() and worker.is_idle:
+                break
+            world.clock.advance(1)
+        worker.stop()
+        with closing(READERS[kind](f"{site.url}/es")) as client:
+            found: list[Any] = []
+            while hits := client.search(index="logs", body=_page(found))["hits"]["hits"]:
+                found += hits
+    sent = {run_: [each["_source"]["message"] for each in found if each["_source"]["data"]["jobId"] == run_.fqn] for run_ in runs}
+    refused = {"svc.b 7"}
+    assert sent == {run_: [text for number in range(count) if (text := f"{run_.fqn} {number}") not in refused] for run_ in runs}
+    dead = [json.loads(world.store.get(each.key).body) for each in world.store.list("_dead/").objects]
+    assert [(each["event"]["message"], each["pipeline"]) for each in dead] == [("svc.b 7", "output.es")]
+
+
+def _page(found: list[Any]) -> dict[str, Any]:
+    return {"size": 1000, "sort": SORT} | ({"search_after": found[-1]["sort"]} if found else {})
+
+
 # The transport
+
+
+def test_response_that_comes_too_slowly_is_an_unknown_outcome() -> None:
+    class Long(Shipper):
+        def handle(self, *_: Any) -> Answer:
+            return Answer(200, b"x" * 1_000_000)
+
+    moments = iter(range(0, 1000, 3))
+    transport = Urllib3Transport(1, 4, lambda: next(moments))
+    with VendorServers({"ls": Long()}) as site, closing(transport), pytest.raises(OutcomeUnknownError, match="too slow"):
+        transport.post(f"{site.url}/ls/", {}, b"")
 
 
 def test_redirects_are_not_followed() -> None:

@@ -72,7 +72,7 @@ SECRETS = {
     "Ingest": CREDENTIALS,
     "Compact": CREDENTIALS,
     "Sweep": CREDENTIALS,
-    "Pipelines": CREDENTIALS,
+    "Pipelines": {"RUNLAKE_EVENTS"} | CREDENTIALS,
 }
 """Who holds which. Jobs read the variables of Ingest."""
 

@@ -68,7 +68,7 @@ MUTANTS = (
         ("_SortedPage._add", "key <= self._after", "False", "events of the millisecond in which a page starts are repeated"),
         ("_SortedPage._settle", "draft.is_complete", "True", "a long event without its last part looks complete"),
         ("_SortedPage._settle", "self._bound is not None", "False", "of very many events in one millisecond some are lost")),
-    *group("local.forward_run", _WRITING,
+    *group("chalicelib.events.run_forwarding", _WRITING,
         ("forward", "added = forwarder.added", "added = forwarder.done", "a position is saved before its events are settled"),
         ("forward", "unsaved[0][0] <= forwarder.done", "True", "a position is saved while its events wait in the batch")),
     *group("chalicelib.events.forwarding", "tests/unit/test_event_targets.py",

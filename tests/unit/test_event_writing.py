@@ -19,6 +19,7 @@ from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.masking import masked_event
 from chalicelib.events.methods import SinkMethod, teed, to_target
 from chalicelib.events.ports import Limits, Refused
+from chalicelib.events.run_forwarding import ApiSource, EventBatch, event_of, follow, forward
 from chalicelib.events.targets.configuration import parsed_target, target_of, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
@@ -30,8 +31,6 @@ from chalicelib.masking.offsets import OffsetMap
 from chalicelib.masking.rules import parse_rules
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.ports import Run
-from local.forward import ApiSource, event_of
-from local.forward_run import EventBatch, follow, forward
 from tests.faults.interception import Crash
 from tests.support.clock import ManualClock
 from tests.unit.test_event_targets import LOGGABLE, NOW_MS, es, events_of

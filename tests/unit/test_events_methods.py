@@ -453,8 +453,9 @@ def test_parameters_and_unusual_headers_are_hidden(given: Any, expected: Any) ->
     assert redact(given) == expected
 
 
-@pytest.mark.behavior("Configured outputs get copies of accepted events in order.")
-def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
+@pytest.mark.behavior("Outputs of plain files get copies of accepted events in order; the run log's are forwarded by pipelines.")
+@pytest.mark.parametrize("method", ["files", "runlog"])
+def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path, method: str) -> None:
     """Copies have the primary's ids, writer and order, and are masked by the output."""
     house, copies = House("runlog", tmp_path), list[Event]()
 
@@ -474,13 +475,18 @@ def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
     context = Context(
         house.world.clock, Masker(RULES, None, house.world.clock).mask, run_log, lambda document: lambda loggable: Copy()
     )
-    registry = Registry(context, EventsConfiguration(outputs=[{"kind": "any"}]))
+    options = {"files": {"directory": str(tmp_path)}}
+    configuration = EventsConfiguration(outputs=[{"kind": "any"}], method=method, browser=method, methods=options, browsers=options)
+    registry = Registry(context, configuration)
     writer = registry.create_writer(LOGGABLE, writer="w", step="compile")
     for number in range(2500):
         writer.write_event(NewEvent(message=f"line {number}", step="test" if number % 2 else None, timestamp=number))
     writer.close()
     kept = list(registry.open_browser(LOGGABLE).events())
     assert [event.message for event in kept] == [f"line {number}" for number in range(2500)]
+    if method == "runlog":
+        assert copies == []
+        return
     assert [(event.id, event.writer, event.message, event.step) for event in copies] == [
         (number, "w", f"line {number}", "test" if number % 2 else "compile") for number in range(2500)
     ]

@@ -49,7 +49,7 @@ RULES = {
     "chalicelib.lines": rule(),
     "chalicelib.events": rule("lines", "masking", "runlog", others=("google", "msgpack", "opentelemetry", "pydantic", "yaml")),
     "chalicelib.coordination": rule(others=("pydantic", "pydantic_core")),
-    "chalicelib.aws": rule("catalog", "coordination", "events", others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
+    "chalicelib.aws": rule("catalog", "coordination", "events", "masking", others=(POWERTOOLS, "boto3", "botocore", "urllib3")),
     "chalicelib.masking": rule(others=("ahocorasick_rs", "pydantic")),
     "chalicelib.pipelines": rule(
         "catalog",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import nullcontext
-from email.message import Message
 from io import StringIO
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 
 import pytest
 
@@ -21,11 +18,10 @@ from bench import lines as bench_lines
 from bench import spark_files
 from glue_jobs.job_runtime.interruption import run_interruptible
 from local import __main__ as local_commands
-from local import control, demo, forward, jobs, serve, state
+from local import control, demo, jobs, serve, state
 from local.terminal import show
 
 PROJECT = Path(__file__).parents[2]
-TARGET = {"kind": "logstash", "url": "http://127.0.0.1:9/"}
 
 
 def interrupted(*_: object, **__: object) -> Any:
@@ -185,44 +181,6 @@ def test_port_outside_of_the_range_is_refused(capsys: pytest.CaptureFixture[str]
         local_commands.main(["up", f"--port={port}"])
     assert caught.value.code == 2
     assert f"a port must be a number from 1 to 65535: {port}\n" in capsys.readouterr().err
-
-
-def forwarded(folder: Path, target: Any, *more: str) -> int:
-    path = folder / "target.json"
-    path.write_text(target if isinstance(target, str) else json.dumps(target))
-    command = ["forward", "svc.orders", "run/1", "--url", "http://127.0.0.1:9/api", "--target", str(path), *more]
-    return local_commands.main(command)
-
-
-@pytest.mark.parametrize("more", [[], ["--follow"]])
-def test_run_that_does_not_exist_is_not_forwarded(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, more: list[str]
-) -> None:
-    asked: list[str] = []
-
-    def urlopen(request: Any, timeout: float) -> Any:
-        asked.append(request.full_url)
-        raise HTTPError(request.full_url, 404, "Not Found", Message(), None)
-
-    monkeypatch.setattr(forward, "urlopen", urlopen)
-    assert forwarded(tmp_path, TARGET, *more) == 1
-    assert capsys.readouterr() == ("", "runlake: there is no such run: run=svc.orders/run/1\n")
-    assert asked == ["http://127.0.0.1:9/api/v1/catalog/pipelines/svc.orders/runs/run%2F1"]
-
-
-@pytest.mark.parametrize("more", [[], ["--position"]])
-def test_bad_target_is_no_reason_to_go_on(capsys: pytest.CaptureFixture[str], tmp_path: Path, more: list[str]) -> None:
-    assert forwarded(tmp_path, {"kind": "otlp", "url": "ftp://h"}, *(more and [*more, str(tmp_path / "position")])) == 1
-    told = capsys.readouterr().err
-    assert "field=otlp.url" in told and "--position" not in told and told.count("\n") == 1
-
-
-@pytest.mark.parametrize("missing", ["--target", "--position"])
-def test_file_that_cannot_be_read_is_said_in_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, missing: str) -> None:
-    wrong = tmp_path / "missing" if missing == "--target" else tmp_path
-    assert forwarded(tmp_path, TARGET, missing, str(wrong)) == 1
-    told = capsys.readouterr().err
-    assert "cannot be read" in told and f"file={wrong}" in told and told.count("\n") == 1
 
 
 @pytest.mark.parametrize("main", [bench_lines.main, spark_files.main], ids=["lines", "spark_files"])

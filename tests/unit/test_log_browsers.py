@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.composition.environment import make_browser
+from chalicelib.aws.browsers import make_browser
 from chalicelib.errors import (
     DamagedLogError,
     InvalidConfigurationError,

@@ -124,6 +124,12 @@ def test_a_missing_built_in_pipeline_is_fatal(tmp_path: Path) -> None:
         load_pipelines([], built_in=tmp_path / "bad.yaml")
 
 
+def test_first_pattern_that_matches_a_name_includes_or_excludes_it() -> None:
+    source = parse_pipeline_file(text(source={"what": ["a.keep", "!a.*", "*"]}), "p").source
+    assert [source.matches(fqn) for fqn in ("a.keep", "a.b", "b")] == [True, False, True]
+    assert not parse_pipeline_file(text(source={"what": ["b.*"]}), "p").source.matches("a.b")
+
+
 def test_missing_folder_raises(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigurationError, match="no such folder"):
         list(LocalFolder(tmp_path / "none")())

@@ -29,6 +29,7 @@ class ElasticsearchTarget:
 
     limits = Limits(events=5_000, bytes=5 * 1024 * 1024)
     """Elastic recommends 5 to 15 MB for a request; smaller instances of Amazon OpenSearch Service accept 10 MiB."""
+    per_run = False
 
     def __init__(self, transport: Transport, url: str, index: str, headers: Mapping[str, str] | None = None) -> None:
         self._transport, self._index = transport, index

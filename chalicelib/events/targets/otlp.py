@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
-from chalicelib.events.event import Event, Loggable, WriterEndEvent
+from chalicelib.events.event import Event, Loggable, WriterEndEvent, loggable_of
 from chalicelib.events.ports import Limits, Refused
 from chalicelib.events.targets.document import packed, uid
 from chalicelib.events.targets.transport import Answer, Transport, check
@@ -27,6 +28,7 @@ class OtlpTarget:
     """A receiver; ``url`` without ``/v1/logs``. OTLP does not deduplicate events; systems after it can, by ``log.record.uid``."""
 
     limits = Limits(events=5_000, bytes=4 * 1024 * 1024)
+    per_run = False
 
     def __init__(self, transport: Transport, url: str, headers: Mapping[str, str] | None = None) -> None:
         self._transport, self._url = transport, url.rstrip("/") + PATH
@@ -50,11 +52,17 @@ class OtlpTarget:
 
 
 def request(loggable: Loggable, events: Sequence[Event]) -> dict[str, Any]:
-    """An ``ExportLogsServiceRequest`` with one resource: the pipeline and its run."""
-    names = {"service.name": loggable.job_id or loggable.instance_id, "service.instance.id": loggable.loggable_id}
-    about = {**names, "runlake.instance_id": loggable.instance_id, "runlake.loggable_type": loggable.loggable_type}
+    """An ``ExportLogsServiceRequest``. A resource, a pipeline and its run, has the consecutive events that name it in their data;
+    ``loggable`` is the one of events that name none."""
+    runs = groupby(events, lambda event: loggable_of(event.data) or loggable)
+    return {"resourceLogs": [_resource_logs(of, run) for of, run in runs]}
+
+
+def _resource_logs(of: Loggable, events: Iterable[Event]) -> dict[str, Any]:
+    names = {"service.name": of.job_id or of.instance_id, "service.instance.id": of.loggable_id}
+    about = {**names, "runlake.instance_id": of.instance_id, "runlake.loggable_type": of.loggable_type}
     scope = {"scope": {"name": "runlake"}, "logRecords": [record(event) for event in events]}
-    return {"resourceLogs": [{"resource": {"attributes": _attributes(about)}, "scopeLogs": [scope]}]}
+    return {"resource": {"attributes": _attributes(about)}, "scopeLogs": [scope]}
 
 
 def record(event: Event) -> dict[str, Any]:

@@ -24,6 +24,7 @@ class ShipperTarget:
     """An HTTP input for records. ``shape``: an array, or one record per line; ``record``: converts an event."""
 
     limits = Limits(events=5_000, bytes=4 * 1024 * 1024)
+    per_run = False
 
     def __init__(
         self,

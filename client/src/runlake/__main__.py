@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from runlake import __version__
-from runlake.commands import completion, events, explanations, files, page, reading, search, setting, writing
+from runlake.commands import completion, events, explanations, files, forward, page, reading, search, setting, writing
 from runlake.commands.candidates import profile_candidates
 from runlake.commands.output import report_error
 from runlake.commands.session import Session
@@ -167,7 +167,7 @@ def runlake(ctx: click.Context, /, **options: Any) -> None:
 
 for _command in (
     reading.runs, reading.pipelines, reading.tail, reading.cat, search.grep, reading.download, explanations.why,
-    events.steps, events.events, setting.status, page.open_page,
+    events.steps, events.events, forward.forward, setting.status, page.open_page,
     writing.execute_command, writing.drain, writing.close, files.files, setting.config, setting.profiles, completion.completion,
 ):  # fmt: skip
     runlake.add_command(_command)

@@ -1,5 +1,5 @@
-"""Forwards the events of a run, finished or live, in order from a position on. The position is saved once all events before it are
-settled.
+"""Forwards the events of one run, finished or live, in order from a position on, for the command ``runlake forward``. The position is
+saved once all events before it are settled.
 
 After a crash or an outage of the target nothing is lost: the next call continues from the saved position, and sends unsettled
 events again.
@@ -7,17 +7,22 @@ events again.
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from chalicelib.errors import InvalidInputError
 from chalicelib.events.event import Event
 from chalicelib.events.forwarding import Forwarder
 from chalicelib.ports import Clock
 
 POLL_S = 2.0
 
+_PAGE_EVENTS = 1_000
+Get = Callable[[str, Mapping[str, str]], Any]
+"""Reads a path below a run's events and returns its JSON."""
 Save = Callable[[str], None]
 """Stores a position durably."""
 
@@ -89,3 +94,45 @@ def follow(
         if is_last:
             return position
         clock.sleep(poll_s)
+
+
+class ApiSource:
+    """Events of a run over HTTP. A position is a cursor of the API and the number of events behind it that were already read: the
+    last page of a log has no cursor for its end."""
+
+    def __init__(self, get: Get) -> None:
+        self._get = get
+
+    def pages(self, position: str | None) -> Iterator[EventBatch]:
+        """See ``EventSource``. Raises InvalidInputError for a position of another kind."""
+        skip, after = _read_position(position)
+        while True:
+            answer = self._get("", {"limit": str(_PAGE_EVENTS)} | ({"after": after} if after else {}))
+            events, behind = [event_of(each) for each in answer["events"]], answer["after"]
+            is_last = behind is None or behind == after
+            yield EventBatch(events[skip:], _position(max(len(events), skip), after) if is_last else _position(0, behind))
+            if is_last:
+                return
+            skip, after = 0, behind
+
+    def is_complete(self) -> bool:
+        """See ``EventSource``: true if the events are complete, or lost, which is final too."""
+        return bool(self._get("/completeness", {})["state"] != "pending")
+
+
+def event_of(document: Mapping[str, Any]) -> Event:
+    """Converts an event of the API. A line without a timestamp gets time 0."""
+    names = ("id", "message", "timestamp", "data", "annotations", "level", "writer")
+    fields = {name: document[name] for name in names if document.get(name) is not None}
+    return Event.model_validate_json(json.dumps({"timestamp": 0, **fields}))
+
+
+def _position(skip: int, after: str | None) -> str:
+    return f"{skip}:{after or ''}"
+
+
+def _read_position(position: str | None) -> tuple[int, str | None]:
+    skip, _, after = (position or "0:").partition(":")
+    if not (skip.isascii() and skip.isdigit()):
+        raise InvalidInputError("not a position of this command")
+    return int(skip), after or None

@@ -1,0 +1,96 @@
+"""The command ``forward``: a run's events to another system. Progress is in a file: a command that was killed continues from it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runlake.archive import Archive
+from runlake.commands.output import report, show_line
+from runlake.commands.session import Session, fqn_argument, pass_session, run_argument
+from runlake.errors import SettingsError, UnavailableError, advise
+from runlake.names import RunName
+
+_ATTEMPTS = 5
+
+
+@click.command()
+@fqn_argument()
+@run_argument(required=True)
+@click.option("--target", type=Path, required=True, metavar="FILE", help="A JSON document that describes the target.")
+@click.option("--position", type=Path, metavar="FILE", help="A file that stores the progress; forwarding continues from it.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the run's events are complete or lost.")
+@click.option("--instance", default="runlake", show_default=True, help="The installation that plain lines name in the target.")
+@pass_session
+def forward(
+    session: Session, fqn: str, run_id: str, target: Path, position: Path | None, follow: bool, instance: str
+) -> None:  # fmt: skip
+    """Forward the events of one run to Elasticsearch, CloudWatch Logs, Fluentd, Logstash or a receiver of OTLP.
+
+    Needs `pip install 'runlake-client[forward]'`. For all runs, let the archive forward: a handler of a pipeline.
+    """
+    try:
+        from runlake_forwarding import forward_run  # an extra: boto3 and pydantic
+    except ImportError as error:
+        raise SettingsError(
+            f"forwarding is not installed: {error}", next_step="run `pip install 'runlake-client[forward]'`"
+        ) from error
+    run, document, progress = RunName(fqn, run_id), _text(target), _Progress(position)
+    with session.archive() as archive:
+        archive.facts(run)  # an unknown run has an empty list of events, which would be followed forever
+        try:
+            done = forward_run(
+                lambda path, query: _read(lambda: _answer(archive, run, path, query)), document, fqn, run_id,
+                instance_id=instance, position=progress.position, save=progress.save, is_live=follow,
+            )  # fmt: skip
+        except ValueError as error:
+            raise SettingsError(str(error), next_step=f"check the files of --target ({target}) and --position") from error
+        except ConnectionError as error:
+            again = "repeat the command with the same --position" if position else "use --position, to continue from there"
+            unavailable = UnavailableError(str(error))
+            advise(unavailable, again)
+            raise unavailable from error
+    show_line(f"taken={done.taken} refused={done.refused} requests={done.requests} repeated={done.repeated}")
+    for reason in done.reasons:
+        report(f"refused: {reason}")
+
+
+class _Progress:
+    """The position of ``--position``, whose file is replaced atomically."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self.position = _text(path).strip() or None if path and path.exists() else None
+
+    def save(self, position: str) -> None:
+        """Store a position."""
+        if self._path:
+            draft = self._path.with_name(self._path.name + ".new")
+            draft.write_text(position)
+            os.replace(draft, self._path)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"a file cannot be read: file={path} error={error}", next_step="check the path") from error
+
+
+def _answer(archive: Archive, run: RunName, path: str, query: Mapping[str, str]) -> Any:
+    return archive.completeness(run) if path == "/completeness" else archive.events_page(run, **query)
+
+
+def _read(read: Any) -> Any:
+    """Repeats a read while the archive is unavailable, with pauses of some seconds."""
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return read()
+        except UnavailableError:
+            time.sleep(attempt)
+    return read()

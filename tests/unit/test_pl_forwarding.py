@@ -1,0 +1,345 @@
+"""The forwarding handler: what arrives, and what an absent, slow or refusing target does to it and to the other handlers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+import yaml
+
+from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
+from chalicelib.errors import InvalidConfigurationError, LeaseError, TargetUnavailableError, UnavailableError
+from chalicelib.events.configuration import EventsConfiguration
+from chalicelib.events.event import Annotation
+from chalicelib.events.event_view import EventFilter
+from chalicelib.events.ports import Target
+from chalicelib.events.targets.document import document
+from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
+from chalicelib.events.targets.otlp import OtlpTarget
+from chalicelib.events.targets.transport import Answer
+from chalicelib.pipelines import forward_handler
+from chalicelib.pipelines.config_loader import ConfigFile, LoadedPipelines, load_pipelines
+from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.delivery import SUSPEND_AFTER_MS
+from chalicelib.pipelines.output_pipelines import Output, output_pipeline
+from chalicelib.pipelines.pipeline_state import DISABLED, FAILED, PipelineStateStore
+from chalicelib.pipelines.ports import MakeTarget
+from chalicelib.pipelines.worker import RESUME_AFTER_MS, Worker
+from chalicelib.ports import Run
+from tests.events_harness import event_parts, make_event
+from tests.pipelines_harness import MODULES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
+from tests.unit.test_pl_events import beside
+from tests.vendors import Bulk, LogsClient, Otlp, Wire
+
+A, B = Run("svc.a", "r1"), Run("svc.b", "r1")
+FORWARD = "chalicelib.pipelines.forward_handler.ForwardHandler"
+
+
+@pytest.fixture
+def world() -> Iterator[PipelinesHarness]:
+    RecordingHandler.forget()
+    yield PipelinesHarness()
+    RecordingHandler.forget()
+
+
+def forwarding(**more: Any) -> PipelineFile:
+    """A forwarding handler next to one that records."""
+    target = {"kind": "elasticsearch", "url": "http://es", "index": "logs"}
+    handlers = {"out": {"class": FORWARD, "target": target}, "good": {"class": RECORDS, "to": "good"}}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": ["out", "good"]}}
+    return parse_pipeline_file(yaml.safe_dump({"logging": logging_, **more}), "test", modules=MODULES)
+
+
+def written(world: PipelinesHarness, run: Run, texts: Sequence[str], at: int = 0) -> None:
+    world.write(run, [line(START_MS + at + number, text) for number, text in enumerate(texts)])
+
+
+def begun(world: PipelinesHarness, make: MakeTarget, file: PipelineFile | None = None, **changes: Any) -> Worker:
+    worker = world.worker(file or forwarding(), make_target=make, instance_id="here", **changes)
+    worker.start()
+    return worker
+
+
+def session(world: PipelinesHarness, make: MakeTarget, file: PipelineFile | None = None, **changes: Any) -> Worker:
+    """A worker from its start to its stop, a minute after the one before."""
+    world.clock.advance(60)
+    worker = begun(world, make, file, **changes)
+    world.work(worker)
+    worker.stop()
+    return worker
+
+
+def elasticsearch(bulk: Bulk, faults: Sequence[Any] = ()) -> MakeTarget:
+    wire = Wire(bulk, faults)
+    return lambda *_: ElasticsearchTarget(wire, "http://es", "logs")
+
+
+class Absent:
+    """Accepts nothing; each request takes as long as a timeout."""
+
+    def __init__(self, clock: Any, seconds: float = 0.0) -> None:
+        self.clock, self.seconds, self.requests = clock, seconds, 0
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        self.requests += 1
+        self.clock.advance(self.seconds)
+        raise TargetUnavailableError("request was not sent")
+
+    def close(self) -> None: ...
+
+
+def absent(world: PipelinesHarness, seconds: float = 0.0) -> MakeTarget:
+    wire = Absent(world.clock, seconds)
+    return lambda *_: ElasticsearchTarget(wire, "http://es", "logs")
+
+
+def messages(bulk: Bulk) -> list[str]:
+    return [each["message"] for each in bulk.documents.values()]
+
+
+def states(world: PipelinesHarness) -> dict[str, str]:
+    _, handlers = PipelineStateStore(world.database, world.clock).read("test")
+    return {name: state.state for name, state in handlers.items()}
+
+
+def dead(world: PipelinesHarness) -> dict[str, str]:
+    """Reasons of dead letters by message."""
+    found = [json.loads(world.store.get(each.key).body) for each in world.store.list("_dead/").objects]
+    return {each["event"]["message"]: each["reason"] for each in found}
+
+
+def test_structured_events_arrive_as_the_api_has_them(world: PipelinesHarness) -> None:
+    parts, bulk = event_parts(world), Bulk()
+    note = Annotation(position=1, note={"url": "https://a"})
+    parts.log.append(
+        A,
+        [
+            make_event(
+                "of two\n  lines", "extract", level="warn", id=8, timestamp=START_MS, data={"rows": [3, None]}, annotations=(note,)
+            ),
+            make_event("ERROR of the text", timestamp=START_MS + 1, id=9),
+        ],
+        writer="w-1",
+    )
+    world.end(A)
+    session(world, elasticsearch(bulk), sidecars=beside(world, parts))
+    browsed = parts.browser.page(A, EventFilter())
+    assert list(bulk.documents.values()) == [json.loads(json.dumps(document(each.event()))) for each in browsed.events]
+    assert len(bulk.documents) == 2
+
+
+def test_plain_lines_have_the_run_and_their_logger(world: PipelinesHarness) -> None:
+    bulk = Bulk()
+    for run in (A, B):
+        world.write(run, [line(START_MS, "bad\nTraceback", "ERROR", "app.db"), "no format"])
+        world.end(run)
+    session(world, elasticsearch(bulk))
+    first, *_ = bulk.documents.values()
+    assert (first["id"], first["writer"], first["level"]) == (0, "", "ERROR")
+    assert first["data"]["logger"] == "app.db"
+    assert {(each["data"]["jobId"], each["data"]["loggableId"], each["data"]["instanceId"]) for each in bulk.documents.values()} == {
+        ("svc.a", "r1", "here"), ("svc.b", "r1", "here"),
+    }  # fmt: skip
+
+
+@pytest.mark.behavior("An absent target delays no other handler; it gets the missed events later.")
+def test_absent_target_is_suspended_and_catches_up(world: PipelinesHarness) -> None:
+    bulk = Bulk()
+    written(world, A, ["one", "two"])
+    session(world, absent(world))
+    assert states(world) == {"out": FAILED}
+    written(world, A, ["three"], at=5)
+    session(world, absent(world))
+    assert RecordingHandler.messages("good") == ["one", "two", "three"]  # each once: its checkpoints are committed
+    world.end(A)
+    session(world, elasticsearch(bulk))
+    session(world, elasticsearch(bulk))
+    assert messages(bulk) == ["one", "two", "three"] and states(world) == {}
+    assert RecordingHandler.messages("good") == ["one", "two", "three"]
+
+
+def test_short_outage_changes_no_state(world: PipelinesHarness) -> None:
+    bulk = Bulk()
+    written(world, A, ["one", "two"])
+    session(world, elasticsearch(bulk, [503, "lost"]))
+    assert messages(bulk) == ["one", "two"] and states(world) == {} and dead(world) == {}
+
+
+@pytest.mark.parametrize("timeout_s", [0.0, forward_handler.REQUEST_TIMEOUT_S])
+def test_long_lived_worker_suspends_and_tries_again(world: PipelinesHarness, timeout_s: float) -> None:
+    written(world, A, ["one"])
+    worker = begun(world, absent(world, timeout_s))
+    began_ms = world.clock.now_ms()
+    while not states(world):
+        worker.step()
+        world.clock.advance(1)
+        assert not worker.wants_restart
+        assert world.clock.now_ms() - began_ms < 2 * SUSPEND_AFTER_MS + 15_000
+    assert world.clock.now_ms() - began_ms >= SUSPEND_AFTER_MS
+    while not worker.wants_restart:
+        worker.step()
+        world.clock.advance(1)
+        assert world.clock.now_ms() - began_ms < 2 * SUSPEND_AFTER_MS + 2 * RESUME_AFTER_MS
+    worker.stop()
+    again = begun(world, absent(world, timeout_s))
+    world.work(again, 5)
+    assert not again.delivery.receiving["out"], "a suspended handler is on trial"
+    again.stop()
+
+
+def test_call_is_bounded_in_time(world: PipelinesHarness) -> None:
+    """However many batches wait, a call ends within a request's timeout after ``max_s``."""
+    written(world, A, [f"{number} " + "x" * 1000 for number in range(6000)])
+    world.end(A)
+    worker = begun(world, absent(world, forward_handler.REQUEST_TIMEOUT_S))
+    before_ms = world.clock.now_ms()
+    while worker.delivery.receiving["out"]:
+        worker.step()
+        took_ms, before_ms = world.clock.now_ms() - before_ms, world.clock.now_ms() + 1000
+        assert took_ms <= 1000 * (forward_handler.POLICY.max_s + forward_handler.REQUEST_TIMEOUT_S)
+        world.clock.advance(1)
+    world.work(worker)
+    worker.stop()
+    assert len(RecordingHandler.messages("good")) == 6000
+
+
+def test_slow_target_that_accepts_events_gets_them_all(world: PipelinesHarness) -> None:
+    """Each request takes longer than a call may begin requests for: the calls go on where the last one stopped."""
+    client = LogsClient(world.clock)
+
+    class Slow(LogsClient):
+        def put_log_events(self, **given: Any) -> dict[str, Any]:
+            world.clock.advance(forward_handler.POLICY.max_s + 1)
+            return client.put_log_events(**given)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(client, name)
+
+    slow = Slow(world.clock)
+    slow.groups = client.groups
+    runs = [Run("svc.a", f"r{number}") for number in range(5)]
+    for run in runs:
+        written(world, run, ["one", "two"])
+    session(world, lambda *_: CloudWatchLogsTarget(slow, "g"))
+    assert {stream: len(rows) for stream, rows in client.groups["g"].items()} == {f"svc.a/{run.run_id}": 2 for run in runs}
+    assert states(world) == {} and dead(world) == {}
+
+
+def test_refused_events_are_dead_letters_and_too_many_disable_the_handler(world: PipelinesHarness) -> None:
+    bulk = Bulk(reject=lambda found: 400 if "bad" in found["message"] else 201)
+    written(world, A, ["one", "bad", "three"])
+    session(world, elasticsearch(bulk), forwarding(errors={"max": 2}))
+    assert messages(bulk) == ["one", "three"]
+    assert dead(world) == {"bad": "RequestRefusedError: status=400 document_parsing_exception: no"}
+    written(world, A, ["bad 1", "bad 2", "bad 3", "good"], at=5)
+    session(world, elasticsearch(bulk), forwarding(errors={"max": 2}))
+    assert set(dead(world)) == {"bad", "bad 1", "bad 2"} and states(world) == {"out": DISABLED}
+
+
+def test_unnamed_refusals_name_the_request(world: PipelinesHarness) -> None:
+    otlp = Otlp(reject=lambda found: 400 if found["message"] == "bad" else 200)
+    for run in (A, B):
+        written(world, run, ["one", "bad"])
+        world.end(run)
+    session(world, lambda *_: OtlpTarget(Wire(otlp), "http://otel"))
+    assert dead(world) == {
+        "one": "RequestRefusedError: one of 4 events, to svc.b/r1 line 1, rejected: too strange",
+    }
+    assert [(each["service.name"], each["service.instance.id"]) for each in otlp.resources][:2] == [
+        ("svc.a", "r1"),
+        ("svc.b", "r1"),
+    ]
+
+
+def test_nothing_is_sent_without_the_lease(world: PipelinesHarness) -> None:
+    bulk, lost = Bulk(), list[bool]()
+
+    def fence() -> None:
+        if lost:
+            raise LeaseError("lost")
+
+    class Sends(Bulk):
+        def handle(self, *given: Any) -> Answer:
+            raise AssertionError("sent without the lease")
+
+    written(world, A, ["one"])
+    worker = begun(world, elasticsearch(Sends()), fence=fence)
+    worker.active_runs.read()
+    RecordingHandler.fails["good"] = lambda _: lost.append(True)
+    with pytest.raises(LeaseError):
+        world.work(worker)
+    worker.stop(lost=True)
+    RecordingHandler.fails.clear()
+    lost.clear()
+    session(world, elasticsearch(bulk))
+    assert messages(bulk) == ["one"]
+
+
+def _unreadable(*_: Any) -> Target:
+    raise UnavailableError("ssm:read failed")
+
+
+def test_unreadable_secret_suspends_the_handler(world: PipelinesHarness) -> None:
+    bulk = Bulk()
+    written(world, A, ["one"])
+    session(world, _unreadable)
+    assert states(world) == {"out": FAILED} and RecordingHandler.messages("good") == ["one"]
+    session(world, elasticsearch(bulk))
+    assert messages(bulk) == ["one"] and states(world) == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "field"),
+    [
+        ({"kind": "elasticsearch"}, "elasticsearch.url"),
+        ({"kind": "smoke"}, "kind"),
+        ({"kind": "otlp", "url": "ftp://h"}, "otlp.url"),
+    ],
+)
+def test_invalid_targets(target: Mapping[str, Any], field: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=f"field={field}"):
+        forward_handler.ForwardHandler(target)
+    logging_ = {"version": 1, "handlers": {"out": {"class": FORWARD, "target": target}}, "root": {"handlers": ["out"]}}
+    with pytest.raises(InvalidConfigurationError, match=f"field={field} handler=out"):
+        parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test")
+
+
+# Outputs of RUNLAKE_EVENTS
+
+LOGSTASH = {"kind": "logstash", "url": "https://ls", "headers": {"Authorization": "hush"}}
+
+
+def loaded(*outputs: Any, files: Sequence[ConfigFile] = ()) -> LoadedPipelines:
+    named = EventsConfiguration(outputs=list(outputs)).named_outputs
+    return load_pipelines(files, outputs=[Output(name, target) for name, target in named])
+
+
+def test_each_output_has_a_pipeline_of_its_own() -> None:
+    found = loaded(LOGSTASH, {**LOGSTASH, "name": "search"}, {"kind": "otlp", "url": "https://otel"})
+    assert not found.problems
+    _, unnamed, named, otlp = found.pipelines
+    assert (named.name, named.source.what) == ("output.search", ("*",))
+    assert unnamed.name.startswith("output.logstash-") and otlp.name.startswith("output.otlp-")
+    other_credentials = {**LOGSTASH, "headers": {}, "headers_from": {"Authorization": "ssm:/token"}}
+    assert loaded(otlp.logging.handlers["forward"]["target"], other_credentials).pipelines[2].name == unnamed.name
+    assert output_pipeline(Output("x", LOGSTASH, ("sales.*", "hr.?"))).source.what == ("sales.*", "hr.?")
+
+
+def test_invalid_outputs_are_skipped_without_their_values() -> None:
+    name = loaded(LOGSTASH).pipelines[1].name
+    file = ConfigFile("mine.yaml", "mine", yaml.safe_dump({"name": name, "logging": {
+        "version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]},
+    }}))  # fmt: skip
+    found = loaded({"kind": "smoke", "url": "hush"}, "hush", LOGSTASH, files=[file])
+    assert [each.name for each in found.pipelines] == ["runlake", name]
+    assert [each.location for each in found.problems] == ["RUNLAKE_EVENTS"] * 2 + ["mine.yaml"]
+    assert not any("hush" in each.reason or "ush'" in each.reason for each in found.problems)
+
+
+def test_output_is_delivered_by_its_pipeline(world: PipelinesHarness) -> None:
+    bulk = Bulk()
+    written(world, A, ["one", "two"])
+    session(world, elasticsearch(bulk), output_pipeline(Output("es", {"kind": "elasticsearch", "url": "http://es", "index": "i"})))
+    assert messages(bulk) == ["one", "two"]
