@@ -11,11 +11,19 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from typing import Any
+
+from pydantic import SecretStr
 
 from bench.figures import save
 from bench.measure import Measure
+from chalicelib import composition
+from chalicelib.coordination import InMemoryPartitionStore, WorkSource
+from chalicelib.deadline import Deadline
+from chalicelib.events.bundling import SidecarBundler
 from chalicelib.events.event import NewEvent
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.index import EventIndex
@@ -27,16 +35,16 @@ from chalicelib.events.step_updates import StepUpdates
 from chalicelib.events.tail import EventTails
 from chalicelib.ports import Run, StoredObject
 from chalicelib.runlog.artifact import artifact_metadata
+from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.segment import CLOSED
-from tests.events_harness import ClientWriter, event_parts
+from chalicelib.settings import Settings
 from tests.support.clock import ManualClock
 from tests.support.database import InMemoryDatabase
 from tests.support.object_store import InMemoryObjectStore
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.support.segment_index import InMemorySegmentIndex
-from tests.world import RUN as WORLD_RUN
-from tests.world import World
 
 CODE = ("chalicelib/events", "chalicelib/runlog/log_snapshot.py", "chalicelib/runlog/reader.py")
 RUN = Run("bench.events", "run-1")
@@ -124,29 +132,41 @@ def measure_step_reading(way: str, run_bytes: int, step_bytes: int) -> dict[str,
     }
 
 
-def measure_browsing(batches: int) -> Iterator[dict[str, Any]]:
+def measure_browsing(batches: int) -> list[dict[str, Any]]:
     """Requests of pages of an ended run whose batches have one event each, every tenth of one step. Each page is read by a new process."""
-    world = World()
-    world.store = store = _Counting(world.clock)
-    parts = event_parts(world)
-    author = ClientWriter(parts)
+    with redirect_stdout(StringIO()):  # the services print their metrics
+        return list(_browsed(batches))
+
+
+def _browsed(batches: int) -> Iterator[dict[str, Any]]:
+    clock = ManualClock(1_790_000_000_000)
+    store, database, index = _Counting(clock), InMemoryDatabase(), InMemorySegmentIndex()
+    sources = InMemoryPartitionStore()
+    runs, other = InMemoryRunCatalog(), InMemoryObjectStore(clock)
+    ports = composition.Ports(store, other, index, runs, database, None, clock, lambda source: (sources, WorkSource(source)))
+    settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
+    services = composition.assemble(settings, ports)
+    position: str | None = None
     for number in range(batches):
-        author.say(NewEvent(message=f"event {number} of a small batch", step="tenth" if number % 10 == 0 else "other"))
-    parts.writer.seal(WORLD_RUN, CLOSED, parts.writer.tails.find(WORLD_RUN))
+        event = NewEvent(message=f"event {number} of a small batch", step="tenth" if number % 10 == 0 else "other")
+        position = services.events.log.append(RUN, [event], position=position).position
+    services.writer.seal(RUN, CLOSED, services.writer.tails.find(RUN))
+    finalizer = Finalizer(store, services.compactor, services.writer, clock)
     for _ in range(2):
-        parts.finalizer.compact_and_finalize(WORLD_RUN, world.deadline())
-        world.clock.advance(3600)
+        finalizer.compact_and_finalize(RUN, Deadline(clock))
+        clock.advance(3600)
     for state in ("sidecars", "bundles"):
         if state == "bundles":
-            parts.bundler.bundle(WORLD_RUN, world.deadline())
-        objects = len(list(list_all(store, world.layout.events(WORLD_RUN))))
+            SidecarBundler(store, services.layout, clock).bundle(RUN, Deadline(clock))
+        objects = len(list(list_all(store, services.layout.events(RUN))))
         for page, step, limit in (("100 events", None, 100), ("1,000 events", None, 1000), ("100 events of a step", "tenth", 100)):
             store.calls.clear()
-            world.database.calls.clear()
+            database.calls.clear()
             store.read_bytes = pages = 0
             after: int | None = 0
             while after is not None:
-                after = event_parts(world).browser.page(WORLD_RUN, EventFilter(step=step), after, limit).after
+                browser = composition.assemble(settings, ports).events.browser
+                after = browser.page(RUN, EventFilter(step=step), after, limit).after
                 pages += 1
             calls = {name: round(count / pages, 2) for name, count in sorted(store.calls.items())}
             size = store.read_bytes // pages

@@ -32,6 +32,8 @@ from chalicelib.catalog import file_ids, file_state, metadata, search
 from chalicelib.coordination import partition, worker_pool
 from chalicelib.coordination import settings as coordination
 from chalicelib.coordination.metrics import Metric
+from chalicelib.events import sidecar_bundle, step_log
+from chalicelib.events import text as event_text
 from chalicelib.explanation import explanation, families, ranking, run_explainer
 from chalicelib.ingestion import run_files
 from chalicelib.routes import (
@@ -311,6 +313,8 @@ def _limits() -> str:
         ("work done by a close request", f"up to {_size(finalization.INLINE_UPLOADED_BYTES)} uploaded, {_size(finalization.INLINE_COPIED_BYTES)} copied, "
                                      f"{finalization.INLINE_SEGMENTS:,} segments; the schedule does the rest"),
         ("log searched for what explains a failure", f"its last {_size(explanation.REQUEST_BYTES)} by a request, {_size(run_explainer.MAX_LOG_BYTES)} by the schedule"),
+        ("response of a step's log", f"{_size(event_text.ANSWER_BYTES)} of text; up to {_size(step_log.MAX_READ_BYTES)} in {step_log.MAX_READS} ranges are read for it, so a step whose lines are scattered gets less text"),
+        ("objects with event data of an ended run", f"bundles of up to {_size(sidecar_bundle.BUNDLE_BYTES)} and {sidecar_bundle.MAX_SIDECARS:,} batches; not batches with more than {_size(compaction.BUNDLED_BYTES)}, compressed, and not of runs with fewer than {compaction.BUNDLE_FROM} batches"),
         ("binary body types", ", ".join(f"`{each}`" for each in chalice_adapter.BINARY_TYPES)),
         ("files of a page", search.MAX_PAGE),
         ("rows read for a page without a match", f"{search.MAX_ROWS:,}; then the page ends early, with `next`"),

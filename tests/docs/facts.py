@@ -13,6 +13,7 @@ CLOUDWATCH = "source: Amazon CloudWatch Logs PutLogEvents, API reference"
 EXAMPLE = "source: an example"
 _BUDGETS, _UPLOADS = "chalicelib.routes.budgets", "chalicelib.archive.uploads"
 _RETIRED = "chalicelib.runlog.compaction:RETIRE_AFTER_MS"
+_TWICE = "tests/unit/test_events_steps.py::test_step_of_long_runs_reads_at_most_twice_its_bytes"
 _LEASE = "chalicelib.coordination.lease:LeaseTerms.timeout_s"
 _RESOURCES = "template:Resources"
 _QUEUE = f"{_RESOURCES}.IngestQueue.Properties"
@@ -90,10 +91,14 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "with `wait` it reads again every {}.": "chalicelib.events.browsed_run:POLL_S",
         "- A download is at most {}, without": "chalicelib.runlog.reader:INLINE_BYTES",
         "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",
+        "at most twice its bytes and {} where its lines form runs of {} or more": (_TWICE, _TWICE),
+        "read: up to {} between two of its lines": "chalicelib.events.byte_ranges:FINE_GAP_BYTES",
+        "and up to {} for a response, which": "chalicelib.events.step_log:MAX_READ_BYTES",
     },
     "docs/failure-modes.md": {
         "clocks of functions differ by up to {} from": "tests/docs/test_failure_modes.py::test_clocks_that_differ_by_a_hundred_seconds_lose_nothing",
         "silent] {} after the last line, or after three": "chalicelib.catalog.runs:SILENT_AFTER_MS",
+        "growing pauses for {}; sidecars are deleted": "chalicelib.triggers.schedules:BUNDLE_WITHIN_MS",
         "Leases allow for {} between": "2 * chalicelib.coordination.lease:_MOST_MARGIN_S",
         "of a clock that is {} off": S3,
         "leave {} for both errors": f"{_RETIRED} - chalicelib.runlog.position:YOUNG_MS - 30 - 15 * 60",
@@ -167,6 +172,11 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "at each further failure, about once {}.": f"{_BACKOFF}.max_s",
         "compacted as usual and no alarm counts it; {} after its end": "chalicelib.catalog.runs:EXPLAIN_WITHIN_MS",
         "(source `explanation`), for {} at most,": "chalicelib.triggers.schedules:EXPLAIN_S",
+        "(source `bundling`), also for {} at most": "chalicelib.triggers.schedules:BUNDLE_S",
+        "two runs at a time, from {} after a run's": (
+            "chalicelib.runlog.compaction:RETIRABLE_MS + chalicelib.triggers.schedules:_RETIRE_WITHIN_MS"
+        ),
+        "no alarm counts it; {} after its last line it is left so": "chalicelib.triggers.schedules:BUNDLE_WITHIN_MS",
         "a HEAD, a GET for each {} of its log": "chalicelib.explanation.run_explainer:PIECE_BYTES",
         "ends after {} although the run stays": f"{_RESOURCES}.SetAsideAlarm.Properties.Period",
         "uses known keys for {} without": "chalicelib.access.stale_if_error_cache:MAX_STALE_MS",

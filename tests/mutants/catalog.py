@@ -92,6 +92,14 @@ MUTANTS = (
             "row.last_append_ms < now_ms - max(idle_ms, row.heartbeat_limit_ms)", "a run that is alive is not swept"),
         ("_is_idle", "max(idle_ms, row.heartbeat_limit_ms)", "idle_ms",
             "a run whose heartbeats are a day apart is swept before one is due")),
+    # bundles of sidecars
+    *group("chalicelib.triggers.schedules", "tests/functional/test_bundled_runs.py",
+        ("_settle", "compaction.awaits_bundles and now_ms - row.last_append_ms < BUNDLE_WITHIN_MS", "False",
+            "a run is not retired before its sidecars are bundled",
+            "::test_sidecars_are_bundled_before_the_run_is_retired"),
+        ("_bundle", "min(SLICE_S, deadline.remaining_s())", "deadline.remaining_s()",
+            "a large run makes room for the next one",
+            "::test_bundles_of_a_large_run_are_continued_by_the_next_tick")),
     # explanations
     *group("chalicelib.triggers.schedules", _EXPLAINED,
         ("_is_due", "row.awaits_explanation(now_ms)", "False", "a run is not retired before it is explained"),

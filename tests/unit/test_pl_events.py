@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from chalicelib.deadline import Deadline
 from chalicelib.errors import PreconditionFailedError
+from chalicelib.events import bundling
 from chalicelib.events.sidecar import Sidecar
 from chalicelib.events.sidecar_bundle import SidecarGroup
 from chalicelib.events.snapshots import LogSnapshots
@@ -194,4 +197,30 @@ def test_no_more_sidecars_are_held_than_twice_those_that_a_piece_has(world: Pipe
         found += fetched.events
     found += fetched.events
     assert [each.parsed.message for each in found] == [f"event {number:03d}" for number in range(100)]
+    assert {each.context.step for each in found if each.context} == {"s"}
+
+
+def test_events_of_a_run_that_is_bundled_between_two_pieces_are_complete(world: PipelinesHarness) -> None:
+    parts = event_parts(world)
+    for number in range(20):
+        parts.log.append(A, [make_event(f"event {number:02d}", "s", timestamp=START_MS + number)])
+    world.end(A)
+    world.clock.advance(1300)
+    reading = RunEventReader(
+        world.parts().reader,
+        A,
+        EventPosition(),
+        "",
+        fetch_bytes=50,
+        patience_ms=0,
+        clock=world.clock,
+        sidecars=beside(world, parts),
+    )  # five events a piece
+    found = [*reading.fetch().events]
+    with patch.object(bundling, "MAX_SIDECARS", 7):
+        assert parts.bundler.bundle(A, Deadline(world.clock)) == bundling.Bundled(20, 3)
+    while not (fetched := reading.fetch()).at_end:
+        found += fetched.events
+    found += fetched.events
+    assert [each.parsed.message for each in found] == [f"event {number:02d}" for number in range(20)]
     assert {each.context.step for each in found if each.context} == {"s"}
