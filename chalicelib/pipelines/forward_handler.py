@@ -52,7 +52,7 @@ from chalicelib.pipelines.ports import (
     HandlerContext,
 )
 from chalicelib.pipelines.records import NO_LOGGER
-from chalicelib.ports import Run
+from chalicelib.ports import Clock, Run
 
 REQUEST_TIMEOUT_S = 4.0
 POLICY = RetryPolicy(attempts=3, first_pause_s=0.5, max_pause_s=1.0, max_retry_after_s=1.0, max_s=2.0)
@@ -79,11 +79,10 @@ class ForwardHandler(logging.Handler):
     def __init__(self, target: Mapping[str, Any]) -> None:
         super().__init__()
         self._configuration = target_of({**target})
-        self._target: _FencedTarget | None = None
+        self._target: _GuardedTarget | None = None
         self._context: HandlerContext | None = None
         self._forwarders: dict[Run | None, Forwarder] = {}
         self._waiting_bytes = 0
-        self._not_before_ms = 0
 
     def use(self, context: HandlerContext) -> None:
         """See ``TakesContext``. One request for each of the target's ``headers_from``, none to the target. Raises
@@ -91,7 +90,8 @@ class ForwardHandler(logging.Handler):
         if context.make_target is None:
             raise InvalidConfigurationError("the handler's environment provides no targets")
         self._context = context
-        self._target = _FencedTarget(context.make_target(self._configuration, REQUEST_TIMEOUT_S), context.fence)
+        target = context.make_target(self._configuration, REQUEST_TIMEOUT_S)
+        self._target = _GuardedTarget(target, context.fence, context.clock)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Add an event; sends batches first if there is no room. Raises TargetUnavailableError, LeaseError: the event was not
@@ -128,7 +128,7 @@ class ForwardHandler(logging.Handler):
         super().close()
 
     @property
-    def _opened(self) -> _FencedTarget:
+    def _opened(self) -> _GuardedTarget:
         if self._target is None:
             raise InvalidConfigurationError("a pipeline calls use before it delivers events")
         return self._target
@@ -160,17 +160,11 @@ class ForwardHandler(logging.Handler):
 
     def _called(self, call: Callable[[], None]) -> None:
         """Calls the forwarder. A lost response is an unavailable target, too: the batch is sent again."""
-        assert self._context is not None
-        now_ms = self._context.clock.now_ms
-        if now_ms() < self._not_before_ms:
-            raise TargetUnavailableError("the target asked to wait")
         try:
             call()
-        except DeadlineExceededError:
+        except (DeadlineExceededError, TargetUnavailableError):
             raise
         except UnavailableError as error:
-            asked_s = min(getattr(error, "retry_after_s", None) or 0.0, MAX_WAIT_S)
-            self._not_before_ms = now_ms() + int(asked_s * 1000)
             raise TargetUnavailableError(str(error)) from error
 
     def _event(self, record: logging.LogRecord) -> ForwardedEvent:
@@ -206,11 +200,12 @@ class ForwardHandler(logging.Handler):
             self.handleError(event._record)
 
 
-class _FencedTarget:
-    """A target that is sent nothing once the worker has lost its lease: another worker sends the same events."""
+class _GuardedTarget:
+    """A target that is sent nothing once the worker has lost its lease, when another worker sends the same events, and nothing
+    before the time that it asks for by ``Retry-After``."""
 
-    def __init__(self, target: Target, fence: Fence) -> None:
-        self._target, self._fence = target, fence
+    def __init__(self, target: Target, fence: Fence, clock: Clock) -> None:
+        self._target, self._fence, self._clock, self._not_before_ms = target, fence, clock, 0
         self.limits, self.per_run = target.limits, target.per_run
 
     def size(self, event: Event) -> int:
@@ -220,7 +215,13 @@ class _FencedTarget:
     def send(self, loggable: Loggable, events: Sequence[Event]) -> Sequence[Refused]:
         """See ``Target``. Raises LeaseError."""
         self._fence()
-        return self._target.send(loggable, events)
+        if self._clock.now_ms() < self._not_before_ms:
+            raise TargetUnavailableError("the target asked to wait")
+        try:
+            return self._target.send(loggable, events)
+        except TargetUnavailableError as error:
+            self._not_before_ms = self._clock.now_ms() + int(min(error.retry_after_s or 0.0, MAX_WAIT_S) * 1000)
+            raise
 
     def close(self) -> None:
         """See ``Target``."""

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
-from chalicelib.errors import InvalidConfigurationError, LeaseError, TargetUnavailableError, UnavailableError
+from chalicelib.errors import InvalidConfigurationError, LeaseError, OutcomeUnknownError, TargetUnavailableError, UnavailableError
 from chalicelib.events.configuration import EventsConfiguration
 from chalicelib.events.event import Annotation
 from chalicelib.events.event_view import EventFilter
@@ -19,13 +19,16 @@ from chalicelib.events.targets.document import document
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.otlp import OtlpTarget
 from chalicelib.events.targets.transport import Answer
+from chalicelib.lines.parsed import ParsedLine
 from chalicelib.pipelines import forward_handler
 from chalicelib.pipelines.config_loader import ConfigFile, LoadedPipelines, load_pipelines
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.delivery import SUSPEND_AFTER_MS
+from chalicelib.pipelines.ordering import PendingEvent
 from chalicelib.pipelines.output_pipelines import Output, output_pipeline
 from chalicelib.pipelines.pipeline_state import DISABLED, FAILED, PipelineStateStore
-from chalicelib.pipelines.ports import MakeTarget
+from chalicelib.pipelines.ports import HandlerContext, MakeTarget
+from chalicelib.pipelines.records import record_maker
 from chalicelib.pipelines.worker import RESUME_AFTER_MS, Worker
 from chalicelib.ports import Run
 from tests.events_harness import event_parts, make_event
@@ -79,19 +82,19 @@ def elasticsearch(bulk: Bulk, faults: Sequence[Any] = ()) -> MakeTarget:
 class Absent:
     """Accepts nothing; each request takes as long as a timeout."""
 
-    def __init__(self, clock: Any, seconds: float = 0.0) -> None:
-        self.clock, self.seconds, self.requests = clock, seconds, 0
+    def __init__(self, clock: Any, seconds: float, error: type[UnavailableError]) -> None:
+        self.clock, self.seconds, self.error, self.requests = clock, seconds, error, 0
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
         self.requests += 1
         self.clock.advance(self.seconds)
-        raise TargetUnavailableError("request was not sent")
+        raise self.error("no response")
 
     def close(self) -> None: ...
 
 
-def absent(world: PipelinesHarness, seconds: float = 0.0) -> MakeTarget:
-    wire = Absent(world.clock, seconds)
+def absent(world: PipelinesHarness, seconds: float = 0.0, error: type[UnavailableError] = TargetUnavailableError) -> MakeTarget:
+    wire = Absent(world.clock, seconds, error)
     return lambda *_: ElasticsearchTarget(wire, "http://es", "logs")
 
 
@@ -145,13 +148,14 @@ def test_plain_lines_have_the_run_and_their_logger(world: PipelinesHarness) -> N
 
 
 @pytest.mark.behavior("An absent target delays no other handler; it gets the missed events later.")
-def test_absent_target_is_suspended_and_catches_up(world: PipelinesHarness) -> None:
+@pytest.mark.parametrize("error", [TargetUnavailableError, OutcomeUnknownError])
+def test_absent_target_is_suspended_and_catches_up(world: PipelinesHarness, error: type[UnavailableError]) -> None:
     bulk = Bulk()
     written(world, A, ["one", "two"])
-    session(world, absent(world))
+    session(world, absent(world, error=error))
     assert states(world) == {"out": FAILED}
     written(world, A, ["three"], at=5)
-    session(world, absent(world))
+    session(world, absent(world, error=error))
     assert RecordingHandler.messages("good") == ["one", "two", "three"]  # each once: its checkpoints are committed
     world.end(A)
     session(world, elasticsearch(bulk))
@@ -165,6 +169,24 @@ def test_short_outage_changes_no_state(world: PipelinesHarness) -> None:
     written(world, A, ["one", "two"])
     session(world, elasticsearch(bulk, [503, "lost"]))
     assert messages(bulk) == ["one", "two"] and states(world) == {} and dead(world) == {}
+
+
+def test_target_that_asks_to_wait_gets_no_request_meanwhile(world: PipelinesHarness) -> None:
+    wire = Wire(Bulk(), [503])
+    moments: list[int] = []
+
+    class Timed(Wire):
+        def post(self, *given: Any) -> Answer:
+            moments.append(world.clock.now_ms())
+            return wire.post(*given)
+
+    written(world, A, ["one", "two"])
+    worker = begun(world, lambda *_: ElasticsearchTarget(Timed(Bulk()), "http://es", "logs"))
+    world.work(worker)
+    assert len(moments) == 2 and moments[1] - moments[0] >= 7_000, "the wire's Retry-After"
+    assert worker.delivery.receiving["out"]
+    worker.stop()
+    assert states(world) == {}
 
 
 @pytest.mark.parametrize("timeout_s", [0.0, forward_handler.REQUEST_TIMEOUT_S])
@@ -222,7 +244,13 @@ def test_slow_target_that_accepts_events_gets_them_all(world: PipelinesHarness) 
     runs = [Run("svc.a", f"r{number}") for number in range(5)]
     for run in runs:
         written(world, run, ["one", "two"])
-    session(world, lambda *_: CloudWatchLogsTarget(slow, "g"))
+    worker = begun(world, lambda *_: CloudWatchLogsTarget(slow, "g"))
+    for _ in range(60):
+        before_ms = world.clock.now_ms()
+        worker.step()
+        assert world.clock.now_ms() - before_ms <= 2000 * (forward_handler.POLICY.max_s + 1), "one run, whose stream is missing"
+        world.clock.advance(1)
+    worker.stop()
     assert {stream: len(rows) for stream, rows in client.groups["g"].items()} == {f"svc.a/{run.run_id}": 2 for run in runs}
     assert states(world) == {} and dead(world) == {}
 
@@ -254,27 +282,19 @@ def test_unnamed_refusals_name_the_request(world: PipelinesHarness) -> None:
 
 
 def test_nothing_is_sent_without_the_lease(world: PipelinesHarness) -> None:
-    bulk, lost = Bulk(), list[bool]()
+    bulk = Bulk()
+    record = record_maker(A, "")(PendingEvent(START_MS, "", 0, 0, START_MS, 0, ParsedLine(None, None, None, "one")))
 
-    def fence() -> None:
-        if lost:
-            raise LeaseError("lost")
+    def lost() -> None:
+        raise LeaseError("lost")
 
-    class Sends(Bulk):
-        def handle(self, *given: Any) -> Answer:
-            raise AssertionError("sent without the lease")
-
-    written(world, A, ["one"])
-    worker = begun(world, elasticsearch(Sends()), fence=fence)
-    worker.active_runs.read()
-    RecordingHandler.fails["good"] = lambda _: lost.append(True)
+    handler = forward_handler.ForwardHandler({"kind": "elasticsearch", "url": "http://es", "index": "logs"})
+    handler.use(HandlerContext(world.store, world.database, world.clock, "test", lost, make_target=elasticsearch(bulk)))
+    handler.handle(record)
     with pytest.raises(LeaseError):
-        world.work(worker)
-    worker.stop(lost=True)
-    RecordingHandler.fails.clear()
-    lost.clear()
-    session(world, elasticsearch(bulk))
-    assert messages(bulk) == ["one"]
+        handler.flush()
+    handler.close()
+    assert bulk.requests == 0
 
 
 def _unreadable(*_: Any) -> Target:

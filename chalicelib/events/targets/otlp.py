@@ -44,7 +44,7 @@ class OtlpTarget:
             return ()
         answer = self._transport.post(self._url, self._headers, packed(request(loggable, events)))
         check(answer, "otlp", final=_FINAL)
-        return tuple(_rejected(answer))
+        return tuple(_rejected(answer, len(events)))
 
     def close(self) -> None:
         """See the port."""
@@ -110,11 +110,11 @@ def _not_finite(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _rejected(answer: Answer) -> Iterator[Refused]:
+def _rejected(answer: Answer, sent: int) -> Iterator[Refused]:
     try:
         told = json.loads(answer.body or b"{}").get("partialSuccess") or {}
         count, reason = int(told.get("rejectedLogRecords") or 0), str(told.get("errorMessage") or "")
     except (ValueError, TypeError, AttributeError):
         return  # the status 200 is sufficient
-    for _ in range(count):
+    for _ in range(min(count, sent)):
         yield Refused(-1, f"rejected: {reason}"[:200])
