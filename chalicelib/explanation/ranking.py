@@ -54,6 +54,8 @@ _ANNOUNCING, _ANNOUNCE_CHARS = 0.7, 120
 """The share of a message of at most so many characters that ends with a colon: the next lines say more."""
 _FEW_WORDS = 0.6
 """The share of an announced line of less than three words, such as a name or a number."""
+_BARE = 0.9
+"""The share of an exception without a message."""
 _UNNAMED = 0.84
 """The share of what stands before frames and names no exception: perhaps the end of a long message."""
 _FAMILY_BONUS = 0.14
@@ -217,6 +219,7 @@ def _of_exception(note: Note, name: str, score: float, before: Note) -> ScoredLi
     elif rule is None or not rule.family:
         score *= 0.8 if VAGUE_EXCEPTION.match(message) else 0.65 if message.endswith(":") else 1.0
         score *= _UNNAMED if name == "trace-root" and not NAMED_EXCEPTION.search(message) else 1.0
+    score *= _BARE if ":" not in message else 1.0
     family = rule.family if rule else ""
     level = ERRORS if quick_level(before.raw) in (FATAL, ERRORS) else PLAIN
     return ScoredLine(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, level, before.line)

@@ -57,7 +57,8 @@ WRAPPER = re.compile(
     r"|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
     r"|\b(?:failed|exited|finished|ended|terminated) with (?:code|status|rc)[ :=]*-?[0-9]+\.?$"
     r"|failed to push some refs|test failed, to rerun pass|resulted in (?:a )?failure\b"
-    r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ (?:failed|errors?)\b|^Found [0-9]+ errors?\b"
+    r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ (?:failed|errors?)\b"
+    r"|\bFound [0-9]+ (?:\w+ )?(?:errors?|dependenc|problems?|issues?)"
     r"|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
     r"|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
     r"|Failed|FAILED|FAILURE|Failure|fatal error)[:.!]?\s*$)"
@@ -135,7 +136,9 @@ VAGUE_EXCEPTION = re.compile(
 """Exceptions that programs raise after they have reported the cause."""
 NAMED_EXCEPTION = re.compile(r"(?:Exception|Error|Throwable|Failure|Fault|Rejection)\b|^[A-Z]\w*: ")
 """A message that names an exception."""
-EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b|^Aborted(?: \(core dumped\))?$")
+EXIT_SIGNAL = re.compile(
+    r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)(?![0-9])|^Aborted(?: \(core dumped\))?$"
+)
 """The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(
     r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?(?! = )"
