@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b85decode, b85encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 from chalicelib.explanation.texts import LEVEL_NAMES, WARNINGS, clean_bytes, quick_level
-from chalicelib.explanation.wrappers import TRIVIAL, WEAK_CAUSE, WRAPPING_EXCEPTION
+from chalicelib.explanation.wrappers import TRIVIAL, VAGUE_EXCEPTION, WEAK_CAUSE, WRAPPING_EXCEPTION
 
 NOTE_BYTES, CONTEXT_BYTES = 400, 200
 _CLUSTER_LINES = 60
@@ -55,6 +56,17 @@ def _wraps(raw: bytes) -> bool:
     return WRAPPING_EXCEPTION.match(raw.decode(errors="replace")) is not None
 
 
+_THREAD = re.compile(r'Exception in thread "[^"]{0,200}" ')
+
+
+def _says_less(cause: str, exception: str) -> bool:
+    """Whether the cause of an exception of Java only names a class, where the exception says what happened."""
+    if WEAK_CAUSE.match(cause):
+        return True
+    named = exception[thread.end() :] if (thread := _THREAD.match(exception)) else exception
+    return ":" not in cause and ": " in named and VAGUE_EXCEPTION.match(named) is None
+
+
 @dataclass(slots=True)
 class Incident:
     """A stack trace with its chain of exceptions. ``before``: the line that announces it; ``root``: the cause so far; ``last``: the exception
@@ -86,7 +98,8 @@ class Incident:
 
     def add_java(self, note: Note) -> None:
         """The next cause of the chain."""
-        if self.kind != WORKER and (self.root is None or self.root.wraps or not (note.wraps or WEAK_CAUSE.match(note.text))):
+        root = self.root
+        if self.kind != WORKER and (root is None or root.wraps or not (note.wraps or _says_less(note.text, root.text))):
             self.root = note
         top = self.last
         self._extend(note)

@@ -210,7 +210,7 @@ RULES = (
     FamilyRule("pod-state", "container",
          r"ImagePullBackOff|ErrImagePull|CrashLoopBackOff|CreateContainerConfigError|InvalidImageName|FailedScheduling"
          r"|Insufficient (?:cpu|memory)",
-         0.65, "the state of a container that does not start"),
+         0.58, "the state of a container that does not start"),
     FamilyRule("bad-request", "request",
          r"\b400\b(?: Client Error)?[:,)]? ?Bad Request|HTTP\S{0,8} 4[0-9]{2}\b|BadRequestException|[Bb]ad [Rr]equest"
          r"|InvalidRequest|MalformedPolicy|ValidationException|InvalidParameter\w*|InvalidArgument\w*|ParamValidationError"

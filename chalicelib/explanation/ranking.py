@@ -54,6 +54,8 @@ _ANNOUNCING, _ANNOUNCE_CHARS = 0.7, 120
 """The share of a message of at most so many characters that ends with a colon: the next lines say more."""
 _FEW_WORDS = 0.6
 """The share of an announced line of less than three words, such as a name or a number."""
+_BARE = 0.9
+"""The share of an exception without a message."""
 _UNNAMED = 0.84
 """The share of what stands before frames and names no exception: perhaps the end of a long message."""
 _FAMILY_BONUS = 0.14
@@ -110,7 +112,7 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[ScoredLi
     strong = [finding for finding in findings if finding.score >= _STRONG and finding.rule != "detail"]
     findings = [_overtaken(finding, strong) for finding in findings]
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
-    if any(finding.rule != "last-line" for finding in findings):
+    if any(finding.rule != "last-line" and finding.score > STRUCTURE["last-line"][0] for finding in findings):
         findings = [finding for finding in findings if finding.rule != "last-line"]
     findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_latest else 0, each.line))
     return _doubted(list(_distinct(findings)))
@@ -175,7 +177,7 @@ def _doubted(findings: list[ScoredLine]) -> list[ScoredLine]:
     """The first finding is not certain if another one says something else about as surely."""
     if len(findings) > 1 and findings[0].score > _UNSURE:
         first, second = findings[:2]
-        if second.score > first.score - 0.08 and not _agree(first, second):
+        if round(second.score - first.score, 3) >= -0.08 and not _agree(first, second):
             findings[0] = replace(first, score=_UNSURE)
     return [findings[0], *(replace(each, score=min(each.score, findings[0].score)) for each in findings[1:])] if findings else []
 
@@ -217,6 +219,7 @@ def _of_exception(note: Note, name: str, score: float, before: Note) -> ScoredLi
     elif rule is None or not rule.family:
         score *= 0.8 if VAGUE_EXCEPTION.match(message) else 0.65 if message.endswith(":") else 1.0
         score *= _UNNAMED if name == "trace-root" and not NAMED_EXCEPTION.search(message) else 1.0
+    score *= _BARE if ":" not in message else 1.0
     family = rule.family if rule else ""
     level = ERRORS if quick_level(before.raw) in (FATAL, ERRORS) else PLAIN
     return ScoredLine(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, level, before.line)
@@ -236,7 +239,7 @@ def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLin
     message = message_of(note.raw)
     rule = rule_of(message)
     level = LEVEL_NAMES.index(pool) if pool in LEVEL_NAMES else PLAIN
-    if EXIT_SIGNAL.search(message):
+    if EXIT_SIGNAL.search(message) and (rule is None or rule.family != "memory"):
         return ScoredLine(note.line, message, "exit-signal", "killed", STRUCTURE["exit-signal"][0], note.progress)
     if note.role == "output" and (own := quick_level(note.raw)) in (WARNINGS, INFO):
         level, note = own, note._replace(role="")
@@ -287,7 +290,7 @@ def _of_tail(note: Note, progress: int, place: int) -> ScoredLine:
     """One of the last lines. ``place``: 0 for the last."""
     message, level = message_of(note.raw), quick_level(note.raw)
     rule = rule_of(message)
-    if rule is not None and level not in (INFO, WARNINGS):
+    if (rule is not None and level not in (INFO, WARNINGS)) or level in (FATAL, ERRORS):
         return _of_note(LEVEL_NAMES[level], note._replace(progress=progress - place), progress - place, False)
     doubt = 1.0 if not place and LAST_COMMAND.match(message) else _doubt(message)
     score = STRUCTURE["last-line"][0] - 0.02 * place + _BAD_NEWS * (BAD_NEWS.search(message) is not None)

@@ -26,10 +26,14 @@ _RELAYED = re.compile(
     rb"\{+(?:subprocess|spark_submit|pod_manager|docker|ssh|bash|logging_mixin|process_utils|databricks\w*|kubernetes_pod|pod"
     rb"|batch_client|ecs|glue)\.py(?::\d+)?\}+ (?:INFO|WARNING|ERROR) - "
     rb"|\"logger\": ?\"(?:task\.std(?:out|err)|airflow\.(?:[\w.]*hooks\.subprocess|task\.hooks)[\w.]*)\""
+    rb"|\[info +\] (?=[^\n]{0,900} stdio=std(?:err|out)\b)"
 )
-"""Airflow's records of what another program prints."""
+"""Records of Airflow and Meltano of what another program prints."""
 _ESCAPES = re.compile(rb"\x1b(?:\[[0-9;?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[()][A-Za-z0-9]|[=>78DEMc])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+_LETTER = re.compile(rb"([EFWI])\d{4} \d|\d{4}-\d\d-\d\d[T ][\d:.,]{8,15}Z? ([EFWI])[ /]")
+_OF_LETTER = {b"E": ERRORS, b"F": FATAL, b"W": WARNINGS, b"I": INFO}
+"""Levels of one letter, as of glog, or after the time."""
 _NO_WORD = re.compile(rb"level|[^a-z]")
 _SPACES = re.compile(r"\s+")
 _BEFORE = re.compile(
@@ -65,7 +69,7 @@ def _exact_level(raw: bytes) -> int:
     level, end = _level_from(raw, 0)
     if (
         level in (INFO, WARNINGS)
-        and (b".py" in raw[:end] or b'"logger"' in raw[:1000])
+        and (b".py" in raw[:end] or b'"logger"' in raw[:1000] or b" stdio=std" in raw[:1000])
         and (relayed := _RELAYED.search(raw, 0, 1000))
     ):
         return _level_from(raw, relayed.end())[0]
@@ -85,7 +89,8 @@ def _level_from(raw: bytes, start: int) -> tuple[int, int]:
 
 
 def _level_without_word(raw: bytes) -> int:
-    return ERRORS if raw[:1] == b"E" and raw[1:5].isdigit() else PLAIN
+    found = _LETTER.match(raw)
+    return PLAIN if found is None else _OF_LETTER[found[1] or found[2]]
 
 
 def message_of(raw: bytes) -> str:
@@ -105,6 +110,8 @@ def message_of(raw: bytes) -> str:
                 break
             continue
         text = parsed.message
+        if parsed.logger is not None and parsed.logger.endswith(("Exception", "Error")):
+            return f"{parsed.logger}: {text}".strip()
     return text.strip()
 
 

@@ -40,7 +40,7 @@ WRAPPER = re.compile(
     r"|Failed to execute goal|BUILD FAIL(?:URE|ED)|re-run Maven|\[Help [0-9]+\]|FAILURE: Build failed with an exception"
     r"|Execution failed for task|Compilation failed; see"
     r"|Done\. PASS=|Completed with [0-9]+ error|Encountered an error:?\s*$|^Failure in (?:test|unit_test) \S+"
-    r"|[0-9]+ of [0-9]+ (?:ERROR|FAIL)\b|dbt command failed"
+    r"|[0-9]+ of [0-9]+ (?:ERROR(?! STALE)|FAIL)\b|dbt command failed"
     r"|^(?:Database|Compilation|Runtime|Parsing) Error(?: in .*)?\s*$"
     r"|Workflow terminated with uncaught exception|Workflow finished with failures|^Workflow Success %"
     r"|Fatal error running step \[[^\]]{0,100}\]:?\s*$"
@@ -49,12 +49,16 @@ WRAPPER = re.compile(
     r"|Use --stacktrace|^_{3,} .{1,200} _{3,}$|^[\w./-]+\.py:\d+: \w+$|^[0-9]+ (?:failed|errors?)\b.{0,60} in [0-9.]+s\b|^(?:ERROR|FAILED) \S+::\S+$"
     r"|ImportError while loading conftest|Error while importing test module|most recent call first"
     r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
-    r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create(?!.*: )|did not complete successfully"
+    r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create (?:task|shim|container)(?!.*: )"
+    r"|did not complete successfully"
     r"|error: Recipe|error: script|ld returned [0-9]+ exit status|linker command failed|^Automatic merge failed"
-    r"|^Execution halted|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
+    r"|^Execution halted|Task attempt \S+ aborted|Exception in task [0-9.]+ in stage|Block run completed"
+    r"|[0-9]+ (?:out )?of [0-9]+ \w+(?: \w+)? failed$|invocation could not be completed"
+    r"|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
     r"|\b(?:failed|exited|finished|ended|terminated) with (?:code|status|rc)[ :=]*-?[0-9]+\.?$"
     r"|failed to push some refs|test failed, to rerun pass|resulted in (?:a )?failure\b"
-    r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ (?:failed|errors?)\b|^Found [0-9]+ errors?\b"
+    r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ (?:failed|errors?)\b"
+    r"|\bFound [0-9]+ (?:\w+ )?(?:errors?|dependenc|problems?|issues?)"
     r"|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
     r"|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
     r"|Failed|FAILED|FAILURE|Failure|fatal error)[:.!]?\s*$)"
@@ -89,7 +93,7 @@ BAD_NEWS = re.compile(
 CLEARING = re.compile(r"rm(?:dir)?: ")
 """Programs that scripts often run after a failure."""
 RETRY = re.compile(
-    r"(?:[Rr]etry(?:ing)?\b|[Rr]etries (?:left|remaining)|[Tt]rying again|[Ww]ill (?:be )?retr(?:y|ied)"
+    r"(?:(?<!to )[Rr]etry(?:ing)?\b|[Rr]etries (?:left|remaining)|[Tt]rying again|[Ww]ill (?:be )?retr(?:y|ied)"
     r"|[Aa]ttempt [0-9]+ ?(?:of|/) ?[0-9]+|[Rr]econnecting"
     r"|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|(?<!before )[Cc]ontinuing"
     r"|skipp(?:ing|ed)\b|[Dd]eprecat|non-fatal|partial parsing|Starting full |recovered)"
@@ -104,7 +108,7 @@ NO_ERROR = re.compile(
 GENERIC = re.compile(
     r"(?:\W*(?:an? |the |this |your |some )?(?:[\w'\".:/-]+ ){0,5}?(?:sub-?)?(?:job|task|pipeline|workflow|step|process|build|run|script"
     r"|stage|flow|ingestion|operation|program|"
-    r"execution|import|export|sync|load|etl|dag|test|tests|deployment|command|validation|checks?|backup"
+    r"execution|import|export|loader|extractor|sync|load|etl|dag|test|tests|deployment|command|validation|checks?|backup"
     r"|migration|query|request|application|container)s?(?: [\w'\".:/-]+){0,3}?"
     r" (?:has |have |was |were |is )?(?:failed|failing|aborted|aborting|cancell?ed|terminated|unsuccessful|exited|finished with (?:errors?"
     r"|failures?)|errored|killed|stopped|crashed)"
@@ -112,6 +116,7 @@ GENERIC = re.compile(
     r"|\W*(?:an )?(?:unexpected |unknown |internal |fatal |unhandled )?(?:error|exception"
     r"|failure)s?(?: (?:has )?occurr?ed)?(?: (?:while|during|in) [\w ]{1,40})?\W*"
     r"|\W*(?:exiting|aborting|aborted|giving up|terminating|stopping|failed|terminated|quitting)(?: [\w ]{1,30})?\W*"
+    r"|(?:error|failed|failure) (?:on|at|in|near) line [0-9]+\W*"
     r"|(?!.{0,120}Reason: ).{0,120}? (?-i:FAILED)\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
 )  # fmt: skip
 """Whole sentences that state only that something failed."""
@@ -131,7 +136,9 @@ VAGUE_EXCEPTION = re.compile(
 """Exceptions that programs raise after they have reported the cause."""
 NAMED_EXCEPTION = re.compile(r"(?:Exception|Error|Throwable|Failure|Fault|Rejection)\b|^[A-Z]\w*: ")
 """A message that names an exception."""
-EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b|^Aborted(?: \(core dumped\))?$")
+EXIT_SIGNAL = re.compile(
+    r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)(?![0-9])|^Aborted(?: \(core dumped\))?$"
+)
 """The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(
     r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?(?! = )"
@@ -160,4 +167,4 @@ EXIT_REPORTS = (
 
 def is_wrapper(text: str) -> bool:
     """Whether a message carries no cause by itself."""
-    return WRAPPING_EXCEPTION.match(text) is not None or WRAPPER.search(text) is not None
+    return WRAPPING_EXCEPTION.match(text) is not None or (WRAPPER.search(text) is not None and "OOMKilled" not in text)

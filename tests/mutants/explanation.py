@@ -42,7 +42,7 @@ MUTANTS = (
         ("_with_end", "min(score, 0.95)", "score", "a score is above 1", f"{_EXPLANATION}::test_reported_end_of_the_run_counts"),
         ("_with_end", "score *= 1.12 if finding.family in families else 0.85", "pass", "the exit code says nothing",
             f"{_EXPLANATION}::test_reported_end_of_the_run_counts"),
-        ("_doubted", "second.score > first.score - 0.08 and not _agree(first, second)", "False",
+        ("_doubted", "round(second.score - first.score, 3) >= -0.08 and not _agree(first, second)", "False",
             "two different failures are both certain", f"{_EXPLANATION}::test_scores_are_in_order_and_certain_ones_need_evidence")),
     *group("chalicelib.explanation.texts", f"{_EXPLANATION}::test_text_is_clean_short_and_numbered_from_the_first_line",
         ("shorten", "_CONTROLS.sub('', A)", "A", "a text reverses the reader's terminal")),

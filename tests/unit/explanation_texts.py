@@ -332,6 +332,22 @@ DETAIL:  Key (id)=(7) already exists.
     # command line
     "bash": ("missing", "\nstart\n»nightly.sh: line 3: sqoop: command not found"),
     "missing file": ("missing", "\n+ cp /data/a.csv /tmp\n»cp: cannot stat '/data/a.csv': No such file or directory\nmake: *** [Makefile:3: load] Error 1"),
+    "level of one letter": ("", r"""
+2026-11-21 03:12:45,123 I mirror] object 399 copied
+»2026-11-21 03:12:45,124 E mirror] object 400: etag 77ab of the copy is not 81cd of the source
+2026-11-21 03:12:45,125 I mirror] 400 copied, 1 bad"""),
+    "aborted attempt of a Spark task": ("", r"""
+26/11/21 03:12:45 ERROR FileFormatWriter: Job: job_2026_0000, Task: task_2026_m_000001, Task attempt attempt_2026_m_000001_1 aborted.
+26/11/21 03:12:45 ERROR Executor: Exception in task 1.0 in stage 0.0 (TID 1)
+»java.io.IOException: Mkdirs failed to create file:/lake/out (exists=false, cwd=file:/opt/app)
+	at org.apache.hadoop.fs.ChecksumFileSystem.create(ChecksumFileSystem.java:666)
+26/11/21 03:12:46 INFO SparkContext: stopped"""),
+    "run of Dagster": ("data", r"""
+2026-11-21 03:12:45 +0000 - dagster - ERROR - nightly - 7f3 - transform - STEP_FAILURE - Execution of step "transform" failed.
+
+»ValueError: invalid literal for int() with base 10: 'n/a'
+
+Error: Run 7f3 resulted in failure."""),
     "memory kill": ("killed", "\nreading\n»/opt/run.sh: line 3:    12 Killed                  python load.py\nexit code 137"),
     "segmentation": ("crash", "\nreading\n»run.sh: line 9: 4711 Segmentation fault      (core dumped) ./load /data"),
     "make": ("syntax", r"""
