@@ -154,6 +154,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "docs/log-formats.md": {
         "is right within {} of the reference": "source: a year's end is half a year from the other",
         "its first {} lines": "chalicelib.lines.format_detection:SAMPLE_LINES",
+        "or of more than {}, and events": "chalicelib.lines.layout:HEAD_CHARS",
         "An event has at most {} lines and {};": (
             "chalicelib.lines.events:MAX_EVENT_LINES",
             "chalicelib.lines.events:MAX_EVENT_BYTES",
@@ -258,6 +259,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "docs/spark.md": {
         "object counts as {} |": "glue_jobs.datasource.planning:OBJECT_BYTES",
         "run wait for it, for {} at most": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
+        "slices of less than {}, and runs": "glue_jobs.datasource.column_reading:LEAST_BYTES",
         "a line over {} |": "glue_jobs.datasource.reading:MAX_LINE_BYTES",
         "planning | a LIST for {} objects below the wanted pipelines, one for {} pipelines": (S3, S3),
         "or for {} of `logs.txt`; {} more": (

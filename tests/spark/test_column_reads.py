@@ -93,7 +93,7 @@ def test_columns_equal_rows(state: str, filters: str, monkeypatch: pytest.Monkey
 
     by_rows, by_columns = read(10**9), read(0)
     assert by_columns == by_rows
-    assert bool(by_rows[0]) == (filters != "nothing")
+    assert state == "lying" or bool(by_rows[0]) == (filters != "nothing")  # wrong numbers can hide lines from a filter
 
 
 def test_selected_columns_are_the_same_and_others_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,7 @@ SECONDS = [
     *("2026-11-21 03:12:45", "2026/11/21T03:12:45", "0000-01-01 00:00:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59", "9999-12-31 23:59:60"),
     *("2024-02-29 12:00:00", "2026-02-29 12:00:00", "2026-00-10 00:00:00", "2026-13-01 00:00:00", "2026-04-31 24:00:00", "2026-01-01 00:60:00"),
     *("2026-06-30 23:59:60", "2026-06-30 23:59:61", "2026-03-29 02:30:00", "2026-10-25 02:30:00", "2026-04-05 01:45:00", "1890-04-01 00:00:00"),
+    *("2026-10-04 02:15:00", "2026-10-04 02:45:00"),
     *("26/11/21 03:12:45", "69/01/01 00:00:00", "68/12/31 23:59:59", "00/02/29 00:00:00", "261121 031245", "2026-11-21 3:12:45", "2026-11-21"),
 ]  # fmt: skip
 FRACTIONS = ["", ",123", ".1", ".123456", ",123456789", ".1234567890", ".", ",x"]
@@ -174,6 +175,17 @@ def logs(draw: st.DrawFn) -> tuple[LogFormat, list[bytes]]:
 )
 @example((format_named("python"), [ERROR, *TRACE.split(b"\n"), INFO, *TRACE.split(b"\n")]), b"\n", True, UTC, [], 0)
 @example((format_named("python"), [ERROR, b"", b" x", b"", b"", INFO, b"", INFO]), b"\n", False, UTC, [1, 2, 3], 0)
+@example(
+    (
+        format_named("python"),
+        [ERROR, b"Config:", b"x", ERROR, b"  x", b"(x", ERROR, b"Traceback (most recent call last):", b"(x", b"(y"],
+    ),
+    b"\n",
+    True,
+    UTC,
+    [],
+    0,
+)
 @example((format_named("level"), [b"2026-11-21 03:12:45 INFO"]), b"\r\n", True, UTC, [], 0)
 @settings(max_examples=examples(600, 5000), suppress_health_check=[HealthCheck.too_slow])
 def test_columns_equal_rows(
