@@ -71,7 +71,7 @@ class CloudWatchBrowser(QueryBrowser):
             if isinstance(event, WriterEndEvent):
                 yield event
 
-    def delete(self) -> None:
+    def delete_events(self) -> None:
         """Deletes the stream, also with events that other installations sent for the same pipeline and run. One request."""
         self._call("delete_log_stream", self._where, write=True)
 

@@ -205,9 +205,16 @@ def test_deleted_log_is_empty_and_others_stay(make_log: Any) -> None:
         for number in range(2_500 if isinstance(log.browser, ElasticsearchBrowser) else 20):
             writer.write_message(str(number))
         writer.close()
-    log.browser.delete()
-    log.browser.delete()
-    assert (text_of(log), log.browser.completeness().state) == ("", PENDING)
+    browser = log.browser
+    assert (browser.completeness().state, browser.overall_log().text[:4]) == (COMPLETE, "0\n1\n")
+    browser.delete()
+    browser.delete()
+    assert (text_of(log), browser.completeness().state) == ("", PENDING)
+    writer = log.writer("w")
+    writer.write_message("again")
+    writer.close()
+    log.refresh()
+    assert (browser.completeness().state, text_of(log)) == (COMPLETE, "again\n")
     assert len(list(log.make_browser(other).events())) in (2_500, 20)
 
 

@@ -88,7 +88,7 @@ class ElasticsearchBrowser(QueryBrowser):
                 return
             after = answer.after
 
-    def delete(self) -> None:
+    def delete_events(self) -> None:
         """See ``QueryBrowser``. A refresh, and a request for each 1,000 documents. An event that is written meanwhile may stay."""
         self._post("_refresh", b"")
         fields = self._field_names()

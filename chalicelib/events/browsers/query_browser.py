@@ -71,8 +71,13 @@ class QueryBrowser(ABC):
         """The records of closed writers, in any order."""
 
     @abstractmethod
+    def delete_events(self) -> None:
+        """Delete the events and the records of closed writers."""
+
     def delete(self) -> None:
         """See ``LogBrowser``. Repeatable: after an error some events may be left."""
+        self._marks, self._ids = {}, StoredIds()
+        self.delete_events()
 
     def page(self, event_filter: EventFilter, after: str | None = None, limit: int = DEFAULT_LIMIT) -> StoredPage:
         """The matching events after a position. Ends at ``limit`` events (at most ``MAX_LIMIT``), about 1 MiB, or after about 5 s,
