@@ -61,7 +61,7 @@ def pipelines(event: CloudWatchEvent) -> dict[str, str]:
 
 
 _NEEDED = {
-    "app.app": ("authenticator", "masker", "finalizer", "reader", "events.log", "events.router"),
+    "app.app": ("authenticator", "masker", "finalizer", "reader", "events.log", "events.router", "events.plugin_problems"),
     "app.authorize": ("authenticator",),
     "app.ingest": ("registration", "events.indexing"),
     "app.compact": ("finalizer", "reader"),

@@ -35,7 +35,7 @@ from glue_jobs.job_runtime.prices import DPU_HOUR, dollars
 from glue_jobs.job_runtime.request_counts import request_counter, snapshot
 from glue_jobs.job_runtime.session import spark_session
 from glue_jobs.transforms.dataset_files import cluster_rows
-from glue_jobs.transforms.events import ARRIVALS, dataset_rows
+from glue_jobs.transforms.events import ARRIVALS, CAUSES, dataset_rows
 
 MIB, GIB = 1024**2, 1024**3
 BUCKETS = 16
@@ -77,8 +77,8 @@ class Bench:
     def plain(self, name: str) -> float:
         """Seconds of Spark's text reader with one regular expression a line, and our writer."""
         started_s = time.perf_counter()
-        no_arrivals = self.session.createDataFrame([], ARRIVALS)
-        rows = cluster_rows(dataset_rows(plain_events(self.session, self.logs), no_arrivals, BUCKETS))
+        no_arrivals, no_causes = (self.session.createDataFrame([], schema) for schema in (ARRIVALS, CAUSES))
+        rows = cluster_rows(dataset_rows(plain_events(self.session, self.logs), no_arrivals, no_causes, BUCKETS))
         stage(rows, LocalFiles(self.folder / name), "plain")
         return time.perf_counter() - started_s
 

@@ -6,6 +6,7 @@ RunlakeError
  │   ├─ InvalidBatchError        a body that is not a batch of log lines
  │   ├─ BatchTooLargeError       a body over the limit, packed or unpacked
  │   ├─ InvalidEventError        an event that lacks a mandatory field, or has a value that cannot be stored
+ │   ├─ OtherMethodError         an append to a run whose logging method is not the run log
  │   ├─ RequestRefusedError      another system rejects the content of a request
  │   ├─ InvalidMetadataError     an invalid metadata document of a file
  │   ├─ UploadTooLargeError      a file over the limit of presigned uploads
@@ -71,6 +72,10 @@ class BatchTooLargeError(InvalidInputError):
 
 class InvalidEventError(InvalidInputError):
     """An event that lacks a mandatory field, or has a value that cannot be stored."""
+
+
+class OtherMethodError(InvalidInputError):
+    """An append to a run whose logging method is not the run log: only writers in Python use other methods."""
 
 
 class RequestRefusedError(InvalidInputError):

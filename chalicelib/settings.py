@@ -283,6 +283,12 @@ class Settings(BaseSettings):
         min_length=1,
         max_length=1024,
     )
+    built_in_pipeline: bool = _setting(
+        True,
+        "Whether the built-in [processing pipeline](pipelines.md), which writes a second copy of each event, runs until an operator enables "
+        "or disables it.",
+        "true or false",
+    )
     pipeline_modules: str | None = _setting(
         None,
         "Python modules that files of processing pipelines may name, besides `logging`, `logging.handlers` and Runlake's own.",
@@ -334,20 +340,22 @@ class Settings(BaseSettings):
     )
     logging_method: str | None = _setting(
         None,
-        "How Python code writes events: the name of a logging method; over HTTP they go to the run log. Default: the one in `events`, "
-        "else the run log.",
+        "How new runs are written: the name of a logging method. Only Python code uses another than the run log; over HTTP runs of another "
+        "are [refused](events.md#configuration). Default: the one in `events`, else the run log.",
         "runlog, files, or an installed one",
         pattern=r"^[A-Za-z0-9_.-]{1,100}$",
     )
     log_browser: str | None = _setting(
         None,
-        "Where events are browsed: the name of a log browser. Default: the one in `events`, else the run log.",
+        "Where new runs are [read](events.md#which-requests-use-the-browser): the name of a log browser. Default: the one in `events`, else the "
+        "run log.",
         "runlog, files, elasticsearch, opensearch, cloudwatch, or an installed one",
         pattern=r"^[A-Za-z0-9_.-]{1,100}$",
     )
     events: SecretStr | None = _setting(
         None,
-        "Options of methods and browsers, and the rules that assign agents' records to runs: [events](events.md#configuration). Default: none.",
+        "Methods, browsers and outputs by the names of pipelines, and the rules that assign agents' records to runs: "
+        "[events](events.md#configuration). Default: none.",
         "YAML or JSON",
     )
     instance_id: str = _setting(

@@ -92,7 +92,7 @@ def of_a_month() -> Table:
     rows = [
         (f"appends and what follows each, {appends / 1e9:.2f} billion", append * appends),
         (f"compaction, a tick every {TICK_S} s", tick),
-        ("the built-in pipeline, which reads every event", pipeline),
+        ("the built-in pipeline, if enabled: it reads every event and writes a second copy", pipeline),
         (f"markers of active runs, one every {MARKER_EVERY_S} s", markers),
     ]
     total = sum(cost for _, cost in rows)

@@ -1,7 +1,8 @@
 """Build the event dataset: new lines of the runs' logs, as Parquet, each line exactly once.
 
-Ended runs are read, with --live open ones too. The job can be started at any time: it continues where the last one ended or was
-killed. Small files are merged at the end. Layout, queries and recovery of the dataset: docs/dataset.md.
+Ended runs are read, failed ones as soon as they are explained; with --live all of them, running ones too. The job can be started at any
+time: it continues where the last one ended or was killed. Small files are merged at the end. Layout, queries and recovery of the dataset:
+docs/dataset.md.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
 from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.small_files import MOST_FILES, Sizes
 from glue_jobs.dataset.writing import SESSION
+from glue_jobs.datasource.clients import clients_of
 from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import Options, options_of, parse_options
 from glue_jobs.job_runtime.arguments import WRONG_ARGUMENTS, add_flag, job_parser, parse_arguments
@@ -78,6 +80,7 @@ def dataset_spec(settings: Settings, arguments: argparse.Namespace) -> DatasetSp
 def read_options(settings: Settings, arguments: argparse.Namespace) -> Options:
     """Options of the data source for reading the logs."""
     named = {
+        "runsTable": settings.runs_table,
         "segmentsTable": settings.segments_table,
         "zone": arguments.zone,
         "maxBytesPerBatch": arguments.batch_bytes,
@@ -134,11 +137,15 @@ def _summary(done: BuildResult, files: Files, started_s: float, before: Counter[
 def run(session: SparkSession, spec: DatasetSpec, files: Files) -> BuildResult:
     """Build the dataset with a session."""
     with task_progress(session, NAME):
-        return build(Builder(session, files, spec, time.time))
+        return build(_builder(session, files, spec))
+
+
+def _builder(session: SparkSession, files: Files, spec: DatasetSpec) -> Builder:
+    return Builder(session, files, spec, time.time, clients_of(spec.options)[1].runs)
 
 
 def _previewed(session: SparkSession, spec: DatasetSpec, files: Files) -> dict[str, Any]:
-    work = Builder(session, files, spec, time.time).preview()
+    work = _builder(session, files, spec).preview()
     return {"runs": len(work.arrived_s), "bytes_in": work.bytes} if work else {"runs": 0, "bytes_in": 0}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.events.bundling import SidecarBundler
 from chalicelib.events.completeness import CompletenessWatch
 from chalicelib.events.event import NewEvent
 from chalicelib.events.event_browser import EventBrowser
@@ -51,6 +52,7 @@ class EventParts:
     steps: Steps
     browser: EventBrowser
     watch: CompletenessWatch
+    bundler: SidecarBundler
 
 
 def event_parts(
@@ -82,6 +84,7 @@ def event_parts(
             reader, snapshots, tails, indexing, StepEvents(snapshots, index, indexing, tails), segments, clock, INSTANCE
         ),
         watch=CompletenessWatch(writers, index, writer.tails, clock, GRACE_MS),
+        bundler=SidecarBundler(store, layout, clock),
     )
 
 

@@ -6,7 +6,7 @@ first request does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from chalicelib.composition.events import EventServices
     from chalicelib.coordination import Administration, Lease, SourceCoordinator, WorkSource
     from chalicelib.coordination.store import PartitionStore
+    from chalicelib.events.bundling import SidecarBundler
     from chalicelib.explanation.run_explainer import RequestExplainer, ScheduledExplainer
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
@@ -51,9 +52,9 @@ if TYPE_CHECKING:
     from chalicelib.runlog.writer import Writer
     from chalicelib.settings import Settings
 
-COMPACTION, SWEEP, EXPLANATION = "compaction", "sweep", "explanation"
+COMPACTION, SWEEP, EXPLANATION, BUNDLING = "compaction", "sweep", "explanation", "bundling"
 """Names of the sources of work in coordination."""
-SOURCES = (COMPACTION, SWEEP, EXPLANATION)
+SOURCES = (COMPACTION, SWEEP, EXPLANATION, BUNDLING)
 SECONDS_OF_A_DAY = 86_400
 _MS_OF_A_MINUTE = 60_000
 _MS_OF_A_DAY = 86_400_000
@@ -100,6 +101,21 @@ class _EventIndexer:
     def index_from(self, run: Run, first: int) -> None:
         """See ``EventIndexer``."""
         self.services.events.indexing.index_from(run, first)
+
+
+@dataclass(frozen=True, slots=True)
+class _AppendPolicy:
+    """``runlog.writer.AppendPolicy`` that loads the modules of events for the first append: most functions that build a writer only close runs."""
+
+    services: Services
+
+    def check_append(self, run: Run) -> None:
+        """See ``AppendPolicy``."""
+        self.services.events.choices.check_append(run)
+
+    def segment_metadata(self, run: Run) -> Mapping[str, str]:
+        """See ``AppendPolicy``."""
+        return self.services.events.choices.segment_metadata(run)
 
 
 class Services:
@@ -187,7 +203,7 @@ class Services:
         """Appends batches to runs."""
         from chalicelib.runlog.writer import Writer
 
-        return Writer(self.store, self.index, self.layout, self.signer, self.clock, self.identities)
+        return Writer(self.store, self.index, self.layout, self.signer, self.clock, self.identities, _AppendPolicy(self))
 
     @cached_property
     def compactor(self) -> Compactor:
@@ -217,7 +233,7 @@ class Services:
         def stated_by_event(run: Run, number: int) -> RunEnd | None:
             from chalicelib.events.stated_end import stated_end
 
-            return stated_end(self.events.indexing.read_sidecar(run, number))
+            return stated_end(self.events.indexing.sidecars.read_one(run, number))
 
         return RunEndFinder(self.store, self.layout, lambda run: self.events.index.failed_step(run), stated_by_event)
 
@@ -417,6 +433,14 @@ def leased_explainer(services: Services, lease: Lease) -> ScheduledExplainer:
     from chalicelib.explanation.run_explainer import ScheduledExplainer
 
     return ScheduledExplainer(lease_checked(services.store, lease), services.layout, services.runs)
+
+
+def leased_bundler(services: Services, lease: Lease) -> SidecarBundler:
+    """A bundler of sidecars that checks the lease before each call of the store."""
+    from chalicelib.coordination.lease import lease_checked
+    from chalicelib.events.bundling import SidecarBundler
+
+    return SidecarBundler(lease_checked(services.store, lease), services.layout, services.clock)
 
 
 def ingester(services: Services) -> Ingester:

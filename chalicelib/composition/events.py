@@ -9,9 +9,11 @@ from chalicelib.composition import SECONDS_OF_A_DAY, Services
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.step_updates import StepUpdates
-from chalicelib.observability import record_masked
+from chalicelib.observability import PLUGINS_FAILED, logger, record, record_masked
 
 if TYPE_CHECKING:
+    from chalicelib.events.browsed_run import BrowsedRun
+    from chalicelib.events.choices import RunChoices
     from chalicelib.events.completeness import CompletenessWatch
     from chalicelib.events.configuration import EventsConfiguration
     from chalicelib.events.event import Loggable
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from chalicelib.events.tail import EventTails
     from chalicelib.events.writers import Writers
     from chalicelib.masking.mask import Masked
+    from chalicelib.ports import Run
 
 _MS_OF_A_SECOND = 1000
 
@@ -134,19 +137,63 @@ class EventServices:
         """Assigns agents' records to runs."""
         from chalicelib.events.routing import Router
 
-        return Router.of(self._configuration().rules)
+        return Router.of(self.configuration.rules)
+
+    @cached_property
+    def choices(self) -> RunChoices:
+        """Decides how runs are written and browsed."""
+        from chalicelib.events.choices import RunChoices
+
+        return RunChoices(self._store, self._layout, self.configuration)
 
     @cached_property
     def registry(self) -> Registry:
         """Logging methods and log browsers by name."""
         from chalicelib.events.registry import Context, Registry, RunLogParts
 
-        parts = RunLogParts(self._store, self.log, self.writers, self.snapshots, self.logs, self.browser)
+        parts = RunLogParts(self._store, self.log, self.writers, self.snapshots, self.logs, self.browser, self.watch)
         make_output, make_browser = partial(_output, self._services), partial(_browser, self._services)
         context = Context(self._clock, self._services.masker.mask, parts, make_output, make_browser)
-        return Registry(context, self._configuration())
+        return Registry(context, self.configuration, self.choices)
 
-    def _configuration(self) -> EventsConfiguration:
+    @cached_property
+    def plugin_problems(self) -> int:
+        """The number of configured plugins that are replaced by a fallback, each reported by a log line and a metric when this is built. Loads
+        nothing if the configuration names only the run log. Raises InvalidConfigurationError for a name that is not installed."""
+        from chalicelib.runlog.choice import RUN_LOG
+
+        if not (self.configuration.methods_in_use | self.configuration.browsers_in_use) - {RUN_LOG}:
+            return 0
+        problems = [each for each in self.registry.plugins(in_use=True) if each.problem]
+        for each in problems:
+            logger.error(
+                "a plugin is replaced by its fallback", extra={f"plugin_{key}": value for key, value in each.document().items()}
+            )
+            record(PLUGINS_FAILED, 1)
+        return len(problems)
+
+    def browsed_elsewhere(self, run: Run) -> BrowsedRun | None:
+        """A run for HTTP reads whose browser is not the run log; None: read the run log. No request while the configuration names no other
+        browser, else those of ``RunChoices.of``. Raises DamagedLogError, UnavailableError."""
+        from chalicelib.runlog.choice import RUN_LOG
+
+        if not self.configuration.browsers_in_use - {RUN_LOG}:
+            return None
+        from chalicelib.events.browsed_run import BrowsedRun
+        from chalicelib.events.event import Loggable
+
+        services = self._services
+        browser = self.registry.open_other_browser(Loggable.of_run(run, services.settings.instance_id))
+
+        def is_ended() -> bool:
+            row = services.runs.get(run)
+            return row is not None and row.status != "open"
+
+        return BrowsedRun(browser, self._clock, is_ended) if browser else None
+
+    @cached_property
+    def configuration(self) -> EventsConfiguration:
+        """How events are written and browsed."""
         from chalicelib.events.configuration import parse_configuration
 
         settings = self._services.settings

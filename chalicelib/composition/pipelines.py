@@ -33,7 +33,8 @@ def installed_pipelines(services: Services, config: str | None = None) -> Loaded
     stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
     defaults = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
     files = config_files(config or settings.pipelines_config, stores)
-    return load_pipelines(files, Properties(**defaults), modules=AllowedModules.read(settings.pipeline_modules))
+    modules = AllowedModules.read(settings.pipeline_modules)
+    return load_pipelines(files, Properties(**defaults), modules=modules, runs_built_in=settings.built_in_pipeline)
 
 
 def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **options: Any) -> Supervisor:

@@ -6,10 +6,13 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-MERGE_GAP_BYTES = 16 * 1024
-"""A smaller gap between two ranges is read with them: that costs less than a request."""
-MAX_READ_RATIO = 1.4
+MAX_READ_RATIO = 1.9
 """Bytes read may exceed the requested bytes by this factor to save requests."""
+FINE_BYTES = 8 * 1024
+"""Ranges that are shorter on average are fine: half of the shortest ones for which the factor holds, since a response cuts its first and
+its last range."""
+FINE_GAP_BYTES = 64 * 1024
+"""Between fine ranges a smaller gap is read whatever the factor: a request for each range would cost far more time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +50,17 @@ def merge_adjacent(ranges: Iterable[ByteRange]) -> list[ByteRange]:
 def plan_reads(ranges: Sequence[ByteRange]) -> list[tuple[int, int]]:
     """Ranges [start, end) that cover the given ranges, in order, in few requests.
 
-    Gaps below ``MERGE_GAP_BYTES`` are always read; larger ones, the smallest first, while the total stays below ``MAX_READ_RATIO``
-    times the requested bytes.
+    Gaps are read, the smallest first, while the total stays below ``MAX_READ_RATIO`` times the requested bytes; between fine ranges all gaps
+    up to ``FINE_GAP_BYTES``.
     """
     if not ranges:
         return []
     gaps = [after.byte - before.end_byte for before, after in itertools.pairwise(ranges)]
     requested = sum(each.bytes for each in ranges)
+    gap_bytes = FINE_GAP_BYTES if requested < FINE_BYTES * len(ranges) else 0
     read, over = requested, set()
     for gap, at in sorted((gap, at) for at, gap in enumerate(gaps)):
-        if gap > MERGE_GAP_BYTES and read + gap > requested * MAX_READ_RATIO:
+        if gap > gap_bytes and read + gap > requested * MAX_READ_RATIO:
             break
         read += gap
         over.add(at)

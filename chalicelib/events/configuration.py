@@ -8,7 +8,9 @@
       files: {directory: /var/log/runs}
     browsers: {}
     rules: []                         # the run of an agent's record (docs/agents.md)
-    outputs: []                       # other systems that get copies of events (docs/forwarding.md)
+    outputs: []                       # other systems that get copies of events, each with a name (docs/forwarding.md)
+    locators:                         # the first whose pattern matches the FQN replaces the above; what it leaves out stays
+      - {pattern: team.*, method: runlog, browser: files, outputs: []}
 
 ``RUNLAKE_LOGGING_METHOD`` and ``RUNLAKE_LOG_BROWSER`` override the document. JSON is valid YAML.
 """
@@ -17,17 +19,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from functools import cached_property
+from hashlib import blake2b
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from chalicelib.errors import InvalidConfigurationError
+from chalicelib.runlog.choice import RUN_LOG, Choice
 
-RUN_LOG, FILES = "runlog", "files"
+FILES = "files"
 HIDDEN = "***"
+_MAX_LOCATORS, _MAX_PATTERN_CHARS = 1000, 512
 _VARIABLE = "RUNLAKE_EVENTS"
+_OUTPUT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
+_CREDENTIALS, _DIGEST_BYTES = ("headers", "headers_from"), 6
 _SECRET = re.compile(
     r"secret|passw|passphrase|token|key|auth|credential|cookie|signature|bearer|session|^sig$|^pwd$", re.IGNORECASE
 )
@@ -36,23 +45,105 @@ vary."""
 _HEADERS = re.compile(r"headers?", re.IGNORECASE)
 _VISIBLE_HEADERS = frozenset({"accept", "accept-encoding", "content-encoding", "content-type", "host", "user-agent"})
 _Options = dict[str, dict[str, JsonValue]]
+_PluginName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
 
 
-class EventsConfiguration(BaseModel):
-    """The validated configuration; see the module."""
-
+class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
-    method: str = Field(RUN_LOG, pattern=r"^[A-Za-z0-9_.-]{1,100}$")
-    browser: str = Field(RUN_LOG, pattern=r"^[A-Za-z0-9_.-]{1,100}$")
+
+class Locator(_Strict):
+    """Chooses for the runs whose FQN matches ``pattern``, as in rules of masking. None: as without a locator."""
+
+    pattern: str = Field(min_length=1, max_length=_MAX_PATTERN_CHARS)
+    method: _PluginName | None = None
+    browser: _PluginName | None = None
+    outputs: list[_PluginName] | None = None
+
+
+class EventsConfiguration(_Strict):
+    """The validated configuration; see the module."""
+
+    method: _PluginName = RUN_LOG
+    browser: _PluginName = RUN_LOG
     methods: _Options = {}
     browsers: _Options = {}
     rules: list[JsonValue] = []
     outputs: list[JsonValue] = []
+    locators: Annotated[list[Locator], Field(max_length=_MAX_LOCATORS)] = []
+
+    @model_validator(mode="after")
+    def _has_outputs(self) -> EventsConfiguration:
+        names = self._output_names
+        if len(names) != len(set(names)):
+            raise ValueError("two outputs have the same name")
+        for locator in self.locators:
+            if unknown := set(locator.outputs or ()) - set(names):
+                raise ValueError(f"a locator names an output that is not configured known={','.join(names)} unknown={len(unknown)}")
+        return self
+
+    @cached_property
+    def named_outputs(self) -> tuple[tuple[str, JsonValue], ...]:
+        """Names of the outputs with their targets (``targets.configuration``). An output without a name is named by its kind
+        and a digest of its address."""
+        return tuple(map(_named, self.outputs))
+
+    @property
+    def _output_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.named_outputs)
+
+    @property
+    def methods_in_use(self) -> frozenset[str]:
+        """Methods that a run may get."""
+        return frozenset({self.method, *(each.method for each in self.locators if each.method)})
+
+    @property
+    def browsers_named(self) -> frozenset[str]:
+        """Browsers that a new run may get."""
+        return frozenset({self.browser, *(each.browser for each in self.locators if each.browser)})
+
+    @cached_property
+    def browsers_in_use(self) -> frozenset[str]:
+        """Browsers that a new run may get, and those with options, which earlier runs may have."""
+        return self.browsers_named | self.browsers.keys()
+
+    def choose(self, fqn: str) -> Choice:
+        """The choice for a new run: of the first locator whose pattern matches. No request; time linear in the patterns."""
+        locator = next((each for each in self.locators if fnmatchcase(fqn, each.pattern)), None)
+        return self.choice_of(locator) if locator else Choice(self.method, self.browser, self._output_names)
+
+    def choice_of(self, locator: Locator) -> Choice:
+        """The choice for runs that a locator matches."""
+        outputs = self._output_names if locator.outputs is None else tuple(locator.outputs)
+        return Choice(locator.method or self.method, locator.browser or self.browser, outputs, locator.pattern)
+
+    def patterns_of(self, output: str) -> Iterator[tuple[str, bool]]:
+        """Which runs an output gets: pairs of a pattern and whether it includes or excludes the FQNs that match; the first pattern that
+        matches an FQN counts. The last one is ``*``."""
+        for each in self.locators:
+            yield each.pattern, each.outputs is None or output in each.outputs
+        yield "*", True
 
     def redacted(self) -> dict[str, Any]:
         """The configuration without secrets, for all callers of the API."""
         return {name: redact(value) for name, value in self.model_dump().items()}
+
+
+def _named(output: JsonValue) -> tuple[str, JsonValue]:
+    if not isinstance(output, dict):
+        return "output", output  # refused by the target's own check
+    target = {key: value for key, value in output.items() if key != "name"}
+    name = output.get("name", _default_name(target))
+    if not isinstance(name, str) or not _OUTPUT_NAME.fullmatch(name):
+        raise ValueError("an output is named by 1 to 80 letters, digits, dots, dashes and underscores")
+    return name, target
+
+
+def _default_name(target: Mapping[str, JsonValue]) -> str:
+    """The kind and a digest of the address: another order of outputs, or other headers, change nothing."""
+    address = {key: value for key, value in target.items() if key not in _CREDENTIALS}
+    packed = json.dumps(address, sort_keys=True).encode()
+    return f"{target.get('kind')}-{blake2b(packed, digest_size=_DIGEST_BYTES).hexdigest()}"
 
 
 def parse_configuration(document: str, method: str | None = None, browser: str | None = None) -> EventsConfiguration:

@@ -15,11 +15,10 @@ from chalicelib.ports import Run
 
 INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID, STEP_ID = "instanceId", "loggableType", "loggableId", "jobId", "stepId"
 RUN = "run"
-"""The loggable type of a run."""
-MANDATORY: Mapping[str, tuple[str, ...]] = {RUN: (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID)}
-"""Names of mandatory data by loggable type. Other types need ``_OF_EVERY``."""
-_OF_EVERY = (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID)
-INJECTED = frozenset({*MANDATORY[RUN], STEP_ID})
+"""The loggable type of a run, the only one that has logs."""
+MANDATORY = (INSTANCE_ID, LOGGABLE_TYPE, LOGGABLE_ID, JOB_ID)
+"""Names of mandatory data of a run's events."""
+INJECTED = frozenset({*MANDATORY, STEP_ID})
 """Names of data that the archive adds to each event of a run."""
 MAX_TIMESTAMP_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
@@ -65,7 +64,7 @@ class NewEvent(BaseModel):
 
 
 class Event(BaseModel):
-    """A complete event. ``id`` is unique within its writer; ``data`` has the mandatory data of its loggable type."""
+    """A complete event. ``id`` is unique within its writer; ``data`` has the mandatory data."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -93,7 +92,8 @@ class WriterEndEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Loggable:
-    """The subject of a log. For a run: ``loggable_id`` is the run id, ``job_id`` the pipeline's FQN."""
+    """The subject of a log. For a run: ``loggable_id`` is the run id, ``job_id`` the pipeline's FQN. Writers and browsers refuse other
+    types."""
 
     instance_id: str
     loggable_type: str
@@ -119,10 +119,11 @@ def invalid_field(error: ValidationError) -> str:
     return ".".join(map(str, place[: 1 if place[:1] == ("data",) else 3])) or "item"
 
 
-def check_mandatory(data: Mapping[str, JsonValue]) -> None:
-    """Raises InvalidEventError if mandatory data is missing or not a string."""
-    kind = data.get(LOGGABLE_TYPE)
-    names = MANDATORY.get(kind, _OF_EVERY) if isinstance(kind, str) else _OF_EVERY
-    missing = [name for name in names if not isinstance(data.get(name), str) or not data[name]]
-    if missing:
+def run_of(loggable: Loggable) -> Run:
+    """The run of a loggable. Raises InvalidEventError for another type, and if mandatory data is missing."""
+    if loggable.loggable_type != RUN:
+        raise InvalidEventError(f"only runs have logs loggableType={loggable.loggable_type!r}")
+    data = loggable.mandatory_data()
+    if missing := [name for name in MANDATORY if not data.get(name)]:
         raise InvalidEventError(f"an event lacks mandatory data missing={','.join(missing)}")
+    return Run(str(loggable.job_id), loggable.loggable_id)

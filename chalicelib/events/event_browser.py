@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import islice, takewhile
 from threading import Lock
 
 from chalicelib.deadline import Deadline
@@ -19,6 +19,7 @@ from chalicelib.events.event_view import EventFilter, EventView, build_event_vie
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.line_parsing import detect_log_format, parse_lines
 from chalicelib.events.sidecar import Sidecar
+from chalicelib.events.sidecar_store import TOGETHER
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_events import StepEvents
 from chalicelib.events.tail import EventTails
@@ -33,7 +34,6 @@ MAX_READ_BYTES = 16 * 1024 * 1024
 MAX_ANSWER_BYTES = 1024 * 1024
 MAX_TIME_S = 5.0
 _SAMPLE_BYTES = 64 * 1024
-_SIDECARS = 64
 _MAX_FORMATS = 256
 
 
@@ -99,7 +99,8 @@ class EventBrowser:
     def page(
         self, run: Run, event_filter: EventFilter, after: int = 0, limit: int = DEFAULT_LIMIT, *, is_last_included: bool = False
     ) -> EventPage:
-        """The matching events from a line on. The requests of a scan of the log, a LIST and a GET for each sidecar in it; at most
+        """The matching events from a line on. The requests of a scan of the log, a LIST and a GET for each sidecar in it, or for each bundle of an
+        ended run; at most
         about 5 s and 16 MiB. With time bounds also those of ``EventTimes.time_of``, and a scan of a few lines before the page if
         its first events have no time. ``is_last_included``: also the last event of a growing log, which may get more lines. Raises
         UnavailableError."""
@@ -122,7 +123,7 @@ class EventBrowser:
         scan = self._reader.scan(run, after)
         if after >= scan.end.line:
             return EventPage([], None)
-        under_way = self._tails.end_line(run)
+        under_way = self._tails.end_line(run, scan.snapshot)
         is_final = is_last_included or (bool(scan.end.seal) and under_way is None)
         lines = _lines_between(scan, after, under_way)
         return page.filled(self._events(run, loggable, lines, after, is_final=is_final), event_filter, times)
@@ -166,9 +167,10 @@ class EventBrowser:
     def _sidecars(self, run: Run, line: int) -> Iterator[Sidecar]:
         """The sidecars that end after a line, in order, starting at the segment that the index has for the line, if any."""
         row = self._index.at_line(run, line) if line else None
-        numbers = self._indexing.list_sequences(run, row.sequence if row else 0)
-        while batch := [number for number, _ in zip(numbers, range(_SIDECARS), strict=False)]:
-            yield from (each for each in self._indexing.read_sidecars(run, batch) if each.end_line > line)
+        sidecars = self._indexing.sidecars
+        groups = sidecars.groups(run, row.sequence if row else 0)
+        while batch := list(islice(groups, TOGETHER)):
+            yield from (each for each in sidecars.read(run, batch) if each.end_line > line)
 
     def _format(self, run: Run) -> LogFormat:
         """The format of the run's plain lines, detected in the first bytes of the log."""

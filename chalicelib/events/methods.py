@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from chalicelib.events.event import Loggable
+from chalicelib.events.event import Loggable, run_of
 from chalicelib.events.forwarding import Forwarder
-from chalicelib.events.ports import EventWriter, Target
+from chalicelib.events.ports import NO_DATA, EventWriter, Target, WriterData
 from chalicelib.events.sinks import Sink
 from chalicelib.events.tee import Secondary, Tee
 from chalicelib.events.writing import OnClose, SinkWriter
@@ -24,9 +24,12 @@ class SinkMethod:
     def __init__(self, make_sink: MakeSink, clock: Clock, on_close: OnClose | None = None) -> None:
         self._make_sink, self._clock, self._on_close = make_sink, clock, on_close
 
-    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
+    def create_writer(
+        self, loggable: Loggable, *, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA
+    ) -> EventWriter:
         """See the port."""
-        return SinkWriter(self._make_sink(loggable), loggable, self._clock, writer=writer, step=step, on_close=self._on_close)
+        sink = self._make_sink(loggable)
+        return SinkWriter(sink, loggable, self._clock, writer=writer, step=step, data=data, on_close=self._on_close)
 
 
 def to_target(make_target: Callable[[], Target], masker: Masker | None, clock: Clock) -> MakeSink:
@@ -34,10 +37,10 @@ def to_target(make_target: Callable[[], Target], masker: Masker | None, clock: C
     loggable whose names contain a configured secret."""
 
     def make(loggable: Loggable) -> Sink:
-        fqn = loggable.job_id or loggable.loggable_id
+        run = run_of(loggable)
         if masker:
-            masker.check_names(fqn, fqn, loggable.loggable_id)
-        mask = partial(masker.mask, fqn) if masker else None
+            masker.check_names(run.fqn, run.fqn, run.run_id)
+        mask = partial(masker.mask, run.fqn) if masker else None
         return Forwarder(make_target(), loggable, clock, mask)
 
     return make

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol, TextIO
+from types import MappingProxyType
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO
+
+from pydantic import JsonValue
 
 from chalicelib.events.event import Event, Loggable, NewEvent
 from chalicelib.ports import Run
+
+if TYPE_CHECKING:
+    from chalicelib.events.completeness import Completeness
+
+WriterData = Mapping[str, JsonValue]
+"""Data that a writer adds to all of its events."""
+NO_DATA: WriterData = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,7 @@ class Target(Protocol):
 
 
 class EventWriter(Protocol):
-    """Writes the events of one loggable; not thread-safe. ids count up from 0 within ``writer``."""
+    """Writes the events of one run; not thread-safe. ids count up from 0 within ``writer``."""
 
     writer: str
 
@@ -89,7 +99,8 @@ class EventWriter(Protocol):
         """Write a message with the current time."""
 
     def stream(self, *, step: str | None = None) -> TextIO:
-        """A text stream whose lines are events; its unterminated last line becomes one at the close."""
+        """A text stream whose lines are events; its unterminated last line becomes one at the close. A line that is written in parts has
+        the time of the first one."""
 
     def flush(self) -> None:
         """Returns when all written events are durable."""
@@ -101,8 +112,11 @@ class EventWriter(Protocol):
 class LoggingMethod(Protocol):
     """Creates writers. Independent of how logs are browsed."""
 
-    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
-        """A writer that injects the loggable's mandatory data. ``writer``: its name; generated if None."""
+    def create_writer(
+        self, loggable: Loggable, *, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA
+    ) -> EventWriter:
+        """A writer that injects the run's mandatory data. ``writer``: its name; generated if None. ``step`` and ``data``: of each event that
+        has no such field of its own. Raises InvalidEventError for a loggable that is no run, and for data that no event may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +129,7 @@ class LogText:
 
 
 class LogBrowser(Protocol):
-    """Reads the log of one loggable. Independent of how it was written."""
+    """Reads the log of one run. Independent of how it was written. Created with its loggable: raises InvalidEventError if that is no run."""
 
     def overall_log(self, start: int = 0) -> LogText:
         """A bounded part of the overall log from byte ``start`` on."""
@@ -130,13 +144,17 @@ class LogBrowser(Protocol):
         """The overall log as text."""
 
     def lines(self, maximum: int) -> list[str]:
-        """The last ``maximum`` lines."""
+        """The last ``maximum`` lines. Reads from the end of the log: the cost depends on these lines, not on the log. Raises
+        InvalidInputError for a negative number."""
 
     def log_file(self) -> Path:
         """The log as a file: a temporary one, which the caller removes, unless the log is a file itself."""
 
     def events(self) -> Iterator[Event]:
         """All events in the log's order."""
+
+    def completeness(self) -> Completeness:
+        """Whether all events of the registered writers are there. Raises UnavailableError, DamagedLogError."""
 
     def delete(self) -> None:
         """Delete the log."""

@@ -1,38 +1,39 @@
 """Logging methods and log browsers by name: the built-in ones, and those installed as entry points of their groups.
 
 A factory is called with its dependencies (``Context``) and the options of the configuration. The first writer of a run stores the
-choice with the run, so that the run is browsed where it was written, even if the configuration changes; plain files replace a
-browser that is not installed.
+choice with the run, so that the run is browsed where it was written, even if the configuration changes. The run log, or plain files
+without AWS, replace a method or browser that has a problem, and a browser that is no longer installed.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
-from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
-from chalicelib.events.configuration import FILES, RUN_LOG, EventsConfiguration
-from chalicelib.events.event import Loggable
+from chalicelib.errors import InvalidConfigurationError
+from chalicelib.events.choices import RunChoices
+from chalicelib.events.completeness import CompletenessWatch
+from chalicelib.events.configuration import FILES, EventsConfiguration
+from chalicelib.events.event import Loggable, run_of
 from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.files import FilesBrowser, FilesMethod
 from chalicelib.events.methods import MakeSink, teed
-from chalicelib.events.ports import EventLog, EventWriter, LogBrowser, LoggingMethod
-from chalicelib.events.run_method import RunLogBrowser, RunLogMethod, run_of
+from chalicelib.events.plugins import PROTOCOL, Plugin, PluginState, installed
+from chalicelib.events.ports import NO_DATA, EventLog, EventWriter, LogBrowser, LoggingMethod, WriterData
+from chalicelib.events.run_method import RunLogBrowser, RunLogMethod
 from chalicelib.events.sinks import WriterSink
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import StepLogs
 from chalicelib.events.writers import Writers
 from chalicelib.events.writing import SinkWriter
 from chalicelib.masking.mask import Masked
-from chalicelib.ports import ABSENT, Clock, ObjectStore, PutOptions
+from chalicelib.ports import Clock, ObjectStore
+from chalicelib.runlog.choice import RUN_LOG, Choice
 
 METHODS_GROUP, BROWSERS_GROUP = "runlake.logging_methods", "runlake.log_browsers"
 DEFAULT_DIRECTORY = "runlake-logs"
@@ -50,6 +51,7 @@ class RunLogParts:
     snapshots: LogSnapshots
     logs: StepLogs
     events: EventBrowser
+    watch: CompletenessWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,92 +76,130 @@ class Registry:
     """Chooses method and browser by configuration. Raises InvalidConfigurationError at construction for a method or browser that is
     not installed, or an invalid output."""
 
-    def __init__(self, context: Context, configuration: EventsConfiguration) -> None:
+    def __init__(self, context: Context, configuration: EventsConfiguration, choices: RunChoices | None = None) -> None:
         self.configuration = configuration
         self._context = context
-        self._methods: dict[str, MethodFactory] = {RUN_LOG: _run_log_method, FILES: _files_method, **_installed(METHODS_GROUP)}
+        self._methods: dict[str, MethodFactory] = {RUN_LOG: _run_log_method, FILES: _files_method, **installed(METHODS_GROUP)}
         others = {kind: partial(_other_browser, kind) for kind in OTHER_STORES}
         self._browsers: dict[str, BrowserFactory] = {
-            RUN_LOG: _run_log_browser, FILES: _files_browser, **others, **_installed(BROWSERS_GROUP),
+            RUN_LOG: _run_log_browser, FILES: _files_browser, **others, **installed(BROWSERS_GROUP),
         }  # fmt: skip
-        for what, name, known in (("method", self.method, self._methods), ("browser", self.browser, self._browsers)):
-            if name not in known:
-                raise InvalidConfigurationError(f"no such {what} is installed {what}={name!r} known={','.join(sorted(known))}")
+        _check_installed("method", configuration.methods_in_use, self._methods)
+        _check_installed("browser", configuration.browsers_named, self._browsers)
         make_output = context.make_output
-        self._outputs = [make_output(each) for each in configuration.outputs] if make_output else []
+        self._outputs = {name: make_output(target) for name, target in configuration.named_outputs} if make_output else {}
+        parts = context.run_log
+        self._choices = choices or (RunChoices(parts.store, parts.snapshots.layout, configuration) if parts else None)
 
     @property
     def method(self) -> str:
-        """The method's name; plain files without AWS."""
+        """The name of the method without a locator; plain files without AWS."""
         return self._without_aws(self.configuration.method)
 
     @property
     def browser(self) -> str:
-        """The browser's name; plain files without AWS."""
+        """The name of the browser without a locator; plain files without AWS."""
         return self._without_aws(self.configuration.browser)
 
-    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
-        """A writer of the chosen method, with copies of its events to the outputs; the choice is stored with the run. One more
-        PUT."""
-        self._store_choice(loggable)
-        method = self._methods[self.method](self._context, self.configuration.methods.get(self.method, {}))
-        primary = method.create_writer(loggable, writer=writer, step=step)
-        if not self._outputs:
+    def choose(self, fqn: str) -> Choice:
+        """The choice for a new run of a pipeline; plain files without AWS."""
+        choice = self.configuration.choose(fqn)
+        return replace(choice, method=self._without_aws(choice.method), browser=self._without_aws(choice.browser))
+
+    def create_writer(
+        self, loggable: Loggable, *, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA
+    ) -> EventWriter:
+        """A writer of the run's method, see ``LoggingMethod``, with copies of its events to the run's outputs; the choice is stored with
+        the run. Requests: those of the method and of ``RunChoices.settle``."""
+        run = run_of(loggable)
+        configured = self.choose(run.fqn)
+        choice = replace(configured, method=self._usable(configured.method, self._methods))
+        if self._choices:
+            choice = self._choices.settle(run, choice)
+        name = self._usable(choice.method, self._methods)
+        method = self._methods[name](self._context, self.configuration.methods.get(name, {}))
+        primary = method.create_writer(loggable, writer=writer, step=step, data=data)
+        names = configured.outputs if choice.outputs is None else choice.outputs
+        outputs = [self._outputs[each] for each in names or () if each in self._outputs]
+        if not outputs:
             return primary
-        copied = teed(lambda _: WriterSink(primary), self._outputs)
-        return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step)
+        copied = teed(lambda _: WriterSink(primary), outputs)
+        return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step, data=data)
 
     def open_browser(self, loggable: Loggable) -> LogBrowser:
-        """The browser stored with the run, else the configured one. One GET."""
-        chosen = self._stored_choice(loggable).get("browser", self.browser)
-        name = chosen if chosen in self._browsers else FILES
-        return self._browsers[name](self._context, self.configuration.browsers.get(name, {}), loggable)
+        """The run's browser. Requests: those of ``RunChoices.of``. Raises InvalidEventError for a loggable that is no run."""
+        return self._open(self._browser_of(loggable), loggable)
 
-    def describe(self) -> dict[str, Any]:
-        """The document of ``GET /v1/configuration``."""
-        return self.configuration.redacted() | {
-            "method": self.method,
-            "browser": self.browser,
-            "installed": {"methods": sorted(self._methods), "browsers": sorted(self._browsers)},
-        }
+    def open_other_browser(self, loggable: Loggable) -> LogBrowser | None:
+        """The run's browser if it is not the run log. Requests: those of ``RunChoices.of``."""
+        name = self._browser_of(loggable)
+        return None if name == RUN_LOG else self._open(name, loggable)
+
+    def describe(self, fqn: str | None = None) -> dict[str, Any]:
+        """The document of ``GET /v1/configuration``; with ``fqn`` also what a new run of that pipeline gets. Loads all plugins."""
+        chosen = {} if fqn is None else {"chosen": {"fqn": fqn} | _document(self.choose(fqn))}
+        effective = [_document(self.configuration.choice_of(each)) for each in self.configuration.locators]
+        return (
+            self.configuration.redacted()
+            | {
+                "method": self.method,
+                "browser": self.browser,
+                "installed": {"methods": sorted(self._methods), "browsers": sorted(self._browsers)},
+                "locators": [{"pattern": each.pop("locator")} | each for each in effective],
+                "plugins": [each.document() for each in self.plugins()],
+            }
+            | chosen
+        )
+
+    def plugins(self, *, in_use: bool = False) -> Iterator[PluginState]:
+        """Methods, browsers and outputs with their problems. Loads the plugins; ``in_use``: only those that the configuration names."""
+        for kind, factories, used in self._factories():
+            for name, factory in sorted(factories.items()):
+                if not isinstance(factory, Plugin):
+                    yield PluginState(kind, name, PROTOCOL)
+                elif name in used or not in_use:
+                    yield PluginState(kind, name, factory.protocol, factory.problem, self._default if factory.problem else None)
+            if kind == "browser":  # its options are kept for earlier runs
+                for name in sorted(used - factories.keys()):
+                    yield PluginState(kind, name, None, "is not installed", self._default)
+        for name, _ in self.configuration.named_outputs:
+            yield PluginState("output", name, PROTOCOL)
+
+    def _factories(self) -> Sequence[tuple[str, Mapping[str, object], frozenset[str]]]:
+        """Kind, factories by name, and the names that the configuration uses."""
+        configuration = self.configuration
+        return (
+            ("method", self._methods, configuration.methods_in_use),
+            ("browser", self._browsers, configuration.browsers_in_use),
+        )
+
+    @property
+    def _default(self) -> str:
+        return self._without_aws(RUN_LOG)
 
     def _without_aws(self, name: str) -> str:
         return FILES if name == RUN_LOG and self._context.run_log is None else name
 
-    def _store_choice(self, loggable: Loggable) -> None:
-        if parts := self._context.run_log:
-            body = json.dumps({"method": self.method, "browser": self.browser}).encode()
-            with suppress(PreconditionFailedError):
-                parts.store.put(_chosen(parts, loggable), body, PutOptions(content_type="application/json"), ABSENT)
+    def _usable(self, name: str, factories: Mapping[str, object]) -> str:
+        """The name, or the fallback's if it is not installed or has a problem."""
+        factory = factories.get(name)
+        return self._default if factory is None or (isinstance(factory, Plugin) and factory.problem) else name
 
-    def _stored_choice(self, loggable: Loggable) -> dict[str, str]:
-        parts = self._context.run_log
-        if parts is None:
-            return {}
-        key = _chosen(parts, loggable)
-        try:
-            return dict(json.loads(parts.store.get(key).body))
-        except ObjectNotFoundError:
-            return {}
-        except (ValueError, TypeError) as error:
-            raise DamagedLogError(f"not a stored choice of method and browser key={key}") from error
+    def _browser_of(self, loggable: Loggable) -> str:
+        choice = self._choices.of(run_of(loggable)) if self._choices else self.choose(loggable.job_id or "")
+        return self._usable(choice.browser, self._browsers)
+
+    def _open(self, name: str, loggable: Loggable) -> LogBrowser:
+        return self._browsers[name](self._context, self.configuration.browsers.get(name, {}), loggable)
 
 
-def _chosen(parts: RunLogParts, loggable: Loggable) -> str:
-    return parts.snapshots.layout.chosen(run_of(loggable))
+def _document(choice: Choice) -> dict[str, Any]:
+    return asdict(choice) | {"outputs": list(choice.outputs or ())}
 
 
-def _installed(group: str) -> dict[str, Any]:
-    """Installed entry points of a group, loaded at first use."""
-    return {point.name: _Lazy(point.load) for point in entry_points(group=group)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Lazy:
-    load: Callable[[], Any]
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self.load()(*arguments)
+def _check_installed(kind: str, names: frozenset[str], factories: Mapping[str, object]) -> None:
+    for name in sorted(names - factories.keys()):
+        raise InvalidConfigurationError(f"no such {kind} is installed {kind}={name!r} known={','.join(sorted(factories))}")
 
 
 def _run_log(context: Context) -> RunLogParts:
@@ -175,7 +215,7 @@ def _run_log_method(context: Context, options: Options) -> LoggingMethod:
 
 def _run_log_browser(context: Context, options: Options, loggable: Loggable) -> LogBrowser:
     parts = _run_log(context)
-    return RunLogBrowser(loggable, parts.store, parts.snapshots, parts.logs, parts.events)
+    return RunLogBrowser(loggable, parts.store, parts.snapshots, parts.logs, parts.events, parts.watch)
 
 
 def _files_method(context: Context, options: Options) -> LoggingMethod:

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import RUN, Event, Loggable
+from chalicelib.events.completeness import Completeness, CompletenessWatch
+from chalicelib.events.event import Event, Loggable, run_of
 from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.log_streams import last_lines, open_buffered, write_temporary_file
-from chalicelib.events.ports import EventLog, EventWriter, LogText
+from chalicelib.events.ports import NO_DATA, EventLog, EventWriter, LogText, WriterData
 from chalicelib.events.sinks import BatchSink, as_new, rejection
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import StepLogs
@@ -27,13 +27,6 @@ _PIECE_BYTES = 5 * 1024 * 1024
 _DELETE_MANY = 1000
 
 
-def run_of(loggable: Loggable) -> Run:
-    """The run of a loggable. Raises InvalidEventError for other loggable types."""
-    if loggable.loggable_type != RUN or not loggable.job_id:
-        raise InvalidEventError(f"the run log stores only runs loggableType={loggable.loggable_type!r}")
-    return Run(loggable.job_id, loggable.loggable_id)
-
-
 @dataclass(frozen=True, slots=True)
 class RunLogMethod:
     """``LoggingMethod`` that appends batches to the run's log, durable after a flush. Writers are registered, so that completeness
@@ -43,12 +36,14 @@ class RunLogMethod:
     writers: Writers
     clock: Clock
 
-    def create_writer(self, loggable: Loggable, *, writer: str | None = None, step: str | None = None) -> EventWriter:
+    def create_writer(
+        self, loggable: Loggable, *, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA
+    ) -> EventWriter:
         """See the port. One PUT."""
         run = run_of(loggable)
         ends = partial(self.writers.close, run)
         sink = BatchSink(_Appends(self.log, run).send)
-        made = SinkWriter(sink, loggable, self.clock, writer=writer, step=step, on_close=ends)
+        made = SinkWriter(sink, loggable, self.clock, writer=writer, step=step, data=data, on_close=ends)
         self.writers.open(run, made.writer)
         return made
 
@@ -75,9 +70,16 @@ class RunLogBrowser:
     """``LogBrowser`` of a run's log. Stateless."""
 
     def __init__(
-        self, loggable: Loggable, store: ObjectStore, snapshots: LogSnapshots, logs: StepLogs, events: EventBrowser
+        self,
+        loggable: Loggable,
+        store: ObjectStore,
+        snapshots: LogSnapshots,
+        logs: StepLogs,
+        events: EventBrowser,
+        watch: CompletenessWatch,
     ) -> None:
-        self._run, self._store, self._snapshots, self._logs, self._events = run_of(loggable), store, snapshots, logs, events
+        self._run, self._store, self._snapshots, self._logs = run_of(loggable), store, snapshots, logs
+        self._events, self._watch = events, watch
 
     def overall_log(self, start: int = 0) -> LogText:
         """See the port."""
@@ -96,8 +98,8 @@ class RunLogBrowser:
         return io.TextIOWrapper(self.open_binary(), encoding="utf-8", errors="replace", newline="\n")
 
     def lines(self, maximum: int) -> list[str]:
-        """See the port. Reads the complete log."""
-        return last_lines(self.open_binary(), maximum)
+        """See the port. The requests of a snapshot, and a GET for each piece and segment that is read. Memory: the lines."""
+        return retry_on_change(partial(self._last_lines, maximum))
 
     def log_file(self) -> Path:
         """See the port: a temporary file."""
@@ -107,11 +109,23 @@ class RunLogBrowser:
         """See the port."""
         return (view.event() for view in self._events.all(self._run))
 
+    def completeness(self) -> Completeness:
+        """See the port and ``CompletenessWatch.check``."""
+        return self._watch.check(self._run)
+
     def delete(self) -> None:
         """Delete all of the run's objects. Requires that no client writes to it; its rows expire."""
         keys = [found.key for found in list_all(self._store, self._snapshots.layout.run_prefix(self._run))]
         for first in range(0, len(keys), _DELETE_MANY):
             self._store.delete_many(keys[first : first + _DELETE_MANY])
+
+    def _last_lines(self, maximum: int) -> list[str]:
+        snapshot = self._snapshots.take(self._run)
+
+        def read(start: int, end: int) -> bytes:
+            return self._snapshots.bytes(snapshot, [(start, end)])[0]
+
+        return last_lines(read, snapshot.end_byte, maximum)
 
     def _chunks(self) -> Iterator[bytes]:
         at = 0

@@ -119,6 +119,11 @@ def decode_outline(body: bytes) -> Sidecar:
     return replace(head, events=tuple(replace(entry, data={}, annotations=()) for _, entry in documents))
 
 
+def decode_head(body: bytes) -> Sidecar:
+    """``decode_sidecar`` without events, which are not parsed. Raises DamagedLogError."""
+    return _opened(body)[0]
+
+
 class _PackedEvents(Collection[SidecarEntry]):
     """The events of a compressed sidecar, parsed at each iteration."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chalicelib.ports import ObjectStore, Run, SegmentIndex
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.log_end import LogEndFinder
+from chalicelib.runlog.log_end import FIRST_EPOCH, LogEndFinder
 from chalicelib.runlog.log_snapshot import LogSnapshot, SnapshotReader
 from chalicelib.runlog.segment import CLOSED
 
@@ -35,3 +35,9 @@ class LogSnapshots:
 def first_uncompacted(snapshot: LogSnapshot) -> int:
     """The first sequence number whose segment is not in the snapshot's artifact. All sidecars below it are indexed."""
     return snapshot.artifact.next_segment if snapshot.artifact else 0
+
+
+def has_ended_before(snapshot: LogSnapshot) -> bool:
+    """Whether the run has ended, also if it was reopened: only then sidecars may be in bundles."""
+    artifact = snapshot.artifact
+    return artifact is not None and (bool(artifact.reason) or artifact.epoch > FIRST_EPOCH)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from chalicelib.events.byte_ranges import ByteRange, plan_reads
@@ -11,15 +11,15 @@ from chalicelib.events.event_view import EventView, build_event_view
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.sidecar import Sidecar, SidecarEntry
-from chalicelib.events.snapshots import LogSnapshots
+from chalicelib.events.snapshots import LogSnapshots, has_ended_before
 from chalicelib.events.step_log import merge_tail
-from chalicelib.events.step_segments import StepSegment
 from chalicelib.events.tail import EventTails
 from chalicelib.events.weight import weight
 from chalicelib.ports import Run
 from chalicelib.runlog.log_snapshot import LogSnapshot
 
-_TOGETHER = 8
+_TOGETHER, _TOGETHER_IN_BUNDLES = 8, 64
+"""Segments whose events are read together: each costs a request, or is in a bundle."""
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 """Text, data and annotations of events whose messages are read together; at least those of one event."""
 
@@ -31,9 +31,9 @@ class StepEvents:
         self._snapshots, self._index, self._indexing, self._tails = snapshots, index, indexing, tails
 
     def read(self, run: Run, step: str, after: int, loggable: Loggable) -> Iterator[EventView]:
-        """Events from line ``after`` on, a few segments at a time: for each a GET of its sidecar, and the GETs of ``plan_reads``.
-        Before that a query for each MB of the step's rows, and the requests of ``EventTails``. Raises SnapshotChangedError, also
-        while it is iterated."""
+        """Events from line ``after`` on, a few segments at a time: for each a GET of its sidecar, or one for a bundle, and the GETs of
+        ``plan_reads``. Before that a query for each MB of the step's rows, a LIST of the bundles of a run that has ended, and the
+        requests of ``EventTails``. Raises SnapshotChangedError, also while it is iterated."""
         snapshot = self._snapshots.take(run)
         tail = self._tails.read(run, snapshot)
         segments = [
@@ -41,15 +41,19 @@ class StepEvents:
             for segment in merge_tail(self._index.step_segments(run, step), tail, step)
             if segment.byte_ranges[-1].end_line > after
         ]
-        for first in range(0, len(segments), _TOGETHER):
-            yield from self._some(run, step, after, loggable, snapshot, segments[first : first + _TOGETHER])
+        bundles = self._indexing.sidecars.bundles(run) if segments and has_ended_before(snapshot) else ()
+        together = _TOGETHER_IN_BUNDLES if bundles else _TOGETHER
+        for first in range(0, len(segments), together):
+            some = segments[first : first + together]
+            numbers = [segment.sequence for segment in some]
+            yield from self._some(step, after, loggable, snapshot, self._indexing.sidecars.read_numbers(run, numbers, bundles))
 
     def _some(
-        self, run: Run, step: str, after: int, loggable: Loggable, snapshot: LogSnapshot, segments: Sequence[StepSegment]
+        self, step: str, after: int, loggable: Loggable, snapshot: LogSnapshot, sidecars: Iterable[Sidecar]
     ) -> Iterator[EventView]:
         entries: list[tuple[Sidecar, SidecarEntry]] = []
         batch_bytes = 0
-        for sidecar in self._indexing.read_sidecars(run, [segment.sequence for segment in segments]):
+        for sidecar in sidecars:
             head = replace(sidecar, events=())
             for entry in (each for each in sidecar.events if each.step == step and each.line >= after):
                 entries.append((head, entry))

@@ -23,6 +23,8 @@ from chalicelib.runlog.log_snapshot import LogSnapshot
 
 MAX_READS = 16
 """Requests for the bytes of one response. A step that is scattered over the run gets shorter responses."""
+MAX_READ_BYTES = 8 * 1024 * 1024
+"""Bytes read for one response: those between the lines of a scattered step count too."""
 _MAX_REMEMBERED = 4096
 
 
@@ -56,7 +58,7 @@ class StepLogs:
 
     def step_log(self, run: Run, step: str, start: int = 0, max_lines: int | None = None) -> LogText:
         """A step's log from a byte of the step on. A query for each MB of the step's rows, a snapshot, and at most ``MAX_READS``
-        GETs; for a running run also the requests of ``EventTails``. Raises UnavailableError."""
+        GETs of ``MAX_READ_BYTES`` together; for a running run also the requests of ``EventTails``. Raises UnavailableError."""
         return retry_on_change(lambda: self._step(run, step, start, max_lines))
 
     def _step(self, run: Run, step: str, start: int, max_lines: int | None) -> LogText:
@@ -131,8 +133,8 @@ def _reach(segments: Sequence[StepSegment], skip: int) -> _Reach:
             continue
         rest = ByteRange(each.byte + skip, each.bytes - skip, each.line, each.lines)
         skip = 0
-        if not room:
-            return _Reach(ranges, True)
+        if not room or (room < rest.bytes and room <= ANSWER_BYTES // 2):
+            return _fewer(ranges, True)  # a range ends with a line: no part of a line is read twice
         ranges.append(ByteRange(rest.byte, min(rest.bytes, room), rest.line, rest.lines))
         room -= ranges[-1].bytes
         if ranges[-1].bytes < rest.bytes:
@@ -141,9 +143,24 @@ def _reach(segments: Sequence[StepSegment], skip: int) -> _Reach:
 
 
 def _fewer(byte_ranges: Sequence[ByteRange], more: bool) -> _Reach:
-    while len(ranges := plan_reads(byte_ranges)) > MAX_READS:
-        byte_ranges, more = [each for each in byte_ranges if each.byte < ranges[MAX_READS - 1][1]], True
+    """The first ranges that ``MAX_READS`` requests for ``MAX_READ_BYTES`` cover; at least one range."""
+    while byte_ranges:
+        end = _end_of(plan_reads(byte_ranges))
+        fewer = [each for each in byte_ranges if each.end_byte <= end] or byte_ranges[:1]
+        if len(fewer) == len(byte_ranges):
+            break
+        byte_ranges, more = fewer, True
     return _Reach(byte_ranges, more)
+
+
+def _end_of(ranges: Sequence[tuple[int, int]]) -> int:
+    """The byte up to which planned requests stay within the bounds of a response."""
+    room = MAX_READ_BYTES
+    for start, end in ranges[:MAX_READS]:
+        if end - start >= room:
+            return start + room
+        room -= end - start
+    return ranges[:MAX_READS][-1][1]
 
 
 def _sliced(byte_ranges: Sequence[ByteRange], ranges: Sequence[tuple[int, int]], bodies: Sequence[bytes]) -> Iterator[bytes]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from chalicelib.events.byte_ranges import merge_adjacent
 from chalicelib.events.index import EventIndex
+from chalicelib.events.ranges import Range
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.step_log import merge_tail
 from chalicelib.events.step_segments import StepSegment
@@ -14,10 +17,14 @@ from chalicelib.events.tail import EventTails
 from chalicelib.ports import Run
 from chalicelib.runlog.conflicts import retry_on_change
 
+MAX_LINE_RANGES = 20
+"""Of one step: two steps that write at the same time have one for every few lines."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepSummary:
-    """One step. ``first_line`` None: it has no events. ``complete``: no events can follow. Times in ms; ``ended_ms`` from an
+    """One step. ``first_line`` None: it has no events. ``line_ranges``: its longest ranges of lines in the log of the run, first and
+    last, ascending, at most ``MAX_LINE_RANGES``. ``complete``: no events can follow. Times in ms; ``ended_ms`` from an
     update, or of the last event once the run has ended."""
 
     step: str
@@ -30,6 +37,7 @@ class StepSummary:
     bytes: int
     errors: int
     first_line: int | None
+    line_ranges: tuple[Range, ...]
     status: StepStatus | None
     complete: bool
 
@@ -70,6 +78,7 @@ def _facts(step: str, segments: Iterable[StepSegment], update: StepUpdate, is_en
     first_ms = min((segment.first_ms for segment in segments), default=None)
     last_ms = max((segment.last_ms for segment in segments), default=None)
     ended_ms = update.ended_ms if update.ended_ms is not None else last_ms if is_ended else None
+    ranges = merge_adjacent(each for segment in segments for each in segment.byte_ranges)
     status = update.status or (None if is_ended or update.ended_ms is not None else "running")
     return StepSummary(
         step=step,
@@ -81,7 +90,10 @@ def _facts(step: str, segments: Iterable[StepSegment], update: StepUpdate, is_en
         lines=sum(segment.lines for segment in segments),
         bytes=sum(segment.bytes for segment in segments),
         errors=sum(segment.errors for segment in segments),
-        first_line=min((each.line for segment in segments for each in segment.byte_ranges), default=None),
+        first_line=min((each.line for each in ranges), default=None),
+        line_ranges=tuple(
+            sorted((each.line, each.end_line - 1) for each in heapq.nlargest(MAX_LINE_RANGES, ranges, key=lambda each: each.lines))
+        ),
         status=status,
         complete=is_ended,
     )

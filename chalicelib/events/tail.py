@@ -65,7 +65,7 @@ class EventTails:
         lacking = [number for number in shown if number not in known]
         sidecars: list[Sidecar] = []
         events = 0
-        for sidecar in self._indexing.read_sidecars(run, lacking, decode_outline):
+        for sidecar in self._indexing.sidecars.read_numbers(run, lacking, decode=decode_outline):
             events += len(sidecar.events)
             if sidecars and events > MAX_EVENTS:
                 end = sidecar.sequence
@@ -73,10 +73,10 @@ class EventTails:
             sidecars.append(sidecar)
         return EventTail(end, sidecars, end < self._behind(run, snapshot))
 
-    def end_line(self, run: Run) -> int | None:
-        """The first line that must not be read yet; None without one. A snapshot, and the LISTs and HEADs of ``read``. Raises
-        SnapshotChangedError."""
-        snapshot = self._snapshots.take(run)
+    def end_line(self, run: Run, snapshot: LogSnapshot | None = None) -> int | None:
+        """The first line of a snapshot that must not be read yet; None without one. The LISTs and HEADs of ``read``, and a snapshot if none
+        is given. Raises SnapshotChangedError."""
+        snapshot = snapshot or self._snapshots.take(run)
         if self._is_settled(snapshot):
             return None
         _, _, end = self._under_way(run, snapshot)
@@ -99,9 +99,8 @@ class EventTails:
         yet."""
         first = max(0, first_uncompacted(snapshot) - EVENTS_LOOK_BACK)
         segments = list(self._snapshots.tails.list_segments(run, first))
-        sequences = list(
-            self._indexing.list_sequences(run, first)
-        )  # listed after the segments: a finished append has its sidecar by now
+        # Listed after the segments: a finished append has its sidecar by now. Those in bundles are old, and indexed.
+        sequences = self._indexing.single_numbers(run, first)
         there, behind = set(sequences), self._behind(run, snapshot)
         numbered = ((self._snapshots.layout.sequence_of(run, found.key), found) for found in segments)
         end = self._end(run, [found for number, found in numbered if first <= number < behind and number not in there])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import INSTANCE_ID, MANDATORY, MAX_LEVEL_CHARS, RUN, STEP_ID, Loggable, NewEvent
+from chalicelib.events.event import INSTANCE_ID, MANDATORY, MAX_LEVEL_CHARS, STEP_ID, Loggable, NewEvent
 from chalicelib.events.names import checked_new_name
 from chalicelib.lines.levels import ORDER, level_of_name
 
@@ -28,7 +28,7 @@ def measured_event(event: NewEvent, loggable: Loggable) -> tuple[NewEvent, int]:
     if any(annotation.position > len(event.message) for annotation in event.annotations):
         raise InvalidEventError(f"an annotation's position is after the message's end length={len(event.message)}")
     own = loggable.mandatory_data()
-    for name in (name for name in MANDATORY[RUN] if name != INSTANCE_ID and name in event.data):
+    for name in (name for name in MANDATORY if name != INSTANCE_ID and name in event.data):
         if event.data[name] != own.get(name):
             raise InvalidEventError(f"an event's data name another run field={name}")
     step = _step(event)

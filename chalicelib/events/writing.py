@@ -8,9 +8,12 @@ import secrets
 from collections.abc import Callable
 from typing import TextIO, cast
 
+from pydantic import ValidationError
+
 from chalicelib.errors import InvalidEventError
-from chalicelib.events.event import Event, Loggable, NewEvent, WriterEndEvent, check_mandatory
+from chalicelib.events.event import Event, Loggable, NewEvent, WriterEndEvent, invalid_field, run_of
 from chalicelib.events.names import checked_new_name
+from chalicelib.events.ports import NO_DATA, WriterData
 from chalicelib.events.sinks import Sink
 from chalicelib.events.validation import checked_event
 from chalicelib.events.well_formed import well_formed_text
@@ -35,12 +38,14 @@ class SinkWriter:
         *,
         writer: str | None = None,
         step: str | None = None,
+        data: WriterData = NO_DATA,
         on_close: OnClose | None = None,
     ) -> None:
+        run_of(loggable)
         self.writer = checked_new_name("writer", writer or f"w-{secrets.token_hex(8)}")
         self._mandatory = loggable.mandatory_data()
-        check_mandatory(self._mandatory)
-        self._step = None if step is None else checked_new_name("step", well_formed_text(step))
+        own = _checked_own(step, data, loggable)
+        self._step, self._data = own.step, own.data
         self._sink, self._loggable, self._clock, self._on_close = sink, loggable, clock, on_close
         self._count = 0
         self._last_ms: int | None = None
@@ -63,7 +68,11 @@ class SinkWriter:
     def stream(self, *, step: str | None = None) -> TextIO:
         """See the port. Raises InvalidEventError immediately for an invalid step."""
         step = None if step is None else checked_new_name("step", well_formed_text(step))
-        return cast(TextIO, LineStream(lambda line: self.write_message(line, step=step)))
+
+        def write_line(line: str, began_ms: int) -> None:
+            self.write_event(NewEvent(message=line, step=step, timestamp=began_ms))
+
+        return cast(TextIO, LineStream(write_line, self._clock.now_ms))
 
     def flush(self) -> None:
         """See the port."""
@@ -96,6 +105,8 @@ class SinkWriter:
     def _complete(self, event: NewEvent) -> Event:
         if any(event.data.get(name, value) != value for name, value in self._mandatory.items()):
             raise InvalidEventError("an event's data name another run")
+        if self._data:
+            event = event.model_copy(update={"data": {**self._data, **event.data}})
         checked = checked_event(event, self._loggable)
         return Event(
             id=self._count,
@@ -108,14 +119,23 @@ class SinkWriter:
         )
 
 
-class LineStream(io.TextIOBase):
-    """A text stream that passes on each line without its newline; an unterminated last line at the close. Splits only at
-    ``\\n``."""
+def _checked_own(step: str | None, data: WriterData, loggable: Loggable) -> NewEvent:
+    """The step and data of a writer, as an event that has nothing else. Raises InvalidEventError."""
+    try:
+        return checked_event(NewEvent(message="", step=step, data=data), loggable)
+    except ValidationError as error:
+        raise InvalidEventError(f"a writer's step must be a text and its data JSON field={invalid_field(error)}") from None
 
-    def __init__(self, write_line: Callable[[str], None]) -> None:
+
+class LineStream(io.TextIOBase):
+    """A text stream that passes on each line without its newline, with the time at which its first part was written; an unterminated
+    last line at the close. Splits only at ``\\n``."""
+
+    def __init__(self, write_line: Callable[[str, int], None], now_ms: Callable[[], int]) -> None:
         super().__init__()
-        self._write_line = write_line
+        self._write_line, self._now_ms = write_line, now_ms
         self._rest: list[str] = []
+        self._began_ms = 0
 
     def writable(self) -> bool:
         """Always true."""
@@ -125,7 +145,9 @@ class LineStream(io.TextIOBase):
         """Passes on the lines that the text completes. If one cannot be written, raises and keeps that line and those after it."""
         if self.closed:
             raise ValueError("the stream is closed")
-        self._rest.append(text)
+        if text:
+            self._began_ms = self._began_ms if self._rest else self._now_ms()
+            self._rest.append(text)
         if "\n" in text:
             self._hand_over("".join(self._rest))
         return len(text)
@@ -137,7 +159,7 @@ class LineStream(io.TextIOBase):
         if "\n" in (rest := "".join(self._rest)):
             self._hand_over(rest)
         if rest := "".join(self._rest):
-            self._write_line(rest)
+            self._write_line(rest, self._began_ms)
             self._rest = []
         super().close()
 
@@ -145,8 +167,9 @@ class LineStream(io.TextIOBase):
         *lines, rest = text.split("\n")
         for number, line in enumerate(lines):
             try:
-                self._write_line(line)
+                self._write_line(line, self._began_ms)
             except BaseException:
                 self._rest = ["\n".join([*lines[number:], rest])]
                 raise
+            self._began_ms = self._now_ms()
         self._rest = [rest] if rest else []

@@ -36,7 +36,7 @@ RULES = (
          r"|Unable to allocate [0-9.]+ [KMGTP]iB|DefaultCPUAllocator: not enough memory|CUDA out of memory"
          r"|Memory limit \(?.{0,40}exceeded|MEMORY_LIMIT_EXCEEDED|Runtime exited with error: signal: killed",
          0.85, "memory of a process, container or heap is used up"),
-    FamilyRule("killed", "memory",
+    FamilyRule("killed", "killed",
          r"(?:^|[:\d] |\] )Killed(?:$| {2,}|\s*\()|SIGKILL|\bexit(?:ed)? (?:code|status|with code)[: ]*137\b|signal 9\b"
          r"|signal: killed",
          0.8, "a process was killed, usually for its memory"),
@@ -89,8 +89,9 @@ RULES = (
     FamilyRule("timeout", "timeout",
          r"[Tt]imed[- ]?out|TimeoutE(?:rror|xception)|(?:Read|Connect|Socket|Lock|Sensor|Task|Wait|Query|Pool)Timeout\w*"
          r"|[Tt]imeout (?:expired|exceeded|reached|of|after|waiting|period|while|error|limit)"
-         r"|ETIMEDOUT|[Dd]eadline[ _-]?[Ee]xceeded|DEADLINE_EXCEEDED|(?:due to|because of) (?:\w+ )?timeout|statement timeout"
-         r"|exceeded (?:the )?(?:\w+ )?(?:timeout|time limit|run ?time)|TIME LIMIT|[Tt]ime limit exceeded|Snap! Sensor",
+         r"|^timeout: sending signal|ETIMEDOUT|[Dd]eadline[ _-]?[Ee]xceeded|DEADLINE_EXCEEDED|(?:due to|because of) (?:\w+ )?timeout"
+         r"|statement timeout"
+         r"|exceeded (?:the )?(?:\w+ )?(?:timeout|time limit|run ?time)|TIME LIMIT|[Tt]ime limit exceeded|maximum execution time|Snap! Sensor",
          0.8, "something took too long"),
     FamilyRule("permission", "permission",
          r"[Pp]ermission(?:s)? (?:was )?[Dd]enied|Access ?[Dd]enied|access denied|AccessControlException|PermissionError"
@@ -112,7 +113,7 @@ RULES = (
          r"|Cannot find (?:module|package)|cannot import name|[Cc]ould not find or load main class|cannot open shared object"
          r"|UnsupportedClassVersionError|ERR_MODULE_NOT_FOUND|cannot load such file|Can't locate \S+ in @INC|there is no package called"
          r"|error while loading shared libraries|UnsatisfiedLinkError|undefined (?:reference to|symbol)|[Ff]ailed to find data source"
-         r"|Failed to find (?:the )?(?:class|data source)|DATA_SOURCE_NOT_FOUND|[Nn]o suitable driver",
+         r"|Can't resolve '|Failed to find (?:the )?(?:class|data source)|DATA_SOURCE_NOT_FOUND|[Nn]o suitable driver",
          0.83, "a module, class or library is missing"),
     FamilyRule("dependency", "dependency",
          r"No matching distribution found|Could not find a version that satisfies|ResolutionImpossible"
@@ -158,7 +159,8 @@ RULES = (
          r"|mismatched input|unexpected token|JSONDecodeError|JsonParseException|ORA-0093[36]|YAMLError|yaml\.\w+\.\w*Error"
          r"|Expecting (?:value|property|',' delimiter)|parse error|SQL compilation error|unexpected end of file|MalformedJson"
          r"|error parsing|could not parse|TemplateSyntaxError|TemplateAssertionError|Compilation Error|COMPILATION ERROR"
-         r"|unterminated|Unterminated|Unsupported block type|Invalid HCL|cannot find symbol|\berror: (?:expected "
+         r"|cannot start any token|mapping values are not allowed"
+         r"|expected <block end>|unterminated|Unterminated|Unsupported block type|Invalid HCL|cannot find symbol|\berror: (?:expected "
          r"|.{0,60}(?:undeclared|expected))",
          0.8, "a program, query or document cannot be parsed"),
     FamilyRule("invalid-data", "data",
@@ -172,14 +174,15 @@ RULES = (
          0.78, "data are not valid"),
     FamilyRule("data-quality", "data",
          r"AssertionError|[Gg]ot [0-9,]+ results?, configured to fail|[Dd]ata ?[Qq]uality|[Ee]xpectations? (?:\S+ )?(?:failed"
-         r"|was not met|not met)|assertion failed|Assertion failed|expect_\w+|[Vv]alidation (?:has )?failed"
+         r"|was not met|not met)|assertion (?:[`'].{1,200}[`'] )?failed|Assertion failed"
+         r"|\bexpect_(?:column|table|multicolumn|compound|select|query)\w*|, want\b|\[FAILED\]$|^expect\(.{1,100}\)\.|[Vv]alidation (?:has )?failed"
          r"|[Rr]ow count (?:\S+ ){0,3}(?:mismatch|below|differs|too)|[Cc]heck failed|checks? failed|[Tt]oo many (?:bad|invalid"
          r"|rejected|malformed|failed)|test failures?|[0-9]+ failed\b.{0,30}(?:passed|in [0-9])",
          0.75, "a check of data or a test failed"),
     FamilyRule("crash", "crash",
          r"[Ss]egmentation fault|SIGSEGV|SIGABRT|SIGBUS|Bus error|core dumped|Fatal Python error"
          r"|A fatal error has been detected by the Java Runtime|^panic: |goroutine \d+ \[running|panicked at|StackOverflowError"
-         r"|RecursionError|Illegal instruction|^Aborted\b|double free|runtime error: ",
+         r"|RecursionError|Illegal instruction|double free|runtime error: |Assertion `.{1,200}' failed",
          0.83, "a process crashed"),
     FamilyRule("terminated", "killed",
          r"(?:^|[:\d] |\] )(?:Terminated|Hangup)(?:$| {2,})|SIGTERM|signal 15|Received signal|KeyboardInterrupt|Evicted|evicted"
@@ -188,9 +191,9 @@ RULES = (
          0.7, "a process was ended from outside"),
     FamilyRule("locked", "conflict",
          r"[Dd]eadlock|[Ll]ock wait timeout|could not obtain lock|database is locked|ConcurrentModification|ConcurrentAppend"
-         r"|could not serialize access|[Ss]tate lock|ConditionalCheckFailed|ConflictException|\b409\b.{0,30}Conflict"
+         r"|could not serialize access|ConditionalCheckFailed|ConflictException|\b409\b.{0,30}Conflict"
          r"|CommitFailedException|address already in use|Address already in use|EADDRINUSE|BindException|resource busy"
-         r"|LockTimeout|acquiring the state lock",
+         r"|LockTimeout|acquiring the state lock|state (?:is )?locked",
          0.8, "others hold a resource"),
     FamilyRule("not-found", "missing",
          r"\b404\b(?: Client Error)?[:,)]? ?(?:Not Found|page)|HTTP\S{0,8} 404\b|status(?: ?code)?[=: ]+404\b|Status Code: 404"

@@ -16,7 +16,7 @@ _WORDS: Mapping[bytes, int] = {
     **dict.fromkeys(
         b"error,exception,fatal,fail,critical,severe,panic,denied,refused,not found,no such,killed,cannot,could not,unable,timed out"
         b",exceeded,abort,invalid,missing,no space,not exist,unhandled,terminate,err!,segmentation,violat,alert,what went wrong"
-        b",rejected,undefined,conflict,can't".split(b","),
+        b",rejected,undefined,conflict,can't,unresolved,expect(,not set".split(b","),
         WORD,
     ),
 }

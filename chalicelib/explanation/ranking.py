@@ -10,11 +10,15 @@ from chalicelib.explanation.evidence import PYTHON, WORKER, Evidence, Incident, 
 from chalicelib.explanation.families import RULES, FamilyRule
 from chalicelib.explanation.texts import ERRORS, FATAL, INFO, LEVEL_NAMES, PLAIN, WARNINGS, message_of, quick_level, shorten
 from chalicelib.explanation.wrappers import (
+    BAD_NEWS,
     CLEARING,
+    CONCLUSION,
     CONSEQUENCE,
     CONTEXT,
     EXIT_SIGNAL,
     GENERIC,
+    LAST_COMMAND,
+    NAMED_EXCEPTION,
     NO_ERROR,
     RETRY,
     VAGUE_EXCEPTION,
@@ -46,19 +50,23 @@ _OVERTAKEN: _Steps = ((5, 1.0), (9, 0.9), (30, 0.75))
 _AFTER_MORE = 0.6
 _OVERTAKEN_BY_FATAL = 0.78
 """The share of what no record of an error reports, if the run goes on until a fatal record says something else."""
-_ANNOUNCING = 0.7
-"""The share of a message that ends with a colon: the next lines say more."""
+_ANNOUNCING, _ANNOUNCE_CHARS = 0.7, 120
+"""The share of a message of at most so many characters that ends with a colon: the next lines say more."""
 _FEW_WORDS = 0.6
 """The share of an announced line of less than three words, such as a name or a number."""
+_UNNAMED = 0.84
+"""The share of what stands before frames and names no exception: perhaps the end of a long message."""
 _FAMILY_BONUS = 0.14
 _RIGHT_BEFORE = 2
 """Lines."""
+_BAD_NEWS, _TIE = 0.05, 0.005
+"""What lines without any word of a failure get for words of disappointment: the last lines of a log, and others."""
 _STRONG = 0.6
 """From here on a finding is a sign that the run failed after all earlier ones."""
 _UNSURE = 0.78
 """The most that a finding gets beside another one that says something else."""
 _FAMILIES_OF_EXIT = {
-    137: ("memory",),
+    137: ("memory", "killed"),
     139: ("crash",),
     134: ("crash",),
     143: ("killed",),
@@ -114,16 +122,31 @@ def _is_in_trace(note: Note, evidence: Evidence) -> bool:
 
 def _reported_before(findings: list[ScoredLine]) -> list[ScoredLine]:
     """A known failure that is reported right before an exception that says little is the cause of the exception."""
-    vague = [each for each in findings if each.start is not None and not each.family and VAGUE_EXCEPTION.match(each.message)]
-    return [replace(each, score=max(each.score, _score_before(each, vague))) if each.family else each for each in findings]
+    vague = [each for each in findings if not each.family and _says_little(each)]
+    return [replace(each, score=max(each.score, _score_before(each, vague))) if _states_cause(each) else each for each in findings]
+
+
+def _says_little(finding: ScoredLine) -> bool:
+    """Whether it is a vague exception, or a record of an error that only ends the run."""
+    if finding.start is not None:
+        return VAGUE_EXCEPTION.match(finding.message) is not None
+    return finding.level in (FATAL, ERRORS) and CONCLUSION.search(finding.message) is not None
+
+
+def _states_cause(finding: ScoredLine) -> bool:
+    return bool(finding.family) or (finding.level == ERRORS and finding.rule == "error-record" and not _says_little(finding))
 
 
 def _score_before(finding: ScoredLine, vague: Iterable[ScoredLine]) -> float:
-    """What a finding gets for the exceptions that follow it."""
-    follow = (each for each in vague if 0 <= (each.start or 0) - finding.line <= _RIGHT_BEFORE)
+    """What a finding gets for the vague ones that follow it."""
+    follow = (each for each in vague if 0 < _start(each) - finding.line <= _RIGHT_BEFORE or each.start == finding.line)
     if finding.start is not None or finding.level == INFO or CONSEQUENCE.search(finding.message):
         return 0.0
     return max((min(each.score + 0.01, _UNSURE) for each in follow), default=0.0)
+
+
+def _start(finding: ScoredLine) -> int:
+    return finding.line if finding.start is None else finding.start
 
 
 def _overtaken(finding: ScoredLine, strong: Iterable[ScoredLine]) -> ScoredLine:
@@ -193,6 +216,7 @@ def _of_exception(note: Note, name: str, score: float, before: Note) -> ScoredLi
         score *= 0.5
     elif rule is None or not rule.family:
         score *= 0.8 if VAGUE_EXCEPTION.match(message) else 0.65 if message.endswith(":") else 1.0
+        score *= _UNNAMED if name == "trace-root" and not NAMED_EXCEPTION.search(message) else 1.0
     family = rule.family if rule else ""
     level = ERRORS if quick_level(before.raw) in (FATAL, ERRORS) else PLAIN
     return ScoredLine(note.line, message, name, family, score + 0.01 * bool(family), note.progress, True, level, before.line)
@@ -214,8 +238,11 @@ def _of_note(pool: str, note: Note, progress: int, announces: bool) -> ScoredLin
     level = LEVEL_NAMES.index(pool) if pool in LEVEL_NAMES else PLAIN
     if EXIT_SIGNAL.search(message):
         return ScoredLine(note.line, message, "exit-signal", "killed", STRUCTURE["exit-signal"][0], note.progress)
+    if note.role == "output" and (own := quick_level(note.raw)) in (WARNINGS, INFO):
+        level, note = own, note._replace(role="")
     name, score = _base(note, level, rule)
     score *= _decay(progress - note.progress, _NOTE_DECAY) * _doubt(message) * (0.8 if announces else 1.0)
+    score += _TIE * (rule is None and BAD_NEWS.search(message) is not None)
     if note.role == "detail" and rule is None and len(message.split()) < 3:
         score *= _FEW_WORDS
     return ScoredLine(
@@ -252,7 +279,7 @@ def _doubt(message: str) -> float:
         return 0.6
     if CLEARING.match(message):
         return 0.9
-    announces = _ANNOUNCING if message.endswith(":") else 1.0
+    announces = _ANNOUNCING if message.endswith(":") and len(message) <= _ANNOUNCE_CHARS else 1.0
     return 0.6 * announces if RETRY.search(message) else announces
 
 
@@ -261,9 +288,10 @@ def _of_tail(note: Note, progress: int, place: int) -> ScoredLine:
     message, level = message_of(note.raw), quick_level(note.raw)
     rule = rule_of(message)
     if rule is not None and level not in (INFO, WARNINGS):
-        name, score = _base(note, level, rule)
-        return ScoredLine(note.line, message, name, rule.family, score * _doubt(message), progress - place)
-    return ScoredLine(note.line, message, "last-line", "", (STRUCTURE["last-line"][0] - 0.02 * place) * _doubt(message), progress)
+        return _of_note(LEVEL_NAMES[level], note._replace(progress=progress - place), progress - place, False)
+    doubt = 1.0 if not place and LAST_COMMAND.match(message) else _doubt(message)
+    score = STRUCTURE["last-line"][0] - 0.02 * place + _BAD_NEWS * (BAD_NEWS.search(message) is not None)
+    return ScoredLine(note.line, message, "last-line", "", score * doubt, progress)
 
 
 def _with_end(finding: ScoredLine, end: RunEnd | None) -> ScoredLine:

@@ -18,13 +18,19 @@ _BACK_LINES = 8
 _DETAIL_LINES = 4
 _ANNOUNCES = re.compile(
     rb"(?:(?:[A-Z][a-z]+ Error|Failure) in [a-z_]+ [^\n]{1,400}\)|(?:^| - )(?:Database|Compilation|Runtime|Parsing"
-    rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|\bMsg \d+, Level \d+[^\n]{0,200}|SQL compilation error:"
+    rb"|Dependency) Error| -(?: \x1b\[[0-9;]*m)*|What went wrong:|\bMsg \d+, Level \d+[^\n]{0,200}|ERROR in \./[^\n]{1,200}|SQL compilation error:"
     rb"|panicked at [^\n]{1,400}:|terminate called after throwing an instance of [^\n]{1,200}|--- FAIL: [^\n]{1,200}\)"
     rb"|(?:[Ee]rror|ERROR|[Ff]ailures?|[Ee]xception|[Ff]ailed|because|[Rr]eason)[^:\n]{0,100}:)$"
 )
 """The end of a line whose details are on the next one."""
 _ANNOUNCE_BYTES = 300
 _SENTENCE = re.compile(rb"[ \t>|*-]*+(?!ERROR|INFO)[A-Za-z]{2}")
+_WORD = re.compile(rb"[A-Za-z\xc3-\xe1\xe3-\xf4]")
+"""A letter. No lines and marks of Unicode, whose first byte is 0xe2."""
+_SECTION = re.compile(rb"section_(?:start|end):\d|Cleaning up project directory")
+"""Lines of GitLab's runner between the output of a command and the report of its exit code."""
+_OTHER_FRAME = re.compile(rb"\s+(?:at (?:\./|/)\S+:\d+|\d+: [\w<](?:[\w<> ]*+::)+)")
+"""A frame of a backtrace of Rust."""
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _MAX_CREDIT = 60_000
 _COST, _LINE_COST, _TRACE_COST, _RECORD_COST = 120, 40, 300, 400
@@ -187,8 +193,11 @@ class _BlockReader:
             if not self._may_look(_LINE_COST):
                 traces.close()
                 return
-            if not traces.take(self._line, block[self._at : self._end], reader.progress):
+            raw = block[self._at : self._end]
+            if not traces.take(self._line, raw, reader.progress):
                 return
+            if not traces.mode and raw.endswith(_ENDS) and _announces(raw):
+                reader.detail, reader.detail_level = _DETAIL_LINES, PLAIN
             self._next()
 
     def _begin_java(self, before: int) -> None:
@@ -230,6 +239,8 @@ class _BlockReader:
         if kinds & CAUSE and reader.traces.add_cause(self._line, raw, reader.progress, self._before()):
             return
         level, note = quick_level(raw), Note.of(self._line, raw, reader.progress)
+        if level == PLAIN and _OTHER_FRAME.match(raw):
+            return
         if is_exceptional(raw):
             reader.traces.note_exception(note, note if level != PLAIN else self._before())
         if kinds & EXIT and any(map(raw.lower().__contains__, EXIT_REPORTS)):
@@ -259,7 +270,7 @@ class _BlockReader:
         while end >= 0 and self._line - line < _BACK_LINES:
             start = self._block.rfind(b"\n", 0, end) + 1
             line -= 1
-            if (raw := self._block[start:end]).strip():
+            if _WORD.search(raw := self._block[start:end]) and not _SECTION.search(raw):
                 yield line, raw
                 count -= 1
                 if not count:

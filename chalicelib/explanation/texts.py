@@ -54,14 +54,20 @@ def quick_level(raw: bytes) -> int:
     if found is None:
         return _level_without_word(raw)
     at, level = found.start(), _CAPITALS.get(found[0], INFO)
-    return level if level != INFO and (not at or raw[at - 1] not in _LETTERS) else _exact_level(raw)
+    if level == INFO or (level == WARNINGS and b".py:" in raw[:at]) or (at and raw[at - 1] in _LETTERS):
+        return _exact_level(raw)
+    return level
 
 
 def _exact_level(raw: bytes) -> int:
     if b"\x1b" in raw:
         raw = _ESCAPES.sub(b"", raw)
     level, end = _level_from(raw, 0)
-    if level == INFO and (b".py" in raw[:end] or b'"logger"' in raw[:1000]) and (relayed := _RELAYED.search(raw, 0, 1000)):
+    if (
+        level in (INFO, WARNINGS)
+        and (b".py" in raw[:end] or b'"logger"' in raw[:1000])
+        and (relayed := _RELAYED.search(raw, 0, 1000))
+    ):
         return _level_from(raw, relayed.end())[0]
     return level
 

@@ -26,6 +26,8 @@ CLEANED = "cleaned"
 _MAX_PREFIX = 200
 _NEAR, _CHAIN = 12, 200
 """Lines between the parts of a trace: the message of a cause; the message of an exception before the next traceback."""
+_MESSAGE = 60
+"""Lines of a message between an exception of Java and its frames, if the last of them names no exception."""
 _TOLERANCE = 8
 """Lines of others within a traceback."""
 
@@ -115,9 +117,10 @@ class TraceReader:
     def begin_java(self, line: int, prefix: bytes, progress: int, before: Note | None) -> None:
         """The first frame of a trace, or the first after a cause of several lines."""
         incident, exception = self._current, self._exception
+        near = _NEAR if before is None or is_exceptional(before.raw) else _MESSAGE
         self.mode, self._prefix = JAVA, _comparable(prefix) if prefix.strip() else b""
         is_new = (
-            exception is not None and (incident is None or exception[0].line > incident.end) and line - exception[0].line <= _NEAR
+            exception is not None and (incident is None or exception[0].line > incident.end) and line - exception[0].line <= near
         )
         if incident is not None and not is_new and line - max(incident.end, self._frames_end) <= _NEAR:
             return

@@ -27,14 +27,14 @@ WRAPPER = re.compile(
     r"|returned (?:a )?non-?zero (?:exit )?(?:code|status)|non-zero exit (?:code|status)"
     r"|[Cc]ommand (?:exited|returned|failed|terminated|.{0,400}failed) (?:with )?(?:exit |return )?(?:code|status|value)?:? ?-?[0-9]+"
     r"|\b(?:exited|exit|exits|finished|failed|completed|terminated|ended|returned)(?: \w+)?:? (?:with|due to) (?:an? )?(?:non-?zero )?"
-    r"(?:exit|return|status|error|result) ?(?:code|status|value)?:? ?\(?-?[0-9x]+"
+    r"(?:exit|return|status|error|result) ?(?:code|status|value)?:? ?\(?-?[0-9x]+(?! and )"
     r"|\b(?:exit|return)(?:ed)? ?(?:code|status|value)s?\b ?[=:]? ?-?[0-9]+|\bexitCode[=:] ?[0-9]+|\(exit [0-9]+\)|[Ee]xiting with [0-9]+$"
     r"|^(?:g?make|make\[[0-9]+\]|gmake|ninja): (?:\*\*\* (?:\[|Waiting)|Target .{1,400} not remade)"
     r"|^ninja: build stopped|rsync error: |^(?:\w+: )?Error is not recoverable"
     r"|Exiting with failure status"
     r"|##\[error\]Process completed|Process completed with exit code|ELIFECYCLE|A complete log of this run|npm (?:ERR!|error)\s*$"
     r"|npm (?:ERR!|error) (?:code \w+|errno|path |command |syscall|A complete log|Lifecycle script|workspace "
-    r"|location |in workspace)"
+    r"|location |in workspace|aliases: |Usage:|Options:|Run \"|To see a list)"
     r"|error: subprocess-exited-with-error|metadata-generation-failed|note: This error originates|^See above for output"
     r"|error: command .* failed with exit"
     r"|Failed to execute goal|BUILD FAIL(?:URE|ED)|re-run Maven|\[Help [0-9]+\]|FAILURE: Build failed with an exception"
@@ -46,13 +46,16 @@ WRAPPER = re.compile(
     r"|Fatal error running step \[[^\]]{0,100}\]:?\s*$"
     r"|The above exception was|During handling of the above|Traceback \(most recent call last\)|^Driver stacktrace|JVM stacktrace"
     r"|current transaction is aborted|failed [0-9]+ times; aborting job|externally set to failed|Failed to load plugin"
-    r"|Use --stacktrace|^_{3,} .{1,200} _{3,}$|Error while importing test module|most recent call first"
+    r"|Use --stacktrace|^_{3,} .{1,200} _{3,}$|^[\w./-]+\.py:\d+: \w+$|^[0-9]+ (?:failed|errors?)\b.{0,60} in [0-9.]+s\b|^(?:ERROR|FAILED) \S+::\S+$"
+    r"|ImportError while loading conftest|Error while importing test module|most recent call first"
     r"|Finished with errors?\b|Script (?:failed|terminated)|Flow run encountered|Finished in state Failed|Task run encountered an exception"
     r"|Pod .* returned a failure|error: executable .* exited|Container .* exited|failed to create(?!.*: )|did not complete successfully"
     r"|error: Recipe|error: script|ld returned [0-9]+ exit status|linker command failed|^Automatic merge failed"
     r"|^Execution halted|aborting due to [0-9]+ previous|could not compile `|^\[?error\]? \([^()]{1,200}\) "
-    r"|failed to push some refs"
-    r"|^(?:=+ |Tests?: |Test Suites: ).{0,80}[0-9]+ failed|^Found [0-9]+ errors?\b|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
+    r"|\b(?:failed|exited|finished|ended|terminated) with (?:code|status|rc)[ :=]*-?[0-9]+\.?$"
+    r"|failed to push some refs|test failed, to rerun pass|resulted in (?:a )?failure\b"
+    r"|^(?:=+ |Tests?:? +|Test (?:Suites|Files):? +).{0,80}[0-9]+ (?:failed|errors?)\b|^Found [0-9]+ errors?\b"
+    r"|[Ss]ee (?:the )?(?:logs?|output|above|stderr"
     r"|details)\b|^(?:Error|ERROR|error|FATAL|Exception"
     r"|Failed|FAILED|FAILURE|Failure|fatal error)[:.!]?\s*$)"
 )  # fmt: skip
@@ -66,7 +69,7 @@ CONSEQUENCE = re.compile(
     r"|remov(?:e|ing)|unlock|releas(?:e|ing)|disconnect|shut)"
     r"|[Cc]onnection (?:is )?(?:already )?closed|[Ss]kipping (?:due to|because)|[Ss]kipped due|upstream_failed|depends_on_past"
     r"|after (?:stage|job|task) (?:was )?cancelled|SparkContext (?:was|has been) (?:shut ?down|stopped)"
-    r"|SparkContext was shut down|because SparkContext"
+    r"|SparkContext was shut down|because SparkContext|Could not find CoarseGrainedScheduler"
     r"|LiveListenerBus|AsyncEventQueue|Error (?:sending|posting) (?:result|message)|ConnectionResetError.{0,80}(?:teardown"
     r"|close)|TransportClient|RpcOutboxMessage"
     r"|ResourceWarning|coroutine .* was never awaited|[Cc]ouldn't delete|on_failure_callback|failure callback"
@@ -74,18 +77,28 @@ CONSEQUENCE = re.compile(
     r"|^Removing .{1,100} of failed|^SLF4J: |^log4j:|\b[Aa]ppender\b|TaskKilled|Stage cancelled|task (?:was )?killed|another attempt succeeded)"
 )
 """What follows a failure, or does not end a run."""
+CONCLUSION = re.compile(r"\b(?:giving up|gave up|aborting|exiting|bailing out|terminating|stopping)\b", re.IGNORECASE)
+"""Records of a run's own decision to end: what it gave up for stands before, if they don't say it."""
+LAST_COMMAND = re.compile(r"\++ \S")
+"""A command that a shell traces before it runs it. Nothing after it: it failed without a message."""
+BAD_NEWS = re.compile(
+    r"\b(?:bad|wrong|not|no|never|empty|only|refus(?:es|ed|ing)|too|without|lost|less|more|unknown|expected|instead)\b",
+    re.IGNORECASE,
+)
+"""Words that lines without any word of a failure use for one."""
 CLEARING = re.compile(r"rm(?:dir)?: ")
 """Programs that scripts often run after a failure."""
 RETRY = re.compile(
     r"(?:[Rr]etry(?:ing)?\b|[Rr]etries (?:left|remaining)|[Tt]rying again|[Ww]ill (?:be )?retr(?:y|ied)"
     r"|[Aa]ttempt [0-9]+ ?(?:of|/) ?[0-9]+|[Rr]econnecting"
-    r"|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|[Cc]ontinuing|skipp(?:ing|ed)\b|[Dd]eprecat|non-fatal|partial parsing|Starting full |recovered)"
+    r"|[Ff]alling back|[Ii]gnor(?:ing|ed)\b|(?<!before )[Cc]ontinuing"
+    r"|skipp(?:ing|ed)\b|[Dd]eprecat|non-fatal|partial parsing|Starting full |recovered)"
 )
 """A failure that the run answers itself."""
 NO_ERROR = re.compile(
     r"(?:\b(?:0|[Nn]o|without(?: any)?) (?:\w+ )?(?:errors?|failures?|failed|exceptions?)\b|\b(?:errors?|failures?|failed"
     r"|exceptions?|fail|error_count|num_errors)\"?\s*+[=:]\s*+\"?(?:0(?![.0-9])|null|None|false|\[\]|\"\")"
-    r"|errors? (?:rate|count|log|handler|policy)[ :=]+0|\b(?:fail_?)?[Oo]n_?[Ee]rrors?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
+    r"|\[PASS(?:ED)?\]|errors? (?:rate|count|log|handler|policy)[ :=]+0|\b(?:fail_?)?[Oo]n_?[Ee]rrors?\s*[=:]|set -e|[Ee]rror [Rr]ate: 0"
     r"|Success %)", re.ASCII,
 )  # fmt: skip
 GENERIC = re.compile(
@@ -93,13 +106,13 @@ GENERIC = re.compile(
     r"|stage|flow|ingestion|operation|program|"
     r"execution|import|export|sync|load|etl|dag|test|tests|deployment|command|validation|checks?|backup"
     r"|migration|query|request|application|container)s?(?: [\w'\".:/-]+){0,3}?"
-    r" (?:has |have |was |were |is )?(?:failed|failing|aborted|aborting|terminated|unsuccessful|exited|finished with (?:errors?"
+    r" (?:has |have |was |were |is )?(?:failed|failing|aborted|aborting|cancell?ed|terminated|unsuccessful|exited|finished with (?:errors?"
     r"|failures?)|errored|killed|stopped|crashed)"
     r"(?: (?:after|in) [\w.:]+(?: \w+)?| with errors?| unexpectedly| abnormally| to (?:start|finish|complete|run))?\W*"
     r"|\W*(?:an )?(?:unexpected |unknown |internal |fatal |unhandled )?(?:error|exception"
     r"|failure)s?(?: (?:has )?occurr?ed)?(?: (?:while|during|in) [\w ]{1,40})?\W*"
     r"|\W*(?:exiting|aborting|aborted|giving up|terminating|stopping|failed|terminated|quitting)(?: [\w ]{1,30})?\W*"
-    r"|.{0,120}? (?-i:FAILED)\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
+    r"|(?!.{0,120}Reason: ).{0,120}? (?-i:FAILED)\W*|FAILED [^-:]{0,120})", re.IGNORECASE,
 )  # fmt: skip
 """Whole sentences that state only that something failed."""
 TRIVIAL = re.compile(
@@ -116,12 +129,15 @@ VAGUE_EXCEPTION = re.compile(
     r"(?:[\w$]++\.)*+(?:RuntimeError|RuntimeException|Exception|IllegalStateException|SystemError)(?:: |$)"
 )
 """Exceptions that programs raise after they have reported the cause."""
-EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b")
+NAMED_EXCEPTION = re.compile(r"(?:Exception|Error|Throwable|Failure|Fault|Rejection)\b|^[A-Z]\w*: ")
+"""A message that names an exception."""
+EXIT_SIGNAL = re.compile(r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)\b|^Aborted(?: \(core dumped\))?$")
 """The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(
     r"(?:\S{1,200}:\d+: )?(?:DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LINE \d+|LOCATION|NOTICE|NOTE|[Nn]ote|[Hh]int|help|[Dd]etails?(?! = )"
     r"|PL/\S+ function|COPY \w+, line|File \"|at |"
-    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ \| "
+    r"\^|::(?:end)?group::|In file included|\(Background on this error|\[SQL|\[parameters)\b|\++ [a-z./]|\d+ ?\| |\d+ {3,}|[ℹ•] "
+    r"|│\s+(?:status code: \d|on |with |\d+: )|-{4} \S+ stdout -{4}$"
     r"|raise [A-Za-z_]|=== (?:RUN|PAUSE|CONT) |> Task :|make(?:\[\d+\])?: (?:Entering|Leaving) |[a-z]\w{1,20}: '[^']{1,200}',?$|[-=~^+|*#\s]+$"
 )
 """Lines that accompany the message of a failure."""

@@ -15,12 +15,13 @@ from chalicelib.ingestion.run_files import run_object_metadata
 from chalicelib.ports import FAILED, LOST, ObjectInfo, ObjectStore, PutOptions, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.artifact import artifact_of
 from chalicelib.runlog.attempts import read_start
+from chalicelib.runlog.choice import choice_of_segment, put_choice
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.segment import SEAL, entry_of
 
 _HEARTBEAT_MS = 60_000
-_UNREPORTED = frozenset(["marker", "retired", "tombstone", "unfinished"])
-"""Kinds that are not reported and need no request."""
+_UNREPORTED = frozenset(["bundle", "marker", "retired", "tombstone", "unfinished"])
+"""Kinds that are not reported and need no request. Sidecars are indexed before they are bundled."""
 _SIDECARS = frozenset(["sidecar", "writer", "step", "chosen"])
 """Sidecar objects, which describe events of the log: indexed, not reported."""
 _FAILURES = frozenset([FAILED, LOST])
@@ -34,7 +35,8 @@ class RunObjects:
     """Ingests a run's objects. ``early_flush`` is called for a run each time its log has grown by ``watermark_bytes``,
     ``index_sidecar`` for each sidecar object, which describes events of the log.
 
-    A segment costs a HEAD, a row in each table and a report; once a minute and run also a marker.
+    A segment costs a HEAD, a row in each table and a report; once a minute and run also a marker; the first of a run with another browser than
+    the run log also a PUT of the choice.
     """
 
     bucket: str
@@ -101,6 +103,8 @@ class RunObjects:
 
     def _segment(self, parsed: ParsedKey, info: ObjectInfo, due: list[Run]) -> SegmentEntry:
         entry = entry_of(parsed.sequence or 0, info.metadata, info.size)
+        if entry.sequence == 0 and (choice := choice_of_segment(info.metadata)):
+            put_choice(self.store, self.layout, parsed.run, choice)
         self.index.put(parsed.run, [entry])
         landed = self.runs.record_segment(parsed.run, entry)
         if landed.advanced:

@@ -1,7 +1,8 @@
 """Loads the pipelines: the built-in one and every ``*.yaml`` of a folder, or of a prefix of a bucket.
 
 ``validate`` rejects an invalid file, and one whose name is already taken; the schedule skips it with a warning. The first file
-with a name wins, in order of file names after the built-in one. Without the built-in pipeline none runs.
+with a name wins, in order of file names after the built-in one. If the built-in file is missing, the installation is broken, and none
+runs; if that pipeline is disabled, the others run.
 """
 
 from __future__ import annotations
@@ -129,13 +130,16 @@ def load_pipelines(
     defaults: Properties | None = None,
     built_in: Traversable = _BUILT_IN_FILE,
     modules: AllowedModules = DEFAULTS_ONLY,
+    *,
+    runs_built_in: bool = True,
 ) -> LoadedPipelines:
-    """The pipelines of these files, the built-in one first. Raises InvalidConfigurationError if that is missing or invalid."""
+    """The pipelines of these files, the built-in one first. ``runs_built_in``: whether that is enabled until an operator enables or
+    disables it. Raises InvalidConfigurationError if it is missing or invalid."""
     try:
         text = built_in.read_text()
     except OSError as error:
         raise InvalidConfigurationError(f"the built-in pipeline is missing: the installation is broken file={built_in}") from error
-    first = parse_pipeline_file(text, BUILT_IN, defaults)
+    first = parse_pipeline_file(text, BUILT_IN, defaults).model_copy(update={"enabled": runs_built_in})
     if first.name != BUILT_IN:
         raise InvalidConfigurationError(f"the built-in pipeline has another name name={first.name}")
     pipelines, problems, taken = [first], [], {BUILT_IN: str(built_in)}

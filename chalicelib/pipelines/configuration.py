@@ -173,10 +173,11 @@ class Logging(_Part):
 
 
 class PipelineFile(_Part):
-    """A pipeline. ``name`` is unique, and names its checkpoint. ``shards``: the number of workers that share its runs, by FQN;
-    events are in order within a shard."""
+    """A pipeline. ``name`` is unique, and names its checkpoint. ``enabled``: whether it runs until an operator enables or disables
+    it. ``shards``: the number of workers that share its runs, by FQN; events are in order within a shard."""
 
     name: Annotated[str, Field(pattern=NAME)]
+    enabled: bool = True
     shards: Annotated[int, Field(ge=1, le=MAX_SHARDS)] = 1
     properties: Properties = Properties()
     errors: Errors = Errors()

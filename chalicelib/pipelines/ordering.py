@@ -26,7 +26,6 @@ from chalicelib.lines.parsed import ParsedLine
 OVERHEAD_BYTES = 1024
 """The memory of an event in addition to its text: some 700 were measured, including one copy of the text."""
 _DATA_TIMES = 8
-_TIME_BITS = 20
 
 
 class EventContext(NamedTuple):
@@ -55,11 +54,6 @@ def memory_bytes_of(text_bytes: int, context: EventContext | None = None) -> int
     """The memory of an event with this many bytes of text. Data takes about eight times the size of its text."""
     more = _DATA_TIMES * len(str(context.data)) if context is not None and context.data else 0
     return 2 * text_bytes + OVERHEAD_BYTES + more
-
-
-def display_key(time_ms: int, offset: int) -> int:
-    """An event's position as one number, as CDAP shows it."""
-    return (time_ms << _TIME_BITS) + (offset & ((1 << _TIME_BITS) - 1))
 
 
 class OrderingBuffer:

@@ -60,11 +60,12 @@ class PipelineStateStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
-    def read(self, name: str) -> tuple[DesiredState, dict[str, HandlerState]]:
-        """The states of a pipeline and of its handlers. One Query of its few rows, without the head."""
+    def read(self, name: str, *, enabled: bool = True) -> tuple[DesiredState, dict[str, HandlerState]]:
+        """The states of a pipeline and of its handlers. ``enabled``: the pipeline's, until an operator sets it. One Query of its few
+        rows, without the head."""
         rows, _ = self._database.query(PIPELINES, pipeline_key(name, "").partition, HANDLER, None, limit=_MOST_HANDLERS)
         handlers = {row["at"].removeprefix(HANDLER): _handler(row) for row in rows if row["at"].startswith(HANDLER)}
-        desired = next((_desired(row) for row in rows if row["at"] == SWITCH), DesiredState())
+        desired = next((_desired(row) for row in rows if row["at"] == SWITCH), DesiredState(enabled))
         return desired, {name: found for name, found in handlers.items() if found.state}
 
     def status(self, names: Iterable[str], counts: Mapping[str, int] | None = None) -> dict[str, Row]:
@@ -91,17 +92,17 @@ class PipelineStateStore:
         """Enable or disable a pipeline. A read and a transaction. Raises UnavailableError."""
         self._change(name, lambda desired: replace(desired, enabled=enabled))
 
-    def replay(self, name: str, from_ms: int, now_ms: int) -> None:
-        """Request a replay. A request that has not begun yet is merged with it: the earlier time counts. A read and a
-        transaction. Raises UnavailableError."""
-        self._change(name, lambda desired: desired.replayed(from_ms, now_ms))
+    def replay(self, name: str, from_ms: int, now_ms: int, *, enabled: bool = True) -> None:
+        """Request a replay. A request that has not begun yet is merged with it: the earlier time counts. ``enabled`` as in ``read``. A
+        read and a transaction. Raises UnavailableError."""
+        self._change(name, lambda desired: desired.replayed(from_ms, now_ms), enabled)
 
-    def _change(self, name: str, change: Callable[[DesiredState], DesiredState]) -> None:
+    def _change(self, name: str, change: Callable[[DesiredState], DesiredState], enabled: bool = True) -> None:
         """Write a pipeline's state if it is unchanged since it was read; else read it again."""
         key = pipeline_key(name, SWITCH)
         for _ in range(_TRIES):
             row = self._database.get_many([key]).get(key)
-            seen = _desired(row) if row else DesiredState()
+            seen = _desired(row) if row else DesiredState(enabled)
             write = Put(key, _desired_row(key, change(seen)), (_still(seen),) if row else ABSENT_ROW)
             try:
                 return transact_with_retry(self._database, self._clock, [write])

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
-from chalicelib.errors import DamagedLogError, ObjectNotFoundError, UnavailableError
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, SnapshotChangedError, StoreUnavailableError, UnavailableError
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.sidecar import APPEND_TIMEOUT_MS, Sidecar, SidecarEntry
+from chalicelib.events.sidecar_bundle import SidecarGroup
 from chalicelib.events.tail import EventTails
 from chalicelib.ports import Clock, Run, SegmentIndex
 from chalicelib.runlog.conflicts import retry_on_change
@@ -24,11 +25,11 @@ _AT_ONCE = 16
 class SidecarReader(Protocol):
     """Reads the sidecars of runs."""
 
-    def numbers(self, run: Run, first: int) -> Iterator[int]:
-        """The numbers of a run's sidecars from ``first`` on, ascending."""
+    def groups(self, run: Run, first: int) -> Iterator[SidecarGroup]:
+        """The groups of a run's sidecars from number ``first`` on, ascending."""
 
-    def sidecars(self, run: Run, numbers: list[int]) -> Iterable[Sidecar | None]:
-        """The sidecars with these numbers, in order; None for one that is damaged or deleted: its lines are plain text."""
+    def sidecars(self, run: Run, groups: list[SidecarGroup]) -> Iterable[tuple[int, Sidecar | None]]:
+        """The sidecars of groups with their numbers, in order; None for one that is damaged or deleted: its lines are plain text."""
 
     def number_at(self, run: Run, line: int) -> int:
         """A number such that no sidecar with a lower one reaches this line."""
@@ -43,13 +44,16 @@ class StoredSidecarReader:
     def __init__(self, indexing: EventIndexing, tails: EventTails, index: SegmentIndex, clock: Clock) -> None:
         self._indexing, self._tails, self._index, self._clock = indexing, tails, index, clock
 
-    def numbers(self, run: Run, first: int) -> Iterator[int]:
-        """See ``SidecarReader``. One LIST for each 1,000."""
-        return self._indexing.list_sequences(run, first)
+    def groups(self, run: Run, first: int) -> Iterator[SidecarGroup]:
+        """See ``SidecarReader``. The LISTs of ``SidecarStore.groups``. Raises UnavailableError, also while it is iterated."""
+        try:
+            yield from self._indexing.sidecars.groups(run, first)
+        except SnapshotChangedError as error:
+            raise StoreUnavailableError(str(error)) from error
 
-    def sidecars(self, run: Run, numbers: list[int]) -> Iterator[Sidecar | None]:
-        """See ``SidecarReader``. One GET each, in parallel; decoded one at a time."""
-        return map(_read, self._indexing.sidecar_readers(run, numbers))
+    def sidecars(self, run: Run, groups: list[SidecarGroup]) -> Iterator[tuple[int, Sidecar | None]]:
+        """See ``SidecarReader``. One GET for each group, in parallel but for bundles; decoded one at a time."""
+        return ((number, _read(read)) for number, read in self._indexing.sidecars.readers(run, groups))
 
     def number_at(self, run: Run, line: int) -> int:
         """See ``SidecarReader``. One Query; 0 while the index is unavailable."""
@@ -67,8 +71,8 @@ class StoredSidecarReader:
 
 
 class SidecarCursor:
-    """A forward cursor over the structured events of one run. Keeps one sidecar in memory, and the first bytes of as many others
-    as the requested lines have, and of as many again at most."""
+    """A forward cursor over the structured events of one run. Keeps one sidecar in memory, the last two bundles, and the first bytes of
+    as many single sidecars as the requested lines have, and of as many again at most."""
 
     def __init__(self, sidecars: SidecarReader, run: Run, line: int) -> None:
         self._sidecars, self._run, self._line = sidecars, run, line
@@ -81,17 +85,17 @@ class SidecarCursor:
         UnavailableError; the same call then returns the same events."""
         if end_line <= self._none_before or self._are_all:
             return
-        numbers = self._sidecars.numbers(self._run, self._number or 0)
+        groups = self._sidecars.groups(self._run, self._number or 0)
         if self._number is None:
-            first = next(numbers, None)
+            first = next(groups, None)
             if first is not None and self._line:
-                self._number = max(first, self._sidecars.number_at(self._run, self._line))
-                numbers = self._sidecars.numbers(self._run, self._number)
+                self._number = max(first.first, self._sidecars.number_at(self._run, self._line))
+                groups = self._sidecars.groups(self._run, self._number)
             elif first is not None:
-                numbers = _with(first, numbers)
+                groups = chain([first], groups)
         width, last_line = 1, 0
-        while batch := list(islice(numbers, width)):
-            for number, sidecar in zip(batch, self._sidecars.sidecars(self._run, batch), strict=True):
+        while batch := list(islice(groups, width)):
+            for number, sidecar in self._sidecars.sidecars(self._run, batch):
                 if sidecar is None or sidecar.end_line <= line:
                     self._number = number + 1
                 elif sidecar.line >= end_line:
@@ -108,8 +112,3 @@ def _read(read: Callable[[], Sidecar]) -> Sidecar | None:
     with suppress(DamagedLogError, ObjectNotFoundError):
         return read()
     return None
-
-
-def _with(first: int, numbers: Iterator[int]) -> Iterator[int]:
-    yield first
-    yield from numbers

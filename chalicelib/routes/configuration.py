@@ -1,19 +1,23 @@
-"""The configuration of logging methods and log browsers, for operators: selected and installed ones. Secrets are hidden."""
+"""The configuration of logging methods and log browsers, for operators: selected and installed ones, and what a new run gets. Secrets are
+hidden."""
 
 from __future__ import annotations
 
 from chalice.app import Response
 
-from chalicelib import composition
 from chalicelib.access.grants import Scope
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.events_models import RedactedConfiguration
 from chalicelib.routes.responses import json_response
+from chalicelib.runlog.layout import checked_fqn
 
 
-def configuration(_: ApiRequest) -> Response:
-    """The configuration."""
+def configuration(request: ApiRequest) -> Response:
+    """The configuration; with ``fqn`` also what a new run of that pipeline gets."""
     gate.require_any_scope("configuration", Scope.ADMIN)
-    document = RedactedConfiguration.model_validate(composition.services().events.registry.describe())
+    fqn = request.query.get("fqn")
+    if fqn is not None:
+        gate.require_scope(Scope.ADMIN, checked_fqn(fqn))
+    document = RedactedConfiguration.model_validate({"chosen": None} | request.services.events.registry.describe(fqn))
     return json_response(document.model_dump())

@@ -16,6 +16,7 @@ from chalicelib.events.event import MAX_TIMESTAMP_MS
 from chalicelib.events.event_browser import DEFAULT_LIMIT, MAX_LIMIT, EventPage
 from chalicelib.events.event_view import EventFilter, EventView
 from chalicelib.events.names import checked_name
+from chalicelib.events.ports import LogText
 from chalicelib.events.starts import StartBody
 from chalicelib.events.step_updates import StepUpdate
 from chalicelib.events.steps import StepSummary
@@ -154,9 +155,11 @@ def events(request: ApiRequest) -> Response:
     gate.require_run_scope(Scope.LOGS_READ, request)
     limit = integer_parameter(request.query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     first, is_outline = integer_parameter(request.query, "after", 0, 0, MAX_BYTE), boolean_parameter(request.query, "outline")
-    page = request.services.events.browser.page(
-        request.run, _event_filter(request.query), first, limit, is_last_included=is_outline
-    )
+    services, run, event_filter = request.services.events, request.run, _event_filter(request.query)
+    if elsewhere := services.browsed_elsewhere(run):
+        page = elsewhere.events(event_filter, first, limit)
+    else:
+        page = services.browser.page(run, event_filter, first, limit, is_last_included=is_outline)
     documents, after = _fitting(page, is_outline=is_outline)
     return json_response(BrowsedEventPage(events=documents, after=None if after is None else str(after)))
 
@@ -219,16 +222,23 @@ def _time(query: Mapping[str, str], name: str) -> int | None:
 def log(request: ApiRequest) -> Response:
     """Text of the log by position, or of one step."""
     gate.require_run_scope(Scope.LOGS_READ, request)
-    run, query = request.run, request.query
+    query = request.query
     start = integer_parameter(query, "start", 0, 0, MAX_BYTE)
     lines = integer_parameter(query, "maxLines", 0, 1, MAX_LINES) if query.get("maxLines") else None
-    step, is_raw = query.get("step"), boolean_parameter(query, "raw")
-    logs = request.services.events.logs
-    found = logs.step_log(run, checked_name("step", step), start, lines) if step else logs.overall_log(run, start, lines)
+    is_raw = boolean_parameter(query, "raw")
+    step = checked_name("step", named) if (named := query.get("step")) else None
+    found = _log_text(request, step, start, lines)
     if is_raw:
         progress = {"X-Next": str(found.next), "X-Complete": "true" if found.complete else "false"}
         return Response(found.text, headers={"Content-Type": _TEXT, **progress})
     return json_response(LogPart(text=found.text, next=found.next, complete=found.complete, lines=found.text.count("\n")))
+
+
+def _log_text(request: ApiRequest, step: str | None, start: int, lines: int | None) -> LogText:
+    services, run = request.services.events, request.run
+    if elsewhere := services.browsed_elsewhere(run):
+        return elsewhere.step_log(step, start, lines) if step else elsewhere.log(start, lines)
+    return services.logs.step_log(run, step, start, lines) if step else services.logs.overall_log(run, start, lines)
 
 
 def steps(request: ApiRequest) -> Response:
@@ -262,6 +272,7 @@ def _step(facts: StepSummary) -> StepEntry:
         "bytes": facts.bytes,
         "errors": facts.errors,
         "firstLine": facts.first_line,
+        "lineRanges": facts.line_ranges,
         "status": facts.status,
         "complete": facts.complete,
     }

@@ -16,6 +16,7 @@ from chalicelib.events.event_view import SEVERITIES
 from chalicelib.events.names import MAX_NAME_CHARS
 from chalicelib.events.ranges import Range
 from chalicelib.events.step_updates import StepStatus
+from chalicelib.events.steps import MAX_LINE_RANGES
 from chalicelib.events.writers import MAX_COUNT
 from chalicelib.routes.schemas import Count, DescribedBy, ResponseModel, one_of
 
@@ -129,6 +130,13 @@ class StepEntry(TypedDict):
     bytes: Annotated[Count, Field(description="Size of its log in bytes.")]
     errors: Annotated[Count, Field(description="Number of its events that are errors.")]
     firstLine: Annotated[Count | None, Field(description="Number of its first line in the log of the run.")]
+    lineRanges: Annotated[
+        Sequence[Range],
+        Field(
+            max_length=MAX_LINE_RANGES,
+            description=f"Its longest ranges of lines in the log of the run, {MAX_LINE_RANGES} at most: first and last line, ascending.",
+        ),
+    ]
     status: StepStatus | None
     complete: Annotated[bool, Field(description="Whether no more events can follow.")]
 
@@ -197,6 +205,35 @@ class RunCompleteness(TypedDict):
     lost: Annotated[list[str], Field(description="Writers with missing events, or that were not closed.")]
 
 
+class LocatorEntry(ResponseModel):
+    """A locator with what it chooses, in the order in which they are tried."""
+
+    pattern: str
+    method: str
+    browser: str
+    outputs: Annotated[list[str], Field(description="Names of outputs.")]
+
+
+class PluginEntry(ResponseModel):
+    """A logging method, a log browser, or a configured output."""
+
+    kind: Annotated[str, one_of(["method", "browser", "output"])]
+    name: str
+    protocol: Annotated[int | None, Field(description="The version of the protocol that it declares.")]
+    problem: Annotated[str | None, Field(description="Why it cannot be used.")]
+    fallback: Annotated[str | None, Field(description="Used in its place.")]
+
+
+class ChosenEntry(ResponseModel):
+    """What a new run of a pipeline gets."""
+
+    fqn: str
+    method: str
+    browser: str
+    outputs: Annotated[list[str], Field(description="Names of outputs.")]
+    locator: Annotated[str | None, Field(description="The pattern of the locator that chose; null: none matches.")]
+
+
 class RedactedConfiguration(ResponseModel):
     """Configuration of how events are written and browsed. Secrets are replaced by `***`."""
 
@@ -207,3 +244,6 @@ class RedactedConfiguration(ResponseModel):
     rules: Annotated[list[Any], Field(description="Rules that assign agents' records to runs.")]
     outputs: Annotated[list[Any], Field(description="Other systems that get copies of events.")]
     installed: Annotated[dict[str, list[str]], Field(description="Available methods and browsers.")]
+    locators: list[LocatorEntry]
+    plugins: list[PluginEntry]
+    chosen: Annotated[ChosenEntry | None, Field(description="With `fqn`: what a new run of that pipeline gets.")]

@@ -149,7 +149,9 @@ def _permitted_pipeline(request: ApiRequest) -> tuple[str, str]:
 
 def _read_page(request: ApiRequest, run: Run) -> Page:
     spare_s = request.context.get_remaining_time_in_millis() / 1000 - _ANSWER_WITHIN_S
-    return request.services.reader.page(run, queries.page_request(request.query, spare_s))
+    wanted = queries.page_request(request.query, spare_s)
+    elsewhere = request.services.events.browsed_elsewhere(run)
+    return elsewhere.page(wanted) if elsewhere else request.services.reader.page(run, wanted)
 
 
 def _log_page(page: Page) -> LogPage:
@@ -212,14 +214,21 @@ def _download_of(request: ApiRequest, run: Run) -> Response:
     """Inline if the log is small UTF-8 text; otherwise a redirect to the object with exactly the log's bytes. A page that sends a token cannot
     follow the redirect, because the store would have to allow its origin: it requests the link and opens it."""
     wants_link = boolean_parameter(request.query, "link")
+    if elsewhere := request.services.events.browsed_elsewhere(run):
+        content = elsewhere.download()
+        if not content:
+            raise _gone(request, run)
+        return json_response(_NO_LINK) if wants_link else _attachment(run, content)
     log = request.services.reader.download(run)
     if log is None:
         raise _gone(request, run)
     text = _as_text(log)
     if text is None:
         return _redirect(request, run, log.key or _settled_key(request.services, run), 200 if wants_link else 307)
-    if wants_link:
-        return json_response(_NO_LINK)
+    return json_response(_NO_LINK) if wants_link else _attachment(run, text)
+
+
+def _attachment(run: Run, text: str) -> Response:
     disposition = f'attachment; filename="{_filename(run)}"'
     return Response(text, headers={"Content-Type": _TEXT, "Content-Disposition": disposition})
 

@@ -59,7 +59,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "name": "source",
         "in": "path",
         "required": True,
-        "description": "Kind of work: compaction and finalization of runs, the sweep, which ends idle runs, or explanations of failed runs.",
+        "description": "Kind of work: compaction and finalization of runs, the sweep, which ends idle runs, explanations of failed runs, or "
+        "bundling of the event data of ended runs.",
         "schema": {"enum": list(SOURCES)},
         "example": "compaction",
     },

@@ -42,7 +42,8 @@ _DATA = {"instanceId": "runlake", "loggableType": "run", "loggableId": "run-1", 
 
 _STEP = {
     "step": "load", "name": "Load orders", "parent": None, "startedMs": 1790000000000, "endedMs": 1790000002500, "durationMs": 2500,
-    "lines": 2, "bytes": 16, "errors": 0, "firstLine": 0, "status": "succeeded", "complete": True,
+    "lines": 2, "bytes": 16, "errors": 0, "firstLine": 0, "lineRanges": [[0, 1]], "status": "succeeded",
+    "complete": True,
 }  # fmt: skip
 _WRITER = {
     "writer": "agent-1",
@@ -57,6 +58,9 @@ _OUTLINED = {"line": 0, "lines": 1, "severity": "INFO", "hasData": True}
 _CONFIGURATION = {
     "method": "runlog", "browser": "runlog", "methods": {"files": {"directory": "/var/log/runs"}}, "browsers": {}, "rules": [],
     "outputs": [], "installed": {"methods": ["files", "runlog"], "browsers": ["cloudwatch", "elasticsearch", "files", "opensearch", "runlog"]},
+    "locators": [{"pattern": "team.*", "method": "runlog", "browser": "files", "outputs": []}],
+    "plugins": [{"kind": "method", "name": "runlog", "protocol": 1, "problem": None, "fallback": None}],
+    "chosen": {"fqn": "team.load", "method": "runlog", "browser": "files", "outputs": [], "locator": "team.*"},
 }  # fmt: skip
 
 SCHEMAS = component_schemas(
@@ -186,6 +190,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "listLimit": query_parameter(
         "limit", {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": MAX_LISTED}, "Maximum number of entries."
     ),
+    "chosenFqn": query_parameter("fqn", {"type": "string"}, "Also return what a new run of this pipeline gets."),
     "completenessWait": query_parameter(
         "wait",
         {"type": "integer", "minimum": 0, "maximum": int(MAX_WAIT_S), "default": 0},
@@ -299,6 +304,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "getConfiguration": {
         "summary": "Get the configuration of how events are written and browsed",
+        "parameters": ["chosenFqn"],
         "responses": {200: "Configuration"},
     },
     "getCompleteness": {

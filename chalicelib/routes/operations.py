@@ -276,7 +276,13 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("readEventLog", "GET", f"{_EVENTS}/log", "events:log", "events", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation("listSteps", "GET", f"{_EVENTS}/steps", "events:steps", "events", scopes=_READ_LOGS, errors=_READ_ERRORS),
     Operation(
-        "getConfiguration", "GET", "/v1/configuration", "configuration:configuration", "events", scopes=_ADMIN, errors=(500,)
+        "getConfiguration",
+        "GET",
+        "/v1/configuration",
+        "configuration:configuration",
+        "events",
+        scopes=_ADMIN,
+        errors=(400, 500),
     ),
     Operation(
         "getCompleteness", "GET", f"{_EVENTS}/completeness", "events:completeness", "events", scopes=_READ_LOGS, errors=_READ_ERRORS

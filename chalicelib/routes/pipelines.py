@@ -148,7 +148,7 @@ def _disabled(states: PipelineStateStore, file: PipelineFile, body: HandlerBody,
 
 
 def _replayed(states: PipelineStateStore, file: PipelineFile, body: ReplayBody, now_ms: int) -> None:
-    states.replay(file.name, body.from_ms(now_ms), now_ms)
+    states.replay(file.name, body.from_ms(now_ms), now_ms, enabled=file.enabled)
 
 
 def _handler(file: PipelineFile, body: HandlerBody) -> str | None:
@@ -191,7 +191,7 @@ def _statuses(services: Services, files: Sequence[PipelineFile]) -> list[Process
     states = PipelineStateStore(services.database, services.clock)
     reports = states.status([file.name for file in files], {file.name: file.shards for file in files})
     now_ms = services.clock.now_ms()
-    return [_status(file, *states.read(file.name), reports.get(file.name, {}), now_ms) for file in files]
+    return [_status(file, *states.read(file.name, enabled=file.enabled), reports.get(file.name, {}), now_ms) for file in files]
 
 
 def _status(

@@ -45,6 +45,10 @@ RETIRE_TOGETHER = 100
 """Minimum number of segments of a running run to retire at once: a few requests for all of them, and one object of entries."""
 EVENTS_LOOK_BACK = 1000
 """Segments before the artifact's end whose sidecars may have been written after it: an append takes seconds."""
+BUNDLED_BYTES = 256 * 1024
+"""Larger sidecars stay single objects."""
+BUNDLE_FROM = 16
+"""Fewer sidecars of an ended run stay single objects."""
 _ATTEMPTS = 4
 _ROWS = 1000
 _PLACES = 10_000
@@ -55,7 +59,8 @@ _PLACES = 10_000
 class RunState:
     """A run's objects at one moment. ``base``: the artifact with the log's beginning (None: no artifact); ``pending``: the segments after it, up
     to ``last``. ``has_events``: ``events/`` contains more than the start (decision 0022). ``oldest``: the listed object under ``events/`` or
-    ``retired/`` that was written first; of events only the first page is listed. ``unfinished``: an upload that an earlier pass began."""
+    ``retired/`` that was written first; of events only the first page is listed. ``unfinished``: an upload that an earlier pass began.
+    ``single_sidecars``: of a finalized run, those of at most ``BUNDLED_BYTES`` among the first 1,000 keys."""
 
     partial: Artifact | None
     logs: Artifact | None
@@ -67,6 +72,7 @@ class RunState:
     has_events: bool = False
     oldest: ListedObject | None = None
     unfinished: UnfinishedUpload | None = None
+    single_sidecars: int = 0
 
     @property
     def pending_bytes(self) -> int:
@@ -76,7 +82,8 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Result of a pass. ``lines`` and ``bytes``: extent of the written object; ``seal``: the reason of the seal at the log's end."""
+    """Result of a pass. ``lines`` and ``bytes``: extent of the written object; ``seal``: the reason of the seal at the log's end.
+    ``awaits_bundles``: the run is finalized and has single sidecars to bundle (decision 0046)."""
 
     lines: int
     bytes: int
@@ -87,6 +94,7 @@ class Compaction:
     uploaded_bytes: int = 0
     copied_bytes: int = 0
     retired_segments: int = 0
+    awaits_bundles: bool = False
 
 
 class Compactor:
@@ -134,7 +142,13 @@ class Compactor:
         oldest = min((found for found in listed if found.key.startswith(auxiliary)), key=_written_ms, default=None)
         unfinished = self._unfinished.find(run) if self.layout.unfinished(run) in keys else None
         extent = extent_of(self._store, base)
-        return RunState(partial_, logs, base, extent, segments, pending, last, has_events, oldest, unfinished)
+        is_final = base is not None and base is logs and not pending
+        sidecars = sum(map(self._may_be_bundled, listed)) if is_final and has_events else 0
+        return RunState(partial_, logs, base, extent, segments, pending, last, has_events, oldest, unfinished, sidecars)
+
+    def _may_be_bundled(self, listed: ListedObject) -> bool:
+        parsed = self.layout.parse(listed.key) if 0 < listed.size <= BUNDLED_BYTES else None
+        return parsed is not None and parsed.sidecar is not None
 
     def compact(self, run: Run, deadline: Deadline) -> Compaction:
         """Extend ``partial.txt`` to the log's end and retire old segments; a sealed log is left to the finalizer (see ``Compaction.seal``).
@@ -257,7 +271,10 @@ class Compactor:
         if len(state.segments) > 1:  # one of the next passes retires them: until then sidecars may be written
             self._bring_events_up_to_date(run, state)
         retired = self.retire(run, state.segments, below)
-        return Compaction(state.extent.lines, state.extent.bytes, below, epoch, reason, retired_segments=retired)
+        awaits_bundles = state.single_sidecars >= BUNDLE_FROM
+        return Compaction(
+            state.extent.lines, state.extent.bytes, below, epoch, reason, retired_segments=retired, awaits_bundles=awaits_bundles
+        )
 
     def _bring_events_up_to_date(self, run: Run, state: RunState) -> None:
         """Also for the segments of the last pass: a sidecar may have been written after it."""

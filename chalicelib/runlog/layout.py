@@ -8,9 +8,10 @@
                             unfinished.json             an upload that goes on in the next pass (``runlog.unfinished_uploads``)
                             retired/{digest}            what deleted segments were (``runlog.segment_gc``)
                             events/{sequence:010d}      a segment's sidecar: what is not text of its events (``events.sidecar``)
+                            events/bundles/{n}-{m}      sidecars of an ended run, from number n to m (``events.sidecar_bundle``)
                             events/writers/{w}/opened   a writer of events was registered; ``closed``: it has ended (``events.writers``)
                             events/steps/{step}         what was told of a step (``events.step_updates``)
-                            events/chosen               how its events are written and browsed (``events.registry``)
+                            events/chosen               how its events are written and browsed (``runlog.choice``)
                             events/start                which attempt it is, on which host, since when (``runlog.attempts``)
     {prefix}/.active/{fqn}/{run_id}/{writer_id}         heartbeat marker, diagnostics only
     {prefix}/.tombstones/{fqn}/{run_id}/expired.json    why a run is gone (``runlog.tombstones``)
@@ -58,6 +59,7 @@ _CHOSEN, _START = "chosen", "start"
 ATTEMPT_MARK = "~"
 """Separates a run's id and the number of an attempt after the first; unreserved in URLs and keys."""
 _SIDECAR = re.compile(rf"{_EVENTS}/(\d{{10}})", re.ASCII)
+_BUNDLE = re.compile(rf"{_EVENTS}/bundles/(\d{{10}})-(\d{{10}})", re.ASCII)
 _WRITER = re.compile(rf"{_EVENTS}/writers/([^/]+)/(?:opened|closed)")
 _STEP = re.compile(rf"{_EVENTS}/steps/([^/]+)")
 _TOMBSTONES, _TOMBSTONE = ".tombstones", "expired.json"
@@ -108,14 +110,16 @@ def checked_fqn(fqn: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ParsedKey:
-    """``kind``: segment, partial, logs, unfinished, retired, sidecar, writer, step, chosen, start, marker or tombstone; ``sequence``: of a
-    segment, else None; ``sidecar``: the number of a sidecar's segment, else None; ``name``: of a writer or step."""
+    """``kind``: segment, partial, logs, unfinished, retired, sidecar, bundle, writer, step, chosen, start, marker or tombstone;
+    ``sequence``: of a segment, else None; ``sidecar``: the number of a sidecar's segment, else None; ``name``: of a writer or step;
+    ``bundle``: the first and the last number of a bundle, else None."""
 
     run: Run
     kind: str
     sequence: int | None = None
     sidecar: int | None = None
     name: str = ""
+    bundle: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +186,14 @@ class Layout:
     def after_sidecars(self, run: Run) -> str:
         """A key that sorts after all sidecars."""
         return f"{self.events(run)}:"
+
+    def bundles(self, run: Run) -> str:
+        """Prefix of all bundles of sidecars: after all sidecars in a LIST."""
+        return f"{self.events(run)}bundles/"
+
+    def bundle(self, run: Run, first: int, last: int) -> str:
+        """The bundle of the sidecars from number ``first`` to ``last``. Raises InvalidNameError."""
+        return _fitting(f"{self.bundles(run)}{first:010d}-{last:010d}")
 
     def writers(self, run: Run) -> str:
         """Prefix of all objects of a run's writers."""
@@ -288,6 +300,8 @@ class Layout:
             return replace(parsed, kind=elements[3])
         if sidecar := _SIDECAR.fullmatch(name):
             return replace(parsed, sidecar=int(sidecar[1]))
+        if bundle := _BUNDLE.fullmatch(name):
+            return replace(parsed, kind="bundle", bundle=(int(bundle[1]), int(bundle[2])))
         for kind, found in (("writer", _WRITER.fullmatch(name)), ("step", _STEP.fullmatch(name))):
             if found:
                 return _named(parsed, kind, found[1])

@@ -77,11 +77,12 @@ class PageSnapshot:
 @dataclass(frozen=True, slots=True)
 class Scan:
     """The log's bytes from ``skip`` lines before the requested line on, and the log's end. Iteration may raise SnapshotChangedError: start
-    again at the line that was reached."""
+    again at the line that was reached. ``snapshot``: the one that is read."""
 
     chunks: Iterator[bytes]
     skip: int
     end: LogEnd
+    snapshot: LogSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class Reader:
         """The log from a line on, in large pieces, read lazily. Requests: those of an empty page; a GET per 5 MiB of an artifact, and per
         segment. Raises SnapshotChangedError, UnavailableError."""
         opened = self._open(run, line, lambda _: SCAN_PIECE_BYTES)
-        return Scan(opened.chunks, line - opened.start.line, self._snapshots.tail(run, opened.log))
+        return Scan(opened.chunks, line - opened.start.line, self._snapshots.tail(run, opened.log), opened.log)
 
     def read_range(self, run: Run, start: int, length: int) -> LogRange:
         """Bytes [start, start + length) of the log, fewer at its end. Requests: those of an empty page without the query, and a GET per segment

@@ -3,7 +3,8 @@
 Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``; optionally
 ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``, ``first-ms`` and ``last-ms``; for a close that
 reports the end of the run ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (texts are percent-encoded), ``lost-lines``,
-``last-sign-ms``. The number is in the object's key, the bytes are its size. Metadata stays below S3's 2 KB for any batch.
+``last-sign-ms``; on a run's first segment ``browser`` (``runlog.choice``). The number is in the object's key, the bytes are its size. Metadata
+stays below S3's 2 KB for any batch.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
+from typing import Protocol
 
 from chalicelib.errors import (
     InvalidBatchError,
@@ -77,8 +78,19 @@ class AppendTarget:
     stored: SegmentEntry | None = None
 
 
+class AppendPolicy(Protocol):
+    """The configuration of how runs are written, see ``runlog.choice``. Most runs need no request."""
+
+    def check_append(self, run: Run) -> None:
+        """Raises OtherMethodError for a run whose log is not the run log."""
+
+    def segment_metadata(self, run: Run) -> Mapping[str, str]:
+        """User metadata for the first segment of a run. No request."""
+
+
 class Writer:
-    """Appends batches to runs and seals them. Holds no state: any number of them may work on one run."""
+    """Appends batches to runs and seals them. Holds no state: any number of them may work on one run. ``policy`` None: every run may be
+    appended to."""
 
     def __init__(
         self,
@@ -88,8 +100,10 @@ class Writer:
         signer: PositionSigner,
         clock: Clock,
         fingerprints: BatchFingerprints | None = None,
+        policy: AppendPolicy | None = None,
     ) -> None:
         self.tails = LogEndFinder(store, index, layout)
+        self._policy = policy
         self._fingerprints = fingerprints or BatchFingerprints()
         self._store, self._index, self._layout, self._signer, self._clock = store, index, layout, signer, clock
 
@@ -97,8 +111,11 @@ class Writer:
         """Store a batch as the run's next segment; once it returns, the batch is durable and its place is final.
 
         A repeat with the same ``position`` (or key) and content is stored once. Raises RunClosedError (nothing stored), InvalidBatchError
-        (a key used twice), InvalidNameError (a new run with unprintable names), UnavailableError (stored or not: repeat it).
+        (a key used twice), InvalidNameError (a new run with unprintable names), OtherMethodError (nothing stored), UnavailableError (stored
+        or not: repeat it).
         """
+        if self._policy:
+            self._policy.check_append(run)
         presented = self._signer.loads(run, position)
         if not batch.lines:
             return self._open(run, presented, position)
@@ -245,7 +262,8 @@ class Writer:
     def _put(self, run: Run, entry: SegmentEntry, body: bytes) -> None:
         if entry.sequence == 0:
             self._layout.check_new(run)  # not for existing runs, which may be older than this check
-        key, options = self._layout.segment(run, entry.sequence), PutOptions(metadata_of(entry))
+        chosen = self._policy.segment_metadata(run) if self._policy and entry.sequence == 0 else {}
+        key, options = self._layout.segment(run, entry.sequence), PutOptions({**metadata_of(entry), **chosen})
         put_retrying_conflicts(self._store, key, body, options, ABSENT)
 
     def _answer(self, run: Run, identity: WriterIdentity, entry: SegmentEntry, *, repeated: bool = False) -> Appended:

@@ -1,4 +1,5 @@
-"""The schedules: compact and finalize runs every few minutes, then explain failed ones; end abandoned runs every hour.
+"""The schedules: compact and finalize runs every few minutes, then explain failed ones and bundle sidecars of ended ones; end abandoned
+runs every hour.
 
 Due runs come from the catalog's index of activity; each is a partition of work under a lease, and a few are processed at once. If more are
 due than one invocation can process before the next one, it starts further workers, which share the work. A run that fails is retried with
@@ -17,7 +18,7 @@ from typing import Any
 
 from chalicelib import composition
 from chalicelib.catalog.runs import RunRow, partition_key, run_of
-from chalicelib.composition import COMPACTION, EXPLANATION, SWEEP, Services
+from chalicelib.composition import BUNDLING, COMPACTION, EXPLANATION, SWEEP, Services
 from chalicelib.coordination import Lease, Partition, SourceCoordinator, Status
 from chalicelib.coordination.worker_pool import Backoff, OnFailure, Result, WorkerPool
 from chalicelib.deadline import Deadline
@@ -33,6 +34,7 @@ from chalicelib.observability import (
     PENDING_FLUSH_SEGMENTS,
     RUNS_EXPLAINED,
     RUNS_FINALIZED,
+    SIDECARS_BUNDLED,
     logger,
     record,
 )
@@ -47,9 +49,15 @@ STOP_BEFORE_S = 30.0
 EXPLAIN_S = 60.0
 """Time for explanations per invocation: less than usually passes until the next one. Two gigabytes take about three times as long."""
 SLICE_S = 20.0
-"""Time for the explanation of one run; then it waits behind all others."""
+"""Time for the explanation or the bundles of one run; then it waits behind all others."""
 EXPLAINERS = 2
 """Logs read at once for explanations, which are mostly computation: one is read while the other one is searched."""
+BUNDLE_S = 60.0
+"""Time for bundles of sidecars per invocation."""
+BUNDLERS = 2
+"""Runs whose sidecars are bundled at once."""
+BUNDLE_WITHIN_MS = 12 * 3_600_000
+"""An ended run stays due this long for its sidecars to be bundled; then they stay as they are."""
 _RETIRE_WITHIN_MS = 10 * 60_000
 """How long an idle running run stays due for the deletion of its compacted segments: several ticks."""
 
@@ -58,14 +66,16 @@ Work = Callable[[Services, Lease, RunRow, Deadline], None]
 
 
 def compact(services: Services, remaining_ms: int, worker: int = 0) -> dict[str, int]:
-    """Compact running runs, finalize sealed runs, delete compacted segments; explain failed runs in what is left of the time. Returns the
-    number of runs by result, without explained ones. ``worker``: 0 is the schedule's own invocation, which determines the due runs and starts
-    further workers."""
+    """Compact running runs, finalize sealed runs, delete compacted segments; in what is left of the time explain failed runs, then bundle
+    sidecars. Returns the number of runs by result, of compaction only. ``worker``: 0 is the schedule's own invocation, which determines the due
+    runs and starts further workers."""
     deadline = _deadline(services, remaining_ms)
     unexplained: list[RunRow] = []
+    unbundled: list[RunRow] = []
     coordinator = composition.coordinator(services, COMPACTION)
-    result = _share(services, coordinator, deadline, worker, partial(_to_compact, unexplained), _settle)
+    result = _share(services, coordinator, deadline, worker, partial(_to_compact, unexplained, unbundled), _settle)
     _explain_all(services, deadline, worker, unexplained)
+    _bundle_all(services, deadline, worker, unbundled)
     return result
 
 
@@ -101,27 +111,51 @@ def _share(
 
 
 def _explain_all(services: Services, deadline: Deadline, worker: int, unexplained: Sequence[RunRow]) -> None:
-    """Explain runs, for ``EXPLAIN_S`` at most. They are a source of work of its own, so that no compaction waits for an explanation, and a failed
-    explanation does not count as a failed compaction. No request if the schedule has found nothing to explain."""
-    if not (worker or unexplained):
+    """Explain runs, for ``EXPLAIN_S`` at most."""
+
+    def work(coordinator: SourceCoordinator) -> Work:
+        return partial(_explain, coordinator)
+
+    within = Deadline(services.clock, min(EXPLAIN_S, deadline.remaining_s()))
+    _afterwards(services, EXPLANATION, work, EXPLAINERS, within, worker, unexplained)
+
+
+def _bundle_all(services: Services, deadline: Deadline, worker: int, unbundled: Sequence[RunRow]) -> None:
+    """Bundle sidecars of runs, for ``BUNDLE_S`` at most."""
+    within = Deadline(services.clock, min(BUNDLE_S, deadline.remaining_s()))
+    _afterwards(services, BUNDLING, lambda _: _bundle, BUNDLERS, within, worker, unbundled)
+
+
+def _afterwards(
+    services: Services,
+    source: str,
+    work: Callable[[SourceCoordinator], Work],
+    threads: int,
+    within: Deadline,
+    worker: int,
+    rows: Sequence[RunRow],
+) -> None:
+    """A source of work of its own, so that no compaction waits for it, and its failures do not count as failed compactions. ``rows``: runs for
+    which the schedule has found something to do; it makes no request if there are none."""
+    if not (worker or rows):
         return
-    coordinator = composition.coordinator(services, EXPLANATION)
-    work = partial(_explain, coordinator)
+    coordinator = composition.coordinator(services, source)
     try:
         coordinator.initialize()
         if not worker:
-            _supply(coordinator, lambda _: [partition_key(row.run) for row in unexplained])
-            _retry_reopened(services, unexplained)
-        within = Deadline(services.clock, min(EXPLAIN_S, deadline.remaining_s()))
-        _work_on(services, coordinator, within, work, EXPLAINERS, _not_explained)
+            _supply(coordinator, lambda _: [partition_key(row.run) for row in rows])
+            _retry_reopened(services, source, rows)
+        _work_on(services, coordinator, within, work(coordinator), threads, partial(_not_done, source))
     except UnavailableError as error:
-        logger.warning("could not explain runs: the next invocation does", extra={"error": str(error)})
+        logger.warning(
+            "work after the compaction failed: the next invocation does it", extra={"source": source, "error": str(error)}
+        )
 
 
-def _retry_reopened(services: Services, unexplained: Sequence[RunRow]) -> None:
-    """Retry runs whose explanation was set aside before they were reopened and ended again. A read for each run that was ever reopened."""
-    administration = composition.administration(services, EXPLANATION)
-    for row in unexplained:
+def _retry_reopened(services: Services, source: str, rows: Sequence[RunRow]) -> None:
+    """Retry runs whose work was set aside before they were reopened and ended again. A read for each run that was ever reopened."""
+    administration = composition.administration(services, source)
+    for row in rows:
         if row.epoch > FIRST_EPOCH:
             with suppress(PartitionNotFoundError):
                 partition = administration.get(partition_key(row.run))
@@ -183,18 +217,21 @@ def _failed(services: Services) -> Callable[[Lease, Exception, int], None]:
     return failed
 
 
-def _not_explained(lease: Lease, error: Exception, failures: int) -> None:
+def _not_done(source: str, lease: Lease, error: Exception, failures: int) -> None:
     run = run_of(lease.key)
-    logger.warning("could not explain a run", exc_info=error, extra={"fqn": run.fqn, "run_id": run.run_id, "failures": failures})
+    extra = {"source": source, "fqn": run.fqn, "run_id": run.run_id, "failures": failures}
+    logger.warning("work on a run after the compaction failed", exc_info=error, extra=extra)
 
 
-def _to_compact(unexplained: list[RunRow], services: Services) -> Sequence[RunRow]:
-    """Due runs. ``unexplained``: receives those that await an explanation."""
+def _to_compact(unexplained: list[RunRow], unbundled: list[RunRow], services: Services) -> Sequence[RunRow]:
+    """Due runs. ``unexplained`` and ``unbundled``: receive those that await an explanation, and those that may await bundles."""
     now_ms = services.clock.now_ms()
     rows: list[RunRow] = []
     for row in services.runs.active(now_ms + 1):
         if row.awaits_explanation(now_ms):
             unexplained.append(row)
+        if _may_have_sidecars(row, now_ms):
+            unbundled.append(row)
         if _is_due(row, now_ms):
             rows.append(row)
     return sorted(rows, key=lambda row: -row.pending_bytes)
@@ -219,6 +256,12 @@ def _is_due(row: RunRow, now_ms: int) -> bool:
     return row.is_due or RETIRABLE_MS <= idle_ms < RETIRABLE_MS + _RETIRE_WITHIN_MS
 
 
+def _may_have_sidecars(row: RunRow, now_ms: int) -> bool:
+    """Whether a run's sidecars should be bundled, as far as the row tells: a run without enough of them was retired by an earlier tick."""
+    idle_ms = now_ms - row.last_append_ms
+    return row.status == "finalized" and _is_due(row, now_ms) and RETIRABLE_MS + _RETIRE_WITHIN_MS <= idle_ms < BUNDLE_WITHIN_MS
+
+
 def _idle_ms(services: Services) -> int:
     return services.settings.stream_timeout_minutes * 60_000
 
@@ -234,7 +277,11 @@ def _settle(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -
     record(FLUSH_COPIED_BYTES, compaction.copied_bytes + finalization.copied_bytes)
     lease.check()
     is_final = row.status == "finalized"
-    record_compaction(services.runs, row.run, compaction, finalization, row.segments if is_final else None, services.clock.now_ms())
+    now_ms = services.clock.now_ms()
+    awaits_bundles = compaction.awaits_bundles and now_ms - row.last_append_ms < BUNDLE_WITHIN_MS
+    record_compaction(
+        services.runs, row.run, compaction, finalization, row.segments if is_final else None, now_ms, retires=not awaits_bundles
+    )
     if finalization.finalized and not is_final:
         record(RUNS_FINALIZED, 1)
     _record_pending(0, 0)
@@ -263,6 +310,15 @@ def _explain(coordinator: SourceCoordinator, services: Services, lease: Lease, r
         record(RUNS_EXPLAINED, 1)
     elif is_explained is False:
         logger.warning("a failed run has no readable log to explain it", extra={"fqn": row.run.fqn, "run_id": row.run.run_id})
+
+
+def _bundle(services: Services, lease: Lease, row: RunRow, deadline: Deadline) -> None:
+    """The compaction of the next tick sees that few sidecars are left, and retires the run."""
+    if not _may_have_sidecars(row, services.clock.now_ms()):
+        return  # it was reopened
+    within = Deadline(services.clock, min(SLICE_S, deadline.remaining_s()))
+    bundled = composition.leased_bundler(services, lease).bundle(row.run, within)
+    record(SIDECARS_BUNDLED, bundled.sidecars)
 
 
 def _record_pending(size: int, segments: int) -> None:

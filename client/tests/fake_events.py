@@ -153,7 +153,7 @@ def _steps(events: StoredEvents, closed: bool) -> list[Json]:
             "durationMs": None if ended is None else ended - started, "lines": sum(event["lines"] for event in said),
             "bytes": sum(len(event["message"].encode()) + 1 for event in said),
             "errors": sum(event["level"] == "ERROR" for event in said),
-            "firstLine": said[0]["line"] if said else None, "status": facts.get("status"), "complete": closed,
+            "firstLine": said[0]["line"] if said else None, "lineRanges": [], "status": facts.get("status"), "complete": closed,
         })  # fmt: skip
     return sorted(rows, key=lambda row: row["startedMs"] or 0)
 

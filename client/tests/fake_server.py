@@ -66,6 +66,8 @@ class FakeServer:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.token: str | None = None
         self.has_stream = True
+        self.configuration: dict[str, Any] = {}
+        """Of how events are written and browsed, with ``chosen`` for every pipeline; empty: of an earlier release."""
         self.clock = ""
         """Of pages since a time."""
         self.has_events = True
@@ -239,6 +241,9 @@ class _Handler(BaseHTTPRequestHandler):
                 self._object(self.server.fake.runs[fqn, run_id].data)
             case ("GET", "v1", "health"):
                 self._json({"status": "ok", "version": "1"})
+            case ("GET", "v1", "configuration") if fake.configuration:
+                chosen = {"fqn": self.query["fqn"], **fake.configuration["chosen"]}
+                self._json(fake.configuration | {"chosen": chosen})
             case ("GET", "v1", "catalog"):
                 self._recent()
             case ("GET", "v1", "catalog", "pipelines"):

@@ -51,6 +51,10 @@ class HostileServer:
         if self.status != 200:
             return {"code": self.status, "message": self.text}
         match (method, *path[1:]):
+            case ("GET", "configuration"):
+                chosen = dict.fromkeys(("fqn", "method", "browser", "locator"), self.text)
+                plugin = dict.fromkeys(("kind", "name", "problem", "fallback"), self.text)
+                return {"chosen": {**chosen, "outputs": [self.text]}, "plugins": [plugin]}
             case ("GET", "catalog"):
                 return {"runs": [{"fqn": self.text, **self._facts()}], "cursor": None}
             case ("GET", "catalog", "pipelines"):

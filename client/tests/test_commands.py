@@ -430,6 +430,20 @@ def test_config_tells_origins_and_no_secret(filled: FakeServer, tmp_path: Path) 
     assert "secret" not in call(filled, "config", environ=environ).output
 
 
+def test_config_of_a_pipeline_is_what_the_server_chooses(filled: FakeServer) -> None:
+    assert call(filled, "config", "--pipeline", "shop.a").exit_code == 2, "the server is of an earlier release"
+    problem = {"kind": "browser", "name": "absent", "problem": "cannot be loaded", "fallback": "runlog"}
+    chosen: dict[str, Any] = {"method": "runlog", "browser": "absent", "outputs": ["a", "b"], "locator": "shop.*"}
+    filled.configuration = {"chosen": chosen, "plugins": [{"problem": None}, problem]}
+    shown = call(filled, "config", "--pipeline", "shop.a")
+    assert shown.stdout == "pipeline\tshop.a\nmethod\trunlog\nbrowser\tabsent\noutputs\ta, b\nlocator\tshop.*\n"
+    assert shown.stderr == "runlake: browser absent is replaced by runlog: cannot be loaded\n"
+    listed = json.loads(call(filled, "config", "--pipeline", "shop.a", "--json").stdout)
+    assert listed == {"fqn": "shop.a", **chosen, "problems": [problem]}
+    filled.configuration["chosen"] = chosen | {"outputs": [], "locator": None}
+    assert call(filled, "config", "--pipeline", "x").stdout.endswith("outputs\t-\nlocator\t-\n")
+
+
 @pytest.mark.parametrize("text", ["nonsense = 1", "timeout_s = 'soon'", "= ="])
 def test_a_broken_file_is_told_with_its_path(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config.toml"

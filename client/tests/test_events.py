@@ -18,6 +18,7 @@ import time
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -177,6 +178,36 @@ def test_a_writer_registers_writes_and_closes(server: FakeServer, settings: Sett
         {"position": 0, "note": {"kind": "fold"}},
     ]
     assert [(writer["closed"], writer["count"]) for writer in events.writers.values()] == [(True, 5), (True, 1)]
+
+
+def test_data_of_a_writer_is_on_each_of_its_events(server: FakeServer, settings: Settings) -> None:
+    data: dict[str, object] = {"team": "core", "key": "s3cret-value", "tries": 1}
+    with runlake.run(
+        "p", "r", logger=None, events=True, data={"of": "the run"}, secrets=["s3cret-value"], settings=settings
+    ) as run:
+        with run.events("w", data) as writer:
+            data.clear()
+            writer.write("one")
+            writer.write("two", data={"tries": 2, "k": []})
+        run.event("three")
+    own = {"team": "core", "key": "***secret***", "tries": 1}
+    assert {event["message"]: event["data"] for event in events_of(server).stored} == {
+        "one": own, "two": own | {"tries": 2, "k": []}, "three": {"of": "the run"},
+    }  # fmt: skip
+
+
+def test_line_that_is_written_in_parts_has_the_time_of_the_first(
+    server: FakeServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = SimpleNamespace(ms=0)
+    monkeypatch.setattr("runlake.events.time.time_ns", lambda: now.ms * 1_000_000)
+    run = runlake.run("p", "r", logger=None, events=True, settings=settings)
+    with run, run.events("w") as writer, run.capture_prints(), writer.stream() as stream:
+        for now.ms, piece in enumerate(("a", "b\nc", "d\n", "e\nf"), 1):
+            stream.write(piece)
+            sys.stdout.write(piece)
+    times = [(event["message"], event["timestamp"]) for event in events_of(server).stored]
+    assert sorted(times) == sorted(2 * [("ab", 1), ("cd", 2), ("e", 4), ("f", 4)])
 
 
 def test_a_writer_is_registered_before_it_has_anything_to_say(server: FakeServer, settings: Settings) -> None:

@@ -36,6 +36,7 @@ SHOWN: list[tuple[str, ...]] = [
     ("steps", *RUN), ("steps", "--json", *RUN), ("events", *RUN), ("events", "--json", *RUN),
     ("status", *RUN), ("status", "p"), ("status", "--json", *RUN), ("download", "p", "-o", "{tmp}/log"),
     ("drain",), ("drain", "--json"), ("drain", "--list"), ("drain", "--list", "--json"), ("config",), ("config", "--json"),
+    ("config", "--pipeline", "p"), ("config", "--pipeline", "p", "--json"),
     *[("files", "list", "--what", "w", "--start", "1d", *form) for form in ((), ("--json",), ("--format", "http"), ("--format", "s3"))],
     ("files", "latest", "w", "w"), ("files", "latest", "w", "w", "--json"), ("files", "fetch", "x"), ("files", "fetch", "x", "--json"),
     *[("files", "push", "--what", "w", "--where", "w", "--start", "now", *form) for form in ((), ("--json",))], ("files", "cat", "x"),
@@ -150,11 +151,23 @@ def test_raw_log_is_the_bytes(server: HostileServer, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("runs",), ("runs", "p"), ("pipelines",), ("steps", *RUN), ("status", *RUN), ("drain", "--list"), ("config",)],
+    [
+        ("runs",),
+        ("runs", "p"),
+        ("pipelines",),
+        ("steps", *RUN),
+        ("status", *RUN),
+        ("drain", "--list"),
+        ("config",),
+        ("config", "--pipeline", "p"),
+    ],
     ids=" ".join,
 )
 def test_rows_for_programs_are_not_forged(command: tuple[str, ...], server: HostileServer, tmp_path: Path) -> None:
-    columns = {"runs": 10 if len(command) == 1 else 9, "pipelines": 6, "steps": 7, "status": 2, "drain": 6, "config": 4}[command[0]]
+    config = 4 if len(command) == 1 else 2
+    columns = {"runs": 10 if len(command) == 1 else 9, "pipelines": 6, "steps": 7, "status": 2, "drain": 6, "config": config}[
+        command[0]
+    ]
     environment = {
         **os.environ,
         **environ(server, tmp_path),

@@ -159,7 +159,8 @@ class Task:
             done = self._finalizer(planned, lease, seen).compact_and_finalize(planned.run, Deadline(self._services.clock), seen)
             lease.check()
             final_segments = planned.segments if planned.is_final else None
-            record_compaction(self._services.runs, planned.run, *done, final_segments, self._services.clock.now_ms())
+            now_ms, retires = self._services.clock.now_ms(), not done[0].awaits_bundles  # the schedule bundles sidecars
+            record_compaction(self._services.runs, planned.run, *done, final_segments, now_ms, retires=retires)
         except LeaseError as error:
             return Result(planned.run, BUSY, problem=_problem_text(planned.run, error), is_retryable=True)
         except UnavailableError:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
+from chalicelib.catalog.runs import RunCatalog
 from glue_jobs.dataset.committing import Change, Committer
 from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
+from glue_jobs.dataset.explanations import RecordedExplanations
 from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.reading import Tally, arrivals, read_events, tally
 from glue_jobs.dataset.runs import NewRuns, Work
@@ -47,12 +49,16 @@ class BuildResult:
 
 
 class Builder:
-    """Builds one dataset. Raises DamagedLogError if the ledger and the files contradict each other."""
+    """Builds one dataset. ``runs``: has the explanations of failed runs; None: rows have none. Raises DamagedLogError if the ledger and
+    the files contradict each other."""
 
-    def __init__(self, session: SparkSession, files: Files, spec: DatasetSpec, now_s: Callable[[], float]) -> None:
+    def __init__(
+        self, session: SparkSession, files: Files, spec: DatasetSpec, now_s: Callable[[], float], runs: RunCatalog | None = None
+    ) -> None:
         self._session, self._files, self._spec = session, files, spec
         self._committer = Committer(files, spec.layout)
-        self._runs = NewRuns(spec.options, now_s, live=spec.live)
+        self._explanations = RecordedExplanations(runs, now_s)
+        self._runs = NewRuns(spec.options, self._explanations, now_s, live=spec.live)
         self._problems: Tally = tally(session.sparkContext)
         self._requests: Tally = tally(session.sparkContext)
 
@@ -99,4 +105,5 @@ class Builder:
 
     def _rows(self, work: Work) -> DataFrame:
         events = read_events(self._session, self._spec.options, work.tasks, self._problems, self._requests)
-        return cluster_rows(dataset_rows(events, arrivals(self._session, work.arrived_s), self._spec.layout.buckets))
+        arrived, causes = arrivals(self._session, work.arrived_s), self._explanations.causes(self._session, work.failed)
+        return cluster_rows(dataset_rows(events, arrived, causes, self._spec.layout.buckets))

@@ -3,48 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.ports import Run
+from glue_jobs.dataset.explanations import RecordedExplanations
 from glue_jobs.datasource.offsets import Offset
 from glue_jobs.datasource.options import Options
 from glue_jobs.datasource.planning import packed
 from glue_jobs.datasource.problems import Problems
 from glue_jobs.datasource.slices import Slice
 from glue_jobs.datasource.steps import follower
+from glue_jobs.transforms.events import EXPLAINED_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Input of a batch. ``tasks``: slices of about as many bytes each. ``arrived_s`` of each run is fixed when it is first read."""
+    """Input of a batch. ``tasks``: slices of about as many bytes each. ``arrived_s`` of each run is fixed when it is first read.
+    ``failed``: runs that may have an explanation."""
 
     tasks: Sequence[Sequence[Slice]]
     arrived_s: Mapping[Run, int]
+    failed: Collection[Run]
     bytes: int
 
 
 class NewRuns:
-    """Finds new data. ``live``: also of running runs; otherwise only of ended runs, each with all its new data at once."""
+    """Finds new data. ``live``: also of running runs; otherwise only of ended runs, each with all its new data at once, and of failed ones
+    when they are explained."""
 
-    def __init__(self, options: Options, now_s: Callable[[], float], *, live: bool) -> None:
+    def __init__(self, options: Options, explanations: RecordedExplanations, now_s: Callable[[], float], *, live: bool) -> None:
         # An event of a running run ends where the next one begins, or with the run: rows must not depend on the time of the read.
         self._options, self._live = replace(options, flush_after_s=None), live
+        self._explanations = explanations
         self._problems = Problems()
         self._follower = follower(self._options, self._problems, now_s)
 
     def latest(self, stored: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """The offset after all current data, or after as much as a batch may contain; None if nothing is new."""
         previous = self._offset(stored)
-        offset = self._follower.latest(previous, previous, ended_only=not self._live)
+        find_awaited = None if self._live else self._explanations.find_awaited
+        offset = self._follower.latest(previous, previous, ended_only=not self._live, find_awaited=find_awaited)
         return None if offset == previous else offset.to_json()
 
     def work(self, start: Mapping[str, Any] | None, end: Mapping[str, Any]) -> Work:
         """The slices between two offsets. Repeated calls give the same rows."""
         slices = self._follower.slices(self._offset(start), self._offset(end))
         tasks = list(packed(slices, self._options.bytes_per_partition))
-        return Work(tasks, {part.run: part.reference_s for part in slices}, sum(part.end.byte - part.start.byte for part in slices))
+        arrived_s = {part.run: part.reference_s for part in slices}
+        # Positions of earlier releases lack the outcome of ended runs.
+        failed = {part.run for part in slices if part.outcome in (*EXPLAINED_OUTCOMES, "")}
+        return Work(tasks, arrived_s, failed, sum(part.end.byte - part.start.byte for part in slices))
 
     def problems(self) -> Counter[str]:
         """Problems by kind that planning found since the last call."""

@@ -27,6 +27,7 @@ from chalicelib.runlog.segment import SEAL, end_of, entry_of
 from glue_jobs.datasource.clients import THREADS
 from glue_jobs.datasource.listing import objects_of
 from glue_jobs.datasource.log import ArtifactPiece, Literal, MissingSegments, Piece, Resolver, SegmentChain
+from glue_jobs.datasource.objects import NO_SIDECARS, ListedSidecars
 from glue_jobs.datasource.options import MIB
 from glue_jobs.datasource.problems import GONE, METADATA, MISSING, Problems
 from glue_jobs.datasource.sidecars import Sidecars
@@ -74,7 +75,7 @@ class Request(NamedTuple):
 
 class Content:
     """One run's log, read in any order. ``pieces`` may be a part of it: other bytes are located when they are read. ``sidecars``:
-    numbers of the segments that have one."""
+    see ``RunObjects``."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class Content:
         base: str,
         pieces: Sequence[Piece],
         problems: Problems,
-        sidecars: Sequence[range] = (),
+        sidecars: ListedSidecars = NO_SIDECARS,
     ) -> None:
         self.run, self.problems = run, problems
         self._store, self._layout, self._base = store, layout, base

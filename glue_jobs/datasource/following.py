@@ -6,7 +6,7 @@ rows, even if other objects hold the bytes by then (decision 0014).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
@@ -56,6 +56,10 @@ class _Grown(NamedTuple):
     before: Position | None
 
 
+FindAwaited = Callable[[Mapping[str, tuple[RunObjects, Position]]], Set[str]]
+"""The names of runs whose positions do not advance yet."""
+
+
 class Follower:
     """Follows the runs of a selection. Caches the last listing; after a restart it continues without it."""
 
@@ -74,19 +78,18 @@ class Follower:
         self._cutter = LogSlicer(store, index, options.bytes_per_partition)
         self._seen: Mapping[str, RunObjects] = {}
 
-    def latest(self, previous: Offset, settled: Offset, *, ended_only: bool = False) -> Offset:
+    def latest(
+        self, previous: Offset, settled: Offset, *, ended_only: bool = False, find_awaited: FindAwaited | None = None
+    ) -> Offset:
         """The offset after all current data; ``previous`` itself if nothing is new. ``settled``: the offset that was last
-        planned. ``ended_only``: the positions of running runs do not advance.
+        planned. ``ended_only``: the positions of running runs do not advance, nor those of runs that ``find_awaited`` names.
 
         Requests: a LIST for each 1,000 objects; a HEAD for each run that grew, and a few more for a new one.
         """
         self._seen = {name_of(run.base): run for run in self._locator.find(self._selection)}
         grown = {name: each for name, each in self._grown(previous).items() if each.run.seems_ended or not ended_only}
-        grown = grown if previous.skips else self._within_budget(grown)
-        with ThreadPoolExecutor(THREADS) as threads:
-            skips = previous.skips
-            positions = threads.map(lambda each: self._position(*each, skips=skips), grown.values())
-            moved = {name: position for name, position in zip(grown, positions, strict=True) if position}
+        skips = previous.skips
+        moved = self._moved(grown, find_awaited or _none_awaited, skips=skips)
         to_the_end = {name: grown[name] for name, position in moved.items() if position.next >= grown[name].run.end}
         if ended_only:
             moved = {name: position for name, position in moved.items() if position.state != OPEN}
@@ -136,6 +139,18 @@ class Follower:
             elif run.end > before.next:
                 grown[name] = _Grown(run, before)
         return grown
+
+    def _moved(self, grown: dict[str, _Grown], find_awaited: FindAwaited, *, skips: bool) -> dict[str, Position]:
+        """New positions of the first runs, as many as the batch may contain. Runs that wait do not keep others out of the batch."""
+        while True:
+            taken = grown if skips else self._within_budget(grown)
+            with ThreadPoolExecutor(THREADS) as threads:
+                positions = threads.map(lambda each: self._position(*each, skips=skips), taken.values())
+                moved = {name: position for name, position in zip(taken, positions, strict=True) if position}
+            awaited = find_awaited({name: (taken[name].run, position) for name, position in moved.items()})
+            if not awaited or len(awaited) < len(moved):
+                return {name: position for name, position in moved.items() if name not in awaited}
+            grown = {name: each for name, each in grown.items() if name not in awaited}
 
     def _is_too_early(self, run: RunObjects) -> bool:
         """Whether all lines of the run are too early in any time zone."""
@@ -254,7 +269,7 @@ class Follower:
         """The first new segment of events whose sidecar is still being written, so it is not known yet whether its lines are
         events. A HEAD for each segment of the last minute without one; none if the run has no sidecar and its last segment has no
         events."""
-        if not run.sidecars and not last.events:
+        if not any(run.sidecars) and not last.events:
             return None
         since_s = self._now_s() - APPEND_TIMEOUT_MS // 1000
         segment_range = run.segment_ranges[-1]
@@ -291,6 +306,10 @@ class Follower:
 
     def _content(self, run: RunObjects, log: Log) -> Content:
         return Content(self._store, self._layout, run.run, run.base, log.pieces, self._problems)
+
+
+def _none_awaited(_: object) -> Set[str]:
+    return frozenset()
 
 
 def _has_gap(run: RunObjects, before: Position) -> bool:

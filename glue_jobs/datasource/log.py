@@ -19,7 +19,7 @@ from chalicelib.runlog.artifact import Artifact, artifact_of
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.legacy import find_legacy
 from chalicelib.runlog.segment import entry_of
-from glue_jobs.datasource.objects import Listed, RunObjects, SegmentRange
+from glue_jobs.datasource.objects import NO_SIDECARS, Listed, ListedSidecars, RunObjects, SegmentRange
 from glue_jobs.datasource.options import FINALIZED, OPEN, SEALED
 from glue_jobs.datasource.problems import METADATA, MISSING, Problems
 
@@ -110,7 +110,7 @@ class Log:
     status: str
     reference_s: int
     artifact: Artifact | None = None
-    sidecars: tuple[range, ...] = ()
+    sidecars: ListedSidecars = NO_SIDECARS
     outcome: str = ""
     seal: int | None = None
 
@@ -180,8 +180,9 @@ class Resolver:
         status = FINALIZED if is_whole else SEALED if objects.seems_ended else OPEN
         outcome = RUNNING if status == OPEN else ""
         seal = objects.end - 1 if status == SEALED and objects.segment_ranges else None
-        sidecars = tuple(objects.sidecars)
-        return Log(objects.run, objects.base, tuple(pieces), status, objects.first_known_s, artifact, sidecars, outcome, seal)
+        return Log(
+            objects.run, objects.base, tuple(pieces), status, objects.first_known_s, artifact, objects.sidecars, outcome, seal
+        )
 
     def _beginning(self, objects: RunObjects) -> tuple[list[Piece], Artifact | None]:
         """The artifact as a piece, and its metadata if it was requested."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from chalicelib.events.sidecar_bundle import BundleName
 from chalicelib.ports import Run
 from chalicelib.runlog.layout import SEQUENCE_DIGITS, UNFINISHED, Layout
 
 _SEGMENTS = "segments/"
 _RETIRED = "retired/"  # entries of deleted segments, without bytes of the log
 _EVENTS = "events/"  # sidecars of segments
+BUNDLES = f"{_EVENTS}bundles/"
+_BUNDLE = re.compile(rf"{BUNDLES}(\d{{{SEQUENCE_DIGITS}}})-(\d{{{SEQUENCE_DIGITS}}})", re.ASCII)
 
 
 class Listed(NamedTuple):
@@ -43,17 +47,34 @@ class SegmentRange:
         return SegmentRange(self.first + skipped, self.sizes[skipped:], self.written_s[skipped:]) if skipped else self
 
 
+class ListedSidecars(NamedTuple):
+    """Where a run's sidecars are. ``singles``: ascending numbers of those that are objects (``chalicelib.events.sidecar``).
+    ``bundles``: of an ended run (``chalicelib.events.sidecar_bundle``)."""
+
+    singles: tuple[range, ...] = ()
+    bundles: tuple[BundleName, ...] = ()
+
+
+NO_SIDECARS = ListedSidecars()
+
+
 @dataclass(slots=True)
 class RunObjects:
     """A run's objects. ``base``: their key prefix. ``segment_ranges`` in order; between two of them numbers are missing.
-    ``sidecars``: ascending numbers of the segments that have one (``chalicelib.events.sidecar``)."""
+    ``single_sidecars`` and ``bundles``: see ``ListedSidecars``."""
 
     run: Run
     base: str
     logs: Listed | None = None
     partial: Listed | None = None
     segment_ranges: list[SegmentRange] = field(default_factory=list)
-    sidecars: list[range] = field(default_factory=list)
+    single_sidecars: list[range] = field(default_factory=list)
+    bundles: list[BundleName] = field(default_factory=list)
+
+    @property
+    def sidecars(self) -> ListedSidecars:
+        """Its sidecars, as slices of it carry them."""
+        return ListedSidecars(tuple(self.single_sidecars), tuple(self.bundles))
 
     @property
     def end(self) -> int:
@@ -106,21 +127,24 @@ class RunObjects:
 
     def add_sidecar(self, sequence: int) -> None:
         """Call this in ascending order of the numbers."""
-        first = self.sidecars.pop().start if self.sidecars and self.sidecars[-1].stop == sequence else sequence
-        self.sidecars.append(range(first, sequence + 1))
+        singles = self.single_sidecars
+        first = singles.pop().start if singles and singles[-1].stop == sequence else sequence
+        singles.append(range(first, sequence + 1))
 
     def last_sidecar(self, end: int) -> int | None:
-        """The highest number of a sidecar below ``end``."""
-        return next((min(each.stop, end) - 1 for each in reversed(self.sidecars) if each.start < end), None)
+        """The highest number of a sidecar below ``end``, which is in no bundle."""
+        numbers = [min(each.stop, end) - 1 for each in self.single_sidecars if each.start < end]
+        return max([*numbers, *(bundle.last for bundle in self.bundles if bundle.last < end)], default=None)
 
     def has_sidecar(self, sequence: int) -> bool:
-        """Whether a sidecar of this segment was listed."""
-        return any(sequence in each for each in self.sidecars)
+        """Whether a sidecar of this segment was listed as an object."""
+        return any(sequence in each for each in self.single_sidecars)
 
     def merge(self, later: RunObjects) -> None:
         """Add the objects of a later part of the listing."""
         self.logs, self.partial = self.logs or later.logs, self.partial or later.partial
-        self.sidecars += later.sidecars
+        self.single_sidecars += later.single_sidecars
+        self.bundles += later.bundles
         for segment_range in later.segment_ranges:
             if self.segment_ranges and self.segment_ranges[-1].end == segment_range.first:
                 self.segment_ranges[-1].sizes.extend(segment_range.sizes)
@@ -164,6 +188,8 @@ class RunGrouper:
             current.add_segment(number, listed.size, listed.modified_ms)
         elif (number := _number(name, _EVENTS)) is not None:
             current.add_sidecar(number)
+        elif bundle := bundle_name(name):
+            current.bundles.append(bundle)
         elif name == "logs.txt":
             current.logs = listed
         elif name == "partial.txt":
@@ -175,6 +201,17 @@ class RunGrouper:
 def sidecar_key(base: str, sequence: int) -> str:
     """The key of the sidecar of the segment with this number."""
     return f"{base}{_EVENTS}{sequence:0{SEQUENCE_DIGITS}d}"
+
+
+def bundle_key(base: str, bundle: BundleName) -> str:
+    """The key of a bundle of sidecars."""
+    return f"{base}{BUNDLES}{bundle.first:0{SEQUENCE_DIGITS}d}-{bundle.last:0{SEQUENCE_DIGITS}d}"
+
+
+def bundle_name(name: str) -> BundleName | None:
+    """The bundle with this key, without the base; None if it is another object."""
+    found = _BUNDLE.fullmatch(name)
+    return BundleName(int(found[1]), int(found[2])) if found else None
 
 
 def _number(name: str, folder: str) -> int | None:

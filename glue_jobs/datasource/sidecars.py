@@ -1,29 +1,32 @@
 """Events that were sent as events: their bytes in the text of a run, with the level, time and logger that their sender states.
 
-They are stored in sidecars of segments (decision 0022). The listing of a read shows which segments have one, so a run of plain
-lines costs no request. Each needed sidecar is one GET; a slice that begins inside an artifact needs some more to find the first
-one: 13 for 10,000 sidecars.
+They are stored in sidecars of segments (decision 0022), or in bundles of sidecars (decision 0046). The listing of a read shows both, so
+a run of plain lines costs no request. Each needed sidecar or bundle is one GET; a slice that begins inside an artifact needs some more to
+find the first one: 13 for 10,000 sidecars. A sidecar that was bundled after the listing costs a LIST and a GET more.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError
-from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_sidecar
+from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_head, decode_sidecar
+from chalicelib.events.sidecar_bundle import BundleName, SidecarGroup, decode_bundle, group_sidecars
 from chalicelib.ports import ObjectStore, Run
+from chalicelib.runlog.log_end import list_all
 from glue_jobs.datasource.log import Piece, SegmentChain
-from glue_jobs.datasource.objects import sidecar_key
+from glue_jobs.datasource.objects import BUNDLES, ListedSidecars, bundle_key, bundle_name, sidecar_key
 from glue_jobs.datasource.problems import GONE, METADATA, Problems
 
 _AT_ONCE = 16
 _REMEMBERED = 32
+_REMEMBERED_BUNDLES = 4
 
 
 class PlacedEvent(NamedTuple):
@@ -35,15 +38,19 @@ class PlacedEvent(NamedTuple):
 
 
 class Sidecars:
-    """The listed sidecars of one run. A damaged or missing one is reported, and its lines are read as plain text."""
+    """The listed sidecars of one run, by the first number of each object. A damaged or missing one is reported, and its lines are read
+    as plain text."""
 
     def __init__(
-        self, store: ObjectStore, run: Run, base: str, numbers: Sequence[range], pieces: Sequence[Piece], problems: Problems
+        self, store: ObjectStore, run: Run, base: str, listed: ListedSidecars, pieces: Sequence[Piece], problems: Problems
     ) -> None:
         self._store, self._run, self._base, self._problems = store, run, base, problems
-        self._numbers = array("q", chain.from_iterable(numbers))
+        groups = list(group_sidecars(chain.from_iterable(listed.singles), listed.bundles)) if listed.bundles else ()
+        self._groups = {group.first: group for group in groups if group.bundles}
+        self._numbers = array("q", (group.first for group in groups) if groups else chain.from_iterable(listed.singles))
         self._chains = [piece for piece in pieces if isinstance(piece, SegmentChain)]
         self._sidecar = lru_cache(_REMEMBERED)(self._fetched)
+        self._bundle = lru_cache(_REMEMBERED_BUNDLES)(self._fetched_bundle)
 
     def __bool__(self) -> bool:
         return bool(self._numbers)
@@ -56,8 +63,8 @@ class Sidecars:
         return list(islice(known, _AT_ONCE))
 
     def prefetch(self, number: int) -> None:
-        """Read a sidecar that will be needed."""
-        self._sidecar(number)
+        """Read an object that will be needed."""
+        self._load(number)
 
     def near(self, byte: int) -> tuple[PlacedEvent | None, PlacedEvent | None]:
         """The last event that begins before a byte, and the first one that begins there or later."""
@@ -69,7 +76,7 @@ class Sidecars:
         return before, None
 
     def between(self, start: int, end: int) -> Iterator[PlacedEvent]:
-        """Events that overlap bytes [start, end), in order. Memory: 16 sidecars, one of them unpacked."""
+        """Events that overlap bytes [start, end), in order. Memory: 16 sidecars, one of them unpacked, and four bundles."""
         for placed in self._from(start, end):
             if placed.start >= end:
                 return
@@ -78,7 +85,8 @@ class Sidecars:
 
     def end_of(self, number: int) -> int:
         """The byte at which a sidecar's events end; 0 if it cannot be read."""
-        sidecar = self._sidecar(number)
+        group = next((each for each in self._groups.values() if each.first <= number <= each.last), None)
+        sidecar = dict(self._members(group)).get(number) if group else self._sidecar(number)
         return sidecar.byte + sidecar.bytes if sidecar else 0
 
     def _from(self, byte: int, end: int | None = None) -> Iterator[PlacedEvent]:
@@ -89,9 +97,10 @@ class Sidecars:
             numbers = [each for each in batch if end is None or (self._known_start(each) or 0) < end]
             if not numbers:
                 return
-            for number, sidecar in zip(numbers, self._several(numbers), strict=True):
-                if sidecar is not None:
-                    yield from self._placed(number, sidecar)
+            self._load_several(numbers)
+            for number in numbers:
+                for each, sidecar in self._in_object(number, byte):
+                    yield from self._placed(each, sidecar)
             index, width = index + width, min(2 * width, _AT_ONCE)
 
     def _placed(self, number: int, sidecar: Sidecar) -> Iterator[PlacedEvent]:
@@ -109,27 +118,85 @@ class Sidecars:
             known = self._known_start(number)
             if known is not None:
                 return known
-            if (sidecar := self._sidecar(number)) is not None:
-                return sidecar.byte
+            if (first := next(self._in_object(number), None)) is not None:
+                return first[1].byte
         return 0
 
     def _known_start(self, number: int) -> int | None:
         return next((each.starts[number - each.first] for each in self._chains if 0 <= number - each.first < len(each.sizes)), None)
 
-    def _several(self, numbers: Sequence[int]) -> Iterator[Sidecar | None]:
-        if len(numbers) == 1:
-            yield self._sidecar(numbers[0])
-            return
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            yield from threads.map(self._sidecar, numbers)
+    def _load_several(self, numbers: Sequence[int]) -> None:
+        if len(numbers) > 1:
+            with ThreadPoolExecutor(_AT_ONCE) as threads:
+                list(threads.map(self._load, numbers))
+
+    def _load(self, number: int) -> None:
+        if group := self._groups.get(number):
+            for name in group.bundles:
+                self._bundle(name)
+        else:
+            self._sidecar(number)
+
+    def _in_object(self, number: int, byte: int = 0) -> Iterator[tuple[int, Sidecar]]:
+        """The readable sidecars of an object with their numbers, from the last one that begins before a byte."""
+        if group := self._groups.get(number):
+            yield from self._members(group, byte)
+        elif (sidecar := self._sidecar(number)) is not None:
+            yield number, sidecar
+
+    def _members(self, group: SidecarGroup, byte: int = 0) -> Iterator[tuple[int, Sidecar]]:
+        bodies = {number: body for name in group.bundles for number, body in self._bundle(name).items()}
+        before: int | None = None
+        for number in sorted({*bodies, *group.singles}):
+            head = self._decoded(number, bodies[number], decode_head) if number in bodies else self._sidecar(number)
+            if head is None:
+                continue
+            if head.byte < byte:
+                before = number
+                continue
+            if before is not None:
+                yield from self._member(before, bodies)
+                before = None
+            yield from self._member(number, bodies)
+        if before is not None:
+            yield from self._member(before, bodies)
+
+    def _member(self, number: int, bodies: Mapping[int, bytes]) -> Iterator[tuple[int, Sidecar]]:
+        sidecar = self._decoded(number, bodies[number], decode_sidecar) if number in bodies else self._sidecar(number)
+        if sidecar is not None:
+            yield number, sidecar
 
     def _fetched(self, number: int) -> Sidecar | None:
+        try:
+            body = self._store.get(sidecar_key(self._base, number)).body
+        except ObjectNotFoundError:
+            moved = self._moved(number)
+            if moved is None:
+                self._problems.report(self._run, GONE, sidecar_key(self._base, number), "the sidecar of a segment is gone")
+                return None
+            body = moved
+        return self._decoded(number, body, decode_sidecar)
+
+    def _moved(self, number: int) -> bytes | None:
+        """A sidecar that was bundled after the listing of this read."""
+        listed = (bundle_name(found.key[len(self._base) :]) for found in list_all(self._store, self._base + BUNDLES))
+        around = (name for name in listed if name and name.first <= number <= name.last)
+        return next((body for name in around if (body := self._bundle(name).get(number))), None)
+
+    def _fetched_bundle(self, name: BundleName) -> Mapping[int, bytes]:
+        key = bundle_key(self._base, name)
+        try:
+            return decode_bundle(self._store.get(key).body)
+        except ObjectNotFoundError:
+            self._problems.report(self._run, GONE, key, "a bundle of sidecars is gone")
+        except DamagedLogError as error:
+            self._problems.report(self._run, METADATA, key, str(error))
+        return {}
+
+    def _decoded(self, number: int, body: bytes, decode: Callable[[bytes], Sidecar]) -> Sidecar | None:
         key = sidecar_key(self._base, number)
         try:
-            sidecar = decode_sidecar(self._store.get(key).body)
-        except ObjectNotFoundError:
-            self._problems.report(self._run, GONE, key, "the sidecar of a segment is gone")
-            return None
+            sidecar = decode(body)
         except DamagedLogError as error:
             self._problems.report(self._run, METADATA, key, str(error))
             return None

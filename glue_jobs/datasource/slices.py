@@ -22,6 +22,7 @@ from chalicelib.lines.formats import LogFormat, format_named
 from chalicelib.ports import Run
 from glue_jobs.datasource.content import Chunk, Content
 from glue_jobs.datasource.log import Piece
+from glue_jobs.datasource.objects import NO_SIDECARS, ListedSidecars
 
 EXACT, CUT, TAIL, BACK = "exact", "cut", "tail", "back"
 SAMPLE_BYTES = 32 * 1024
@@ -60,7 +61,7 @@ class Slice:
     reference_s: int = 0
     format: str = ""
     sample_bytes: int = SAMPLE_BYTES
-    sidecars: tuple[range, ...] = ()
+    sidecars: ListedSidecars = NO_SIDECARS
     outcome: str = ""
     seal: int | None = None
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DateType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
+from chalicelib.ports import FAILED, LOST
 from glue_jobs.datasource.schema import EVENTS, schema_of
 
 FIRST_DAY, END_DAY = "2000-01-01", "2100-01-01"
@@ -20,35 +21,70 @@ ARRIVALS = StructType(
 )
 """The day on which a run's log was first read: the partition of its events without a time."""
 
+EXPLAINED_OUTCOMES = (FAILED, LOST)
+"""Runs with one of these may have an explanation."""
+CAUSE = StructType(
+    [
+        StructField("cause_rank", IntegerType()),
+        StructField("cause_line", LongType()),
+        StructField("cause_rule", StringType()),
+        StructField("cause_family", StringType()),
+        StructField("cause_score", DoubleType()),
+    ]
+)
+"""A line that may explain why its run failed; null in all other events. ``cause_rank``: from 1, the best one."""
+
+CAUSES = StructType(
+    [
+        StructField("fqn", StringType(), False),
+        StructField("run_id", StringType(), False),
+        StructField("causes", ArrayType(CAUSE), False),
+    ]
+)
+"""The explanation of a run, the best line first."""
+
 DATASET = StructType(
     [
         *schema_of(EVENTS).fields,
         StructField("what", StringType(), False),
+        *CAUSE.fields,
         StructField("date", DateType(), False),
         StructField("what_bucket", IntegerType(), False),
     ]
 )
 
 
-def dataset_rows(events: DataFrame, arrivals: DataFrame, buckets: int) -> DataFrame:
-    """Events (``schema_of(EVENTS)``) with ``what``, ``date`` (UTC; the arrival of its run if an event has no plausible time) and
-    ``what_bucket`` (0 to ``buckets`` - 1). A row depends on its event and run only, not on the rest of a read."""
+def dataset_rows(events: DataFrame, arrivals: DataFrame, causes: DataFrame, buckets: int) -> DataFrame:
+    """Events (``schema_of(EVENTS)``) with ``what``, the best of its run's ``causes`` that is one of its lines, ``date`` (UTC; the arrival of
+    its run if an event has no plausible time) and ``what_bucket`` (0 to ``buckets`` - 1). A row depends on its event and run only, not on
+    the rest of a read."""
     names = schema_of(EVENTS).names
     own_date = _own_date(F.col("timestamp"))
-    # Only events without a valid date are joined with their run: all other keys are null.
-    keys = {f"arrived_{name}": F.when(own_date.isNull(), F.col(name)) for name in ("fqn", "run_id")}
-    days = arrivals.select(*(F.col(name).alias(f"arrived_{name}") for name in ("fqn", "run_id")), "arrived")
+    joined = _joined(events, arrivals, own_date.isNull())
+    joined = _joined(joined, causes, F.col("outcome").isin(*EXPLAINED_OUTCOMES)).withColumn("cause", _cause())
     what = what_of(F.col("fqn"))
-    return (
-        events.withColumns(keys)
-        .join(F.broadcast(days), list(keys), "left")
-        .select(
-            *names,
-            what.alias("what"),
-            F.coalesce(own_date, "arrived").alias("date"),
-            bucket_of(what, buckets).alias("what_bucket"),
-        )
+    return joined.select(
+        *names,
+        what.alias("what"),
+        "cause.*",
+        F.coalesce(own_date, "arrived").alias("date"),
+        bucket_of(what, buckets).alias("what_bucket"),
     )
+
+
+def _joined(events: DataFrame, runs: DataFrame, condition: Column) -> DataFrame:
+    """Events with their run's values if the condition is true: the keys of all other events are null."""
+    keys = {f"of_{name}": F.when(condition, F.col(name)) for name in ("fqn", "run_id")}
+    renamed = runs.withColumnsRenamed({name: f"of_{name}" for name in ("fqn", "run_id")})
+    return events.withColumns(keys).join(F.broadcast(renamed), list(keys), "left").drop(*keys)
+
+
+def _cause() -> Column:
+    text = F.col("raw").cast("string")
+    newlines = F.octet_length(text) - F.octet_length(F.replace(text, F.lit("\n"), F.lit("")))
+    end_line = F.col("line") + newlines + F.when(F.endswith(text, F.lit("\n")), 0).otherwise(1)
+    inside = F.filter("causes", lambda cause: (cause.cause_line >= F.col("line")) & (cause.cause_line < end_line))
+    return F.get(inside, 0)
 
 
 def what_of(fqn: Column) -> Column:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -19,6 +20,7 @@ from pydantic import JsonValue
 from chalicelib.events.event import Loggable
 from chalicelib.events.event_view import EventView
 from chalicelib.events.line_parsing import detect_log_format, parse_lines
+from chalicelib.events.steps import MAX_LINE_RANGES
 from chalicelib.ports import Run
 from chalicelib.routes.events import browsed_event
 from tests.functional.gateway import call
@@ -31,6 +33,7 @@ STORED = "/stored"
 _ROUTE = re.compile(
     r"/api(?:"
     r"(?P<ui>/v1/ui.*)|(?P<recent>/v1/catalog)|(?P<history>/v1/catalog/history)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram|explanation))?)?"
+    r"|(?P<configuration>/v1/configuration)"
     r"|/v1/pipelines(?P<processing>/(?P<name>[^/]+)/(?P<action>enable|disable|replay))?"
     r"|/v1/events/(?P<efqn>[^/]+)/(?P<erun>[^/]+)(?P<events>/log|/steps|/completeness|)"
     r"|/v1/services/ingestionPipelines/logs/(?P<fqn>[^/]+)/(?:stream/(?P<stream>[^/]+)|(?P<log>[^/]+)(?P<download>/download)?))"
@@ -212,6 +215,8 @@ class FakeServer:
         self.problems: list[dict[str, str]] = []
         self.refusals: dict[str, tuple[int, str]] = {}
         """Errors for requests about processing pipelines, by method: status and message."""
+        self.configuration: dict[str, Any] = {"method": "runlog", "browser": "runlog", "outputs": []}
+        """As of an older server: without locators and plugins."""
         self.changes: list[tuple[str, str, dict[str, Any]]] = []
         """Requested actions: pipeline, action, body."""
         self._server: ThreadingHTTPServer | None = None
@@ -285,6 +290,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, given: dict[str, str]) -> None:
         if urlsplit(self.path).path.startswith("/api/v1/pipelines"):
             return self._processing(given)
+        if "configuration" in given:
+            return self._configuration(self.query.get("fqn", ""))
         fqn = given.get("of") or given.get("fqn") or given.get("efqn", "")
         if "pipelines" in given:
             return self._pipelines()
@@ -381,6 +388,21 @@ class _Handler(BaseHTTPRequestHandler):
         fake.changes.append((given["name"], given["action"], self.asked_body))
         found.change(given["action"], self.asked_body)
         return self._json(asdict(found))
+
+    def _configuration(self, fqn: str) -> None:
+        """With the first locator whose pattern matches the name, if there is one. Names of ``other`` are those of somebody else."""
+        document = self.server_of.configuration
+        if "/" in fqn:
+            return self._json({"code": 400, "message": f"invalid name fqn={fqn}"}, 400)
+        if fqn.startswith("other"):
+            return self._json({"code": 403, "message": f"you may not administer {fqn}"}, 403)
+        if fqn and "locators" in document:
+            matching = [each for each in document["locators"] if fnmatchcase(fqn, each["pattern"])]
+            defaults = {"method": document["method"], "browser": document["browser"], "outputs": []}
+            choice = {name: (matching or [defaults])[0][name] for name in defaults}
+            locator = matching[0]["pattern"] if matching else None
+            document = document | {"chosen": {"fqn": fqn, "locator": locator, **choice}}
+        self._json(document)
 
     def _stream(self, run: FakeRun) -> None:
         after = int(self.headers.get("Last-Event-ID") or self.query.get("after", "0"))
@@ -483,8 +505,21 @@ def _steps(run: FakeRun, _query: dict[str, str]) -> dict[str, Any]:
         size = sum(len(line.encode()) + 1 for line in lines)
         times = {"startedMs": started, "endedMs": None if took is None else started + took, "durationMs": took}
         told = {"step": step.step, "name": step.name or step.step, "parent": step.parent, "status": step.status, **times}
-        rows.append({**told, "lines": len(lines), "bytes": size, "errors": errors, "firstLine": first, "complete": step.complete})
+        of_log = {"firstLine": first, "lineRanges": _line_ranges(said), "complete": step.complete}
+        rows.append({**told, "lines": len(lines), "bytes": size, "errors": errors, **of_log})
     return {"steps": rows}
+
+
+def _line_ranges(said: list[dict[str, Any]]) -> list[list[int]]:
+    """The longest ones, as in the real server."""
+    ranges: list[list[int]] = []
+    for event in said:
+        last = event["line"] + event["lines"] - 1
+        if ranges and ranges[-1][1] == event["line"] - 1:
+            ranges[-1][1] = last
+        else:
+            ranges.append([event["line"], last])
+    return sorted(sorted(ranges, key=lambda each: each[0] - each[1])[:MAX_LINE_RANGES])
 
 
 def _step_log(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:

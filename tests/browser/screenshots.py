@@ -1,9 +1,12 @@
-"""Generates the pictures of docs/images: ``python -m tests.browser.screenshots``. Check them before committing."""
+"""Generates the pictures of docs/images: ``python -m tests.browser.screenshots [NAME …]``, all or those with these names: ``run``,
+``steps``, ``processing``, ``narrow``, ``start``, ``failed``. Check them before committing."""
 
 from __future__ import annotations
 
 import math
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +118,10 @@ def release() -> FakeRun:
         if step == "payments":
             _fail(run, step, time.strftime("%H:%M:%S", time.gmtime(fake.START_MS // 1000 + int(after_s + took_s))))
     run.line_ms = 461_000 / run.total
+    rules = {"TimeoutError: no answer": "timeout", "ERROR [payments-service] test_refund": "error-record"}
+    chosen = [(rule, at) for text, rule in rules.items() for at, line in enumerate(run.lines) if text in line]
+    candidates = [{"line": at, "text": run.lines[at], "rule": rule, "score": 0.9} for rule, at in chosen]
+    run.known = {"outcome": "failed", "exitCode": 1, "failedStep": "payments-service", "candidates": candidates}
     return run
 
 
@@ -127,6 +134,16 @@ def _fail(run: FakeRun, step: str, stamp: str) -> None:
     note = {"kind": "link", "length": len(link), "href": link}
     run.say(f"{text}\n{trace}\nTimeoutError: no answer in 30 s", step, "ERROR", [(text.index(link), note), (0, {"kind": "fold"})])
     run.say(f"{stamp} WARN  [payments-service] 1 of 214 tests failed", step, "WARN")
+
+
+def take_failed(browser: Browser, server: FakeServer) -> None:
+    """The page of a failed run as it opens."""
+    for name, width, height in (("light", 1280, 620), ("narrow", 390, 720)):
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="light", timezone_id="UTC")
+        page.goto(f"{server.url}?p=shop.release&r=release-42")
+        page.locator(".row.cause").first.wait_for()
+        page.wait_for_timeout(800)
+        page.screenshot(path=IMAGES / f"viewer-failed-{name}.png")
 
 
 def take_steps(page: Page, server: FakeServer, theme: str) -> None:
@@ -256,8 +273,9 @@ def take_narrow(browser: Browser, server: FakeServer) -> None:
     page.screenshot(path=IMAGES / "viewer-narrow.png")
 
 
-def main() -> None:
+def main(names: Sequence[str]) -> None:
     IMAGES.mkdir(exist_ok=True)
+    chosen = set(names) or {"run", "steps", "processing", "narrow", "start", "failed"}
     with installed(World()), sync_playwright() as playwright:
         server = FakeServer(runs())
         server.pipelines = processing()
@@ -268,13 +286,16 @@ def main() -> None:
             page = browser.new_page(
                 viewport={"width": 1280, "height": 760}, color_scheme="dark" if theme == "dark" else "light", timezone_id="UTC"
             )
-            take(page, server, theme)
-            take_steps(page, server, theme)
-            take_processing(page, server, theme)
-        take_narrow(browser, server)
-        take_start(browser)
+            for name, take_themed in (("run", take), ("steps", take_steps), ("processing", take_processing)):
+                if name in chosen:
+                    take_themed(page, server, theme)
+        for name, take_pages in (("narrow", take_narrow), ("failed", take_failed)):
+            if name in chosen:
+                take_pages(browser, server)
+        if "start" in chosen:
+            take_start(browser)
         server.stop()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,5 +1,5 @@
-"""The processing pipelines in the viewer: their status and its refresh, an operator's actions with confirmation, and missing
-permissions."""
+"""The viewer's pages for operators. Processing pipelines: their status and its refresh, actions with confirmation, and missing
+permissions. The configuration: what is installed, and what is chosen for a name."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_the_keyboard_alone_is_enough(page: Page, serve: Serve) -> None:
     page.get_by_role("link", name="Processing").focus()
     page.keyboard.press("Enter")
     expect(row(page)).to_be_visible()
-    for _ in range(3):  # the head of the content, then its buttons: Refresh, Disable, Replay
+    for _ in range(5):  # the tabs, then the buttons: Refresh, Disable, Replay
         page.keyboard.press("Tab")
     expect(row(page).get_by_role("button", name="Replay")).to_be_focused()
     page.keyboard.press("Enter")
@@ -226,3 +226,56 @@ def test_no_violation(page: Page, serve: Serve, theme: str, width: int) -> None:
     row(page).get_by_role("button", name="Replay").click()
     page.get_by_label("From").fill("2999-01-01T00:00")
     assert violations(page) == []
+
+
+def configured() -> dict[str, object]:
+    """A configuration with a locator, an output and a plugin that cannot be used."""
+    return {
+        "method": "runlog",
+        "browser": "runlog",
+        "outputs": [{"name": "search", "kind": "opensearch", "url": f"https://x.org/{HOSTILE}"}],
+        "locators": [{"pattern": "shop.*", "method": "files", "browser": "files", "outputs": ["search", HOSTILE]}],
+        "plugins": [
+            {"kind": "method", "name": "files", "protocol": 1, "problem": None, "fallback": None},
+            {"kind": "browser", "name": "acme", "protocol": None, "problem": f"is gone {HOSTILE}", "fallback": "runlog"},
+        ],
+    }
+
+
+@pytest.mark.behavior("The viewer shows the configuration, and what it chooses for the name of a pipeline.")
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_the_configuration_and_what_it_chooses_for_a_name(page: Page, serve: Serve, theme: str, width: int) -> None:
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.set_viewport_size({"width": width, "height": 800})
+    server = serve({})
+    server.configuration = configured()
+    page.goto(f"{server.url}?pipelines")
+    page.get_by_role("link", name="Configuration").click()
+    expect(page).to_have_url(re.compile(r"\?configuration$"))
+    expect(page.get_by_role("table", name="Outputs")).to_contain_text('{"url":"https://x.org/<img src=x onerror=alert(1)>\\u202e"}')
+    expect(page.get_by_role("table", name="Locators")).to_contain_text(HOSTILE)
+    plugins = page.get_by_role("table", name="Plugins").locator("tbody tr")
+    expect(plugins.first).to_contain_text("Ready")
+    expect(plugins.last).to_contain_text(f"acmebrowserProblem is gone {HOSTILE}, runlog is used instead")
+    chosen = page.locator(".answer")
+    for name, answer in (
+        ("shop.orders", f"MethodfilesBrowserfilesOutputssearch, {HOSTILE}Locatorshop.*"),
+        ("a/b", "invalid name fqn=a/b"),
+        ("other.team", "you may not administer other.team"),
+        ("hr.payroll", "MethodrunlogBrowserrunlogOutputsnoneLocatorNone matches: the defaults"),
+    ):
+        page.keyboard.press("/")
+        page.keyboard.press("Control+A")
+        page.keyboard.type(name)
+        expect(chosen).to_have_text(answer)
+        assert violations(page) == []
+        page.locator("main").focus()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    expect(page).to_have_url(re.compile(r"\?configuration&fqn=hr.payroll$"))
+    server.configuration = {"method": "files", "browser": "runlog"}
+    page.reload()
+    expect(chosen).to_have_text("This server does not report what is chosen for a name.")
+    expect(page.get_by_role("table")).to_have_count(0)
+    page.goto(f"{server.url}?configuration&fqn=a/b")
+    expect(chosen).to_have_text("invalid name fqn=a/b")
+    expect(page.locator("main")).to_contain_text("Methodfiles")

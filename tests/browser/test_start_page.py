@@ -91,6 +91,10 @@ def test_runs_that_need_attention_are_listed_grouped_and_lead_to_their_lines(pag
     failed.locator("td").nth(4).click()
     expect(page).to_have_url(re.compile(r"\?p=shop.orders&r=o-3#L42$"))
     expect(page.locator('[data-line="41"]')).to_have_class(re.compile("selected"))
+    page.get_by_role("link", name="shop.orders").click()
+    expect(page.get_by_role("table", name="Runs").locator("tr:not(.why) + .why")).to_have_count(1)
+    page.get_by_role("link", name="ERROR no such table").click()
+    expect(page).to_have_url(re.compile(r"\?p=shop.orders&r=o-3#L42$"))
 
 
 def test_filters_and_order_are_in_the_url(page: Page, serve: Serve) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.fake import FakeRun, FakeServer, FakeStep
-from tests.browser.test_viewer import FQN, RUN, address, requests_in_ten_minutes, row
+from tests.browser.test_viewer import FQN, RUN, address, requests_in_ten_minutes, row, shown
 from tests.browser.test_viewer_for_everybody import violations
 
 Serve = Callable[..., FakeServer]
@@ -140,6 +140,54 @@ def test_notes_are_links_colours_and_folds_and_never_markup(page: Page, serve: S
     assert [number.inner_text() for number in page.locator(".step-pane .number").all()] == ["1", "2", "5"]
     page.get_by_role("button", name="Show 2 lines").click()
     expect(page.locator(".step-pane .row")).to_have_count(5)
+
+
+@pytest.mark.behavior("Steps and groups of lines fold in the log of a run, and groups in the log of a step.")
+def test_steps_fold_in_the_whole_log_and_groups_in_a_steps_log(page: Page, serve: Serve) -> None:
+    """A match, a line of the URL and a line that explains the failure show themselves."""
+    run = FakeRun(RUN, known={"outcome": "failed"}, explained=[{"line": 200, "text": "no disk", "rule": "disk", "score": 0.9}])
+    run.steps = [FakeStep("setup", f"Setup {HOSTILE}"), FakeStep("load", "Load", after_s=1, status="failed")]
+    run.say("::group::Install\na\nb\n::endgroup::", "setup")
+    for number in range(4, 3004):
+        run.say("needle" if number == 100 else f"row {number}", "load")
+    run.say("the end", level="ERROR")
+    page.goto(address(serve({FQN: [run]})) + "#L1")
+    load = page.get_by_role("button", name="Load failed · 3,000 lines")
+    setup = page.get_by_role("button", name=f"Setup {HOSTILE} succeeded · 4 lines")
+    setup.click()
+    expect(setup).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(load).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(load).to_have_attribute("aria-expanded", "false")
+    expect(page.locator(".row")).to_have_count(3)
+    assert shown(page) == [1, 5, 3005]
+    expect(page.locator('[data-line="3004"]')).to_have_class(re.compile("error"))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.keyboard.press("c")
+    expect(page.locator(".message")).to_have_text("Copied 1 line.")
+    page.locator('[data-line="0"] .number').click()
+    page.keyboard.press("c")
+    expect(page.locator(".message")).to_have_text("Copied 3 lines.")
+    assert violations(page) == []
+    for show, line in (
+        (lambda: page.get_by_label("Search in this run").fill("needle"), 100),
+        (lambda: page.get_by_role("link", name="Line 201").click(), 200),
+        (lambda: page.evaluate("location.hash = '#L3000'"), 2999),
+    ):
+        show()
+        expect(page.locator(f'[data-line="{line}"]')).to_be_in_viewport()
+        expect(setup).to_have_count(0)
+        page.keyboard.press("Escape")
+        page.keyboard.press("Home")
+        expect(setup).to_have_attribute("aria-expanded", "false")
+        load.click()
+        expect(page.locator(".row")).to_have_count(3)
+    item(page, "Setup").click()
+    page.locator(".step-pane").get_by_role("button", name="Fold 3 lines").click()
+    expect(page.locator(".step-pane .row")).to_have_count(1)
+    expect(page.get_by_role("button", name="Show 3 lines")).to_be_focused()
 
 
 def test_a_live_run_grows_steps_and_lines(page: Page, serve: Serve) -> None:

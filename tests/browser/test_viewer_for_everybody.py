@@ -33,7 +33,9 @@ def violations(page: Page) -> list[str]:
 @pytest.fixture
 def server(serve: Callable[..., FakeServer]) -> FakeServer:
     lines = [*HOSTILE, *COLOURS, *LEVELS, "D" * 9_000]
-    runs = [FakeRun("run-1", lines), FakeRun("run-2", ["x"], status="open"), FakeRun("run-3", ["x"], end="abandoned")]
+    why = {"line": 0, "text": "".join(HOSTILE)[:300], "rule": "last-error", "score": 0.3}
+    lost = FakeRun("run-3", ["x"], end="abandoned", known={"explanation": why})
+    runs = [FakeRun("run-1", lines), FakeRun("run-2", ["x"], status="open"), lost]
     return serve({"svc.hostile": runs, "svc.large": [FakeRun("run", count=100_000, text=numbered(100_000))]})
 
 
@@ -47,7 +49,7 @@ def test_no_page_has_a_violation(page: Page, server: FakeServer, theme: str, wid
     expect(page.locator("tbody tr")).to_have_count(2)
     assert violations(page) == []
     page.goto(f"{server.url}?p=svc.hostile")
-    expect(page.locator("tbody tr")).to_have_count(3)
+    expect(page.locator("tbody tr")).to_have_count(4)
     assert violations(page) == []
     page.goto(f"{server.url}?p=svc.hostile&r=run-1#L16-L18")
     expect(page.locator(".row").first).to_be_visible()

@@ -166,6 +166,8 @@ def assert_is_read(model: Model, limit: int, from_ms: int) -> None:
     assert list(log.browser.events()) == model.visible
     assert text_of(log) == model.text() and log.browser.open_text().read() == model.text()
     assert text_of(log, "a") == model.text("a")
+    lines = model.text().split("\n")[:-1]
+    assert (log.browser.lines(limit), log.browser.lines(99)) == (lines[-limit:], lines)
     for event_filter in (*FILTERS, EventFilter(step="a", from_ms=model.start_ms + from_ms, to_ms=model.start_ms + 3)):
         assert list(paged(log, event_filter, limit)) == model.matching(event_filter)
     has_known_open = any(event.writer not in model.closed for event in model.visible)

@@ -83,8 +83,12 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "glue_jobs.dataset.writing:PARQUET.parquet.page.row.count.limit",
         ),
         "eight files below {} (": "glue_jobs.dataset.small_files:Sizes.target_bytes / 2",
+        "until it is explained, for {} at most": "chalicelib.catalog.runs:EXPLAIN_WITHIN_MS",
     },
     "docs/events.md": {
+        "up to its end costs; after {} it": "chalicelib.events.browsed_run:MAX_TIME_S",
+        "with `wait` it reads again every {}.": "chalicelib.events.browsed_run:POLL_S",
+        "- A download is at most {}, without": "chalicelib.runlog.reader:INLINE_BYTES",
         "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",
     },
     "docs/failure-modes.md": {
@@ -273,6 +277,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "viewer/src/log/outline.ts:PAUSE_MS",
         ),
         "but for up to {} before and after each": "viewer/src/place.ts:MAX_CONTEXT",
+        "only its {} longest ranges": "chalicelib.events.steps:MAX_LINE_RANGES",
         "one match a request, {} at most": "viewer/src/log/groups.ts:MAX_REQUESTS",
         "error | {} events of the outline a request, {} at most": (
             "viewer/src/api.ts:OUTLINE_EVENTS",

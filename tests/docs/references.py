@@ -37,6 +37,9 @@ FOREIGN = {
         json_date_format iso8601 kubernetes retryable_response_codes send_batch_max_size SizeInMBs""",
     "the datalake client and its queue": "DATALAKE_CONFIG DATALAKE_HTTP_URL DATALAKE_QUEUE_DIR DATALAKE_STORAGE_URL AWS_S3_HOST uploader add_files",
     "OpenMetadata": "hostPort successThreshold",
+    "Jenkins (JEP-212)": """
+        AnnotatedLargeText ConsoleNote LogStorage LogStorageFactory createWriter getLog getLogFile getLogInputStream getLogReader jenkinsId
+        overallLog stepLog writeEvent maxLines""",
     "AWS": "AmazonAPIGatewayPushToCloudWatchLogs sequencer AKIAIOSFODNN7EXAMPLE AccountKey",
     "standards (JOSE, netrc)": "jku jwk x5u NETRC",
     "Python, its logging and packages": "HTTPHandler SMTPHandler SocketHandler pytz pyahocorasick hyperscan",

@@ -1,4 +1,4 @@
-"""docs/openmetadata.md and docs/datalake.md: each statement names the code and tests, each difference its reason."""
+"""The pages on compatibility: each statement names the code and tests, each difference its reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.pages import DOCS, headings, rows, section
 
-PAGES = ["openmetadata.md", "datalake.md"]
+PAGES = ["openmetadata.md", "datalake.md", "external-logging.md"]
 CODE = r"`(chalicelib|infra|docs)/[\w/.-]+`"
 TEST = r"`tests/[\w/]+\.py::test_\w+`"
 CHECKLISTS = [(page, heading) for page in PAGES for heading in headings(DOCS / page)[1:-2]]

@@ -6,6 +6,7 @@ The model is the list of acknowledged batches. Recovery as in production: the cl
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -14,8 +15,11 @@ from chalicelib.errors import UnavailableError
 from chalicelib.events.completeness import COMPLETE
 from chalicelib.events.event import NewEvent
 from chalicelib.events.step_updates import StepUpdate
+from chalicelib.ports import PutOptions
+from chalicelib.runlog.log_end import list_all
 from tests.events_harness import ClientWriter, EventParts, event_parts, make_event, notify, read_log, read_step_log
 from tests.faults.interception import CONFLICT, FAULTS, THROTTLED, Crash, Intercepted, StopAt
+from tests.faults.stepping import Actor
 from tests.world import RUN, World
 
 BATCH = (make_event("in question", "s", timestamp=1), make_event("of another\nstep", "t", timestamp=2))
@@ -39,6 +43,20 @@ class Scenario:
 
     def with_batch(self) -> Scenario:
         self.say(*BATCH)
+        return self
+
+    def ended(self) -> Scenario:
+        self.parts.finalizer.close(RUN)
+        self.world.clock.advance(21 * 60)
+        return self
+
+    def half_bundled(self) -> Scenario:
+        self.ended()
+        singles = {found.key: self.world.store.get(found.key).body for found in self.parts.indexing.sidecars.list_single(RUN)}
+        bundle(self, self.parts)
+        for key in singles:
+            self.world.store.put(key, singles[key], PutOptions())
+        self.world.clock.advance(21 * 60)
         return self
 
 
@@ -73,6 +91,10 @@ def close_writer(scenario: Scenario, parts: EventParts) -> None:
     parts.writers.close(RUN, "w", 3)
 
 
+def bundle(scenario: Scenario, parts: EventParts) -> None:
+    parts.bundler.bundle(RUN, scenario.world.deadline())
+
+
 CASES: list[tuple[str, Callable[[], Scenario], Callable[[Scenario, EventParts], None]]] = [
     ("append", Scenario, append),
     ("append with a key", Scenario, keyed),
@@ -81,6 +103,8 @@ CASES: list[tuple[str, Callable[[], Scenario], Callable[[Scenario, EventParts], 
     ("close", lambda: Scenario().with_batch(), close),
     ("tell of a step", lambda: Scenario().with_batch(), tell),
     ("close a writer", lambda: Scenario().with_batch(), close_writer),
+    ("bundle", lambda: Scenario().with_batch().ended(), bundle),
+    ("bundle what another call has left", lambda: Scenario().with_batch().half_bundled(), bundle),
 ]
 
 
@@ -120,6 +144,7 @@ def _check(world: World, model: list[NewEvent], at_most: list[NewEvent]) -> None
     for step, text in logs.items():
         assert text in (_text(model, step), _text(at_most, step))
     assert read_log(parts) in (_text(model), _text(at_most))
+    assert [event.message for event in parts.browser.all(RUN)][: len(model)] == [event.message for event in model]
 
 
 def _check_end(scenario: Scenario) -> None:
@@ -137,3 +162,39 @@ def _check_end(scenario: Scenario) -> None:
 
 def _text(events: list[NewEvent], step: str | None = None) -> str:
     return "".join(f"{event.message}\n" for event in events if step in (None, event.step))
+
+
+@pytest.mark.parametrize("other", ["another call", "a reader", "the deletion of the run"])
+def test_bundling_meets_another_process(other: str) -> None:
+    """Orders of the calls of both."""
+    for turns in combinations(range(12), 6):
+        scenario = Scenario().with_batch().ended()
+        world, expected = scenario.world, [event.message for event in scenario.model]
+
+        def others(wrap: Any, scenario: Scenario = scenario) -> list[str]:
+            parts = event_parts(scenario.world, wrap)
+            if other == "another call":
+                bundle(scenario, parts)
+            elif other == "the deletion of the run":
+                wrap(scenario.world.store).delete_many([found.key for found in list_all(scenario.world.store, "")])
+            return [event.message for event in parts.browser.all(RUN)]
+
+        def bundles(wrap: Any, scenario: Scenario = scenario) -> None:
+            bundle(scenario, event_parts(scenario.world, wrap))
+
+        one, two = Actor("bundling", bundles), Actor(other, others)
+        for turn in range(12):
+            actor = one if turn in turns else two
+            if not actor.done:
+                actor.step()
+        one.finish()
+        two.finish()
+        assert (one.error, two.error) == (None, None)
+        if other == "the deletion of the run":
+            is_late = turns[:5] == (0, 1, 2, 3, 4)  # after the second HEAD of logs.txt: the next retention job removes the bundle
+            assert bool(list(list_all(world.store, world.layout.bundles(RUN)))) == is_late, f"turns {turns}"
+            continue
+        assert two.result == expected
+        bundle(scenario, scenario.parts)
+        assert scenario.parts.indexing.single_numbers(RUN, 0) == []
+        _check(world, scenario.model, at_most=scenario.model)

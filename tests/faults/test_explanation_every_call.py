@@ -3,6 +3,7 @@ compare with one read of the log."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import combinations
 from typing import Any
@@ -38,22 +39,21 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "EXPLAINERS", 1)
 
 
-class Failed:
-    """A finalized, failed run. A read of each piece takes as long as a visit: the log takes two."""
+class Ticked:
+    """A world with one run, and ticks of the schedule."""
 
-    def __init__(self) -> None:
-        self.world, self.runs, self.work = World(), InMemoryRunCatalog(), InMemoryPartitionStore()
-        parts = self.world.parts()
-        parts.writer.append(RUN, Batch.from_text(LOG))
-        parts.finalizer.close(RUN, end=END)
-        for found in parts.writer.tails.list_segments(RUN):
-            self.runs.record_segment(RUN, parts.writer.tails.segment(RUN, self.world.layout.sequence_of(RUN, found.key)))
-        self.runs.record_finalization(RUN, LOG.count("\n"), len(LOG), 2, self.world.clock.now_ms())
+    world: World
+    runs: InMemoryRunCatalog
+    work: InMemoryPartitionStore
+
+    def gate(self) -> Any:
+        """Surrounds each call of the bucket."""
+        return lambda operation, call: call()
 
     def tick(self, wrap: Any = lambda port: port) -> None:
         work = wrap(self.work)
         ports = composition.Ports(
-            store=wrap(Intercepted(self.world.store, slow(self.world))),
+            store=wrap(Intercepted(self.world.store, self.gate())),
             archive_store=self.world.archive_store,
             index=self.world.index,
             runs=wrap(self.runs),
@@ -75,6 +75,26 @@ class Failed:
                 return
 
     def check(self) -> None:
+        """The result is that of an undisturbed tick."""
+        raise NotImplementedError
+
+
+class Failed(Ticked):
+    """A finalized, failed run. A read of each piece takes as long as a visit: the log takes two."""
+
+    def __init__(self) -> None:
+        self.world, self.runs, self.work = World(), InMemoryRunCatalog(), InMemoryPartitionStore()
+        parts = self.world.parts()
+        parts.writer.append(RUN, Batch.from_text(LOG))
+        parts.finalizer.close(RUN, end=END)
+        for found in parts.writer.tails.list_segments(RUN):
+            self.runs.record_segment(RUN, parts.writer.tails.segment(RUN, self.world.layout.sequence_of(RUN, found.key)))
+        self.runs.record_finalization(RUN, LOG.count("\n"), len(LOG), 2, self.world.clock.now_ms())
+
+    def gate(self) -> Any:
+        return slow(self.world)
+
+    def check(self) -> None:
         explainer = Explainer()
         explainer.feed(LOG.encode())
         row = self.runs.get(RUN)
@@ -91,26 +111,35 @@ class _Port(Intercepted):
         return self._inner.item_ttl
 
 
-@pytest.mark.parametrize("ticks", [0, 1], ids=["first piece", "last piece"])
-@pytest.mark.parametrize(("moment", "how"), [fault for fault in FAULTS if fault[0] != CONFLICT])
-def test_stop_at_every_call(ticks: int, moment: str, how: str) -> None:
+def stop_at_every_call(make: Callable[[], Ticked], moment: str, how: str) -> None:
+    """A tick meets a fault at one of its calls, then the next ticks finish the work; for each of its calls."""
     number = 0
     while True:
-        failed = Failed()
-        for _ in range(ticks):
-            failed.tick()
+        ticked = make()
         stop = StopAt(number, moment, how)
         with suppress(RunlakeError, Crash):
-            failed.tick(lambda port, gate=stop: _Port(port, gate))
+            ticked.tick(lambda port, gate=stop: _Port(port, gate))
         if not stop.fired:
             break
         if moment != LATER:
             stop.land()
-        failed.settle()
+        ticked.settle()
         stop.land()
-        failed.check()
+        ticked.check()
         number += 1
     assert number > 3
+
+
+@pytest.mark.parametrize("ticks", [0, 1], ids=["first piece", "last piece"])
+@pytest.mark.parametrize(("moment", "how"), [fault for fault in FAULTS if fault[0] != CONFLICT])
+def test_stop_at_every_call(ticks: int, moment: str, how: str) -> None:
+    def make() -> Failed:
+        failed = Failed()
+        for _ in range(ticks):
+            failed.tick()
+        return failed
+
+    stop_at_every_call(make, moment, how)
 
 
 def test_two_workers_that_both_believe_to_hold_the_lease_record_one_explanation() -> None:

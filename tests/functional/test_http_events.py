@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import gzip
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chalicelib import composition
+from chalicelib.deadline import Deadline
+from chalicelib.events import plugins
+from chalicelib.events.event import Loggable
+from chalicelib.events.files import FilesMethod
+from chalicelib.ports import Run
 from chalicelib.response_size import RESPONSE_BYTES
 from tests.events_harness import notify
 from tests.functional.gateway import Answer, call, installed, post
+from tests.functional.gateway import get as get_log
+from tests.functional.test_no_secret_leaves import everything_said
+from tests.ingestion_harness import ingest_one, ingester_of, message, s3_record
+from tests.issuer import JWT, Issuer, bearer
+from tests.support.publisher import InMemoryPublisher
+from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 RUN = "/v1/events/svc.pipeline/run-1"
@@ -37,18 +49,82 @@ def get(what: str = "", query: str = "") -> Any:
     return answer.json
 
 
+def read_page(what: str) -> Answer:
+    return get_log(f"svc.pipeline/{what}")
+
+
 def close() -> None:
     assert post("svc.pipeline/run-1/close").status == 200
 
 
-def test_events_over_http_go_to_the_run_log_whatever_method_python_code_uses(tmp_path: Path) -> None:
-    files = {"files": {"directory": str(tmp_path)}}
-    configured = {"method": "files", "browser": "files", "methods": files, "browsers": files}
-    with installed(World(), instance_id="house-1", events=json.dumps(configured)):
+@pytest.mark.behavior("A run whose logging method is not the run log takes no lines over HTTP.")
+def test_appends_over_http_to_runs_of_another_method_are_refused(tmp_path: Path) -> None:
+    world, item = World(), {"message": "m", "runlake": {"fqn": "svc.pipeline", "run_id": "run-1"}}
+    configured = {"locators": [{"pattern": "svc.*", "method": "files"}], "methods": {"files": {"directory": str(tmp_path)}}}
+    with installed(world, events=json.dumps(configured)):
+        for answer in (send({"message": "hello"}), post("svc.pipeline/run-1", '"hello"'), post("svc.pipeline/run-1", '""')):
+            assert (answer.status, answer.json["message"].partition(" method=")[2]) == (400, "files")
+        refused = call("POST", "/v1/agents/fluent", json.dumps(item), JSON)
+        assert refused.status == 400 and "method=files" in refused.body
+        assert world.names() == [] and list(tmp_path.iterdir()) == []
+        assert call("POST", "/v1/events/other.a/r", '{"message": "hello"}', JSON).status == 200
+    with installed(world):
         assert send({"message": "hello"}).status == 200
-        assert [event["message"] for event in get()["events"]] == ["hello"]
-        assert get("/log")["text"] == "hello\n"
-    assert list(tmp_path.iterdir()) == []
+    with installed(world, events=json.dumps(configured)):
+        assert send({"message": "of a run that has begun"}).status == 200
+
+
+@pytest.mark.behavior("Reads over HTTP use the browser that was configured when the run began.")
+def test_reads_use_the_browser_of_the_run(tmp_path: Path) -> None:
+    """Pages, steps, events and downloads come from plain files; the rest of the API reads the run log."""
+    world, runs = World(), InMemoryRunCatalog()
+    run, loggable = Run("svc.pipeline", "run-1"), Loggable("house-1", "run", "run-1", "svc.pipeline")
+    events = json.dumps({"browser": "files", "browsers": {"files": {"directory": str(tmp_path)}}})
+    with installed(world, runs=runs, events=events, instance_id="house-1"):
+        send({"message": "in the run log"})
+        before = call("GET", f"{RUN}/log").json["text"]
+        ingest_one(ingester_of(world, runs, InMemoryPublisher()), message(s3_record(world.layout.segment(run, 0))))
+        writer = FilesMethod(tmp_path, world.clock).create_writer(loggable, writer="w")
+        for number in range(5):
+            writer.write_message(f"line {number}\n+ {number}", step="odd" if number % 2 else "even", level="ERROR")
+        writer.close()
+        text = "".join(f"line {number}\n+ {number}\n" for number in range(5))
+        assert before == "in the run log\n" and get("/log")["text"] == text
+        odd = get("/log", "?step=odd&maxLines=1")
+        assert (odd["text"], get("/log", f"?step=odd&start={odd['next']}")["text"]) == ("line 1\n", "+ 1\nline 3\n+ 3\n")
+        first = get("", "?limit=2&step=even&level=error&text=line")
+        assert [(each["line"], each["message"]) for each in first["events"]] == [(0, "line 0\n+ 0"), (4, "line 2\n+ 2")]
+        assert [each["line"] for each in get("", f"?outline=true&after={first['after']}")["events"]] == [6, 8]
+        assert get("", "?from=1&to=2")["events"] == []
+        page = read_page("run-1?after=3&limit=2").json
+        assert (page["logs"], page["after"], page["total"], page["streaming"]) == ("+ 1\nline 2", "5", 10, True)
+        assert read_page("last?tail=3").json | {"streaming": 0} == {
+            "logs": "+ 3\nline 4\n+ 4",
+            "after": None,
+            "total": 10,
+            "streaming": 0,
+        }
+        started_s = world.clock.monotonic_s()
+        assert read_page("run-1?after=99&wait=12").json["logs"] == "" and world.clock.monotonic_s() - started_s == 12
+        assert read_page("run-1?since=2026-01-01").status == 400
+        assert read_page("run-1/download").body == read_page("last/download").body == text
+        assert read_page("run-1/download?link=true").json == {"location": None}
+        assert [each["lines"] for each in get("/steps")["steps"]] == [] and read_page("other/download").status == 404
+    with installed(world, runs=runs, instance_id="house-1"):
+        assert get("/log")["text"] == "in the run log\n", "no browser but the run log is configured"
+
+
+def test_log_in_another_store_that_is_too_slow_or_too_large_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    path = tmp_path / "svc.pipeline" / "run-1" / "log.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("x" * 7_000_000 + "\nlast\n")
+    events = json.dumps({"browser": "files", "browsers": {"files": {"directory": str(tmp_path)}}})
+    with installed(world, events=events):
+        assert read_page("run-1/download").status == 400
+        assert read_page("run-1?tail=1").json["logs"] == "last" and len(read_page("run-1").json["logs"]) > 1_000_000
+        monkeypatch.setattr(Deadline, "remaining_s", lambda _: 0.0)
+        assert read_page("run-1?after=1").status == 503
 
 
 def test_one_event_a_list_and_ndjson(world: World) -> None:
@@ -152,7 +228,7 @@ def test_steps_and_their_logs(world: World) -> None:
     first, second = get("/steps")["steps"]
     assert first == {
         "step": "a", "name": "Compile", "parent": None, "startedMs": START_MS, "endedMs": None, "durationMs": 4, "lines": 3, "bytes": 6,
-        "errors": 0, "firstLine": 0, "status": "running", "complete": False,
+        "errors": 0, "firstLine": 0, "lineRanges": [[0, 0], [2, 2], [4, 4]], "status": "running", "complete": False,
     }  # fmt: skip
     assert second["step"] == "b"
     page = get("/log", "?step=a&maxLines=2")
@@ -281,6 +357,38 @@ def test_configuration_is_returned_without_secrets() -> None:
         assert call("GET", "/v1/configuration").status == 500
     with installed(World(), logging_method="nonsense"):
         assert call("GET", "/v1/configuration").status == 500
+
+
+def test_configuration_says_what_a_new_run_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [EntryPoint("absent", "no_such_module:x", group)])
+    outputs = [{"kind": "logstash", "url": "https://h", "name": "copy"}]
+    locators = [{"pattern": "svc.*", "browser": "absent", "outputs": []}, {"pattern": "*.x", "method": "files"}]
+    document = json.dumps({"outputs": outputs, "locators": locators})
+    with installed(World(), events=document), everything_said() as said:
+        assert composition.services().events.plugin_problems == 1
+        found = call("GET", "/v1/configuration?fqn=svc.a").json
+        assert call("GET", "/v1/configuration").json == found | {"chosen": None}
+        assert call("GET", "/v1/configuration?fqn=").status == 400
+        assert call("GET", "/v1/configuration?fqn=b.x").json["chosen"] == {
+            "fqn": "b.x", "method": "files", "browser": "runlog", "outputs": ["copy"], "locator": "*.x",
+        }  # fmt: skip
+    assert found["chosen"] == {"fqn": "svc.a", "method": "runlog", "browser": "absent", "outputs": [], "locator": "svc.*"}
+    assert found["locators"] == [
+        {"pattern": "svc.*", "method": "runlog", "browser": "absent", "outputs": []},
+        {"pattern": "*.x", "method": "files", "browser": "runlog", "outputs": ["copy"]},
+    ]
+    problems = [(each["kind"], each["name"], each["fallback"]) for each in found["plugins"] if each["problem"]]
+    assert problems == [("method", "absent", "runlog"), ("browser", "absent", "runlog")]
+    assert {"kind": "output", "name": "copy", "protocol": 1, "problem": None, "fallback": None} in found["plugins"]
+    assert '"plugin_name":"absent"' in said.getvalue() and "ModuleNotFoundError" in said.getvalue()
+
+
+def test_choice_for_a_name_needs_the_scope_for_it() -> None:
+    issuer = Issuer()
+    with installed(World(), keys=issuer.read, **JWT):
+        token = bearer(issuer.granted("operator", admin=["svc.*"]))
+        statuses = [call("GET", f"/v1/configuration?fqn={fqn}", headers=token).status for fqn in ("svc.a", "other.a", "")]
+        assert statuses == [200, 403, 400] and call("GET", "/v1/configuration?fqn=svc.a").status == 401
 
 
 def test_steps_have_pages(world: World) -> None:

@@ -134,6 +134,26 @@ def test_a_pipeline_is_disabled_and_enabled(world: PipelinesHarness) -> None:
     assert RecordingHandler.messages("a") == ["one", "two"]
 
 
+@pytest.mark.behavior("The built-in pipeline runs if its setting enables it; other pipelines run in any case.")
+def test_built_in_pipeline_is_disabled_by_its_setting_until_an_operator_enables_it(world: PipelinesHarness, tmp_path: Path) -> None:
+    with installed(world, runs=world.runs, pipelines_config=str(tmp_path), pipeline_modules="tests.*", built_in_pipeline="false"):
+        log(world)
+        assert post("runlake/replay", f'{{"from": {START_MS}}}').json["state"] == "disabled"
+        assert tick() == {"runlake": "disabled", "audit": "stopped"}
+        assert [each["state"] for each in call("GET", BASE).json["pipelines"]] == ["disabled", "running"]
+        assert post("runlake/enable").json["state"] == "new"
+        assert tick() == {"runlake": "stopped", "audit": "stopped"}
+
+
+def test_pipeline_whose_file_disables_it_waits_for_an_operator(world: PipelinesHarness, tmp_path: Path) -> None:
+    file = tmp_path / "audit.yaml"
+    file.write_text(f"{file.read_text()}\nenabled: false\n")
+    log(world)
+    assert tick() == {"runlake": "stopped", "audit": "disabled"}
+    assert post("audit/enable").json["state"] == "new"
+    assert tick() == {"runlake": "stopped", "audit": "stopped"}
+
+
 @pytest.mark.parametrize("times", [(0, 1), (1, 0), (0, 0)])
 def test_a_replay_that_has_not_begun_is_part_of_the_next(world: PipelinesHarness, times: tuple[int, int]) -> None:
     log(world)

@@ -32,12 +32,13 @@ def job(stack: Stack, *arguments: str, run: Callable[..., Ended] = run_job) -> d
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def append(stack: Stack, fqn: str, run_id: str, text: str, *, close: bool) -> None:
+def append(stack: Stack, fqn: str, run_id: str, text: str, *, close: bool, outcome: str = "unknown") -> None:
     base = f"{stack.api_url}{LOGS}/{fqn}/{run_id}"
     with urlopen(Request(base, text.encode(), {"Content-Type": "text/plain"}), timeout=PATIENCE_S) as answer:
         cookie = answer.headers["Set-Cookie"].partition(";")[0]
     if close:
-        with urlopen(Request(f"{base}/close", b"", {"Cookie": cookie}), timeout=PATIENCE_S):
+        end = json.dumps({"outcome": outcome}).encode() if outcome != "unknown" else b""
+        with urlopen(Request(f"{base}/close", end, {"Cookie": cookie, "Content-Type": "application/json"}), timeout=PATIENCE_S):
             pass
 
 
@@ -84,7 +85,7 @@ def test_rows_have_stated_levels_and_outcomes(stack: Stack, tmp_path: Path) -> N
         sent = Request(f"{stack.api_url}{path}", json.dumps(document).encode(), {"Content-Type": "application/json"})
         with urlopen(sent, timeout=PATIENCE_S):
             pass
-    job(stack, "--dest", f"file://{tmp_path}/events", "--fqn", fqn)
+    job(stack, "--dest", f"file://{tmp_path}/events", "--fqn", fqn, "--live")  # does not wait for the explanation
     with duckdb.connect() as connection:
         query = f"select line, level, raw, outcome from '{tmp_path}/events/data/**/*.parquet' order by line"
         assert connection.execute(query).fetchall() == [
@@ -112,7 +113,7 @@ files.clear("")
 @pytest.mark.sampled(default=1, group="roles of jobs")
 def test_its_role_allows_what_it_does_and_nothing_else(stack: Stack, tmp_path: Path, calls: Calls) -> None:
     fqn = f"dataset-{uuid.uuid4().hex[:8]}.roles"
-    append(stack, fqn, "run-1", LINE.format(1, 1), close=True)
+    append(stack, fqn, "run-1", LINE.format(1, 1), close=True, outcome="failed")
     append(stack, fqn, "run-2", LINE.format(2, 2), close=False)
     summary = f"s3://{output(stack, 'JobsBucketName')}/summaries/build_dataset.json"
     done = job(stack, "--dest", f"file://{tmp_path}/events", "--fqn", fqn, "--live", "--summary", summary)

@@ -99,7 +99,7 @@ MUTANTS = (
             "an explanation waits for the time that compactions leave"),
         ("_explain", "min(SLICE_S, deadline.remaining_s())", "deadline.remaining_s()",
             "a long log makes room for the next one"),
-        ("_explain_all", "_not_explained", "_failed(services)",
+        ("_afterwards", "partial(_not_done, source)", "_failed(services)",
             "a failed explanation is no failed compaction"),
         ("_to_compact", "row.awaits_explanation(now_ms)", "True",
             "a tick with nothing to explain makes no request more",

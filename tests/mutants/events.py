@@ -10,8 +10,19 @@ _SHARING = "tests/functional/test_http_agents_sharing.py"
 _INTAKE = "tests/unit/test_intake.py"
 _BOUNDED = "tests/unit/test_events_bounded.py"
 _BROWSERS = "tests/unit/test_log_browsers.py"
+_CHOICES = "tests/unit/test_events_choices.py"
 
 MUTANTS = (
+    *group("chalicelib.events.choices", _CHOICES,
+        ("RunChoices._unless_begun", "choice.is_run_log or not self._has_begun(run)", "True",
+            "a change of the configuration makes running runs empty"),
+        ("RunChoices.check_append", "choice.method != RUN_LOG", "False", "a run has lines in two stores"),
+        ("RunChoices.settle", "self._stored(run) or choice", "choice", "two writers of one run use different stores")),
+    *group("chalicelib.events.plugins", _CHOICES,
+        ("Plugin._loaded", "protocol != PROTOCOL", "False", "a plugin of another version is used")),
+    *group("chalicelib.ingestion.run_objects", "tests/faults/test_ingest_every_call.py",
+        ("RunObjects._segment", "put_choice(self.store, self.layout, parsed.run, choice)", "None",
+            "a run is never read from its browser")),
     *group("chalicelib.events.validation", _REJECTED,
         ("checked_level", "level_of_name(name) is None", "False",
             "an event of an unknown level is stored, and no reader finds it by its level")),

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from unittest.mock import patch
 
 from pyspark.sql.datasource import Filter
 
 from chalicelib.catalog.runs import RunCatalog
+from chalicelib.events import bundling
 from chalicelib.events.event import NewEvent
 from chalicelib.ports import ObjectStore, PutOptions, Run, SegmentIndex
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.log_end import list_all
 from glue_jobs.datasource.following import Follower
 from glue_jobs.datasource.objects import Listed
 from glue_jobs.datasource.offsets import Offset
@@ -133,6 +136,12 @@ class Pipelines(World):
     def settle(self, run: Run) -> None:
         """Compact, finalize and retire all due runs."""
         self.parts().finalizer.compact_and_finalize(run, self.deadline())
+
+    def bundle(self, run: Run) -> None:
+        """Bundle the sidecars of an ended run, seven in a bundle."""
+        with patch.object(bundling, "MAX_SIDECARS", 7):
+            event_parts(self).bundler.bundle(run, self.deadline())
+        assert list(list_all(self.store, self.layout.bundles(run)))
 
     def reading(self, **options: str) -> Reading:
         return Reading(self.store, **options)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from bench.spark_dataset_world import BUCKETS, World, by_glob, by_ledger
 from bench.stored_runs import START_MS, Bucket
+from chalicelib.catalog.runs import RunCatalog
 from chalicelib.ports import RunEnd
 from glue_jobs.build_dataset import build
 from glue_jobs.dataset import files
@@ -23,6 +25,9 @@ from glue_jobs.dataset.small_files import Sizes
 from glue_jobs.dataset.writing import SESSION
 from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import parse_options
+from glue_jobs.transforms.events import CAUSE
+from tests.spark.explained_runs import record_explanation, record_finalized
+from tests.support.run_catalog import InMemoryRunCatalog
 
 SEED = 20
 Job = Callable[..., BuildResult]
@@ -30,14 +35,16 @@ Job = Callable[..., BuildResult]
 
 @pytest.fixture
 def job(spark: SparkSession, bucket: Bucket, tmp_path: Path) -> Job:
-    """A complete job into the test's folder. The clock is an hour after the runs' beginning."""
+    """A complete job into the test's folder. ``hours``: since the runs' beginning."""
     for name, value in SESSION.items():
         spark.conf.set(name, value)
 
-    def run(*, live: bool = False, most_files: int = 0, **options: str) -> BuildResult:
+    def run(
+        *, live: bool = False, most_files: int = 0, runs: RunCatalog | None = None, hours: int = 1, **options: str
+    ) -> BuildResult:
         parsed = parse_options({**bucket.options, **options})
         wanted = DatasetSpec(parsed, Layout(BUCKETS, "UTC", fingerprint(parsed)), Sizes(most_files=most_files), live)
-        return build(Builder(spark, LocalFiles(tmp_path), wanted, lambda: START_MS / 1000 + 3600))
+        return build(Builder(spark, LocalFiles(tmp_path), wanted, lambda: START_MS / 1000 + hours * 3600, runs))
 
     return run
 
@@ -86,16 +93,49 @@ def test_every_column_and_what_spark_reads(spark: SparkSession, bucket: Bucket, 
         "epoch",
         "outcome",
     ]
-    assert rows.columns == [*names, "what", "date", "what_bucket"]
+    assert rows.columns == [*names, "what", *CAUSE.names, "date", "what_bucket"]
     first, last = (row.asDict() for row in rows.withColumn("timestamp", rows["timestamp"].cast("string")).collect())
     assert first | {"date": str(first["date"])} == {
         "fqn": "Svc.Orders", "run_id": "run-1", "line": 0, "timestamp": "2026-11-20 23:59:59.123", "level": "ERROR", "logger": "svc.load",
         "message": "failed\n  at row 7", "raw": text, "segment": None, "connector_id": None, "epoch": None, "outcome": "failed",
-        "what": "svc_orders",
+        "what": "svc_orders", **dict.fromkeys(CAUSE.names),
         "date": "2026-11-20", "what_bucket": first["what_bucket"],
     }  # fmt: skip
     assert (last["line"], str(last["date"])) == (2, "2026-11-21")
     assert spark.read.parquet(f"{tmp_path}/data").count() == 2
+
+
+AWAITED: dict[str, tuple[dict[str, Any], bool]] = {
+    "explained": ({}, True),
+    "live": ({"live": True}, False),
+    "never explained": ({"hours": 7}, False),
+}
+"""Arguments of the job that reads a failed run, and whether it is explained before."""
+
+
+@pytest.mark.parametrize("name", AWAITED)
+def test_failed_run_waits_for_its_explanation(bucket: Bucket, job: Job, tmp_path: Path, name: str) -> None:
+    arguments, is_explained = AWAITED[name]
+    stamp = b"2026-11-21 03:00:00,000 - svc.load - ERROR - "
+    text = stamp + b'load\nTraceback (most recent call last):\n  File "load.py", line 7, in load\nOSError: no disk\n'
+    failed = bucket.run("svc.failed").append(text).seal(end=RunEnd("failed")).finalize()
+    bucket.run("svc.orders").lines(3).seal(end=RunEnd("failed")).finalize()
+    bucket.run("svc.stock").lines(3).seal(end=RunEnd("succeeded"))
+    runs = InMemoryRunCatalog()
+    record_finalized(runs, failed)
+    assert [entry.counts["rows"] for entry in job(runs=runs, maxBytesPerBatch="1").entries] == [3], (
+        "those that wait hold up no other run"
+    )
+    if is_explained:
+        record_explanation(runs, failed)
+    job(runs=runs, **arguments)
+    query = f"select fqn, {', '.join(CAUSE.names)} from '{tmp_path}/data/**/*.parquet' where outcome = 'failed' and line = 0 order by fqn"
+    rows = duckdb.execute(query).fetchall()
+    assert rows == (
+        [("svc.failed", 1, 3, "python-root", None, 0.92)]
+        if is_explained
+        else [(fqn, *[None] * 5) for fqn in ("svc.failed", "svc.orders")]
+    )
 
 
 def test_files_are_as_engines_want_them(bucket: Bucket, job: Job, tmp_path: Path) -> None:
@@ -116,6 +156,8 @@ def test_small_files_become_one_with_the_same_rows(bucket: Bucket, job: Job, tmp
     for number in range(3):
         bucket.run("svc.orders", f"run-{number}", START_MS + number * 3_600_000).lines(20).seal()
         job()
+    first = min((tmp_path / "data").rglob("*.parquet"))
+    pq.write_table(pq.read_table(first, partitioning=None).drop_columns(CAUSE.names), first)  # as earlier releases wrote it
     before = by_glob(tmp_path)
     assert len(files(str(tmp_path))) == 3
     done = job(most_files=3)

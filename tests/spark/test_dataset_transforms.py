@@ -15,7 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from chalicelib.ingestion.run_files import slug
 from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.transforms.dataset_files import merge_bins
-from glue_jobs.transforms.events import ARRIVALS, DATASET, bucket_of, dataset_rows, what_of
+from glue_jobs.transforms.events import ARRIVALS, CAUSE, CAUSES, DATASET, bucket_of, dataset_rows, what_of
 
 ARRIVED = date(2026, 11, 21)
 
@@ -44,16 +44,46 @@ TIMES = [
 def test_an_event_goes_to_its_own_day_or_its_runs(spark: SparkSession) -> None:
     events = [event(line, timestamp) for line, (timestamp, _) in enumerate(TIMES)]
     arrivals = [("Svc.Orders", "run-1", ARRIVED), ("Svc.Orders", "run-2", date(2026, 1, 1)), ("other", "run-1", date(2026, 1, 2))]
-    expected = [(*each, "svc_orders", day, bucket("svc_orders", 16)) for each, (_, day) in zip(events, TIMES, strict=True)]
-    actual = dataset_rows(spark.createDataFrame(events, schema_of(EVENTS)), spark.createDataFrame(arrivals, ARRIVALS), 16)
+    none = [None] * len(CAUSE)
+    expected = [(*each, "svc_orders", *none, day, bucket("svc_orders", 16)) for each, (_, day) in zip(events, TIMES, strict=True)]
+    tables = [(events, schema_of(EVENTS)), (arrivals, ARRIVALS), ([], CAUSES)]
+    actual = dataset_rows(*(spark.createDataFrame(*each) for each in tables), 16)
     assert_df_equality(actual, spark.createDataFrame(expected, DATASET), ignore_row_order=True, ignore_nullable=True)
 
 
 def test_each_run_has_its_own_day(spark: SparkSession) -> None:
     arrivals = [("a", "1", date(2026, 11, 1)), ("a", "2", date(2026, 11, 2)), ("b", "1", date(2026, 11, 3))]
     events = spark.createDataFrame([event(0, None, fqn, run) for fqn, run, _ in arrivals], schema_of(EVENTS))
-    rows = dataset_rows(events, spark.createDataFrame(arrivals, ARRIVALS), 4).select("fqn", "run_id", "date")
+    no_causes = spark.createDataFrame([], CAUSES)
+    rows = dataset_rows(events, spark.createDataFrame(arrivals, ARRIVALS), no_causes, 4).select("fqn", "run_id", "date")
     assert sorted(map(tuple, rows.collect())) == arrivals
+
+
+CAUSE_EVENTS = [
+    ("failed", "1", 0, b"first\n", None),
+    ("failed", "1", 1, b"\xff\xc3 trace\n  at a\n  at b\n", 2),
+    ("failed", "1", 4, b"end\nof the log", 1),
+    ("failed", "2", 1, b"of another run\n", None),
+    ("lost", "3", 1, b"of a lost run", 1),
+    ("succeeded", "4", 1, b"of a run that a request explained\n", None),
+]
+"""Outcome, run, first line and text of an event, and the rank of the cause that it contains."""
+
+
+def test_explanation_is_on_the_events_with_its_lines(spark: SparkSession) -> None:
+    stamp = datetime(2026, 11, 20, tzinfo=UTC)
+    events = [(*event(line, stamp, run_id=run)[:7], raw, None, None, None, outcome) for outcome, run, line, raw, _ in CAUSE_EVENTS]
+    first, trace, root = (1, 5, "trace-root", "disk", 0.92), (3, 1, "detail", None, 0.5), (2, 3, "error-record", None, 0.76)
+    causes = [("Svc.Orders", "1", [first, root, trace])] + [
+        ("Svc.Orders", run, [(1, 1, "detail", None, 0.5)]) for run in ("3", "4")
+    ]
+    tables = [(events, schema_of(EVENTS)), ([], ARRIVALS), (causes, CAUSES)]
+    rows = dataset_rows(*(spark.createDataFrame(*each) for each in tables), 16).select(
+        "outcome", "run_id", "line", "raw", *CAUSE.names
+    )
+    found = [(*row[:3], bytes(row["raw"]), row["cause_rank"]) for row in rows.collect()]
+    assert sorted(found, key=lambda row: row[1:3]) == CAUSE_EVENTS
+    assert {tuple(row)[4:] for row in rows.collect() if row["run_id"] == "1"} == {(None,) * 5, first, root}
 
 
 NAMES = [
@@ -72,7 +102,7 @@ def test_what_is_the_name_in_the_datalake(spark: SparkSession) -> None:
 def test_files_of_a_bin_become_one_in_order(spark: SparkSession, count: int) -> None:
     day = date(2026, 11, 20)
     times = [datetime(2026, 11, 20, hour, tzinfo=UTC) for hour in range(6)]
-    rows = [(*event(hour, times[hour]), "what", day, 0, f"file-{hour}") for hour in (3, 1, 5, 0, 4, 2)]
+    rows = [(*event(hour, times[hour]), "what", *[None] * len(CAUSE), day, 0, f"file-{hour}") for hour in (3, 1, 5, 0, 4, 2)]
     bins = [(f"file-{hour}", hour % count) for hour in range(6)]
     schema = StructType([*DATASET.fields, StructField("file", StringType(), False)])
     frame = merge_bins(spark.createDataFrame(rows, schema), spark.createDataFrame(bins, "file string, bin int"), count)

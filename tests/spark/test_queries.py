@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from bench.spark_bucket import BucketServer
 from bench.stored_runs import START_MS, Bucket
+from chalicelib.explanation.explainer import Explainer
 from chalicelib.ports import RunEnd
 from glue_jobs.build_dataset import build
 from glue_jobs.dataset.building import Builder, DatasetSpec
@@ -26,6 +27,8 @@ from glue_jobs.dataset.files import LocalFiles
 from glue_jobs.dataset.writing import SESSION
 from glue_jobs.datasource.offsets import fingerprint
 from glue_jobs.datasource.options import parse_options
+from tests.spark.explained_runs import record_explanation, record_finalized
+from tests.support.run_catalog import InMemoryRunCatalog
 
 PAGE = Path(__file__).parents[2] / "docs" / "dataset.md"
 _FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -102,6 +105,20 @@ def outcome_of_last(line: Line) -> str:
     return "failed" if line in ERRORS else "succeeded"
 
 
+def why_runs_failed() -> Rows:
+    """The lines that the explainer chooses, each of them an event, with its first line of text."""
+    rows = []
+    for run in RUNS:
+        explainer = Explainer()
+        explainer.feed(b"".join(line.raw for line in run))
+        starts = dict(zip(accumulate((line.raw.count(b"\n") for line in run), initial=0), run, strict=False))
+        for cause in explainer.candidates(RunEnd("failed"))[:1] if outcome_of_last(run[-1]) == "failed" else ():
+            line = starts[cause.line]
+            if line.at.day == 21:
+                rows.append((line.what, line.run, cause.family or None, cause.score, line.message.split("\n")[0]))
+    return sorted(rows)
+
+
 def slowest_stage() -> Rows:
     seconds: Counter[tuple[str, str]] = Counter()
     runs = defaultdict(set)
@@ -148,6 +165,7 @@ def how_much_each_pipeline_logs() -> Rows:
 EXPECTED = {
     "Errors per pipeline and day": errors_per_pipeline_and_day,
     "Runs that failed": runs_that_failed,
+    "Why runs failed": why_runs_failed,
     "Slowest stage": slowest_stage,
     "New error messages since yesterday": new_error_messages_since_yesterday,
     "One pipeline, one hour": one_pipeline_one_hour,
@@ -172,17 +190,18 @@ def queries() -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def dataset(spark: SparkSession, server: BucketServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All runs, each of them ended."""
+    """All runs, each of them ended, and failed ones explained."""
     server.empty()
-    folder = tmp_path_factory.mktemp("dataset")
+    folder, runs = tmp_path_factory.mktemp("dataset"), InMemoryRunCatalog()
     for lines in RUNS:
         run = Bucket(server).run(lines[0].fqn, lines[0].run, START_MS).append(b"".join(line.raw for line in lines))
-        run.seal(end=RunEnd(outcome_of_last(lines[-1])))
+        record_finalized(runs, run.seal(end=RunEnd(outcome_of_last(lines[-1]))))
+        record_explanation(runs, run)
     for name, value in SESSION.items():
         spark.conf.set(name, value)
     options = parse_options(server.options)
     wanted = DatasetSpec(options, Layout(16, "UTC", fingerprint(options)))
-    build(Builder(spark, LocalFiles(folder), wanted, lambda: START_MS / 1000))
+    build(Builder(spark, LocalFiles(folder), wanted, lambda: START_MS / 1000, runs))
     return folder
 
 

@@ -58,7 +58,7 @@ def _expected(times: int) -> list[tuple[Any, ...]]:
     return [(sum(lines[:index]), *row) for index, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize("state", ["segments", "compacted", "partly compacted", "finalized"])
+@pytest.mark.parametrize("state", ["segments", "compacted", "partly compacted", "finalized", "bundled", "bundled meanwhile"])
 @pytest.mark.parametrize("size", ["64m", "100k", "1k"])
 def test_rows_are_as_their_senders_state_them(state: str, size: str) -> None:
     world = Pipelines()
@@ -67,13 +67,18 @@ def test_rows_are_as_their_senders_state_them(state: str, size: str) -> None:
             _send(world, sent)
         if state == "compacted" or (state == "partly compacted" and number == 10):
             world.compact(RUN)
-    if state == "finalized":
+    if state in ("finalized", "bundled", "bundled meanwhile"):
         world.close(RUN)
     if state != "segments":
         world.clock.advance(3600)
         world.settle(RUN)
+    if state == "bundled":
+        world.bundle(RUN)
     reading = Reading(world.store, bytesPerPartition=size, logFormat="python")
-    rows = reading.rows()
+    tasks = reading.tasks()
+    if state == "bundled meanwhile":
+        world.bundle(RUN)
+    rows = reading.read(tasks)
     assert _stated_rows(rows) == _expected(20)
     assert reading.problems.reported == []
     assert {row["timestamp"] for row in rows if row["logger"] == "agent"} == {START_MS * 1000}
@@ -88,6 +93,7 @@ def test_lines_of_an_event_are_found_by_their_number() -> None:
     world.close(RUN)
     world.clock.advance(3600)
     world.settle(RUN)
+    world.bundle(RUN)
     for row in _expected(40)[::13]:
         found = Reading(world.store, world.index, logFormat="python").where(EqualTo(("line",), row[0])).rows()
         assert row in _stated_rows(found)

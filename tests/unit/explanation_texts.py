@@ -332,7 +332,7 @@ DETAIL:  Key (id)=(7) already exists.
     # command line
     "bash": ("missing", "\nstart\n»nightly.sh: line 3: sqoop: command not found"),
     "missing file": ("missing", "\n+ cp /data/a.csv /tmp\n»cp: cannot stat '/data/a.csv': No such file or directory\nmake: *** [Makefile:3: load] Error 1"),
-    "memory kill": ("memory", "\nreading\n»/opt/run.sh: line 3:    12 Killed                  python load.py\nexit code 137"),
+    "memory kill": ("killed", "\nreading\n»/opt/run.sh: line 3:    12 Killed                  python load.py\nexit code 137"),
     "segmentation": ("crash", "\nreading\n»run.sh: line 9: 4711 Segmentation fault      (core dumped) ./load /data"),
     "make": ("syntax", r"""
 gcc -c load.c
@@ -809,7 +809,7 @@ Found 1 error in src/a.ts:3"""),
   |     ^ not found in this scope
 
 error: could not compile `x` (bin "x") due to 1 previous error"""),
-    'gotest': ('', r"""
+    'gotest': ('data', r"""
 --- FAIL: TestLoad (0.00s)
 »    load_test.go:9: got 2 rows, want 3
 FAIL
@@ -1058,7 +1058,7 @@ ROLLBACK"""),
     "went on after a trace": ("", lines(20) + "2026-11-21 03:12:45 ERROR load - row 17 skipped\nTraceback (most recent call last):\n  File x\nValueError: bad date\n" + lines(12) + "»2026-11-21 03:12:46 ERROR load - 3 of 5 partitions rejected, limit is 1\n"),
     "went on without a cache": ("disk", lines(20) + "2026-11-21 03:12:45 WARNING cache - falling back to memory\nTraceback (most recent call last):\n  File x\nredis.ConnectionError: Connection refused\n" + lines(40) + "»mv: cannot move 'out.csv' to '/data/out.csv': No space left on device\n"),
     "went on after an error": ("data", lines(5) + "2026-11-21 03:12:45 ERROR cache - connection reset by peer, using the old one\n" + lines(80) + "»2026-11-21 03:12:46 ERROR load - checksum mismatch in part 7\n"),
-    "killed long after an error": ("memory", "2026-11-21 03:12:45 ERROR load - could not parse row 7\n" + lines(300) + "»Killed\n"),
+    "killed long after an error": ("killed", "2026-11-21 03:12:45 ERROR load - could not parse row 7\n" + lines(300) + "»Killed\n"),
     "attempts": ("timeout", 3 * (lines(5) + "Traceback (most recent call last):\n  File x\n»requests.exceptions.ReadTimeout: Read timed out. (read timeout=5)\n2026-11-21 03:12:45 WARNING load - attempt failed, trying again in 5 s\n")),
     "shut down after the failure": ("disk", r"""
 »2026-11-21 03:12:45 FATAL store: write failed: No space left on device

@@ -164,7 +164,21 @@ def test_a_stream_works_with_print_and_keeps_what_could_not_be_written() -> None
     assert sink.messages == ["one 2", "three", "four", "five"] and stream.closed
     with pytest.raises(ValueError, match="closed"):
         stream.write("x")
-    assert LineStream(print).writable()
+    assert LineStream(print, lambda: 0).writable()
+
+
+def test_line_that_is_written_in_parts_has_the_time_of_the_first() -> None:
+    sink, clock = Listed(), ManualClock(NOW_MS)
+    with writer(sink, clock).stream() as stream:
+        for piece in ("", "a", "b\nc", "", "d\n", "e\nf"):
+            stream.write(piece)
+            clock.advance(1)
+    assert [(event.message, event.timestamp - NOW_MS) for event in sink.events] == [
+        ("ab", 1000),
+        ("cd", 2000),
+        ("e", 5000),
+        ("f", 5000),
+    ]
 
 
 # Tees

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import BatchTooLargeError
-from chalicelib.events import batch, indexing, sidecar, sinks, step_events, tail
+from chalicelib.events import batch, indexing, sidecar, sidecar_store, sinks, step_events, tail
 from chalicelib.events.event import Event, NewEvent
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_outline, decode_sidecar, encode_sidecar
+from chalicelib.events.sidecar_bundle import SidecarGroup
 from chalicelib.events.sinks import BatchSink
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.tail import EventTails
@@ -148,14 +149,14 @@ class Ranges:
 
 
 def test_only_the_beginnings_of_sidecars_are_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "READ_AHEAD_BYTES", 64)
+    monkeypatch.setattr(sidecar_store, "READ_AHEAD_BYTES", 64)
     world = World()
     stores: list[Ranges] = []
     writing = event_parts(world)
     for number in range(5):
         writing.log.append(RUN, [make_event(f"m{number}", data={"number": number})])
     parts = event_parts(world, lambda inner: stores.append(Ranges(inner)) or stores[-1])
-    found = parts.indexing.read_sidecars(RUN, range(5))
+    found = parts.indexing.sidecars.read_numbers(RUN, range(5))
     assert next(found).sequence == 0
     asked = [end for store in stores for key, end in store.asked if "/events/" in key]
     assert asked.count(None) == 1, "one was read whole: the one that was taken"
@@ -167,7 +168,7 @@ def test_sidecars_are_read_on_demand() -> None:
     stores: list[Ranges] = []
     parts = event_parts(world, lambda inner: stores.append(Ranges(inner)) or stores[-1])
     parts.log.append(RUN, [make_event("m")])
-    found = parts.indexing.sidecar_readers(RUN, [0] * 64)
+    found = parts.indexing.sidecars.readers(RUN, [SidecarGroup(0, 0, (0,))] * 64)
     next(found)
     found.close()  # type: ignore[attr-defined]
     assert sum(len(store.asked) for store in stores) < 64
@@ -179,7 +180,7 @@ def test_unindexed_events_are_bounded_and_the_rest_withheld(monkeypatch: pytest.
     parts = event_parts(world)
     for number in range(4):
         parts.log.append(RUN, [make_event(f"{number}a", "s"), make_event(f"{number}b", "s")])
-    parts.index.put(RUN, [parts.indexing.read_sidecar(RUN, 3)])
+    parts.index.put(RUN, [parts.indexing.sidecars.read_one(RUN, 3)])
     assert parts.logs.step_log(RUN, "s").text == "0a\n0b\n" and not parts.logs.step_log(RUN, "s").complete
     assert parts.indexing.rebuild(RUN) == 4
     assert read_step_log(parts, "s") == "0a\n0b\n1a\n1b\n2a\n2b\n3a\n3b\n"

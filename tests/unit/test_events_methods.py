@@ -3,6 +3,7 @@ alike."""
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
@@ -12,18 +13,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
-from chalicelib.errors import InvalidConfigurationError, InvalidEventError, UnavailableError
-from chalicelib.events import registry as registry_module
+from chalicelib.errors import DamagedLogError, InvalidConfigurationError, InvalidEventError, InvalidInputError, UnavailableError
+from chalicelib.events import plugins
 from chalicelib.events.configuration import EventsConfiguration, parse_configuration, redact
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
+from chalicelib.events.log_streams import last_lines
 from chalicelib.events.methods import SinkMethod, to_target
 from chalicelib.events.ports import EventWriter, LogBrowser
 from chalicelib.events.registry import Context, Registry, RunLogParts
+from chalicelib.events.run_method import RunLogBrowser
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import MaskingRule
+from chalicelib.ports import PutOptions
 from tests.events_harness import INSTANCE, event_parts
 from tests.faults.interception import AFTER, Intercepted, StopAt
 from tests.sampling import examples
@@ -57,7 +61,7 @@ class House:
     def build(self, port: Callable[[Any], Any] = lambda inner: inner, with_store: bool = True) -> Registry:
         parts, world = event_parts(self.world, port, RULES), self.world
         snapshots = LogSnapshots(world.store, world.index, world.layout)
-        run_log = RunLogParts(world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser)
+        run_log = RunLogParts(world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser, parts.watch)
         mask = Masker(RULES, None, world.clock).mask
         context = Context(world.clock, mask, run_log if with_store else None, make_browser=self._other_browser)
         return Registry(context, self.configuration)
@@ -66,12 +70,12 @@ class House:
         assert self.other and document == {"kind": self.configuration.browser}
         return self.other.make_browser(loggable)
 
-    def writer(self, writer: str | None = None) -> EventWriter:
+    def writer(self, writer: str | None = None, **more: Any) -> EventWriter:
         self.world.clock.advance(0.001)  # other stores order events of different writers by time
         if self.other:
             sink = to_target(self.other.make_target, Masker(RULES, None, self.world.clock), self.world.clock)
-            return SinkMethod(sink, self.world.clock).create_writer(LOGGABLE, writer=writer)
-        return self.registry.create_writer(LOGGABLE, writer=writer)
+            return SinkMethod(sink, self.world.clock).create_writer(LOGGABLE, writer=writer, **more)
+        return self.registry.create_writer(LOGGABLE, writer=writer, **more)
 
     @property
     def browser(self) -> LogBrowser:
@@ -110,11 +114,49 @@ def test_a_writer_injects_mandatory_data_and_counts_its_ids_from_0(house: House)
     assert (second.id, second.timestamp, second.step) == (1, house.world.clock.now_ms(), "t")
 
 
-def test_an_event_of_another_run_is_refused(house: House) -> None:
+def test_data_of_a_writer_is_on_each_of_its_events(house: House) -> None:
+    data: dict[str, JsonValue] = {"team": "core", "attempt": 1, "password": "hunter2-secret"}
+    writer = house.writer("w", step="s", data=data)
+    data["team"] = "changed later"
+    writer.write_message("a")
+    with writer.stream(step="t") as stream:
+        stream.write("b\n")
+    writer.write_event(NewEvent(message="c", data={"attempt": 2, "k": None}))
+    house.writer("other").write_message("d")
+    writer.close()
+    own: dict[str, JsonValue] = {"team": "core", "attempt": 1}
+    expected = [
+        LOGGABLE.mandatory_data("s") | own,
+        LOGGABLE.mandatory_data("t") | own,
+        LOGGABLE.mandatory_data("s") | own | {"attempt": 2, "k": None},
+    ]
+    found = [dict(event.data) for event in house.browser.events()]
+    assert all("hunter2" not in str(each.pop("password")) for each in found) and found == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ({"jobId": "another"}, "another run"),
+        ({"x": float("nan")}, "must be JSON"),
+        ({"x": object()}, "must be a text and its data JSON field=data"),
+        ({"x": "y" * 70_000}, "too large"),
+        ({"stepId": "t"}, "two different steps"),
+    ],
+)
+def test_invalid_data_of_a_writer_is_refused(house: House, data: Any, reason: str) -> None:
+    with pytest.raises(InvalidEventError, match=reason):
+        house.registry.create_writer(LOGGABLE, step="s", data=data)
+
+
+def test_only_runs_have_logs(house: House) -> None:
     with pytest.raises(InvalidEventError):
         house.writer().write_event(NewEvent(message="x", data={"loggableId": "another"}))
     with pytest.raises(InvalidEventError, match="missing=instanceId"):
         house.registry.create_writer(Loggable("", "run", RUN.run_id, RUN.fqn))
+    for use in (house.registry.create_writer, house.registry.open_browser):
+        with pytest.raises(InvalidEventError, match="only runs have logs loggableType='node'"):
+            use(Loggable(INSTANCE, "node", "agent-7", RUN.fqn))
 
 
 def test_a_stream_is_split_into_lines_and_keeps_the_last_one(house: House) -> None:
@@ -140,6 +182,44 @@ def test_close_is_recorded_once_and_ends_writing(house: House) -> None:
         assert (state.opened, state.count, state.last_timestamp_ms) == (True, 1, house.world.clock.now_ms())
 
 
+@pytest.mark.parametrize("house", ["runlog", "files"], indirect=True)
+def test_log_is_complete_when_its_writers_are_closed(house: House) -> None:
+    def found() -> tuple[Any, ...]:
+        whole, size = house.browser.completeness(), len(texts(house))
+        ends = house.browser.overall_log(size).complete, house.browser.step_log("s", False, size).complete
+        return whole.state, whole.sealed, *ends, [(each.writer, each.opened, each.count) for each in whole.writers]
+
+    assert found()[:4] == ("pending", False, False, False)
+    one, two = house.writer("one"), house.writer("two")
+    one.write_message("a", step="s")
+    one.close()
+    assert found() == ("pending", False, False, False, [("one", True, 1), ("two", True, None)])
+    two.close()
+    if house.configuration.method == "runlog":
+        event_parts(house.world).finalizer.close(RUN)
+    assert found() == ("complete", True, True, True, [("one", True, 1), ("two", True, 0)])
+    if house.configuration.method == "files":
+        house.writer("three").write_message("not sent")
+        assert found()[:4] == ("pending", False, False, False)
+
+
+def test_events_that_a_writer_counted_and_no_file_has_are_lost(tmp_path: Path) -> None:
+    house = House("files", tmp_path)
+    writer = house.writer("w")
+    for number in range(5):
+        writer.write_event(NewEvent(message=str(number), timestamp=number))
+        writer.flush()
+    writer.close()
+    (path,) = tmp_path.rglob("events.jsonl")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], *lines[3:], lines[1]]))
+    found = house.browser.completeness()
+    assert (found.state, found.lost, found.writers[0].missing, found.writers[0].last_timestamp_ms) == ("lost", ["w"], [(2, 2)], 4)
+    path.with_name("writers.jsonl").write_bytes(b'{"writer": 1}\n[]\n{"wri')
+    with pytest.raises(DamagedLogError):
+        house.browser.completeness()
+
+
 def test_browsers_read_the_log_in_every_way(house: House) -> None:
     one, two = house.writer("one"), house.writer("two")
     one.write_message("a", step="s")
@@ -154,7 +234,7 @@ def test_browsers_read_the_log_in_every_way(house: House) -> None:
     assert texts(house) == "a\nb\nc\nd\n"
     with browser.open_binary() as binary, browser.open_text() as text:
         assert binary.read() == text.read().encode() == b"a\nb\nc\nd\n"
-    assert browser.lines(2) == ["c", "d"] and browser.lines(99) == ["a", "b", "c", "d"]
+    assert [browser.lines(most) for most in (0, 2, 99)] == [[], ["c", "d"], ["a", "b", "c", "d"]]
     first = browser.step_log("s", False)
     assert (first.text, first.complete) == ("a\nd\n", False)
     assert browser.step_log("s", False, 2).text == "d\n" and browser.step_log("none", False).text == ""
@@ -164,6 +244,39 @@ def test_browsers_read_the_log_in_every_way(house: House) -> None:
     assert texts(house) == "" and list(house.browser.events()) == []
     if path.exists():
         path.unlink()
+
+
+@settings(deadline=None, max_examples=examples(60))
+@given(st.lists(st.integers(0, 400), max_size=12), st.booleans(), st.integers(0, 6))
+def test_last_lines_of_any_log(lengths: list[int], is_ended: bool, most: int) -> None:
+    log = b"\n".join(b"%d\r" % number + b"x" * length for number, length in enumerate(lengths)) + b"\n" * is_ended
+    asked: list[int] = []
+
+    def read(start: int, end: int) -> bytes:
+        asked.append(end - start)
+        return log[start:end]
+
+    whole = [line.decode().removesuffix("\n") for line in io.BytesIO(log)]
+    assert last_lines(read, len(log), most) == (whole[-most:] if most else [])
+    assert sum(asked) <= 2 * sum(len(line) + 1 for line in whole[-most - 1 :]) + 128 * (most + 1)
+
+
+@pytest.mark.parametrize(("state", "requests"), [("open", 6), ("compacted", 5), ("finalized", 3)])
+def test_last_lines_are_read_from_the_end(tmp_path: Path, state: str, requests: int) -> None:
+    house = House("runlog", tmp_path)
+    parts, writer = event_parts(house.world), house.writer()
+    for number in range(4_000):
+        writer.write_message(f"line {number} {'x' * (number % 300)}")
+    writer.close()
+    if state == "compacted":
+        parts.compactor.compact(RUN, house.world.deadline())
+    if state == "finalized":
+        parts.finalizer.close(RUN)
+    before = house.world.store.calls.total()
+    assert [line.split()[1] for line in house.browser.lines(100)] == list(map(str, range(3_900, 4_000)))
+    assert house.world.store.calls.total() - before == requests
+    with pytest.raises(InvalidInputError, match="lines=-1"):
+        house.browser.lines(-1)
 
 
 def test_secrets_are_masked_on_every_path(house: House) -> None:
@@ -226,18 +339,15 @@ def test_the_choice_is_kept_with_the_run(tmp_path: Path) -> None:
     house.registry = house.build()
     assert texts(house) == "x\n"
     key = house.world.layout.chosen(RUN)
-    assert json.loads(house.world.store.get(key).body) == {"method": "runlog", "browser": "runlog"}
+    assert json.loads(house.world.store.get(key).body) == {
+        "method": "runlog", "browser": "runlog", "outputs": [], "locator": None,
+    }  # fmt: skip
 
 
-def test_a_browser_that_is_gone_falls_back_to_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_browser_that_is_gone_falls_back_to_the_run_log(tmp_path: Path) -> None:
     house = House("runlog", tmp_path)
-    house.registry.configuration.methods["gone"] = {}
-    key = house.world.layout.chosen(RUN)
-    from chalicelib.ports import PutOptions
-
-    house.world.store.put(key, b'{"browser": "gone"}', PutOptions())
-    assert type(house.browser).__name__ == "FilesBrowser"
+    house.world.store.put(house.world.layout.chosen(RUN), b'{"browser": "gone"}', PutOptions())
+    assert isinstance(house.browser, RunLogBrowser)
 
 
 @pytest.mark.behavior("Events go to plain files where no AWS is configured.")
@@ -255,6 +365,8 @@ def test_without_aws_it_is_plain_files(tmp_path: Path, monkeypatch: pytest.Monke
 class Elsewhere:
     """A third-party method and browser."""
 
+    RUNLAKE_PROTOCOL = 1
+
     def __init__(self, context: Context, options: Any, loggable: Loggable | None = None) -> None:
         self.options = options
 
@@ -264,7 +376,7 @@ def test_third_party_methods_are_loaded_from_entry_points(tmp_path: Path, monkey
     def points(group: str) -> list[EntryPoint]:
         return [EntryPoint("elsewhere", "tests.unit.test_events_methods:Elsewhere", group)]
 
-    monkeypatch.setattr(registry_module, "entry_points", points)
+    monkeypatch.setattr(plugins, "entry_points", points)
     monkeypatch.setattr(EntryPoint, "load", lambda _: Elsewhere)
     house = House("runlog", tmp_path)
     house.configuration = parse_configuration("browser: elsewhere\nbrowsers: {elsewhere: {url: x}}")
@@ -356,7 +468,7 @@ def test_outputs_get_copies_of_what_the_method_took(tmp_path: Path) -> None:
 
     parts = event_parts(house.world, lambda inner: inner, RULES)
     snapshots = LogSnapshots(house.world.store, house.world.index, house.world.layout)
-    run_log = RunLogParts(house.world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser)
+    run_log = RunLogParts(house.world.store, parts.log, parts.writers, snapshots, parts.logs, parts.browser, parts.watch)
     context = Context(
         house.world.clock, Masker(RULES, None, house.world.clock).mask, run_log, lambda document: lambda loggable: Copy()
     )

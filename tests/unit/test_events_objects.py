@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.errors import DamagedLogError, InvalidNameError
+from chalicelib.errors import DamagedLogError, InvalidNameError, SnapshotChangedError
 from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_sidecar, encode_sidecar
+from chalicelib.events.sidecar_bundle import BundleName, decode_bundle, encode_bundle, group_sidecars
 from chalicelib.events.step_updates import StepUpdate
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.layout import Layout, ParsedKey
@@ -40,6 +43,8 @@ def ended() -> World:
         author.say(make_event(f"{number}", "s"))
     parts.step_updates.record(RUN, "s", StepUpdate(name="S"))
     world.store.put(world.layout.chosen(RUN), b"{}", PutOptions())
+    sidecars = [(number, world.store.get(world.layout.sidecar(RUN, number)).body) for number in range(2)]
+    world.store.put(world.layout.bundle(RUN, 0, 1), encode_bundle(sidecars), PutOptions())
     parts.writers.close(RUN, "w", 3)
     world.clock.advance(3600)
     parts.finalizer.close(RUN)
@@ -54,13 +59,17 @@ def test_keys_come_back(fqn: str, run_id: str, name: str, number: int) -> None:
     assert layout.parse(layout.writer(run, name, "closed")) == ParsedKey(run, "writer", name=name)
     assert layout.parse(layout.step(run, name)) == ParsedKey(run, "step", name=name)
     assert layout.parse(layout.chosen(run)) == ParsedKey(run, "chosen")
-    assert layout.sidecar(run, number) < layout.after_sidecars(run) < layout.chosen(run) < layout.logs(run)
+    assert layout.parse(layout.bundle(run, number, 10**10 - 1)) == ParsedKey(run, "bundle", bundle=(number, 10**10 - 1))
+    keys = [layout.sidecar(run, number), layout.after_sidecars(run), layout.bundle(run, 0, 1), layout.chosen(run), layout.logs(run)]
+    assert keys == sorted(keys)
 
 
 def test_foreign_keys_are_not_recognized() -> None:
     layout = Layout("p")
     for name in (
         "events/1",
+        "events/bundles/0000000001",
+        "events/bundles/0000000001-2",
         "events/writers/w",
         "events/writers/w/else",
         "events/steps/a/b",
@@ -169,3 +178,56 @@ def test_sidecar_round_trip(events: list[SidecarEntry]) -> None:
     for damaged in (b"", b"x", encode_sidecar(sidecar)[:-9]):
         with pytest.raises(DamagedLogError):
             decode_sidecar(damaged)
+
+
+BODIES = st.dictionaries(st.integers(0, 10**10 - 1), st.binary(max_size=20), min_size=1, max_size=5).map(
+    lambda each: sorted(each.items())
+)
+
+
+@given(BODIES)
+def test_bundle_round_trip(sidecars: list[tuple[int, bytes]]) -> None:
+    body = encode_bundle(sidecars)
+    assert list(decode_bundle(body).items()) == sidecars
+    for damaged in (b"", b"x", body[:9], body + b"x", encode_bundle([sidecars[0], sidecars[0]])):
+        with pytest.raises(DamagedLogError):
+            decode_bundle(damaged)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9)), max_size=4),
+    st.sets(st.integers(0, 50), max_size=20),
+    st.integers(0, 45),
+)
+def test_groups_have_each_number_once_and_in_order(drawn: list[tuple[int, int]], singles: set[int], first: int) -> None:
+    bundles = [BundleName(low, low + more) for low, more in drawn]
+    groups = list(group_sidecars(sorted(number for number in singles if number >= first), bundles, first))
+    assert all(before.last < after.first for before, after in pairwise(groups))
+    assert all(first <= group.first <= number <= group.last for group in groups for number in group.singles)
+    assert [number for group in groups for number in group.singles] == sorted(number for number in singles if number >= first)
+    assert {name for group in groups for name in group.bundles} == {name for name in bundles if _reaches(name, bundles, first)}
+
+
+def _reaches(name: BundleName, bundles: list[BundleName], first: int) -> bool:
+    """Whether a bundle, or one that overlaps it, has numbers from ``first`` on."""
+    overlapping = {name}
+    while (
+        more := {each for each in bundles if any(each.first <= other.last and other.first <= each.last for other in overlapping)}
+        - overlapping
+    ):
+        overlapping |= more
+    return max(each.last for each in overlapping) >= first
+
+
+def test_listing_of_many_sidecars_notices_a_bundle() -> None:
+    """Sidecars that a later page of the listing lacks are in a bundle that the first page did not have."""
+    world = World()
+    for number in range(1500):
+        world.store.put(world.layout.sidecar(RUN, number), b"x", PutOptions())
+    groups = event_parts(world).indexing.sidecars.groups(RUN)
+    assert [next(groups).first for _ in range(900)] == list(range(900))
+    world.store.put(world.layout.bundle(RUN, 1100, 1200), b"x", PutOptions())
+    world.store.delete_many([world.layout.sidecar(RUN, number) for number in range(1100, 1201)])
+    with pytest.raises(SnapshotChangedError):
+        list(groups)
+    assert [group.last for group in event_parts(world).indexing.sidecars.groups(RUN)][1100:1102] == [1200, 1201]

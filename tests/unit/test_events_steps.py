@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.events import byte_ranges
+from bench.events import MB, WAYS, measure_step_reading
+from chalicelib.events import byte_ranges, step_log
+from chalicelib.events.bundling import Bundled
 from chalicelib.events.byte_ranges import ByteRange
-from chalicelib.events.event import NewEvent
 from chalicelib.events.event_view import EventFilter
-from chalicelib.events.step_log import MAX_READS
 from chalicelib.events.step_updates import StepUpdate
 from chalicelib.ports import PutOptions, Run, run_key
 from chalicelib.runlog.batch import Batch
@@ -28,6 +29,8 @@ OPERATIONS = st.lists(
         st.tuples(st.just("compact"), st.none()),
         st.tuples(st.just("notify"), st.integers(0, 3)),
         st.tuples(st.just("later"), st.just(21 * 60)),
+        st.tuples(st.just("end until the next append"), st.none()),
+        st.tuples(st.just("bundle"), st.none()),
     ),
     min_size=1,
     max_size=12,
@@ -55,18 +58,26 @@ def test_step_log_equals_the_overall_log_filtered(
             parts.finalizer.compact_and_finalize(RUN, world.deadline())
         elif kind == "notify":
             _notify_some(world, parts, int(given_))  # type: ignore[call-overload]
-        else:
+        elif kind == "bundle":
+            parts.bundler.bundle(RUN, world.deadline())
+        elif kind == "later":
             world.clock.advance(float(given_))  # type: ignore[arg-type]
+        else:
+            parts.finalizer.abandon(RUN, world.clock.now_ms() + 1, world.deadline())
         plain.append(kind)
         _check(parts, model, max_lines)
     if closed:
         parts.finalizer.close(RUN)
         _check(event_parts(world), model, max_lines)
+        world.clock.advance(21 * 60)
+        parts.bundler.bundle(RUN, world.deadline())
+        assert len(parts.indexing.single_numbers(RUN, 0)) <= 1
+        _check(event_parts(world), model, max_lines)
 
 
 def _notify_some(world: World, parts: EventParts, each: int) -> None:
     """Some of the notifications, in reverse order."""
-    for number in list(parts.indexing.list_sequences(RUN, 0))[:: -1 - each]:
+    for number in parts.indexing.single_numbers(RUN, 0)[:: -1 - each]:
         parsed = world.layout.parse(world.layout.sidecar(RUN, number))
         assert parsed
         parts.indexing.index_object(parsed)
@@ -160,7 +171,8 @@ def test_compaction_during_an_append_hides_nothing(closed: bool) -> None:
     assert read_step_log(event_parts(world), "s") == "first\nunder way\nthird\n"
 
 
-def test_the_index_is_rebuilt_from_s3_alone() -> None:
+@pytest.mark.parametrize("bundles", [False, True], ids=["sidecars", "bundles"])
+def test_the_index_is_rebuilt_from_s3_alone(bundles: bool) -> None:
     world = World()
     parts = event_parts(world)
     author = ClientWriter(parts, "w")
@@ -169,6 +181,9 @@ def test_the_index_is_rebuilt_from_s3_alone() -> None:
     parts.step_updates.record(RUN, "a", StepUpdate(name="Compile", startedMs=3))
     parts.finalizer.close(RUN)
     before = {row["at"]: row for row in world.database.rows("events")}
+    if bundles:
+        world.clock.advance(21 * 60)
+        assert parts.bundler.bundle(RUN, world.deadline()) == Bundled(6, 1)
     world.database.__init__()  # type: ignore[misc]
     assert parts.indexing.rebuild(RUN) == 6
     after = {row["at"]: row for row in world.database.rows("events")}
@@ -208,11 +223,14 @@ def test_steps_in_order_of_start_with_updates() -> None:
     parts.step_updates.record(RUN, "early", StepUpdate(status="succeeded"))
     parts.step_updates.record(RUN, "root", StepUpdate(startedMs=START_MS))
     found = parts.steps.all(RUN)
-    assert [(each.step, each.name, each.parent, each.status, each.errors, each.duration_ms, each.first_line) for each in found] == [
-        ("root", "root", None, "running", 0, None, None),
-        ("early", "Early one", "root", "succeeded", 1, 20, 1),
-        ("late", "late", None, "running", 1, 40, 0),
+    assert [
+        (each.step, each.name, each.parent, each.status, each.errors, each.duration_ms, each.line_ranges) for each in found
+    ] == [
+        ("root", "root", None, "running", 0, None, ()),
+        ("early", "Early one", "root", "succeeded", 1, 20, ((1, 1),)),
+        ("late", "late", None, "running", 1, 40, ((0, 0), (2, 2))),
     ]
+    assert [each.first_line for each in found] == [None, 1, 0]
     assert not any(each.complete for each in found)
     parts.finalizer.close(RUN)
     late = parts.steps.all(RUN)[2]
@@ -237,24 +255,35 @@ def test_cost_of_a_step_is_independent_of_the_run() -> None:
     assert (dict(world.store.calls), dict(world.database.calls)) == ({"get": 1}, {"query": 1})
 
 
-def test_scattered_step_is_read_in_bounded_requests_and_bytes() -> None:
+@pytest.mark.parametrize(("other_bytes", "batches"), [(70_000, 100), (30_000, 400)], ids=["requests", "bytes"])
+def test_scattered_step_is_read_in_bounded_requests_and_bytes(other_bytes: int, batches: int) -> None:
     world = World()
     parts = event_parts(world)
-    for number in range(200):
-        parts.log.append(
-            RUN,
-            [
-                NewEvent(message="s" * 50, step="s"),
-                NewEvent(message="o" * 30_000, step="o"),
-                NewEvent(message=str(number), step="s"),
-            ],
-        )
+    author = ClientWriter(parts)
+    for number in range(batches):
+        author.say(make_event("s" * 50, "s"), make_event("o" * other_bytes, "o"), make_event(str(number), "s"))
     parts.finalizer.close(RUN)
     world.clock.advance(3600)
+    longest = tuple((line, line + 1) for line in range(2, 62, 3))
+    assert parts.steps.all(RUN)[0].line_ranges == longest, (
+        "adjacent ranges of two segments are one, and the first of 200 are listed"
+    )
     world.store.calls.clear()
-    first = parts.logs.step_log(RUN, "s")
-    assert world.store.calls["get"] <= MAX_READS + 1 and first.text and not first.complete
-    assert read_step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(200))
+    ranges: list[tuple[int, int]] = []
+    with patch.object(step_log, "plan_reads", lambda found: ranges.extend(plan := byte_ranges.plan_reads(found)) or plan):
+        first = parts.logs.step_log(RUN, "s")
+    assert world.store.calls["get"] <= step_log.MAX_READS + 1 and first.text and not first.complete
+    assert max(end - start for start, end in ranges[-1:]) <= step_log.MAX_READ_BYTES
+    assert read_step_log(parts, "s") == "".join("s" * 50 + f"\n{number}\n" for number in range(batches))
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("one line in 150", "one line in 500")])
+def test_step_of_long_runs_reads_at_most_twice_its_bytes(way: str) -> None:
+    found = measure_step_reading(way, 32 * MB, 4 * MB)
+    assert found["step_bytes"] > MB
+    if WAYS[way][0] >= 16_384:
+        assert found["s3_bytes"] <= 2 * found["step_bytes"] + MB
+    assert found["s3_bytes"] <= found["answers"] * step_log.MAX_READ_BYTES + MB
 
 
 @pytest.mark.slow
@@ -294,7 +323,7 @@ def test_planned_reads_cover_all_ranges_and_little_more(drawn: list[tuple[int, i
     assert all(any(start <= each.byte and each.end_byte <= end for start, end in ranges) for each in found)
     assert ranges == sorted(ranges) and len(ranges) <= len(found)
     wanted = sum(each.bytes for each in found)
-    assert sum(end - start for start, end in ranges) <= wanted * byte_ranges.MAX_READ_RATIO + byte_ranges.MERGE_GAP_BYTES * len(
-        found
-    )
+    is_fine = wanted < byte_ranges.FINE_BYTES * len(found)
+    more = byte_ranges.FINE_GAP_BYTES * len(found) if is_fine else 0
+    assert sum(end - start for start, end in ranges) <= wanted * byte_ranges.MAX_READ_RATIO + more
     assert byte_ranges.decode_ranges(byte_ranges.encode_ranges(found)) == tuple(found)

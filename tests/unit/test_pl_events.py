@@ -9,6 +9,7 @@ import pytest
 
 from chalicelib.errors import PreconditionFailedError
 from chalicelib.events.sidecar import Sidecar
+from chalicelib.events.sidecar_bundle import SidecarGroup
 from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.tail import EventTails
 from chalicelib.pipelines.ordering import PendingEvent
@@ -33,11 +34,11 @@ def world() -> Iterator[PipelinesHarness]:
 class Counted(StoredSidecarReader):
     """Records its requests."""
 
-    asked: list[list[int]]
+    asked: list[list[SidecarGroup]]
 
-    def sidecars(self, run: Run, numbers: list[int]) -> list[Sidecar | None]:
-        self.asked.append(numbers)
-        return super().sidecars(run, numbers)
+    def sidecars(self, run: Run, groups: list[SidecarGroup]) -> Iterator[tuple[int, Sidecar | None]]:
+        self.asked.append(groups)
+        return super().sidecars(run, groups)
 
 
 def beside(world: PipelinesHarness, parts: EventParts) -> Counted:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.events.sidecar import Sidecar, SidecarEntry
+from chalicelib.events.sidecar_bundle import SidecarGroup, group_sidecars
 from chalicelib.lines.events import events
 from chalicelib.lines.format_detection import detect_format
 from chalicelib.lines.formats import PLAIN
@@ -176,10 +177,10 @@ class UnderWay:
     def __init__(self, line: int | None) -> None:
         self.line = line
 
-    def numbers(self, run: Run, first: int) -> Iterator[int]:
+    def groups(self, run: Run, first: int) -> Iterator[SidecarGroup]:
         return iter(())
 
-    def sidecars(self, run: Run, numbers: list[int]) -> list[Sidecar | None]:
+    def sidecars(self, run: Run, groups: list[SidecarGroup]) -> list[tuple[int, Sidecar | None]]:
         return []
 
     def number_at(self, run: Run, line: int) -> int:
@@ -233,12 +234,12 @@ def test_overlong_line_of_a_batch_under_way_is_not_skipped(monkeypatch: pytest.M
 class Damaged(UnderWay):
     """A sidecar whose event has more lines than the log."""
 
-    def numbers(self, run: Run, first: int) -> Iterator[int]:
-        return iter(range(first, 1))
+    def groups(self, run: Run, first: int) -> Iterator[SidecarGroup]:
+        return group_sidecars(range(first, 1), ())
 
-    def sidecars(self, run: Run, numbers: list[int]) -> list[Sidecar | None]:
+    def sidecars(self, run: Run, groups: list[SidecarGroup]) -> list[tuple[int, Sidecar | None]]:
         noted = SidecarEntry(line=1, byte=6, lines=3, bytes=30, timestamp=START_MS)
-        return [Sidecar(0, 1, 6, 3, 30, "", "", START_MS, [noted]) for _ in numbers]
+        return [(0, Sidecar(0, 1, 6, 3, 30, "", "", START_MS, [noted])) for _ in groups]
 
 
 def test_sidecar_beyond_the_end_of_a_finished_log_leaves_plain_lines() -> None:

@@ -12,7 +12,6 @@ from chalicelib.pipelines.ordering import (
     OrderingBuffer,
     PendingEvent,
     automatic_bytes,
-    display_key,
     memory_bytes_of,
 )
 
@@ -32,11 +31,6 @@ def add(buffer: OrderingBuffer, *found: PendingEvent, final: bool = False) -> No
         buffer.add(each)
     for run in {each.partition for each in found}:
         buffer.settle(run, at_end=True, final=final)
-
-
-def test_display_key_matches_the_seed() -> None:
-    assert display_key(1, 5) == (1 << 20) + 5
-    assert display_key(3, (1 << 20) + 7) == (3 << 20) + 7
 
 
 def test_events_are_held_for_the_delay_and_come_out_sorted() -> None:

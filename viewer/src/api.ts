@@ -32,6 +32,8 @@ export interface RunFacts {
   firstRunId: string;
   host: string | null;
   command: string | null;
+  /** Only in lists of runs: the best candidate; absent: of an older server. */
+  explanation?: Candidate | null;
   /** Only in the facts of one run; absent: of an older server. */
   candidates?: Candidate[];
   /** Address of the run in its orchestrator; also only there. */
@@ -40,11 +42,7 @@ export interface RunFacts {
 /** A line that may explain a failure, from 0. */
 export interface Candidate { line: number; text: string; rule: string; score: number }
 /** A run with its pipeline. */
-export interface ListedRun extends RunFacts {
-  fqn: string;
-  /** The best candidate; absent: of an older server. */
-  explanation?: Candidate | null;
-}
+export interface ListedRun extends RunFacts { fqn: string }
 export interface RunResult { runId: string; outcome: RunFacts["outcome"]; startedMs: number; durationMs: number }
 export interface Pipeline { fqn: string; last: RunFacts | null }
 /** Source of times: timestamps in the lines, or the time of storage. */
@@ -65,6 +63,8 @@ export interface Step {
   bytes: number;
   errors: number;
   firstLine: number | null;
+  /** First and last lines of its longest ranges in the run's log; absent: of an older server. */
+  lineRanges?: [number, number][];
   status: "running" | "succeeded" | "failed" | null;
   complete: boolean;
 }
@@ -103,6 +103,13 @@ export interface Processing {
   handlers: Handler[];
 }
 export interface ProcessingList { pipelines: Processing[]; problems: { file: string; reason: string }[] }
+/** What is chosen for the runs of a pipeline. `locator`: the pattern that decided; null: none. */
+export interface Choice { fqn: string; method: string; browser: string; outputs: string[]; locator: string | null }
+export interface Locator { pattern: string; method: string; browser: string; outputs: string[] }
+/** `problem`: why it cannot be used; `fallback`: what is used instead; `protocol` null: it is not installed. */
+export interface Plugin { kind: "method" | "browser" | "output"; name: string; protocol: number | null; problem: string | null; fallback: string | null }
+/** Locators, plugins and choice: absent of an older server. */
+export interface Configuration { method: string; browser: string; outputs?: unknown[]; locators?: Locator[]; plugins?: Plugin[]; chosen?: Choice | null }
 export type Action = "enable" | "disable" | "replay";
 
 type Query = Record<string, string | number | boolean | null | undefined>;
@@ -162,6 +169,7 @@ export const api = {
     json<{ events: EventOutline[]; after: string | null }>(events(fqn, runId), { after, limit: OUTLINE_EVENTS, outline: true }, signal),
   /** The response body for the event that begins at a line. */
   eventBody: async (fqn: string, runId: string, line: number): Promise<string> => (await request(events(fqn, runId), { after: line, limit: 1 })).text(),
+  configuration: (fqn: string, signal?: AbortSignal) => json<Configuration>("/v1/configuration", { fqn }, signal),
   processing: (signal?: AbortSignal) => json<ProcessingList>("/v1/pipelines", {}, signal),
   change: async (pipeline: string, action: Action, body: Record<string, string>): Promise<Processing> =>
     (await request(`/v1/pipelines/${name(pipeline)}/${action}`, {}, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json() as Promise<Processing>,

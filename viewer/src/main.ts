@@ -1,4 +1,5 @@
 import { App } from "./app";
+import { configurationPage } from "./pages/configuration";
 import { pipelinesPage } from "./pages/pipelines";
 import { processingPage } from "./pages/processing";
 import { runPage } from "./pages/run";
@@ -9,6 +10,7 @@ import "./style.css";
 
 const app = new App((app, place) => {
   if (place.isProcessing) return processingPage(app);
+  if (place.isConfiguration) return configurationPage(app, place.chosenFor ?? "");
   if (place.fqn && place.runId) return runPage(app, place.fqn, place.runId, place);
   if (place.fqn) return runsPage(app, place.fqn);
   return place.isList ? pipelinesPage(app, place) : startPage(app, place.filter ?? DEFAULT);

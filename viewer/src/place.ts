@@ -1,5 +1,5 @@
 /** The page's location as parsed from its URL: `?p=PIPELINE&r=RUN&s=STEP&q=TEXT&regex&case&only=CONTEXT#L10-L20`, `?list&q=TEXT` for pipelines,
- * `?pipelines` for processing pipelines, otherwise the start page with its filter. The URL counts lines from 1: lines of the step if it names one, otherwise of the run. */
+ * `?pipelines` for processing pipelines, `?configuration&fqn=PIPELINE` for the configuration, otherwise the start page with its filter. The URL counts lines from 1: lines of the step if it names one, otherwise of the run. */
 
 import { DEFAULT, formatFilter, parseFilter, type Filter } from "./start/filter";
 
@@ -19,6 +19,9 @@ export interface Lines {
 export interface Place {
   /** The page of processing pipelines; all other fields are undefined. */
   isProcessing?: true;
+  /** The page of the configuration, and the pipeline whose choice it shows. */
+  isConfiguration?: true;
+  chosenFor?: string;
   /** The page of pipelines, and the part of their names to show. */
   isList?: true;
   contains?: string;
@@ -34,6 +37,8 @@ export interface Place {
 export function parsePlace(search: string, hash: string): Place {
   const query = new URLSearchParams(search);
   if (query.has("pipelines") && !query.has("p")) return { isProcessing: true };
+  const chosenFor = query.get("fqn");
+  if (query.has("configuration") && !query.has("p")) return { isConfiguration: true, ...(chosenFor && { chosenFor }) };
   const place: Place = {};
   const [contains, fqn, runId, step] = [query.get("q"), query.get("p"), query.get("r"), query.get("s")];
   if (!fqn && (query.has("list") || contains)) return { isList: true, ...(contains && { contains }) };
@@ -49,6 +54,7 @@ export function parsePlace(search: string, hash: string): Place {
 
 export function addressOf(place: Place): string {
   if (place.isProcessing) return "?pipelines";
+  if (place.isConfiguration) return place.chosenFor ? `?configuration&${new URLSearchParams({ fqn: place.chosenFor })}` : "?configuration";
   if (place.isList) return place.contains ? `?list&${new URLSearchParams({ q: place.contains })}` : "?list";
   const query = formatFilter(place.filter ?? DEFAULT);
   if (place.fqn) query.set("p", place.fqn);

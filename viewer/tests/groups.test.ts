@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { endPattern, lastLine } from "../src/log/groups";
+import { endPattern, GroupScan, lastLine } from "../src/log/groups";
 
 const LOG = [
   "::group::Install", "npm ci", "::endgroup::", // 0
@@ -21,4 +21,9 @@ test.each([[0, 2], [3, 4], [5, 7], [8, 12], [9, 12], [13, null], [1, null], [6, 
 
 test.each(["group", "a line of ::group::", "##[endgroup]", "my_section_start:1:a", "section_start:x:a"])("%j begins no group", (text) => {
   expect(endPattern(text)).toBeNull();
+});
+
+test("groups of lines that are read in order", () => {
+  const scan = new GroupScan();
+  expect(LOG.map((text, number) => scan.next(number, text)).flat()).toEqual([[0, 2], [3, 4], [5, 7], [9, 12], [8, 12]]);
 });

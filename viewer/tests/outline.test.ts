@@ -19,10 +19,10 @@ function served(...rows: [number, Severity | null, boolean?][]) {
   return { events, requests, add, fetch };
 }
 
-/** Load the marks of a range. */
-async function loaded(outline: RunOutline, from: number, to: number) {
+/** Load the marks of a range, and of others. */
+async function loaded(outline: RunOutline, from: number, to: number, ...others: [number, number][]) {
   await new Promise<void>((resolve) => {
-    outline.ensureLoaded(from, to, () => {});
+    outline.ensureLoaded([[from, to], ...others], () => {});
     setTimeout(resolve);
   });
   return Array.from({ length: to - from }, (_, index) => outline.get(from + index));
@@ -63,6 +63,8 @@ test("a range in the middle is loaded with lines before it, and gaps are closed"
   expect(await isError(500, 502)).toEqual([false, true]);
   expect(server.requests[0]).toBe(300);
   expect(await isError(496, 506)).toEqual(Array.from({ length: 10 }, (_, index) => index % 2 === 1));
+  await loaded(outline, 0, 2, [598, 600]);
+  expect([1, 599, 400].map((line) => outline.get(line)?.severity)).toEqual(["ERROR", "ERROR", undefined]);
 });
 
 test("requests to an unavailable server are retried with backoff", async () => {
@@ -71,7 +73,7 @@ test("requests to an unavailable server are retried with backoff", async () => {
     pauses.push(ms);
     if (pauses.length > 8) outline.stop();
   });
-  outline.ensureLoaded(0, 10, () => {});
+  outline.ensureLoaded([[0, 10]], () => {});
   await new Promise((resolve) => setTimeout(resolve));
   expect(pauses).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000]);
 });

@@ -7,6 +7,8 @@ test.each<Place>([
   { filter: { outcomes: ["failed", "lost"], period: "7d", text: "ab/c & d", order: { column: "duration", isDescending: true } } },
   { filter: { ...DEFAULT, outcomes: OUTCOMES, order: { column: "pipeline", isDescending: false } } },
   { isList: true },
+  { isConfiguration: true },
+  { isConfiguration: true, chosenFor: "shop.& ü" },
   { isList: true, contains: "mysql." },
   { fqn: "svc.pipeline" },
   { fqn: "svc/with slash & more?", runId: "run=1#2" },

@@ -60,18 +60,20 @@ test("a running step is polled from its last byte", async () => {
 });
 
 test("folded lines are hidden, and lines keep their numbers", async () => {
-  const { source } = step([event("a"), event("head\n  1\n  2", { position: 0, note: { kind: "fold" } }), event("b")]);
+  const { source } = step([event("a"), event("head\n  1\n  2", { position: 0, note: { kind: "fold" } }), event("b"), event("::group::c\nd\n::endgroup::")]);
   const log = new StepLog(source);
   await log.ensureLoaded(0, 10, () => {});
   await log.settled();
-  expect(visible(log)).toEqual(["a", "head", "  1", "  2", "b"]);
+  expect(visible(log)).toEqual(["a", "head", "  1", "  2", "b", "::group::c", "d", "::endgroup::"]);
   log.toggle(1);
-  expect(visible(log)).toEqual(["a", "head", "b"]);
+  log.toggle(5);
+  expect(visible(log)).toEqual(["a", "head", "b", "::group::c"]);
   expect([log.number(2), log.get(1)?.fold]).toEqual([4, { lines: 2, isFolded: true }]);
   expect([log.indexOf(3), log.indexOf(4)]).toEqual([1, 2]);
   expect(log.texts(1, 4)).toEqual(["head", "  1", "  2", "b"]);
   log.toggle(1);
-  expect(log.total).toBe(5);
+  log.toggle(5);
+  expect(log.total).toBe(8);
 });
 
 test("loading stops at the size limit", async () => {

@@ -48,16 +48,34 @@ test("matches are shown without requests, and only missing lines around them are
   expect(visible.get(8)?.text).toBe("line 151");
 });
 
+const range = (first: number, last: number) => ({ first, last, name: "Load", state: "failed", sign: "✗", kind: "failed" });
+
 test("folded lines are hidden, nested and adjacent folds too, and a line within is revealed", async () => {
   const { visible, numbers, requests } = shown(null, 0);
-  visible.fold(10, 900);
-  visible.fold(20, 30);
-  visible.fold(901, 990);
+  visible.folds.setSteps([range(10, 900), range(40, 50)]);
+  visible.folds.toggleStep(10);
+  visible.folds.foldGroup(20, 30);
+  visible.folds.foldGroup(901, 990);
   expect(numbers()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 901, 991, 992, 993, 994, 995, 996, 997, 998, 999]);
   numbers().forEach((number, index) => expect([visible.index(number), visible.has(number)]).toEqual([index, true]));
   expect([visible.index(500), visible.has(500), visible.has(990)]).toEqual([10, false, false]);
   await visible.ensureLoaded(0, 14, () => undefined);
   expect(requests).toEqual([[0, 256], [901, 256]]);
-  visible.unfold(25);
+  expect(visible.parts(8, 13, 1)).toEqual([[7, 12], [900, 903], [990, 993]]);
+  expect(visible.get(10)?.step).toEqual({ name: "Load", state: "failed", sign: "✗", kind: "failed", lines: 891, isFolded: true });
+  expect(visible.get(10)).toBe(visible.get(10));
+  visible.folds.reveal(10);
+  expect(visible.has(11)).toBe(false);
+  visible.folds.reveal(25);
   expect([visible.has(25), visible.has(500), visible.has(950)]).toEqual([true, true, false]);
+});
+
+test("a folded step stays folded while it grows, also by lines that are not known yet, until its range is gone", () => {
+  const { visible, numbers } = shown(null, 0);
+  visible.folds.setSteps([range(2, 900)]);
+  visible.folds.toggleStep(2);
+  visible.folds.setSteps([range(2, TOTAL + 5)]);
+  expect(numbers()).toEqual([0, 1, 2]);
+  visible.folds.setSteps([range(3, 900)]);
+  expect(visible.total).toBe(TOTAL);
 });

@@ -256,6 +256,11 @@ class Archive:
         """The catalog entry of a run: state, sizes, times. Raises NotFoundError."""
         return self._json("GET", self._facts(run))
 
+    def configuration(self, fqn: str) -> Json:
+        """How events are written and browsed; ``chosen``: what a new run of a pipeline gets. Raises NotFoundError (a server
+        of an earlier release)."""
+        return _checked(self._json("GET", "/v1/configuration", params={"fqn": fqn}), "chosen")
+
     def grep(self, run: RunName, **query: Any) -> Json:
         """One search, bounded in time. Query: ``q``, ``regex``, ``ignoreCase``, ``limit``, ``after`` (that of the previous response)."""
         return self._json("GET", self._facts(run) + "/grep", params=query)

@@ -45,11 +45,12 @@ class EventInput:
 
 
 class EventLines:
-    """Encodes the events of one writer. Ids follow the order of the calls; an event that is dropped later leaves a gap in them, so that the
-    archive knows what is missing. Thread-safe, also in signal handlers."""
+    """Encodes the events of one writer, each with the writer's ``data``, of which it may override fields. Ids follow the order of the calls; an
+    event that is dropped later leaves a gap in them, so that the archive knows what is missing. Thread-safe, also in signal handlers."""
 
-    def __init__(self, mask: Mask) -> None:
+    def __init__(self, mask: Mask, data: Mapping[str, Any]) -> None:
         self._mask = mask
+        self._data = mask.json(data)
         self._ids = count()
         self._last_ms: int | None = None
         self._end: WriterEnd | None = None
@@ -64,7 +65,7 @@ class EventLines:
         more = {"step": said.step, "level": said.level}
         within = [each for each in said.annotations if 0 <= each.position <= len(said.message)]
         notes = [self._annotation(each, masked_position(each.position)) for each in within]
-        extras = {"data": self._mask.json(said.data), "annotations": notes}
+        extras = {"data": {**self._data, **self._mask.json(said.data)}, "annotations": notes}
         line = _line({**head, "message": message, **_non_empty(more | extras)})
         if len(line) <= MAX_EVENT_BYTES and (len(line) < MAX_DATA_BYTES // 6 or len(json.dumps(extras)) <= MAX_DATA_BYTES):
             return line

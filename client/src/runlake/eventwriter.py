@@ -7,6 +7,7 @@ import threading
 from types import TracebackType
 from typing import Any
 
+from runlake.events import now_ms
 from runlake.handler import RunlogHandler
 from runlake.names import RunName
 from runlake.shipper import Counts
@@ -47,7 +48,7 @@ class EventWriter:
         return self._handler.step(name, step_id, parent)
 
     def stream(self, *, level: str | None = None, step: str | None = None) -> io.TextIOBase:
-        """A text stream that writes each line as an event; closing it writes an unterminated last line."""
+        """A text stream that writes each line as an event, with the time at which it began; closing it writes an unterminated last line."""
         return _Lines(self, level, step)
 
     def flush(self) -> None:
@@ -69,14 +70,17 @@ class EventWriter:
 class _Lines(io.TextIOBase):
     def __init__(self, writer: EventWriter, level: str | None, step: str | None) -> None:
         self._writer, self._more = writer, {"level": level, "step": step}
-        self._begun = ""
+        self._begun, self._began_ms = "", 0
         self._lock = threading.Lock()
 
     def write(self, text: str) -> int:
         with self._lock:
+            began_ms, self._began_ms = (self._began_ms if self._begun else now_ms()), now_ms()
             *complete, self._begun = (self._begun + text).split("\n")
             for line in complete:
-                self._writer.write(line, **self._more)
+                self._writer.write(line, timestamp_ms=began_ms, **self._more)
+                began_ms = self._began_ms
+            self._began_ms = began_ms
         return len(text)
 
     def writable(self) -> bool:
@@ -86,5 +90,5 @@ class _Lines(io.TextIOBase):
         with self._lock:
             begun, self._begun = self._begun, ""
             if begun and not self.closed:
-                self._writer.write(begun, **self._more)
+                self._writer.write(begun, timestamp_ms=self._began_ms, **self._more)
         super().close()

@@ -7,11 +7,12 @@ import io
 import logging
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TextIO
 
+from runlake.events import now_ms
 from runlake.eventwriter import EventWriter
 from runlake.handler import RunlogHandler
 from runlake.names import RunName
@@ -52,12 +53,12 @@ class Run:
         SettingsError without ``events``."""
         return self.handler.step(name, step_id, parent)
 
-    def events(self, writer: str | None = None) -> EventWriter:
-        """An additional writer of events, with its own ids, thread and end; the run is not complete without it.
+    def events(self, writer: str | None = None, data: Mapping[str, Any] | None = None) -> EventWriter:
+        """An additional writer of events, with its own ids, thread and end; the run is not complete without it. ``data``: of all its events.
 
         Works without ``events`` of the run. The end of the run closes it if it is open.
         """
-        made = EventWriter(self.handler.additional_writer(writer))
+        made = EventWriter(self.handler.additional_writer(writer, data))
         self._writers.append(made)
         return made
 
@@ -108,27 +109,35 @@ def run(fqn: str, run_id: str | None = None, *, logger: logging.Logger | str | N
     return Run(handler, logging.getLogger(logger) if isinstance(logger, str) else logger)
 
 
+class _Begun(threading.local):
+    """The unfinished line of a thread, and the time at which it began."""
+
+    line = ""
+    ms = 0
+
+
 class TeeStream(io.TextIOBase):
     """A stream that passes text on, and archives it line by line: lines of concurrent threads do not mix."""
 
     def __init__(self, stream: TextIO, handler: RunlogHandler) -> None:
         self._stream, self._handler = stream, handler
-        self._begun = threading.local()
+        self._begun = _Begun()
 
     def write(self, text: str) -> int:
-        """Write to the stream, and archive complete lines."""
+        """Write to the stream, and archive complete lines, with the time at which the first one began."""
         written = self._stream.write(text)
-        complete, newline, rest = (getattr(self._begun, "line", "") + text).rpartition("\n")
-        self._begun.line = rest
+        began_ms = self._begun.ms if self._begun.line else now_ms()
+        complete, newline, self._begun.line = (self._begun.line + text).rpartition("\n")
+        self._begun.ms = now_ms() if newline else began_ms
         if newline:
-            self._handler.write(complete + newline)
+            self._handler.write(complete + newline, timestamp_ms=began_ms)
         return written
 
     def end_line(self) -> None:
         """Archive an unfinished line of this thread."""
-        line, self._begun.line = getattr(self._begun, "line", ""), ""
+        line, self._begun.line = self._begun.line, ""
         if line:
-            self._handler.write(line + "\n")
+            self._handler.write(line + "\n", timestamp_ms=self._begun.ms)
 
     def flush(self) -> None:
         """Flush the stream."""

@@ -15,7 +15,12 @@ export function dataText(body: string): string | null {
   const exact = (_name: string, value: unknown, context?: Source) => (typeof value === "number" && raw && context?.source ? raw(context.source) : value);
   const { events } = JSON.parse(body, exact) as { events: { data?: unknown }[] };
   const data = events[0]?.data;
-  return data === undefined ? null : JSON.stringify(data, null, 2).replace(INVISIBLE, (char) => (char === "\n" ? char : escaped(char)));
+  return data === undefined ? null : jsonText(data, 2);
+}
+
+/** A value as JSON whose invisible characters are escaped. `indent`: spaces; 0: on one line. */
+export function jsonText(value: unknown, indent = 0): string {
+  return JSON.stringify(value, null, indent).replace(INVISIBLE, (char) => (char === "\n" ? char : escaped(char)));
 }
 
 function escaped(char: string): string {

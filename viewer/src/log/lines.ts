@@ -4,6 +4,7 @@
  */
 
 import type { Page } from "../api";
+import type { GroupFold, StepHeader } from "./folds";
 
 export const MAX_LINE_CHARS = 4_000;
 const BLOCK_LINES = 256;
@@ -12,8 +13,10 @@ const PAGE_LINES = 256;
 
 export interface Line {
   text: string;
-  /** Number of following lines that can be folded below this one; null: not known yet. */
-  fold?: { lines: number | null; isFolded: boolean };
+  /** A group begins here. */
+  fold?: GroupFold;
+  /** A range of a step begins here. */
+  step?: StepHeader;
   /** Length of the full line, if `text` is truncated. */
   fullLength?: number;
 }

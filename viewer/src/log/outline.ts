@@ -39,7 +39,7 @@ export function* marksOf({ line, lines, severity, hasData }: EventOutline): Gene
 export class RunOutline {
   private readonly marks = new Map<number, Mark>();
   private loaded: LoadedRange[] = [];
-  private requested: [number, number] = [0, 0];
+  private requested: readonly [number, number][] = [];
   private isLoading = false;
   private readonly stopping = new AbortController();
 
@@ -49,9 +49,9 @@ export class RunOutline {
     return this.marks.get(line);
   }
 
-  /** Load the marks of lines [from, to). `onLoad` is called when marks were loaded. A later call replaces the range. */
-  ensureLoaded(from: number, to: number, onLoad: () => void): void {
-    this.requested = [from, to];
+  /** Load the marks of the lines in ranges [from, to). `onLoad` is called when marks were loaded. A later call replaces the ranges. */
+  ensureLoaded(ranges: readonly [number, number][], onLoad: () => void): void {
+    this.requested = ranges;
     if (!this.isLoading) void this.load(onLoad);
   }
 
@@ -72,9 +72,11 @@ export class RunOutline {
   }
 
   private nextMissing(): number | null {
-    let [line, to] = this.requested;
-    for (const range of this.loaded) if (range.from <= line && line < range.to) line = range.to;
-    return line < to ? line : null;
+    for (const [from, to] of this.requested) {
+      const line = this.loaded.reduce((at, range) => (range.from <= at && at < range.to ? range.to : at), from);
+      if (line < to) return line;
+    }
+    return null;
   }
 
   private async loadFrom(line: number): Promise<boolean> {

@@ -1,9 +1,10 @@
 /** Renders a line of the log: its number, and its pieces as text nodes. */
 
-import { el } from "../dom";
+import { el, name } from "../dom";
 import { count, plural, size } from "../format";
 import { allStates, lastState, parseLine, type Piece, type Style } from "./ansi";
 import { dataButton } from "./data";
+import type { GroupFold, StepHeader } from "./folds";
 import type { Line } from "./lines";
 import { linksOf } from "./links";
 import type { Annotation } from "./annotations";
@@ -52,6 +53,7 @@ function fill(text: HTMLElement, line: Line, { spans, annotations = [] }: RowSta
   const { start, earlier } = lastState(all);
   const isCollapsed = !spans.some(([from]) => from < (all[start]?.at ?? 0)); // a match is visible
   const pieces = isCollapsed ? all.slice(start) : all;
+  if (line.step) text.append(stepOf(line.step), " ");
   if (line.fold) text.append(foldOf(line.fold), " ");
   for (const part of partsOf(pieces, spans, [...linksOf(line), ...annotations])) text.append(nodeOf(part));
   if (isCollapsed && earlier && !line.fold) text.append(" ", el("button", { class: "more", "data-more": true, title: "The line was overwritten, as by a progress bar" }, `↺ ${plural(earlier, "earlier state")}`));
@@ -68,9 +70,16 @@ export function showFullLine(number: number, container: HTMLElement | null, raw:
   fullLine.focus({ preventScroll: true });
 }
 
-function foldOf({ lines, isFolded }: NonNullable<Line["fold"]>): HTMLElement {
+/** The header of a step's lines. */
+function stepOf({ name: step, state, sign, kind, lines, isFolded }: StepHeader): HTMLElement {
+  const title = `${isFolded ? "Show" : "Fold"} the lines of ${step}`;
+  return el("button", { class: "more step-header", "data-fold": "step", title, "aria-expanded": String(!isFolded) },
+    el("span", { "aria-hidden": true }, isFolded ? "▸ " : "▾ ", el("span", { class: `sign ${kind}` }, sign), " "), name(step), ` ${state} · ${plural(lines, "line")}`);
+}
+
+function foldOf({ lines, isFolded }: GroupFold): HTMLElement {
   const title = `${isFolded ? "Show" : "Fold"} ${lines === null ? "these lines" : plural(lines, "line")}`;
-  return el("button", { class: "more", "data-fold": true, title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines ?? 0)}` : "▾");
+  return el("button", { class: "more", "data-fold": "group", title, "aria-expanded": String(!isFolded), "aria-label": title }, isFolded ? `▸ ${count(lines ?? 0)}` : "▾");
 }
 
 /** Split pieces at the bounds of search matches and annotations, both with offsets in the raw line. One pass in the line's order. */

@@ -87,9 +87,11 @@ export class LogView {
     });
   }
 
-  /** Call after the next rendering. */
-  drawn(act: () => void): void {
-    requestAnimationFrame(() => requestAnimationFrame(act));
+  /** Show a fold's new state. Its button is replaced and keeps the focus. */
+  folded(line: number, kind: string): void {
+    this.update();
+    const focus = () => this.element.querySelector<HTMLElement>(`[data-line="${line}"] [data-fold="${kind}"]`)?.focus();
+    requestAnimationFrame(() => requestAnimationFrame(focus));
   }
 
   destroy(): void {

@@ -1,5 +1,6 @@
 /** The lines of a log that are shown: all but folded ones, or only matches with lines around them. A view counts them by index. */
 
+import { Folds } from "./folds";
 import { endPattern } from "./groups";
 import type { Line, Lines, LineSource } from "./lines";
 
@@ -7,8 +8,7 @@ const MAX_GAP_LINES = 20; // lines between missing ones that are fetched with th
 
 export class VisibleLines implements LineSource {
   private numbers: number[] | null = null; // ascending
-  private readonly lastOf = new Map<number, number>(); // last line of each folded group, by its first
-  private hidden: [number, number][] = []; // first and last lines, ascending and apart
+  readonly folds = new Folds();
   private readonly starts = new WeakMap<Line, Line>(); // lines with their folds
   private readonly known = new Map<number, Line>(); // one object for each line, so that its row is kept
   private wanted: [number, number] = [0, 0];
@@ -19,11 +19,17 @@ export class VisibleLines implements LineSource {
   constructor(private readonly lines: Lines, private readonly textOf: (line: number) => string | undefined) {}
 
   get total(): number {
-    return this.numbers?.length ?? this.hidden.reduce((total, [first, last]) => total - (last - first + 1), this.lines.total);
+    const end = this.lines.total - 1; // a step may be listed with lines that are not known yet
+    return this.numbers?.length ?? this.folds.hidden.reduce((total, [first, last]) => total - Math.max(0, Math.min(last, end) - first + 1), this.lines.total);
   }
 
   get isFiltered(): boolean {
     return this.numbers !== null;
+  }
+
+  /** Whether lines are hidden. */
+  get isPartial(): boolean {
+    return this.isFiltered || this.folds.hidden.length > 0;
   }
 
   /** Show only these lines, in order, with `context` lines before and after each; null: all. */
@@ -40,7 +46,7 @@ export class VisibleLines implements LineSource {
   number(index: number): number {
     if (this.numbers) return this.numbers[index] ?? this.lines.total;
     let number = index;
-    for (const [first, last] of this.hidden) if (number >= first) number += last - first + 1;
+    for (const [first, last] of this.folds.hidden) if (number >= first) number += last - first + 1;
     return number;
   }
 
@@ -48,7 +54,7 @@ export class VisibleLines implements LineSource {
   index(line: number): number {
     if (this.numbers) return Math.max(0, this.numbers.findLastIndex((each) => each <= line));
     let index = line;
-    for (const [first, last] of this.hidden) if (line >= first) index -= Math.min(last, line) - first + 1;
+    for (const [first, last] of this.folds.hidden) if (line >= first) index -= Math.min(last, line) - first + 1;
     return index;
   }
 
@@ -56,29 +62,16 @@ export class VisibleLines implements LineSource {
     return this.number(this.index(line)) === line;
   }
 
-  isFolded(line: number): boolean {
-    return this.lastOf.has(line);
-  }
-
-  /** Hide the lines after `line` up to `last`. */
-  fold(line: number, last: number): void {
-    if (last > line) this.lastOf.set(line, last);
-    this.updateHidden();
-  }
-
-  /** Show the lines of the groups that begin at, or hide, this line. */
-  unfold(line: number): void {
-    for (const [first, last] of this.lastOf) if (line >= first && line <= last) this.lastOf.delete(first);
-    this.updateHidden();
-  }
-
-  private updateHidden(): void {
-    this.hidden = [];
-    for (const [line, last] of [...this.lastOf].sort(([one], [other]) => one - other)) {
-      const before = this.hidden.at(-1);
-      if (before && line + 1 <= before[1] + 1) before[1] = Math.max(before[1], last);
-      else this.hidden.push([line + 1, last]);
+  /** Ranges [from, to) of the lines that are shown at the indices from `first` to before `end`, each with `ahead` lines around it, apart. */
+  parts(first: number, end: number, ahead: number): [number, number][] {
+    const parts: [number, number][] = [];
+    for (let index = first; index < end; index += 1) {
+      const [from, to] = [Math.max(0, this.number(index) - ahead), Math.min(this.lines.total, this.number(index) + 1 + ahead)];
+      const before = parts.at(-1);
+      if (before && from <= before[1]) before[1] = to;
+      else parts.push([from, to]);
     }
+    return parts;
   }
 
   /** Whether lines before this one are hidden. */
@@ -89,12 +82,12 @@ export class VisibleLines implements LineSource {
   get(index: number): Line | undefined {
     const number = this.number(index);
     const line = this.lines.get(number) ?? (this.numbers ? this.knownLine(number) : undefined);
-    return line && !this.numbers && endPattern(line.text) !== null ? this.withFold(number, line) : line;
+    return line && !this.numbers ? this.withFolds(number, line) : line;
   }
 
   /** A later call replaces the range. */
   async ensureLoaded(from: number, to: number, onLoad: () => void): Promise<void> {
-    if (!this.numbers && !this.hidden.length) return this.lines.ensureLoaded(from, to, onLoad);
+    if (!this.numbers && !this.folds.hidden.length) return this.lines.ensureLoaded(from, to, onLoad);
     [this.wanted, this.onLoad] = [[from, to], onLoad];
     this.loading ??= this.load().finally(() => (this.loading = null));
     return this.loading;
@@ -118,11 +111,12 @@ export class VisibleLines implements LineSource {
     return range;
   }
 
-  private withFold(number: number, line: Line): Line {
-    const last = this.lastOf.get(number);
+  private withFolds(number: number, line: Line): Line {
+    const [step, fold] = [this.folds.header(number), endPattern(line.text) === null ? undefined : this.folds.group(number)];
+    if (!step && !fold) return line;
     const before = this.starts.get(line);
-    if (before && before.fold?.isFolded === (last !== undefined)) return before;
-    const start = { ...line, fold: { lines: last === undefined ? null : last - number, isFolded: last !== undefined } };
+    if (before && JSON.stringify([before.step, before.fold]) === JSON.stringify([step, fold])) return before;
+    const start = { ...line, ...(step && { step }), ...(fold && { fold }) };
     this.starts.set(line, start);
     return start;
   }

@@ -8,7 +8,7 @@ import { loadUntil } from "../paging";
 import { addressOf, type Place } from "../place";
 import { badge, cell, number, when } from "../ui/facts";
 import { ListView } from "../ui/listing";
-import { tabs } from "../ui/tabs";
+import { listTabs } from "../ui/tabs";
 
 const TYPING_MS = 200;
 const SCREENFUL = 20;
@@ -39,7 +39,7 @@ export function pipelinesPage(app: App, place: Place): View {
   void list.load();
   const filter = el("form", { role: "search", class: "find", onsubmit: (event: Event) => event.preventDefault() },
     el("label", { for: "prefix" }, "Name contains"), input);
-  const element = el("div", { class: "page" }, tabs("pipelines"), el("h1", {}, "Pipelines"), filter, list.element);
+  const element = el("div", { class: "page" }, listTabs("pipelines"), el("h1", {}, "Pipelines"), filter, list.element);
   return {
     element,
     leave: () => list.leave(),

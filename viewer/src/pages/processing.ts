@@ -5,6 +5,7 @@ import type { App, View } from "../app";
 import { arrange, el, fill, name } from "../dom";
 import { clock } from "../format";
 import { confirm, render } from "../processing/confirm";
+import { adminTabs } from "../ui/tabs";
 import { HEAD, PipelineRows } from "../processing/rows";
 import { ERROR_CONTEXT, type Change } from "../processing/messages";
 
@@ -31,7 +32,7 @@ class ProcessingPage implements View {
 
   constructor(private readonly app: App) {
     const again = el("button", { class: "quiet", onclick: () => void this.load() }, "Refresh");
-    this.element = el("div", { class: "page" },
+    this.element = el("div", { class: "page" }, adminTabs("processing"),
       el("div", { class: "title" }, el("h1", {}, "Processing pipelines"), again), this.status, this.outcome, this.table, this.problems, this.trouble);
     document.addEventListener("visibilitychange", this.onVisible);
     void this.load();

@@ -1,6 +1,6 @@
 /** The page of a run: facts, log, search, histogram, steps. Connects the components of log/ and steps/. */
 
-import { api, type Clock, linesOf, type RunFacts } from "../api";
+import { api, type Clock, linesOf, type RunFacts, type Step } from "../api";
 import type { App, View } from "../app";
 import { el } from "../dom";
 import { clockName, count, plural, zone } from "../format";
@@ -23,6 +23,7 @@ import { LogView } from "../log/view";
 import { VisibleLines } from "../log/visible";
 import { type Lines as Range, type Place, type SearchQuery } from "../place";
 import { RunHead } from "../log/head";
+import { rangesOf } from "../steps/ranges";
 import { RunSteps } from "../steps/steps";
 import { hasFailed } from "../ui/facts";
 import { errorText } from "../ui/notice";
@@ -73,7 +74,7 @@ class RunPage implements View {
     this.visible = new VisibleLines(this.lines, (line) => this.search.textOf(line));
     this.view = new LogView(this.visible, {
       rowState: (index) => this.rowState(this.visible.number(index), this.visible.isAfterGap(index)),
-      scrolled: (isAtEnd) => this.follow(isAtEnd && this.feed.isRunning, false),
+      scrolled: (isAtEnd) => this.follow(isAtEnd && this.feed.isRunning),
       rangeChanged: () => this.rangeChanged(),
       failed: (error) => this.linesFailed(error),
     });
@@ -101,6 +102,7 @@ class RunPage implements View {
     });
     this.steps = new RunSteps(fqn, runId, this.view, {
       opened: (step, lines) => this.opened(step?.step, lines),
+      loaded: (steps) => this.stepsLoaded(steps),
       goTo: (line) => this.jump(line),
       rangeChanged: (...range) => this.head.showRange(...range),
       failed: (error) => this.linesFailed(error),
@@ -264,11 +266,10 @@ class RunPage implements View {
 
   // Position in the log
 
-  private follow(isFollowing: boolean, mustMove = true): void {
+  private follow(isFollowing: boolean): void {
     this.isFollowing = isFollowing;
     this.head.following(isFollowing, this.feed.isRunning);
-    if (mustMove || !isFollowing) this.view.pin(isFollowing);
-    else this.view.pin(true);
+    this.view.pin(isFollowing);
   }
 
   private toggleFollow(): void {
@@ -292,21 +293,30 @@ class RunPage implements View {
 
   private reveal(line: number): void {
     if (this.visible.isFiltered) this.showOnly(undefined);
-    this.visible.unfold(line);
+    this.visible.folds.reveal(line);
+  }
+
+  private stepsLoaded(steps: Step[]): void {
+    this.visible.folds.setSteps(rangesOf(steps));
+    this.view.update();
+  }
+
+  private toggleStep(line: number): void {
+    this.visible.folds.toggleStep(line);
+    this.view.folded(line, "step");
   }
 
   /** Fold or show the lines of a group. The server finds its end. */
-  private async toggleFold(line: number): Promise<void> {
+  private async toggleGroup(line: number): Promise<void> {
     try {
-      if (this.visible.isFolded(line)) this.visible.unfold(line);
+      if (this.visible.folds.group(line).isFolded) this.visible.folds.unfoldGroup(line);
       else {
         const search = (q: string, after: number) => api.grep(this.fqn, this.runId, { q, regex: true, after, limit: 1 }, this.stopping.signal);
         const last = await lastLine(line, this.lines.get(line)?.text ?? "", search);
         if (last === null) return this.head.showMessage("The end of these lines is not found.");
-        this.visible.fold(line, last);
+        this.visible.folds.foldGroup(line, last);
       }
-      this.view.update();
-      this.view.drawn(() => this.view.element.querySelector<HTMLElement>(`[data-line="${line}"] [data-fold]`)?.focus());
+      this.view.folded(line, "group");
     } catch (error) {
       if (!this.isClosed) this.head.showMessage(errorText(error).next);
     }
@@ -388,8 +398,9 @@ class RunPage implements View {
   private rangeChanged(): void {
     if (this.steps.pane) return;
     const [first, end] = this.shownRange;
-    const isNear = end - first < MAX_OUTLINED_LINES; // otherwise matches in view are far apart
-    if (isNear) this.outline.ensureLoaded(Math.max(0, first - AHEAD_LINES), Math.min(this.lines.total, end + AHEAD_LINES), () => this.view.draw());
+    const parts = this.visible.parts(...this.view.range, AHEAD_LINES);
+    const isNear = parts.reduce((lines, [from, to]) => lines + to - from, 0) < MAX_OUTLINED_LINES; // otherwise matches in view are far apart
+    if (isNear) this.outline.ensureLoaded(parts, () => this.view.draw());
     this.head.showRange(first, end, this.lines.total);
     this.histogram.mark(first);
   }
@@ -412,7 +423,9 @@ class RunPage implements View {
   private click(event: MouseEvent): void {
     const target = event.target as HTMLElement;
     const line = Number(target.closest<HTMLElement>("[data-line]")?.dataset["line"] ?? -1);
-    if (target.closest("[data-fold]")) void this.toggleFold(line);
+    const kind = target.closest<HTMLElement>("[data-fold]")?.dataset["fold"];
+    if (kind === "group") void this.toggleGroup(line);
+    if (kind === "step") this.toggleStep(line);
     if (target.closest("[data-more]")) void this.showFullLine(line, target.closest<HTMLElement>(".text"));
     const data = target.closest<HTMLElement>("[data-data]");
     if (data) void toggleData(data, () => api.eventBody(this.fqn, this.runId, line)).catch((error: unknown) => this.head.showMessage(errorText(error).next));
@@ -481,6 +494,7 @@ class RunPage implements View {
     if (this.query) this.query = { ...this.query, only: context };
     this.box.showOnly(context);
     this.filter();
+    if (!this.visible.has(line)) this.visible.folds.reveal(line);
     if (this.steps.pane && context !== undefined) this.steps.open(null);
     this.setPlace(this.steps.pane?.step.step, this.selected);
     this.view.update();
@@ -494,7 +508,7 @@ class RunPage implements View {
     if (line === undefined) return;
     this.box.update(this.search, this.lines.total);
     const [first, end] = this.shownRange;
-    if (line < first || line >= end - 2) this.jump(line);
+    if (line < first || line >= end - 2 || !this.visible.has(line)) this.jump(line);
     else this.view.draw();
   }
 
@@ -517,7 +531,7 @@ class RunPage implements View {
 
   private async copy(): Promise<void> {
     if (this.steps.pane) return this.copied(this.steps.pane.texts());
-    if (this.visible.isFiltered && !this.selected) return this.copied(this.shownTexts());
+    if (this.visible.isPartial && !this.selected) return this.copied(this.shownTexts());
     const [first, end] = this.shownRange;
     const { from, to } = this.selected ?? { from: first, to: end - 1 };
     try {

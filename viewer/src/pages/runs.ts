@@ -1,13 +1,13 @@
-/** The page of a pipeline's runs, newest first, with the attempts of each run together. */
+/** The page of a pipeline's runs, newest first, with the attempts of each run together, and why runs failed. */
 
 import { api, type RunFacts } from "../api";
 import type { App, View } from "../app";
 import { byRun } from "../attempts";
 import { el, name } from "../dom";
 import { count, duration, size } from "../format";
-import { addressOf } from "../place";
 import { badge, cell, number, when } from "../ui/facts";
 import { ListView } from "../ui/listing";
+import { addressOfRun, whyOf } from "../ui/why";
 
 export function runsPage(app: App, fqn: string): View {
   const list = new ListView<RunFacts>({
@@ -15,10 +15,11 @@ export function runsPage(app: App, fqn: string): View {
     label: "Runs",
     empty: "This pipeline has no runs, or you lack permission to read them.",
     row: (facts) => [
-      cell(el("a", { href: addressOf({ fqn, runId: facts.runId }), "data-go": true }, name(facts.runId))),
+      cell(el("a", { href: addressOfRun(fqn, facts), "data-go": true }, name(facts.runId))),
       number(facts.attempt > 1 ? String(facts.attempt) : ""), cell(badge(facts)),
       number(count(facts.lines)), number(size(facts.bytes)), number(duration(facts.durationMs)), number(when(facts.startedMs)), number(when(facts.lastAppendMs)),
     ],
+    below: (facts) => whyOf(fqn, facts),
     fetch: async (cursor, signal) => {
       const { runs, cursor: next } = await api.runs(fqn, cursor, signal);
       return { items: byRun(runs), cursor: next };

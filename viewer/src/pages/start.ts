@@ -11,7 +11,7 @@ import { CHIPS, emptyText, isAll, nextOrder, PERIODS, type Filter, type Period }
 import { Lookups } from "../start/lookups";
 import { groupOf, groups, keyOf, refreshed } from "../start/order";
 import { HEAD, RunGroup } from "../start/rows";
-import { tabs } from "../ui/tabs";
+import { listTabs } from "../ui/tabs";
 
 /** A failure is listed about a second after it; with the refresh, within ten. */
 const REFRESH_MS = 8_000;
@@ -59,7 +59,7 @@ class StartPage implements View {
 
   constructor(private readonly app: App, private filter: Filter) {
     this.input.value = filter.text;
-    this.element = el("div", { class: "page" }, tabs("runs"), el("h1", { class: "hidden" }, "Recent runs"),
+    this.element = el("div", { class: "page" }, listTabs("runs"), el("h1", { class: "hidden" }, "Recent runs"),
       el("form", { role: "search", class: "filter", onsubmit: (event: Event) => event.preventDefault() },
         el("div", {}, el("label", { for: "find" }, "Name contains"), this.input), el("div", {}, el("label", { for: "within" }, "Active in the last"), this.period), el("div", { class: "chips", role: "group", "aria-label": "Outcomes" }, this.chips)),
       this.asOf, this.table, this.message, el("div", { class: "listing" }, this.more), this.trouble);

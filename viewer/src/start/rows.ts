@@ -4,7 +4,8 @@ import type { ListedRun } from "../api";
 import { arrange, el, fill, name } from "../dom";
 import { count, duration, plural } from "../format";
 import { addressOf } from "../place";
-import { badge, reasonOf, when } from "../ui/facts";
+import { badge, when } from "../ui/facts";
+import { addressOfRun, whyOf } from "../ui/why";
 import type { Column } from "./filter";
 import type { Lookups } from "./lookups";
 import { keyOf, lengthMs } from "./order";
@@ -37,12 +38,11 @@ class RunRow {
     this.lookups.watch(this.main, run);
     const [outcome, , , started, length] = this.cells;
     fill(outcome!, badgeOf(run));
-    const address = addressOf({ fqn: run.fqn, runId: run.runId, ...linesOf(run) });
-    this.link.setAttribute("href", address);
+    this.link.setAttribute("href", addressOfRun(run.fqn, run));
     fill(this.attempt, run.attempt > 1 && `attempt ${run.attempt}`);
     fill(started!, when(run.startedMs));
     fill(length!, duration(lengthMs(run)));
-    this.updateWhy(address);
+    fill(this.why, whyOf(run.fqn, run));
     this.updateLookups();
   }
 
@@ -74,12 +74,6 @@ class RunRow {
   private click(event: MouseEvent): void {
     if (!(event.target as Element).closest("a, button") && !String(getSelection())) this.link.click();
   }
-
-  private updateWhy(address: string): void {
-    const text = this.run.explanation?.text ?? reasonOf(this.run);
-    const shown = linesOf(this.run).lines ? el("a", { href: address, "data-go": true, title: text }, name(text)) : el("span", { title: text }, name(text));
-    fill(this.why, text !== "" && shown);
-  }
 }
 
 /** The badge of a silent run is as short as the others. */
@@ -89,12 +83,6 @@ function badgeOf(run: ListedRun): HTMLElement {
   badgeNode.title = `${badgeNode.textContent}. ${badgeNode.title}`;
   badgeNode.textContent = "Silent";
   return badgeNode;
-}
-
-/** The lines that explain a run's failure. */
-function linesOf(run: ListedRun): { lines?: { from: number; to: number } } {
-  const line = run.explanation?.line;
-  return line === undefined ? {} : { lines: { from: line, to: line } };
 }
 
 export class RunGroup {

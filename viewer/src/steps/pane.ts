@@ -121,8 +121,7 @@ export class StepPane {
     const line = Number(target.closest<HTMLElement>("[data-line]")?.dataset["line"] ?? -1);
     if (target.closest("[data-fold]")) {
       this.log.toggle(line);
-      this.view.update();
-      this.view.element.querySelector<HTMLElement>(`[data-line="${line}"] [data-fold]`)?.focus();
+      this.view.folded(line, "group");
     }
     if (target.closest("[data-more]")) void this.showFullLine(line, target.closest<HTMLElement>(".text"));
     const [data, runLine] = [target.closest<HTMLElement>("[data-data]"), this.log.marks.get(line)?.dataLine];

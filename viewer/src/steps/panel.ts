@@ -4,6 +4,7 @@ import type { Step } from "../api";
 import type { Completeness } from "../paging";
 import { el, name } from "../dom";
 import { count, duration, plural, size } from "../format";
+import { signOf } from "./ranges";
 import { initiallyFolded, treeOf, visible, type Node } from "./tree";
 
 export interface PanelEvents {
@@ -11,7 +12,6 @@ export interface PanelEvents {
   open(step: Step | null): void;
 }
 
-const SIGNS = { succeeded: ["✓", "succeeded"], failed: ["✗", "failed"], running: ["●", "is running"] } as const;
 const MAX_NODES = 2_000;
 
 export class StepPanel {
@@ -87,7 +87,7 @@ export class StepPanel {
   }
 
   private item({ step, depth, children }: Node): HTMLElement {
-    const [sign, label] = step.status ? SIGNS[step.status] : ["·", "no end was reported"];
+    const [sign, label] = signOf(step);
     const isFolded = this.folded?.has(step.step) ?? false;
     const node = el("li", { ...this.attributes(step.step, depth + 1), "aria-expanded": children.length ? String(!isFolded) : null, title: this.tooltip(step) },
       el("span", { class: "fold", "aria-hidden": true }, children.length ? (isFolded ? "▸" : "▾") : ""),

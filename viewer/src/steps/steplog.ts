@@ -4,6 +4,7 @@
  */
 
 import type { Events, StepText } from "../api";
+import { GroupScan } from "../log/groups";
 import { copyOf, MAX_LINE_CHARS, type Line, type LineSource } from "../log/lines";
 import { type Annotation, annotationsOf, type EventAnnotations, MAX_PARTS } from "../log/annotations";
 import { marksOf, type Mark } from "../log/outline";
@@ -30,6 +31,7 @@ export class StepLog implements LineSource {
   private readonly stopping = new AbortController();
   private readonly lines: Line[] = [];
   private readonly folds = new Map<number, { last: number; isFolded: boolean }>();
+  private readonly groups = new GroupScan();
   private visible: number[] = [];
   private readonly starts = new Map<number, number>(); // byte offset in the step's log, by number of a truncated line
   private next = 0;
@@ -131,6 +133,7 @@ export class StepLog implements LineSource {
     const text = line.length > MAX_LINE_CHARS ? copyOf(line.slice(0, MAX_LINE_CHARS)) : line;
     this.lines.push({ text, ...(text === line ? {} : { fullLength: line.length }) });
     this.chars += text.length + 40;
+    for (const [first, last] of this.groups.next(this.lines.length - 1, text)) this.addFold(first, last);
   }
 
   /** Load the annotations and levels of the events of the loaded lines. */
@@ -155,11 +158,14 @@ export class StepLog implements LineSource {
   private addAnnotations(first: number, { annotations, folds, parts }: EventAnnotations): void {
     this.remainingParts -= parts;
     for (const [line, each] of annotations) this.annotations.set(first + line, each);
-    for (const { line, last } of folds) {
-      const fold = { last: first + last, isFolded: false };
-      this.folds.set(first + line, fold);
-      this.mark(first + line, fold);
-    }
+    for (const { line, last } of folds) this.addFold(first + line, first + last);
+  }
+
+  private addFold(first: number, last: number): void {
+    if (last <= first || this.folds.has(first)) return;
+    const fold = { last, isFolded: false };
+    this.folds.set(first, fold);
+    this.mark(first, fold);
   }
 
   private mark(number: number, { last, isFolded }: { last: number; isFolded: boolean }): void {

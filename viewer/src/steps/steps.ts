@@ -13,6 +13,8 @@ const MAX_REFRESHES_AFTER_END = 24; // two minutes; later events are shown only 
 export interface StepsEvents {
   /** A step's log was opened, or (null) closed. `lines`: its selected lines. */
   opened(step: Step | null, lines?: Range): void;
+  /** The steps were loaded. */
+  loaded(steps: Step[]): void;
   goTo(line: number): void;
   rangeChanged(first: number, end: number, total: number): void;
   failed(error: unknown): void;
@@ -110,6 +112,7 @@ export class RunSteps {
     const completeness = await api.completeness(this.fqn, this.runId).catch(() => null);
     if (this.isClosed) return;
     this.panel.show(steps, completeness);
+    this.events.loaded(steps);
     const open = this.pane && this.panel.find(this.pane.step.step);
     if (open) this.pane?.update(open);
     if (completeness?.sealed && completeness.state !== "pending") clearInterval(this.timer);

@@ -5,6 +5,8 @@ import { el } from "../dom";
 export interface Listing<Item> {
   head: string[];
   row(item: Item): HTMLElement[];
+  /** Shown below the row, across all columns. */
+  below?(item: Item): HTMLElement | null;
   fetch(cursor: string | null, signal: AbortSignal): Promise<{ items: Item[]; cursor: string | null }>;
   empty: string;
   label: string;
@@ -53,7 +55,7 @@ export class ListView<Item> {
     try {
       const { items, cursor } = await this.listing.fetch(this.cursor, signal);
       if (isFirst) this.body.replaceChildren();
-      this.body.append(...items.map((item) => this.row(item)));
+      this.body.append(...items.flatMap((item) => this.rows(item)));
       this.cursor = cursor;
       this.updateStatus(items.length);
     } catch (error) {
@@ -64,10 +66,11 @@ export class ListView<Item> {
     this.more.disabled = false;
   }
 
-  private row(item: Item): HTMLElement {
+  private rows(item: Item): HTMLElement[] {
     const cells = this.listing.row(item);
     cells.forEach((cell, index) => (cell.dataset["label"] = this.listing.head[index] ?? ""));
-    return el("tr", {}, ...cells);
+    const below = this.listing.below?.(item);
+    return [el("tr", {}, ...cells), ...(below ? [el("tr", { class: "why" }, el("td", { colspan: cells.length }, below))] : [])];
   }
 
   /** `loaded`: number of items of the last fetch. If it is 0, the list may still have more items. */

@@ -1,9 +1,18 @@
-/** Links between the lists of runs and of pipelines. */
+/** Links between pages of the same kind. */
 
 import { el } from "../dom";
-import { addressOf } from "../place";
+import { addressOf, type Place } from "../place";
 
-export function tabs(current: "runs" | "pipelines"): HTMLElement {
-  const tab = (id: string, label: string, href: string) => el("a", { href, "data-go": true, "aria-current": id === current ? "page" : null }, label);
-  return el("nav", { class: "tabs", "aria-label": "Lists" }, tab("runs", "Runs", addressOf({})), tab("pipelines", "Pipelines", addressOf({ isList: true })));
+type Tab<Id> = [id: Id, label: string, place: Place];
+
+export const listTabs = (current: "runs" | "pipelines"): HTMLElement =>
+  tabs("Lists", current, [["runs", "Runs", {}], ["pipelines", "Pipelines", { isList: true }]]);
+
+/** Pages that need the scope `admin`. */
+export const adminTabs = (current: "processing" | "configuration"): HTMLElement =>
+  tabs("Administration", current, [["processing", "Processing", { isProcessing: true }], ["configuration", "Configuration", { isConfiguration: true }]]);
+
+function tabs<Id>(label: string, current: Id, all: Tab<Id>[]): HTMLElement {
+  return el("nav", { class: "tabs", "aria-label": label },
+    ...all.map(([id, text, place]) => el("a", { href: addressOf(place), "data-go": true, "aria-current": id === current ? "page" : null }, text)));
 }

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from runlake.browsing import completeness_of, later_attempts
+from runlake.commands.candidates import pipeline_candidates
 from runlake.commands.output import duration_of, report, show_json, show_rows, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.states import outcome_of, outcome_with_reason, state_of
@@ -89,10 +90,22 @@ def _missing(spans: list[list[int]]) -> str:
 
 
 @click.command()
+@click.option(
+    "--pipeline",
+    metavar="FQN",
+    shell_complete=pipeline_candidates,
+    help="Show what the server configures for new runs of it instead.",
+)
 @json_option
 @pass_session
-def config(session: Session, as_json: bool) -> None:
-    """Show the settings in force, and where each comes from: argument, environment, file or default."""
+def config(session: Session, pipeline: str | None, as_json: bool) -> None:
+    """Show the settings in force, and where each comes from: argument, environment, file or default.
+
+    With --pipeline, the logging method, log browser and outputs of its new runs, which requires the scope admin.
+    """
+    if pipeline is not None:
+        with session.archive() as archive:
+            return _show_chosen(archive.configuration(pipeline), as_json=as_json)
     settings = session.settings()
     values = settings.display_values()
     origins = {name: settings.origins.get(name, "default") for name in NAMES}
@@ -104,6 +117,26 @@ def config(session: Session, as_json: bool) -> None:
         [(name, str(values[name]), origins[name], help_of(name)) for name in NAMES],
     )
     report(f"file: {settings_path()}")
+
+
+def _show_chosen(configuration: Mapping[str, Any], *, as_json: bool) -> None:
+    chosen = configuration["chosen"]
+    problems = [each for each in configuration.get("plugins", ()) if each.get("problem")]
+    if as_json:
+        show_json({**chosen, "problems": problems})
+        return
+    show_rows(
+        ("", ""),
+        [
+            ("pipeline", chosen["fqn"]),
+            ("method", chosen["method"]),
+            ("browser", chosen["browser"]),
+            ("outputs", ", ".join(map(str, chosen["outputs"])) or "-"),
+            ("locator", "-" if chosen["locator"] is None else chosen["locator"]),
+        ],
+    )
+    for each in problems:
+        report(f"{each['kind']} {each['name']} is replaced by {each['fallback']}: {each['problem']}")
 
 
 @click.command()

@@ -1,0 +1,79 @@
+"""Decides how a run is written and browsed: by the choice that is stored with it, else by the configuration (decision 0047).
+
+A new choice is for new runs only: a run that has lines and no stored choice was begun with the run log.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from threading import Lock
+
+from chalicelib.errors import OtherMethodError
+from chalicelib.events.configuration import EventsConfiguration
+from chalicelib.ports import ObjectStore, Run, after_folder
+from chalicelib.runlog.choice import RUN_LOG, Choice, put_choice, read_choice
+from chalicelib.runlog.layout import Layout
+
+_MAX_REMEMBERED = 4096
+
+
+class RunChoices:
+    """Choices of runs; also the run log's ``AppendPolicy``. Remembers stored ones, which never change. Thread-safe."""
+
+    def __init__(self, store: ObjectStore, layout: Layout, configuration: EventsConfiguration) -> None:
+        self._store, self._layout, self._configuration = store, layout, configuration
+        self._remembered: OrderedDict[Run, Choice] = OrderedDict()
+        self._lock = Lock()
+
+    def for_new(self, fqn: str) -> Choice:
+        """The choice of a new run. No request."""
+        return self._configuration.choose(fqn)
+
+    def of(self, run: Run) -> Choice:
+        """The choice of a run, or what a new run would get. One GET, none if it is remembered; a LIST more for a run without a stored choice
+        whose name is configured otherwise than the run log. Raises DamagedLogError, UnavailableError."""
+        return self._stored(run) or self._unless_begun(run, self.for_new(run.fqn))
+
+    def settle(self, run: Run, choice: Choice) -> Choice:
+        """Store a choice for a run that has none; returns the one that holds. One PUT, and a GET if the run has one; a LIST more unless the
+        choice is the run log. A repeat after a failure returns the same. Raises DamagedLogError, UnavailableError."""
+        choice = self._unless_begun(run, choice)
+        if put_choice(self._store, self._layout, run, choice):
+            return choice
+        return self._stored(run) or choice
+
+    def check_append(self, run: Run) -> None:
+        """See ``AppendPolicy``. No request for names whose method is the run log; else those of ``of``."""
+        if self.for_new(run.fqn).method == RUN_LOG:
+            return
+        choice = self.of(run)
+        if choice.method != RUN_LOG:
+            raise OtherMethodError(
+                f"runs of this pipeline are written by Python code, with another logging method than the run log method={choice.method}"
+            )
+
+    def segment_metadata(self, run: Run) -> Mapping[str, str]:
+        """See ``AppendPolicy``."""
+        return self.for_new(run.fqn).segment_metadata()
+
+    def _unless_begun(self, run: Run, choice: Choice) -> Choice:
+        if choice.is_run_log or not self._has_begun(run):
+            return choice
+        return replace(choice, method=RUN_LOG, browser=RUN_LOG)
+
+    def _has_begun(self, run: Run) -> bool:
+        """Whether the run log has lines of a run: all keys after those of ``events/`` belong to it. One LIST."""
+        after = after_folder(self._layout.events(run))
+        return bool(self._store.list(self._layout.run_prefix(run), start_after=after, limit=1).objects)
+
+    def _stored(self, run: Run) -> Choice | None:
+        with self._lock:
+            known = self._remembered.get(run)
+        if known is None and (known := read_choice(self._store, self._layout, run)):
+            with self._lock:
+                self._remembered[run] = known
+                if len(self._remembered) > _MAX_REMEMBERED:
+                    self._remembered.popitem(last=False)
+        return known

@@ -1,0 +1,74 @@
+"""Logging methods and log browsers of other packages: entry points that declare the version of the protocol that they implement.
+
+An entry point is a factory (``registry.MethodFactory``, ``BrowserFactory``) with an attribute ``RUNLAKE_PROTOCOL = 1``, or in a module that has
+it. One that cannot be loaded, or implements another version, is replaced by a fallback and reported; it stops no function.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+PROTOCOL = 1
+"""The version of ``events.ports.LoggingMethod`` and ``LogBrowser``. It grows when an implementation would have to change."""
+_DECLARATION = "RUNLAKE_PROTOCOL"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginState:
+    """A plugin in ``GET /v1/configuration``. ``protocol``: the version that it declares; None: none, or it cannot be loaded. ``fallback``: used
+    in its place because of ``problem``."""
+
+    kind: str
+    name: str
+    protocol: int | None
+    problem: str | None = None
+    fallback: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """See ``routes.events_models``."""
+        return {name: getattr(self, name) for name in ("kind", "name", "protocol", "problem", "fallback")}
+
+
+class Plugin:
+    """An entry point, loaded on first use."""
+
+    def __init__(self, point: EntryPoint) -> None:
+        self._point = point
+
+    def __call__(self, *arguments: Any) -> Any:
+        factory, _, problem = self._loaded
+        assert factory and not problem, "the registry uses the fallback"
+        return factory(*arguments)
+
+    @property
+    def protocol(self) -> int | None:
+        """The declared version."""
+        return self._loaded[1]
+
+    @property
+    def problem(self) -> str | None:
+        """Why it cannot be used; None: it can."""
+        return self._loaded[2]
+
+    @cached_property
+    def _loaded(self) -> tuple[Callable[..., Any] | None, int | None, str | None]:
+        try:
+            factory = self._point.load()
+        except Exception as error:  # code of another package; its message may quote anything, so only its type is reported
+            return None, None, f"cannot be loaded error={type(error).__name__}"
+        protocol = getattr(factory, _DECLARATION, getattr(sys.modules.get(getattr(factory, "__module__", "")), _DECLARATION, None))
+        if not isinstance(protocol, int) or isinstance(protocol, bool):
+            return None, None, f"declares no version of the protocol attribute={_DECLARATION}"
+        if protocol != PROTOCOL:
+            return None, protocol, f"implements another version of the protocol version={protocol} supported={PROTOCOL}"
+        return factory, protocol, None
+
+
+def installed(group: str) -> Mapping[str, Plugin]:
+    """The entry points of a group by name. Loads none."""
+    return {point.name: Plugin(point) for point in entry_points(group=group)}
