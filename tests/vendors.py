@@ -139,7 +139,11 @@ class Searchable(Bulk):
             for id_, document in self.visible.items()
             if self._is_match(document, asked["query"])
         )
-        rows = [row for row in rows if row[0] > asked.get("search_after", [])]
+        orders = {how["order"] for each in asked["sort"] for how in each.values() if isinstance(how, dict)} or {"asc"}
+        if orders == {"desc"}:
+            rows = [row for row in reversed(rows) if "search_after" not in asked or row[0] < asked["search_after"]]
+        else:
+            rows = [row for row in rows if row[0] > asked.get("search_after", [])]
         excluded = asked.get("_source", {}).get("excludes", ())
         hits = [
             {
@@ -401,10 +405,14 @@ class LogsClient:
     ) -> dict[str, Any]:
         """Pages of ``page_rows`` at most, the first of them empty; the last one repeats the token."""
         self._read("GetLogEvents", logGroupName, logStreamName)
-        assert startFromHead and 1 <= limit <= 10_000
+        assert 1 <= limit <= 10_000
         rows = sorted(self.groups[logGroupName][logStreamName], key=lambda row: row["timestamp"])
         rows = [row for row in rows if startTime <= row["timestamp"] < endTime]
         at = int(nextToken[2:])
+        if not startFromHead:
+            end = len(rows) if at < 0 else at
+            start = max(end - min(limit, self.page_rows), 0) if at >= 0 else end
+            return {"events": rows[start:end], "nextBackwardToken": f"b/{start}"}
         end = min(max(at, 0) + min(limit, self.page_rows), len(rows)) if at >= 0 else 0
         return {"events": rows[max(at, 0) : end], "nextForwardToken": f"f/{end}"}
 

@@ -166,6 +166,8 @@ def assert_is_read(model: Model, limit: int, from_ms: int) -> None:
     assert list(log.browser.events()) == model.visible
     assert text_of(log) == model.text() and log.browser.open_text().read() == model.text()
     assert text_of(log, "a") == model.text("a")
+    lines = model.text().split("\n")[:-1]
+    assert (log.browser.lines(limit), log.browser.lines(99)) == (lines[-limit:], lines)
     for event_filter in (*FILTERS, EventFilter(step="a", from_ms=model.start_ms + from_ms, to_ms=model.start_ms + 3)):
         assert list(paged(log, event_filter, limit)) == model.matching(event_filter)
     has_known_open = any(event.writer not in model.closed for event in model.visible)
@@ -205,9 +207,16 @@ def test_deleted_log_is_empty_and_others_stay(make_log: Any) -> None:
         for number in range(2_500 if isinstance(log.browser, ElasticsearchBrowser) else 20):
             writer.write_message(str(number))
         writer.close()
-    log.browser.delete()
-    log.browser.delete()
-    assert (text_of(log), log.browser.completeness().state) == ("", PENDING)
+    browser = log.browser
+    assert (browser.completeness().state, browser.overall_log().text[:4]) == (COMPLETE, "0\n1\n")
+    browser.delete()
+    browser.delete()
+    assert (text_of(log), browser.completeness().state) == ("", PENDING)
+    writer = log.writer("w")
+    writer.write_message("again")
+    writer.close()
+    log.refresh()
+    assert (browser.completeness().state, text_of(log)) == (COMPLETE, "again\n")
     assert len(list(log.make_browser(other).events())) in (2_500, 20)
 
 

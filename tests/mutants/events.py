@@ -9,8 +9,8 @@ _DEEP = "tests/functional/test_http_deep_records.py"
 _SHARING = "tests/functional/test_http_agents_sharing.py"
 _INTAKE = "tests/unit/test_intake.py"
 _BOUNDED = "tests/unit/test_events_bounded.py"
-_CHOICES = "tests/unit/test_events_choices.py"
 _BROWSERS = "tests/unit/test_log_browsers.py"
+_CHOICES = "tests/unit/test_events_choices.py"
 
 MUTANTS = (
     *group("chalicelib.events.choices", _CHOICES,

@@ -21,7 +21,7 @@ from chalicelib.events.configuration import EventsConfiguration, parse_configura
 from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.log_streams import last_lines
 from chalicelib.events.methods import SinkMethod, to_target
-from chalicelib.events.ports import NO_DATA, EventWriter, LogBrowser, WriterData
+from chalicelib.events.ports import EventWriter, LogBrowser
 from chalicelib.events.registry import Context, Registry, RunLogParts
 from chalicelib.events.run_method import RunLogBrowser
 from chalicelib.events.snapshots import LogSnapshots
@@ -70,12 +70,12 @@ class House:
         assert self.other and document == {"kind": self.configuration.browser}
         return self.other.make_browser(loggable)
 
-    def writer(self, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA) -> EventWriter:
+    def writer(self, writer: str | None = None, **more: Any) -> EventWriter:
         self.world.clock.advance(0.001)  # other stores order events of different writers by time
         if self.other:
             sink = to_target(self.other.make_target, Masker(RULES, None, self.world.clock), self.world.clock)
-            return SinkMethod(sink, self.world.clock).create_writer(LOGGABLE, writer=writer, step=step, data=data)
-        return self.registry.create_writer(LOGGABLE, writer=writer, step=step, data=data)
+            return SinkMethod(sink, self.world.clock).create_writer(LOGGABLE, writer=writer, **more)
+        return self.registry.create_writer(LOGGABLE, writer=writer, **more)
 
     @property
     def browser(self) -> LogBrowser:
@@ -116,7 +116,7 @@ def test_a_writer_injects_mandatory_data_and_counts_its_ids_from_0(house: House)
 
 def test_data_of_a_writer_is_on_each_of_its_events(house: House) -> None:
     data: dict[str, JsonValue] = {"team": "core", "attempt": 1, "password": "hunter2-secret"}
-    writer = house.writer("w", "s", data)
+    writer = house.writer("w", step="s", data=data)
     data["team"] = "changed later"
     writer.write_message("a")
     with writer.stream(step="t") as stream:
@@ -182,10 +182,8 @@ def test_close_is_recorded_once_and_ends_writing(house: House) -> None:
         assert (state.opened, state.count, state.last_timestamp_ms) == (True, 1, house.world.clock.now_ms())
 
 
-@pytest.mark.parametrize("name", ["runlog", "files"])
-def test_log_is_complete_when_its_writers_are_closed(name: str, tmp_path: Path) -> None:
-    house = House(name, tmp_path)  # other stores do not know of writers before these end
-
+@pytest.mark.parametrize("house", ["runlog", "files"], indirect=True)
+def test_log_is_complete_when_its_writers_are_closed(house: House) -> None:
     def found() -> tuple[Any, ...]:
         whole, size = house.browser.completeness(), len(texts(house))
         ends = house.browser.overall_log(size).complete, house.browser.step_log("s", False, size).complete

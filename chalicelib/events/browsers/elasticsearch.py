@@ -8,13 +8,13 @@ refreshed independently, so searches with the same ``preference`` use the same c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, RequestRefusedError, StoreUnavailableError
 from chalicelib.events.browsers.query import EventHit, EventHits, EventQuery, decode_position, encode_position
-from chalicelib.events.browsers.query_browser import QueryBrowser
+from chalicelib.events.browsers.query_browser import BATCH_KEYS, QueryBrowser
 from chalicelib.events.event import STEP_ID, Loggable, WriterEndEvent
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.targets.document import WRITER_END, parse_document, uid_prefix
@@ -62,12 +62,7 @@ class ElasticsearchBrowser(QueryBrowser):
         fields = self._field_names([STEP_ID] if query.event_filter.step is not None else [])
         if fields is None:
             return EventHits([], None, False)
-        where = [*self._of_loggable(fields), *_of_filter(fields, query.event_filter)]
-        body: dict[str, Any] = {
-            "query": {"bool": {"filter": where, "must_not": [{"exists": {"field": _END_FIELD}}]}},
-            "sort": fields.sort,
-            "track_total_hits": False,
-        }
+        body = self._of_events(fields, _of_filter(fields, query.event_filter))
         if query.after is not None:
             body["search_after"] = decode_position(query.after, _KINDS)
         if query.is_keys_only:
@@ -88,7 +83,22 @@ class ElasticsearchBrowser(QueryBrowser):
                 return
             after = answer.after
 
-    def delete(self) -> None:
+    def time_of_last(self, count: int) -> int | None:
+        """See ``QueryBrowser``. A request for each 5,000 events."""
+        fields, last_ms, after = self._field_names(), None, ""
+        while fields is not None and count > 0:
+            body = self._of_events(fields, ()) | {"_source": {"excludes": ["message", "annotations"]}}
+            body["sort"] = [{name: {**how, "order": "desc"}} for each in fields.sort for name, how in each.items()]
+            if last_ms is not None:
+                body["search_after"] = decode_position(after, _KINDS)
+            answer = self._search(body, min(count, BATCH_KEYS))
+            if not answer.hits:
+                break
+            last_ms, after = answer.hits[-1].event.timestamp, answer.hits[-1].position
+            count -= len(answer.hits)
+        return last_ms
+
+    def delete_events(self) -> None:
         """See ``QueryBrowser``. A refresh, and a request for each 1,000 documents. An event that is written meanwhile may stay."""
         self._post("_refresh", b"")
         fields = self._field_names()
@@ -118,6 +128,14 @@ class ElasticsearchBrowser(QueryBrowser):
         # a data stream may have an event twice, if it was sent again to the next index of the stream
         once = [hit for at, hit in enumerate(hits) if not at or hit.position != hits[at - 1].position]
         return EventHits(once, hits[-1].position if hits else None, len(rows) >= limit)
+
+    def _of_events(self, fields: _Fields, more: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        where = [*self._of_loggable(fields), *more]
+        return {
+            "query": {"bool": {"filter": where, "must_not": [{"exists": {"field": _END_FIELD}}]}},
+            "sort": fields.sort,
+            "track_total_hits": False,
+        }
 
     def _of_loggable(self, fields: _Fields) -> list[Mapping[str, Any]]:
         return [fields.term(f"data.{name}", str(value)) for name, value in self._loggable.mandatory_data().items()]

@@ -15,7 +15,7 @@ from chalicelib.errors import InvalidInputError, StoreUnavailableError
 from chalicelib.events.browsers.query import EventHit, EventHits, EventQuery
 from chalicelib.events.browsers.stored_completeness import StoredIds, completeness_of
 from chalicelib.events.completeness import PENDING, Completeness
-from chalicelib.events.event import Event, Loggable, WriterEndEvent
+from chalicelib.events.event import Event, Loggable, WriterEndEvent, run_of
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.log_streams import open_buffered, write_temporary_file
 from chalicelib.events.ports import LogText
@@ -59,6 +59,7 @@ class QueryBrowser(ABC):
     """
 
     def __init__(self, loggable: Loggable, clock: Clock, grace_ms: int) -> None:
+        run_of(loggable)
         self._loggable, self._clock, self._grace_ms = loggable, clock, grace_ms
         self._marks: dict[str | None, _Mark] = {}
         self._ids = StoredIds()
@@ -72,8 +73,18 @@ class QueryBrowser(ABC):
         """The records of closed writers, in any order."""
 
     @abstractmethod
+    def time_of_last(self, count: int) -> int | None:
+        """A time in ms from which on there are at least the last ``count`` events (all, if there are fewer); None: there are none. Reads
+        from the end."""
+
+    @abstractmethod
+    def delete_events(self) -> None:
+        """Delete the events and the records of closed writers."""
+
     def delete(self) -> None:
         """See ``LogBrowser``. Repeatable: after an error some events may be left."""
+        self._marks, self._ids = {}, StoredIds()
+        self.delete_events()
 
     def page(self, event_filter: EventFilter, after: str | None = None, limit: int = DEFAULT_LIMIT) -> StoredPage:
         """The matching events after a position. Ends at ``limit`` events (at most ``MAX_LIMIT``), about 1 MiB, or after about 5 s,
@@ -131,11 +142,15 @@ class QueryBrowser(ABC):
         return io.TextIOWrapper(self.open_binary(), encoding="utf-8", errors="replace", newline="\n")
 
     def lines(self, maximum: int) -> list[str]:
-        """See ``LogBrowser``. Reads the complete log: queries have one order."""
+        """See ``LogBrowser``: the requests of ``time_of_last``, and those for the events from that time on. Memory: the lines."""
         if maximum < 0:
             raise InvalidInputError(f"the number of lines must not be negative lines={maximum}")
-        with self.open_text() as text:
-            return [line.removesuffix("\n") for line in deque(text, maximum)]
+        lines: deque[str] = deque(maxlen=maximum)
+        first_ms = self.time_of_last(maximum) if maximum else None
+        if first_ms is not None:
+            for hit in self._hits(EventQuery(EventFilter(from_ms=first_ms))):
+                lines.extend(_line(hit.event).decode()[:-1].split("\n"))
+        return list(lines)
 
     def log_file(self) -> Path:
         """See ``LogBrowser``: a temporary file."""
