@@ -146,7 +146,8 @@ class LogBrowser(Protocol):
         """The overall log as text."""
 
     def lines(self, maximum: int) -> list[str]:
-        """The last ``maximum`` lines. Reads from the end of the log: the cost depends on these lines, not on the log. Raises InvalidInputError for a negative number."""
+        """The last ``maximum`` lines. Reads from the end of the log: the cost depends on these lines, not on the log. Raises
+        InvalidInputError for a negative number."""
 
     def log_file(self) -> Path:
         """The log as a file: a temporary one, which the caller removes, unless the log is a file itself."""
