@@ -1,4 +1,4 @@
-"""Moves the sidecars of an ended run to bundles: a run of 10,000 small batches then has a few objects instead (decision 0046).
+"""Moves the sidecars of an ended run to bundles: a run of 10,000 small batches then has a few objects instead (decision 0048).
 
 Safe at any time and for concurrent callers: sidecars are immutable, a bundle is written put-if-absent before its sidecars are deleted, and
 only sidecars that a stored bundle contains are deleted. A reopened run keeps its bundles and gets single sidecars again. A crash leaves

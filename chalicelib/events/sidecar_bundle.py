@@ -1,4 +1,4 @@
-"""Bundles: many small sidecars of an ended run in one object (decision 0046).
+"""Bundles: many small sidecars of an ended run in one object (decision 0048).
 
 ::
 

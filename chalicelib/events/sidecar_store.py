@@ -1,4 +1,4 @@
-"""Lists and reads the sidecars of a run: single objects while it is running, bundles after its end (decision 0046).
+"""Lists and reads the sidecars of a run: single objects while it is running, bundles after its end (decision 0048).
 
 A single object may be moved to a bundle at any time. A bundle is written before its sidecars are deleted, so a reader whose listing is
 older looks into the bundles.

@@ -83,7 +83,7 @@ class RunState:
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """Result of a pass. ``lines`` and ``bytes``: extent of the written object; ``seal``: the reason of the seal at the log's end.
-    ``awaits_bundles``: the run is finalized and has single sidecars to bundle (decision 0046)."""
+    ``awaits_bundles``: the run is finalized and has single sidecars to bundle (decision 0048)."""
 
     lines: int
     bytes: int

@@ -1,6 +1,6 @@
 """Events that were sent as events: their bytes in the text of a run, with the level, time and logger that their sender states.
 
-They are stored in sidecars of segments (decision 0022), or in bundles of sidecars (decision 0046). The listing of a read shows both, so
+They are stored in sidecars of segments (decision 0022), or in bundles of sidecars (decision 0048). The listing of a read shows both, so
 a run of plain lines costs no request. Each needed sidecar or bundle is one GET; a slice that begins inside an artifact needs some more to
 find the first one: 13 for 10,000 sidecars. A sidecar that was bundled after the listing costs a LIST and a GET more.
 """
