@@ -115,7 +115,7 @@ MUTANTS = (
         ("PipelineStateStore._change", "(_still(seen),) if row else ABSENT_ROW", "()",
             "one change of a pipeline would overwrite another", HTTP)),
     *group("chalicelib.pipelines.worker", FAILURE,
-        ("Worker._checkpoint", "if flushed: ...", "self.committer.commit(self._states)",
+        ("Worker._checkpoint", "flushed and A", "self.committer.commit(self._states)",
             "a checkpoint would skip events that a handler has not flushed"),
         ("_already_received", "line < checkpoint.line_of(name)", "False", "other handlers would get every event again"),
         ("Worker._take_over", "not self._shard.leads", "False", "every shard would mark the runs of all for a replay", SHARDS),
@@ -132,4 +132,8 @@ MUTANTS = (
             "an overlong line that is held back would be skipped")),
     *group("chalicelib.pipelines.dead_letters", FAILURE,
         ("dead_key", "len(readable) <= MAX_KEY_BYTES", "True", "a dead letter that S3 rejects stops the whole pipeline")),
+    *group("chalicelib.pipelines.resending", "tests/unit/test_pl_resending.py",
+        ("Resender.committed", "self._delivery.receives(request.handler)", "True",
+            "a letter would be deleted although its handler was disabled before it stored the event"),
+        ("Resender._is_due", "self._delivery.receives(request.handler)", "True", "letters of a disabled handler would hide all others")),
 )  # fmt: skip
