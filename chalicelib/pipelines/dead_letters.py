@@ -40,6 +40,13 @@ def dead_prefixes(run: Run) -> tuple[str, ...]:
     return (prefix, short) if len(prefix) < MAX_KEY_BYTES else (short,)
 
 
+def prefixes_of_pipeline(fqn: str) -> tuple[str, ...]:
+    """Every dead letter of a pipeline's runs has a key that begins with one of these. Below the second one there are also those of other
+    pipelines whose names begin alike."""
+    prefix, short = f"{DEAD}/{encode_name(fqn)}/", f"{DEAD}/{encode_name(fqn)[:_SHORT_BYTES]}+/"
+    return (prefix, short) if len(prefix) < MAX_KEY_BYTES else (short,)
+
+
 def dead_key(pipeline: str, handler: str, run: Run, line: int) -> str:
     """The key of a dead letter: at most 1,024 bytes, and the readable one wherever it fits."""
     prefixes = dead_prefixes(run)
