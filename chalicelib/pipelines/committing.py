@@ -69,9 +69,9 @@ class Committer:
         if self._checkpoints.in_doubt and self._checkpoints.settle():
             self._committed()
 
-    def commit(self, states: PipelineStateStore) -> None:
+    def commit(self, states: PipelineStateStore) -> bool:
         """One transaction if anything changed, none if a handler failed to return its rows; then clear the states of handlers
-        that have caught up. Raises like ``Checkpoints.commit``."""
+        that have caught up. Returns whether all that handlers received is committed. Raises like ``Checkpoints.commit``."""
         receiving, committed = self._delivery.receiving, self._checkpoints.active()
         moved: dict[Run, RunCheckpoint] = {}
         for run, active in self._active_runs.checkpointed():
@@ -80,7 +80,7 @@ class Committer:
                 moved[run] = checkpoint  # also if nothing of the run was read yet: an active run is not discovered again
         writes = self._writes()
         if writes is None:
-            return
+            return False
         self._note_caught_up()
         now_ms = self._clock.now_ms()
         is_quiet = self._status is None or now_ms - self._reported_ms < QUIET_STATUS_MS
@@ -88,7 +88,7 @@ class Committer:
         is_settled = not moved and has_backlog == self._checkpoints.has_backlog
         if is_settled and not writes and not self.unsaved and is_quiet:
             self._clear_caught_up(states)
-            return
+            return True
         status = [self._status(now_ms)] if self._status else []
         changed = [Put(*handler_row(self._name, state)) for state in self.unsaved.values()]
         self._saving = dict(self.unsaved)
@@ -98,6 +98,7 @@ class Committer:
         self._checkpoints.commit(moved, [*status, *changed, *writes], looked_ms=looked_ms, has_backlog=has_backlog)
         self._committed()
         self._clear_caught_up(states)
+        return True
 
     def _note_caught_up(self) -> None:
         """Record which handlers have received all events that they missed."""

@@ -10,10 +10,14 @@ from __future__ import annotations
 import json
 import logging
 import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
-from chalicelib.pipelines.ports import FQN, LINE, RUN_ID, TIME_MS
-from chalicelib.ports import Clock, ObjectStore, PutOptions, Run
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError, WriteConflictError
+from chalicelib.pipelines.ports import DATA, FQN, LINE, RUN_ID, STEP, TIME_MS
+from chalicelib.ports import Clock, Condition, ObjectStore, PutOptions, Run
 from chalicelib.runlog.layout import MAX_KEY_BYTES, encode_name
 
 DEAD = "_dead"
@@ -33,6 +37,13 @@ def dead_prefixes(run: Run) -> tuple[str, ...]:
         return (prefix,)
     names = json.dumps([run.fqn, run.run_id])  # one digest of both: no other pair of names has the same text
     short = f"{DEAD}/{encode_name(run.fqn)[:_SHORT_BYTES]}+/{encode_name(run.run_id)[:_SHORT_BYTES]}+{_digest(names)}/"
+    return (prefix, short) if len(prefix) < MAX_KEY_BYTES else (short,)
+
+
+def prefixes_of_pipeline(fqn: str) -> tuple[str, ...]:
+    """Every dead letter of a pipeline's runs has a key that begins with one of these. Below the second one there are also those of other
+    pipelines whose names begin alike."""
+    prefix, short = f"{DEAD}/{encode_name(fqn)}/", f"{DEAD}/{encode_name(fqn)[:_SHORT_BYTES]}+/"
     return (prefix, short) if len(prefix) < MAX_KEY_BYTES else (short,)
 
 
@@ -58,8 +69,61 @@ def _digest(name: str) -> str:
     return blake2b(name.encode(errors="backslashreplace"), digest_size=16).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetterId:
+    """The handler of a pipeline that failed, and the line of the event."""
+
+    pipeline: str
+    handler: str
+    run: Run
+    line: int
+
+    @property
+    def key(self) -> str:
+        """The key of its object."""
+        return dead_key(self.pipeline, self.handler, self.run, self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A stored dead letter. ``event`` has fqn, run_id, line, time_ms, logger, level, message, and step and data if it has any."""
+
+    id: DeadLetterId
+    etag: str
+    reason: str
+    trace: str
+    attempts: int
+    dead_ms: int
+    event: Mapping[str, Any]
+
+
+def find_dead_letter(store: ObjectStore, key: str) -> DeadLetter | None:
+    """Read a dead letter. One GET; it is as large as its event, whose message has at most a million characters. Raises
+    DamagedLogError, UnavailableError."""
+    try:
+        stored = store.get(key)
+    except ObjectNotFoundError:
+        return None
+    try:
+        document = json.loads(stored.body)
+        event = dict(document["event"])
+        run, line = Run(str(event["fqn"]), str(event["run_id"])), int(event["line"])
+        event |= {name: str(event[name]) for name in ("logger", "level", "message")} | {"time_ms": int(event["time_ms"])}
+        return DeadLetter(
+            DeadLetterId(str(document["pipeline"]), str(document["handler"]), run, line),
+            stored.info.etag,
+            str(document["reason"]),
+            str(document["trace"]),
+            int(document["attempts"]),
+            int(document["dead_ms"]),
+            event,
+        )
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedLogError(f"a dead letter cannot be read key={key}") from error
+
+
 class DeadLetters:
-    """The dead letters of one pipeline. ``count``: how many were stored."""
+    """The dead letters of one pipeline. ``count``: how many events were stored."""
 
     def __init__(self, store: ObjectStore, pipeline: str, clock: Clock) -> None:
         self._store, self._pipeline, self._clock = store, pipeline, clock
@@ -68,23 +132,46 @@ class DeadLetters:
     def put(self, handler: str, record: logging.LogRecord, error: BaseException, attempts: int) -> None:
         """Store an event. One PUT. Raises UnavailableError."""
         attributes = record.__dict__
-        key = dead_key(self._pipeline, handler, Run(attributes[FQN], attributes[RUN_ID]), attributes[LINE])
+        id = DeadLetterId(self._pipeline, handler, Run(attributes[FQN], attributes[RUN_ID]), attributes[LINE])
+        event = {
+            "fqn": attributes[FQN],
+            "run_id": attributes[RUN_ID],
+            "line": attributes[LINE],
+            "time_ms": attributes[TIME_MS],
+            "logger": record.name,
+            "level": record.levelname,
+            "message": str(record.msg)[:_MESSAGE_CHARS],
+        }
+        event |= {name: value for name, value in (("step", attributes[STEP]), ("data", attributes[DATA])) if value}
+        self._store.put(id.key, self._document(id, error, attempts, event), _OPTIONS)
+        self.count += 1
+
+    def update(self, letter: DeadLetter, error: BaseException) -> None:
+        """Store the next failed attempt of a letter, unless it was deleted or replaced since it was read. One PUT. Raises
+        PreconditionFailedError, UnavailableError."""
+        body = self._document(letter.id, error, letter.attempts + 1, letter.event)
+        try:
+            self._store.put(letter.id.key, body, _OPTIONS, Condition(if_match=letter.etag))
+        except WriteConflictError as error:
+            raise StoreUnavailableError(f"another write changes the dead letter key={letter.id.key}") from error
+
+    def delete(self, letter: DeadLetter) -> None:
+        """Delete a letter, unless it was replaced since it was read. One DELETE. Raises PreconditionFailedError,
+        UnavailableError."""
+        self._store.delete(letter.id.key, if_match=letter.etag)
+
+    def find(self, key: str) -> DeadLetter | None:
+        """As ``find_dead_letter``."""
+        return find_dead_letter(self._store, key)
+
+    def _document(self, id: DeadLetterId, error: BaseException, attempts: int, event: Mapping[str, Any]) -> bytes:
         document = {
-            "pipeline": self._pipeline,
-            "handler": handler,
+            "pipeline": id.pipeline,
+            "handler": id.handler,
             "reason": f"{type(error).__name__}: {error}"[:1000],
             "trace": "".join(traceback.format_exception(error))[-_TRACE_CHARS:],
             "attempts": attempts,
             "dead_ms": self._clock.now_ms(),
-            "event": {
-                "fqn": attributes[FQN],
-                "run_id": attributes[RUN_ID],
-                "line": attributes[LINE],
-                "time_ms": attributes[TIME_MS],
-                "logger": record.name,
-                "level": record.levelname,
-                "message": str(record.msg)[:_MESSAGE_CHARS],
-            },
+            "event": event,
         }
-        self._store.put(key, json.dumps(document).encode(), _OPTIONS)
-        self.count += 1
+        return json.dumps(document, default=str).encode()

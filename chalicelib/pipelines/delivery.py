@@ -104,6 +104,22 @@ class EventDelivery:
                 raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
         progress.calling = ""
 
+    def receives(self, name: str) -> bool:
+        """Whether a handler receives events, itself or from the handler that forwards to it."""
+        return name in self.context.handlers and self.receiving.get(self.context.owners.get(name, name), False)
+
+    def redeliver(self, name: str, record: logging.LogRecord) -> BaseException | None:
+        """Deliver an event to one handler that receives events, once. Returns its error, which is counted. Raises LeaseError."""
+        self.progress.calling = name
+        self.progress.calls += 1
+        error = self._attempt(name, self.context.handlers[name], record)
+        if self.progress.is_detached:
+            raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
+        self.progress.calling = ""
+        if error is not None:
+            self._count(self.context.owners.get(name, name), error, record)
+        return error
+
     def flush(self, *, at_once: bool = False) -> bool:
         """Flush the handlers that receive events. Returns whether all succeeded: if not, no checkpoint may be committed. A
         handler that failed is flushed again with growing pauses, or ``at_once``. Raises LeaseError, UnavailableError as

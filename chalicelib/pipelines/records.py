@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from chalicelib.lines.levels import INFO, LOGGING_NUMBERS
-from chalicelib.pipelines.ordering import PendingEvent
+from chalicelib.lines.parsed import ParsedLine
+from chalicelib.pipelines.ordering import EventContext, PendingEvent
 from chalicelib.pipelines.ports import (
     ANNOTATIONS,
     APP,
@@ -90,3 +91,12 @@ def record_maker(run: Run, generation: str) -> MakeRecord:
         return record
 
     return make
+
+
+def record_of_event(event: Mapping[str, Any], generation: str) -> logging.LogRecord:
+    """The record of the event of a dead letter."""
+    parsed = ParsedLine(None, event["level"], event["logger"], event["message"])
+    step, data = str(event.get("step", "")), event.get("data", {})
+    context = EventContext(step, data) if step or data else None
+    run, time_ms = Run(event["fqn"], event["run_id"]), event["time_ms"]
+    return record_maker(run, generation)(PendingEvent(time_ms, "", event["line"], 0, time_ms, 0, parsed, context))

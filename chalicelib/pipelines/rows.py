@@ -8,6 +8,7 @@ pipeline#{name}    status, status#{n} the last report of a shard's worker: lag, 
 pipeline#{name}    switch             the state that operators set: enabled, replay
 pipeline#{name}    handler#{handler}  a handler that receives no events, with the reason; or one that receives the events it missed
 runs#{name}        {fqn}/{run_id}     the checkpoint of a run that is not active, until it expires
+resends#{name}     key of the letter  a dead letter that a worker is to send again, until that was tried or it expires
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ def run_key(name: str, run: Run) -> Key:
 def runs_partition(name: str) -> str:
     """The partition of a pipeline's runs."""
     return f"runs#{name}"
+
+
+def resends_partition(name: str) -> str:
+    """The partition of a pipeline's dead letters that are to be sent again."""
+    return f"resends#{name}"
 
 
 def row_at(key: Key, **values: Any) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from chalicelib.pipelines.pipeline_state import (
     status_key,
 )
 from chalicelib.pipelines.ports import LINE, Fence, HandlerContext, MakeTarget, TakesContext
+from chalicelib.pipelines.resending import Resender, ResendRequests
 from chalicelib.pipelines.rows import RunCheckpoint, row_at
 from chalicelib.pipelines.run_discovery import RunDiscovery
 from chalicelib.pipelines.run_event_reader import LogSource
@@ -152,6 +153,8 @@ class Worker:
             self._shard,
         )
         self.committer.known = known
+        requests = ResendRequests(self._parts.database, self.name, self._clock)
+        self.resender = Resender(requests, self.delivery, self._parts.generation, self._shard, self._warn_of_letter)
 
     def _take_over(self) -> None:
         """Take over, with a requested replay if there is one: the leading shard marks the runs of all shards."""
@@ -201,8 +204,10 @@ class Worker:
         done = self._process()
         now_ms = self._clock.now_ms()
         self.context.forget_routes(now_ms)
+        is_due = now_ms - self._committed_ms >= self.file.properties.checkpoint_interval_ms or self.scheduler.is_crowded
+        done += self._resend() if is_due else 0
         flushed = self.delivery.flush()
-        if now_ms - self._committed_ms >= self.file.properties.checkpoint_interval_ms or self.scheduler.is_crowded:
+        if is_due:
             self._checkpoint(flushed)
         if away is not None:
             raise away
@@ -255,13 +260,23 @@ class Worker:
         self.processed += len(taken)
         return len(taken)
 
+    def _resend(self) -> int:
+        """Send requested dead letters again; tasks of a job do not."""
+        if self._parts.part is not None:
+            return 0
+        try:
+            return self.resender.deliver()
+        except UnavailableError as error:
+            self._parts.warn("dead letters could not be sent again: it is retried", **self._about(error))
+            return 0
+
     def _checkpoint(self, flushed: bool) -> None:
         """Commit the checkpoints of runs, unless a flush failed. Raises LeaseError; an unavailable store is reported, and the
         commit is retried."""
         try:
             self.committer.settle()
-            if flushed:
-                self.committer.commit(self._states)
+            if flushed and self.committer.commit(self._states):
+                self.resender.committed()
             self._committed_ms = self._clock.now_ms()
             self.committer.release_done()
             self.delivery.on_trial &= self.committer.known.keys()
@@ -323,6 +338,9 @@ class Worker:
 
     def _warn_of_run(self, message: str, run: Run, error: Exception) -> None:
         self._parts.warn(message, fqn=run.fqn, run_id=run.run_id, **self._about(error))
+
+    def _warn_of_letter(self, key: str, error: str) -> None:
+        self._parts.warn("a dead letter cannot be sent again", pipeline=self.name, key=key, error=error)
 
     def _about(self, error: BaseException) -> dict[str, str]:
         return {"pipeline": self.name, "error": f"{type(error).__name__}: {error}"[:500]}

@@ -185,7 +185,7 @@ RESOURCES = {
     ),
     "pipelines": _Resource(
         "Processing pipelines",
-        "For operators: status, enable, disable, replay.",
+        "For operators: status, enable, disable, replay, dead letters.",
         openapi_pipelines.OPERATIONS,
         openapi_pipelines.SCHEMAS,
         openapi_pipelines.PARAMETERS,

@@ -6,6 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from chalicelib.routes import dead_letters_models
+from chalicelib.routes.dead_letters_models import (
+    DeadLetterDetails,
+    DeadLetterEvent,
+    DeadLetterItem,
+    DeadLetterItemPage,
+    ResendState,
+)
 from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.routes.pipelines_models import (
     DEFAULT_LIMIT,
@@ -42,29 +50,75 @@ _PIPELINE = {
     "replay_from": None,
     "handlers": [_HANDLER],
 }
+_LETTER = {
+    "pipeline": "audit",
+    "handler": "files",
+    "fqn": "mysql.ingest",
+    "runId": "run-1",
+    "line": 4711,
+    "storedAt": "2026-09-21T14:13:20.000Z",
+    "bytes": 1234,
+}
+_LETTER_EVENT = {
+    "fqn": "mysql.ingest",
+    "runId": "run-1",
+    "line": 4711,
+    "time": 1790000000000,
+    "level": "INFO",
+    "logger": "ingestion.source",
+    "message": "42 tables found",
+    "step": "",
+    "data": {},
+}
+_LETTER_DETAILS = {
+    "pipeline": "audit",
+    "handler": "files",
+    "reason": "OSError: no space left on device",
+    "trace": None,
+    "attempts": 4,
+    "failedAt": "2026-09-21T14:13:20.000Z",
+    "resendRequestedAt": None,
+    "event": _LETTER_EVENT,
+    "truncated": False,
+}
 
 SCHEMAS = component_schemas(
     {
         "ProcessingPipeline": ProcessingPipeline,
         "PipelineHandler": PipelineHandler,
         "ProcessingPipelineList": ProcessingPipelinePage,
+        "DeadLetter": DeadLetterItem,
+        "DeadLetterList": DeadLetterItemPage,
+        "DeadLetterEvent": DeadLetterEvent,
+        "DeadLetterDetails": DeadLetterDetails,
+        "DeadLetterResend": ResendState,
     },
     {
         "ProcessingPipeline": [_PIPELINE],
         "PipelineHandler": [_HANDLER],
         "ProcessingPipelineList": [{"pipelines": [_PIPELINE], "cursor": None, "problems": [], "more_problems": 0}],
+        "DeadLetter": [_LETTER],
+        "DeadLetterList": [{"letters": [_LETTER], "cursor": None}],
+        "DeadLetterEvent": [_LETTER_EVENT],
+        "DeadLetterDetails": [_LETTER_DETAILS],
+        "DeadLetterResend": [{"requestedAt": "2026-09-21T15:00:00.000Z"}],
     },
 )
 
 ERRORS: dict[int, tuple[int, str, str]] = {
     400: (400, "The request is invalid.", "the pipeline has no such handler: it has files handler='mail'"),
-    404: (404, "There is no such pipeline.", "there is no such pipeline name='nonsense'"),
+    404: (404, "There is no such pipeline or dead letter.", "there is no such pipeline name='nonsense'"),
     503: (
         503,
         "Temporarily unavailable: repeat the request.",
         "query failed code=ThrottlingException what=runlake-PipelinesTable-1A2B3C4D5E6F",
     ),
 }
+
+
+def _required(name: str, schema: Mapping[str, Any], description: str, example: Any) -> dict[str, Any]:
+    return {**query_parameter(name, dict(schema), description), "required": True, "example": example}
+
 
 PARAMETERS: dict[str, dict[str, Any]] = {
     "pipelineName": {
@@ -81,6 +135,34 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "Maximum number of pipelines.",
     ),
     "pipelinesCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
+    "deadFqn": _required(
+        "fqn", {"type": "string", "minLength": 1}, "The pipeline of the run that logged the event.", "mysql.ingest"
+    ),
+    "deadRunId": _required("runId", {"type": "string", "minLength": 1}, "The run that logged the event.", "run-1"),
+    "deadHandler": _required(
+        "handler",
+        {"type": "string", "minLength": 1, "maxLength": dead_letters_models.MAX_HANDLER_CHARS},
+        "The handler that failed.",
+        "files",
+    ),
+    "deadLine": _required(
+        "line",
+        {"type": "integer", "minimum": 0, "maximum": dead_letters_models.MAX_LINE},
+        "The first line of the event in the run's log, from 0.",
+        4711,
+    ),
+    "deadOfRun": query_parameter("runId", {"type": "string"}, "Only of this run."),
+    "deadLimit": query_parameter(
+        "limit",
+        {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": dead_letters_models.MAX_LIMIT,
+            "default": dead_letters_models.DEFAULT_LIMIT,
+        },
+        "Maximum number of dead letters.",
+    ),
+    "deadCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response, for the same list."),
 }
 
 
@@ -89,6 +171,7 @@ def _body(model: type[RequestModel], example: Mapping[str, Any]) -> dict[str, An
     return {"required": "required" in schema, "content": {"application/json": {"schema": schema, "example": example}}}
 
 
+_ONE_LETTER = ["pipelineName", "deadFqn", "deadRunId", "deadHandler", "deadLine"]
 _HANDLER_BODY = _body(HandlerBody, {"handler": "files"})
 
 OPERATIONS: dict[str, dict[str, Any]] = {
@@ -119,5 +202,33 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "parameters": ["pipelineName"],
         "body": _body(ReplayBody, {"from": "2026-09-21T14:00:00Z"}),
         "responses": {200: "ProcessingPipeline"},
+    },
+    "listDeadLetters": {
+        "summary": "List the events that handlers failed to process",
+        "description": "Of the runs of one pipeline of the catalog, by run, processing pipeline, handler and line. A page may have fewer items "
+        "although more follow.",
+        "parameters": ["deadFqn", "deadOfRun", "deadLimit", "deadCursor"],
+        "responses": {200: "DeadLetterList"},
+    },
+    "getDeadLetter": {
+        "summary": "Get a dead letter: its event, and the reason",
+        "description": "The scope is required for `fqn`.",
+        "parameters": _ONE_LETTER,
+        "responses": {200: "DeadLetterDetails"},
+    },
+    "dropDeadLetter": {
+        "summary": "Drop a dead letter",
+        "description": "The handler does not receive its event again, unless a worker is sending it just now. The scope is required for "
+        "`pipelines/{name}`.",
+        "parameters": _ONE_LETTER,
+        "responses": {204: {"description": "The dead letter is deleted."}},
+    },
+    "resendDeadLetter": {
+        "summary": "Send a dead letter again to the handler that failed",
+        "description": "The pipeline's worker does so at one of its next checkpoints, at least once, and deletes the letter once the handler "
+        "has accepted it. If the handler fails, the letter has one more attempt and the new reason. While pipeline or handler are disabled, "
+        "the request waits, until it expires with the letter. Idempotent. The scope is required for `pipelines/{name}`.",
+        "parameters": _ONE_LETTER,
+        "responses": {202: "DeadLetterResend"},
     },
 }

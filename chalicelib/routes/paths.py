@@ -12,7 +12,7 @@ from chalicelib.errors import InvalidNameError
 
 BASE, EVENT_BASE = "/v1/services/ingestionPipelines", "/v1/events"
 RECENT_RUNS, CATALOG, COORDINATION = "/v1/catalog", "/v1/catalog/pipelines", "/v1/coordination"
-PIPELINES, PIPELINE_FILES = "/v1/pipelines", "/v1/pipeline-files"
+PIPELINES, PIPELINE_FILES, DEAD_LETTERS = "/v1/pipelines", "/v1/pipeline-files", "/v1/dead-letters"
 ARCHIVE, AGENTS = "/v0/archive", "/v1/agents"
 ELASTICSEARCH = f"{AGENTS}/elasticsearch"
 DOCS_PAGE = "/docs/static/index.html"

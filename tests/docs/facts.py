@@ -244,6 +244,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "the same one after {}, delivers": "chalicelib.pipelines.worker:RESUME_AFTER_MS",
         "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",
         "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MAX_PIECE_BYTES",
+        "at its checkpoints, up to {} at each": "chalicelib.pipelines.resending:AT_ONCE",
     },
     "docs/retention.md": {
         "{} unless set; {} (": ("glue_jobs.transforms.retention_rules:Rules.model_fields.grace_days.default * 86400", _RETIRED),

@@ -21,6 +21,8 @@ from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.otlp import OtlpTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.dead_letters import DeadLetterId
+from chalicelib.pipelines.resending import ResendRequests
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Key, Put, Run, Write
 from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
@@ -35,6 +37,7 @@ class Both(logging.Handler):
     """Records its events, and makes a row for each one: visible once, when the checkpoint commits."""
 
     got: list[str] = []  # noqa: RUF012
+    refused: set[str] = set()  # noqa: RUF012
     number = 0
 
     def __init__(self) -> None:
@@ -42,6 +45,8 @@ class Both(logging.Handler):
         self.waiting: list[tuple[str, str]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage() in self.refused:
+            raise ValueError(f"no {record.getMessage()}")
         type(self).number += 1
         self.got.append(record.getMessage())
         self.waiting.append((f"{self.number:06d}", record.getMessage()))
@@ -56,15 +61,16 @@ class Both(logging.Handler):
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    Both.got, Both.number = [], 0
+    Both.got, Both.refused, Both.number = [], set(), 0
     yield
-    Both.got = []
+    Both.got, Both.refused = [], set()
 
 
 FILE = parse_pipeline_file(
     yaml.safe_dump(
         {
             "properties": {"checkpoint_interval_ms": 1000},
+            "errors": {"retries": 0},
             "logging": {"version": 1, "handlers": {"h": {"class": f"{__name__}.Both"}}, "root": {"handlers": ["h"]}},
         }
     ),
@@ -257,3 +263,44 @@ def test_target_has_every_event_in_order_or_a_dead_letter(kind: str, number: int
     gate.land()
     forwarding.work(StopAt(-1, BEFORE, "error"), "w3")
     forwarding.check()
+
+
+def world_with_letters() -> PipelinesHarness:
+    """Two dead letters that are to be sent again: the handler accepts one of them."""
+    world = PipelinesHarness()
+    world.write(A, [line(START_MS, "good"), line(START_MS + 1, "refused")])
+    world.end(A)
+    Both.refused = {"good", "refused"}
+    worked(world, StopAt(-1, BEFORE, "error"), "w0")
+    Both.refused, Both.got = {"refused"}, []
+    for number in (0, 1):
+        ResendRequests(world.database, "test", world.clock).add(DeadLetterId("test", "h", A, number), 60)
+    return world
+
+
+def resend_calls_of(moment: str) -> int:
+    gate = StopAt(-1, moment, "error")
+    worked(world_with_letters(), gate, "w1")
+    Both.refused = set()
+    return gate.candidates
+
+
+RESEND_CALLS = {moment: resend_calls_of(moment) for moment in {moment for moment, _ in FAULTS}}
+RESEND_CASES = [(number, *fault) for fault in FAULTS for number in range(RESEND_CALLS[fault[0]])]
+
+
+@pytest.mark.behavior("A dead letter that is sent again reaches its handler at least once, and is deleted only if it was accepted.")
+@pytest.mark.sampled(default=40)
+@pytest.mark.parametrize(("number", "moment", "how"), RESEND_CASES)
+def test_letter_that_is_sent_again_is_deleted_only_once_it_is_accepted(number: int, moment: str, how: str) -> None:
+    world = world_with_letters()
+    gate = StopAt(number, moment, how)
+    worked(world, gate, "w1")
+    assert gate.fired
+    worked(world, gate.successor, "w2")
+    gate.land()
+    worked(world, StopAt(-1, BEFORE, "error"), "w3")
+    assert set(Both.got) == {"good"} and {row["message"] for row in world.database.rows("files")} == {"good"}
+    (letter,) = [json.loads(world.store.get(each.key).body) for each in world.store.list("_dead/").objects]
+    assert letter["event"]["message"] == "refused" and letter["attempts"] > 1 and "no refused" in letter["reason"]
+    assert not list(ResendRequests(world.database, "test", world.clock).all())

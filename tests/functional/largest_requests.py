@@ -37,7 +37,7 @@ from tests.functional.budget_requests import RECORDS, STREAMS, VALUES, items, pa
 from tests.functional.gateway import LOGS, Answer, Context, call, installed
 from tests.support.publisher import InMemoryPublisher
 from tests.support.run_catalog import InMemoryRunCatalog
-from tests.support.samples import JSON, LINES, NAMES, SAMPLES, TEXT, Sample, nothing
+from tests.support.samples import JSON, LINES, NAMES, SAMPLES, TEXT, Sample, dead_letter, nothing
 from tests.world import START_MS, World
 
 EMOJI, CONTROL, QUOTE = "\U0001f600", "\x01", '"'
@@ -191,6 +191,13 @@ def _runs_to_delete(stage: Stage) -> None:
     stage.clock.advance(1)
 
 
+def _dead_letters(stage: Stage) -> None:
+    """One that is larger than a response, and many with long names."""
+    dead_letter(stage, message=CONTROL * 1_000_000, data={"a": EMOJI * 100_000})
+    for number in range(1000):
+        dead_letter(stage, Run("svc.a", f"{number:04d}{EMOJI * 50}"))
+
+
 def _wide_pipelines(stage: Stage) -> None:
     """Pipelines with the most handlers, each with the longest name, reason and position; and invalid files."""
     names = [f"{at:03d}{EMOJI * 197}" for at in range(200)]
@@ -291,7 +298,7 @@ _LOG, _EVENT, _FILES, _LATEST = (
     "/v0/archive/latest/{what}/{where}",
 )
 _RUNS, _WORK, _PIPELINES = "/v1/catalog/pipelines/{fqn}/runs", "/v1/coordination/{source}", "/v1/pipelines"
-_PIPELINE_FILES, _FQN = "/v1/pipeline-files", {"fqn": quote(EMOJI * 30)}
+_PIPELINE_FILES, _FQN, _LETTERS = "/v1/pipeline-files", {"fqn": quote(EMOJI * 30)}, "/v1/dead-letters"
 _LIST: list[Largest] = [
     _append("one string", lambda: b'"' + b"x" * (6 * MIB - 2) + b'"', JSON),
     _append("lines", lambda: (_LINES + "\n").encode() * (6 * MIB // 101), TEXT),
@@ -348,6 +355,8 @@ _LIST: list[Largest] = [
     _send("DELETE", _PIPELINE_FILES, prepare=_runs_to_delete),
     _get(f"{_PIPELINE_FILES}/repair", "", _orphans),
     _send("POST", f"{_PIPELINE_FILES}/repair", prepare=_orphans, query={}),
+    _get(_LETTERS, "", _dead_letters, {"fqn": "svc.a", "limit": 1000}),
+    _get(f"{_LETTERS}/{{name}}", "", _dead_letters, SAMPLES["GET", f"{_LETTERS}/{{name}}"].query, names=NAMES),
     _get(_PIPELINES, "", _wide_pipelines, {"limit": 200}),
     *(
         _send("POST", f"{_PIPELINES}/{{name}}/{action}", body, _wide_pipelines)

@@ -29,6 +29,7 @@ from tests.functional.archive import Site, hash_of
 from tests.functional.gateway import LOGS, Answer, call, installed
 from tests.issuer import JWT, Issuer, bearer
 from tests.support.publisher import InMemoryPublisher
+from tests.support.samples import dead_letter
 from tests.world import START_MS, World
 
 ISSUER = Issuer()
@@ -56,7 +57,8 @@ PRINCIPALS: dict[str, dict[str, list[str]] | None] = {
     "root": {name: ["*"] for name in ("logs_write", "logs_read", "archive_write", "archive_read", "admin")},
 }
 
-# $sales and $hr are files of the archive (what: sales_db and hr_db); $log, $hr_log and $shouted_log are logs of runs; $none is no file.
+# $sales and $hr are files of the archive (what: sales_db and hr_db); $log, $hr_log and $shouted_log are logs of runs; $none is no file; $letter is
+# a dead letter of run-1.
 # The body, if any, follows the path; %sales, %hr and %nobodys are records of these runs in the agent's format. Some responses have a status
 # for each record: Elasticsearch's 200 may have rejected all of them.
 TABLE = """
@@ -283,6 +285,18 @@ POST   /v1/pipelines/runlake/enable                       401    401    403     
 POST   /v1/pipelines/runlake/disable                      401    401    403     403    403    403   403    403      403 200
 POST   /v1/pipelines/runlake/replay                       401    401    403     403    403    403   403    403      403 400
 POST   /v1/pipelines/nonsense/enable                      401    401    403     403    403    403   403    403      403 404
+
+GET    /v1/dead-letters?fqn=svc_sales.etl                 401    401    403     403    200    403   403    403      403 200
+GET    /v1/dead-letters?fqn=svc_hr.etl                    401    401    403     403    403    403   403    403      200 200
+GET    /v1/dead-letters                                   401    401    403     403    400    403   403    403      400 400
+GET    /v1/dead-letters/runlake?fqn=svc_sales.etl&$letter 401    401    403     403    200    403   403    403      403 200
+GET    /v1/dead-letters/runlake?fqn=svc_hr.etl&$letter    401    401    403     403    403    403   403    403      200 200
+GET    /v1/dead-letters/nonsense?fqn=svc_hr.etl&$letter   401    401    403     403    403    403   403    403      404 404
+GET    /v1/dead-letters/runlake                           401    401    403     403    400    403   403    403      400 400
+DELETE /v1/dead-letters/runlake?fqn=svc_sales.etl&$letter 401    401    403     403    403    403   403    403      403 204
+DELETE /v1/dead-letters/runlake?fqn=nonsense&$letter      401    401    403     403    403    403   403    403      403 404
+POST   /v1/dead-letters/runlake/resend?fqn=svc_hr.etl&$letter    401 401 403    403    403    403   403    403      403 202
+POST   /v1/dead-letters/nonsense/resend?fqn=svc_hr.etl&$letter   401 401 403    403    403    403   403    403      403 404
 """
 FULL = {"where": "web-1", "path": "/f", "start": START_MS, "end": START_MS, "work_id": "w", "hash": hash_of(b"x"), "size": 1}
 
@@ -322,7 +336,9 @@ def installed_site() -> Iterator[tuple[Site, dict[str, str]]]:
             site.finish_run(run)
             ids[name] = run_object_id(world.layout.logs(run))
             put_partition(world, run)
+            dead_letter(world, run, message="secret")
         ids["none"] = "0" * 32
+        ids["letter"] = "runId=run-1&handler=files&line=0"
         put_output_set(world.database, OutputSet("pipeline-files", "", 0, 0, 0))
         yield site, ids
 
@@ -420,7 +436,15 @@ def test_every_operation_has_a_row() -> None:
     assert not lacking, f"add rows to TABLE in this file: {', '.join(sorted(lacking))}"
 
 
-OF_ALL_NAMES = {"listFileFindings", "mendFiles", "enablePipeline", "disablePipeline", "replayPipeline"}
+OF_ALL_NAMES = {
+    "listFileFindings",
+    "mendFiles",
+    "enablePipeline",
+    "disablePipeline",
+    "replayPipeline",
+    "dropDeadLetter",
+    "resendDeadLetter",
+}
 """Operations whose scope no principal with a single one has: it is needed for all names, or for those of processing pipelines."""
 
 

@@ -19,6 +19,7 @@ from chalicelib.ports import ABSENT, PutOptions
 from tests.docs.served import ASIDE, Served, served
 from tests.functional.archive import hash_of
 from tests.functional.gateway import STAGE, call
+from tests.support.samples import RUN, dead_letter
 from tests.world import START_MS
 
 pytestmark = [
@@ -195,6 +196,17 @@ def test_handler_of_a_pipeline_is_disabled(api: Any, models: Any) -> None:
     assert (pipeline.name, pipeline.handlers, pipeline.replay_from) == ("runlake", [handler], None)
     deletion = api.delete_pipeline_logs(namespace="shop")
     assert (deletion.state, deletion.files, deletion.runs) == ("deleted", 0, 0)
+
+
+def test_dead_letter_is_listed_sent_again_and_dropped(site: Any, api: Any) -> None:
+    dead_letter(site.world)
+    (listed,) = api.list_dead_letters(fqn=RUN.fqn).letters
+    one = {"fqn": listed.fqn, "run_id": listed.run_id, "handler": listed.handler, "line": listed.line}
+    assert api.get_dead_letter(listed.pipeline, **one).event.message == "m"
+    requested = api.resend_dead_letter(listed.pipeline, **one).requested_at
+    assert api.get_dead_letter(listed.pipeline, **one).resend_requested_at == requested
+    api.drop_dead_letter(listed.pipeline, **one)
+    assert api.list_dead_letters(fqn=RUN.fqn).letters == []
 
 
 def test_service_is_described(api: Any) -> None:

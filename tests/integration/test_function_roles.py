@@ -259,9 +259,32 @@ def _processing(stack: Stack, api: Api, namespace: str) -> None:
     for action in ("disable", "enable"):
         api.ask("POST", f"/v1/pipelines/poison/{action}", json={"handler": "poison"})
     api.ask("GET", "/v1/pipelines")
+    _put_dead_letter(stack, f"{namespace}.one")
+    letter = f"fqn={namespace}.one&runId=run-1&handler=files&line=0"
+    assert api.ask("GET", f"/v1/dead-letters?fqn={namespace}.one").json()["letters"]
+    api.ask("GET", f"/v1/dead-letters/runlake?{letter}")
+    api.ask("POST", f"/v1/dead-letters/runlake/resend?{letter}", 202)
+    api.ask("DELETE", f"/v1/dead-letters/runlake?{letter}", 204)
     api.ask("DELETE", f"/v1/pipeline-files?fqn={namespace}.one", 202)
     api.ask("DELETE", f"/v1/pipeline-files?namespace={namespace}", 202)
     assert not _keys(stack, f"pipeline-files/{namespace}/") and not _keys(stack, f"_dead/{namespace}.one/")
+
+
+def _put_dead_letter(stack: Stack, fqn: str) -> None:
+    """A dead letter of the built-in pipeline, of the first line of run-1."""
+    event = {"fqn": fqn, "run_id": "run-1", "line": 0, "time_ms": 0, "logger": "root", "level": "INFO", "message": "m"}
+    letter = {
+        "pipeline": "runlake",
+        "handler": "files",
+        "reason": "r",
+        "trace": "",
+        "attempts": 1,
+        "dead_ms": 0,
+        "event": event,
+    }
+    with closing(stack.client("s3")) as s3:
+        key = f"_dead/{fqn}/run-1/runlake/files/0000000000.json"
+        s3.put_object(Bucket=stack["bucket"], Key=key, Body=json.dumps(letter).encode())
 
 
 def _keys(stack: Stack, prefix: str) -> list[str]:
@@ -348,7 +371,10 @@ def test_the_pipelines(recorded: tuple[Stack, Calls], web: requests.Session) -> 
     wait_until_quiet(stack)
     tick(stack, "pipelines")
     api.ask("POST", "/v1/pipelines/runlake/replay", json={"from": 0})
+    _put_dead_letter(stack, fqn)
+    api.ask("POST", f"/v1/dead-letters/runlake/resend?fqn={fqn}&runId=run-1&handler=files&line=0", 202)
     tick(stack, "pipelines")
+    assert not api.ask("GET", f"/v1/dead-letters?fqn={fqn}&runId=run-1").json()["letters"]
     assert_function_fits(stack, calls, "pipelines")
 
 

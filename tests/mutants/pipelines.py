@@ -115,7 +115,7 @@ MUTANTS = (
         ("PipelineStateStore._change", "(_still(seen),) if row else ABSENT_ROW", "()",
             "one change of a pipeline would overwrite another", HTTP)),
     *group("chalicelib.pipelines.worker", FAILURE,
-        ("Worker._checkpoint", "if flushed: ...", "self.committer.commit(self._states)",
+        ("Worker._checkpoint", "flushed and A", "self.committer.commit(self._states)",
             "a checkpoint would skip events that a handler has not flushed"),
         ("_already_received", "line < checkpoint.line_of(name)", "False", "other handlers would get every event again"),
         ("Worker._take_over", "not self._shard.leads", "False", "every shard would mark the runs of all for a replay", SHARDS),
@@ -142,4 +142,8 @@ MUTANTS = (
         ("EventDelivery._is_unavailable", "name in self.on_trial", "False", "an absent target delays its siblings at each start"),
         ("EventDelivery._retry", "isinstance(error, RequestRefusedError)", "False", "a refused event is delivered again, and lost"),
         ("EventDelivery._suspend", "self.receiving[A] = False", "None", "the checkpoint passes events of a suspended handler")),
+    *group("chalicelib.pipelines.resending", "tests/unit/test_pl_resending.py",
+        ("Resender.committed", "self._delivery.receives(request.handler)", "True",
+            "a letter would be deleted although its handler was disabled before it stored the event"),
+        ("Resender._is_due", "self._delivery.receives(request.handler)", "True", "letters of a disabled handler would hide all others")),
 )  # fmt: skip

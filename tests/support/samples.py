@@ -21,10 +21,12 @@ from google.protobuf.json_format import ParseDict
 from chalicelib.composition import SWEEP
 from chalicelib.coordination import Partition, Status, WorkSource
 from chalicelib.coordination.partition import format_timestamp, to_row
+from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.output_sets import OutputSet, put_output_set
 from chalicelib.pipelines.ports import HandlerContext
+from chalicelib.pipelines.records import record_of_event
 from chalicelib.ports import Run
 from chalicelib.routes import viewer
 from chalicelib.routes.budgets import Budget
@@ -155,6 +157,13 @@ def pipeline_file(world: World) -> None:
     handler.handle(record_of(0, "of a pipeline's file", START_MS, FQN, "main", generation, run_id=RUN_ID))
     world.database.transact(handler.pending_writes())
     handler.committed()
+
+
+def dead_letter(world: World, run: Run = RUN, line: int = 0, handler: str = "files", **event: Any) -> None:
+    """A dead letter of the built-in pipeline."""
+    event = {"fqn": run.fqn, "run_id": run.run_id, "line": line, "time_ms": START_MS, "logger": "app", "level": "INFO"} | event
+    record = record_of_event({"message": "m"} | event, "")
+    DeadLetters(world.store, "runlake", world.clock).put(handler, record, OSError("no space left"), 4)
 
 
 # Requests
@@ -308,6 +317,7 @@ def _actions(action: Document) -> Callable[[Iterable[Document]], Document]:
 _EVENTS, _CATALOG, _FILES, _LATEST = "/v1/events/{fqn}/{runId}", "/v1/catalog/pipelines", "/v0/archive/files", "/v0/archive/latest"
 _AGENTS, _ELASTIC, _WORK = "/v1/agents", "/v1/agents/elasticsearch", "/v1/coordination/{source}"
 _PIPELINE_FILES, _PIPELINE = "/v1/pipeline-files", "/v1/pipelines/{name}"
+_LETTERS, _LETTER = "/v1/dead-letters", {"fqn": FQN, "runId": RUN_ID, "handler": "files", "line": "0"}
 _CREATE = {"create": {"_index": f"runlake-{FQN}-{RUN_ID}", "_id": "one"}}
 _FIREHOSE = {"X-Amz-Firehose-Request-Id": "one", "X-Amz-Firehose-Common-Attributes": '{"commonAttributes":{}}'}
 _SYSLOG = '<13>1 2026-09-21T14:13:21Z host app 1 id [a@1 b="c"] one\n'
@@ -379,6 +389,10 @@ ROWS = (
     Sample("POST", f"{_PIPELINE}/enable", {"handler": "files"}),
     Sample("POST", f"{_PIPELINE}/disable", {"handler": "files"}),
     Sample("POST", f"{_PIPELINE}/replay", {"from": "2026-09-21"}),
+    Sample("GET", _LETTERS, query={"fqn": FQN, "runId": RUN_ID, "limit": "5", "cursor": ""}, needs=dead_letter),
+    Sample("GET", f"{_LETTERS}/{{name}}", query=_LETTER, needs=dead_letter),
+    Sample("DELETE", f"{_LETTERS}/{{name}}", query=_LETTER, needs=dead_letter, status=204),
+    Sample("POST", f"{_LETTERS}/{{name}}/resend", query=_LETTER, needs=dead_letter, status=202),
     Sample("GET", "/v1/ui/"),
     Sample("GET", "/v1/ui/config"),
     Sample("GET", "/v1/ui/{file}"),
