@@ -16,11 +16,12 @@ from hashlib import blake2b
 from typing import Any
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, StoreUnavailableError, WriteConflictError
-from chalicelib.pipelines.ports import DATA, FQN, LINE, RUN_ID, STEP, TIME_MS
+from chalicelib.pipelines.ports import ANNOTATIONS, DATA, EVENT_ID, FQN, INSTANCE, LEVEL, LINE, RUN_ID, STEP, TIME_MS, WRITER
 from chalicelib.ports import Clock, Condition, ObjectStore, PutOptions, Run
 from chalicelib.runlog.layout import MAX_KEY_BYTES, encode_name
 
 DEAD = "_dead"
+_ORIGIN = {"id": EVENT_ID, "writer": WRITER, "level": LEVEL, "annotations": ANNOTATIONS, "instance": INSTANCE}
 _OPTIONS = PutOptions(content_type="application/json")
 _TRACE_CHARS = 4000
 _MESSAGE_CHARS = 1_000_000
@@ -86,7 +87,8 @@ class DeadLetterId:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A stored dead letter. ``event`` has fqn, run_id, line, time_ms, logger, level, message, and step and data if it has any."""
+    """A stored dead letter. ``event`` has fqn, run_id, line, time_ms, logger, level, message, and step and data if it has any; ``origin``
+    of an event that is not a plain line: the fields that identify it in other systems."""
 
     id: DeadLetterId
     etag: str
@@ -109,6 +111,8 @@ def find_dead_letter(store: ObjectStore, key: str) -> DeadLetter | None:
         event = dict(document["event"])
         run, line = Run(str(event["fqn"]), str(event["run_id"])), int(event["line"])
         event |= {name: str(event[name]) for name in ("logger", "level", "message")} | {"time_ms": int(event["time_ms"])}
+        if "origin" in event:
+            event["origin"] = {name: event["origin"][name] for name in _ORIGIN}
         return DeadLetter(
             DeadLetterId(str(document["pipeline"]), str(document["handler"]), run, line),
             stored.info.etag,
@@ -143,6 +147,8 @@ class DeadLetters:
             "message": str(record.msg)[:_MESSAGE_CHARS],
         }
         event |= {name: value for name, value in (("step", attributes[STEP]), ("data", attributes[DATA])) if value}
+        if attributes[INSTANCE]:
+            event["origin"] = {name: attributes[attribute] for name, attribute in _ORIGIN.items()}
         self._store.put(id.key, self._document(id, error, attempts, event), _OPTIONS)
         self.count += 1
 

@@ -13,7 +13,7 @@ from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.dead_letters import DeadLetterId, DeadLetters, find_dead_letter
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
-from chalicelib.pipelines.ports import DATA, STEP, TIME_MS
+from chalicelib.pipelines.ports import DATA, EVENT_ID, INSTANCE, STEP, TIME_MS, WRITER
 from chalicelib.pipelines.records import record_of_event
 from chalicelib.pipelines.resending import AT_ONCE, ResendRequests
 from chalicelib.pipelines.shards import Shard
@@ -60,12 +60,14 @@ def session(world: PipelinesHarness, file: PipelineFile = FILE, act: Callable[[]
 
 
 def test_accepted_letter_is_deleted_and_its_handler_gets_the_same_event(world: PipelinesHarness) -> None:
-    asked(world, letter(world, 7, step="load", data={"rows": 3}))
+    origin = {"id": 3, "writer": "w", "level": None, "annotations": [], "instance": "here"}
+    asked(world, letter(world, 7, step="load", data={"rows": 3}, origin=origin))
     session(world)
     (record,) = RecordingHandler.records["a"]
     assert (record.name, record.levelno, record.getMessage(), record.lineno) == ("app", logging.ERROR, "m7", 7)
     facts = record.__dict__
     assert (facts[STEP], facts[DATA], facts[TIME_MS]) == ("load", {"rows": 3}, START_MS)
+    assert (facts[EVENT_ID], facts[WRITER], facts[INSTANCE]) == (3, "w", "here")
     assert "b" not in RecordingHandler.records
     assert not world.store.list("_dead/").objects and not list(requests(world).all())
 
