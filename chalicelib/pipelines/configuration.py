@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules, names_in
-from chalicelib.pipelines.files.key_layout import EXTENSIONS, output_name
+from chalicelib.pipelines.files.key_layout import extension_of, output_name
 
 MAX_FILE_BYTES = 256 * 1024
 """The size of a file; also of its values with aliases expanded."""
@@ -162,7 +162,10 @@ class Logging(_Part):
         """The names of the rolling handlers' outputs, as far as the file determines them: not those of subclasses."""
         rolling = [each for each in self.handlers.values() if each.get("()", each.get("class")) == ROLLING_HANDLER]
         return [
-            output_name(str(each.get("base")), str(each.get("extension") or EXTENSIONS.get(str(each.get("format", "text")), "")))
+            output_name(
+                str(each.get("base")),
+                extension_of(str(each.get("format", "text")), str(each.get("extension") or ""), str(each.get("compress", ""))),
+            )
             for each in rolling
         ]
 

@@ -362,6 +362,11 @@ def test_a_format_that_is_none_is_refused_and_heavy_ones_are_loaded_when_asked_f
         RollingS3Handler("files", "xml")
     with pytest.raises(InvalidConfigurationError, match="max_bytes=0"):
         RollingS3Handler("files", max_bytes=0)
+    with pytest.raises(InvalidConfigurationError, match="compress='zip'"):
+        RollingS3Handler("files", compress="zip")
+    for format_ in ("avro", "text+gzip"):
+        with pytest.raises(InvalidConfigurationError, match="only text and jsonl can be compressed"):
+            RollingS3Handler("files", format_, compress="gzip")
 
 
 @pytest.mark.parametrize("base", ["", "/files", "files/", "a//b", "#bases", "../x", "a b", ".hidden"])

@@ -7,6 +7,7 @@
         class: chalicelib.pipelines.files.handler.RollingS3Handler
         base: audit                 # the first folders of the keys; distinguishes the files of handlers
         format: jsonl               # text, jsonl, avro, parquet
+        compress: gzip              # text and jsonl only
         formatter: mine             # the layout of a message; for text: of the line
         max_bytes: 104857600        # a file is closed at this size,
         max_age_s: 21600            # at this age,
@@ -31,7 +32,7 @@ from uuid import uuid4
 
 from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.files.appendable_object import AppendableFile, FileGroup, SupersededError
-from chalicelib.pipelines.files.formats import format_named
+from chalicelib.pipelines.files.formats import configured_format
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import (
     DAY_MS,
@@ -40,6 +41,7 @@ from chalicelib.pipelines.files.key_layout import (
     checked_base,
     checked_extension,
     clamped,
+    extension_of,
     output_name,
 )
 from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, put_output_set
@@ -68,6 +70,7 @@ class RollingS3Handler(logging.Handler):
         *,
         bucket: str = "",
         extension: str = "",
+        compress: str = "",
         max_bytes: int = 100 * MIB,
         max_age_s: int = 6 * 3600,
         idle_s: int = 900,
@@ -82,8 +85,8 @@ class RollingS3Handler(logging.Handler):
         for name, value in {"max_bytes": max_bytes, "max_age_s": max_age_s, "idle_s": idle_s, "memory_bytes": memory_bytes}.items():
             if value <= 0:
                 raise InvalidConfigurationError(f"a limit of files must be positive {name}={value}")
-        self._format = format_named(format)
-        self._extension = checked_extension(extension or self._format.extension)
+        self._format = configured_format(format, compress)
+        self._extension = checked_extension(extension_of(format, extension, compress))
         self._base = OutputSet(checked_base(base), bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
         self._max_bytes, self._max_age_ms, self._idle_ms = max_bytes, max_age_s * 1000, idle_s * 1000
         self._memory_bytes, self._max_open, self._workers = memory_bytes, max_open, workers

@@ -23,6 +23,7 @@ LAST_MS = 253_402_300_799_999
 """The end of the year 9999: times have 15 digits."""
 EXTENSIONS = {"text": "log", "jsonl": "jsonl", "avro": "avro", "parquet": "parquet"}
 """The default extension of each format."""
+COMPRESSION = "gzip"
 _EXTENSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _FILE = re.compile(r"[^/]+/[0-9]{4}-[0-9]{2}-[0-9]{2}/[^/]+/[^/]+/[0-9]{8,}\.[^/]+")
 _BASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._=-]*(/[A-Za-z0-9_-][A-Za-z0-9._=-]*)*")
@@ -50,6 +51,11 @@ def checked_extension(extension: str) -> str:
     if not _EXTENSION.fullmatch(extension):
         raise InvalidConfigurationError(f"an extension must be 1 to 40 letters, digits and ._- extension={extension[:100]!r}")
     return extension
+
+
+def extension_of(format_: str, extension: str, compress: str) -> str:
+    """A handler's extension: the configured one or the format's, and ``.gz`` for compressed files."""
+    return f"{extension or EXTENSIONS.get(format_, '')}{'.gz' if compress == COMPRESSION else ''}"
 
 
 def output_name(base: str, extension: str) -> str:
