@@ -146,6 +146,45 @@ def test_it_rolls_by_age() -> None:
     assert [row.contents.events for row in site.rows()] == [5, 4]
 
 
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("roll", "period_ms"), [("hourly", HOUR_MS), ("%H", HOUR_MS), ("%Y-%m-%dT%H%M", 60_000), ("%Y=%m", DAY_MS)]
+)
+def test_a_file_has_the_events_of_one_period(roll: str, period_ms: int) -> None:
+    """Late events too, also those that another process adds; each period has one file."""
+    site = FilesHarness(options={"roll": roll})
+    times = [START_MS + step * 17 * 60_000 for step in (0, 1, 4, 9, 3, 0, 10, 90, 2)]
+    for numbers in (range(5), range(5, 9)):
+        handler = site.handler()
+        for number in numbers:
+            handler.handle(record_of(number, time_ms=times[number]))
+        commit(site, handler)
+    rows = site.rows()
+    assert site.lines() == Counter(range(9)) and len(rows) == len({time_ms // period_ms for time_ms in times})
+    assert all(row.contents.from_ms // period_ms == row.contents.to_ms // period_ms for row in rows)
+    assert len(site.objects()) == len(rows)
+
+
+def test_a_file_of_a_day_is_not_continued_by_the_hour() -> None:
+    site = FilesHarness()
+    handler = site.handler()
+    for number, hours in enumerate((0, 2)):
+        handler.handle(record_of(number, time_ms=START_MS + hours * HOUR_MS))
+    commit(site, handler)
+    for roll, files in (("hourly", 2), ("daily", 2)):
+        run_writer(site, 2, roll=roll)
+        assert len(site.rows()) == files
+    assert site.lines() == Counter({0: 1, 1: 1, 2: 2})
+
+
+@pytest.mark.parametrize("roll", ["", "weekly", "%j", "%Y/%m", "%", "%Y%", "%H:%M", "%d" * 31])
+def test_a_period_that_is_none_is_refused(roll: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match="roll"):
+        RollingS3Handler("files", roll=roll)
+
+
 def test_an_idle_file_is_closed_without_traffic() -> None:
     site = FilesHarness()
     handler = site.handler(idle_s=300)

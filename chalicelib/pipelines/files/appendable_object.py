@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, RunlakeError, WriteConflictError
 from chalicelib.pipelines.files.formats import FileFormat
+from chalicelib.pipelines.files.key_layout import DAY_MS
 from chalicelib.pipelines.files.rows import CLOSED, NOTHING, OPEN, FileContents, FileRow
 from chalicelib.pipelines.ports import Fence
 from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions
@@ -26,14 +27,19 @@ _TRIES = 10
 
 
 class FileGroup(NamedTuple):
-    """The key of a group of events that share files. ``day`` in days since the epoch."""
+    """The key of a group of events that share files: those of a period that begins at ``start_ms``."""
 
     namespace: str
     app: str
     program: str
     fqn: str
     generation: str
-    day: int
+    start_ms: int
+
+    @property
+    def day(self) -> int:
+        """Days since the epoch."""
+        return self.start_ms // DAY_MS
 
 
 class SupersededError(Exception):

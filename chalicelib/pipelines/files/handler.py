@@ -12,6 +12,7 @@
         max_bytes: 104857600        # a file is closed at this size,
         max_age_s: 21600            # at this age,
         idle_s: 900                 # or after this long without an event
+        roll: daily                 # the events of a file: of a day, of an hour (hourly), or by a pattern of %Y %m %d %H %M
         keep_days: 7                # retention: 0 for no limit
         keep_bytes: 0
         keep_files: 0
@@ -27,6 +28,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 from uuid import uuid4
 
@@ -46,6 +48,7 @@ from chalicelib.pipelines.files.key_layout import (
 )
 from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, put_output_set
 from chalicelib.pipelines.files.records import time_of
+from chalicelib.pipelines.files.rolling_period import parse_period
 from chalicelib.pipelines.files.rows import OPEN, FileRow, FileRows
 from chalicelib.pipelines.files.text import LineFormatter
 from chalicelib.pipelines.files.two_phase_commit import TwoPhaseCommit
@@ -71,6 +74,7 @@ class RollingS3Handler(logging.Handler):
         bucket: str = "",
         extension: str = "",
         compress: str = "",
+        roll: str = "daily",
         max_bytes: int = 100 * MIB,
         max_age_s: int = 6 * 3600,
         idle_s: int = 900,
@@ -87,6 +91,10 @@ class RollingS3Handler(logging.Handler):
                 raise InvalidConfigurationError(f"a limit of files must be positive {name}={value}")
         self._format = configured_format(format, compress)
         self._extension = checked_extension(extension_of(format, extension, compress))
+        self._period = parse_period(roll)
+        self._period_ms = self._period.length_ms
+        self._has_counted_numbers = self._period_ms == DAY_MS
+        self._numbers = _TimeNumbers()
         self._base = OutputSet(checked_base(base), bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
         self._max_bytes, self._max_age_ms, self._idle_ms = max_bytes, max_age_s * 1000, idle_s * 1000
         self._memory_bytes, self._max_open, self._workers = memory_bytes, max_open, workers
@@ -139,7 +147,7 @@ class RollingS3Handler(logging.Handler):
                 attributes.get(PROGRAM) or NOWHERE,
                 attributes.get(FQN) or NOWHERE,
                 generation,
-                time_ms // DAY_MS,
+                time_ms - time_ms % self._period_ms,
             )
             file = self._files.get(group)  # type: ignore[call-overload]
             if file is None or file.is_closed or file.contents.size + file.buffered_bytes >= self._max_bytes:
@@ -264,7 +272,8 @@ class RollingS3Handler(logging.Handler):
             self._find_open_file(file)
             file.needs_lookup = False
         elif file.predecessor is not None:
-            file.sequence, file.predecessor = file.predecessor.sequence + 1, None
+            file.sequence = file.predecessor.sequence + 1 if self._has_counted_numbers else self._numbers.take(self._now_ms)
+            file.predecessor = None
         while True:
             try:
                 return file.publish(self._store, self._context.fence, self._key_of(file), self._now_ms)
@@ -285,10 +294,13 @@ class RollingS3Handler(logging.Handler):
 
     def _find_open_file(self, file: AppendableFile) -> None:
         """Find the file that another process of this handler left open, and the number after which to begin a new one. One Query."""
-        context, day = self._context_of(file.group), file.group.day
-        rows = FileRows(self._database).newest(context, day * DAY_MS, (day + 1) * DAY_MS - 1, CANDIDATES)
+        first_ms = file.group.start_ms
+        rows = FileRows(self._database).newest(self._context_of(file.group), first_ms, first_ms + self._period_ms - 1, CANDIDATES)
         mine = [row for row in rows if row.extension == self._extension]
-        file.sequence = max((row.sequence for row in mine), default=-1) + 1
+        if self._has_counted_numbers:
+            file.sequence = max((row.sequence for row in mine), default=-1) + 1
+        else:
+            file.sequence = self._numbers.take(self._now_ms)
         for row in mine:
             if self._can_resume(row, file):
                 return file.resume(row)
@@ -296,6 +308,8 @@ class RollingS3Handler(logging.Handler):
     def _can_resume(self, row: FileRow, file: AppendableFile) -> bool:
         is_same = (row.fqn, row.generation, row.format) == (file.group.fqn, file.group.generation, self._format.name)
         is_good = self._format.grows and row.state == OPEN and row.staged is None and row.contents.size > 0
+        first_ms, last_ms = file.group.start_ms, file.group.start_ms + self._period_ms - 1
+        is_good = is_good and first_ms <= row.contents.from_ms and row.contents.to_ms <= last_ms  # else: of a longer period
         is_young = self._now_ms - row.created_ms < self._max_age_ms and self._now_ms - row.contents.changed_ms < self._idle_ms
         return is_same and is_good and is_young and row.contents.size < self._max_bytes
 
@@ -358,6 +372,20 @@ class RollingS3Handler(logging.Handler):
     def _locked(self) -> Any:
         assert self.lock is not None
         return self.lock
+
+
+class _TimeNumbers:
+    """Numbers of files whose period is shorter than a day, or whose folder is not a day's: the time of their creation in ms. A
+    counter would need the newest row of a folder, which no query finds there. A number is taken once by a handler."""
+
+    def __init__(self) -> None:
+        self._last, self._taking = 0, Lock()
+
+    def take(self, now_ms: int) -> int:
+        """The next number. Called in threads that publish files."""
+        with self._taking:
+            self._last = max(now_ms, self._last + 1)
+            return self._last
 
 
 def _is_done(file: AppendableFile) -> bool:
