@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -12,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chalicelib.deadline import Deadline
@@ -22,11 +23,13 @@ from chalicelib.errors import (
     PreconditionFailedError,
     StoreUnavailableError,
 )
+from chalicelib.pipelines.files.appendable_object import FileGroup
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
-from chalicelib.pipelines.files.key_layout import DAY_MS, FileContext, element, is_file_of, prefix_of
+from chalicelib.pipelines.files.key_layout import DAY_MS, LAST_MS, FileContext, element, is_file_of, prefix_of
 from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets
+from chalicelib.pipelines.files.path_template import FIELDS, is_templated_key
 from chalicelib.pipelines.files.rows import CLOSED, OPEN
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, HandlerContext, TakesContext
 from chalicelib.ports import Key, Put
@@ -179,7 +182,7 @@ def test_a_file_of_a_day_is_not_continued_by_the_hour() -> None:
     assert site.lines() == Counter({0: 1, 1: 1, 2: 2})
 
 
-@pytest.mark.parametrize("roll", ["", "weekly", "%j", "%Y/%m", "%", "%Y%", "%H:%M", "%d" * 31])
+@pytest.mark.parametrize("roll", ["hour", "weekly", "%j", "%Y/%m", "%", "%Y%", "%H:%M", "%d" * 31])
 def test_a_period_that_is_none_is_refused(roll: str) -> None:
     with pytest.raises(InvalidConfigurationError, match="roll"):
         RollingS3Handler("files", roll=roll)
@@ -403,7 +406,7 @@ def test_a_format_that_is_none_is_refused_and_heavy_ones_are_loaded_when_asked_f
         RollingS3Handler("files", max_bytes=0)
     with pytest.raises(InvalidConfigurationError, match="compress='zip'"):
         RollingS3Handler("files", compress="zip")
-    for format_ in ("avro", "text+gzip"):
+    for format_ in ("avro", "parquet"):
         with pytest.raises(InvalidConfigurationError, match="only text and jsonl can be compressed"):
             RollingS3Handler("files", format_, compress="gzip")
 
@@ -456,6 +459,81 @@ def test_a_key_is_a_file_of_its_own_base_and_of_no_other(
 )  # fmt: skip
 def test_another_key_is_no_file_of_a_base(key: str) -> None:
     assert not is_file_of("files", key)
+
+
+@pytest.mark.parametrize(
+    ("options", "keys"),
+    [
+        ({"path": "{namespace}/{application}/{level}.log"}, ["svc/my%20flow/{level}~{at}.log"]),
+        ({"path": "{namespace}/{application}/{level}.log", "compress": "gzip"}, ["svc/my%20flow/{level}~{at}.log.gz"]),
+        ({"path": "{date}/{hour}/{program}={level}"}, ["2026-09-21/01/a%2Fb%3Ac={level}~{at}.jsonl"]),
+        ({"path": "{time}/{fqn}-{level}", "roll": "%Y=%m", "extension": "x"}, ["2026=09/svc.my%20flow-{level}~{at}.x"]),
+    ],
+)
+def test_the_key_is_by_the_path_with_files_for_each_level(options: dict[str, str], keys: list[str]) -> None:
+    site = FilesHarness(options=options)
+    levels = (logging.INFO, logging.ERROR)
+    for first in (0, 4):
+        handler = site.handler()
+        for number in range(first, first + 4):
+            handler.handle(record_of(number, fqn="svc.my flow", program="a/b:c", level=levels[number % 2]))
+        commit(site, handler)
+        site.clock.advance(1)
+    rows = {row.object_key: row for row in site.rows()}
+    expected = [f"files/{keys[0].format(level=level, at=START_MS + at)}" for at, level in ((1, "ERROR"), (0, "INFO"))]
+    assert site.objects() == sorted(rows) == expected
+    assert [row.contents.events for row in rows.values()] == [4, 4]
+    if "compress" not in options:
+        assert site.lines() == Counter(range(8))
+
+
+def test_applications_that_share_a_folder_never_try_for_the_same_number() -> None:
+    site = FilesHarness(options={"path": "all.log", "workers": 8, "max_bytes": 200})
+    handler = site.handler()
+    for round_ in range(2):
+        for number in range(30):
+            handler.handle(record_of(30 * round_ + number, fqn=f"svc.flow{number}"))
+            handler.handle(record_of(60 + 30 * round_ + number, fqn=f"svc.flow{number}"))
+        commit(site, handler)
+    assert site.lines() == Counter(range(120)) and site.store.calls["put"] == len(site.objects()) == len(site.rows())
+
+
+PATHS = st.lists(
+    st.lists(st.sampled_from(["a", "-", "b.", *(f"{{{field}}}" for field in FIELDS)]), min_size=1, max_size=3).map("".join),
+    min_size=1,
+    max_size=3,
+).map("/".join)
+
+
+@given(PATHS, ELEMENTS, ELEMENTS, ELEMENTS, st.sampled_from(["", "log"]), st.integers(0, LAST_MS))
+def test_a_key_of_a_path_fits_s3_and_is_no_key_of_the_default_layout(
+    path: str, namespace: str, app: str, program: str, extension: str, time_ms: int
+) -> None:
+    try:
+        handler = RollingS3Handler("files", path=path, roll="%H%M", extension=extension)
+    except InvalidConfigurationError:
+        assume(False)
+    names = (namespace, 50 * app, program, f"{namespace}.{50 * app}")
+    file = handler._new_file(FileGroup(*names, "g", time_ms, 99 * program), time_ms)
+    key = handler._key_of(file)(10**12)
+    assert len(key) <= 1024 and is_templated_key("files", key) and not is_file_of("files", key)
+    assert key.count("/") == path.count("/") + 1
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("{run_id}.log", "unknown='run_id'"), ("{}.log", "unknown=''"), ("{level", "fields in braces"), ("/a", "fields in braces"),
+        ("a/../{level}", "fields in braces"), ("{level}/.log", "fields in braces"), ("a~{level}", "fields in braces"),
+        ("{level!r}", "unknown='level!r'"), ("a" * 201, "at most 200"), ("-".join(["{fqn}"] * 20), "too many fields"),
+        ("{level}.lög", "extension"), ("{level}.log", "no other extension"),
+    ],
+)  # fmt: skip
+def test_a_path_that_is_none_is_refused(path: str, reason: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=re.escape(reason)):
+        RollingS3Handler("files", path=path, extension="x" if path == "{level}.log" else "")
+    with pytest.raises(InvalidConfigurationError, match="needs files of an hour"):
+        RollingS3Handler("files", path="{hour}", roll="daily")
 
 
 def test_its_own_location_on_s3() -> None:

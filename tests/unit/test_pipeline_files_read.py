@@ -58,11 +58,12 @@ def test_many_files_come_as_one_in_order_of_time(format_: str) -> None:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_programs_are_merged_or_read_alone(format_: str) -> None:
-    site = FilesHarness()
+@pytest.mark.parametrize("path", ["", "{level}"])
+def test_programs_are_merged_or_read_alone(format_: str, path: str) -> None:
+    site = FilesHarness(options={"path": path})
     handler = site.handler(**of_format(format_))
     for number in range(12):
-        handler.handle(record_of(number, program=f"p{number % 3}"))
+        handler.handle(record_of(number, program=f"p{number % 3}", level=(20, 40)[number // 2 % 2]))
     commit(site, handler)
     assert read(site) == list(range(12))
     assert read(site, program="p1") == [1, 4, 7, 10]

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from chalicelib.errors import DamagedLogError, FormatUnavailableError, InvalidConfigurationError
 from chalicelib.pipelines.files import gzip_members
-from chalicelib.pipelines.files.key_layout import COMPRESSION, EXTENSIONS
+from chalicelib.pipelines.files.key_layout import COMPRESSIBLE, COMPRESSION, EXTENSIONS
 from chalicelib.pipelines.files.records import FileEvent, document_of, event_of
 from chalicelib.pipelines.files.text import text_events
 
@@ -124,17 +124,7 @@ _FORMATS: dict[str, Callable[[], FileFormat]] = {
     "parquet": _parquet,
 }
 FORMATS = tuple(_FORMATS)
-"""The formats that a configuration may name; ``compress`` is an option of its own."""
-COMPRESSIBLE = ("text", "jsonl")
-
-
-def configured_format(name: str, compress: str) -> FileFormat:
-    """The format of a configuration. Raises as ``format_named``."""
-    if compress not in ("", COMPRESSION):
-        raise InvalidConfigurationError(f"compress must be {COMPRESSION} compress={compress!r}")
-    if compress and name not in COMPRESSIBLE:
-        raise InvalidConfigurationError(f"only {' and '.join(COMPRESSIBLE)} can be compressed format={name!r}")
-    return format_named(f"{name}+{compress}" if compress else name)
+"""The formats that a configuration may name: ``compress`` is an option of its own."""
 
 
 def format_named(name: str) -> FileFormat:

@@ -8,6 +8,7 @@
         base: audit                 # the first folders of the keys; distinguishes the files of handlers
         format: jsonl               # text, jsonl, avro, parquet
         compress: gzip              # text and jsonl only
+        path: "{application}/{level}.log"   # another layout of keys; {level}: a file for each level
         formatter: mine             # the layout of a message; for text: of the line
         max_bytes: 104857600        # a file is closed at this size,
         max_age_s: 21600            # at this age,
@@ -34,21 +35,18 @@ from uuid import uuid4
 
 from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.files.appendable_object import AppendableFile, FileGroup, SupersededError
-from chalicelib.pipelines.files.formats import configured_format
+from chalicelib.pipelines.files.formats import format_named
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import (
     DAY_MS,
     LAST_MS,
     FileContext,
     checked_base,
-    checked_extension,
     clamped,
-    extension_of,
-    output_name,
 )
 from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, put_output_set
+from chalicelib.pipelines.files.path_template import clash_of, output_layout
 from chalicelib.pipelines.files.records import time_of
-from chalicelib.pipelines.files.rolling_period import parse_period
 from chalicelib.pipelines.files.rows import OPEN, FileRow, FileRows
 from chalicelib.pipelines.files.text import LineFormatter
 from chalicelib.pipelines.files.two_phase_commit import TwoPhaseCommit
@@ -58,6 +56,8 @@ from chalicelib.ports import ObjectStore, Write
 MIB = 1024 * 1024
 CANDIDATES = 4
 """The number of the latest files of a context's day that are considered for continuation."""
+CANDIDATES_OF_PATHS = 32
+"""The same for handlers with a path: the context's files of all levels are among them."""
 NOWHERE = "-"
 """The value of a missing attribute of a record."""
 
@@ -74,7 +74,8 @@ class RollingS3Handler(logging.Handler):
         bucket: str = "",
         extension: str = "",
         compress: str = "",
-        roll: str = "daily",
+        roll: str = "",
+        path: str = "",
         max_bytes: int = 100 * MIB,
         max_age_s: int = 6 * 3600,
         idle_s: int = 900,
@@ -89,13 +90,14 @@ class RollingS3Handler(logging.Handler):
         for name, value in {"max_bytes": max_bytes, "max_age_s": max_age_s, "idle_s": idle_s, "memory_bytes": memory_bytes}.items():
             if value <= 0:
                 raise InvalidConfigurationError(f"a limit of files must be positive {name}={value}")
-        self._format = configured_format(format, compress)
-        self._extension = checked_extension(extension_of(format, extension, compress))
-        self._period = parse_period(roll)
-        self._period_ms = self._period.length_ms
-        self._has_counted_numbers = self._period_ms == DAY_MS
+        options = {"format": format, "extension": extension, "compress": compress, "roll": roll, "path": path}
+        self._layout = layout = output_layout({"base": checked_base(base)} | options)
+        self._format, self._extension, self._template = format_named(layout.format), layout.extension, layout.template
+        self._period_ms = layout.period.length_ms
+        self._has_levels = layout.template is not None and layout.template.has_level
+        self._has_counted_numbers = self._period_ms == DAY_MS and layout.template is None
         self._numbers = _TimeNumbers()
-        self._base = OutputSet(checked_base(base), bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
+        self._base = OutputSet(base, bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
         self._max_bytes, self._max_age_ms, self._idle_ms = max_bytes, max_age_s * 1000, idle_s * 1000
         self._memory_bytes, self._max_open, self._workers = memory_bytes, max_open, workers
         self._text_layout = LineFormatter() if format == "text" else logging.Formatter()
@@ -110,9 +112,9 @@ class RollingS3Handler(logging.Handler):
     def use(self, context: HandlerContext) -> None:
         """See ``TakesContext``. Two requests. Raises InvalidConfigurationError if the base belongs to another bucket, or another
         handler of this worker writes the same files."""
-        output = output_name(self._base.name, self._extension)
-        if output in context.outputs:
-            raise InvalidConfigurationError(f"another handler of the pipeline writes the same files output={output}")
+        output = self._layout.name
+        if clash := clash_of(output, context.outputs):
+            raise InvalidConfigurationError(f"another handler of the pipeline writes the same files output={clash}")
         context.outputs.add(output)
         self._context, self._database, self._clock = context, context.database, context.clock
         self._store = self._store_of(context)
@@ -148,6 +150,7 @@ class RollingS3Handler(logging.Handler):
                 attributes.get(FQN) or NOWHERE,
                 generation,
                 time_ms - time_ms % self._period_ms,
+                record.levelname if self._has_levels else "",
             )
             file = self._files.get(group)  # type: ignore[call-overload]
             if file is None or file.is_closed or file.contents.size + file.buffered_bytes >= self._max_bytes:
@@ -205,7 +208,7 @@ class RollingS3Handler(logging.Handler):
 
     def _new_file(self, group: FileGroup, time_ms: int) -> AppendableFile:
         before = self._files.get(group)
-        file = AppendableFile(group, self._format, self._now_ms, time_ms)
+        file = AppendableFile(self._base.name, group, self._format, self._now_ms, time_ms)
         if before is not None:
             before.is_closed = True
             self._over.append(before)
@@ -295,8 +298,10 @@ class RollingS3Handler(logging.Handler):
     def _find_open_file(self, file: AppendableFile) -> None:
         """Find the file that another process of this handler left open, and the number after which to begin a new one. One Query."""
         first_ms = file.group.start_ms
-        rows = FileRows(self._database).newest(self._context_of(file.group), first_ms, first_ms + self._period_ms - 1, CANDIDATES)
-        mine = [row for row in rows if row.extension == self._extension]
+        limit = CANDIDATES_OF_PATHS if self._template else CANDIDATES
+        rows = FileRows(self._database).newest(self._context_of(file.group), first_ms, first_ms + self._period_ms - 1, limit)
+        folder = self._path_of(file.group)
+        mine = [row for row in rows if row.extension == self._extension and row.path.rpartition("~")[0] == folder]
         if self._has_counted_numbers:
             file.sequence = max((row.sequence for row in mine), default=-1) + 1
         else:
@@ -343,6 +348,7 @@ class RollingS3Handler(logging.Handler):
             file.group.generation,
             OPEN,
             file.contents,
+            path=self._key_of(file)(file.sequence) if self._template else "",
         )
 
     def _evict(self) -> None:
@@ -357,8 +363,17 @@ class RollingS3Handler(logging.Handler):
         return FileContext(self._base.name, group.namespace, group.app, group.program)
 
     def _key_of(self, file: AppendableFile) -> Callable[[int], str]:
+        if folder := self._path_of(file.group):
+            return lambda sequence: f"{folder}~{sequence:08d}.{self._extension}"
         context, day = self._context_of(file.group), file.group.day
         return lambda sequence: context.key(day, sequence, self._extension)
+
+    def _path_of(self, group: FileGroup) -> str:
+        """The keys of a group's files without their numbers; "" without a template."""
+        if self._template is None:
+            return ""
+        names = {"namespace": group.namespace, "application": group.app, "program": group.program}
+        return f"{self._base.name}/{self._template.render(names | {'fqn': group.fqn, 'level': group.level}, group.start_ms)}"
 
     def _store_of(self, context: HandlerContext) -> ObjectStore:
         if not self._base.bucket:
