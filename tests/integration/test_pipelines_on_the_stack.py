@@ -4,6 +4,7 @@ function runs the built-in pipeline and one whose file is in the bucket."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -182,6 +183,41 @@ def test_what_is_deleted_is_gone_and_a_recreated_pipeline_is_new(lab: Lab) -> No
     lab.change("replay", {"from": 0})
     lab.work(lambda: lab.messages(OURS), ["[run-2 ] new"] * 2)
     assert lab.messages() == ["new"]
+
+
+@pytest.mark.behavior("Two applications have files by level on S3, one of them in a location of its own.")
+def test_files_by_level_and_one_application_with_its_own_location(quiet: Stack, lab: Lab) -> None:
+    """The examples of the documentation."""
+    names = ("by-level-on-s3", "own-location")
+    levels = ("ERROR", "INFO", "WARNING")
+    with closing(quiet.client("s3")) as s3:
+        for name in names:
+            body = (PROJECT / "docs" / "examples" / "pipelines" / f"{name}.yaml").read_bytes()
+            s3.put_object(Bucket=quiet["bucket"], Key=f"_pipelines/{name}.yaml", Body=body)
+        try:
+            for lab.fqn in ("sales.load", "hr.payroll"):
+                lab.write("run-1", *((level, f"{lab.fqn} {level}") for level in levels))
+
+            def keys() -> list[str]:
+                listed = [
+                    each["Key"]
+                    for prefix in ("teams", "payroll")
+                    for each in s3.list_objects_v2(Bucket=quiet["bucket"], Prefix=f"{ALWAYS}/{prefix}/").get("Contents", ())
+                ]
+                return [re.sub(r"\d{4}-\d\d-\d\d", "DAY", re.sub(r"~\d{13}", "~", key)) for key in listed]
+
+            wanted = [f"{ALWAYS}/teams/sales/load/{level}~.log.gz" for level in levels]
+            lab.work(keys, wanted + [f"{ALWAYS}/payroll/DAY/{level}~.jsonl" for level in levels])
+            for base, namespace, app in (("teams", "sales", "load"), ("payroll", "hr", "payroll")):
+                path = f"/v1/pipeline-files?base={ALWAYS}/{base}&namespace={namespace}&app={app}"
+
+                def found(path: str = path) -> list[str]:
+                    return sorted(each["message"].rpartition(" ")[2] for each in lab.ask("GET", path)["events"])
+
+                lab.work(found, list(levels))
+        finally:
+            for name in names:
+                s3.delete_object(Bucket=quiet["bucket"], Key=f"_pipelines/{name}.yaml")
 
 
 @pytest.mark.sampled(default=2, group="jobs on the stack")
