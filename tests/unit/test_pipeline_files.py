@@ -24,13 +24,16 @@ from chalicelib.errors import (
     StoreUnavailableError,
 )
 from chalicelib.pipelines.files.appendable_object import FileGroup
+from chalicelib.pipelines.files.bucket_location import BucketLocation
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
 from chalicelib.pipelines.files.key_layout import DAY_MS, LAST_MS, FileContext, element, is_file_of, prefix_of
-from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets
+from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets, put_output_set
 from chalicelib.pipelines.files.path_template import FIELDS, is_templated_key
+from chalicelib.pipelines.files.reading import FileEventQuery
 from chalicelib.pipelines.files.rows import CLOSED, OPEN
+from chalicelib.pipelines.files.service import PipelineFiles
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, HandlerContext, TakesContext
 from chalicelib.ports import Key, Put
 from tests.faults.interception import Intercepted
@@ -539,7 +542,11 @@ def test_a_path_that_is_none_is_refused(path: str, reason: str) -> None:
 def test_its_own_location_on_s3() -> None:
     site, other = FilesHarness(), FilesHarness()
     handler = RollingS3Handler("files", "jsonl", bucket="elsewhere", workers=1)
-    handler.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None, {"elsewhere": other.store}.__getitem__))
+    handler.use(
+        HandlerContext(
+            site.store, site.database, site.clock, "test", lambda: None, {BucketLocation("elsewhere"): other.store}.__getitem__
+        )
+    )
     put(site, handler, 1)
     assert (len(site.objects()), len(other.objects())) == (0, 1)
     with pytest.raises(InvalidConfigurationError, match="another bucket"):
@@ -547,6 +554,77 @@ def test_its_own_location_on_s3() -> None:
     lost = RollingS3Handler("more", bucket="elsewhere")
     with pytest.raises(InvalidConfigurationError, match="elsewhere"):
         lost.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None))
+
+
+ROLE = "arn:aws:iam::111122223333:role/audit/runlake"
+
+
+@pytest.mark.parametrize(
+    ("options", "owner"),
+    [
+        ({"role": ROLE}, "111122223333"),
+        ({"role": ROLE, "bucket_owner": "1" * 12}, "1" * 12),
+        ({"bucket_owner": "1" * 12}, "1" * 12),
+    ],
+)
+def test_a_bucket_has_the_role_and_the_owner_that_all_operations_use(options: dict[str, str], owner: str) -> None:
+    site, other, asked = FilesHarness(), FilesHarness(), list[BucketLocation]()
+
+    def stores(location: BucketLocation) -> Any:
+        asked.append(location)
+        return other.store
+
+    handler = RollingS3Handler("files", "jsonl", bucket="audit-logs", workers=1, **options)  # type: ignore[arg-type]
+    handler.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None, stores))
+    put(site, handler, 1)
+    files = PipelineFiles(site.database, site.clock, stores)
+    assert [event.line for event in files.page(FileEventQuery("files", "svc", "flow"), 10, Deadline(site.clock)).events] == [1]
+    assert files.findings("files") == ([], True)
+    site.clock.advance(30 * 86_400)
+    assert files.run_maintenance(Deadline(site.clock))[1]["files"].removed == 1
+    assert {*asked} - {BucketLocation()} == {BucketLocation("audit-logs", options.get("role", ""), owner)} and not site.objects()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"role": ROLE}, "need the name of a bucket"), ({"bucket": "B", "bucket_owner": "1" * 12}, "need the name of a bucket"),
+        ({"bucket": "audit-logs", "role": "admin"}, "ARN of a role"), ({"bucket": "audit-logs", "bucket_owner": "7"}, "12 digits"),
+    ],
+)  # fmt: skip
+def test_a_location_that_is_none_is_refused(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=reason):
+        RollingS3Handler("files", **options)  # type: ignore[arg-type]
+
+
+def test_a_bucket_that_is_gone_affects_only_its_own_files() -> None:
+    site = FilesHarness()
+    generation = str(Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-1", START_MS))
+    for base in ("a", "b"):
+        run_writer(site, 1, base=base)
+        put(site, site.handler(base=base, extension="x"), 2, generation=generation)
+    put_output_set(site.database, OutputSet("a", "gone", DAY_MS, 0, 0, ROLE))
+    put_output_set(site.database, OutputSet("a0", "gone", DAY_MS, 0, 0, ROLE))
+
+    def stores(location: BucketLocation) -> Any:
+        if location.role:
+            raise InvalidConfigurationError("the role is not listed")
+        return site.store
+
+    files = PipelineFiles(site.database, site.clock, stores)
+    site.clock.advance(30 * 86_400)
+    with pytest.raises(InvalidConfigurationError):
+        files.run_maintenance(Deadline(site.clock))
+    assert len(site.objects("a/")) == 2 and site.objects("b/") == []
+    with pytest.raises(InvalidConfigurationError):
+        files.delete("svc", "svc.flow", Deadline(site.clock))
+    run_writer(site, 1, base="b")
+    site.clock.advance(30 * 86_400)
+    with pytest.raises(InvalidConfigurationError):
+        files.run_maintenance(Deadline(site.clock))
+    assert site.objects("b/") == []
+    put_output_set(site.database, OutputSet("a", "", DAY_MS, 0, 0))
+    assert files.delete("svc", "svc.flow", Deadline(site.clock)).files == 1
 
 
 def test_output_set_stores_the_retention_of_its_files() -> None:

@@ -35,6 +35,7 @@ from uuid import uuid4
 
 from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.files.appendable_object import AppendableFile, FileGroup, SupersededError
+from chalicelib.pipelines.files.bucket_location import HOME
 from chalicelib.pipelines.files.formats import format_named
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import (
@@ -64,7 +65,7 @@ NOWHERE = "-"
 
 class RollingS3Handler(logging.Handler):
     """See the module. ``workers``: files that are written to S3 in parallel. ``bucket``: another than the archive's own, which
-    the context provides. Raises InvalidConfigurationError."""
+    the context provides, with ``role`` and ``bucket_owner`` as of ``BucketLocation``. Raises InvalidConfigurationError."""
 
     def __init__(
         self,
@@ -72,6 +73,8 @@ class RollingS3Handler(logging.Handler):
         format: str = "text",
         *,
         bucket: str = "",
+        role: str = "",
+        bucket_owner: str = "",
         extension: str = "",
         compress: str = "",
         roll: str = "",
@@ -91,13 +94,16 @@ class RollingS3Handler(logging.Handler):
             if value <= 0:
                 raise InvalidConfigurationError(f"a limit of files must be positive {name}={value}")
         options = {"format": format, "extension": extension, "compress": compress, "roll": roll, "path": path}
+        options |= {"bucket": bucket, "role": role, "bucket_owner": bucket_owner}
         self._layout = layout = output_layout({"base": checked_base(base)} | options)
         self._format, self._extension, self._template = format_named(layout.format), layout.extension, layout.template
         self._period_ms = layout.period.length_ms
         self._has_levels = layout.template is not None and layout.template.has_level
         self._has_counted_numbers = self._period_ms == DAY_MS and layout.template is None
         self._numbers = _TimeNumbers()
-        self._base = OutputSet(base, bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
+        self._base = OutputSet(
+            base, bucket, int(keep_days * DAY_MS), keep_bytes, keep_files, layout.location.role, layout.location.owner
+        )
         self._max_bytes, self._max_age_ms, self._idle_ms = max_bytes, max_age_s * 1000, idle_s * 1000
         self._memory_bytes, self._max_open, self._workers = memory_bytes, max_open, workers
         self._text_layout = LineFormatter() if format == "text" else logging.Formatter()
@@ -376,13 +382,13 @@ class RollingS3Handler(logging.Handler):
         return f"{self._base.name}/{self._template.render(names | {'fqn': group.fqn, 'level': group.level}, group.start_ms)}"
 
     def _store_of(self, context: HandlerContext) -> ObjectStore:
-        if not self._base.bucket:
+        if self._base.location == HOME:
             return context.store
         if context.stores is None:
             raise InvalidConfigurationError(
                 f"the handler's environment provides only the default bucket bucket={self._base.bucket!r}"
             )
-        return context.stores(self._base.bucket)
+        return context.stores(self._base.location)
 
     def _locked(self) -> Any:
         assert self.lock is not None

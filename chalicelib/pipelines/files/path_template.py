@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.errors import InvalidConfigurationError
+from chalicelib.pipelines.files.bucket_location import BucketLocation, bucket_location
 from chalicelib.pipelines.files.key_layout import (
     MAX_NAME_BYTES,
     checked_extension,
@@ -74,33 +75,34 @@ class PathTemplate:
 
 @dataclass(frozen=True, slots=True)
 class OutputLayout:
-    """The format and the keys of a handler's files. ``template`` None: ``key_layout``. ``name`` of the output: see ``clash_of``."""
+    """The format, the keys and the bucket of a handler's files. ``template`` None: ``key_layout``. ``name`` of the output: see ``clash_of``."""
 
     format: str
     template: PathTemplate | None
     period: RollingPeriod
     extension: str
     name: str
+    location: BucketLocation
 
 
 def output_layout(options: Mapping[str, Any]) -> OutputLayout:
-    """The layout of a handler's options: ``base``, ``format``, ``extension``, ``compress``, ``roll``, ``path``. Raises
-    InvalidConfigurationError."""
+    """The layout of a handler's options: ``base``, ``format``, ``extension``, ``compress``, ``roll``, ``path``, and those
+    of ``bucket_location``. Raises InvalidConfigurationError."""
     base, path, roll, extension, compress = (
         str(options.get(name) or "") for name in ("base", "path", "roll", "extension", "compress")
     )
     format_ = str(options.get("format", "text"))
-    name = format_name(format_, compress)
+    name, location = format_name(format_, compress), bucket_location(options)
     if not path:
         extension = checked_extension(extension_of(format_, extension, compress))
-        return OutputLayout(name, None, parse_period(roll or "daily"), extension, output_name(base, extension))
+        return OutputLayout(name, None, parse_period(roll or "daily"), extension, output_name(base, extension), location)
     period = parse_period(roll or ("hourly" if "{hour}" in path else "daily"))
     stem, ending = _split(path)
     if extension and ending:
         raise InvalidConfigurationError(f"a path with an ending has no other extension path={path!r} extension={extension!r}")
     extension = checked_extension(compressed_extension(ending, compress) if ending else extension_of(format_, extension, compress))
     template = PathTemplate(stem, period, _checked_names(stem, period))
-    return OutputLayout(name, template, period, extension, f"{base}/{stem}{_NUMBERED}{extension}")
+    return OutputLayout(name, template, period, extension, f"{base}/{stem}{_NUMBERED}{extension}", location)
 
 
 def _split(path: str) -> tuple[str, str]:
