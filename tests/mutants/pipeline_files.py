@@ -57,7 +57,7 @@ MUTANTS = (
         ("Deletion.delete", "shared_legacy_name(name)", "name",
             "a permission of one name counts as one of all that are spelled like it", _SHARED)),
     *group("chalicelib.pipelines.files.rows", _FILES,
-        ("_path", "not isinstance(path, str) or not path.startswith(f'{context.base}/')", "False",
+        ("_path", "not is_templated_key(base, path) or not path.endswith(ending)", "False",
             "a damaged row deletes the object of another", f"{_LIFE}::test_a_row_that_names_another_object_is_damaged"),
         ("FileRow.written", "Put(self.row_key, changed.document(), self.unchanged)", "Put(self.row_key, changed.document())",
             "an overtaken process overwrites another's row", "::test_a_deletion_holds_the_checkpoint_back_once"),

@@ -160,20 +160,18 @@ def row_of(row: Row) -> FileRow:
             _contents(row["contents"]),
             Staged(staged[0], int(staged[1]), staged[2], _contents(staged[3])) if staged else None,
             int(row["version"]),
-            _path(context, row["path"], f"~{int(sequence):08d}.{extension}"),
+            _path(context.base, row["path"], f"~{int(sequence):08d}.{extension}"),
         )
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"not a row of a file at={row.get('at')!r}") from error
 
 
-def _path(context: FileContext, path: Any, ending: str) -> str:
+def _path(base: str, path: str, ending: str) -> str:
     """The path of a template, or "" for a key of the default layout, which the row's other fields determine. Raises ValueError
     for another one: the object of a row is deleted with it."""
-    if not isinstance(path, str) or not path.startswith(f"{context.base}/"):
-        raise ValueError(f"a path outside of its base base={context.base} path={str(path)[:200]!r}")
     if "~" not in path.rpartition("/")[2]:
         return ""
-    if not is_templated_key(context.base, path) or not path.endswith(ending):
+    if not is_templated_key(base, path) or not path.endswith(ending):
         raise ValueError(f"not the path of a file path={path[:200]!r}")
     return path
 
