@@ -296,6 +296,13 @@ class Settings(BaseSettings):
         pattern=r"^[A-Za-z0-9_.*, ]+$",
         max_length=4096,
     )
+    pipeline_roles: str | None = _setting(
+        None,
+        "Roles that handlers of [processing pipelines](pipeline-files.md#a-bucket-in-another-account) may assume for their buckets.",
+        "ARNs of roles with commas between",
+        pattern=r"^[A-Za-z0-9:/+=.@_, -]+$",
+        max_length=4096,
+    )
     pipeline_event_delay_ms: int = _setting(
         2000, "How long events of running runs are buffered for ordering.", "0 to 3600000 ms", ge=0, le=3_600_000
     )
@@ -438,6 +445,11 @@ class Settings(BaseSettings):
             raise InvalidConfigurationError(
                 _message("position_keys", "", _extra(Settings.model_fields["position_keys"])["allowed"])
             )
+
+    @property
+    def pipeline_role_arns(self) -> frozenset[str]:
+        """The roles that handlers may assume."""
+        return frozenset(each.strip() for each in (self.pipeline_roles or "").split(","))
 
     @property
     def signing_keys(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@ a reader of files that uses no Runlake code."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 from collections import Counter
@@ -73,6 +74,7 @@ class FilesHarness:
         for row in self.rows(base):
             if row.state != EXPIRING and row.contents.size:
                 body = self.store.get(row.object_key).body[: row.contents.size]
+                body = gzip.decompress(body) if row.object_key.endswith(".gz") else body
                 numbers = [json.loads(line)["line"] for line in body.splitlines()]
                 assert len(numbers) == row.contents.events
                 found.update(numbers)

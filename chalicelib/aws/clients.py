@@ -19,9 +19,16 @@ MAX_CONNECTIONS = 32
 
 
 def make_client(
-    service: str, *, region: str | None, endpoint_url: str | None = None, read_timeout_s: float = READ_TIMEOUT_S, **credentials: Any
+    service: str,
+    *,
+    region: str | None,
+    endpoint_url: str | None = None,
+    read_timeout_s: float = READ_TIMEOUT_S,
+    session: Any = None,
+    **credentials: Any,
 ) -> Any:
-    """A thread-safe client. A custom endpoint is an S3-compatible store, addressed by path."""
+    """A thread-safe client. ``session``: of boto3, with other credentials than the process's. A custom endpoint is an S3-compatible
+    store, addressed by path."""
     s3 = {"addressing_style": "path"} if endpoint_url else {}
     config = Config(
         connect_timeout=CONNECT_TIMEOUT_S,
@@ -36,7 +43,7 @@ def make_client(
         user_agent="runlake",  # botocore's default is built for each request, at a tenth of its cost
         signature_version="s3v4" if service == "s3" else None,  # S3 rejects older presigned links for KMS
     )
-    client = boto3.client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
+    client = (session or boto3).client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
     client.meta.events.register(f"needs-retry.{client.meta.service_model.service_id.hyphenize()}", note_unknown_outcome)
     client.meta.events.register_last("before-call.s3", _send_at_once)
     return client

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from chalicelib.errors import InvalidInputError
+from chalicelib.errors import InvalidConfigurationError, InvalidInputError
 from chalicelib.observability import ObservedStore, record, redact_with
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from chalicelib.ingestion.ingester import Ingester
     from chalicelib.ingestion.run_files import RunFiles
     from chalicelib.masking.masker import Masker, SecretReader
+    from chalicelib.pipelines.files.bucket_location import BucketLocation
     from chalicelib.pipelines.files.service import PipelineFiles
     from chalicelib.ports import Clock, Database, ObjectStore, Publisher, Run, RunEnd, SegmentIndex, Workers
     from chalicelib.runlog.compaction import Compactor
@@ -90,6 +91,7 @@ class Ports:
     policy: Callable[[], str] | None = None
     is_emulated: bool = True
     secrets: SecretReader | None = None
+    located_store: Callable[[BucketLocation], ObjectStore] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ class Services:
 
     def __init__(self, settings: Settings, ports: Ports) -> None:
         self.settings, self.ports = settings, ports
+        self._located: dict[BucketLocation, ObjectStore] = {}
         self.index, self.runs, self.database = ports.index, ports.runs, ports.database
         self.publisher, self.clock, self.work_sources, self.workers = (
             ports.publisher,
@@ -160,6 +163,21 @@ class Services:
         if name == self.settings.archive_bucket_name:
             return self.archive_store
         raise InvalidInputError(f"neither the bucket of logs nor of the archive bucket={name!r}")
+
+    def located_bucket(self, location: BucketLocation) -> ObjectStore:
+        """A bucket of pipelines' files, with its role and owner, built once. Raises InvalidConfigurationError for a role that the
+        installation does not list, InvalidInputError for a bucket that is not configured."""
+        if not (location.role or location.owner):
+            return self.bucket(location.bucket)
+        if location.role and location.role not in self.settings.pipeline_role_arns:
+            raise InvalidConfigurationError(f"the role is not listed: set RUNLAKE_PIPELINE_ROLES role={location.role}")
+        if not location.role:
+            self.bucket(location.bucket)
+        if self.ports.located_store is None:
+            raise InvalidConfigurationError(f"roles and owners of buckets need AWS bucket={location.bucket}")
+        if location not in self._located:
+            self._located[location] = ObservedStore(self.ports.located_store(location))
+        return self._located[location]
 
     # ------------------------------------------------------------------------------------------------- the log of a run
 

@@ -35,6 +35,7 @@ from chalicelib.ports import ObjectStore, Workers
 
 if TYPE_CHECKING:
     from chalicelib.coordination.store import PartitionStore
+    from chalicelib.pipelines.files.bucket_location import BucketLocation
     from chalicelib.settings import Settings
 
 _THIS_MACHINE = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -62,6 +63,7 @@ def aws_ports(settings: Settings) -> Ports:
         policy=partial(_policy_text, settings.policy_parameter) if settings.policy_parameter else None,
         is_emulated=_is_emulated(),
         secrets=_secrets,
+        located_store=partial(_located_store, settings),
     )
 
 
@@ -121,20 +123,43 @@ def _schemas(settings: Settings) -> dict[str, Any]:
     }
 
 
+def _located_store(settings: Settings, location: BucketLocation) -> ObjectStore:
+    """The store of a bucket with a role or an owner. One request to STS an hour, before the first one to S3."""
+    from chalicelib.aws.assumed_role import assumed_session, expect_owner
+
+    role, bucket = location.role, location.bucket
+    session = assumed_session(make_client("sts", region=settings.aws_region), role, bucket) if role else None
+
+    def client(**more: Any) -> Any:
+        return expect_owner(make_client("s3", **_s3_arguments(settings, is_own=not role), **more, session=session), location.owner)
+
+    encryption = _encryption(settings) if not role else Encryption(None)
+    return S3ObjectStore(client(), bucket, encryption, lambda: client(read_timeout_s=LONG_READ_TIMEOUT_S))
+
+
 def _s3_store(settings: Settings, bucket: str) -> ObjectStore:
     """The store of a bucket. Region, endpoint and static credentials apply only to it: the catalog is always on AWS."""
+    arguments = _s3_arguments(settings)
+    return S3ObjectStore(
+        make_client("s3", **arguments),
+        bucket,
+        _encryption(settings),
+        long_timeout_client=lambda: make_client("s3", read_timeout_s=LONG_READ_TIMEOUT_S, **arguments),
+    )
+
+
+def _s3_arguments(settings: Settings, *, is_own: bool = True) -> dict[str, Any]:
+    """Arguments of a client. ``is_own``: with the static credentials, if there are any."""
+    arguments: dict[str, Any] = {"region": settings.aws_region, "endpoint_url": settings.aws_endpoint_url}
+    if not is_own:
+        return arguments
     secret, token = settings.aws_secret_access_key, settings.aws_session_token
-    arguments: dict[str, Any] = {
-        "region": settings.aws_region,
-        "endpoint_url": settings.aws_endpoint_url,
+    return arguments | {
         "aws_access_key_id": settings.aws_access_key_id,
         "aws_secret_access_key": secret.get_secret_value() if secret else None,
         "aws_session_token": token.get_secret_value() if token else None,
     }
-    algorithm = _SSE[settings.sse_algorithm] if settings.enable_server_side_encryption else None
-    return S3ObjectStore(
-        make_client("s3", **arguments),
-        bucket,
-        Encryption(algorithm, settings.kms_key_id),
-        long_timeout_client=lambda: make_client("s3", read_timeout_s=LONG_READ_TIMEOUT_S, **arguments),
-    )
+
+
+def _encryption(settings: Settings) -> Encryption:
+    return Encryption(_SSE[settings.sse_algorithm] if settings.enable_server_side_encryption else None, settings.kms_key_id)

@@ -95,7 +95,7 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         buffer_bytes=buffer_bytes,
         warn=warn,
         generation=services.pipeline_files.generation_of,
-        stores=services.bucket,
+        stores=services.located_bucket,
         sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
         make_target=_make_target,
         instance_id=services.settings.instance_id,
@@ -124,4 +124,4 @@ def pipeline_files(services: Services) -> PipelineFiles:
     def run_logs(generations: Generations) -> StoredRunLogs:
         return StoredRunLogs(services.store, services.layout, services.finalizer, clock, generations, started_ms, runs.forget)
 
-    return PipelineFiles(services.database, clock, services.bucket, run_logs, started_ms)
+    return PipelineFiles(services.database, clock, services.located_bucket, run_logs, started_ms)

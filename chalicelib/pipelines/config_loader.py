@@ -17,6 +17,7 @@ from typing import Protocol
 from chalicelib.errors import InvalidConfigurationError, StoreConditionError
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules
 from chalicelib.pipelines.configuration import MAX_FILE_BYTES, PipelineFile, Properties, parse_pipeline_file
+from chalicelib.pipelines.files.path_template import clash_of
 from chalicelib.pipelines.output_pipelines import Output, output_pipeline
 from chalicelib.ports import ObjectStore
 
@@ -167,7 +168,7 @@ def load_pipelines(
                 ConfigProblem(source.location, f"another pipeline has this name name={pipeline.name} in={taken[pipeline.name]}")
             )
             continue
-        if shared := next((output for output in pipeline.logging.outputs() if output in writers), None):
+        if shared := next(filter(None, (clash_of(output, writers) for output in pipeline.logging.outputs())), None):
             problems.append(
                 ConfigProblem(
                     source.location, f"another pipeline writes the same files pipeline={writers[shared]} output={shared[:200]}"

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.events.targets.configuration import target_of
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules, names_in
-from chalicelib.pipelines.files.key_layout import EXTENSIONS, output_name
+from chalicelib.pipelines.files.path_template import clash_of, output_layout
 
 MAX_FILE_BYTES = 256 * 1024
 """The size of a file; also of its values with aliases expanded."""
@@ -157,10 +157,15 @@ class Logging(_Part):
 
     @model_validator(mode="after")
     def _writes_separate_files(self) -> Self:
-        outputs = self.outputs()
-        twice = sorted({output for output in outputs if outputs.count(output) > 1})
+        try:
+            outputs = self.outputs()
+        except InvalidConfigurationError as error:
+            raise ValueError(str(error)) from error
+        twice = sorted({output for number, output in enumerate(outputs) if clash_of(output, outputs[:number])})
         if twice:
-            raise ValueError(f"two handlers write the same files: give one another base or extension: {', '.join(twice)[:500]}")
+            raise ValueError(
+                f"two handlers write the same files: give one another base, path or extension: {', '.join(twice)[:500]}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -174,12 +179,10 @@ class Logging(_Part):
         return self
 
     def outputs(self) -> list[str]:
-        """The names of the rolling handlers' outputs, as far as the file determines them: not those of subclasses."""
+        """The names of the rolling handlers' outputs, as far as the file determines them: not those of subclasses. Raises
+        InvalidConfigurationError for an invalid path, period or extension."""
         rolling = [each for each in self.handlers.values() if _class_of(each) == ROLLING_HANDLER]
-        return [
-            output_name(str(each.get("base")), str(each.get("extension") or EXTENSIONS.get(str(each.get("format", "text")), "")))
-            for each in rolling
-        ]
+        return [output_layout(each).name for each in rolling]
 
     def each_logger(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The configured loggers by name; the root's name is empty."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from chalicelib.pipelines.files.bucket_location import BucketLocation
 from chalicelib.ports import Clock, Database, ObjectStore, Write
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ GENERATION, NAMESPACE, APP, PROGRAM = "runlake_generation", "runlake_namespace",
 @dataclass(frozen=True, slots=True)
 class HandlerContext:
     """The archive's services for a handler. ``pipeline`` is the pipeline's name; ``fence`` raises LeaseError if the worker's
-    lease is lost, and is called right before anything is published. ``stores`` returns other buckets by name, if there are
-    any. ``outputs``: the names of the outputs of this worker's handlers, registered by each: no two handlers write the same.
+    lease is lost, and is called right before anything is published. ``stores`` returns other buckets by location, if there
+    are any. ``outputs``: the names of the outputs of this worker's handlers, registered by each: no two handlers write the same.
     ``make_target`` creates a target of events, given the timeout of a request in seconds; ``instance_id``: this installation."""
 
     store: ObjectStore
@@ -35,7 +36,7 @@ class HandlerContext:
     clock: Clock
     pipeline: str
     fence: Fence
-    stores: Callable[[str], ObjectStore] | None = None
+    stores: Callable[[BucketLocation], ObjectStore] | None = None
     outputs: set[str] = field(default_factory=set, compare=False)
     make_target: MakeTarget | None = None
     instance_id: str = ""

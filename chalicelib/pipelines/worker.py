@@ -24,6 +24,7 @@ from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.context import Caught, LoggingContext, build_logging
 from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.pipelines.delivery import EventDelivery, Progress
+from chalicelib.pipelines.files.bucket_location import BucketLocation
 from chalicelib.pipelines.ordering import OrderingBuffer, PendingEvent
 from chalicelib.pipelines.pipeline_state import (
     DISABLED,
@@ -69,7 +70,7 @@ class WorkerDependencies:
     buffer_bytes: int
     warn: Warn
     generation: GenerationLookup = lambda _: ""
-    stores: Callable[[str], ObjectStore] | None = None
+    stores: Callable[[BucketLocation], ObjectStore] | None = None
     max_runs: int = MAX_RUNS
     part: JobPart | None = None
     sidecars: SidecarReader | None = None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import logging.config
 import os
+import re
 import sys
 import warnings
 import zipfile
@@ -92,10 +94,10 @@ def by_logging_itself(file: PipelineFile, events: list[tuple[Run, str, str, str]
 def test_every_example_can_be_validated() -> None:
     use_wheels(None)
     names = sorted(path.stem for path in EXAMPLES.glob("*.yaml"))
-    assert names == ["by-level", "own-class", "rotation", "third-party"]
+    assert names == ["by-level", "by-level-on-s3", "own-class", "own-location", "rotation", "third-party"]
     for name in names:
         assert example(name).name == name
-    for name in ("by-level", "rotation"):
+    for name in ("by-level", "by-level-on-s3", "own-location", "rotation"):
         validate_logging(example(name).logging)
 
 
@@ -111,6 +113,29 @@ def test_files_by_level_each_with_a_layout_of_its_own(folder: Path) -> None:
     assert found["metrics.log"] == "rows=17\n"
     assert found["debug.log"].splitlines()[0] == "DEBUG app.db [r1:0] connected"
     assert found == by_logging_itself(file, ordered, folder / "expected")
+
+
+def test_files_on_s3_by_application_and_level_and_one_application_elsewhere() -> None:
+    payroll = Run("hr.payroll", "r3")
+    events = [
+        (run, "app", level, f"{level} of {run.fqn}") for run in (A, payroll) for level in ("INFO", "WARNING", "ERROR", "INFO")
+    ]
+    world = worked(example("by-level-on-s3"), events)
+    objects = [each.key for each in world.store.list("pipeline-files/").objects]
+    assert [re.sub(r"~\d{13}", "~…", key) for key in objects] == [
+        f"pipeline-files/teams/sales/load/{level}~….log.gz" for level in ("ERROR", "INFO", "WARNING")
+    ]
+    assert gzip.decompress(world.store.get(objects[1]).body).decode().splitlines() == [
+        "2026-09-21T14:13:20.000Z INFO app - INFO of sales.load", "2026-09-21T14:13:20.003Z INFO app - INFO of sales.load",
+    ]  # fmt: skip
+    world = worked(example("own-location"), events)
+    objects = [each.key for each in world.store.list("pipeline-files/").objects]
+    assert [re.sub(r"~\d{13}", "~…", key) for key in objects] == [
+        f"pipeline-files/payroll/2026-09-21/{level}~….jsonl" for level in ("ERROR", "INFO", "WARNING")
+    ]
+    assert [json.loads(world.store.get(key).body.splitlines()[0])["message"] for key in objects] == [
+        f"r3 {level} of hr.payroll" for level in ("ERROR", "INFO", "WARNING")
+    ]
 
 
 def test_a_rotation_of_its_own_for_each_file(folder: Path) -> None:

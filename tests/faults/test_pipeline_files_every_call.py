@@ -24,10 +24,14 @@ EVENTS: dict[str, list[logging.LogRecord]] = {
     "many applications": [record_of(number, fqn=f"svc.flow{number % 5}") for number in range(20)],
     "two days": [record_of(number, time_ms=START_MS + number * 20_000_000) for number in range(9)],
     "more than memory": [record_of(number, "x" * 3000) for number in range(10)],
+    "by level": [record_of(number, level=(20, 30, 40)[number % 3]) for number in range(12)],
+    "compressed": [record_of(number) for number in range(8)],
 }
 OPTIONS: dict[str, dict[str, Any]] = {
     "more than memory": {"memory_bytes": 4 * KIB},
     "one application": {"max_bytes": 700},
+    "by level": {"path": "{application}/{level}.log"},
+    "compressed": {"compress": "gzip"},
 }
 
 

@@ -19,7 +19,7 @@ from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets
 from chalicelib.pipelines.files.removal import FileRemoval
 from chalicelib.pipelines.files.repair import Repair
 from chalicelib.pipelines.files.retention import OutputRetention, due_files
-from chalicelib.pipelines.files.rows import FileRow, FileRows
+from chalicelib.pipelines.files.rows import DamagedRow, FileRow, FileRows
 from chalicelib.pipelines.files.table import COMMITS, rows_of_partition
 from chalicelib.ports import Key, Put, PutOptions
 from tests.faults.interception import FAULTS, LATER, Crash, Intercepted, StopAt
@@ -27,6 +27,7 @@ from tests.files_harness import START_MS, FilesHarness, commit, put, record_of
 
 Gate = Callable[[str, Callable[[], Any]], Any]
 Work = Callable[[FilesHarness, Any, Any], Any]
+PATHS = ("", "{level}/{application}-{program}")
 
 
 def stopped_everywhere(make: Callable[[], FilesHarness], work: Work, check: Callable[[FilesHarness], None]) -> int:
@@ -84,12 +85,15 @@ def keep(site: FilesHarness, store: Any, database: Any, **bounds: int) -> None:
         ({}, [0, 1, 2, 3, 4, 5]),
     ],
 )
-def test_retention_wherever_it_stops(bounds: dict[str, int], left: list[int]) -> None:
+@pytest.mark.parametrize("path", PATHS)
+def test_retention_wherever_it_stops(bounds: dict[str, int], left: list[int], path: str) -> None:
     def check(site: FilesHarness) -> None:
         assert site.lines() == Counter(left)
         assert len(site.objects()) == len(site.rows()) == len(left)
 
-    points = stopped_everywhere(filled, lambda site, store, database: keep(site, store, database, **bounds), check)
+    points = stopped_everywhere(
+        lambda: filled(path=path), lambda site, store, database: keep(site, store, database, **bounds), check
+    )
     assert points > (10 if len(left) < 6 else 0)
 
 
@@ -186,7 +190,7 @@ def two_pipelines() -> FilesHarness:
     site = FilesHarness()
     generations = Generations(site.database, site.clock)
     for base in ("files", "audit"):
-        handler = site.handler(base=base)
+        handler = site.handler(base=base, path=PATHS[base == "audit"])
         for number, fqn in enumerate(("svc.flow", "svc.flow10", "other.flow")):
             generation = generations.of_run(fqn.partition(".")[0], fqn, "run-1", START_MS)
             put(site, handler, number, fqn=fqn, generation=generation)
@@ -409,9 +413,9 @@ def test_each_creation_has_a_fresh_uuid() -> None:
     assert len(list(generations.dead())) == 10  # the namespace's own too
 
 
-def broken() -> FilesHarness:
-    """One of each inconsistency, at least an hour old."""
-    site = FilesHarness()
+def broken(path: str = "") -> FilesHarness:
+    """One of each inconsistency, at least an hour old; and files of bases within the base and around it."""
+    site = FilesHarness(options={"path": path})
     for number, program in enumerate(("good", "row-only", "longer", "changed", "shorter", "garbage", "unfinished")):
         handler = site.handler()
         put(site, handler, number, number, program=program)
@@ -429,7 +433,14 @@ def broken() -> FilesHarness:
     }
     for name, changed in changes.items():
         site.store.put(by_program[name].object_key, changed, PutOptions())
-    site.store.put("files/svc/2026-09-21/flow/nobody/00000000.jsonl", b"published, never committed", PutOptions())
+    lost = site.handler()
+    lost.handle(record_of(9, program="nobody"))
+    lost.pending_writes()
+    for base in ("files/INFO", "files/svc"):
+        nested = site.handler(base=base, path=PATHS[1])
+        put(site, nested, 10)
+        nested.handle(record_of(11, program="never committed"))
+        nested.pending_writes()
     site.store.put("filesystem/other", b"not ours", PutOptions())
     site.database.transact([by_program["unfinished"].written(state="condemned")[1]])
     at = "svc:flow:zzz:bad"
@@ -441,12 +452,18 @@ def broken() -> FilesHarness:
 BASE = OutputSet("files", "", 0, 0, 0)
 
 
+def objects_within(site: FilesHarness) -> list[str]:
+    """The objects of the bases within the base."""
+    return [*site.objects("files/INFO/INFO/"), *site.objects("files/svc/INFO/")]
+
+
 def kinds(site: FilesHarness) -> list[str]:
     return sorted(finding.kind for finding in Repair(site.store, site.database, site.clock).findings(BASE))
 
 
-def test_repair_lists_what_does_not_fit() -> None:
-    site = broken()
+@pytest.mark.parametrize("path", PATHS)
+def test_repair_lists_what_does_not_fit(path: str) -> None:
+    site = broken(path)
     assert kinds(site) == [
         "changed", "changed", "longer", "object-only", "row-only", "row-unreadable", "shorter", "unfinished",
     ]  # fmt: skip
@@ -454,16 +471,18 @@ def test_repair_lists_what_does_not_fit() -> None:
 
 
 @pytest.mark.behavior("A repair fixes files and rows that do not match, and the second one has nothing to do.")
-def test_repair_wherever_it_stops_and_the_second_run_is_clean() -> None:
+@pytest.mark.parametrize("path", PATHS)
+def test_repair_wherever_it_stops_and_the_second_run_is_clean(path: str) -> None:
     def check(site: FilesHarness) -> None:
         assert kinds(site) == []
         assert site.lines() == Counter({0: 2, 2: 2, 3: 2, 4: 1})
         assert site.store.head("filesystem/other").size == 8
+        assert len(objects_within(site)) == 4
 
     def work(site: FilesHarness, store: Any, database: Any) -> None:
         Repair(store, database, site.clock).repair_all(BASE, forever(site))
 
-    assert stopped_everywhere(broken, work, check) > 40
+    assert stopped_everywhere(lambda: broken(path), work, check) > 40
 
 
 def test_repair_spares_what_is_young() -> None:
@@ -498,3 +517,16 @@ def test_rows_are_read_back_as_they_were_written() -> None:
     site = filled()
     rows: list[FileRow] = [row for row in FileRows(site.database).listed("files", "") if isinstance(row, FileRow)]
     assert len(rows) == 6 and all(FileRows(site.database).reread(row) == row for row in rows)
+
+
+@pytest.mark.parametrize(
+    "path", ["logs/svc/x~00000000.jsonl", "files/x~00000001.jsonl", "files//x~00000000.jsonl", "files/x~y/00000000.jsonl", None]
+)
+def test_a_row_that_names_another_object_is_damaged(path: str | None) -> None:
+    """Else retention, deletion and repair would delete that object."""
+    site = FilesHarness(options={"path": "x"})
+    put(site, site.handler(), 1)
+    (row,) = site.rows()
+    site.database.put_many([Put(row.row_key, row.document() | {"path": path, "file": [0, "jsonl", "jsonl", row.day]})])
+    (damaged,) = FileRows(site.database).listed("files", "")
+    assert isinstance(damaged, DamagedRow) or damaged.object_key.startswith("files/svc/2026-09-21/")

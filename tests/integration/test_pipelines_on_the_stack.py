@@ -4,6 +4,7 @@ function runs the built-in pipeline and one whose file is in the bucket."""
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -41,11 +42,14 @@ logging:
 """
 
 
+QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
+ROLE = "arn:aws:iam::000000000000:role/runlake-audit"
+
+
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Stack]:
     """A stack whose pipelines are disabled unless a test enables them."""
-    quiet = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
-    with running_stack(PipelinesConfig=f"s3://{BUCKET}/_pipelines", **quiet) as stack:
+    with running_stack(PipelinesConfig=f"s3://{BUCKET}/_pipelines", **QUIET) as stack:
         with closing(stack.client("s3")) as s3:
             s3.put_object(Bucket=stack["bucket"], Key="_pipelines/audit.yaml", Body=AUDIT.encode())
             s3.put_object(Bucket=stack["bucket"], Key="_pipelines/bad.yaml", Body=b"[")
@@ -182,6 +186,68 @@ def test_what_is_deleted_is_gone_and_a_recreated_pipeline_is_new(lab: Lab) -> No
     lab.change("replay", {"from": 0})
     lab.work(lambda: lab.messages(OURS), ["[run-2 ] new"] * 2)
     assert lab.messages() == ["new"]
+
+
+@pytest.mark.behavior("Two applications have files by level on S3, one of them in a location of its own.")
+def test_files_by_level_and_one_application_with_its_own_location(quiet: Stack, lab: Lab) -> None:
+    """The examples of the documentation."""
+    names = ("by-level-on-s3", "own-location")
+    levels = ("ERROR", "INFO", "WARNING")
+    with closing(quiet.client("s3")) as s3:
+        for name in names:
+            body = (PROJECT / "docs" / "examples" / "pipelines" / f"{name}.yaml").read_bytes()
+            s3.put_object(Bucket=quiet["bucket"], Key=f"_pipelines/{name}.yaml", Body=body)
+        try:
+            for lab.fqn in ("sales.load", "hr.payroll"):
+                lab.write("run-1", *((level, f"{lab.fqn} {level}") for level in levels))
+
+            def keys() -> list[str]:
+                listed = [
+                    each["Key"]
+                    for prefix in ("teams", "payroll")
+                    for each in s3.list_objects_v2(Bucket=quiet["bucket"], Prefix=f"{ALWAYS}/{prefix}/").get("Contents", ())
+                ]
+                return [re.sub(r"\d{4}-\d\d-\d\d", "DAY", re.sub(r"~\d{13}", "~", key)) for key in listed]
+
+            wanted = [f"{ALWAYS}/teams/sales/load/{level}~.log.gz" for level in levels]
+            lab.work(keys, wanted + [f"{ALWAYS}/payroll/DAY/{level}~.jsonl" for level in levels])
+            for base, namespace, app in (("teams", "sales", "load"), ("payroll", "hr", "payroll")):
+                path = f"/v1/pipeline-files?base={ALWAYS}/{base}&namespace={namespace}&app={app}"
+
+                def found(path: str = path) -> list[str]:
+                    return sorted(each["message"].rpartition(" ")[2] for each in lab.ask("GET", path)["events"])
+
+                lab.work(found, list(levels))
+        finally:
+            for name in names:
+                s3.delete_object(Bucket=quiet["bucket"], Key=f"_pipelines/{name}.yaml")
+
+
+def test_files_in_a_bucket_that_a_role_opens() -> None:
+    """Written by the scheduled function and read by the API. The emulator enforces neither policies nor owners."""
+    elsewhere = f"      format: jsonl\n      bucket: audit-elsewhere\n      role: {ROLE}\n      path: '{{application}}/{{level}}'"
+    with (
+        running_stack(PipelinesConfig=f"s3://{BUCKET}/_pipelines", PipelineRoles=ROLE, **QUIET) as stack,
+        closing(stack.client("s3")) as s3,
+    ):
+        s3.create_bucket(Bucket="audit-elsewhere")
+        body = AUDIT.replace("      format: jsonl", elsewhere).encode()
+        s3.put_object(Bucket=stack["bucket"], Key="_pipelines/audit.yaml", Body=body)
+        lab = Lab(stack)
+        lab.work(lambda: {each["state"] for each in lab.pipelines().values()}, {"running"})
+        lab.write("run-1", ("ERROR", "there"))
+        lab.work(lambda: lab.messages(OURS), ["[run-1 ] there"])
+        (written,) = s3.list_objects_v2(Bucket="audit-elsewhere")["Contents"]
+        assert re.fullmatch(r"pipeline-files/audit/flow/ERROR~\d{13}\.jsonl", written["Key"])
+
+
+def test_the_roles_of_pipelines_may_assume_what_is_listed_and_only_then(template: dict[str, Any]) -> None:
+    policy = template["Resources"]["PipelineRolesPolicy"]
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert policy["Condition"] == "AssumesPipelineRoles" and template["Parameters"]["PipelineRoles"]["Default"] == ""
+    roles = ["ApiRole", "SweepRole", "PipelinesRole", "RunPipelinesRole"]
+    assert policy["Properties"]["Roles"] == [{"Ref": role} for role in roles]
+    assert (statement["Action"], statement["Resource"]) == ("sts:AssumeRole", {"Ref": "PipelineRoles"})
 
 
 @pytest.mark.sampled(default=2, group="jobs on the stack")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -12,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chalicelib.deadline import Deadline
@@ -22,12 +23,17 @@ from chalicelib.errors import (
     PreconditionFailedError,
     StoreUnavailableError,
 )
+from chalicelib.pipelines.files.appendable_object import FileGroup
+from chalicelib.pipelines.files.bucket_location import BucketLocation
 from chalicelib.pipelines.files.deletion import Deletion
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.handler import RollingS3Handler
-from chalicelib.pipelines.files.key_layout import DAY_MS, FileContext, element, is_file_of, prefix_of
-from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets
+from chalicelib.pipelines.files.key_layout import DAY_MS, LAST_MS, FileContext, element, is_file_of, prefix_of
+from chalicelib.pipelines.files.output_sets import OutputSet, list_output_sets, put_output_set
+from chalicelib.pipelines.files.path_template import FIELDS, is_templated_key
+from chalicelib.pipelines.files.reading import FileEventQuery
 from chalicelib.pipelines.files.rows import CLOSED, OPEN
+from chalicelib.pipelines.files.service import PipelineFiles
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, HandlerContext, TakesContext
 from chalicelib.ports import Key, Put
 from tests.faults.interception import Intercepted
@@ -144,6 +150,45 @@ def test_it_rolls_by_age() -> None:
         put(site, handler, number)
         site.clock.advance(900)
     assert [row.contents.events for row in site.rows()] == [5, 4]
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("roll", "period_ms"), [("hourly", HOUR_MS), ("%H", HOUR_MS), ("%Y-%m-%dT%H%M", 60_000), ("%Y=%m", DAY_MS)]
+)
+def test_a_file_has_the_events_of_one_period(roll: str, period_ms: int) -> None:
+    """Late events too, also those that another process adds; each period has one file."""
+    site = FilesHarness(options={"roll": roll})
+    times = [START_MS + step * 17 * 60_000 for step in (0, 1, 4, 9, 3, 0, 10, 90, 2)]
+    for numbers in (range(5), range(5, 9)):
+        handler = site.handler()
+        for number in numbers:
+            handler.handle(record_of(number, time_ms=times[number]))
+        commit(site, handler)
+    rows = site.rows()
+    assert site.lines() == Counter(range(9)) and len(rows) == len({time_ms // period_ms for time_ms in times})
+    assert all(row.contents.from_ms // period_ms == row.contents.to_ms // period_ms for row in rows)
+    assert len(site.objects()) == len(rows)
+
+
+def test_a_file_of_a_day_is_not_continued_by_the_hour() -> None:
+    site = FilesHarness()
+    handler = site.handler()
+    for number, hours in enumerate((0, 2)):
+        handler.handle(record_of(number, time_ms=START_MS + hours * HOUR_MS))
+    commit(site, handler)
+    for roll, files in (("hourly", 2), ("daily", 2)):
+        run_writer(site, 2, roll=roll)
+        assert len(site.rows()) == files
+    assert site.lines() == Counter({0: 1, 1: 1, 2: 2})
+
+
+@pytest.mark.parametrize("roll", ["hour", "weekly", "%j", "%Y/%m", "%", "%Y%", "%H:%M", "%d" * 31])
+def test_a_period_that_is_none_is_refused(roll: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match="roll"):
+        RollingS3Handler("files", roll=roll)
 
 
 def test_an_idle_file_is_closed_without_traffic() -> None:
@@ -362,6 +407,11 @@ def test_a_format_that_is_none_is_refused_and_heavy_ones_are_loaded_when_asked_f
         RollingS3Handler("files", "xml")
     with pytest.raises(InvalidConfigurationError, match="max_bytes=0"):
         RollingS3Handler("files", max_bytes=0)
+    with pytest.raises(InvalidConfigurationError, match="compress='zip'"):
+        RollingS3Handler("files", compress="zip")
+    for format_ in ("avro", "parquet"):
+        with pytest.raises(InvalidConfigurationError, match="only text and jsonl can be compressed"):
+            RollingS3Handler("files", format_, compress="gzip")
 
 
 @pytest.mark.parametrize("base", ["", "/files", "files/", "a//b", "#bases", "../x", "a b", ".hidden"])
@@ -414,10 +464,89 @@ def test_another_key_is_no_file_of_a_base(key: str) -> None:
     assert not is_file_of("files", key)
 
 
+@pytest.mark.parametrize(
+    ("options", "keys"),
+    [
+        ({"path": "{namespace}/{application}/{level}.log"}, ["svc/my%20flow/{level}~{at}.log"]),
+        ({"path": "{namespace}/{application}/{level}.log", "compress": "gzip"}, ["svc/my%20flow/{level}~{at}.log.gz"]),
+        ({"path": "{date}/{hour}/{program}={level}"}, ["2026-09-21/01/a%2Fb%3Ac={level}~{at}.jsonl"]),
+        ({"path": "{time}/{fqn}-{level}", "roll": "%Y=%m", "extension": "x"}, ["2026=09/svc.my%20flow-{level}~{at}.x"]),
+    ],
+)
+def test_the_key_is_by_the_path_with_files_for_each_level(options: dict[str, str], keys: list[str]) -> None:
+    site = FilesHarness(options=options)
+    levels = (logging.INFO, logging.ERROR)
+    for first in (0, 4):
+        handler = site.handler()
+        for number in range(first, first + 4):
+            handler.handle(record_of(number, fqn="svc.my flow", program="a/b:c", level=levels[number % 2]))
+        commit(site, handler)
+        site.clock.advance(1)
+    rows = {row.object_key: row for row in site.rows()}
+    expected = [f"files/{keys[0].format(level=level, at=START_MS + at)}" for at, level in ((1, "ERROR"), (0, "INFO"))]
+    assert site.objects() == sorted(rows) == expected
+    assert [row.contents.events for row in rows.values()] == [4, 4]
+    if "compress" not in options:
+        assert site.lines() == Counter(range(8))
+
+
+def test_applications_that_share_a_folder_never_try_for_the_same_number() -> None:
+    site = FilesHarness(options={"path": "all.log", "workers": 8, "max_bytes": 200})
+    handler = site.handler()
+    for round_ in range(2):
+        for number in range(30):
+            handler.handle(record_of(30 * round_ + number, fqn=f"svc.flow{number}"))
+            handler.handle(record_of(60 + 30 * round_ + number, fqn=f"svc.flow{number}"))
+        commit(site, handler)
+    assert site.lines() == Counter(range(120)) and site.store.calls["put"] == len(site.objects()) == len(site.rows())
+
+
+PATHS = st.lists(
+    st.lists(st.sampled_from(["a", "-", "b.", *(f"{{{field}}}" for field in FIELDS)]), min_size=1, max_size=3).map("".join),
+    min_size=1,
+    max_size=3,
+).map("/".join)
+
+
+@given(PATHS, ELEMENTS, ELEMENTS, ELEMENTS, st.sampled_from(["", "log"]), st.integers(0, LAST_MS))
+def test_a_key_of_a_path_fits_s3_and_is_no_key_of_the_default_layout(
+    path: str, namespace: str, app: str, program: str, extension: str, time_ms: int
+) -> None:
+    try:
+        handler = RollingS3Handler("files", path=path, roll="%H%M", extension=extension)
+    except InvalidConfigurationError:
+        assume(False)
+    names = (namespace, 50 * app, program, f"{namespace}.{50 * app}")
+    file = handler._new_file(FileGroup(*names, "g", time_ms, 99 * program), time_ms)
+    key = handler._key_of(file)(10**12)
+    assert len(key) <= 1024 and is_templated_key("files", key) and not is_file_of("files", key)
+    assert key.count("/") == path.count("/") + 1
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("{run_id}.log", "unknown='run_id'"), ("{}.log", "unknown=''"), ("{level", "fields in braces"), ("/a", "fields in braces"),
+        ("a/../{level}", "fields in braces"), ("{level}/.log", "fields in braces"), ("a~{level}", "fields in braces"),
+        ("{level!r}", "unknown='level!r'"), ("a" * 201, "at most 200"), ("-".join(["{fqn}"] * 20), "too many fields"),
+        ("{level}.lög", "extension"), ("{level}.log", "no other extension"),
+    ],
+)  # fmt: skip
+def test_a_path_that_is_none_is_refused(path: str, reason: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=re.escape(reason)):
+        RollingS3Handler("files", path=path, extension="x" if path == "{level}.log" else "")
+    with pytest.raises(InvalidConfigurationError, match="needs files of an hour"):
+        RollingS3Handler("files", path="{hour}", roll="daily")
+
+
 def test_its_own_location_on_s3() -> None:
     site, other = FilesHarness(), FilesHarness()
     handler = RollingS3Handler("files", "jsonl", bucket="elsewhere", workers=1)
-    handler.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None, {"elsewhere": other.store}.__getitem__))
+    handler.use(
+        HandlerContext(
+            site.store, site.database, site.clock, "test", lambda: None, {BucketLocation("elsewhere"): other.store}.__getitem__
+        )
+    )
     put(site, handler, 1)
     assert (len(site.objects()), len(other.objects())) == (0, 1)
     with pytest.raises(InvalidConfigurationError, match="another bucket"):
@@ -425,6 +554,77 @@ def test_its_own_location_on_s3() -> None:
     lost = RollingS3Handler("more", bucket="elsewhere")
     with pytest.raises(InvalidConfigurationError, match="elsewhere"):
         lost.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None))
+
+
+ROLE = "arn:aws:iam::111122223333:role/audit/runlake"
+
+
+@pytest.mark.parametrize(
+    ("options", "owner"),
+    [
+        ({"role": ROLE}, "111122223333"),
+        ({"role": ROLE, "bucket_owner": "1" * 12}, "1" * 12),
+        ({"bucket_owner": "1" * 12}, "1" * 12),
+    ],
+)
+def test_a_bucket_has_the_role_and_the_owner_that_all_operations_use(options: dict[str, str], owner: str) -> None:
+    site, other, asked = FilesHarness(), FilesHarness(), list[BucketLocation]()
+
+    def stores(location: BucketLocation) -> Any:
+        asked.append(location)
+        return other.store
+
+    handler = RollingS3Handler("files", "jsonl", bucket="audit-logs", workers=1, **options)  # type: ignore[arg-type]
+    handler.use(HandlerContext(site.store, site.database, site.clock, "test", lambda: None, stores))
+    put(site, handler, 1)
+    files = PipelineFiles(site.database, site.clock, stores)
+    assert [event.line for event in files.page(FileEventQuery("files", "svc", "flow"), 10, Deadline(site.clock)).events] == [1]
+    assert files.findings("files") == ([], True)
+    site.clock.advance(30 * 86_400)
+    assert files.run_maintenance(Deadline(site.clock))[1]["files"].removed == 1
+    assert {*asked} - {BucketLocation()} == {BucketLocation("audit-logs", options.get("role", ""), owner)} and not site.objects()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"role": ROLE}, "need the name of a bucket"), ({"bucket": "B", "bucket_owner": "1" * 12}, "need the name of a bucket"),
+        ({"bucket": "audit-logs", "role": "admin"}, "ARN of a role"), ({"bucket": "audit-logs", "bucket_owner": "7"}, "12 digits"),
+    ],
+)  # fmt: skip
+def test_a_location_that_is_none_is_refused(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=reason):
+        RollingS3Handler("files", **options)  # type: ignore[arg-type]
+
+
+def test_a_bucket_that_is_gone_affects_only_its_own_files() -> None:
+    site = FilesHarness()
+    generation = str(Generations(site.database, site.clock).of_run("svc", "svc.flow", "run-1", START_MS))
+    for base in ("a", "b"):
+        run_writer(site, 1, base=base)
+        put(site, site.handler(base=base, extension="x"), 2, generation=generation)
+    put_output_set(site.database, OutputSet("a", "gone", DAY_MS, 0, 0, ROLE))
+    put_output_set(site.database, OutputSet("a0", "gone", DAY_MS, 0, 0, ROLE))
+
+    def stores(location: BucketLocation) -> Any:
+        if location.role:
+            raise InvalidConfigurationError("the role is not listed")
+        return site.store
+
+    files = PipelineFiles(site.database, site.clock, stores)
+    site.clock.advance(30 * 86_400)
+    with pytest.raises(InvalidConfigurationError):
+        files.run_maintenance(Deadline(site.clock))
+    assert len(site.objects("a/")) == 2 and site.objects("b/") == []
+    with pytest.raises(InvalidConfigurationError):
+        files.delete("svc", "svc.flow", Deadline(site.clock))
+    run_writer(site, 1, base="b")
+    site.clock.advance(30 * 86_400)
+    with pytest.raises(InvalidConfigurationError):
+        files.run_maintenance(Deadline(site.clock))
+    assert site.objects("b/") == []
+    put_output_set(site.database, OutputSet("a", "", DAY_MS, 0, 0))
+    assert files.delete("svc", "svc.flow", Deadline(site.clock)).files == 1
 
 
 def test_output_set_stores_the_retention_of_its_files() -> None:

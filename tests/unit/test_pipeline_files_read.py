@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import logging
 import random
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import DamagedLogError
-from chalicelib.pipelines.files import appendable_object, avro, streams
+from chalicelib.pipelines.files import appendable_object, avro, gzip_members, streams
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.reading import FileEventQuery, FileReader
 from chalicelib.pipelines.files.rows import FileRows
@@ -25,7 +26,13 @@ from chalicelib.ports import Key, Put, PutOptions
 from tests.files_harness import START_MS, FilesHarness, commit, put, record_of, run_writer
 
 HOUR_MS = 3_600_000
-FORMATS = ("jsonl", "avro", "parquet", "text")
+FORMATS = ("jsonl", "avro", "parquet", "text", "jsonl+gzip", "text+gzip")
+
+
+def of_format(name: str) -> dict[str, str]:
+    """A handler's options."""
+    format_, _, compress = name.partition("+")
+    return {"format": format_, "compress": compress}
 
 
 def reading(site: FilesHarness) -> FileReader:
@@ -43,7 +50,7 @@ def read(site: FilesHarness, **about: Any) -> list[int]:
 def test_many_files_come_as_one_in_order_of_time(format_: str) -> None:
     site, order = FilesHarness(), list(range(60))
     random.Random(7).shuffle(order)
-    handler = site.handler(format=format_, max_bytes=500)
+    handler = site.handler(**of_format(format_), max_bytes=500)
     for first in range(0, 60, 6):
         put(site, handler, *sorted(order[first : first + 6]))
     assert len(site.objects()) > 3
@@ -51,11 +58,12 @@ def test_many_files_come_as_one_in_order_of_time(format_: str) -> None:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_programs_are_merged_or_read_alone(format_: str) -> None:
-    site = FilesHarness()
-    handler = site.handler(format=format_)
+@pytest.mark.parametrize("path", ["", "{level}"])
+def test_programs_are_merged_or_read_alone(format_: str, path: str) -> None:
+    site = FilesHarness(options={"path": path})
+    handler = site.handler(**of_format(format_))
     for number in range(12):
-        handler.handle(record_of(number, program=f"p{number % 3}"))
+        handler.handle(record_of(number, program=f"p{number % 3}", level=(20, 40)[number // 2 % 2]))
     commit(site, handler)
     assert read(site) == list(range(12))
     assert read(site, program="p1") == [1, 4, 7, 10]
@@ -125,7 +133,7 @@ def test_flow1_never_answers_for_flow10() -> None:
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_missing_file_is_left_out_with_one_warning(format_: str) -> None:
     site = FilesHarness()
-    handler = site.handler(format=format_, max_bytes=100)
+    handler = site.handler(**of_format(format_), max_bytes=100)
     for number in range(6):
         put(site, handler, number, text=f"{'x' * 200} event {number}")
     gone = site.objects()[2]
@@ -135,10 +143,10 @@ def test_a_missing_file_is_left_out_with_one_warning(format_: str) -> None:
 
 
 @pytest.mark.parametrize("damage", ["other bytes", "cut"])
-@pytest.mark.parametrize("format_", ["jsonl", "avro", "parquet"])
+@pytest.mark.parametrize("format_", ["jsonl", "avro", "parquet", "jsonl+gzip", "text+gzip"])
 def test_a_corrupt_file_is_left_out_with_one_warning(format_: str, damage: str) -> None:
     site = FilesHarness()
-    handler = site.handler(format=format_, max_bytes=100)
+    handler = site.handler(**of_format(format_), max_bytes=100)
     for number in range(4):
         put(site, handler, number, text=f"{'x' * 200} event {number}")
     bad = site.objects()[1]
@@ -164,10 +172,10 @@ def test_what_was_published_and_not_committed_is_not_read() -> None:
     assert read(site) == [1] and site.warnings == []
 
 
-@pytest.mark.parametrize("format_", ["jsonl", "avro", "text"])
+@pytest.mark.parametrize("format_", ["jsonl", "avro", "text", "jsonl+gzip", "text+gzip"])
 def test_each_beginning_of_a_file_that_grows_can_be_read(format_: str) -> None:
     site = FilesHarness()
-    handler = site.handler(format=format_)
+    handler = site.handler(**of_format(format_))
     seen = []
     for number in range(5):
         put(site, handler, number)
@@ -232,12 +240,12 @@ def test_memory_is_a_piece_of_each_file_that_covers_the_moment(monkeypatch: pyte
     assert count == 10_000 and peak < 6_000_000
 
 
-@pytest.mark.parametrize("format_", ["jsonl", "avro", "text"])
+@pytest.mark.parametrize("format_", ["jsonl", "avro", "text", "jsonl+gzip", "text+gzip"])
 def test_a_range_begins_near_its_first_event(format_: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at the file's first byte: the cost of a page is proportional to its size, not to the file's."""
     monkeypatch.setattr(streams, "CHUNK_BYTES", 2000)
     site = FilesHarness()
-    handler = site.handler(format=format_)
+    handler = site.handler(**of_format(format_))
     rng = random.Random(2)
     for first in range(0, 2000, 10):
         put(site, handler, *range(first, first + 10), text="")
@@ -363,3 +371,23 @@ def test_files_that_the_release_before_wrote_as_avro_are_continued() -> None:
     body = before.getvalue() + encoder.take()
     assert [event.message for event in avro.read(iter([body]), 0)] == ["old", "new"]
     assert [each["message"] for each in fastavro.reader(io.BytesIO(body))] == ["old", "new"]
+
+
+def test_a_compressed_file_is_one_that_gzip_reads_and_anything_else_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = FilesHarness()
+    handler = site.handler(compress="gzip")
+    for number in range(3):
+        put(site, handler, number)
+    (key,) = site.objects()
+    body = site.store.get(key).body
+    assert key.endswith("/00000000.jsonl.gz") and len(gzip.decompress(body).splitlines()) == 3
+    monkeypatch.setattr(gzip_members, "PIECE_BYTES", 7)
+    for piece in (1, 10, len(body)):
+        pieces = [body[at : at + piece] for at in range(0, len(body), piece)]
+        assert b"".join(gzip_members.expanded(iter(pieces))) == gzip.decompress(body)
+    for bad in (body[:-1], body + b"x", b"x", body[: len(body) // 2]):
+        with pytest.raises(DamagedLogError, match="gzip"):
+            list(gzip_members.expanded(iter([bad])))
+    monkeypatch.setattr(gzip_members, "MAX_LINE_BYTES", 50)
+    with pytest.raises(DamagedLogError, match="too long limit=50"):
+        list(gzip_members.expanded(iter([body])))

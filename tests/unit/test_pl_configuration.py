@@ -301,6 +301,9 @@ def rolling(**handlers: dict[str, object]) -> str:
         ({"base": "a"}, {"base": "a", "format": "text"}),
         ({"base": "a", "format": "jsonl"}, {"base": "a", "format": "jsonl", "max_bytes": 7}),
         ({"base": "a", "format": "text"}, {"base": "a", "format": "jsonl", "extension": "log"}),
+        ({"base": "a", "path": "{level}.log"}, {"base": "a", "path": "all.log"}),
+        ({"base": "a/b", "path": "{level}"}, {"base": "a", "path": "{fqn}/x-{level}"}),
+        ({"base": "a", "path": "{fqn}"}, {"base": "a", "path": "{program}"}),
         ({"base": "a"}, {"base": "a", "()": ROLLING["class"]}),
     ],
 )

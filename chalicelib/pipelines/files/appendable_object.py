@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError, RunlakeError, WriteConflictError
 from chalicelib.pipelines.files.formats import FileFormat
+from chalicelib.pipelines.files.key_layout import DAY_MS
 from chalicelib.pipelines.files.rows import CLOSED, NOTHING, OPEN, FileContents, FileRow
 from chalicelib.pipelines.ports import Fence
 from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions
@@ -22,18 +23,26 @@ from chalicelib.ports import ABSENT, Condition, ObjectStore, PutOptions
 COPY_FROM_BYTES = 5 * 1024 * 1024
 """S3 copies a part of an object that is larger than this; a smaller object is read and written again."""
 MAX_LANDMARKS = 24
+BASE_METADATA = "base"
 _TRIES = 10
 
 
 class FileGroup(NamedTuple):
-    """The key of a group of events that share files. ``day`` in days since the epoch."""
+    """The key of a group of events that share files: those of a period that begins at ``start_ms``, and of a
+    level if they are in files of their own ("": they are not)."""
 
     namespace: str
     app: str
     program: str
     fqn: str
     generation: str
-    day: int
+    start_ms: int
+    level: str
+
+    @property
+    def day(self) -> int:
+        """Days since the epoch."""
+        return self.start_ms // DAY_MS
 
 
 class SupersededError(Exception):
@@ -46,12 +55,12 @@ class AppendableFile:
     thread-safe."""
 
     __slots__ = (
-        "_disorder_ms", "_encoder", "_events", "_from_ms", "_to_ms", "active_ms", "buffered_bytes", "contents", "created_ms", "first_ms",
+        "_disorder_ms", "_encoder", "_events", "_from_ms", "_to_ms", "active_ms", "base", "buffered_bytes", "contents", "created_ms", "first_ms",
         "format", "group", "is_closed", "is_superseded", "needs_lookup", "predecessor", "row", "sequence", "waiting",
     )  # fmt: skip
 
-    def __init__(self, group: FileGroup, format_: FileFormat, now_ms: int, first_ms: int) -> None:
-        self.group, self.format, self.created_ms, self.first_ms = group, format_, now_ms, first_ms
+    def __init__(self, base: str, group: FileGroup, format_: FileFormat, now_ms: int, first_ms: int) -> None:
+        self.base, self.group, self.format, self.created_ms, self.first_ms = base, group, format_, now_ms, first_ms
         self.row: FileRow | None = None
         self.contents = NOTHING
         self.waiting = b""
@@ -109,7 +118,7 @@ class AppendableFile:
 
     def successor(self, now_ms: int) -> AppendableFile:
         """Close this file and return another one for the waiting events."""
-        other = AppendableFile(self.group, self.format, now_ms, self._from_ms)
+        other = AppendableFile(self.base, self.group, self.format, now_ms, self._from_ms)
         other.waiting, other.buffered_bytes, other._encoder = self.waiting, self.buffered_bytes, self._encoder
         other._events, other._disorder_ms = self._events, self._disorder_ms
         other._from_ms, other._to_ms = self._from_ms, self._to_ms
@@ -185,8 +194,10 @@ class AppendableFile:
             raise
 
     def _options(self) -> PutOptions:
-        """The object's metadata contains the generation too, so that an object without a row can be attributed."""
-        return PutOptions({"generation": self.group.generation[:100]}, content_type=self.format.content_type)
+        """The object's metadata contains the generation and the base, so that an object without a row can be attributed."""
+        return PutOptions(
+            {"generation": self.group.generation[:100], BASE_METADATA: self.base}, content_type=self.format.content_type
+        )
 
 
 def thinned(landmarks: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

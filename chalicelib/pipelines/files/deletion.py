@@ -113,11 +113,11 @@ class Deletion:
     def _remove_files(
         self, base: OutputSet, namespace: str, dead: Mapping[str, DeadGeneration], done: DeletionResult, deadline: Deadline
     ) -> None:
-        removal = FileRemoval(self._store_of(base), self._database, self._clock)
         for row in FileRows(self._database).listed(base.name, prefix_of(namespace)):
             if isinstance(row, FileRow) and row.generation in dead:
                 deadline.check()
-                if removal.remove(row):
+                # not before: a bucket without such files may be gone
+                if FileRemoval(self._store_of(base), self._database, self._clock).remove(row):
                     done.files += 1
                     done.bytes += row.contents.size
                 else:

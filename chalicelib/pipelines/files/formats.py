@@ -1,7 +1,8 @@
-"""The formats of files: ``text``, ``jsonl``, ``avro``, ``parquet``.
+"""The formats of files: ``text``, ``jsonl``, ``avro``, ``parquet``; the first two also compressed, ``text+gzip``, ``jsonl+gzip``.
 
 The first three are appendable: bytes written after the end of a file make a longer file, and each prefix that was committed once
-is a readable file. A Parquet file ends with its footer, so it is complete when it is written, and never appended to.
+is a readable file. A compressed file grows by gzip members, so the same applies. A Parquet file ends with its footer, so it is
+complete when it is written, and never appended to.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from chalicelib.errors import DamagedLogError, FormatUnavailableError, InvalidConfigurationError
-from chalicelib.pipelines.files.key_layout import EXTENSIONS
+from chalicelib.pipelines.files import gzip_members
+from chalicelib.pipelines.files.key_layout import COMPRESSIBLE, COMPRESSION, EXTENSIONS
 from chalicelib.pipelines.files.records import FileEvent, document_of, event_of
 from chalicelib.pipelines.files.text import text_events
 
@@ -122,13 +124,40 @@ _FORMATS: dict[str, Callable[[], FileFormat]] = {
     "parquet": _parquet,
 }
 FORMATS = tuple(_FORMATS)
+"""The formats that a configuration may name: ``compress`` is an option of its own."""
 
 
 def format_named(name: str) -> FileFormat:
     """Raises InvalidConfigurationError for an unknown name, FormatUnavailableError for a format whose library is not installed."""
-    if name not in _FORMATS:
+    base, plus, compression = name.partition("+")
+    if base not in _FORMATS or (plus and (compression != COMPRESSION or base not in COMPRESSIBLE)):
         raise InvalidConfigurationError(f"a format must be one of {', '.join(FORMATS)} format={name!r}")
     try:
-        return _FORMATS[name]()
+        format_ = _FORMATS[base]()
+        return _compressed(format_) if plus else format_
     except ImportError as error:
         raise FormatUnavailableError(f"the format's library is not installed format={name} error={str(error)!r}") from error
+
+
+def _compressed(plain: FileFormat) -> FileFormat:
+    """The same format, each output of the encoder as a gzip member."""
+
+    class Members:
+        def __init__(self) -> None:
+            self._encoder = plain.encoder()
+            self.add = self._encoder.add
+
+        def take(self) -> bytes:
+            return gzip_members.member(self._encoder.take())
+
+    def read(chunks: Chunks, from_ms: int) -> Iterator[FileEvent]:
+        return plain.read(gzip_members.expanded(chunks), from_ms)
+
+    return replace(
+        plain,
+        name=f"{plain.name}+{COMPRESSION}",
+        extension=f"{plain.extension}.gz",
+        content_type="application/gzip",
+        encoder=Members,
+        read=read,
+    )

@@ -7,10 +7,13 @@
         class: chalicelib.pipelines.files.handler.RollingS3Handler
         base: audit                 # the first folders of the keys; distinguishes the files of handlers
         format: jsonl               # text, jsonl, avro, parquet
+        compress: gzip              # text and jsonl only
+        path: "{application}/{level}.log"   # another layout of keys; {level}: a file for each level
         formatter: mine             # the layout of a message; for text: of the line
         max_bytes: 104857600        # a file is closed at this size,
         max_age_s: 21600            # at this age,
         idle_s: 900                 # or after this long without an event
+        roll: daily                 # the events of a file: of a day, of an hour (hourly), or by a pattern of %Y %m %d %H %M
         keep_days: 7                # retention: 0 for no limit
         keep_bytes: 0
         keep_files: 0
@@ -26,11 +29,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any
 from uuid import uuid4
 
 from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.files.appendable_object import AppendableFile, FileGroup, SupersededError
+from chalicelib.pipelines.files.bucket_location import HOME
 from chalicelib.pipelines.files.formats import format_named
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import (
@@ -38,11 +43,10 @@ from chalicelib.pipelines.files.key_layout import (
     LAST_MS,
     FileContext,
     checked_base,
-    checked_extension,
     clamped,
-    output_name,
 )
 from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, put_output_set
+from chalicelib.pipelines.files.path_template import clash_of, output_layout
 from chalicelib.pipelines.files.records import time_of
 from chalicelib.pipelines.files.rows import OPEN, FileRow, FileRows
 from chalicelib.pipelines.files.text import LineFormatter
@@ -53,13 +57,15 @@ from chalicelib.ports import ObjectStore, Write
 MIB = 1024 * 1024
 CANDIDATES = 4
 """The number of the latest files of a context's day that are considered for continuation."""
+CANDIDATES_OF_PATHS = 32
+"""The same for handlers with a path: the context's files of all levels are among them."""
 NOWHERE = "-"
 """The value of a missing attribute of a record."""
 
 
 class RollingS3Handler(logging.Handler):
     """See the module. ``workers``: files that are written to S3 in parallel. ``bucket``: another than the archive's own, which
-    the context provides. Raises InvalidConfigurationError."""
+    the context provides, with ``role`` and ``bucket_owner`` as of ``BucketLocation``. Raises InvalidConfigurationError."""
 
     def __init__(
         self,
@@ -67,7 +73,12 @@ class RollingS3Handler(logging.Handler):
         format: str = "text",
         *,
         bucket: str = "",
+        role: str = "",
+        bucket_owner: str = "",
         extension: str = "",
+        compress: str = "",
+        roll: str = "",
+        path: str = "",
         max_bytes: int = 100 * MIB,
         max_age_s: int = 6 * 3600,
         idle_s: int = 900,
@@ -82,9 +93,17 @@ class RollingS3Handler(logging.Handler):
         for name, value in {"max_bytes": max_bytes, "max_age_s": max_age_s, "idle_s": idle_s, "memory_bytes": memory_bytes}.items():
             if value <= 0:
                 raise InvalidConfigurationError(f"a limit of files must be positive {name}={value}")
-        self._format = format_named(format)
-        self._extension = checked_extension(extension or self._format.extension)
-        self._base = OutputSet(checked_base(base), bucket, int(keep_days * DAY_MS), keep_bytes, keep_files)
+        options = {"format": format, "extension": extension, "compress": compress, "roll": roll, "path": path}
+        options |= {"bucket": bucket, "role": role, "bucket_owner": bucket_owner}
+        self._layout = layout = output_layout({"base": checked_base(base)} | options)
+        self._format, self._extension, self._template = format_named(layout.format), layout.extension, layout.template
+        self._period_ms = layout.period.length_ms
+        self._has_levels = layout.template is not None and layout.template.has_level
+        self._has_counted_numbers = self._period_ms == DAY_MS and layout.template is None
+        self._numbers = _TimeNumbers()
+        self._base = OutputSet(
+            base, bucket, int(keep_days * DAY_MS), keep_bytes, keep_files, layout.location.role, layout.location.owner
+        )
         self._max_bytes, self._max_age_ms, self._idle_ms = max_bytes, max_age_s * 1000, idle_s * 1000
         self._memory_bytes, self._max_open, self._workers = memory_bytes, max_open, workers
         self._text_layout = LineFormatter() if format == "text" else logging.Formatter()
@@ -99,9 +118,9 @@ class RollingS3Handler(logging.Handler):
     def use(self, context: HandlerContext) -> None:
         """See ``TakesContext``. Two requests. Raises InvalidConfigurationError if the base belongs to another bucket, or another
         handler of this worker writes the same files."""
-        output = output_name(self._base.name, self._extension)
-        if output in context.outputs:
-            raise InvalidConfigurationError(f"another handler of the pipeline writes the same files output={output}")
+        output = self._layout.name
+        if clash := clash_of(output, context.outputs):
+            raise InvalidConfigurationError(f"another handler of the pipeline writes the same files output={clash}")
         context.outputs.add(output)
         self._context, self._database, self._clock = context, context.database, context.clock
         self._store = self._store_of(context)
@@ -136,7 +155,8 @@ class RollingS3Handler(logging.Handler):
                 attributes.get(PROGRAM) or NOWHERE,
                 attributes.get(FQN) or NOWHERE,
                 generation,
-                time_ms // DAY_MS,
+                time_ms - time_ms % self._period_ms,
+                record.levelname if self._has_levels else "",
             )
             file = self._files.get(group)  # type: ignore[call-overload]
             if file is None or file.is_closed or file.contents.size + file.buffered_bytes >= self._max_bytes:
@@ -194,7 +214,7 @@ class RollingS3Handler(logging.Handler):
 
     def _new_file(self, group: FileGroup, time_ms: int) -> AppendableFile:
         before = self._files.get(group)
-        file = AppendableFile(group, self._format, self._now_ms, time_ms)
+        file = AppendableFile(self._base.name, group, self._format, self._now_ms, time_ms)
         if before is not None:
             before.is_closed = True
             self._over.append(before)
@@ -261,7 +281,8 @@ class RollingS3Handler(logging.Handler):
             self._find_open_file(file)
             file.needs_lookup = False
         elif file.predecessor is not None:
-            file.sequence, file.predecessor = file.predecessor.sequence + 1, None
+            file.sequence = file.predecessor.sequence + 1 if self._has_counted_numbers else self._numbers.take(self._now_ms)
+            file.predecessor = None
         while True:
             try:
                 return file.publish(self._store, self._context.fence, self._key_of(file), self._now_ms)
@@ -282,10 +303,15 @@ class RollingS3Handler(logging.Handler):
 
     def _find_open_file(self, file: AppendableFile) -> None:
         """Find the file that another process of this handler left open, and the number after which to begin a new one. One Query."""
-        context, day = self._context_of(file.group), file.group.day
-        rows = FileRows(self._database).newest(context, day * DAY_MS, (day + 1) * DAY_MS - 1, CANDIDATES)
-        mine = [row for row in rows if row.extension == self._extension]
-        file.sequence = max((row.sequence for row in mine), default=-1) + 1
+        first_ms = file.group.start_ms
+        limit = CANDIDATES_OF_PATHS if self._template else CANDIDATES
+        rows = FileRows(self._database).newest(self._context_of(file.group), first_ms, first_ms + self._period_ms - 1, limit)
+        folder = self._path_of(file.group)
+        mine = [row for row in rows if row.extension == self._extension and row.path.rpartition("~")[0] == folder]
+        if self._has_counted_numbers:
+            file.sequence = max((row.sequence for row in mine), default=-1) + 1
+        else:
+            file.sequence = self._numbers.take(self._now_ms)
         for row in mine:
             if self._can_resume(row, file):
                 return file.resume(row)
@@ -293,6 +319,8 @@ class RollingS3Handler(logging.Handler):
     def _can_resume(self, row: FileRow, file: AppendableFile) -> bool:
         is_same = (row.fqn, row.generation, row.format) == (file.group.fqn, file.group.generation, self._format.name)
         is_good = self._format.grows and row.state == OPEN and row.staged is None and row.contents.size > 0
+        first_ms, last_ms = file.group.start_ms, file.group.start_ms + self._period_ms - 1
+        is_good = is_good and first_ms <= row.contents.from_ms and row.contents.to_ms <= last_ms  # else: of a longer period
         is_young = self._now_ms - row.created_ms < self._max_age_ms and self._now_ms - row.contents.changed_ms < self._idle_ms
         return is_same and is_good and is_young and row.contents.size < self._max_bytes
 
@@ -326,6 +354,7 @@ class RollingS3Handler(logging.Handler):
             file.group.generation,
             OPEN,
             file.contents,
+            path=self._key_of(file)(file.sequence) if self._template else "",
         )
 
     def _evict(self) -> None:
@@ -340,21 +369,44 @@ class RollingS3Handler(logging.Handler):
         return FileContext(self._base.name, group.namespace, group.app, group.program)
 
     def _key_of(self, file: AppendableFile) -> Callable[[int], str]:
+        if folder := self._path_of(file.group):
+            return lambda sequence: f"{folder}~{sequence:08d}.{self._extension}"
         context, day = self._context_of(file.group), file.group.day
         return lambda sequence: context.key(day, sequence, self._extension)
 
+    def _path_of(self, group: FileGroup) -> str:
+        """The keys of a group's files without their numbers; "" without a template."""
+        if self._template is None:
+            return ""
+        names = {"namespace": group.namespace, "application": group.app, "program": group.program}
+        return f"{self._base.name}/{self._template.render(names | {'fqn': group.fqn, 'level': group.level}, group.start_ms)}"
+
     def _store_of(self, context: HandlerContext) -> ObjectStore:
-        if not self._base.bucket:
+        if self._base.location == HOME:
             return context.store
         if context.stores is None:
             raise InvalidConfigurationError(
                 f"the handler's environment provides only the default bucket bucket={self._base.bucket!r}"
             )
-        return context.stores(self._base.bucket)
+        return context.stores(self._base.location)
 
     def _locked(self) -> Any:
         assert self.lock is not None
         return self.lock
+
+
+class _TimeNumbers:
+    """Numbers of files whose period is shorter than a day, or whose folder is not a day's: the time of their creation in ms. A
+    counter would need the newest row of a folder, which no query finds there. A number is taken once by a handler."""
+
+    def __init__(self) -> None:
+        self._last, self._taking = 0, Lock()
+
+    def take(self, now_ms: int) -> int:
+        """The next number. Called in threads that publish files."""
+        with self._taking:
+            self._last = max(now_ms, self._last + 1)
+            return self._last
 
 
 def _is_done(file: AppendableFile) -> bool:

@@ -5,7 +5,8 @@
     {base}/{namespace}/{yyyy-mm-dd}/{app}/{program}/{seq:08d}.{ext}     the object
     {namespace}:{app}:{program}:…                                       the row, in the partition {base}
 
-A file has the events of one day (by the events' times), so that a time range leads to days, and days to rows.
+A handler with a path has other keys (``path_template``). A file
+has the events of one day (by the events' times), so that a time range leads to days, and days to rows.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ LAST_MS = 253_402_300_799_999
 """The end of the year 9999: times have 15 digits."""
 EXTENSIONS = {"text": "log", "jsonl": "jsonl", "avro": "avro", "parquet": "parquet"}
 """The default extension of each format."""
+COMPRESSION = "gzip"
+COMPRESSIBLE = ("text", "jsonl")
 _EXTENSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-_FILE = re.compile(r"[^/]+/[0-9]{4}-[0-9]{2}-[0-9]{2}/[^/]+/[^/]+/[0-9]{8,}\.[^/]+")
+_FILE = re.compile(r"[^/]+/[0-9]{4}-[0-9]{2}-[0-9]{2}/[^/]+/[^/]+/[0-9]{8,}\.[^/~]+")
 _BASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._=-]*(/[A-Za-z0-9_-][A-Za-z0-9._=-]*)*")
-_MAX_NAME_BYTES = 200
+MAX_NAME_BYTES = 200
 _NAMELESS = "%00"
 """No valid name is encoded like this: control characters are rejected in requests."""
 
 
 def is_base(base: str) -> bool:
     """Whether this is a valid base."""
-    return _BASE.fullmatch(base) is not None and len(base) <= _MAX_NAME_BYTES
+    return _BASE.fullmatch(base) is not None and len(base) <= MAX_NAME_BYTES
 
 
 def checked_base(base: str) -> str:
@@ -52,6 +55,27 @@ def checked_extension(extension: str) -> str:
     return extension
 
 
+def format_name(format_: str, compress: str) -> str:
+    """The name of a configured format, as rows have it. Raises InvalidConfigurationError."""
+    if format_ not in EXTENSIONS:
+        raise InvalidConfigurationError(f"a format must be one of {', '.join(EXTENSIONS)} format={format_[:100]!r}")
+    if compress not in ("", COMPRESSION):
+        raise InvalidConfigurationError(f"compress must be {COMPRESSION} compress={compress[:100]!r}")
+    if compress and format_ not in COMPRESSIBLE:
+        raise InvalidConfigurationError(f"only {' and '.join(COMPRESSIBLE)} can be compressed format={format_!r}")
+    return f"{format_}+{compress}" if compress else format_
+
+
+def extension_of(format_: str, extension: str, compress: str) -> str:
+    """A handler's extension: the configured one or the format's, and ``.gz`` for compressed files."""
+    return compressed_extension(extension or EXTENSIONS.get(format_, ""), compress)
+
+
+def compressed_extension(extension: str, compress: str) -> str:
+    """The extension of compressed files: with ``.gz``."""
+    return f"{extension}.gz" if compress == COMPRESSION and not extension.endswith(".gz") else extension
+
+
 def output_name(base: str, extension: str) -> str:
     """The name of a handler's output. Two handlers with the same name would append to each other's files."""
     return f"{base}/….{extension}"
@@ -63,13 +87,13 @@ def is_file_of(base: str, key: str) -> bool:
     return key.startswith(f"{base}/") and _FILE.fullmatch(key, len(base) + 1) is not None
 
 
-def element(name: str) -> str:
+def element(name: str, max_bytes: int = MAX_NAME_BYTES) -> str:
     """A name as one element of a key: no slash, no colon. A very long one is truncated and made unique by a digest."""
     encoded = encode_name(name) or _NAMELESS
-    if len(encoded) <= _MAX_NAME_BYTES:
+    if len(encoded) <= max_bytes:
         return encoded
     digest = blake2b(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-    return f"{encoded[: _MAX_NAME_BYTES - 40]}~{digest}"
+    return f"{encoded[: max_bytes - 40]}~{digest}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chalicelib.pipelines.files.bucket_location import BucketLocation
 from chalicelib.pipelines.files.table import BASES, TABLE, rows_of_partition
 from chalicelib.ports import Database, Key, Put, Row
 
@@ -18,6 +19,13 @@ class OutputSet:
     keep_ms: int
     keep_bytes: int
     keep_files: int
+    role: str = ""
+    owner: str = ""
+
+    @property
+    def location(self) -> BucketLocation:
+        """The bucket of its files."""
+        return BucketLocation(self.bucket, self.role, self.owner)
 
 
 def put_output_set(database: Database, base: OutputSet) -> None:
@@ -26,6 +34,8 @@ def put_output_set(database: Database, base: OutputSet) -> None:
         "partition": BASES,
         "at": base.name,
         "bucket": base.bucket,
+        "role": base.role,
+        "owner": base.owner,
         "keep": [base.keep_ms, base.keep_bytes, base.keep_files],
     }
     database.put_many([Put(Key(TABLE, BASES, base.name), row)])
@@ -44,4 +54,5 @@ def get_output_set(database: Database, name: str) -> OutputSet | None:
 
 
 def _base(row: Row) -> OutputSet:
-    return OutputSet(row["at"], row["bucket"], *(int(each) for each in row["keep"]))
+    keep_ms, keep_bytes, keep_files = (int(each) for each in row["keep"])
+    return OutputSet(row["at"], row["bucket"], keep_ms, keep_bytes, keep_files, row.get("role", ""), row.get("owner", ""))

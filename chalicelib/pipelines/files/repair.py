@@ -24,9 +24,10 @@ from typing import Literal
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError, ObjectNotFoundError, PreconditionFailedError
-from chalicelib.pipelines.files.appendable_object import COPY_FROM_BYTES
+from chalicelib.pipelines.files.appendable_object import BASE_METADATA, COPY_FROM_BYTES
 from chalicelib.pipelines.files.key_layout import is_file_of
 from chalicelib.pipelines.files.output_sets import OutputSet
+from chalicelib.pipelines.files.path_template import is_templated_key
 from chalicelib.pipelines.files.removal import FileRemoval
 from chalicelib.pipelines.files.rows import CLOSED, EXPIRING, DamagedRow, FileContents, FileRow, FileRows
 from chalicelib.pipelines.files.streams import events_of
@@ -57,11 +58,11 @@ class Repair:
         self._store, self._database, self._clock, self._grace_ms = store, database, clock, grace_ms
 
     def findings(self, base: OutputSet) -> Iterator[FileFinding]:
-        """The inconsistencies. A LIST and a Query for each 1,000 files. Objects that are not files of this output set, such as
-        those of a nested one, are ignored."""
+        """The inconsistencies. A LIST and a Query for each 1,000 files, and a HEAD for each object with a key of a template
+        and without a row. Objects that are not files of this output set, such as those of a nested one, are ignored."""
         before_ms = self._clock.now_ms() - self._grace_ms
         listed = list_all(self._store, f"{base.name}/")
-        objects = {each.key: each for each in listed if is_file_of(base.name, each.key)}
+        objects = {each.key: each for each in listed if is_file_of(base.name, each.key) or is_templated_key(base.name, each.key)}
         for row in FileRows(self._database).listed(base.name, ""):
             if isinstance(row, DamagedRow):
                 yield FileFinding("row-unreadable", row.key.sort, row.reason, row)
@@ -72,8 +73,17 @@ class Repair:
                 if kind:
                     yield FileFinding(kind, row.object_key, _detail(row, listed_object), row, listed_object)
         for listed_object in objects.values():
-            if listed_object.last_modified_ms < before_ms:
+            if listed_object.last_modified_ms < before_ms and self._is_of(base, listed_object):
                 yield FileFinding("object-only", listed_object.key, f"bytes={listed_object.size}", None, listed_object)
+
+    def _is_of(self, base: OutputSet, listed_object: ListedObject) -> bool:
+        """Whether an object is of this output set: a templated key may also be one of a nested or an outer output set."""
+        if is_file_of(base.name, listed_object.key):
+            return True
+        try:
+            return self._store.head(listed_object.key).metadata.get(BASE_METADATA) == base.name
+        except ObjectNotFoundError:
+            return False
 
     def repair(self, finding: FileFinding) -> bool:
         """Repair one finding, if nothing has changed since. At most five requests, and the object once if it is read. Raises

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 from chalicelib.pipelines.files.key_layout import FileContext, prefix_end
+from chalicelib.pipelines.files.path_template import is_templated_key
 from chalicelib.pipelines.files.table import COMMITS, TABLE, next_key, pages
 from chalicelib.ports import Clause, Database, Delete, Key, Put, Row, RowCondition, Write
 
@@ -59,7 +61,7 @@ class Staged:
 @dataclass(frozen=True, slots=True)
 class FileRow:
     """A file. ``first_ms`` is the time of the event that it was created for; ``extension`` distinguishes the handlers of one
-    base."""
+    base. ``path``: the object's key, if a template made it."""
 
     context: FileContext
     first_ms: int
@@ -74,17 +76,21 @@ class FileRow:
     contents: FileContents
     staged: Staged | None = None
     version: int = 0
+    path: str = ""
 
     @property
     def object_key(self) -> str:
         """The key of its object."""
-        return self.context.key(self.day, self.sequence, self.extension)
+        return self.path or self.context.key(self.day, self.sequence, self.extension)
 
     @property
     def at(self) -> str:
         """The row's sort key."""
         times = f"{self.first_ms:015d}:{self.created_ms:015d}"
-        return f"{self.context.prefix}{times}:{self.sequence:08d}.{self.extension}"
+        at = f"{self.context.prefix}{times}:{self.sequence:08d}.{self.extension}"
+        return (
+            f"{at}:{_digest(self.path)}" if self.path else at
+        )  # numbers are unique within a folder, and a context may have several
 
     @property
     def changed_ms(self) -> int:
@@ -139,8 +145,9 @@ def row_of(row: Row) -> FileRow:
         sequence, extension, format_, day = row["file"]
         first_ms, created_ms = row["times"]
         staged = row.get("staged")
+        context = FileContext(row["partition"], namespace, app, program)
         return FileRow(
-            FileContext(row["partition"], namespace, app, program),
+            context,
             int(first_ms),
             int(created_ms),
             int(sequence),
@@ -153,9 +160,24 @@ def row_of(row: Row) -> FileRow:
             _contents(row["contents"]),
             Staged(staged[0], int(staged[1]), staged[2], _contents(staged[3])) if staged else None,
             int(row["version"]),
+            _path(context.base, row["path"], f"~{int(sequence):08d}.{extension}"),
         )
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"not a row of a file at={row.get('at')!r}") from error
+
+
+def _path(base: str, path: str, ending: str) -> str:
+    """The path of a template, or "" for a key of the default layout, which the row's other fields determine. Raises ValueError
+    for another one: the object of a row is deleted with it."""
+    if "~" not in path.rpartition("/")[2]:
+        return ""
+    if not is_templated_key(base, path) or not path.endswith(ending):
+        raise ValueError(f"not the path of a file path={path[:200]!r}")
+    return path
+
+
+def _digest(path: str) -> str:
+    return blake2b(path.encode(), digest_size=8).hexdigest()
 
 
 def _packed(contents: FileContents) -> list[Any]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import InvalidInputError
+from chalicelib.errors import InvalidInputError, RunlakeError
+from chalicelib.pipelines.files.bucket_location import HOME, BucketLocation
 from chalicelib.pipelines.files.deletion import Deletion, DeletionResult, RunLogs
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import is_base
@@ -35,20 +36,20 @@ class FileEventPage:
 
 
 class PipelineFiles:
-    """``stores`` returns buckets by name, "" for the archive's own. ``run_logs`` None: deletions leave run logs alone."""
+    """``stores`` returns buckets by location. ``run_logs`` None: deletions leave run logs alone."""
 
     def __init__(
         self,
         database: Database,
         clock: Clock,
-        stores: Callable[[str], ObjectStore],
+        stores: Callable[[BucketLocation], ObjectStore],
         run_logs: Callable[[Generations], RunLogs] | None = None,
         started_ms: Callable[[Run], int | None] = lambda _: None,
     ) -> None:
         self._database, self._clock, self._stores, self._started_ms = database, clock, stores, started_ms
         self.generations = Generations(database, clock)
         runs = run_logs(self.generations) if run_logs else None
-        self._deletion = Deletion(database, self.generations, clock, lambda base: stores(base.bucket), runs)
+        self._deletion = Deletion(database, self.generations, clock, lambda base: stores(base.location), runs)
 
     def generation_of(self, run: Run) -> str | None:
         """For the framework: a run's generation; None if it was deleted and its events are to be dropped. A run that the catalog
@@ -65,7 +66,9 @@ class PipelineFiles:
         base = self._base(query.base)
         left_out: list[tuple[str, str]] = []
         generations = Generations(self._database, self._clock)  # a fresh cache: recent deletions apply
-        reading = FileReader(self._stores(base.bucket), self._database, generations, lambda what, why: left_out.append((what, why)))
+        reading = FileReader(
+            self._stores(base.location), self._database, generations, lambda what, why: left_out.append((what, why))
+        )
         merge = reading.merge(query, deadline, after)
         events: list[FileEvent] = []
         size = 0
@@ -88,16 +91,24 @@ class PipelineFiles:
 
     def run_maintenance(self, deadline: Deadline) -> tuple[DeletionResult, dict[str, RetentionResult]]:
         """The work of a schedule: resume deletions, then remove the files that are due from each output set. Can be stopped
-        anywhere, and repeated."""
-        deleted = self._deletion.resume(deadline)
-        results = {}
+        anywhere, and repeated. A bucket that fails does not stop the others: its error is raised at the end."""
+        deleted, results, errors = DeletionResult(is_complete=False), {}, list[RunlakeError]()
+        try:
+            deleted = self._deletion.resume(deadline)
+        except RunlakeError as error:
+            errors.append(error)
         for base in list_output_sets(self._database):
             if deadline.remaining_s() <= 0:
                 break
-            results[base.name] = OutputRetention(self._stores(base.bucket), self._database, self._clock).run(base, deadline)
+            try:
+                results[base.name] = OutputRetention(self._stores(base.location), self._database, self._clock).run(base, deadline)
+            except RunlakeError as error:
+                errors.append(error)
         else:
-            if all(each.is_complete for each in results.values()):
-                OutputRetention(self._stores(""), self._database, self._clock).forget_writers()
+            if not errors and all(each.is_complete for each in results.values()):
+                OutputRetention(self._stores(HOME), self._database, self._clock).forget_writers()
+        if errors:
+            raise errors[0]
         return deleted, results
 
     def findings(self, base_name: str) -> tuple[list[FileFinding], bool]:
@@ -117,7 +128,7 @@ class PipelineFiles:
         return self._repair(base).repair_all(base, deadline, _ListedSize().add)
 
     def _repair(self, base: OutputSet) -> Repair:
-        return Repair(self._stores(base.bucket), self._database, self._clock)
+        return Repair(self._stores(base.location), self._database, self._clock)
 
     def _base(self, name: str) -> OutputSet:
         base = get_output_set(self._database, name) if is_base(name) else None
