@@ -6,8 +6,10 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import NoRegionError
 
 from chalicelib.aws.errors import note_unknown_outcome
+from chalicelib.errors import InvalidConfigurationError
 
 CONNECT_TIMEOUT_S = 1
 READ_TIMEOUT_S = 4
@@ -21,7 +23,8 @@ MAX_CONNECTIONS = 32
 def make_client(
     service: str, *, region: str | None, endpoint_url: str | None = None, read_timeout_s: float = READ_TIMEOUT_S, **credentials: Any
 ) -> Any:
-    """A thread-safe client. A custom endpoint is an S3-compatible store, addressed by path."""
+    """A thread-safe client. A custom endpoint is an S3-compatible store, addressed by path. Raises
+    InvalidConfigurationError without a region of the call or the process."""
     s3 = {"addressing_style": "path"} if endpoint_url else {}
     config = Config(
         connect_timeout=CONNECT_TIMEOUT_S,
@@ -36,7 +39,10 @@ def make_client(
         user_agent="runlake",  # botocore's default is built for each request, at a tenth of its cost
         signature_version="s3v4" if service == "s3" else None,  # S3 rejects older presigned links for KMS
     )
-    client = boto3.client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
+    try:
+        client = boto3.client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
+    except NoRegionError as error:
+        raise InvalidConfigurationError(f"no region is set, set AWS_DEFAULT_REGION service={service}") from error
     client.meta.events.register(f"needs-retry.{client.meta.service_model.service_id.hyphenize()}", note_unknown_outcome)
     client.meta.events.register_last("before-call.s3", _send_at_once)
     return client
