@@ -6,8 +6,10 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import NoRegionError
 
 from chalicelib.aws.errors import note_unknown_outcome
+from chalicelib.errors import InvalidConfigurationError
 
 CONNECT_TIMEOUT_S = 1
 READ_TIMEOUT_S = 4
@@ -28,7 +30,7 @@ def make_client(
     **credentials: Any,
 ) -> Any:
     """A thread-safe client. ``session``: of boto3, with other credentials than the process's. A custom endpoint is an S3-compatible
-    store, addressed by path."""
+    store, addressed by path. Raises InvalidConfigurationError without a region of the call or the process."""
     s3 = {"addressing_style": "path"} if endpoint_url else {}
     config = Config(
         connect_timeout=CONNECT_TIMEOUT_S,
@@ -43,7 +45,10 @@ def make_client(
         user_agent="runlake",  # botocore's default is built for each request, at a tenth of its cost
         signature_version="s3v4" if service == "s3" else None,  # S3 rejects older presigned links for KMS
     )
-    client = (session or boto3).client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
+    try:
+        client = (session or boto3).client(service, region_name=region, endpoint_url=endpoint_url, config=config, **credentials)
+    except NoRegionError as error:
+        raise InvalidConfigurationError(f"no region is set, set AWS_DEFAULT_REGION service={service}") from error
     client.meta.events.register(f"needs-retry.{client.meta.service_model.service_id.hyphenize()}", note_unknown_outcome)
     client.meta.events.register_last("before-call.s3", _send_at_once)
     return client

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -17,6 +19,8 @@ from runlake.errors import SettingsError, UnavailableError, advise
 from runlake.names import RunName
 
 _ATTEMPTS = 5
+_ADDRESS = ("kind", "url", "index", "group", "region")
+"""Fields of a target that say where events go; other headers or another shape continue."""
 
 
 @click.command()
@@ -32,15 +36,18 @@ def forward(
 ) -> None:  # fmt: skip
     """Forward the events of one run to Elasticsearch, CloudWatch Logs, Fluentd, Logstash or a receiver of OTLP.
 
-    Needs `pip install 'runlake-client[forward]'`. For all runs, let the archive forward: a handler of a pipeline.
+    Needs `pip install ./forwarding './client[forward]'` in a checkout. For all runs, let the archive forward: a handler of a pipeline.
     """
     try:
         from runlake_forwarding import forward_run  # an extra: boto3 and pydantic
     except ImportError as error:
         raise SettingsError(
-            f"forwarding is not installed: {error}", next_step="run `pip install 'runlake-client[forward]'`"
+            f"forwarding is not installed: {error}",
+            next_step="run `pip install ./forwarding './client[forward]'` in a checkout of Runlake",
         ) from error
-    run, document, progress = RunName(fqn, run_id), _text(target), _Progress(position)
+    run, document = RunName(fqn, run_id), _text(target)
+    progress = _Progress(position, run, document)
+    again = "repeat the command with the same --position" if position else "use --position, to continue from there"
     with session.archive() as archive:
         archive.facts(run)  # an unknown run has an empty list of events, which would be followed forever
         try:
@@ -51,28 +58,51 @@ def forward(
         except ValueError as error:
             raise SettingsError(str(error), next_step=f"check the files of --target ({target}) and --position") from error
         except ConnectionError as error:
-            again = "repeat the command with the same --position" if position else "use --position, to continue from there"
             unavailable = UnavailableError(str(error))
             advise(unavailable, again)
             raise unavailable from error
+        except KeyboardInterrupt as error:
+            advise(error, again)
+            raise
     show_line(f"taken={done.taken} refused={done.refused} requests={done.requests} repeated={done.repeated}")
     for reason in done.reasons:
         report(f"refused: {reason}")
 
 
 class _Progress:
-    """The position of ``--position``, whose file is replaced atomically."""
+    """The position of ``--position``, whose file is replaced atomically. Its lines: the position, and a digest of the run and the
+    target's address, since a position is a number of lines, which would skip events of another run or target silently. A file of an
+    earlier release has the position only. Raises SettingsError for a file that cannot be read, or is of another run or target."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self.position = _text(path).strip() or None if path and path.exists() else None
+    def __init__(self, path: Path | None, run: RunName, target: str) -> None:
+        self._path, self._owner = path, _digest(run, target)
+        stored = _text(path).split("\n") if path and path.exists() else [""]
+        self.position = stored[0].strip() or None
+        owner = "".join(stored[1:2])
+        if self._owner and owner and owner != self._owner:
+            raise SettingsError(
+                f"the position is of another run or target file={path}",
+                next_step="use one file for each run and target, or delete it to begin with the first event",
+            )
 
     def save(self, position: str) -> None:
         """Store a position."""
         if self._path:
             draft = self._path.with_name(self._path.name + ".new")
-            draft.write_text(position)
+            draft.write_text(f"{position}\n{self._owner}\n")
             os.replace(draft, self._path)
+
+
+def _digest(run: RunName, target: str) -> str:
+    """Of the run and the address, which may contain a secret. Empty for a target that its own check refuses."""
+    try:
+        fields = json.loads(target)
+    except ValueError:
+        return ""
+    if not isinstance(fields, dict):
+        return ""
+    address = [run.fqn, run.run_id, *(str(fields.get(name, "")) for name in _ADDRESS)]
+    return hashlib.sha256(json.dumps(address).encode()).hexdigest()[:16]
 
 
 def _text(path: Path) -> str:
