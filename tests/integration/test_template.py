@@ -372,6 +372,31 @@ def test_and_start_more_of_themselves(template: Template, name: str) -> None:
     assert properties(template, name)["EventInvokeConfig"]["MaximumRetryAttempts"] == 0, "the next tick does it"
 
 
+@pytest.mark.parametrize(
+    ("parameter", "role", "actions"),
+    [
+        ("BrowserSecretArns", "ApiRole", ["ssm:GetParameter", "secretsmanager:GetSecretValue"]),
+        ("BrowserLogGroupArns", "ApiRole", ["logs:GetLogEvents", "logs:FilterLogEvents"]),
+        ("BrowserDomainArns", "ApiRole", ["es:ESHttpPost", "aoss:APIAccessAll"]),
+        ("TargetSecretArns", "PipelinesRole", ["ssm:GetParameter", "secretsmanager:GetSecretValue"]),
+        ("TargetLogGroupArns", "PipelinesRole", ["logs:CreateLogStream", "logs:PutLogEvents"]),
+        ("TargetDomainArns", "PipelinesRole", ["es:ESHttpPost", "aoss:APIAccessAll"]),
+    ],
+)
+def test_rights_for_other_stores_are_granted_by_parameters(
+    template: Template, parameter: str, role: str, actions: list[str]
+) -> None:
+    granted = [
+        (each["Properties"]["Roles"], statement["Action"])
+        for each in template["Resources"].values()
+        if each["Type"] == "AWS::IAM::Policy"
+        for statement in each["Properties"]["PolicyDocument"]["Statement"]
+        if statement["Resource"] == {"Ref": parameter}
+    ]
+    assert granted == [([{"Ref": role}], actions)]
+    assert template["Parameters"][parameter]["Default"] == ""
+
+
 def test_the_api_reads_and_changes_partitions_and_removes_none(template: Template) -> None:
     on_leases = [each for each in own_statements(template, "ApiRole") if "CoordinationTable" in str(each["Resource"])]
     actions = [action for statement in on_leases for action in as_list(statement["Action"])]
