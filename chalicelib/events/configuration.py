@@ -53,9 +53,10 @@ class _Strict(BaseModel):
 
 
 class Locator(_Strict):
-    """Chooses for the runs whose FQN matches ``pattern``, as in rules of masking. None: as without a locator."""
+    """Chooses for the runs whose FQN matches ``pattern``, as in rules of masking. None: as without a locator. A pattern after ``!`` is
+    refused: in a pipeline's selection of runs, to which locators are converted for outputs, it excludes."""
 
-    pattern: str = Field(min_length=1, max_length=_MAX_PATTERN_CHARS)
+    pattern: str = Field(min_length=1, max_length=_MAX_PATTERN_CHARS, pattern=r"^[^!]")
     method: _PluginName | None = None
     browser: _PluginName | None = None
     outputs: list[_PluginName] | None = None

@@ -15,7 +15,7 @@ from chalicelib.events import bundling
 from chalicelib.events.event_view import EventFilter
 from chalicelib.observability import metrics
 from chalicelib.ports import Run
-from chalicelib.runlog.compaction import BUNDLE_FROM
+from chalicelib.runlog.compaction import BUNDLE_FROM, RETIRE_AFTER_MS
 from chalicelib.triggers import schedules
 from tests.events_harness import event_parts, make_event, read_step_log
 from tests.faults.interception import Call
@@ -127,6 +127,17 @@ def test_failing_bundles_are_no_failing_compaction_and_end(world: WithEvents) ->
         world.clock.advance(12 * HOUR_S)
         assert compact() == did(done=1) and world.active() == set()
     world.check(ONE, 40)
+
+
+def test_sidecars_of_the_last_minutes_stay_single(world: WithEvents) -> None:
+    """A late retry of an append may have written them: readers look for recent events among single sidecars only."""
+    world.send(ONE, BUNDLE_FROM)
+    world.finish(ONE)
+    bundler = bundling.SidecarBundler(world.store, world.layout, world.clock)
+    for passed_ms, objects in ((RETIRE_AFTER_MS - 1, (BUNDLE_FROM, 0)), (1, (0, 1))):
+        world.clock.advance(passed_ms / 1000)
+        bundler.bundle(ONE, world.deadline())
+        assert world.objects(ONE) == objects
 
 
 def test_bundles_of_a_large_run_are_continued_by_the_next_tick(world: WithEvents, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,9 @@ def test_letters_are_listed_by_run_in_pages(site: World, monkeypatch: pytest.Mon
         monkeypatch.setattr(dead_letter_listing, "MAX_READS", reads)
         for limit in (1, 2, 3, 100):
             assert sorted(listed(limit, fqn="svc.a")) == expected
+            site.store.calls.clear()
+            ask("GET", "", {"limit": limit, "fqn": "svc.a", "runId": LONG})
+            assert site.store.calls["get"] <= reads
             assert listed(limit, fqn="svc.a", runId="r2") == [("r2", 0), ("r2", 1)]
             assert listed(limit, fqn="svc.a", runId=LONG) == [(LONG, 0), (LONG, 1)]
     assert listed(fqn="svc") == []

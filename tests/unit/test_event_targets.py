@@ -332,6 +332,15 @@ def test_deferred_items_are_sent_first_and_others_not_again() -> None:
     assert (found.figures.taken, found.figures.refused, found.figures.repeated) == (8, 0, 3)
 
 
+def test_target_that_defers_all_items_is_unavailable_whatever_the_time() -> None:
+    """Else its handler in a pipeline is never suspended, and the others' checkpoints wait."""
+    found = forwarder(es(vendor=Bulk(lambda _: 429)), policy=RetryPolicy(attempts=3, max_s=0.0))
+    found.add(event(0))
+    with pytest.raises(TargetUnavailableError, match="deferred events count=1"):
+        found.flush()
+    assert found.figures.requests == 3
+
+
 def test_refused_items_are_listed_and_counted() -> None:
     kit = es(vendor=Bulk(lambda found: 400 if found["id"] in (2, 6) else 201))
     found = sent(kit, events_of(8), every=8)

@@ -59,6 +59,7 @@ def test_first_locator_that_matches_chooses(fqn: str, expected: Choice) -> None:
         {"locators": [{"method": "files"}]},
         {"locators": [{"pattern": ""}]},
         {"locators": [{"pattern": "x" * 513}]},
+        {"locators": [{"pattern": "!test.*"}]},
         {"locators": [{"pattern": "*", "method": "a b"}]},
         {"locators": [{"pattern": "*", "outputs": ["absent"]}]},
         {"locators": [{"pattern": "*", "other": 1}]},

@@ -231,3 +231,9 @@ def test_listing_of_many_sidecars_notices_a_bundle() -> None:
     with pytest.raises(SnapshotChangedError):
         list(groups)
     assert [group.last for group in event_parts(world).indexing.sidecars.groups(RUN)][1100:1102] == [1200, 1201]
+
+
+def test_only_requested_sidecars_of_a_bundle_are_read() -> None:
+    """A step's events are read in groups of segments, and one bundle may have those of several groups."""
+    sidecars = event_parts(ended()).indexing.sidecars
+    assert [each.sequence for each in sidecars.read_numbers(RUN, [1, 2], [BundleName(0, 1)])] == [1, 2]

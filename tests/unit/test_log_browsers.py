@@ -274,6 +274,11 @@ def test_many_events_of_one_millisecond_are_read_within_bounds(starts: Sequence[
     assert list(log.browser.events()) == events
     pages, requests = len(events) // BATCH_EVENTS, len(events) // (BATCH_EVENTS + 1) + 3
     assert client.calls == ["GetLogEvents"] * (pages * requests), "each page reads the complete millisecond"
+    for few in range(2, 6):
+        log, client = cloudwatch()
+        events = [log.event(number, str(number), 0) for number in range(few)]
+        log.send(*events)
+        assert list(paged(log, EventFilter(), 1)) == events, "the last page is full"
 
 
 def test_text_continues_within_a_message_and_after_it_grew() -> None:
