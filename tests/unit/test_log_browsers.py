@@ -138,6 +138,29 @@ def test_answers_that_cannot_be_read(answer: Answer, error: type[RunlakeError]) 
         list(log.browser.events())
 
 
+def test_mapping_that_ignores_case_mixes_no_runs() -> None:
+    """Whoever may read a pipeline may not read another one whose name differs only in case."""
+
+    class Normalizing(Searchable):
+        def _is_match(self, document: Any, query: Any) -> bool:
+            ((kind, what),) = query.items()
+            if kind != "term":
+                return super()._is_match(document, query)
+            ((name, wanted),) = what.items()
+            return str(self._value(document, name)).lower() == wanted["value"].lower()
+
+    log = searchable(Normalizing(mapping="keyword"))
+    fqn, run_id = str(log.loggable.job_id), log.loggable.loggable_id
+    other = Loggable.of_run(Run(fqn.upper(), run_id), "here")
+    for number in range(3):
+        log.send(log.event(number, f"own {number}", 2 * number))
+        log.send(log.event(number, "foreign", 2 * number + 1, loggable=other))
+    log.writer("w", other).close()
+    assert text_of(log) == "own 0\nown 1\nown 2\n" and log.browser.lines(2) == ["own 1", "own 2"]
+    assert [each.message for each in paged(log, EventFilter(), 1)] == ["own 0", "own 1", "own 2"]
+    assert log.browser.completeness().state == PENDING
+
+
 def test_answer_that_is_too_long_is_asked_for_in_parts() -> None:
     sizes = list[int]()
 
