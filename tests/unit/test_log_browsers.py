@@ -11,6 +11,7 @@ import pytest
 from chalicelib.aws.browsers import make_browser
 from chalicelib.errors import (
     DamagedLogError,
+    DeadlineExceededError,
     InvalidConfigurationError,
     InvalidCursorError,
     RequestRefusedError,
@@ -311,6 +312,27 @@ def test_text_continues_within_a_message_and_after_it_grew() -> None:
     log.send(log.event(2, "more", 2))
     assert browser.overall_log(start).text == "more\n" and browser.overall_log(start - 5).text == "tail\nmore\n"
     assert browser.overall_log(start + 100).text == ""
+
+
+def test_log_by_position_is_bounded_in_time() -> None:
+    """A call of a browser in a request begins no search after ``MAX_TIME_S``; a repeated one of the same browser continues."""
+
+    class Slow(Searchable):
+        def _search(self, asked: Any, query: Any) -> dict[str, Any]:
+            log.clock.sleep(3)
+            return super()._search(asked, query)
+
+    log = in_searchable(vendor := Slow(), ManualClock(NOW_MS))
+    log.send(*(log.event(number, "x", 0) for number in range(5 * BATCH_EVENTS)))
+    browser, batch = log.browser, 2 * BATCH_EVENTS
+    for _ in range(2):
+        vendor.paths.clear()
+        with pytest.raises(DeadlineExceededError):
+            browser.overall_log(5 * batch - 2)
+        assert vendor.paths.count("logs/_search") == 2
+    assert browser.overall_log(5 * batch - 2).text == "x\n"
+    first = log.browser.overall_log()
+    assert (first.text, first.complete) == ("x\n" * 2 * BATCH_EVENTS, False)
 
 
 @pytest.mark.parametrize(
