@@ -50,7 +50,7 @@ class StoredLog:
         assert self.make_target().send(self.loggable, events) == ()
 
     def event(self, number: int, message: str, ms: int, **more: Any) -> Event:
-        data = self.loggable.mandatory_data(more.pop("step", None))
+        data = more.pop("loggable", self.loggable).mandatory_data(more.pop("step", None))
         return Event(id=number, message=message, timestamp=self.clock.now_ms() + ms, data=data, **{"writer": "w", **more})
 
 

@@ -12,6 +12,9 @@ from chalicelib.events.ports import LogBrowser
 from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch, TargetConfiguration
 from chalicelib.ports import Clock
 
+REQUEST_TIMEOUT_S = 6.0
+"""A store that does not answer is reported before the API's function ends, after 29 s."""
+
 
 def make_browser(configuration: TargetConfiguration, loggable: Loggable, clock: Clock, grace_ms: int) -> LogBrowser:
     """Create the browser of a target's events. One request for each of its ``headers_from``. Raises InvalidConfigurationError for a
@@ -21,5 +24,5 @@ def make_browser(configuration: TargetConfiguration, loggable: Loggable, clock: 
         return CloudWatchBrowser(client, configuration.group, loggable, clock, grace_ms)
     if not isinstance(configuration, Elasticsearch):
         raise InvalidConfigurationError(f"events of this target cannot be read kind={configuration.kind}")
-    headers, transport = configuration.all_headers(read_header), make_transport(configuration)
+    headers, transport = configuration.all_headers(read_header), make_transport(configuration, REQUEST_TIMEOUT_S)
     return ElasticsearchBrowser(transport, configuration.url, configuration.index, loggable, clock, grace_ms, headers)

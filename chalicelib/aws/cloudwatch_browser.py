@@ -67,7 +67,7 @@ class CloudWatchBrowser(QueryBrowser):
         """See ``QueryBrowser``: a request for each 1 MB or 10,000 rows of the result."""
         for row in self._matching_rows(_ENDS):
             fields = _document(row["message"])
-            event = parse_document(fields) if fields is not None and _is_of(fields, self._loggable) else None
+            event = parse_document(fields) if fields is not None and self._loggable.owns(fields["data"]) else None
             if isinstance(event, WriterEndEvent):
                 yield event
 
@@ -80,7 +80,7 @@ class CloudWatchBrowser(QueryBrowser):
             fields = _document(row["message"])
             if fields is None:
                 plain_rows, last_ms = plain_rows + 1, row["timestamp"]
-            elif _is_of(fields, self._loggable) and WRITER_END not in fields and fields.get("part", 1) == 1:
+            elif self._loggable.owns(fields["data"]) and WRITER_END not in fields and fields.get("part", 1) == 1:
                 counted.add((fields["writer"], fields["id"]))
                 last_ms = row["timestamp"]
         return last_ms
@@ -177,7 +177,7 @@ class _SortedPage:
         if fields is None:
             self._plain_rows += 1
             self._add(("", 0, self._plain_rows), _plain_fields(text, at_ms, self._loggable), text)
-        elif _is_of(fields, self._loggable):
+        elif self._loggable.owns(fields["data"]):
             self._add((fields["writer"], fields["id"], 0), fields, fields["message"])
         return True
 
@@ -225,10 +225,6 @@ def _document(text: str) -> dict[str, Any] | None:
         return None
     is_document = isinstance(fields, dict) and all(isinstance(fields.get(name), kind) for name, kind in _FIELDS.items())
     return fields if is_document else None
-
-
-def _is_of(fields: Mapping[str, Any], loggable: Loggable) -> bool:
-    return all(fields["data"].get(name) == value for name, value in loggable.mandatory_data().items())
 
 
 def _plain_fields(text: str, at_ms: int, loggable: Loggable) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from urllib3.exceptions import (
 )
 
 from chalicelib.errors import InvalidConfigurationError, OutcomeUnknownError, TargetUnavailableError
-from chalicelib.events.targets.transport import Answer, Transport
+from chalicelib.events.targets.transport import Answer, Transport, without_credentials
 
 _NEVER_SENT = (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError, MaxRetryError, LocationParseError, LocationValueError)
 CONNECT_TIMEOUT_S = 5.0
@@ -31,12 +31,13 @@ READ_TIMEOUT_S = 30.0
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
 """Several times the largest event of a target: a response that exceeds it is never one event's."""
 _PIECE_BYTES = 64 * 1024
+_FIRST_ERROR = 300
 
 
 class Urllib3Transport:
     """``targets.transport.Transport`` with a connection pool. Memory: ``MAX_RESPONSE_BYTES``. Verifies certificates. Does not
     follow redirects, which would send events and credentials to another host. A response is read for ``read_timeout_s`` after its
-    head, however slowly it comes."""
+    head, however slowly it comes. Messages, and the bodies of errors, have no credentials."""
 
     def __init__(
         self,
@@ -57,6 +58,10 @@ class Urllib3Transport:
             raise TargetUnavailableError(f"request was not sent host={_host(url)} error={type(error).__name__}") from None
         except (HTTPError, OSError) as error:
             raise OutcomeUnknownError(f"response was lost host={_host(url)} error={type(error).__name__}") from None
+        except ValueError:  # its message quotes the header
+            raise TargetUnavailableError(f"request was not sent, a header has an invalid character host={_host(url)}") from None
+        if data is not None and response.status >= _FIRST_ERROR:
+            data = without_credentials(data, url, headers)
         lowered = {name.lower(): value for name, value in response.headers.items()}
         return Answer(response.status, data or b"", lowered, is_too_long=data is None)
 

@@ -201,5 +201,5 @@ def _yaml(text: str) -> Any:
 
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError("not yaml") from error
+    except yaml.YAMLError:  # its message quotes the document
+        raise ValueError("not yaml") from None

@@ -111,6 +111,10 @@ class Loggable:
         more = {JOB_ID: self.job_id, STEP_ID: step}
         return {**given, **{name: value for name, value in more.items() if value is not None}}
 
+    def owns(self, data: Mapping[str, JsonValue]) -> bool:
+        """Whether the data of an event names this loggable, letter by letter."""
+        return all(data.get(name) == value for name, value in self.mandatory_data().items())
+
 
 def loggable_of(data: Mapping[str, JsonValue]) -> Loggable | None:
     """The loggable that the data of an event names; None if mandatory data is missing."""

@@ -235,11 +235,19 @@ def _document(text: str, stem: str) -> dict[str, Any]:
     except (
         Exception
     ) as error:  # constructors of YAML raise KeyError, AttributeError and others for tags that do not fit their values
-        reason = " ".join(str(error).split())[:500]
-        raise InvalidConfigurationError(f"invalid yaml: {reason or type(error).__name__} file={stem}") from None
+        raise InvalidConfigurationError(f"invalid yaml: {_yaml_reason(error)[:500]} file={stem}") from None
     if not isinstance(document, dict):
         raise InvalidConfigurationError(f"a pipeline's file must be a mapping file={stem}")
     return document
+
+
+def _yaml_reason(error: Exception) -> str:
+    """What is wrong and where, without the line of the file, which may have the credentials of a target."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    if mark is None:
+        return " ".join(str(error).split()) or type(error).__name__
+    texts = (getattr(error, name, None) for name in ("context", "problem"))
+    return f"{', '.join(filter(None, texts))} line={mark.line + 1} column={mark.column + 1}"
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # untyped

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -19,10 +20,11 @@ from chalicelib.aws import http
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.http import Urllib3Transport
 from chalicelib.aws.targets import make_target
-from chalicelib.errors import OutcomeUnknownError, TargetUnavailableError
+from chalicelib.errors import OutcomeUnknownError, RequestRefusedError, TargetUnavailableError
 from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.targets.document import document
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
+from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
 from chalicelib.events.targets.transport import Answer
 from chalicelib.pipelines.output_pipelines import Output, output_pipeline
 from chalicelib.ports import Run
@@ -208,6 +210,23 @@ def test_redirects_are_not_followed() -> None:
         assert len(bulk.documents) == 2
     with pytest.raises(TargetUnavailableError, match="not sent"):
         Urllib3Transport(1, 5).post(f"http://127.0.0.1:{free_port()}/", {}, b"")
+
+
+class Quoting(Shipper):
+    """Answers with what it was sent, as some proxies do."""
+
+    def handle(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        return Answer(400, json.dumps([url, dict(headers)]).encode())
+
+
+@pytest.mark.parametrize("value", ["Bearer s3cret-token", "Bearer s3cret-token\n", "Bearer s3cret-token\u2013"])
+def test_credentials_are_in_no_message(value: str) -> None:
+    with VendorServers({"ls": Quoting()}) as site, closing(Urllib3Transport(1, 5)) as transport:
+        target = ShipperTarget(transport, f"{site.url}/ls/?key=s3cret-token", logstash_record, {"Authorization": value})
+        with pytest.raises((RequestRefusedError, TargetUnavailableError)) as caught:
+            target.send(LOGGABLE, events_of(1))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "s3cret" not in shown and ("***" in shown or "invalid character" in shown)
 
 
 def test_response_over_the_limit_is_reported_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

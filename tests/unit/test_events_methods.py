@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import traceback
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -403,9 +404,11 @@ def test_configuration_by_environment_and_yaml_is_validated() -> None:
         "method: 'a b'",
         "methods: [1]",
         "!!python/object:os.system {}",
+        "outputs: [{kind: otlp, headers: {Authorization: hunter2}",
     ):
-        with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_EVENTS"):
+        with pytest.raises(InvalidConfigurationError, match="variable=RUNLAKE_EVENTS") as refused:
             parse_configuration(document)
+        assert "hunter2" not in "".join(traceback.format_exception(refused.value)), "as the function's start logs it"
 
 
 def test_what_is_not_installed_cannot_be_chosen(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from chalicelib.aws.browsers import make_browser
 from chalicelib.errors import (
     DamagedLogError,
+    DeadlineExceededError,
     InvalidConfigurationError,
     InvalidCursorError,
     RequestRefusedError,
@@ -136,6 +137,29 @@ def test_answers_that_cannot_be_read(answer: Answer, error: type[RunlakeError]) 
     log.send(log.event(0, "x", 0))
     with pytest.raises(error):
         list(log.browser.events())
+
+
+def test_mapping_that_ignores_case_mixes_no_runs() -> None:
+    """Whoever may read a pipeline may not read another one whose name differs only in case."""
+
+    class Normalizing(Searchable):
+        def _is_match(self, document: Any, query: Any) -> bool:
+            ((kind, what),) = query.items()
+            if kind != "term":
+                return super()._is_match(document, query)
+            ((name, wanted),) = what.items()
+            return str(self._value(document, name)).lower() == wanted["value"].lower()
+
+    log = searchable(Normalizing(mapping="keyword"))
+    fqn, run_id = str(log.loggable.job_id), log.loggable.loggable_id
+    other = Loggable.of_run(Run(fqn.upper(), run_id), "here")
+    for number in range(3):
+        log.send(log.event(number, f"own {number}", 2 * number))
+        log.send(log.event(number, "foreign", 2 * number + 1, loggable=other))
+    log.writer("w", other).close()
+    assert text_of(log) == "own 0\nown 1\nown 2\n" and log.browser.lines(2) == ["own 1", "own 2"]
+    assert [each.message for each in paged(log, EventFilter(), 1)] == ["own 0", "own 1", "own 2"]
+    assert log.browser.completeness().state == PENDING
 
 
 def test_answer_that_is_too_long_is_asked_for_in_parts() -> None:
@@ -293,6 +317,27 @@ def test_text_continues_within_a_message_and_after_it_grew() -> None:
     log.send(log.event(2, "more", 2))
     assert browser.overall_log(start).text == "more\n" and browser.overall_log(start - 5).text == "tail\nmore\n"
     assert browser.overall_log(start + 100).text == ""
+
+
+def test_log_by_position_is_bounded_in_time() -> None:
+    """A call of a browser in a request begins no search after ``MAX_TIME_S``; a repeated one of the same browser continues."""
+
+    class Slow(Searchable):
+        def _search(self, asked: Any, query: Any) -> dict[str, Any]:
+            log.clock.sleep(3)
+            return super()._search(asked, query)
+
+    log = in_searchable(vendor := Slow(), ManualClock(NOW_MS))
+    log.send(*(log.event(number, "x", 0) for number in range(5 * BATCH_EVENTS)))
+    browser, batch = log.browser, 2 * BATCH_EVENTS
+    for _ in range(2):
+        vendor.paths.clear()
+        with pytest.raises(DeadlineExceededError):
+            browser.overall_log(5 * batch - 2)
+        assert vendor.paths.count("logs/_search") == 2
+    assert browser.overall_log(5 * batch - 2).text == "x\n"
+    first = log.browser.overall_log()
+    assert (first.text, first.complete) == ("x\n" * 2 * BATCH_EVENTS, False)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ def test_exactly_the_listed_properties_may_be_overridden() -> None:
         (text(properties={"fetch_bytes": True}), r"at=properties\.fetch_bytes"),
         (text(properties=[1]), "at=properties"),
         ("a: [", "invalid yaml"),
+        ("target: {headers: {Authorization: hunter2}", r"invalid yaml: (?!.*hunter2).* line=1 column=\d+ file=p$"),
         ("- a", "must be a mapping"),
         ("", "must be a mapping"),
         ("!!python/object/apply:os.system ['true']", "invalid yaml"),

@@ -85,17 +85,18 @@ class ElasticsearchBrowser(QueryBrowser):
 
     def time_of_last(self, count: int) -> int | None:
         """See ``QueryBrowser``. A request for each 5,000 events."""
-        fields, last_ms, after = self._field_names(), None, ""
+        fields, last_ms, after = self._field_names(), None, None
         while fields is not None and count > 0:
             body = self._of_events(fields, ()) | {"_source": {"excludes": ["message", "annotations"]}}
             body["sort"] = [{name: {**how, "order": "desc"}} for each in fields.sort for name, how in each.items()]
-            if last_ms is not None:
+            if after is not None:
                 body["search_after"] = decode_position(after, _KINDS)
             answer = self._search(body, min(count, BATCH_KEYS))
-            if not answer.hits:
+            if answer.hits:
+                last_ms, count = answer.hits[-1].event.timestamp, count - len(answer.hits)
+            if not answer.has_more:
                 break
-            last_ms, after = answer.hits[-1].event.timestamp, answer.hits[-1].position
-            count -= len(answer.hits)
+            after = answer.after
         return last_ms
 
     def delete_events(self) -> None:
@@ -125,8 +126,10 @@ class ElasticsearchBrowser(QueryBrowser):
             return EventHits([], None, False)
         rows = _rows(answer, self._index)
         hits = [EventHit(parse_document({"message": ""} | row["_source"]), encode_position(row["sort"])) for row in rows]
+        # a keyword with a normalizer ignores case, and another run's events are for its own readers
+        own = [hit for hit in hits if self._loggable.owns(hit.event.data)]
         # a data stream may have an event twice, if it was sent again to the next index of the stream
-        once = [hit for at, hit in enumerate(hits) if not at or hit.position != hits[at - 1].position]
+        once = [hit for at, hit in enumerate(own) if not at or hit.position != own[at - 1].position]
         return EventHits(once, hits[-1].position if hits else None, len(rows) >= limit)
 
     def _of_events(self, fields: _Fields, more: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import InvalidInputError, StoreUnavailableError
+from chalicelib.errors import DeadlineExceededError, InvalidInputError, StoreUnavailableError
 from chalicelib.events.browsers.query import EventHit, EventHits, EventQuery
 from chalicelib.events.browsers.stored_completeness import StoredIds, completeness_of
 from chalicelib.events.completeness import PENDING, Completeness
@@ -125,7 +125,9 @@ class QueryBrowser(ABC):
 
     def overall_log(self, start: int = 0) -> LogText:
         """See ``LogBrowser``: the messages, each with a newline. Complete when ``completeness`` is not pending any more. The first
-        call with a ``start`` that no earlier call of this browser returned reads the log from the beginning."""
+        call with a ``start`` that no earlier call of this browser returned reads the log from the beginning. Begins no query after
+        ``MAX_TIME_S`` but those for completeness: raises DeadlineExceededError if it has not reached ``start``, and a repeated call
+        continues."""
         return self._text(EventFilter(), start, is_completed=False)
 
     def step_log(self, step: str, completed: bool, start: int = 0) -> LogText:
@@ -160,7 +162,8 @@ class QueryBrowser(ABC):
         """See ``LogBrowser``."""
         return (hit.event for hit in self._hits(EventQuery(limit=BATCH_EVENTS)))
 
-    def _hits(self, query: EventQuery) -> Iterator[EventHit]:
+    def _hits(self, query: EventQuery, deadline: Deadline | None = None) -> Iterator[EventHit]:
+        """Raises DeadlineExceededError instead of a further query after the deadline."""
         while True:
             answer = self.find(query)
             for hit in answer.hits:
@@ -170,6 +173,8 @@ class QueryBrowser(ABC):
                 return
             if answer.after is None or answer.after == query.after:
                 raise StoreUnavailableError("the store returned a page without an end")
+            if deadline is not None and deadline.remaining_s() <= 0:
+                raise DeadlineExceededError("the store did not return this part of the log in time")
             query = replace(query, after=answer.after)
 
     def _count_ids(self) -> None:
@@ -181,17 +186,23 @@ class QueryBrowser(ABC):
         if mark.byte > start:
             mark = _Mark()
         end, near, read, has_more = mark, mark, bytearray(), False
-        for hit in self._hits(EventQuery(event_filter, mark.position, BATCH_EVENTS)):
-            if len(read) >= ANSWER_BYTES:
-                has_more = True
-                break
-            line = _line(hit.event)
-            read += line[max(0, start - end.byte) :]
-            end = _Mark(end.byte + len(line), hit.position, end.has_writer or bool(hit.event.writer))
-            if end.byte <= start:
-                mark = end
-            if end.byte <= start + ANSWER_BYTES:
-                near = end
+        try:
+            for hit in self._hits(EventQuery(event_filter, mark.position, BATCH_EVENTS), Deadline(self._clock, MAX_TIME_S)):
+                if len(read) >= ANSWER_BYTES:
+                    has_more = True
+                    break
+                line = _line(hit.event)
+                read += line[max(0, start - end.byte) :]
+                end = _Mark(end.byte + len(line), hit.position, end.has_writer or bool(hit.event.writer))
+                if end.byte <= start:
+                    mark = end
+                if end.byte <= start + ANSWER_BYTES:
+                    near = end
+        except DeadlineExceededError:
+            if not read:
+                self._marks[event_filter.step] = mark
+                raise
+            has_more = True
         is_last = not has_more and len(read) <= ANSWER_BYTES
         data = cut(bytes(read[:ANSWER_BYTES]), more=not is_last)
         following = start + len(data)

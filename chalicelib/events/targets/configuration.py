@@ -39,9 +39,9 @@ class _OverHttp(_Configuration):
         return names
 
     def all_headers(self, read: ReadSecret) -> dict[str, str]:
-        """All headers with their values. Raises UnavailableError."""
+        """All headers with their values; secrets without the newline that a file ends in. Raises UnavailableError."""
         given = {name: value.get_secret_value() for name, value in self.headers.items()}
-        return given | {name: read(SecretName.parse(where)) for name, where in self.headers_from.items()}
+        return given | {name: read(SecretName.parse(where)).strip() for name, where in self.headers_from.items()}
 
 
 class Elasticsearch(_OverHttp):

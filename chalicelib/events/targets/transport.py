@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from chalicelib.errors import RequestRefusedError, TargetUnavailableError
 
 _REFUSED = frozenset({400, 413, 422})
 """Statuses about the content of a request. 401, 403 and 404 concern the configuration: no event is given up for them."""
 _MAX_EXCERPT_CHARS = 200
+_VISIBLE_HEADERS = frozenset({"content-type", "x-amz-date", "x-amz-content-sha256"})
+_MIN_SECRET_CHARS = 8
+"""Shorter words of a header are names of schemes, as ``Bearer``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,17 @@ def check(answer: Answer, what: str, *, final: frozenset[int] = frozenset()) -> 
 def excerpt(body: bytes) -> str:
     """The beginning of a response body, for a message."""
     return " ".join(body[: 4 * _MAX_EXCERPT_CHARS].decode(errors="replace").split())[:_MAX_EXCERPT_CHARS]
+
+
+def without_credentials(body: bytes, url: str, headers: Mapping[str, str]) -> bytes:
+    """The body of an error's response without the headers of its request and the parameters of its address: servers and proxies quote
+    them, and messages with an excerpt are shown to readers of logs."""
+    values = [value for name, value in headers.items() if name.lower() not in _VISIBLE_HEADERS]
+    values += [each.partition("=")[2] for each in urlsplit(url).query.split("&")]
+    words = {word for value in values for word in (value, *value.split()) if len(word) >= _MIN_SECRET_CHARS}
+    for word in sorted(words, key=len, reverse=True):
+        body = body.replace(word.encode(), b"***")
+    return body
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
