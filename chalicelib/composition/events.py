@@ -164,7 +164,7 @@ class EventServices:
 
         if not (self.configuration.methods_in_use | self.configuration.browsers_in_use) - {RUN_LOG}:
             return 0
-        problems = [each for each in self.registry.plugins(in_use=True) if each.problem]
+        problems = [each for each in self.registry.plugins(in_use=True) if each.fallback]
         for each in problems:
             logger.error(
                 "a plugin is replaced by its fallback", extra={f"plugin_{key}": value for key, value in each.document().items()}

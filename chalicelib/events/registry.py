@@ -74,7 +74,7 @@ BrowserFactory = Callable[[Context, Options, Loggable], LogBrowser]
 
 class Registry:
     """Chooses method and browser by configuration. Raises InvalidConfigurationError at construction for a method or browser that is
-    not installed, or an invalid output."""
+    not installed; for invalid options or an invalid output only where a run has them, and ``plugins`` reports these."""
 
     def __init__(self, context: Context, configuration: EventsConfiguration, choices: RunChoices | None = None) -> None:
         self.configuration = configuration
@@ -86,8 +86,7 @@ class Registry:
         }  # fmt: skip
         _check_installed("method", configuration.methods_in_use, self._methods)
         _check_installed("browser", configuration.browsers_named, self._browsers)
-        make_output = context.make_output
-        self._outputs = {name: make_output(target) for name, target in configuration.named_outputs} if make_output else {}
+        self._outputs = dict(configuration.named_outputs)
         parts = context.run_log
         self._choices = choices or (RunChoices(parts.store, parts.snapshots.layout, configuration) if parts else None)
 
@@ -118,11 +117,12 @@ class Registry:
         if self._choices:
             choice = self._choices.settle(run, choice)
         name = self._usable(choice.method, self._methods)
+        names = configured.outputs if choice.outputs is None else choice.outputs
+        make_output = self._context.make_output if name != RUN_LOG else None
+        outputs = [make_output(self._outputs[each]) for each in names or () if each in self._outputs] if make_output else []
         method = self._methods[name](self._context, self.configuration.methods.get(name, {}))
         primary = method.create_writer(loggable, writer=writer, step=step, data=data)
-        names = configured.outputs if choice.outputs is None else choice.outputs
-        outputs = [self._outputs[each] for each in names or () if each in self._outputs]
-        if not outputs or name == RUN_LOG:
+        if not outputs:
             return primary
         copied = teed(lambda _: WriterSink(primary), outputs)
         return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step, data=data)
@@ -153,18 +153,19 @@ class Registry:
         )
 
     def plugins(self, *, in_use: bool = False) -> Iterator[PluginState]:
-        """Methods, browsers and outputs with their problems. Loads the plugins; ``in_use``: only those that the configuration names."""
+        """Methods, browsers and outputs with their problems. Loads the plugins; ``in_use``: only those that the configuration names. No
+        request. Invalid options have no fallback: requests that need them fail."""
         for kind, factories, used in self._factories():
             for name, factory in sorted(factories.items()):
                 if not isinstance(factory, Plugin):
-                    yield PluginState(kind, name, PROTOCOL)
+                    yield PluginState(kind, name, PROTOCOL, self._problem_of_options(kind, name) if name in used else None)
                 elif name in used or not in_use:
                     yield PluginState(kind, name, factory.protocol, factory.problem, self._default if factory.problem else None)
             if kind == "browser":  # its options are kept for earlier runs
                 for name in sorted(used - factories.keys()):
                     yield PluginState(kind, name, None, "is not installed", self._default)
-        for name, _ in self.configuration.named_outputs:
-            yield PluginState("output", name, PROTOCOL)
+        for name, target in self._outputs.items():
+            yield PluginState("output", name, PROTOCOL, _problem(partial(_check_target, target)))
 
     def _factories(self) -> Sequence[tuple[str, Mapping[str, object], frozenset[str]]]:
         """Kind, factories by name, and the names that the configuration uses."""
@@ -173,6 +174,14 @@ class Registry:
             ("method", self._methods, configuration.methods_in_use),
             ("browser", self._browsers, configuration.browsers_in_use),
         )
+
+    def _problem_of_options(self, kind: str, name: str) -> str | None:
+        """Of a built-in method or browser. A plugin checks its options itself, when it is called."""
+        configuration = self.configuration
+        options = (configuration.methods if kind == "method" else configuration.browsers).get(name, {})
+        if name == FILES:
+            return _problem(partial(_directory, options))
+        return _problem(lambda: _check_target(_target(name, options))) if name in OTHER_STORES else None
 
     @property
     def _default(self) -> str:
@@ -230,9 +239,28 @@ def _files_browser(context: Context, options: Options, loggable: Loggable) -> Lo
 def _other_browser(kind: str, context: Context, options: Options, loggable: Loggable) -> LogBrowser:
     if context.make_browser is None:
         raise InvalidConfigurationError(f"logs of other stores cannot be read here browser={kind}")
+    return context.make_browser(_target(kind, options), loggable)
+
+
+def _target(kind: str, options: Options) -> dict[str, JsonValue]:
     if "kind" in options:
         raise InvalidConfigurationError(f"the name of a browser is its kind browser={kind} field=kind")
-    return context.make_browser({**options, "kind": kind}, loggable)
+    return {**options, "kind": kind}
+
+
+def _check_target(document: JsonValue) -> None:
+    from chalicelib.events.targets.configuration import target_of  # few configurations have targets
+
+    target_of(document)
+
+
+def _problem(check: Callable[[], object]) -> str | None:
+    """The reason of an invalid configuration, which has no values."""
+    try:
+        check()
+    except InvalidConfigurationError as error:
+        return str(error)
+    return None
 
 
 def _directory(options: Options) -> Path:

@@ -434,12 +434,16 @@ def test_config_of_a_pipeline_is_what_the_server_chooses(filled: FakeServer) -> 
     assert call(filled, "config", "--pipeline", "shop.a").exit_code == 2, "the server is of an earlier release"
     problem = {"kind": "browser", "name": "absent", "problem": "cannot be loaded", "fallback": "runlog"}
     chosen: dict[str, Any] = {"method": "runlog", "browser": "absent", "outputs": ["a", "b"], "locator": "shop.*"}
-    filled.configuration = {"chosen": chosen, "plugins": [{"problem": None}, problem]}
+    broken = {"kind": "output", "name": "a", "problem": "invalid target", "fallback": None}
+    filled.configuration = {"chosen": chosen, "plugins": [{"problem": None}, problem, broken]}
     shown = call(filled, "config", "--pipeline", "shop.a")
     assert shown.stdout == "pipeline\tshop.a\nmethod\trunlog\nbrowser\tabsent\noutputs\ta, b\nlocator\tshop.*\n"
-    assert shown.stderr == "runlake: browser absent is replaced by runlog: cannot be loaded\n"
+    assert (
+        shown.stderr
+        == "runlake: browser absent is replaced by runlog: cannot be loaded\nrunlake: output a cannot be used: invalid target\n"
+    )
     listed = json.loads(call(filled, "config", "--pipeline", "shop.a", "--json").stdout)
-    assert listed == {"fqn": "shop.a", **chosen, "problems": [problem]}
+    assert listed == {"fqn": "shop.a", **chosen, "problems": [problem, broken]}
     filled.configuration["chosen"] = chosen | {"outputs": [], "locator": None}
     assert call(filled, "config", "--pipeline", "x").stdout.endswith("outputs\t-\nlocator\t-\n")
 

@@ -353,8 +353,6 @@ def test_configuration_is_returned_without_secrets() -> None:
         found = call("GET", "/v1/configuration").json
     assert (found["method"], found["browser"], found["methods"]) == ("runlog", "files", {"files": {"directory": "/x"}})
     assert found["outputs"] == [{"kind": "logstash", "url": "https://h", "headers": {"api_key": "***"}}]
-    with installed(World(), events="outputs: [{kind: logstash}]"):
-        assert call("GET", "/v1/configuration").status == 500
     with installed(World(), logging_method="nonsense"):
         assert call("GET", "/v1/configuration").status == 500
 
@@ -381,6 +379,25 @@ def test_configuration_says_what_a_new_run_gets(monkeypatch: pytest.MonkeyPatch)
     assert problems == [("method", "absent", "runlog"), ("browser", "absent", "runlog")]
     assert {"kind": "output", "name": "copy", "protocol": 1, "problem": None, "fallback": None} in found["plugins"]
     assert '"plugin_name":"absent"' in said.getvalue() and "ModuleNotFoundError" in said.getvalue()
+
+
+def test_invalid_outputs_and_options_are_reported_and_stop_no_function() -> None:
+    files = {"pattern": "svc.*", "browser": "files"}
+    browsers = {"files": {"folder": "/x"}, "elasticsearch": {"url": "ftp://h", "index": "i"}, "cloudwatch": {"kind": "cloudwatch"}}
+    document = json.dumps({"outputs": [{"kind": "logstash", "name": "copy"}], "browsers": browsers, "locators": [files]})
+    with installed(World(), events=document):
+        assert composition.services().events.plugin_problems == 0
+        found = call("GET", "/v1/configuration")
+    problems = {
+        each["name"]: (each["kind"], each["problem"], each["fallback"]) for each in found.json["plugins"] if each["problem"]
+    }
+    assert problems == {
+        "cloudwatch": ("browser", "the name of a browser is its kind browser=cloudwatch field=kind", None),
+        "copy": ("output", "invalid target, field required field=logstash.url", None),
+        "elasticsearch": ("browser", problems["elasticsearch"][1], None),
+        "files": ("browser", "plain files have one option: directory, a path", None),
+    }
+    assert "field=elasticsearch.url" in problems["elasticsearch"][1]
 
 
 def test_choice_for_a_name_needs_the_scope_for_it() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from chalicelib.errors import InvalidConfigurationError, InvalidEventError, StoreUnavailableError, TargetUnavailableError
 from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent, WriterEndEvent
@@ -20,7 +21,7 @@ from chalicelib.events.masking import masked_event
 from chalicelib.events.methods import SinkMethod, teed, to_target
 from chalicelib.events.ports import Limits, Refused
 from chalicelib.events.run_forwarding import ApiSource, EventBatch, event_of, follow, forward
-from chalicelib.events.targets.configuration import parsed_target, target_of, target_over_http
+from chalicelib.events.targets.configuration import TargetConfiguration, parsed_target, target_of, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
 from chalicelib.events.tee import BufferLimits, Secondary, Tee
@@ -488,6 +489,8 @@ def test_target_errors_contain_no_values(text: str, field: str) -> None:
     with pytest.raises(InvalidConfigurationError) as caught:
         parsed_target(text)
     assert str(caught.value).endswith(f"field={field}") and "hush" not in str(caught.value)
+    kinds = TypeAdapter(TargetConfiguration).json_schema()["discriminator"]["mapping"]
+    assert field != "kind" or f"known={','.join(sorted(kinds))} " in str(caught.value) or text == "no"
 
 
 # Secrets of an event

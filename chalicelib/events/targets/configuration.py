@@ -85,6 +85,7 @@ class CloudWatchLogs(_Configuration):
 
 TargetConfiguration = Annotated[Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs, Field(discriminator="kind")]
 _CONFIGURATION: TypeAdapter[Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs] = TypeAdapter(TargetConfiguration)
+_KINDS = "cloudwatch,elasticsearch,fluentd,logstash,opensearch,otlp"
 
 
 def parsed_target(text: str) -> Elasticsearch | Fluentd | Logstash | Otlp | CloudWatchLogs:
@@ -105,7 +106,8 @@ def _checked(
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, wrong["loc"])) or "kind"
-        about = "no such kind" if wrong["type"].startswith("union_tag") else wrong["msg"].lower()
+        message = wrong["msg"]
+        about = f"no such kind known={_KINDS}" if wrong["type"].startswith("union_tag") else message[:1].lower() + message[1:]
         raise InvalidConfigurationError(f"invalid target, {about} field={where}") from None
 
 

@@ -136,7 +136,8 @@ def _show_chosen(configuration: Mapping[str, Any], *, as_json: bool) -> None:
         ],
     )
     for each in problems:
-        report(f"{each['kind']} {each['name']} is replaced by {each['fallback']}: {each['problem']}")
+        instead = f"is replaced by {each['fallback']}" if each["fallback"] else "cannot be used"
+        report(f"{each['kind']} {each['name']} {instead}: {each['problem']}")
 
 
 @click.command()
