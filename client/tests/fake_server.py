@@ -66,6 +66,7 @@ class FakeServer:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.token: str | None = None
         self.has_stream = True
+        self.letters: list[dict[str, Any]] = []
         self.configuration: dict[str, Any] = {}
         """Of how events are written and browsed, with ``chosen`` for every pipeline; empty: of an earlier release."""
         self.clock = ""
@@ -244,6 +245,8 @@ class _Handler(BaseHTTPRequestHandler):
             case ("GET", "v1", "configuration") if fake.configuration:
                 chosen = {"fqn": self.query["fqn"], **fake.configuration["chosen"]}
                 self._json(fake.configuration | {"chosen": chosen})
+            case (_, "v1", "dead-letters", *rest):
+                self._letters(method, rest)
             case ("GET", "v1", "catalog"):
                 self._recent()
             case ("GET", "v1", "catalog", "pipelines"):
@@ -288,6 +291,26 @@ class _Handler(BaseHTTPRequestHandler):
             run.end = json.loads(self.body)
         run.closed = True
         self._json({"message": "Log stream closed successfully"})
+
+    def _letters(self, method: str, rest: list[str]) -> None:
+        """Dead letters, one a page."""
+        letters = self.server.fake.letters
+        if not rest:
+            found = [each for each in letters if each["fqn"] == self.query["fqn"]]
+            found = [each for each in found if each["runId"] == self.query.get("runId", each["runId"])]
+            at = int(self.query.get("cursor", 0))
+            return self._json({"letters": found[at : at + 1], "cursor": str(at + 1) if at + 1 < len(found) else None})
+        named = {"pipeline": rest[0], **self.query, "line": int(self.query["line"])}
+        letter = next((each for each in letters if named.items() <= each.items()), None)
+        if letter is None:
+            return self._json({"code": 404, "message": "there is no such dead letter"}, 404)
+        if method == "DELETE":
+            letters.remove(letter)
+            return self._send(204, b"", {})
+        if method == "POST":
+            letter["details"]["resendRequestedAt"] = "2026-09-21T15:00:00.000Z"
+            return self._json({"requestedAt": letter["details"]["resendRequestedAt"]}, 202)
+        self._json(letter["details"])
 
     def _recent(self) -> None:
         """One run a page, so that pages are gone through."""

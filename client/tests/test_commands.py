@@ -49,6 +49,40 @@ def test_pipelines_are_listed_over_pages(filled: FakeServer) -> None:
     assert answered(filled, "pipelines", "--prefix", "week").startswith("weekly\t")
 
 
+def dead_letter(line: int, run_id: str = "run-1") -> dict[str, Any]:
+    """As the server lists one, with its details."""
+    event = {"time": 0, "level": "INFO", "logger": "app", "message": f"one\ntwo {line}", "step": "", "data": {"rows": 3}}
+    details = {"reason": "OSError: full", "trace": "Traceback\n", "attempts": 4, "failedAt": "2026-09-21T14:00:00.000Z"}
+    names = {"pipeline": "audit", "handler": "files", "fqn": "weekly", "runId": run_id, "line": line}
+    more = {"event": event, "resendRequestedAt": None, "truncated": False}
+    return {**names, "storedAt": "2026-09-21T14:00:00.000Z", "bytes": 1234, "details": details | more}
+
+
+def test_dead_letters_are_listed_over_pages(filled: FakeServer) -> None:
+    assert "no dead letters" in call(filled, "pipelines", "dead", "list", "weekly").stderr
+    filled.letters = [dead_letter(0), dead_letter(1), dead_letter(0, "run-2")]
+    rows = [line.split("\t") for line in answered(filled, "pipelines", "dead", "list", "weekly").splitlines()]
+    assert [row[3:5] for row in rows] == [["run-1", "0"], ["run-1", "1"], ["run-2", "0"]]
+    assert rows[0] == ["audit", "files", "weekly", "run-1", "0", "1.2 KiB", "2026-09-21T14:00:00.000Z"]
+    assert len(answered(filled, "pipelines", "dead", "list", "weekly", "run-2").splitlines()) == 1
+    few = call(filled, "pipelines", "dead", "list", "weekly", "-n", "2", "--json")
+    assert [json.loads(line)["line"] for line in few.stdout.splitlines()] == [0, 1] and "more than these 2" in few.stderr
+
+
+def test_dead_letter_is_shown_sent_again_and_dropped(filled: FakeServer) -> None:
+    filled.letters = [dead_letter(0), dead_letter(1)]
+    letter = ("audit", "files", "weekly", "run-1", "1")
+    shown = answered(filled, "pipelines", "dead", "show", *letter)
+    assert "reason\tOSError: full\n" in shown and shown.endswith('data\t{"rows": 3}\n\none\ntwo 1\n\nTraceback\n')
+    assert "requested: " in call(filled, "pipelines", "dead", "resend", *letter).stderr
+    requested = json.loads(answered(filled, "pipelines", "dead", "resend", *letter, "--json"))["requestedAt"]
+    assert json.loads(answered(filled, "pipelines", "dead", "show", *letter, "--json"))["resendRequestedAt"] == requested
+    assert call(filled, "pipelines", "dead", "drop", *letter).stderr == "runlake: dropped\n"
+    assert [each["line"] for each in filled.letters] == [0]
+    again = call(filled, "pipelines", "dead", "drop", *letter)
+    assert again.exit_code == 2 and "there is no such dead letter" in again.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "listed"),
     [

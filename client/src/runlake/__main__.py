@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from runlake import __version__
-from runlake.commands import completion, events, explanations, files, page, reading, search, setting, writing
+from runlake.commands import completion, dead_letters, events, explanations, files, page, reading, search, setting, writing
 from runlake.commands.candidates import profile_candidates
 from runlake.commands.output import report_error
 from runlake.commands.session import Session
@@ -171,6 +171,9 @@ for _command in (
     writing.execute_command, writing.drain, writing.close, files.files, setting.config, setting.profiles, completion.completion,
 ):  # fmt: skip
     runlake.add_command(_command)
+
+
+reading.pipelines.add_command(dead_letters.dead)
 
 
 def main() -> None:
