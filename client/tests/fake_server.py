@@ -67,6 +67,7 @@ class FakeServer:
         self.token: str | None = None
         self.has_stream = True
         self.letters: list[dict[str, Any]] = []
+        self.file_events: list[dict[str, Any]] = []
         self.configuration: dict[str, Any] = {}
         """Of how events are written and browsed, with ``chosen`` for every pipeline; empty: of an earlier release."""
         self.clock = ""
@@ -245,6 +246,8 @@ class _Handler(BaseHTTPRequestHandler):
             case ("GET", "v1", "configuration") if fake.configuration:
                 chosen = {"fqn": self.query["fqn"], **fake.configuration["chosen"]}
                 self._json(fake.configuration | {"chosen": chosen})
+            case ("GET", "v1", "pipeline-files"):
+                self._file_events()
             case (_, "v1", "dead-letters", *rest):
                 self._letters(method, rest)
             case ("GET", "v1", "catalog"):
@@ -291,6 +294,14 @@ class _Handler(BaseHTTPRequestHandler):
             run.end = json.loads(self.body)
         run.closed = True
         self._json({"message": "Log stream closed successfully"})
+
+    def _file_events(self) -> None:
+        """One event a page; the files of the application "empty" have none, and some of them cannot be read."""
+        from_ms, is_empty = int(self.query.get("from", 0)), self.query["app"] == "empty"
+        found = [] if is_empty else [each for each in self.server.fake.file_events if each["time"] >= from_ms]
+        at = int(self.query.get("cursor", 0))
+        cursor = str(at + 1) if at + 1 < len(found) else None
+        self._json({"events": found[at : at + 1], "cursor": cursor, "leftOut": 2 * is_empty, "unsupported": 1 * is_empty})
 
     def _letters(self, method: str, rest: list[str]) -> None:
         """Dead letters, one a page."""

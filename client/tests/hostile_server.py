@@ -98,6 +98,9 @@ class HostileServer:
                 return {"text": self.text + "\n", "next": 1, "complete": True}
             case ("GET", "events", _, _):
                 return {"events": [self._event(1), self._event(None)], "after": None}
+            case ("GET", "pipeline-files"):
+                names = dict.fromkeys(("level", "logger", "message", "fqn", "runId"), self.text)
+                return {"events": [{**names, "time": 1, "line": 1}], "cursor": None, "leftOut": 1, "unsupported": 1}
             case ("GET", "dead-letters"):
                 names = dict.fromkeys(("pipeline", "handler", "fqn", "runId", "line", "storedAt"), self.text)
                 return {"letters": [{**names, "bytes": 1}], "cursor": None}

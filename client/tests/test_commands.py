@@ -49,6 +49,30 @@ def test_pipelines_are_listed_over_pages(filled: FakeServer) -> None:
     assert answered(filled, "pipelines", "--prefix", "week").startswith("weekly\t")
 
 
+def test_events_in_pipeline_files_are_printed_over_pages(filled: FakeServer) -> None:
+    filled.file_events = [
+        {
+            "time": 1_790_000_000_000 + at,
+            "level": level,
+            "logger": "app",
+            "message": f"m{at}",
+            "fqn": "svc.a",
+            "runId": "r",
+            "line": at,
+        }
+        for at, level in enumerate(("INFO", "ERROR", "INFO"))
+    ]
+    cat = ("pipelines", "cat", "svc", "a")
+    rows = [line.split("\t") for line in answered(filled, *cat).splitlines()]
+    assert [row[1:] for row in rows] == [["INFO", "app", "m0"], ["ERROR", "app", "m1"], ["INFO", "app", "m2"]]
+    assert answered(filled, *cat, "--level", "error").split()[-1] == "m1"
+    assert answered(filled, *cat, "--from", "1790000000001", "-n", "1").split()[-1] == "m1"
+    assert json.loads(answered(filled, *cat, "--level", "ERROR", "--json")) == filled.file_events[1]
+    empty = call(filled, "pipelines", "cat", "svc", "empty")
+    assert empty.stdout == "" and "2 missing or damaged files" in empty.stderr and "1 files have a format" in empty.stderr
+    assert call(filled, *cat, "--level", "x").exit_code == 2
+
+
 def dead_letter(line: int, run_id: str = "run-1") -> dict[str, Any]:
     """As the server lists one, with its details."""
     event = {"time": 0, "level": "INFO", "logger": "app", "message": f"one\ntwo {line}", "step": "", "data": {"rows": 3}}

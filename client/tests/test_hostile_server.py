@@ -31,6 +31,7 @@ SHOWN: list[tuple[str, ...]] = [
     ("runs",), ("runs", "p"), ("runs", "--json"), ("runs", "p", "--json"), ("pipelines",), ("pipelines", "--json"),
     *[("pipelines", "dead", "list", "p", *form) for form in ((), ("r",), ("--json",))],
     *[("pipelines", "dead", "show", *LETTER, *form) for form in ((), ("--json",))], ("pipelines", "dead", "resend", *LETTER, "--json"),
+    ("pipelines", "cat", "p", "a"), ("pipelines", "cat", "p", "a", "--json"),
     ("tail", *RUN), ("tail", "p"), ("tail", "-f", *RUN), ("tail", "--json", *RUN), ("tail", "-f", "--json", *RUN),
     ("cat", *RUN), ("cat", *RUN, "--step", "s"), ("cat", *RUN, "--step", TYPED),
     ("grep", "x", *RUN), ("grep", "-n", "x", *RUN), ("grep", "--json", "x", *RUN), ("grep", "-C", "2", "x", *RUN),

@@ -12,7 +12,19 @@ from typing import Any
 import click
 
 from runlake import __version__
-from runlake.commands import completion, dead_letters, events, explanations, files, page, reading, search, setting, writing
+from runlake.commands import (
+    completion,
+    dead_letters,
+    events,
+    explanations,
+    files,
+    page,
+    pipeline_files,
+    reading,
+    search,
+    setting,
+    writing,
+)
 from runlake.commands.candidates import profile_candidates
 from runlake.commands.output import report_error
 from runlake.commands.session import Session
@@ -173,7 +185,8 @@ for _command in (
     runlake.add_command(_command)
 
 
-reading.pipelines.add_command(dead_letters.dead)
+for _command in (dead_letters.dead, pipeline_files.cat_files):
+    reading.pipelines.add_command(_command)
 
 
 def main() -> None:

@@ -42,6 +42,7 @@ _RECENT_RUNS = "/v1/catalog"
 _EVENTS = "/v1/events"
 _FILES = "/v0/archive/files"
 _LETTERS = "/v1/dead-letters"
+_PIPELINE_FILES = "/v1/pipeline-files"
 _NO_CONTENT = 204
 _BAD_REQUEST = 400
 _CONFLICT = 409
@@ -257,6 +258,15 @@ class Archive:
     def facts(self, run: RunName) -> Json:
         """The catalog entry of a run: state, sizes, times. Raises NotFoundError."""
         return self._json("GET", self._facts(run))
+
+    def pipeline_file_pages(self, **query: Any) -> Iterator[Json]:
+        """Pages of the events in the files that processing pipelines wrote: ``events`` in order of time, ``leftOut``, ``unsupported``. Query:
+        ``namespace``, ``app``, ``program``, ``base``, ``from``, ``to``. Raises ApiError, UnavailableError."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self._json("GET", _PIPELINE_FILES, params=query | ({"cursor": cursor} if cursor else {}))
+            yield _checked(page, "events")
+            cursor = page["cursor"]
 
     def dead_letters(self, fqn: str, run_id: str | None = None, limit: int = 100) -> Iterator[Json]:
         """Dead letters of a pipeline's runs, or of one run: ``pipeline``, ``handler``, ``fqn``, ``runId``, ``line``, ``bytes``, ``storedAt``."""
