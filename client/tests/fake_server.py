@@ -68,6 +68,7 @@ class FakeServer:
         self.has_stream = True
         self.letters: list[dict[str, Any]] = []
         self.file_events: list[dict[str, Any]] = []
+        self.pipeline_files: list[dict[str, Any]] = []
         self.configuration: dict[str, Any] = {}
         """Of how events are written and browsed, with ``chosen`` for every pipeline; empty: of an earlier release."""
         self.clock = ""
@@ -246,6 +247,10 @@ class _Handler(BaseHTTPRequestHandler):
             case ("GET", "v1", "configuration") if fake.configuration:
                 chosen = {"fqn": self.query["fqn"], **fake.configuration["chosen"]}
                 self._json(fake.configuration | {"chosen": chosen})
+            case ("GET", "v1", "pipeline-files", "files"):
+                listed = [] if self.query["app"] == "empty" else fake.pipeline_files
+                at = int(self.query.get("cursor", 0))
+                self._json({"files": listed[at : at + 1], "cursor": str(at + 1) if at + 1 < len(listed) else None})
             case ("GET", "v1", "pipeline-files"):
                 self._file_events()
             case (_, "v1", "dead-letters", *rest):

@@ -101,6 +101,11 @@ class HostileServer:
             case ("GET", "pipeline-files"):
                 names = dict.fromkeys(("level", "logger", "message", "fqn", "runId"), self.text)
                 return {"events": [{**names, "time": 1, "line": 1}], "cursor": None, "leftOut": 1, "unsupported": 1}
+            case ("GET", "pipeline-files", "files"):
+                times = {"firstTime": 1, "lastTime": 1, "bytes": 1, "url": f"{self.url}/v1/store"}
+                return {"files": [{**dict.fromkeys(("key", "format", "events", "complete"), self.text), **times}], "cursor": None}
+            case ("GET", "store"):
+                return self.text.encode("utf-8", "surrogatepass")
             case ("GET", "dead-letters"):
                 names = dict.fromkeys(("pipeline", "handler", "fqn", "runId", "line", "storedAt"), self.text)
                 return {"letters": [{**names, "bytes": 1}], "cursor": None}

@@ -73,6 +73,42 @@ def test_events_in_pipeline_files_are_printed_over_pages(filled: FakeServer) -> 
     assert call(filled, *cat, "--level", "x").exit_code == 2
 
 
+@pytest.fixture
+def with_files(filled: FakeServer) -> FakeServer:
+    """Two files, whose objects are logs of runs; of the first one, two bytes were never committed."""
+    times = {"firstTime": 1_790_000_000_000, "lastTime": 1_790_000_060_000, "events": 1, "format": "text", "complete": True}
+    filled.pipeline_files = [
+        {"key": f"pipeline-files/svc/{name}.log", "bytes": size, "url": f"{filled.url}/store/{fqn}/run-1", **times}
+        for name, fqn, size in (("one", "nightly.stock", 3), ("two", "weekly", 4))
+    ]
+    return filled
+
+
+def test_files_of_pipelines_are_listed_over_pages(with_files: FakeServer) -> None:
+    rows = [line.split("\t") for line in answered(with_files, "pipelines", "files", "svc", "a").splitlines()]
+    assert rows[0] == [
+        "pipeline-files/svc/one.log", "text", "3 B", "1", "2026-09-21T14:13:20Z", "2026-09-21T14:14:20Z", "complete",
+    ]  # fmt: skip
+    assert len(rows) == 2
+    first = call(with_files, "pipelines", "files", "svc", "a", "-n", "1", "--json")
+    assert json.loads(first.stdout) == with_files.pipeline_files[0] and "more than these 1" in first.stderr
+    assert "no files" in call(with_files, "pipelines", "files", "svc", "empty").stderr
+
+
+def test_committed_bytes_of_pipeline_files_are_downloaded(with_files: FakeServer, tmp_path: Path) -> None:
+    with_files.token = "secret"
+    command = ("--token", "secret", "pipelines", "download", "svc", "a", "-o", str(tmp_path / "new"))
+    paths = [Path(line) for line in answered(with_files, *command).splitlines()]
+    assert [path.name for path in paths] == ["pipeline-files_svc_one.log", "pipeline-files_svc_two.log"]
+    assert [path.read_bytes() for path in paths] == [b"a\n\n", b"one\n"]
+    with_files.pipeline_files[1]["bytes"] = 5
+    short = call(with_files, *command)
+    assert short.exit_code == 2 and "1 bytes less than listed" in short.stderr
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [path.name for path in paths]
+    with_files.pipeline_files = []
+    assert "no files" in call(with_files, *command).stderr
+
+
 def dead_letter(line: int, run_id: str = "run-1") -> dict[str, Any]:
     """As the server lists one, with its details."""
     event = {"time": 0, "level": "INFO", "logger": "app", "message": f"one\ntwo {line}", "step": "", "data": {"rows": 3}}

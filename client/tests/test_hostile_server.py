@@ -31,6 +31,7 @@ SHOWN: list[tuple[str, ...]] = [
     ("runs",), ("runs", "p"), ("runs", "--json"), ("runs", "p", "--json"), ("pipelines",), ("pipelines", "--json"),
     *[("pipelines", "dead", "list", "p", *form) for form in ((), ("r",), ("--json",))],
     *[("pipelines", "dead", "show", *LETTER, *form) for form in ((), ("--json",))], ("pipelines", "dead", "resend", *LETTER, "--json"),
+    ("pipelines", "files", "p", "a"), ("pipelines", "files", "p", "a", "--json"),
     ("pipelines", "cat", "p", "a"), ("pipelines", "cat", "p", "a", "--json"),
     ("tail", *RUN), ("tail", "p"), ("tail", "-f", *RUN), ("tail", "--json", *RUN), ("tail", "-f", "--json", *RUN),
     ("cat", *RUN), ("cat", *RUN, "--step", "s"), ("cat", *RUN, "--step", TYPED),
@@ -48,7 +49,7 @@ SHOWN: list[tuple[str, ...]] = [
 SILENT: list[tuple[str, ...]] = [
     ("grep", "-c", "x", *RUN), ("download", *RUN, "-o", "{tmp}/log"), ("download", *RUN, "-o", "{tmp}/log", "--json"),
     ("close", *RUN), ("close", "--json", *RUN), ("exec", "--patience", "1", "p", "--", "true"), ("completion", "zsh"),
-    ("pipelines", "dead", "resend", *LETTER), ("pipelines", "dead", "drop", *LETTER),
+    ("pipelines", "download", "p", "a", "-o", "{tmp}"), ("pipelines", "dead", "resend", *LETTER), ("pipelines", "dead", "drop", *LETTER),
     ("profiles",), ("profiles", "--json"), ("why", "p"), ("drain", "--discard", "left"),
 ]  # fmt: skip
 """Their output has nothing of the server's, or no text of it."""

@@ -185,7 +185,7 @@ for _command in (
     runlake.add_command(_command)
 
 
-for _command in (dead_letters.dead, pipeline_files.cat_files):
+for _command in (dead_letters.dead, pipeline_files.list_files, pipeline_files.cat_files, pipeline_files.download_files):
     reading.pipelines.add_command(_command)
 
 

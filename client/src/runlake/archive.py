@@ -268,6 +268,17 @@ class Archive:
             yield _checked(page, "events")
             cursor = page["cursor"]
 
+    def pipeline_files(self, limit: int = 100, **query: Any) -> Iterator[Json]:
+        """Files that processing pipelines wrote: ``key``, ``url``, ``bytes``, ``events``, ``format``, ``firstTime``, ``lastTime`` (ms),
+        ``complete``. Query as of ``pipeline_file_pages``. Raises ApiError, UnavailableError."""
+        return self._pages(f"{_PIPELINE_FILES}/files", "files", limit, query)
+
+    @contextmanager
+    def linked_bytes(self, url: str) -> Iterator[Iterator[bytes]]:
+        """The bytes of an object by its link, which is requested without the token. Raises ApiError, UnavailableError."""
+        with self._streamed(url, headers={"Accept-Encoding": "identity"}) as found:
+            yield _translated(found.iter_raw())
+
     def dead_letters(self, fqn: str, run_id: str | None = None, limit: int = 100) -> Iterator[Json]:
         """Dead letters of a pipeline's runs, or of one run: ``pipeline``, ``handler``, ``fqn``, ``runId``, ``line``, ``bytes``, ``storedAt``."""
         return self._pages(_LETTERS, "letters", limit, {"fqn": fqn} | ({"runId": run_id} if run_id else {}))

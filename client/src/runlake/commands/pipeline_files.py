@@ -1,19 +1,27 @@
-"""Commands about the files that processing pipelines wrote: cat."""
+"""Commands about the files that processing pipelines wrote: files, cat, download."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from runlake.archive import Archive
 from runlake.commands.events import checked_level
-from runlake.commands.output import report, show_event, show_json
+from runlake.commands.output import report, show_event, show_json, show_rows, show_text, size_of, time_of
 from runlake.commands.session import Session, json_option, pass_session
 from runlake.commands.times import ms_of
+from runlake.errors import UnavailableError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+_ALL = 10**9
+_MAX_NAME_CHARS = 200
+_NO_FILES = "no files: NAMESPACE and APP are the first two parts of the FQN, and --base that of another handler"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def _application(command: _Command) -> _Command:
@@ -38,6 +46,89 @@ def _application(command: _Command) -> _Command:
 
 def _query(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+@click.command("files")
+@_application
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum number of entries.")
+@json_option
+@pass_session
+def list_files(
+    session: Session, namespace: str, app: str, program: str | None, base: str | None, from_time: int | None, to_time: int | None,
+    limit: int, as_json: bool,
+) -> None:  # fmt: skip
+    """List the files of an application: key, format, size, events, times of the first and last event, state.
+
+    NAMESPACE and APP are the first and the second part of the FQN. With --json also links, which are valid for an hour without a token.
+    """
+    query = _query(namespace=namespace, app=app, program=program, base=base, **{"from": from_time, "to": to_time})
+    with session.archive() as archive:
+        files = list(archive.pipeline_files(limit + 1, **query))
+    if as_json:
+        for each in files[:limit]:
+            show_json(each)
+    else:
+        show_rows(("KEY", "FORMAT", "SIZE", "EVENTS", "FIRST EVENT", "LAST EVENT", "STATE"), map(_row, files[:limit]))
+    if not files:
+        report(_NO_FILES)
+    if len(files) > limit:
+        report(f"there are more than these {limit}: -n {limit * 5} lists more")
+
+
+@click.command("download")
+@_application
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=".",
+    show_default=True,
+    help="The folder of the files.",
+)
+@pass_session
+def download_files(
+    session: Session, namespace: str, app: str, program: str | None, base: str | None, from_time: int | None, to_time: int | None,
+    output: Path,
+) -> None:  # fmt: skip
+    """Download the files of an application, in any format, and print their paths; an existing file is replaced.
+
+    A file is named by its key. It has the bytes that were committed when it was listed, and is stored under its name once it is complete.
+    """
+    query = _query(namespace=namespace, app=app, program=program, base=base, **{"from": from_time, "to": to_time})
+    output.mkdir(parents=True, exist_ok=True)
+    is_empty = True
+    with session.archive() as archive:
+        for file in archive.pipeline_files(_ALL, **query):
+            is_empty = False
+            path = output / _UNSAFE.sub("_", file["key"])[-_MAX_NAME_CHARS:]
+            _download(archive, file["url"], int(file["bytes"]), path)
+            show_text(str(path))
+    if is_empty:
+        report(_NO_FILES)
+
+
+def _download(archive: Archive, url: str, size: int, path: Path) -> None:
+    """Store the first ``size`` bytes of an object: those after them were never committed. An error leaves no part of it."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as stored, archive.linked_bytes(url) as blocks:
+            left = size
+            for block in blocks:
+                stored.write(block[:left])
+                left -= min(left, len(block))
+                if not left:
+                    break
+        if left:
+            raise UnavailableError(f"the object has {left} bytes less than listed")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _row(file: dict[str, Any]) -> list[str]:
+    times = (time_of(file["firstTime"]), time_of(file["lastTime"]))
+    state = "complete" if file["complete"] else "open"
+    return [file["key"], file["format"], size_of(file["bytes"]), str(file["events"]), *times, state]
 
 
 @click.command("cat")
