@@ -127,8 +127,8 @@ class Resender:
     def _resend(self, request: ResendRequest) -> None:
         try:
             letter = self._letters.find(request.key)
-        except DamagedLogError as error:
-            self._warn(request.key, str(error))
+        except DamagedLogError as damage:
+            self._warn(request.key, str(damage))
             letter = None
         if letter is None:  # dropped, or deleted by a worker that did not get to its row
             self._requests.finish(request)

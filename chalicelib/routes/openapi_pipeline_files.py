@@ -8,13 +8,17 @@ from typing import Any
 from chalicelib.pipelines.files.key_layout import LAST_MS
 from chalicelib.routes.openapi_logs import query_parameter
 from chalicelib.routes.pipeline_files_models import (
+    DEFAULT_FILES,
     DEFAULT_LIMIT,
+    MAX_FILES,
     MAX_LIMIT,
     DeletionState,
     FileEventItem,
     FileEventItemPage,
     FileFindingItem,
     FileFindingItems,
+    PipelineFileItem,
+    PipelineFileItemPage,
     RepairedFileItems,
 )
 from chalicelib.routes.schemas import component_schemas
@@ -34,11 +38,25 @@ _EVENT = {
     "line": 4,
 }
 _FINDING = {"kind": "row-only", "path": "pipeline-files/mysql/2026-09-21/ingest/run/00000004.jsonl", "detail": "counted=512"}
+_FILE = {
+    "key": "pipeline-files/mysql/2026-09-21/ingest/run/00000004.jsonl",
+    "fqn": "mysql.ingest",
+    "program": "run",
+    "format": "jsonl",
+    "bytes": 4096,
+    "events": 32,
+    "firstTime": 1790000000000,
+    "lastTime": 1790000060000,
+    "complete": False,
+    "url": "https://runlake-logs.s3.amazonaws.com/pipeline-files/mysql/2026-09-21/ingest/run/00000004.jsonl?X-Amz-Signature=1",
+}
 
 SCHEMAS = component_schemas(
     {
         "FileEvent": FileEventItem,
         "FileEvents": FileEventItemPage,
+        "PipelineFile": PipelineFileItem,
+        "PipelineFileList": PipelineFileItemPage,
         "Deletion": DeletionState,
         "FileFinding": FileFindingItem,
         "FileFindings": FileFindingItems,
@@ -47,6 +65,8 @@ SCHEMAS = component_schemas(
     {
         "FileEvent": [_EVENT],
         "FileEvents": [{"events": [_EVENT], "cursor": None, "leftOut": 0, "unsupported": 0}],
+        "PipelineFile": [_FILE],
+        "PipelineFileList": [{"files": [_FILE], "cursor": None, "leftOut": 0}],
         "Deletion": [{"state": "deleted", "files": 3, "bytes": 4096, "runs": 2, "waiting": 0, "shared": 0}],
         "FileFinding": [_FINDING],
         "FileFindings": [{"findings": [_FINDING], "complete": True}],
@@ -94,6 +114,11 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "filedCursor": query_parameter(
         "cursor", {"type": "string"}, "`cursor` of the previous response, for the same files and times."
     ),
+    "filesLimit": query_parameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_FILES, "default": DEFAULT_FILES},
+        "Maximum number of files.",
+    ),
     "deletedFqn": query_parameter(
         "fqn", {"type": "string"}, "The pipeline whose logs are deleted. Either `fqn` or `namespace` is required."
     ),
@@ -120,6 +145,21 @@ OPERATIONS: dict[str, dict[str, Any]] = {
             "filedCursor",
         ],
         "responses": {200: "FileEvents"},
+    },
+    "listPipelineFiles": {
+        "summary": "List an application's files with links to download them",
+        "description": "Contains only files of pipelines that the principal may read.",
+        "parameters": [
+            "filedBase",
+            "filedNamespace",
+            "filedApp",
+            "filedProgram",
+            "filedFrom",
+            "filedTo",
+            "filesLimit",
+            "filedCursor",
+        ],
+        "responses": {200: "PipelineFileList"},
     },
     "deletePipelineLogs": {
         "summary": "Delete the logs of a pipeline or a namespace",

@@ -464,6 +464,15 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=_READ_ERRORS,
     ),
     Operation(
+        "listPipelineFiles",
+        "GET",
+        f"{PIPELINE_FILES}/files",
+        "pipeline_files:files",
+        "pipeline_files",
+        scopes=_READ_LOGS,
+        errors=_READ_ERRORS,
+    ),
+    Operation(
         "deletePipelineLogs",
         "DELETE",
         PIPELINE_FILES,

@@ -15,16 +15,22 @@ from chalicelib.catalog.timestamps import parse_time_ms
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.observability import logger, note
-from chalicelib.pipelines.files.key_layout import LAST_MS
+from chalicelib.pipelines.files.key_layout import LAST_MS, prefix_of
 from chalicelib.pipelines.files.reading import FileEventQuery, MergePosition
 from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import FileFinding
+from chalicelib.pipelines.files.rows import CLOSED, FileRow
 from chalicelib.pipelines.records import split_fqn
+from chalicelib.ports import ObjectStore
+from chalicelib.response_size import PAGE_BYTES, document_bytes
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.parameters import integer_parameter
 from chalicelib.routes.pipeline_files_models import (
+    DEFAULT_FILES,
     DEFAULT_LIMIT,
+    LINK_AGE_S,
+    MAX_FILES,
     MAX_LIMIT,
     NO_LINE,
     DeletionState,
@@ -32,6 +38,8 @@ from chalicelib.routes.pipeline_files_models import (
     FileEventItemPage,
     FileFindingItem,
     FileFindingItems,
+    PipelineFileItem,
+    PipelineFileItemPage,
     RepairedFileItems,
 )
 from chalicelib.routes.responses import json_response
@@ -50,17 +58,8 @@ _MAX_WARNINGS = 20
 def events(request: ApiRequest) -> Response:
     """Events in an application's files in order of time, of pipelines that the principal may read."""
     gate.require_any_scope("pipeline files", Scope.LOGS_READ)
-    services, who = composition.services(), gate.principal()
-    query = request.query
-    events_query = FileEventQuery(
-        base=_base(query),
-        namespace=_name(query, "namespace"),
-        app=_name(query, "app"),
-        program=_name(query, "program") if query.get("program") else None,
-        from_ms=_time_ms(query, "from", 0, LAST_MS),
-        to_ms=_time_ms(query, "to", LAST_MS + 1, LAST_MS + 1),
-        may_see=lambda fqn: who.may(Scope.LOGS_READ, fqn),
-    )
+    services, query = composition.services(), request.query
+    events_query = _events_query(query)
     limit = integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     page = services.pipeline_files.page(events_query, limit, Deadline(services.clock, READ_S), _place(query))
     for what, why in page.left_out[:_MAX_WARNINGS]:
@@ -73,6 +72,59 @@ def events(request: ApiRequest) -> Response:
         unsupported=page.unsupported,
     )
     return json_response(body.model_dump(exclude_unset=True))
+
+
+def files(request: ApiRequest) -> Response:
+    """An application's files with links, of pipelines that the principal may read."""
+    gate.require_any_scope("pipeline files", Scope.LOGS_READ)
+    query, events_query = request.query, _events_query(request.query)
+    limit, after = integer_parameter(query, "limit", DEFAULT_FILES, 1, MAX_FILES), query.get("cursor") or ""
+    if after and not after.startswith(prefix_of(events_query.namespace, events_query.app)):
+        raise InvalidCursorError("the cursor is of another list: omit it to start from the first page")
+    page = composition.services().pipeline_files.files(events_query, limit, after)
+    note(left_out=len(page.left_out))
+    listed: list[PipelineFileItem] = []
+    size = 0
+    for row in page.files:
+        item = _file(row, page.store)
+        size += document_bytes(item.model_dump())
+        if listed and size > PAGE_BYTES:
+            break
+        listed.append(item)
+    is_cut = len(listed) < len(page.files)
+    body = PipelineFileItemPage(
+        files=listed, cursor=page.files[len(listed) - 1].at if is_cut else page.after, leftOut=len(page.left_out)
+    )
+    return json_response(body.model_dump())
+
+
+def _file(row: FileRow, store: ObjectStore) -> PipelineFileItem:
+    contents = row.contents
+    return PipelineFileItem(
+        key=row.object_key,
+        fqn=row.fqn,
+        program=row.context.program,
+        format=row.format,
+        bytes=contents.size,
+        events=max(0, contents.events),
+        firstTime=contents.from_ms,
+        lastTime=contents.to_ms,
+        complete=row.state == CLOSED,
+        url=store.presign_get(row.object_key, expires_s=LINK_AGE_S, content_type="application/octet-stream"),
+    )
+
+
+def _events_query(query: Mapping[str, str]) -> FileEventQuery:
+    who = gate.principal()
+    return FileEventQuery(
+        base=_base(query),
+        namespace=_name(query, "namespace"),
+        app=_name(query, "app"),
+        program=_name(query, "program") if query.get("program") else None,
+        from_ms=_time_ms(query, "from", 0, LAST_MS),
+        to_ms=_time_ms(query, "to", LAST_MS + 1, LAST_MS + 1),
+        may_see=lambda fqn: who.may(Scope.LOGS_READ, fqn),
+    )
 
 
 def delete(request: ApiRequest) -> Response:

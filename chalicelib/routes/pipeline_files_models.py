@@ -8,9 +8,11 @@ from pydantic import ConfigDict, Field
 
 from chalicelib.pipelines.files.repair import FindingKind
 from chalicelib.pipelines.files.service import MAX_FINDINGS
-from chalicelib.routes.schemas import Count, ResponseModel
+from chalicelib.routes.schemas import Count, Cursor, ResponseModel, Uri
 
 DEFAULT_LIMIT, MAX_LIMIT = 1000, 10_000
+DEFAULT_FILES, MAX_FILES = 100, 1000
+LINK_AGE_S = 3600
 NO_LINE = -1
 
 
@@ -42,6 +44,29 @@ class FileEventItemPage(ResponseModel):
         Count,
         Field(description="Number of files in a format that this server cannot read (Parquet); read them from the bucket."),
     ]
+
+
+class PipelineFileItem(ResponseModel):
+    """A file of a processing pipeline."""
+
+    key: str
+    fqn: Annotated[str, Field(description="Pipeline of the runs that logged its events.")]
+    program: str
+    format: str
+    bytes: Annotated[Count, Field(description="The first bytes of the object that count; those after them were never committed.")]
+    events: Count
+    firstTime: Annotated[int, Field(description="Time of its earliest event, in milliseconds since the epoch.")]
+    lastTime: Annotated[int, Field(description="Time of its latest event, in milliseconds since the epoch.")]
+    complete: Annotated[bool, Field(description="Whether no events are added any more.")]
+    url: Annotated[Uri, Field(description="Address of the object, without authentication, for an hour.")]
+
+
+class PipelineFileItemPage(ResponseModel):
+    """Files of an application, by program and first time."""
+
+    files: Annotated[list[PipelineFileItem], Field(max_length=MAX_FILES)]
+    cursor: Cursor
+    leftOut: Annotated[Count, Field(description="Number of damaged rows, whose files are left out.")]
 
 
 class DeletionState(ResponseModel):

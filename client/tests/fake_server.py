@@ -66,6 +66,9 @@ class FakeServer:
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.token: str | None = None
         self.has_stream = True
+        self.letters: list[dict[str, Any]] = []
+        self.file_events: list[dict[str, Any]] = []
+        self.pipeline_files: list[dict[str, Any]] = []
         self.configuration: dict[str, Any] = {}
         """Of how events are written and browsed, with ``chosen`` for every pipeline; empty: of an earlier release."""
         self.clock = ""
@@ -244,6 +247,14 @@ class _Handler(BaseHTTPRequestHandler):
             case ("GET", "v1", "configuration") if fake.configuration:
                 chosen = {"fqn": self.query["fqn"], **fake.configuration["chosen"]}
                 self._json(fake.configuration | {"chosen": chosen})
+            case ("GET", "v1", "pipeline-files", "files"):
+                listed = [] if self.query["app"] == "empty" else fake.pipeline_files
+                at = int(self.query.get("cursor", 0))
+                self._json({"files": listed[at : at + 1], "cursor": str(at + 1) if at + 1 < len(listed) else None})
+            case ("GET", "v1", "pipeline-files"):
+                self._file_events()
+            case (_, "v1", "dead-letters", *rest):
+                self._letters(method, rest)
             case ("GET", "v1", "catalog"):
                 self._recent()
             case ("GET", "v1", "catalog", "pipelines"):
@@ -288,6 +299,34 @@ class _Handler(BaseHTTPRequestHandler):
             run.end = json.loads(self.body)
         run.closed = True
         self._json({"message": "Log stream closed successfully"})
+
+    def _file_events(self) -> None:
+        """One event a page; the files of the application "empty" have none, and some of them cannot be read."""
+        from_ms, is_empty = int(self.query.get("from", 0)), self.query["app"] == "empty"
+        found = [] if is_empty else [each for each in self.server.fake.file_events if each["time"] >= from_ms]
+        at = int(self.query.get("cursor", 0))
+        cursor = str(at + 1) if at + 1 < len(found) else None
+        self._json({"events": found[at : at + 1], "cursor": cursor, "leftOut": 2 * is_empty, "unsupported": 1 * is_empty})
+
+    def _letters(self, method: str, rest: list[str]) -> None:
+        """Dead letters, one a page."""
+        letters = self.server.fake.letters
+        if not rest:
+            found = [each for each in letters if each["fqn"] == self.query["fqn"]]
+            found = [each for each in found if each["runId"] == self.query.get("runId", each["runId"])]
+            at = int(self.query.get("cursor", 0))
+            return self._json({"letters": found[at : at + 1], "cursor": str(at + 1) if at + 1 < len(found) else None})
+        named = {"pipeline": rest[0], **self.query, "line": int(self.query["line"])}
+        letter = next((each for each in letters if named.items() <= each.items()), None)
+        if letter is None:
+            return self._json({"code": 404, "message": "there is no such dead letter"}, 404)
+        if method == "DELETE":
+            letters.remove(letter)
+            return self._send(204, b"", {})
+        if method == "POST":
+            letter["details"]["resendRequestedAt"] = "2026-09-21T15:00:00.000Z"
+            return self._json({"requestedAt": letter["details"]["resendRequestedAt"]}, 202)
+        self._json(letter["details"])
 
     def _recent(self) -> None:
         """One run a page, so that pages are gone through."""

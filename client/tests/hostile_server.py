@@ -98,6 +98,28 @@ class HostileServer:
                 return {"text": self.text + "\n", "next": 1, "complete": True}
             case ("GET", "events", _, _):
                 return {"events": [self._event(1), self._event(None)], "after": None}
+            case ("GET", "pipeline-files"):
+                names = dict.fromkeys(("level", "logger", "message", "fqn", "runId"), self.text)
+                return {"events": [{**names, "time": 1, "line": 1}], "cursor": None, "leftOut": 1, "unsupported": 1}
+            case ("GET", "pipeline-files", "files"):
+                times = {"firstTime": 1, "lastTime": 1, "bytes": 1, "url": f"{self.url}/v1/store"}
+                return {"files": [{**dict.fromkeys(("key", "format", "events", "complete"), self.text), **times}], "cursor": None}
+            case ("GET", "store"):
+                return self.text.encode("utf-8", "surrogatepass")
+            case ("GET", "dead-letters"):
+                names = dict.fromkeys(("pipeline", "handler", "fqn", "runId", "line", "storedAt"), self.text)
+                return {"letters": [{**names, "bytes": 1}], "cursor": None}
+            case ("GET", "dead-letters", _):
+                event = dict.fromkeys(("level", "logger", "message", "step"), self.text) | {
+                    "time": 1,
+                    "data": {self.text: self.text},
+                }
+                facts = dict.fromkeys(("reason", "trace", "attempts", "failedAt", "resendRequestedAt"), self.text)
+                return {**facts, "event": event, "truncated": True}
+            case ("POST", "dead-letters", _, "resend"):
+                return {"requestedAt": self.text}
+            case ("DELETE", "dead-letters", _):
+                return {"message": self.text}
             case ("GET", "archive", "files"):
                 return {"records": [self._file()], "next": None}
             case ("POST", "archive", "files"):
@@ -176,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_POST = do_PUT = _answer
+    do_GET = do_POST = do_PUT = do_DELETE = _answer
 
 
 @contextmanager

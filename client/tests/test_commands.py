@@ -49,6 +49,100 @@ def test_pipelines_are_listed_over_pages(filled: FakeServer) -> None:
     assert answered(filled, "pipelines", "--prefix", "week").startswith("weekly\t")
 
 
+def test_events_in_pipeline_files_are_printed_over_pages(filled: FakeServer) -> None:
+    filled.file_events = [
+        {
+            "time": 1_790_000_000_000 + at,
+            "level": level,
+            "logger": "app",
+            "message": f"m{at}",
+            "fqn": "svc.a",
+            "runId": "r",
+            "line": at,
+        }
+        for at, level in enumerate(("INFO", "ERROR", "INFO"))
+    ]
+    cat = ("pipelines", "cat", "svc", "a")
+    rows = [line.split("\t") for line in answered(filled, *cat).splitlines()]
+    assert [row[1:] for row in rows] == [["INFO", "app", "m0"], ["ERROR", "app", "m1"], ["INFO", "app", "m2"]]
+    assert answered(filled, *cat, "--level", "error").split()[-1] == "m1"
+    assert answered(filled, *cat, "--from", "1790000000001", "-n", "1").split()[-1] == "m1"
+    assert json.loads(answered(filled, *cat, "--level", "ERROR", "--json")) == filled.file_events[1]
+    empty = call(filled, "pipelines", "cat", "svc", "empty")
+    assert empty.stdout == "" and "2 missing or damaged files" in empty.stderr and "1 files have a format" in empty.stderr
+    assert call(filled, *cat, "--level", "x").exit_code == 2
+
+
+@pytest.fixture
+def with_files(filled: FakeServer) -> FakeServer:
+    """Two files, whose objects are logs of runs; of the first one, two bytes were never committed."""
+    times = {"firstTime": 1_790_000_000_000, "lastTime": 1_790_000_060_000, "events": 1, "format": "text", "complete": True}
+    filled.pipeline_files = [
+        {"key": f"pipeline-files/svc/{name}.log", "bytes": size, "url": f"{filled.url}/store/{fqn}/run-1", **times}
+        for name, fqn, size in (("one", "nightly.stock", 3), ("two", "weekly", 4))
+    ]
+    return filled
+
+
+def test_files_of_pipelines_are_listed_over_pages(with_files: FakeServer) -> None:
+    rows = [line.split("\t") for line in answered(with_files, "pipelines", "files", "svc", "a").splitlines()]
+    assert rows[0] == [
+        "pipeline-files/svc/one.log", "text", "3 B", "1", "2026-09-21T14:13:20Z", "2026-09-21T14:14:20Z", "complete",
+    ]  # fmt: skip
+    assert len(rows) == 2
+    first = call(with_files, "pipelines", "files", "svc", "a", "-n", "1", "--json")
+    assert json.loads(first.stdout) == with_files.pipeline_files[0] and "more than these 1" in first.stderr
+    assert "no files" in call(with_files, "pipelines", "files", "svc", "empty").stderr
+
+
+def test_committed_bytes_of_pipeline_files_are_downloaded(with_files: FakeServer, tmp_path: Path) -> None:
+    with_files.token = "secret"
+    command = ("--token", "secret", "pipelines", "download", "svc", "a", "-o", str(tmp_path / "new"))
+    paths = [Path(line) for line in answered(with_files, *command).splitlines()]
+    assert [path.name for path in paths] == ["pipeline-files_svc_one.log", "pipeline-files_svc_two.log"]
+    assert [path.read_bytes() for path in paths] == [b"a\n\n", b"one\n"]
+    with_files.pipeline_files[1]["bytes"] = 5
+    short = call(with_files, *command)
+    assert short.exit_code == 2 and "1 bytes less than listed" in short.stderr
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [path.name for path in paths]
+    with_files.pipeline_files = []
+    assert "no files" in call(with_files, *command).stderr
+
+
+def dead_letter(line: int, run_id: str = "run-1") -> dict[str, Any]:
+    """As the server lists one, with its details."""
+    event = {"time": 0, "level": "INFO", "logger": "app", "message": f"one\ntwo {line}", "step": "", "data": {"rows": 3}}
+    details = {"reason": "OSError: full", "trace": "Traceback\n", "attempts": 4, "failedAt": "2026-09-21T14:00:00.000Z"}
+    names = {"pipeline": "audit", "handler": "files", "fqn": "weekly", "runId": run_id, "line": line}
+    more = {"event": event, "resendRequestedAt": None, "truncated": False}
+    return {**names, "storedAt": "2026-09-21T14:00:00.000Z", "bytes": 1234, "details": details | more}
+
+
+def test_dead_letters_are_listed_over_pages(filled: FakeServer) -> None:
+    assert "no dead letters" in call(filled, "pipelines", "dead", "list", "weekly").stderr
+    filled.letters = [dead_letter(0), dead_letter(1), dead_letter(0, "run-2")]
+    rows = [line.split("\t") for line in answered(filled, "pipelines", "dead", "list", "weekly").splitlines()]
+    assert [row[3:5] for row in rows] == [["run-1", "0"], ["run-1", "1"], ["run-2", "0"]]
+    assert rows[0] == ["audit", "files", "weekly", "run-1", "0", "1.2 KiB", "2026-09-21T14:00:00.000Z"]
+    assert len(answered(filled, "pipelines", "dead", "list", "weekly", "run-2").splitlines()) == 1
+    few = call(filled, "pipelines", "dead", "list", "weekly", "-n", "2", "--json")
+    assert [json.loads(line)["line"] for line in few.stdout.splitlines()] == [0, 1] and "more than these 2" in few.stderr
+
+
+def test_dead_letter_is_shown_sent_again_and_dropped(filled: FakeServer) -> None:
+    filled.letters = [dead_letter(0), dead_letter(1)]
+    letter = ("audit", "files", "weekly", "run-1", "1")
+    shown = answered(filled, "pipelines", "dead", "show", *letter)
+    assert "reason\tOSError: full\n" in shown and shown.endswith('data\t{"rows": 3}\n\none\ntwo 1\n\nTraceback\n')
+    assert "requested: " in call(filled, "pipelines", "dead", "resend", *letter).stderr
+    requested = json.loads(answered(filled, "pipelines", "dead", "resend", *letter, "--json"))["requestedAt"]
+    assert json.loads(answered(filled, "pipelines", "dead", "show", *letter, "--json"))["resendRequestedAt"] == requested
+    assert call(filled, "pipelines", "dead", "drop", *letter).stderr == "runlake: dropped\n"
+    assert [each["line"] for each in filled.letters] == [0]
+    again = call(filled, "pipelines", "dead", "drop", *letter)
+    assert again.exit_code == 2 and "there is no such dead letter" in again.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "listed"),
     [

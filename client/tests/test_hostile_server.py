@@ -24,10 +24,15 @@ pytestmark = pytest.mark.slow  # it starts processes
 STYLE = r"\x1b\[(?:0|2|1;31|[134](?:;[134])*(?:;(?:3|9)[1-6])?|(?:3|9)[1-6])m"
 PROGRESS = r"\r[^\x00-\x1f]*\x1b\[K"
 RUN = ("p", "r")
+LETTER = ("audit", "files", *RUN, "0")
 TYPED = FORGING.replace("\x00", "").encode("utf-8", "ignore").decode()
 """As far as a command line can have it."""
 SHOWN: list[tuple[str, ...]] = [
     ("runs",), ("runs", "p"), ("runs", "--json"), ("runs", "p", "--json"), ("pipelines",), ("pipelines", "--json"),
+    *[("pipelines", "dead", "list", "p", *form) for form in ((), ("r",), ("--json",))],
+    *[("pipelines", "dead", "show", *LETTER, *form) for form in ((), ("--json",))], ("pipelines", "dead", "resend", *LETTER, "--json"),
+    ("pipelines", "files", "p", "a"), ("pipelines", "files", "p", "a", "--json"),
+    ("pipelines", "cat", "p", "a"), ("pipelines", "cat", "p", "a", "--json"),
     ("tail", *RUN), ("tail", "p"), ("tail", "-f", *RUN), ("tail", "--json", *RUN), ("tail", "-f", "--json", *RUN),
     ("cat", *RUN), ("cat", *RUN, "--step", "s"), ("cat", *RUN, "--step", TYPED),
     ("grep", "x", *RUN), ("grep", "-n", "x", *RUN), ("grep", "--json", "x", *RUN), ("grep", "-C", "2", "x", *RUN),
@@ -44,6 +49,7 @@ SHOWN: list[tuple[str, ...]] = [
 SILENT: list[tuple[str, ...]] = [
     ("grep", "-c", "x", *RUN), ("download", *RUN, "-o", "{tmp}/log"), ("download", *RUN, "-o", "{tmp}/log", "--json"),
     ("close", *RUN), ("close", "--json", *RUN), ("exec", "--patience", "1", "p", "--", "true"), ("completion", "zsh"),
+    ("pipelines", "download", "p", "a", "-o", "{tmp}"), ("pipelines", "dead", "resend", *LETTER), ("pipelines", "dead", "drop", *LETTER),
     ("profiles",), ("profiles", "--json"), ("why", "p"), ("drain", "--discard", "left"),
     ("forward", *RUN, "--target", __file__),
 ]  # fmt: skip
@@ -89,7 +95,7 @@ def assert_harmless(written: str) -> None:
 
 
 def name_of(command: tuple[str, ...]) -> str:
-    return " ".join(command[: 2 if command[0] == "files" else 1])
+    return next(name for words in (3, 2, 1) if (name := " ".join(command[:words])) in COMMANDS)
 
 
 def test_every_command_is_here() -> None:

@@ -22,12 +22,16 @@ _CLIENT = Path(__file__).parents[1]
 _README = (_CLIENT / "README.md").read_text()
 
 
-COMMANDS = {name: command for name, command in runlake.commands.items() if not isinstance(command, click.Group)} | {
-    f"{name} {each}": command
-    for name, group in runlake.commands.items()
-    if isinstance(group, click.Group)
-    for each, command in group.commands.items()
-}
+def commands_of(group: click.Group, before: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Commands by their words, without groups that do nothing of their own."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands_of(command, f"{before}{name} ")
+        if not isinstance(command, click.Group) or command.invoke_without_command:
+            yield f"{before}{name}", command
+
+
+COMMANDS = dict(commands_of(runlake))
 
 
 def options() -> Iterator[tuple[str, str]]:

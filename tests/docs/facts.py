@@ -228,6 +228,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/pipeline-files.md": {
         "`parquet` | 1 to {}, digits": "tests/docs/test_numbers.py::test_extension_has_40_letters_at_most",
+        "with links that are valid for {}; `runlake": "chalicelib.routes.pipeline_files_models:LINK_AGE_S",
     },
     "docs/pipelines.md": {
         "delays its run for {} at most": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
@@ -334,6 +335,7 @@ OPENAPI: dict[str, str] = {
     "the file spans more than {}, or": "chalicelib.catalog.metadata:MAX_DAYS * 86400",
     "The file is larger than {}.": f"{_UPLOADS}:MAX_BYTES",
     "a link to S3, valid for {}.": "chalicelib.archive.contents:_LINK_AGE_S",
+    "without authentication, for {}.": "chalicelib.routes.pipeline_files_models:LINK_AGE_S",
     "start more than {} from now.": "chalicelib.catalog.latest:AHEAD_MS",
     "that are older than {}.": "chalicelib.pipelines.files.repair:GRACE_MS",
     "hash of the contents, {}.": "source: the datalake's format",

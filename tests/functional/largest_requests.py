@@ -177,6 +177,14 @@ def _files_of_pipelines(stage: Stage) -> None:
     handler.committed()
 
 
+def _many_files(stage: Stage) -> None:
+    handler = _handler(stage)
+    for number in range(85):
+        handler.handle(record_of(number, text="x", time_ms=START_MS + number, program=f"{number:03d}{EMOJI * 50}"))
+    stage.database.transact(handler.pending_writes())
+    handler.committed()
+
+
 def _orphans(stage: Stage) -> None:
     _handler(stage)
     for number in range(1100):
@@ -352,6 +360,7 @@ _LIST: list[Largest] = [
         prepare=_partition(Status.ASSIGNED, owner="o" * 255, timeout_ms=START_MS + 600_000),
     ),
     _get(_PIPELINE_FILES, "", _files_of_pipelines, {"namespace": "svc", "app": "flow", "limit": 10_000}),
+    _get(f"{_PIPELINE_FILES}/files", "", _many_files, {"namespace": "svc", "app": "flow", "limit": 1000}),
     _send("DELETE", _PIPELINE_FILES, prepare=_runs_to_delete),
     _get(f"{_PIPELINE_FILES}/repair", "", _orphans),
     _send("POST", f"{_PIPELINE_FILES}/repair", prepare=_orphans, query={}),

@@ -24,6 +24,7 @@ from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.ports import PutOptions, Run
 from chalicelib.response_size import RESPONSE_BYTES
+from chalicelib.routes import pipeline_files as routes_pipeline_files
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.tombstones import find_tombstone
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
@@ -99,6 +100,52 @@ def test_a_page_is_bounded_in_bytes(world: World, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(service, "PAGE_BYTES", 1000)
     write(world, *range(20))
     assert len(asked()["events"]) == 6 and pages() == list(range(20))
+
+
+def listed(**query: Any) -> list[dict[str, Any]]:
+    """Files of all pages."""
+    found: list[dict[str, Any]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        query = {"namespace": "svc", "app": "flow", "cursor": cursor} | query
+        answer = call("GET", f"{PATH}/files?{urlencode(query | {'cursor': cursor})}")
+        assert answer.status == 200, answer.body
+        found += answer.json["files"]
+        cursor = answer.json["cursor"]
+    return found
+
+
+def test_files_are_listed_with_sizes_and_links(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    handler = handler_of(world, max_bytes=250)
+    for number in range(20):
+        write(world, number, handler=handler, program=f"p{number % 2}")
+    files = listed()
+    assert [file["program"] for file in files] == sorted(file["program"] for file in files) and len(files) > 2
+    assert sum(file["events"] for file in files) == 20
+    for file in files:
+        assert (file["format"], file["fqn"]) == ("jsonl", "svc.flow") and file["key"] in file["url"]
+        assert file["bytes"] == world.store.head(file["key"]).size
+    assert listed(limit=1) == files
+    assert {file["program"] for file in listed(program="p1")} == {"p1"}
+    later = listed(**{"from": START_MS + 10})
+    assert 0 < len(later) < len(files) and all(file["lastTime"] >= START_MS + 10 for file in later)
+    monkeypatch.setattr(routes_pipeline_files, "PAGE_BYTES", 1000)
+    assert listed() == files
+
+
+def test_files_of_hidden_pipelines_are_not_listed() -> None:
+    issuer = Issuer()
+    with installed(World(), keys=issuer.read, **JWT) as made:
+        write(made, 1)
+        for names, count in (["svc.*"], 1), (["svc.other"], 0):
+            answer = call("GET", f"{PATH}/files?namespace=svc&app=flow", None, bearer(issuer.granted(logs_read=names)))
+            assert len(answer.json["files"]) == count
+
+
+@pytest.mark.parametrize("query", [{"cursor": "x"}, {"limit": 0}, {"namespace": ""}, {"base": "none"}, {"from": "x"}])
+def test_bad_list_of_files_is_refused(world: World, query: dict[str, Any]) -> None:
+    write(world, 1)
+    assert call("GET", f"{PATH}/files?{urlencode({'namespace': 'svc', 'app': 'flow'} | query)}").status == 400
 
 
 def returned_bytes(body: str) -> int:

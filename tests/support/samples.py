@@ -382,6 +382,7 @@ ROWS = (
     Sample(
         "GET", _PIPELINE_FILES, query={"namespace": "svc", "app": "a", "program": "main", "base": "b", "cursor": ""}, needs=pipeline_file
     ),
+    Sample("GET", f"{_PIPELINE_FILES}/files", query={"namespace": "svc", "app": "a", "base": "b", "cursor": ""}, needs=pipeline_file),
     Sample("DELETE", _PIPELINE_FILES, query={"namespace": "svc"}, needs=pipeline_file, status=202),
     Sample("GET", f"{_PIPELINE_FILES}/repair", query={"base": "b"}, needs=pipeline_file),
     Sample("POST", f"{_PIPELINE_FILES}/repair", {"k": "v"}, {"base": "b"}, needs=pipeline_file),

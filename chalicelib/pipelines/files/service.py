@@ -16,6 +16,7 @@ from chalicelib.pipelines.files.reading import FileEventQuery, FileReader, Merge
 from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import FileFinding, Repair
 from chalicelib.pipelines.files.retention import OutputRetention, RetentionResult
+from chalicelib.pipelines.files.rows import FileRow
 from chalicelib.pipelines.records import split_fqn
 from chalicelib.ports import Clock, Database, ObjectStore, Run
 from chalicelib.response_size import PAGE_BYTES, document_bytes
@@ -33,6 +34,17 @@ class FileEventPage:
     after: MergePosition | None
     left_out: list[tuple[str, str]] = field(default_factory=list)
     unsupported: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileListPage:
+    """``after``: the row after which the next page begins, None at the end. ``store`` has the files' objects, of which the first
+    ``size`` bytes count. ``left_out`` as of ``FileEventPage``."""
+
+    files: list[FileRow]
+    after: str | None
+    store: ObjectStore
+    left_out: list[tuple[str, str]] = field(default_factory=list)
 
 
 class PipelineFiles:
@@ -82,6 +94,18 @@ class PipelineFiles:
                 return FileEventPage(events, merge.position, left_out, len(reading.unsupported))
             events.append(event)
         return FileEventPage(events, merge.position if merge.is_cut else None, left_out, len(reading.unsupported))
+
+    def files(self, query: FileEventQuery, limit: int, after: str = "") -> FileListPage:
+        """Files with events of a range, by program and first time, ``limit`` of them from the row ``after`` on. Each page reads the rows
+        of the range, as a page of events does. Raises InvalidInputError (unknown base), UnavailableError."""
+        base = self._base(query.base)
+        left_out: list[tuple[str, str]] = []
+        generations = Generations(self._database, self._clock)
+        store = self._stores(base.bucket)
+        reader = FileReader(store, self._database, generations, lambda what, why: left_out.append((what, why)))
+        rows = sorted((row for row in reader.files(query) if row.at > after), key=lambda row: row.at)
+        listed = rows[:limit]
+        return FileListPage(listed, listed[-1].at if len(rows) > limit else None, store, left_out)
 
     def delete(
         self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None

@@ -12,7 +12,20 @@ from typing import Any
 import click
 
 from runlake import __version__
-from runlake.commands import completion, events, explanations, files, forward, page, reading, search, setting, writing
+from runlake.commands import (
+    completion,
+    dead_letters,
+    events,
+    explanations,
+    files,
+    forward,
+    page,
+    pipeline_files,
+    reading,
+    search,
+    setting,
+    writing,
+)
 from runlake.commands.candidates import profile_candidates
 from runlake.commands.output import report_error
 from runlake.commands.session import Session
@@ -171,6 +184,10 @@ for _command in (
     writing.execute_command, writing.drain, writing.close, files.files, setting.config, setting.profiles, completion.completion,
 ):  # fmt: skip
     runlake.add_command(_command)
+
+
+for _command in (dead_letters.dead, pipeline_files.list_files, pipeline_files.cat_files, pipeline_files.download_files):
+    reading.pipelines.add_command(_command)
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from runlake.errors import (
     SettingsError,
     UnavailableError,
 )
-from runlake.names import RunName, path_segment
+from runlake.names import DeadLetterName, RunName, path_segment
 from runlake.outcomes import RunEnd
 from runlake.settings import Settings
 from runlake.starts import Start, StartedRun
@@ -41,6 +41,9 @@ _PIPELINES = "/v1/catalog/pipelines"
 _RECENT_RUNS = "/v1/catalog"
 _EVENTS = "/v1/events"
 _FILES = "/v0/archive/files"
+_LETTERS = "/v1/dead-letters"
+_PIPELINE_FILES = "/v1/pipeline-files"
+_NO_CONTENT = 204
 _BAD_REQUEST = 400
 _CONFLICT = 409
 _TRY_AGAIN = frozenset({408, 425, 429})
@@ -256,6 +259,42 @@ class Archive:
         """The catalog entry of a run: state, sizes, times. Raises NotFoundError."""
         return self._json("GET", self._facts(run))
 
+    def pipeline_file_pages(self, **query: Any) -> Iterator[Json]:
+        """Pages of the events in the files that processing pipelines wrote: ``events`` in order of time, ``leftOut``, ``unsupported``. Query:
+        ``namespace``, ``app``, ``program``, ``base``, ``from``, ``to``. Raises ApiError, UnavailableError."""
+        cursor: str | None = ""
+        while cursor is not None:
+            page = self._json("GET", _PIPELINE_FILES, params=query | ({"cursor": cursor} if cursor else {}))
+            yield _checked(page, "events")
+            cursor = page["cursor"]
+
+    def pipeline_files(self, limit: int = 100, **query: Any) -> Iterator[Json]:
+        """Files that processing pipelines wrote: ``key``, ``url``, ``bytes``, ``events``, ``format``, ``firstTime``, ``lastTime`` (ms),
+        ``complete``. Query as of ``pipeline_file_pages``. Raises ApiError, UnavailableError."""
+        return self._pages(f"{_PIPELINE_FILES}/files", "files", limit, query)
+
+    @contextmanager
+    def linked_bytes(self, url: str) -> Iterator[Iterator[bytes]]:
+        """The bytes of an object by its link, which is requested without the token. Raises ApiError, UnavailableError."""
+        with self._streamed(url, headers={"Accept-Encoding": "identity"}) as found:
+            yield _translated(found.iter_raw())
+
+    def dead_letters(self, fqn: str, run_id: str | None = None, limit: int = 100) -> Iterator[Json]:
+        """Dead letters of a pipeline's runs, or of one run: ``pipeline``, ``handler``, ``fqn``, ``runId``, ``line``, ``bytes``, ``storedAt``."""
+        return self._pages(_LETTERS, "letters", limit, {"fqn": fqn} | ({"runId": run_id} if run_id else {}))
+
+    def dead_letter(self, letter: DeadLetterName) -> Json:
+        """A dead letter with its ``event`` and ``reason``. Raises NotFoundError."""
+        return _checked(self._letter_request("GET", letter), "event")
+
+    def resend_dead_letter(self, letter: DeadLetterName) -> Json:
+        """Request that a dead letter is sent again: ``requestedAt``. Can be repeated. Raises NotFoundError, RefusedError."""
+        return _checked(self._letter_request("POST", letter, "/resend"), "requestedAt")
+
+    def drop_dead_letter(self, letter: DeadLetterName) -> None:
+        """Delete a dead letter. Raises NotFoundError, also if a call before this one deleted it and its response was lost."""
+        self._letter_request("DELETE", letter)
+
     def configuration(self, fqn: str) -> Json:
         """How events are written and browsed; ``chosen``: what a new run of a pipeline gets. Raises NotFoundError (a server
         of an earlier release)."""
@@ -378,6 +417,10 @@ class Archive:
             if cursor is None:
                 return
 
+    def _letter_request(self, method: str, letter: DeadLetterName, action: str = "") -> Json:
+        query = {"fqn": letter.run.fqn, "runId": letter.run.run_id, "handler": letter.handler, "line": letter.line}
+        return self._json(method, f"{_LETTERS}/{path_segment(letter.pipeline)}{action}", params=query)
+
     def _log(self, run: RunName) -> str:
         return f"{_LOGS}/{path_segment(run.fqn)}/{path_segment(run.run_id)}"
 
@@ -432,6 +475,8 @@ class Archive:
             raise _no_answer(error) from error
         if not response.is_success:
             raise self._error(response)
+        if response.status_code == _NO_CONTENT:
+            return {}
         try:
             answer = response.json()
         except ValueError as error:

@@ -25,6 +25,16 @@ class RunName:
         return shlex.join([self.fqn, self.run_id])
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetterName:
+    """An event that a handler of a processing pipeline failed to process. ``line``: its first one in the run's log, from 0."""
+
+    pipeline: str
+    handler: str
+    run: RunName
+    line: int
+
+
 def path_segment(name: str) -> str:
     """A name as one percent-encoded segment of a path, slashes too; a byte that is not UTF-8 is "?"."""
     return quote(name, safe="", errors="replace")

@@ -16,7 +16,8 @@ _NO_STEPS = "the run has no steps: a program writes them with `runlake.run(…, 
 _SIGNS = {"succeeded": "ok", "failed": "FAILED", "running": "running", None: "-"}
 
 
-def _checked_level(context: click.Context, parameter: click.Parameter, level: str | None) -> str | None:
+def checked_level(context: click.Context, parameter: click.Parameter, level: str | None) -> str | None:
+    """A callback of an option: raises click.BadParameter for a text that is no level."""
     if level is not None and not is_level(level):
         raise click.BadParameter(f"{level[:40]!a} is not a level: use one of {', '.join(LEVELS)}.")
     return level
@@ -42,7 +43,7 @@ def steps(session: Session, fqn: str, run_id: str | None, as_json: bool) -> None
 
 @click.command()
 @fqn_and_run
-@click.option("--level", callback=_checked_level, help="Only events of this level, such as ERROR; case-insensitive.")
+@click.option("--level", callback=checked_level, help="Only events of this level, such as ERROR; case-insensitive.")
 @click.option("--step", help="Only events of the step with this id.")
 @click.option("--text", help="Only events that contain this text.")
 @click.option(

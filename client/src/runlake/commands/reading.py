@@ -95,13 +95,16 @@ def runs(
             show_text(f"page: {page_url(archive.url, fqn if fqn and '*' not in fqn else None)}")
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option("--prefix", default="", help="Only pipelines whose names begin with this.")
 @_limit_option
 @json_option
 @pass_session
-def pipelines(session: Session, prefix: str, limit: int, as_json: bool) -> None:
-    """List the pipelines by name, each with its newest run."""
+@click.pass_context
+def pipelines(context: click.Context, session: Session, prefix: str, limit: int, as_json: bool) -> None:
+    """List the pipelines by name, each with its newest run; or what processing pipelines left."""
+    if context.invoked_subcommand is not None:
+        return
     with session.archive() as archive:
         listed, is_all = _first(archive.pipelines(prefix, limit + 1), limit)
         if as_json:
