@@ -56,7 +56,7 @@ def prepare_batch(events: Sequence[NewEvent], loggable: Loggable, writer: str, n
         details_mask = BatchMask(fields)
         good = [details_mask.masked(event) for event in good]
     counts = fields.counts + Counter(masked.counts)
-    entries = [_entry(event, place, now_ms) for event, place in zip(good, _placed(good, body, masked), strict=True)]
+    entries = [_entry(event, writer, place, now_ms) for event, place in zip(good, _placed(good, body, masked), strict=True)]
     digest = blake2b(sent, digest_size=16).hexdigest()
     errors, times_ms = sum(each.error for each in entries), (entries[0].timestamp, entries[-1].timestamp)
     batch = Batch(masked.body, masked.body.count(b"\n"), digest, writer, sent, len(good), errors, times_ms)
@@ -115,12 +115,13 @@ def _placed(events: Sequence[NewEvent], body: bytes, masked: Masked) -> Iterator
         line, byte = line + lines, byte + size + 1
 
 
-def _entry(event: NewEvent, place: SidecarEntry, now_ms: int) -> SidecarEntry:
-    """A masked event with its position."""
+def _entry(event: NewEvent, writer: str, place: SidecarEntry, now_ms: int) -> SidecarEntry:
+    """A masked event with its position. Ids are unique within a writer: without one, other systems would take events of several batches
+    with the same ids for repeats, so such an event is identified by its line."""
     return replace(
         place,
         timestamp=now_ms if event.timestamp is None else event.timestamp,
-        id=event.id,
+        id=event.id if writer else None,
         step=event.step,
         level=event.level,
         error=is_error(level_of_event(event.level, event.message.encode())),

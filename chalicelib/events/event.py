@@ -48,7 +48,7 @@ class Annotation(BaseModel):
 
 
 class NewEvent(BaseModel):
-    """An event. Default of `timestamp`: the time of arrival. The ids of a writer's events count from 0."""
+    """An event. Default of `timestamp`: the time of arrival. The ids of a writer's events count from 0; without a writer they are ignored."""
 
     # The single place that replaces lone surrogates and bounds nesting, for events from HTTP, agents and Python.
 

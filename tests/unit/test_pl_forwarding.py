@@ -133,6 +133,15 @@ def test_structured_events_arrive_as_the_api_has_them(world: PipelinesHarness) -
     assert len(bulk.documents) == 2
 
 
+def test_equal_ids_without_a_writer_are_different_events(world: PipelinesHarness) -> None:
+    parts, bulk = event_parts(world), Bulk()
+    for number in range(3):
+        parts.log.append(A, [make_event(f"of batch {number}", timestamp=START_MS + number, id=0)])
+    world.end(A)
+    session(world, elasticsearch(bulk), sidecars=beside(world, parts))
+    assert [each["message"] for each in bulk.documents.values()] == ["of batch 0", "of batch 1", "of batch 2"]
+
+
 def test_plain_lines_have_the_run_and_their_logger(world: PipelinesHarness) -> None:
     bulk = Bulk()
     for run in (A, B):
