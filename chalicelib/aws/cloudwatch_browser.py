@@ -224,7 +224,7 @@ def _document(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     is_document = isinstance(fields, dict) and all(isinstance(fields.get(name), kind) for name, kind in _FIELDS.items())
-    return fields if is_document else None
+    return fields if is_document and all(isinstance(fields.get(name, 1), int) for name in ("part", "parts")) else None
 
 
 def _plain_fields(text: str, at_ms: int, loggable: Loggable) -> dict[str, Any]:
