@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from chalicelib.aws.browsers import make_browser
+from chalicelib.aws.cloudwatch_browser import CloudWatchBrowser
 from chalicelib.errors import (
     DamagedLogError,
+    DeadlineExceededError,
     InvalidConfigurationError,
     InvalidCursorError,
     RequestRefusedError,
@@ -18,8 +20,8 @@ from chalicelib.errors import (
     StoreUnavailableError,
     UnavailableError,
 )
-from chalicelib.events.browsers.query import encode_position
-from chalicelib.events.browsers.query_browser import BATCH_EVENTS, QueryBrowser
+from chalicelib.events.browsers.query import EventHits, EventQuery, encode_position
+from chalicelib.events.browsers.query_browser import BATCH_EVENTS, MAX_TIME_S, QueryBrowser
 from chalicelib.events.completeness import COMPLETE, LOST, PENDING
 from chalicelib.events.configuration import EventsConfiguration
 from chalicelib.events.event import Loggable, NewEvent
@@ -279,6 +281,25 @@ def test_many_events_of_one_millisecond_are_read_within_bounds(starts: Sequence[
         events = [log.event(number, str(number), 0) for number in range(few)]
         log.send(*events)
         assert list(paged(log, EventFilter(), 1)) == events, "the last page is full"
+
+
+def test_text_is_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, find = ManualClock(NOW_MS), CloudWatchBrowser.find
+
+    def slow(browser: CloudWatchBrowser, query: EventQuery) -> EventHits:
+        clock.advance(MAX_TIME_S)
+        return find(browser, query)
+
+    log = in_cloudwatch(LogsClient(clock), clock)
+    log.send(*(log.event(number, str(number), number) for number in range(5)))
+    monkeypatch.setattr(CloudWatchBrowser, "find", slow)
+    browser = log.browser
+    assert [browser.overall_log(start).text for start in (0, 2)] == ["0\n", "1\n"]
+    browser = log.browser
+    for read in (2, 4):
+        with pytest.raises(DeadlineExceededError, match=f"byte=4 read={read}"):
+            browser.overall_log(4)
+    assert browser.overall_log(4).text == "2\n", "it continues where the last call stopped"
 
 
 def test_text_continues_within_a_message_and_after_it_grew() -> None:

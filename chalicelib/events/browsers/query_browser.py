@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import InvalidInputError, StoreUnavailableError
+from chalicelib.errors import DeadlineExceededError, InvalidInputError, StoreUnavailableError
 from chalicelib.events.browsers.query import EventHit, EventHits, EventQuery
 from chalicelib.events.browsers.stored_completeness import StoredIds, completeness_of
 from chalicelib.events.completeness import PENDING, Completeness
@@ -125,7 +125,8 @@ class QueryBrowser(ABC):
 
     def overall_log(self, start: int = 0) -> LogText:
         """See ``LogBrowser``: the messages, each with a newline. Complete when ``completeness`` is not pending any more. The first
-        call with a ``start`` that no earlier call of this browser returned reads the log from the beginning."""
+        call with a ``start`` that no earlier call of this browser returned reads the log from the beginning. After about 5 s it returns
+        what it has, or raises DeadlineExceededError if ``start`` was not reached: the next call of this browser continues."""
         return self._text(EventFilter(), start, is_completed=False)
 
     def step_log(self, step: str, completed: bool, start: int = 0) -> LogText:
@@ -180,6 +181,7 @@ class QueryBrowser(ABC):
         mark = self._marks.get(event_filter.step, _Mark())
         if mark.byte > start:
             mark = _Mark()
+        deadline = Deadline(self._clock, MAX_TIME_S)
         end, near, read, has_more = mark, mark, bytearray(), False
         for hit in self._hits(EventQuery(event_filter, mark.position, BATCH_EVENTS)):
             if len(read) >= ANSWER_BYTES:
@@ -192,6 +194,12 @@ class QueryBrowser(ABC):
                 mark = end
             if end.byte <= start + ANSWER_BYTES:
                 near = end
+            if deadline.remaining_s() <= 0:
+                has_more = True
+                break
+        if has_more and end.byte <= start:
+            self._marks[event_filter.step] = end
+            raise DeadlineExceededError(f"the store did not return this part of the log in time byte={start} read={end.byte}")
         is_last = not has_more and len(read) <= ANSWER_BYTES
         data = cut(bytes(read[:ANSWER_BYTES]), more=not is_last)
         following = start + len(data)
