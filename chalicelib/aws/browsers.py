@@ -12,14 +12,18 @@ from chalicelib.events.ports import LogBrowser
 from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch, TargetConfiguration
 from chalicelib.ports import Clock
 
+REQUEST_TIMEOUT_S = 8.0
+"""A read over HTTP sends two requests before it looks at the time, and has 29 s."""
+
 
 def make_browser(configuration: TargetConfiguration, loggable: Loggable, clock: Clock, grace_ms: int) -> LogBrowser:
-    """Create the browser of a target's events. One request for each of its ``headers_from``. Raises InvalidConfigurationError for a
-    target that cannot be read, and UnavailableError if a header cannot be read."""
+    """Create the browser of a target's events. One request for each of its ``headers_from``; a request of the browser
+    without a response ends after ``REQUEST_TIMEOUT_S``. Raises InvalidConfigurationError for a target that cannot be read, and
+    UnavailableError if a header cannot be read."""
     if isinstance(configuration, CloudWatchLogs):
         client = make_client("logs", region=configuration.region)
         return CloudWatchBrowser(client, configuration.group, loggable, clock, grace_ms)
     if not isinstance(configuration, Elasticsearch):
         raise InvalidConfigurationError(f"events of this target cannot be read kind={configuration.kind}")
-    headers, transport = configuration.all_headers(read_header), make_transport(configuration)
+    headers, transport = configuration.all_headers(read_header), make_transport(configuration, REQUEST_TIMEOUT_S)
     return ElasticsearchBrowser(transport, configuration.url, configuration.index, loggable, clock, grace_ms, headers)
