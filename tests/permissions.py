@@ -56,6 +56,8 @@ class Grant:
     @property
     def is_possible(self) -> bool:
         """Whether AWS defines the action for such a resource: an action of its service; indexes are only read by queries and scans."""
+        if not self.resource:
+            return False  # an empty list: the emulator creates policies whatever a condition with Join says
         service = self.resource.split(":")[2] if self.resource.startswith("arn:") else ""
         if {service, self.action.partition(":")[0]} == {"ssm", "secretsmanager"}:
             return False  # one list names parameters and secrets
