@@ -98,6 +98,11 @@ class EventsConfiguration(_Strict):
         """Methods that a run may get."""
         return frozenset({self.method, *(each.method for each in self.locators if each.method)})
 
+    @cached_property
+    def has_other_methods(self) -> bool:
+        """Whether a run may have another method than the run log: a new run, or an earlier one, whose method still has options."""
+        return (self.methods_in_use | self.methods.keys()) != {RUN_LOG}
+
     @property
     def browsers_named(self) -> frozenset[str]:
         """Browsers that a new run may get."""
