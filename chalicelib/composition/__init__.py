@@ -115,6 +115,10 @@ class _AppendPolicy:
         """See ``AppendPolicy``."""
         self.services.events.choices.check_append(run)
 
+    def check_first_segment(self, run: Run) -> None:
+        """See ``AppendPolicy``."""
+        self.services.events.choices.check_first_segment(run)
+
     def segment_metadata(self, run: Run) -> Mapping[str, str]:
         """See ``AppendPolicy``."""
         return self.services.events.choices.segment_metadata(run)

@@ -48,11 +48,13 @@ class RunChoices:
         """See ``AppendPolicy``. No request for names whose method is the run log; else those of ``of``."""
         if self.for_new(run.fqn).method == RUN_LOG:
             return
-        choice = self.of(run)
-        if choice.method != RUN_LOG:
-            raise OtherMethodError(
-                f"runs of this pipeline are written by Python code, with another logging method than the run log method={choice.method}"
-            )
+        _check_run_log(self.of(run))
+
+    def check_first_segment(self, run: Run) -> None:
+        """See ``AppendPolicy``. No request while the configuration has no other method than the run log; else a GET, none if the choice is
+        remembered."""
+        if self._configuration.has_other_methods and (stored := self._stored(run)):
+            _check_run_log(stored)
 
     def segment_metadata(self, run: Run) -> Mapping[str, str]:
         """See ``AppendPolicy``."""
@@ -77,3 +79,10 @@ class RunChoices:
                 if len(self._remembered) > _MAX_REMEMBERED:
                     self._remembered.popitem(last=False)
         return known
+
+
+def _check_run_log(choice: Choice) -> None:
+    if choice.method != RUN_LOG:
+        raise OtherMethodError(
+            f"runs of this pipeline are written by Python code, with another logging method than the run log method={choice.method}"
+        )

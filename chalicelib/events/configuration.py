@@ -98,6 +98,11 @@ class EventsConfiguration(_Strict):
         """Methods that a run may get."""
         return frozenset({self.method, *(each.method for each in self.locators if each.method)})
 
+    @cached_property
+    def has_other_methods(self) -> bool:
+        """Whether a run may have another method than the run log: a new run, or an earlier one, whose method still has options."""
+        return (self.methods_in_use | self.methods.keys()) != {RUN_LOG}
+
     @property
     def browsers_named(self) -> frozenset[str]:
         """Browsers that a new run may get."""
@@ -160,7 +165,7 @@ def parse_configuration(document: str, method: str | None = None, browser: str |
 
 
 def redact(value: JsonValue, name: str = "") -> JsonValue:
-    """A part of a configuration without secrets: values of secret names, and passwords in URLs."""
+    """A part of a configuration without secrets: values of secret names, and of URLs all but the scheme, host and names of parameters."""
     if isinstance(value, Mapping):
         if _HEADERS.fullmatch(name):
             return {key: each if key.lower() in _VISIBLE_HEADERS else HIDDEN for key, each in value.items()}
@@ -173,7 +178,7 @@ def redact(value: JsonValue, name: str = "") -> JsonValue:
 
 
 def _without_secrets(text: str) -> str:
-    """A URL without user, password and parameter values."""
+    """A URL without user, password, path and parameter values: the path of a webhook contains its token."""
     try:
         parts = urlsplit(text)
     except ValueError:
@@ -182,8 +187,10 @@ def _without_secrets(text: str) -> str:
         return text
     host = parts.netloc.rpartition("@")
     query = "&".join(f"{each.partition('=')[0]}={HIDDEN}" if "=" in each else HIDDEN for each in parts.query.split("&") if each)
+    path = f"/{HIDDEN}" if parts.path.strip("/") else parts.path
     fragment = HIDDEN if parts.fragment else ""
-    return parts._replace(netloc=f"{HIDDEN}@{host[2]}" if host[1] else parts.netloc, query=query, fragment=fragment).geturl()
+    netloc = f"{HIDDEN}@{host[2]}" if host[1] else parts.netloc
+    return parts._replace(netloc=netloc, path=path, query=query, fragment=fragment).geturl()
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -82,7 +82,10 @@ class AppendPolicy(Protocol):
     """The configuration of how runs are written, see ``runlog.choice``. Most runs need no request."""
 
     def check_append(self, run: Run) -> None:
-        """Raises OtherMethodError for a run whose log is not the run log."""
+        """Raises OtherMethodError for a run whose name is configured for another log than the run log."""
+
+    def check_first_segment(self, run: Run) -> None:
+        """Raises OtherMethodError for a run without segments whose log is stored elsewhere, whatever the configuration says now."""
 
     def segment_metadata(self, run: Run) -> Mapping[str, str]:
         """User metadata for the first segment of a run. No request."""
@@ -170,6 +173,8 @@ class Writer:
         return identity, AppendTarget(LogEnd.at(presented))
 
     def _write(self, run: Run, batch: Batch, identity: WriterIdentity, tail: LogEnd) -> Appended:
+        if self._policy and tail.sequence == 0:
+            self._policy.check_first_segment(run)
         for step in range(1, _MAX_STEPS):
             entry = self._data_entry(tail, identity, batch)
             try:

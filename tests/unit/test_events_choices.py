@@ -105,7 +105,8 @@ def test_choice_holds_for_the_run_and_changes_for_new_runs() -> None:
 def test_run_that_began_in_the_run_log_stays_there() -> None:
     """Its lines are there: neither a reader nor a writer in Python goes elsewhere, and clients go on."""
     world = World()
-    append(world, choices(world, parse_configuration("")))
+    append(world, choices(world, parse_configuration("browser: files")))
+    assert world.store.calls["get"] == 0, "no other method is configured"
     assert choices(world).of(RUN).is_run_log
     append(world, choices(world))
     assert choices(world).settle(RUN, FILES.choose(RUN.fqn)).is_run_log
@@ -121,13 +122,37 @@ def test_append_to_a_new_run_of_another_method_is_refused() -> None:
         append(world, choices(world))
 
 
-def test_first_segment_carries_the_browser_and_no_append_takes_another_request() -> None:
+@pytest.mark.parametrize("document", ["methods: {files: {}}", "locators: [{pattern: other, method: files}]"])
+def test_run_of_another_method_is_not_split_after_the_configuration_goes_back(document: str) -> None:
+    world, back = World(), parse_configuration(document)
+    choices(world).settle(RUN, FILES.choose(RUN.fqn))
+    stored = world.names()
+    policy = choices(world, back)
+    for _ in range(2):
+        with pytest.raises(OtherMethodError, match="method=files"):
+            append(world, policy)
+    assert world.names() == stored and world.store.calls["get"] == 1
+
+
+def test_append_is_not_stored_while_the_choice_cannot_be_read() -> None:
+    world, back = World(), parse_configuration("methods: {files: {}}")
+    policy = choices(world, back, lambda port: Intercepted(port, StopAt(0, BEFORE, "error")))
+    with pytest.raises(UnavailableError):
+        append(world, policy)
+    assert world.names() == []
+    append(world, policy)
+    assert world.names() != []
+
+
+def test_first_segment_carries_the_browser_and_later_ones_take_no_other_request() -> None:
     world = World()
     append(world, choices(world, CONFIGURATION))
     append(world, choices(world, CONFIGURATION))
     heads = [world.store.head(world.layout.segment(RUN, number)).metadata for number in (0, 1)]
     assert [choice_of_segment(each) for each in heads] == [Choice(browser="files"), None]
-    assert world.store.calls["put"] == 2 and world.store.calls["get"] == 0
+    assert world.store.calls["put"] == 2 and world.store.calls["get"] == 1, (
+        "another method is named: the first append looks for a choice"
+    )
     assert choices(world).of(RUN).is_run_log, "until the ingest function has copied it"
 
 

@@ -428,17 +428,21 @@ def test_secrets_of_a_configuration_are_hidden() -> None:
     }  # fmt: skip
     found = parse_configuration(json.dumps({"methods": {"m": document}, "outputs": [document], "rules": [document]})).redacted()
     assert "hunter2" not in json.dumps(found)
-    assert found["methods"]["m"]["url"] == "https://***@host:9200/x" and found["methods"]["m"]["nested"][0]["plain"] == "x"
+    assert found["methods"]["m"]["url"] == "https://***@host:9200/***" and found["methods"]["m"]["nested"][0]["plain"] == "x"
     assert redact({"client_secret": 5}) == {"client_secret": "***"}
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("https://h/x?token=abc&q=1#frag", "https://h/x?token=***&q=***#***"),
-        ("https://h/x?abc", "https://h/x?***"),
-        ("//u:p@h/x", "//***@h/x"),
+        ("https://h/x?token=abc&q=1#frag", "https://h/***?token=***&q=***#***"),
+        ("https://h/x?abc", "https://h/***?***"),
+        ("//u:p@h/x", "//***@h/***"),
+        ({"url": "https://h:1/inputs/TOKEN/tag/http/"}, {"url": "https://h:1/***"}),
+        ("https://h/", "https://h/"),
+        ("https://h", "https://h"),
         ("http://[broken/?token=abc", "***"),
+        ("/var/log/runs", "/var/log/runs"),
         ("plain text? yes=no", "plain text? yes=no"),
         (
             {"headers": {"X-Honeycomb-Team": "abc", "Content-Type": "x"}},
