@@ -1,8 +1,8 @@
 """Moves the sidecars of an ended run to bundles: a run of 10,000 small batches then has a few objects instead (decision 0048).
 
 Safe at any time and for concurrent callers: sidecars are immutable, a bundle is written put-if-absent before its sidecars are deleted, and
-only sidecars that a stored bundle contains are deleted. A reopened run keeps its bundles and gets single sidecars again. A crash leaves
-sidecars that are in a bundle too; the next call deletes them.
+only sidecars that a stored bundle contains byte for byte are deleted. A reopened run keeps its bundles and gets single sidecars again. A
+crash leaves sidecars that are in a bundle too; the next call deletes them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import InvalidNameError, ObjectNotFoundError, PreconditionFailedError, SnapshotChangedError
+from chalicelib.errors import DamagedLogError, InvalidNameError, ObjectNotFoundError, PreconditionFailedError, SnapshotChangedError
 from chalicelib.events.sidecar_bundle import BUNDLE_BYTES, MAX_SIDECARS, BundleName, encode_bundle
 from chalicelib.events.sidecar_store import SidecarStore
 from chalicelib.ports import ABSENT, Clock, ListedObject, ObjectStore, PutOptions, Run
@@ -44,8 +44,9 @@ class SidecarBundler:
         """Bundle the sidecars of the segments in ``logs.txt`` that are older than 20 minutes, except those above 256 KiB. Idempotent.
 
         A HEAD and a LIST, another LIST for each 1,000; a GET for each sidecar, 16 at once; for each bundle a PUT, a HEAD, and a
-        DeleteObjects for each 1,000. Memory: twice ``BUNDLE_BYTES``, and 250 bytes for each sidecar of a bundle. Raises DeadlineExceededError
-        between two bundles, UnavailableError: the next call continues."""
+        DeleteObjects for each 1,000; a GET and a DELETE for each sidecar that an earlier call has left. Memory: twice ``BUNDLE_BYTES``, and
+        250 bytes for each sidecar of a bundle; for what was left, the bundles around it. Raises DeadlineExceededError between two bundles,
+        UnavailableError: the next call continues; DamagedLogError: a bundle is damaged, or has other bytes for a sidecar."""
         done = Bundled()
         retry_on_change(lambda: self._attempt(run, deadline, done))
         return done
@@ -76,20 +77,37 @@ class SidecarBundler:
     def _delete_bundled(
         self, run: Run, names: Sequence[BundleName], listed: Sequence[ListedObject], done: Bundled
     ) -> list[ListedObject]:
-        """Delete those that a bundle contains: an earlier call ended before it did. Returns those outside of all bundles; one that is
-        only among the numbers of a bundle, because a late retry wrote it, stays as it is."""
+        """Delete those that a bundle contains byte for byte: an earlier call ended before it did. Returns those outside of all bundles; one
+        that is only among the numbers of a bundle, because a late retry wrote it, stays as it is. Raises DamagedLogError if a bundle has
+        other bytes for a number: a run with this name was deleted without it, and written anew. Both stay."""
         outside: list[ListedObject] = []
-        leftover: list[str] = []
+        leftover: list[tuple[ListedObject, list[bytes]]] = []
         for found in listed:
             number = self._sidecars.number_of(run, found.key)
             around = [name for name in names if name.first <= number <= name.last]
+            copies = [body for name in around if (body := self._sidecars.bundle(run, name).get(number)) is not None]
             if not around:
                 outside.append(found)
-            elif any(number in self._sidecars.bundle(run, name) for name in around):
-                leftover.append(found.key)
-        self._delete(leftover)
-        done.sidecars += len(leftover)
+            elif copies:
+                leftover.append((found, copies))
+        with ThreadPoolExecutor(_THREADS) as threads:
+            deleted = list(threads.map(self._delete_copied, leftover))
+        done.sidecars += sum(deleted)
+        if not all(deleted):
+            key = leftover[deleted.index(False)][0].key
+            raise DamagedLogError(f"a bundle has other bytes for sidecars count={deleted.count(False)} key={key}")
         return outside
+
+    def _delete_copied(self, leftover: tuple[ListedObject, list[bytes]]) -> bool:
+        """Delete a sidecar if it equals one of its copies; returns whether it does. Compares bytes: an ETag is no hash with SSE-KMS."""
+        listed, copies = leftover
+        if self._body(listed) not in copies:
+            return False
+        try:
+            self._store.delete(listed.key, if_match=listed.etag)
+        except PreconditionFailedError as error:
+            raise SnapshotChangedError(f"a sidecar was written anew key={listed.key}") from error
+        return True
 
     def _move(self, run: Run, logs: Artifact, listed: Sequence[ListedObject], done: Bundled) -> None:
         """Write a bundle and delete its sidecars. Raises SnapshotChangedError if another caller was faster."""

@@ -35,7 +35,7 @@ class SidecarStore:
 
     def __init__(self, store: ObjectStore, layout: Layout) -> None:
         self._store, self._layout = store, layout
-        self._bundles: OrderedDict[tuple[str, str], Mapping[int, bytes]] = OrderedDict()
+        self._bundles: OrderedDict[tuple[str, str], Mapping[int, bytes] | DamagedLogError] = OrderedDict()
         self._lock = Lock()
 
     def groups(self, run: Run, first: int = 0) -> Iterator[SidecarGroup]:
@@ -97,7 +97,8 @@ class SidecarStore:
         """The number of each sidecar, in order, and a function that reads and decodes it. ``only``: these numbers.
 
         The first ``READ_AHEAD_BYTES`` of single sidecars are requested in parallel, those of 64 groups at a time. A bundle is one GET,
-        none if it is one of the last two; if it is damaged, its last number has a function that raises."""
+        none if it is one of the last two; if it is damaged, its first number has a function that raises, besides that of a sidecar elsewhere
+        with this number."""
         if len(groups) == 1 and not groups[0].bundles:
             yield groups[0].first, partial(self.read_one, run, groups[0].first, decode)
             return
@@ -124,16 +125,19 @@ class SidecarStore:
         DamagedLogError."""
         key = self._layout.bundle(run, name.first, name.last), name.etag
         with self._lock:
-            if known := self._bundles.get(key):
+            known = self._bundles.get(key)
+            if known is not None:
                 self._bundles.move_to_end(key)
-                return known
-        stored = self._store.get(key[0])
-        sidecars = decode_bundle(stored.body)
-        with self._lock:
-            self._bundles[key[0], stored.info.etag] = sidecars
-            if len(self._bundles) > _MAX_REMEMBERED:
-                self._bundles.popitem(last=False)
-        return sidecars
+        if known is None:
+            stored = self._store.get(key[0])
+            known = _decoded_bundle(stored.body)
+            with self._lock:
+                self._bundles[key[0], stored.info.etag] = known
+                if len(self._bundles) > _MAX_REMEMBERED:
+                    self._bundles.popitem(last=False)
+        if isinstance(known, DamagedLogError):
+            raise DamagedLogError(str(known))  # a new one: each raise adds to the traceback of an instance
+        return known
 
     def _pages(self, run: Run, first: int) -> Iterator[tuple[list[int], list[BundleName]]]:
         """The numbers of single sidecars from ``first`` on, in pages; with each page all bundles, listed after it."""
@@ -154,18 +158,23 @@ class SidecarStore:
     def _bundled(
         self, run: Run, group: SidecarGroup, decode: DecodeSidecar, only: Collection[int] | None
     ) -> Iterator[tuple[int, SidecarRead]]:
-        """The sidecars of bundles, and single ones among them: retries of appends whose sidecars were missing."""
-        try:
-            bodies = {number: body for name in group.bundles for number, body in self.bundle(run, name).items()}
-        except DamagedLogError as error:
-            yield group.last, partial(_raise, error)
-            return
-        for number in sorted({*bodies, *group.singles}):
+        """The sidecars of bundles, and single ones among them: retries of appends whose sidecars were missing. A damaged bundle hides no other:
+        it fails once, in its place; with ``only``, each number that is nowhere else fails."""
+        bodies: dict[int, bytes] = {}
+        damaged: dict[int, DamagedLogError] = {}
+        for name in group.bundles:
+            try:
+                bodies.update(self.bundle(run, name))
+            except DamagedLogError as error:
+                damaged[max(name.first, group.first)] = error
+        for number in sorted({*bodies, *group.singles, *damaged}):
             if number < group.first or (only is not None and number not in only):
                 continue
+            if only is None and number in damaged:
+                yield number, partial(_raise, damaged[number])
             if number in bodies:
                 yield number, partial(_decoded, number, bodies[number], decode)
-            else:
+            elif number in group.singles:
                 yield number, partial(self.read_one, run, number, decode)
 
     def _begin(self, run: Run, number: int) -> StoredObject:
@@ -181,11 +190,24 @@ class SidecarStore:
             if len(stored.body) < stored.info.size:
                 stored = self._store.get(self._layout.sidecar(run, number))
         except ObjectNotFoundError:
-            bundled = (self.bundle(run, name).get(number) for name in self.bundles(run) if name.first <= number <= name.last)
-            if body := next(filter(None, bundled), None):
+            if body := self._moved(run, number):
                 return _decoded(number, body, decode)
             raise
         return _decoded(number, stored.body, decode)
+
+    def _moved(self, run: Run, number: int) -> bytes | None:
+        """A sidecar in any bundle. Raises DamagedLogError if it is only among the numbers of a damaged one."""
+        damage: DamagedLogError | None = None
+        for name in self.bundles(run):
+            if name.first <= number <= name.last:
+                try:
+                    if body := self.bundle(run, name).get(number):
+                        return body
+                except DamagedLogError as error:
+                    damage = error
+        if damage:
+            raise damage
+        return None
 
 
 def _bundles(parsed: Iterable[tuple[ParsedKey | None, str]]) -> list[BundleName]:
@@ -197,6 +219,14 @@ def _decoded(number: int, body: bytes, decode: DecodeSidecar) -> Sidecar:
     if found.sequence != number:
         raise DamagedLogError(f"a sidecar belongs to another segment sequence={number} actual={found.sequence}")
     return found
+
+
+def _decoded_bundle(body: bytes) -> Mapping[int, bytes] | DamagedLogError:
+    """Damage is remembered too: a reader of an overlapping bundle would read it again for each range of lines."""
+    try:
+        return decode_bundle(body)
+    except DamagedLogError as error:
+        return error
 
 
 def _raise(error: DamagedLogError) -> Sidecar:

@@ -10,11 +10,12 @@ import pytest
 import app
 from chalicelib.composition import BUNDLING
 from chalicelib.coordination import Status
-from chalicelib.errors import StoreUnavailableError
+from chalicelib.errors import DamagedLogError, StoreUnavailableError
 from chalicelib.events import bundling
 from chalicelib.events.event_view import EventFilter
+from chalicelib.events.sidecar_bundle import encode_bundle
 from chalicelib.observability import metrics
-from chalicelib.ports import Run
+from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.compaction import BUNDLE_FROM, RETIRE_AFTER_MS
 from chalicelib.triggers import schedules
 from tests.events_harness import event_parts, make_event, read_step_log
@@ -157,3 +158,22 @@ def test_bundles_of_a_large_run_are_continued_by_the_next_tick(world: WithEvents
             assert compact() == did(done=1)
             assert world.objects(ONE) == (40 - 10 * bundles, bundles)
             world.check(ONE, 40)
+
+
+def test_bundle_of_a_deleted_run_deletes_no_sidecar_of_its_successor(world: WithEvents) -> None:
+    """The deletion was interrupted before the bundle, or the bundle was written during it."""
+    world.send(ONE, BUNDLE_FROM)
+    sidecars = event_parts(world).indexing.sidecars
+    singles = {found.key: world.store.get(found.key).body for found in sidecars.list_single(ONE)}
+    world.finish(ONE)
+    world.clock.advance(BUNDLED_S)
+    first, *_, last = sorted(singles)
+    old = [(sidecars.number_of(ONE, key), body) for key, body in sorted(singles.items())]
+    old[0] = old[0][0], singles[last]  # of the deleted run; the others are leftovers of this run's bundle
+    world.store.put(world.layout.bundle(ONE, old[0][0], old[-1][0]), encode_bundle(old), PutOptions())
+    bundler = bundling.SidecarBundler(world.store, world.layout, world.clock)
+    for _ in range(2):
+        with pytest.raises(DamagedLogError, match="other bytes"):
+            bundler.bundle(ONE, world.deadline())
+        assert [found.key for found in sidecars.list_single(ONE)] == [first]
+    assert world.store.get(first).body == singles[first]

@@ -237,3 +237,30 @@ def test_only_requested_sidecars_of_a_bundle_are_read() -> None:
     """A step's events are read in groups of segments, and one bundle may have those of several groups."""
     sidecars = event_parts(ended()).indexing.sidecars
     assert [each.sequence for each in sidecars.read_numbers(RUN, [1, 2], [BundleName(0, 1)])] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "readable"),
+    [((0, 2), [1, 2, 3]), ((1, 3), [0, 1, 2]), ((5, 6), [0, 1, 2])],
+    ids=["overlaps a bundle", "is overlapped", "is elsewhere"],
+)
+def test_damaged_bundle_hides_no_other_sidecar(damaged: tuple[int, int], readable: list[int]) -> None:
+    world = World()
+    parts = event_parts(world)
+    for number in range(4):
+        parts.log.append(RUN, [make_event(f"event {number}", "s")])
+    bodies = {number: world.store.get(world.layout.sidecar(RUN, number)).body for number in range(4)}
+    healthy = (1, 3) if damaged == (0, 2) else (0, 2)
+    world.store.put(world.layout.bundle(RUN, *healthy), encode_bundle([(each, bodies[each]) for each in healthy]), PutOptions())
+    world.store.put(world.layout.bundle(RUN, *damaged), b"no bundle", PutOptions())
+    world.store.delete_many([world.layout.sidecar(RUN, number) for number in range(4) if number not in (1, 2) or number in healthy])
+    sidecars, read, errors = event_parts(world).indexing.sidecars, [], 0
+    for number, reader in sidecars.readers(RUN, list(sidecars.groups(RUN))):
+        try:
+            read.append(reader().sequence)
+        except DamagedLogError:
+            errors += 1
+            assert number == damaged[0]
+    assert (read, errors) == (readable, 1)
+    assert [each.sequence for each in sidecars.read_numbers(RUN, readable, sidecars.bundles(RUN))] == readable
+    assert [sidecars.read_one(RUN, number).sequence for number in readable] == readable
