@@ -17,8 +17,9 @@ REQUEST_TIMEOUT_S = 6.0
 
 
 def make_browser(configuration: TargetConfiguration, loggable: Loggable, clock: Clock, grace_ms: int) -> LogBrowser:
-    """Create the browser of a target's events. One request for each of its ``headers_from``. Raises InvalidConfigurationError for a
-    target that cannot be read, and UnavailableError if a header cannot be read."""
+    """Create the browser of a target's events. One request for each of its ``headers_from``; a request of the browser
+    without a response ends after ``REQUEST_TIMEOUT_S``. Raises InvalidConfigurationError for a target that cannot be read, and
+    UnavailableError if a header cannot be read."""
     if isinstance(configuration, CloudWatchLogs):
         client = make_client("logs", region=configuration.region)
         return CloudWatchBrowser(client, configuration.group, loggable, clock, grace_ms)

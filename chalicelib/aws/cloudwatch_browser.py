@@ -223,8 +223,9 @@ def _document(text: str) -> dict[str, Any] | None:
         fields = json.loads(text) if text.startswith("{") else None
     except (ValueError, RecursionError):
         return None
-    is_document = isinstance(fields, dict) and all(isinstance(fields.get(name), kind) for name, kind in _FIELDS.items())
-    return fields if is_document else None
+    if not isinstance(fields, dict) or not all(isinstance(fields.get(name), kind) for name, kind in _FIELDS.items()):
+        return None
+    return fields if all(isinstance(fields.get(name, 1), int) for name in ("part", "parts")) else None
 
 
 def _plain_fields(text: str, at_ms: int, loggable: Loggable) -> dict[str, Any]:

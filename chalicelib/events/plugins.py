@@ -59,7 +59,8 @@ class Plugin:
     def _loaded(self) -> tuple[Callable[..., Any] | None, int | None, str | None]:
         try:
             factory = self._point.load()
-        except Exception as error:  # code of another package; its message may quote anything, so only its type is reported
+        except (Exception, SystemExit) as error:
+            # Code of another package. Its message may quote anything, so only its type is reported.
             return None, None, f"cannot be loaded error={type(error).__name__}"
         protocol = getattr(factory, _DECLARATION, getattr(sys.modules.get(getattr(factory, "__module__", "")), _DECLARATION, None))
         if not isinstance(protocol, int) or isinstance(protocol, bool):

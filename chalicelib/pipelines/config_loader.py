@@ -152,7 +152,7 @@ def load_pipelines(
         try:
             pipeline = output_pipeline(output, defaults)
         except InvalidConfigurationError as error:
-            problems.append(ConfigProblem(OUTPUTS, str(error)))
+            problems.append(ConfigProblem(OUTPUTS, f"{error} output={output.name}"))
             continue
         pipelines.append(pipeline)
         taken[pipeline.name] = OUTPUTS

@@ -41,8 +41,9 @@ _READING = dict.fromkeys(("runs", "tail", "cat", "download", "why", "steps", "ev
 ARGUMENTS = {**_READING, "grep": ("x", "nightly.orders"), "close": ("nightly.orders", "run-2")}
 """Of each command that asks the server, as they should be."""
 OF_A_RUN = sorted(ARGUMENTS.keys() - {"runs"})
-OTHERS = {"exec", "drain", "config", "profiles", "completion", "open", "pipelines", "files"}
+OTHERS = {"exec", "drain", "config", "profiles", "completion", "open", "pipelines", "files", "forward"}
 """Their arguments are no names on the server. Those of ``files`` are in ``test_files``."""
+SURPLUS = {"completion": ("bash", "b"), "forward": ("a", "b", "c", "--target", os.devnull)}
 _SRC = str(Path(__file__).parents[1] / "src")
 
 
@@ -100,7 +101,7 @@ def test_missing_argument_names_it(command: str, server: FakeServer) -> None:
 def test_unknown_option_and_surplus_argument_are_errors(command: str, server: FakeServer) -> None:
     assert "no such option '--nonsense'" in error_of(call(server, command, "--nonsense"), wrongly_typed(command)).lower()
     if command not in ("exec", "pipelines"):  # what follows is a command
-        assert "unexpected extra argument" in error_of(call(server, command, *"abcd" if command != "completion" else ["bash", "b"]))
+        assert "unexpected extra argument" in error_of(call(server, command, *SURPLUS.get(command, "abcd")))
 
 
 def test_unknown_command_and_bad_values_are_errors(server: FakeServer) -> None:

@@ -332,6 +332,26 @@ def own_statements(template: Template, role: str) -> list[dict[str, Any]]:
     return [statement for policy in policies for statement in policy["PolicyDocument"]["Statement"]]
 
 
+@pytest.mark.parametrize(
+    ("name", "role", "actions"),
+    [
+        ("TargetSecret", "PipelinesRole", ["ssm:GetParameter", "secretsmanager:GetSecretValue"]),
+        ("TargetLogGroup", "PipelinesRole", ["logs:CreateLogStream", "logs:PutLogEvents"]),
+        ("TargetDomain", "PipelinesRole", ["es:ESHttpPost", "aoss:APIAccessAll"]),
+        ("BrowserSecret", "ApiRole", ["ssm:GetParameter", "secretsmanager:GetSecretValue"]),
+        ("BrowserLogGroup", "ApiRole", ["logs:GetLogEvents", "logs:FilterLogEvents"]),
+        ("BrowserDomain", "ApiRole", ["es:ESHttpPost", "aoss:APIAccessAll"]),
+    ],
+)
+def test_permissions_for_other_systems_are_named_by_parameters(
+    template: Template, name: str, role: str, actions: list[str]
+) -> None:
+    (statement,) = properties(template, f"{name}sPolicy")["PolicyDocument"]["Statement"]
+    assert properties(template, f"{name}sPolicy")["Roles"] == [{"Ref": role}]
+    assert statement["Action"] == actions and statement["Resource"] == {"Ref": f"{name}Arns"}
+    assert template["Parameters"][f"{name}Arns"]["Default"] == "" and "Condition" in template["Resources"][f"{name}sPolicy"]
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_has_a_role_of_its_own(template: Template, name: str) -> None:
     role = name.removesuffix("Handler").capitalize() + "Role"

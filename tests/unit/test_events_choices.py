@@ -207,6 +207,7 @@ def of_a_module() -> Any:
         (lambda: fake(None), (None, "declares no version of the protocol attribute=RUNLAKE_PROTOCOL")),
         (lambda: fake(True), (None, "declares no version of the protocol attribute=RUNLAKE_PROTOCOL")),
         (broken, (None, "cannot be loaded error=ImportError")),
+        (sys.exit, (None, "cannot be loaded error=SystemExit")),
     ],
 )
 def test_plugin_states_its_protocol_or_its_problem(load: Any, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:

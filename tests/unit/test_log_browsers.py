@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chalicelib.aws import targets
 from chalicelib.aws.browsers import make_browser
 from chalicelib.errors import (
     DamagedLogError,
@@ -378,6 +379,15 @@ def test_registry_builds_browsers_from_documents_of_targets(name: str, options: 
         return
     with pytest.raises(InvalidConfigurationError, match=error):
         Registry(context, configuration).open_browser(loggable)
+
+
+def test_request_that_hangs_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    timeouts: list[float] = []
+    monkeypatch.setattr(targets, "Urllib3Transport", lambda connect_s, read_s: timeouts.append(connect_s + read_s))
+    target = target_of({"kind": "elasticsearch", "url": "https://es.example.com", "index": "logs"})
+    make_browser(target, Loggable.of_run(Run("svc.a", "r"), "here"), ManualClock(NOW_MS), GRACE_MS)
+    (timeout_s,) = timeouts
+    assert 2 * timeout_s < 29
 
 
 def test_stores_that_cannot_be_read_are_named() -> None:

@@ -361,9 +361,10 @@ def test_invalid_outputs_are_skipped_without_their_values() -> None:
     file = ConfigFile("mine.yaml", "mine", yaml.safe_dump({"name": name, "logging": {
         "version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]},
     }}))  # fmt: skip
-    found = loaded({"kind": "smoke", "url": "hush"}, "hush", LOGSTASH, files=[file])
+    found = loaded({"kind": "smoke", "url": "hush", "name": "old"}, "hush", LOGSTASH, files=[file])
     assert [each.name for each in found.pipelines] == ["runlake", name]
     assert [each.location for each in found.problems] == ["RUNLAKE_EVENTS"] * 2 + ["mine.yaml"]
+    assert [each.reason.rpartition(" output=")[2] for each in found.problems[:2]] == ["old", "output"]
     assert not any("hush" in each.reason or "ush'" in each.reason for each in found.problems)
 
 

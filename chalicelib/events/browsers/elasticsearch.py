@@ -21,7 +21,7 @@ from chalicelib.events.targets.document import WRITER_END, parse_document, uid_p
 from chalicelib.events.targets.transport import Answer, Transport, excerpt
 from chalicelib.ports import Clock
 
-DELETED_BY_REQUEST = 1_000
+DOCUMENTS_BY_REQUEST = 1_000
 _EXACT = frozenset({"keyword", "constant_keyword"})
 _FLAT = frozenset({"flattened", "flat_object"})
 _DYNAMIC_CHARS = 256
@@ -77,7 +77,7 @@ class ElasticsearchBrowser(QueryBrowser):
             body: dict[str, Any] = {"query": {"bool": {"filter": where}}, "sort": fields.sort, "track_total_hits": False}
             if after is not None:
                 body["search_after"] = decode_position(after, _KINDS)
-            answer = self._search(body, DELETED_BY_REQUEST)
+            answer = self._search(body, DOCUMENTS_BY_REQUEST)
             yield from (hit.event for hit in answer.hits if isinstance(hit.event, WriterEndEvent))
             if not answer.has_more:
                 return
@@ -105,7 +105,7 @@ class ElasticsearchBrowser(QueryBrowser):
         fields = self._field_names()
         while fields is not None:
             query = {"query": {"bool": {"filter": self._of_loggable(fields)}}}
-            path = f"_delete_by_query?conflicts=proceed&max_docs={DELETED_BY_REQUEST}&refresh=true"
+            path = f"_delete_by_query?conflicts=proceed&max_docs={DOCUMENTS_BY_REQUEST}&refresh=true"
             answer = _parsed(self._post(path, json.dumps(query).encode()))
             if answer is None or answer.get("total") == 0:
                 return

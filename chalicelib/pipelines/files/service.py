@@ -101,7 +101,7 @@ class PipelineFiles:
         base = self._base(query.base)
         left_out: list[tuple[str, str]] = []
         generations = Generations(self._database, self._clock)
-        store = self._stores(base.bucket)
+        store = self._stores(base.location)
         reader = FileReader(store, self._database, generations, lambda what, why: left_out.append((what, why)))
         rows = sorted((row for row in reader.files(query) if row.at > after), key=lambda row: row.at)
         listed = rows[:limit]
