@@ -146,8 +146,8 @@ class DeadLetters:
             "level": record.levelname,
             "message": str(record.msg)[:_MESSAGE_CHARS],
         }
-        event |= {name: value for name, value in (("step", attributes[STEP]), ("data", attributes[DATA])) if value}
-        if attributes[INSTANCE]:
+        event |= {name: value for name, value in (("step", attributes.get(STEP)), ("data", attributes.get(DATA))) if value}
+        if attributes.get(INSTANCE):
             event["origin"] = {name: attributes[attribute] for name, attribute in _ORIGIN.items()}
         self._store.put(id.key, self._document(id, error, attempts, event), _OPTIONS)
         self.count += 1

@@ -49,6 +49,8 @@ from chalicelib.ports import Clock, Database, ObjectStore, Put, Run
 Warn = Callable[..., None]
 """Logs a warning: a message, and facts by name."""
 BATCH = 500
+RESEND_EVERY_MS = 10_000
+"""Between two looks for requests to send dead letters again: a Query each."""
 RESUME_AFTER_MS = 60_000
 """A suspended handler is tried again after this time."""
 _TRIED = (REPLAYING, FAILED)
@@ -99,7 +101,7 @@ class Worker:
         self.progress = Progress()
         self.wants_restart = False
         self.processed = 0
-        self._committed_ms = 0
+        self._committed_ms = self._resent_ms = 0
         self._suspended_ms: int | None = None
         self.scheduler = RunScheduler(
             parts.discovery, file.source, self.checkpoints, self.active_runs, parts.clock, parts.max_runs, parts.shard
@@ -206,7 +208,9 @@ class Worker:
         now_ms = self._clock.now_ms()
         self.context.forget_routes(now_ms)
         is_due = now_ms - self._committed_ms >= self.file.properties.checkpoint_interval_ms or self.scheduler.is_crowded
-        done += self._resend() if is_due else 0
+        if now_ms - self._resent_ms >= RESEND_EVERY_MS:
+            done += self._resend()
+            self._resent_ms = now_ms
         flushed = self.delivery.flush()
         if is_due:
             self._checkpoint(flushed)

@@ -374,7 +374,7 @@ def test_pages_of_pipelines_and_problems_fit_responses(
     one = call("GET", f"{BASE}?limit=3").json
     assert len(one["problems"]) == 100 and one["more_problems"] == 51
     size = document_bytes(one["pipelines"][2])
-    monkeypatch.setattr(routes_pipelines, "PAGE_BYTES", int(size * 1.5))
+    monkeypatch.setattr(routes_pipelines, "PAGE_BYTES", document_bytes(one["problems"]) + int(size * 0.9))
     answers = pages()
     assert [[each["name"] for each in answer.json["pipelines"]] for answer in answers] == [
         ["runlake", "audit"], ["p0000"], ["p0001"], ["p0002"],
