@@ -130,35 +130,19 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     ),
 }
 
+_FILED = ["filedBase", "filedNamespace", "filedApp", "filedProgram", "filedFrom", "filedTo"]
+
 OPERATIONS: dict[str, dict[str, Any]] = {
     "readPipelineFiles": {
         "summary": "Read an application's files as one list of events",
         "description": "Contains only events of pipelines that the principal may read. A page ends early after a limited time.",
-        "parameters": [
-            "filedBase",
-            "filedNamespace",
-            "filedApp",
-            "filedProgram",
-            "filedFrom",
-            "filedTo",
-            "filedLimit",
-            "filedCursor",
-        ],
+        "parameters": [*_FILED, "filedLimit", "filedCursor"],
         "responses": {200: "FileEvents"},
     },
     "listPipelineFiles": {
         "summary": "List an application's files with links to download them",
         "description": "Contains only files of pipelines that the principal may read.",
-        "parameters": [
-            "filedBase",
-            "filedNamespace",
-            "filedApp",
-            "filedProgram",
-            "filedFrom",
-            "filedTo",
-            "filesLimit",
-            "filedCursor",
-        ],
+        "parameters": [*_FILED, "filesLimit", "filedCursor"],
         "responses": {200: "PipelineFileList"},
     },
     "deletePipelineLogs": {

@@ -115,11 +115,6 @@ ERRORS: dict[int, tuple[int, str, str]] = {
     ),
 }
 
-
-def _required(name: str, schema: Mapping[str, Any], description: str, example: Any) -> dict[str, Any]:
-    return {**query_parameter(name, dict(schema), description), "required": True, "example": example}
-
-
 PARAMETERS: dict[str, dict[str, Any]] = {
     "pipelineName": {
         "name": "name",
@@ -135,21 +130,29 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "Maximum number of pipelines.",
     ),
     "pipelinesCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
-    "deadFqn": _required(
-        "fqn", {"type": "string", "minLength": 1}, "The pipeline of the run that logged the event.", "mysql.ingest"
+    "deadFqn": query_parameter(
+        "fqn",
+        {"type": "string", "minLength": 1},
+        "The pipeline of the run that logged the event.",
+        required=True,
+        example="mysql.ingest",
     ),
-    "deadRunId": _required("runId", {"type": "string", "minLength": 1}, "The run that logged the event.", "run-1"),
-    "deadHandler": _required(
+    "deadRunId": query_parameter(
+        "runId", {"type": "string", "minLength": 1}, "The run that logged the event.", required=True, example="run-1"
+    ),
+    "deadHandler": query_parameter(
         "handler",
         {"type": "string", "minLength": 1, "maxLength": dead_letters_models.MAX_HANDLER_CHARS},
         "The handler that failed.",
-        "files",
+        required=True,
+        example="files",
     ),
-    "deadLine": _required(
+    "deadLine": query_parameter(
         "line",
         {"type": "integer", "minimum": 0, "maximum": dead_letters_models.MAX_LINE},
         "The first line of the event in the run's log, from 0.",
-        4711,
+        required=True,
+        example=4711,
     ),
     "deadOfRun": query_parameter("runId", {"type": "string"}, "Only of this run."),
     "deadLimit": query_parameter(
