@@ -13,7 +13,6 @@ from chalice.app import NotFoundError, Response
 from chalicelib.access.grants import Scope
 from chalicelib.catalog.timestamps import iso
 from chalicelib.composition import SECONDS_OF_A_DAY
-from chalicelib.composition.pipelines import installed_pipelines
 from chalicelib.errors import InvalidInputError, ObjectNotFoundError
 from chalicelib.observability import note
 from chalicelib.pipelines.dead_letter_listing import ListedDeadLetter, list_dead_letters
@@ -35,6 +34,7 @@ from chalicelib.routes.dead_letters_models import (
     ResendState,
 )
 from chalicelib.routes.parameters import integer_parameter
+from chalicelib.routes.pipelines import check_handler, pipeline_named, resource_of
 from chalicelib.routes.responses import json_response, truncated
 from chalicelib.runlog.layout import checked_fqn, checked_run
 
@@ -66,7 +66,7 @@ def letter(request: ApiRequest) -> Response:
     if found is None:
         raise _missing(id)
     asked_ms = _requests(services, id).asked_ms(id)
-    return json_response(_details(found, asked_ms, gate.principal().may(Scope.ADMIN, f"pipelines/{id.pipeline}")).model_dump())
+    return json_response(_details(found, asked_ms, gate.principal().may(Scope.ADMIN, resource_of(id.pipeline))).model_dump())
 
 
 def drop(request: ApiRequest) -> Response:
@@ -80,13 +80,7 @@ def drop(request: ApiRequest) -> Response:
 def resend(request: ApiRequest) -> Response:
     """Request that the pipeline's worker sends a dead letter again. Reads the pipelines' files; a HEAD, and one write of a row."""
     id, services = _administered_id(request), request.services
-    file = installed_pipelines(services).named(id.pipeline)
-    if file is None:
-        raise NotFoundError(f"there is no such pipeline name={id.pipeline[:100]!r}")
-    if id.handler not in file.logging.handlers:
-        raise InvalidInputError(
-            f"the pipeline has no such handler: it has {', '.join(file.logging.handlers)} handler={id.handler[:80]!r}"
-        )
+    check_handler(pipeline_named(services, id.pipeline), id.handler)
     _check_exists(services, id)
     asked_ms = _requests(services, id).add(id, services.settings.expiration_days * SECONDS_OF_A_DAY)
     return json_response(ResendState(requestedAt=iso(asked_ms)).model_dump(), 202)
@@ -105,7 +99,7 @@ def _readable_fqn(request: ApiRequest) -> str:
 def _administered_id(request: ApiRequest) -> DeadLetterId:
     name = request.names["name"]
     note(pipeline=name)
-    gate.require_scope(Scope.ADMIN, f"pipelines/{name}")
+    gate.require_scope(Scope.ADMIN, resource_of(name))
     return _id(request)
 
 

@@ -22,7 +22,7 @@ from chalicelib.pipelines.files.repair import FileFinding
 from chalicelib.pipelines.files.rows import CLOSED, FileRow
 from chalicelib.pipelines.records import split_fqn
 from chalicelib.ports import ObjectStore
-from chalicelib.response_size import PAGE_BYTES, document_bytes
+from chalicelib.response_size import PAGE_BYTES
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
 from chalicelib.routes.parameters import integer_parameter
@@ -42,7 +42,7 @@ from chalicelib.routes.pipeline_files_models import (
     PipelineFileItemPage,
     RepairedFileItems,
 )
-from chalicelib.routes.responses import json_response
+from chalicelib.routes.responses import fitting, json_response
 from chalicelib.runlog.layout import checked_fqn
 
 DEFAULT_BASE = "pipeline-files"
@@ -83,14 +83,7 @@ def files(request: ApiRequest) -> Response:
         raise InvalidCursorError("the cursor is of another list: omit it to start from the first page")
     page = composition.services().pipeline_files.files(events_query, limit, after)
     note(left_out=len(page.left_out))
-    listed: list[PipelineFileItem] = []
-    size = 0
-    for row in page.files:
-        item = _file(row, page.store)
-        size += document_bytes(item.model_dump())
-        if listed and size > PAGE_BYTES:
-            break
-        listed.append(item)
+    listed = fitting((_file(row, page.store) for row in page.files), PAGE_BYTES)
     is_cut = len(listed) < len(page.files)
     body = PipelineFileItemPage(
         files=listed, cursor=page.files[len(listed) - 1].at if is_cut else page.after, leftOut=len(page.left_out)

@@ -40,7 +40,7 @@ from chalicelib.routes.pipelines_models import (
     ProcessingPipelinePage,
     ReplayBody,
 )
-from chalicelib.routes.responses import json_response
+from chalicelib.routes.responses import fitting, json_response
 from chalicelib.routes.schemas import RequestModel
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def pipelines(request: ApiRequest) -> Response:
     limit, cursor = integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT), query.get("cursor")
     services, who = composition.services(), gate.principal()
     scanned = installed_pipelines(services)
-    seen = [file for file in scanned.pipelines if who.may(Scope.ADMIN, _resource(file.name))]
+    seen = [file for file in scanned.pipelines if who.may(Scope.ADMIN, resource_of(file.name))]
     files = _after(seen, cursor) if cursor else seen
     problems = scanned.problems if who.may_all(Scope.ADMIN) and not cursor else ()
     listed = [
@@ -70,7 +70,7 @@ def pipelines(request: ApiRequest) -> Response:
         for each in problems[:MAX_PROBLEMS]
     ]
     room_bytes = PAGE_BYTES - document_bytes([each.model_dump() for each in listed])
-    page = _fitting(_statuses(services, files[:limit]), room_bytes)
+    page = fitting(_statuses(services, files[:limit]), room_bytes)
     body = ProcessingPipelinePage(
         pipelines=page,
         cursor=page[-1].name if len(page) < len(files) else None,
@@ -95,6 +95,27 @@ def replay(request: ApiRequest) -> Response:
     return _change(request, ReplayBody, _replayed)
 
 
+def resource_of(name: str) -> str:
+    """The resource that the administrators of a processing pipeline administer."""
+    return f"pipelines/{name}"
+
+
+def pipeline_named(services: Services, name: str) -> PipelineFile:
+    """A processing pipeline. Reads the pipelines' files. Raises NotFoundError."""
+    file = installed_pipelines(services).named(name)
+    if file is None:
+        raise NotFoundError(f"there is no such pipeline name={name[:100]!r}")
+    return file
+
+
+def check_handler(file: PipelineFile, handler: str) -> None:
+    """Raises InvalidInputError for a handler that the pipeline does not have."""
+    if handler not in file.logging.handlers:
+        raise InvalidInputError(
+            f"the pipeline has no such handler: it has {', '.join(file.logging.handlers)} handler={handler[:80]!r}"
+        )
+
+
 def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]:
     """The files after the last one of the previous page."""
     places = [at for at, file in enumerate(files) if file.name == cursor]
@@ -103,27 +124,13 @@ def _after(files: Sequence[PipelineFile], cursor: str) -> Sequence[PipelineFile]
     return files[places[0] + 1 :]
 
 
-def _fitting(statuses: Sequence[ProcessingPipeline], room_bytes: int) -> list[ProcessingPipeline]:
-    """The first ones whose JSON fits into ``room_bytes``; at least one."""
-    page: list[ProcessingPipeline] = []
-    size = 0
-    for status in statuses:
-        size += document_bytes(status.model_dump())
-        if page and size > room_bytes:
-            break
-        page.append(status)
-    return page
-
-
 def _change(
     request: ApiRequest, model: type[_Body], change: Callable[[PipelineStateStore, PipelineFile, _Body, int], None]
 ) -> Response:
     name = request.names["name"]
-    gate.require_scope(Scope.ADMIN, _resource(name))
+    gate.require_scope(Scope.ADMIN, resource_of(name))
     services = composition.services()
-    file = installed_pipelines(services).named(name)
-    if file is None:
-        raise NotFoundError(f"there is no such pipeline name={name[:100]!r}")
+    file = pipeline_named(services, name)
     note(pipeline=name, action=change.__name__.lstrip("_"))
     change(PipelineStateStore(services.database, services.clock), file, _body(request, model), services.clock.now_ms())
     return json_response(_statuses(services, [file])[0].model_dump())
@@ -152,12 +159,9 @@ def _replayed(states: PipelineStateStore, file: PipelineFile, body: ReplayBody, 
 
 
 def _handler(file: PipelineFile, body: HandlerBody) -> str | None:
-    handler = body.handler
-    if handler is not None and handler not in file.logging.handlers:
-        raise InvalidInputError(
-            f"the pipeline has no such handler: it has {', '.join(file.logging.handlers)} handler={handler[:80]!r}"
-        )
-    return handler
+    if body.handler is not None:
+        check_handler(file, body.handler)
+    return body.handler
 
 
 def _body(request: ApiRequest, model: type[_Body]) -> _Body:
@@ -181,10 +185,6 @@ def _reason(error: ValidationError, document: Mapping[str, Any], model: type[Req
     if unknown := sorted(document.keys() - names):
         return f"the body may have only {', '.join(names)}, not {', '.join(unknown)[:80]}"
     return FROM_REQUIRED
-
-
-def _resource(name: str) -> str:
-    return f"pipelines/{name}"
 
 
 def _statuses(services: Services, files: Sequence[PipelineFile]) -> list[ProcessingPipeline]:

@@ -7,7 +7,8 @@ after a 504. Neither status is returned: a failure of the service is a 503 with 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from chalice.app import ChaliceViewError, Response
 
@@ -31,10 +32,12 @@ from chalicelib.response_size import document_bytes
 if TYPE_CHECKING:
     from chalicelib.routes.archive_models import ArchiveError
     from chalicelib.routes.logs_models import LogError
+    from chalicelib.routes.schemas import ResponseModel
 
 RETRY_AFTER_S = 1
 CHALLENGES = {"jwt": 'Bearer realm="runlake"', "iam": 'AWS4-HMAC-SHA256 realm="runlake"'}
 """``WWW-Authenticate`` of a 401, by ``RUNLAKE_AUTH``. API Gateway renames the header of the function's 401, but not of its own."""
+_Item = TypeVar("_Item", bound="ResponseModel")
 _JSON: dict[str, str | list[str]] = {"Content-Type": "application/json"}
 # The first matching row counts.
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -57,6 +60,19 @@ def truncated(text: str, room_bytes: int) -> str:
     while text and document_bytes(text) > room_bytes:
         text = text[: len(text) // 2]
     return text
+
+
+def fitting(items: Iterable[_Item], room_bytes: int) -> list[_Item]:
+    """The first items whose JSON fits into ``room_bytes``; at least one, if there is any. Items after the first that does not fit
+    are not taken."""
+    page: list[_Item] = []
+    size = 0
+    for item in items:
+        size += document_bytes(item.model_dump())
+        if page and size > room_bytes:
+            break
+        page.append(item)
+    return page
 
 
 def json_response(body: Any, status_code: int = 200, **headers: str) -> Response:
