@@ -15,7 +15,7 @@ from typing import Protocol
 
 from chalicelib.errors import DamagedLogError, FormatUnavailableError, InvalidConfigurationError
 from chalicelib.pipelines.files import gzip_members
-from chalicelib.pipelines.files.key_layout import COMPRESSIBLE, COMPRESSION, EXTENSIONS
+from chalicelib.pipelines.files.key_layout import COMPRESSIBLE, COMPRESSION
 from chalicelib.pipelines.files.records import FileEvent, document_of, event_of
 from chalicelib.pipelines.files.text import text_events
 
@@ -39,7 +39,6 @@ class FileFormat:
     file's bytes in their order, given the time of its first event, and raises DamagedLogError for invalid bytes."""
 
     name: str
-    extension: str
     content_type: str
     grows: bool
     header: bytes
@@ -106,20 +105,18 @@ def _read_text(chunks: Chunks, from_ms: int) -> Iterator[FileEvent]:
 def _avro() -> FileFormat:
     from chalicelib.pipelines.files import avro
 
-    return FileFormat("avro", EXTENSIONS["avro"], "application/avro", True, avro.HEADER, avro.AvroEncoder, avro.read)
+    return FileFormat("avro", "application/avro", True, avro.HEADER, avro.AvroEncoder, avro.read)
 
 
 def _parquet() -> FileFormat:
     from chalicelib.pipelines.files import parquet  # needs pyarrow: jobs have it, the functions do not
 
-    return FileFormat(
-        "parquet", EXTENSIONS["parquet"], "application/vnd.apache.parquet", False, b"", parquet.ParquetEncoder, parquet.read
-    )
+    return FileFormat("parquet", "application/vnd.apache.parquet", False, b"", parquet.ParquetEncoder, parquet.read)
 
 
 _FORMATS: dict[str, Callable[[], FileFormat]] = {
-    "text": lambda: FileFormat("text", EXTENSIONS["text"], "text/plain; charset=utf-8", True, b"", _Lines, _read_text),
-    "jsonl": lambda: FileFormat("jsonl", EXTENSIONS["jsonl"], "application/x-ndjson", True, b"", _Documents, _read_documents),
+    "text": lambda: FileFormat("text", "text/plain; charset=utf-8", True, b"", _Lines, _read_text),
+    "jsonl": lambda: FileFormat("jsonl", "application/x-ndjson", True, b"", _Documents, _read_documents),
     "avro": _avro,
     "parquet": _parquet,
 }
@@ -156,7 +153,6 @@ def _compressed(plain: FileFormat) -> FileFormat:
     return replace(
         plain,
         name=f"{plain.name}+{COMPRESSION}",
-        extension=f"{plain.extension}.gz",
         content_type="application/gzip",
         encoder=Members,
         read=read,

@@ -93,9 +93,9 @@ class RollingS3Handler(logging.Handler):
         for name, value in {"max_bytes": max_bytes, "max_age_s": max_age_s, "idle_s": idle_s, "memory_bytes": memory_bytes}.items():
             if value <= 0:
                 raise InvalidConfigurationError(f"a limit of files must be positive {name}={value}")
-        options = {"format": format, "extension": extension, "compress": compress, "roll": roll, "path": path}
-        options |= {"bucket": bucket, "role": role, "bucket_owner": bucket_owner}
-        self._layout = layout = output_layout({"base": checked_base(base)} | options)
+        options = {"base": checked_base(base), "format": format, "extension": extension, "compress": compress, "roll": roll}
+        options |= {"path": path, "bucket": bucket, "role": role, "bucket_owner": bucket_owner}
+        self._layout = layout = output_layout(options)
         self._format, self._extension, self._template = format_named(layout.format), layout.extension, layout.template
         self._period_ms = layout.period.length_ms
         self._has_levels = layout.template is not None and layout.template.has_level
@@ -281,7 +281,7 @@ class RollingS3Handler(logging.Handler):
             self._find_open_file(file)
             file.needs_lookup = False
         elif file.predecessor is not None:
-            file.sequence = file.predecessor.sequence + 1 if self._has_counted_numbers else self._numbers.take(self._now_ms)
+            file.sequence = self._number_after(file.predecessor.sequence)
             file.predecessor = None
         while True:
             try:
@@ -308,13 +308,13 @@ class RollingS3Handler(logging.Handler):
         rows = FileRows(self._database).newest(self._context_of(file.group), first_ms, first_ms + self._period_ms - 1, limit)
         folder = self._path_of(file.group)
         mine = [row for row in rows if row.extension == self._extension and row.path.rpartition("~")[0] == folder]
-        if self._has_counted_numbers:
-            file.sequence = max((row.sequence for row in mine), default=-1) + 1
-        else:
-            file.sequence = self._numbers.take(self._now_ms)
+        file.sequence = self._number_after(max((row.sequence for row in mine), default=-1))
         for row in mine:
             if self._can_resume(row, file):
                 return file.resume(row)
+
+    def _number_after(self, last: int) -> int:
+        return last + 1 if self._has_counted_numbers else self._numbers.take(self._now_ms)
 
     def _can_resume(self, row: FileRow, file: AppendableFile) -> bool:
         is_same = (row.fqn, row.generation, row.format) == (file.group.fqn, file.group.generation, self._format.name)

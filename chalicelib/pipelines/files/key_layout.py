@@ -67,13 +67,10 @@ def format_name(format_: str, compress: str) -> str:
 
 
 def extension_of(format_: str, extension: str, compress: str) -> str:
-    """A handler's extension: the configured one or the format's, and ``.gz`` for compressed files."""
-    return compressed_extension(extension or EXTENSIONS.get(format_, ""), compress)
-
-
-def compressed_extension(extension: str, compress: str) -> str:
-    """The extension of compressed files: with ``.gz``."""
-    return f"{extension}.gz" if compress == COMPRESSION and not extension.endswith(".gz") else extension
+    """A handler's extension: the configured one or the format's, and ``.gz`` for compressed files. Raises
+    InvalidConfigurationError."""
+    extension = extension or EXTENSIONS[format_]
+    return checked_extension(f"{extension}.gz" if compress == COMPRESSION and not extension.endswith(".gz") else extension)
 
 
 def output_name(base: str, extension: str) -> str:

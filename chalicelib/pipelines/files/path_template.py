@@ -20,8 +20,6 @@ from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.files.bucket_location import BucketLocation, bucket_location
 from chalicelib.pipelines.files.key_layout import (
     MAX_NAME_BYTES,
-    checked_extension,
-    compressed_extension,
     element,
     extension_of,
     format_name,
@@ -94,13 +92,13 @@ def output_layout(options: Mapping[str, Any]) -> OutputLayout:
     format_ = str(options.get("format", "text"))
     name, location = format_name(format_, compress), bucket_location(options)
     if not path:
-        extension = checked_extension(extension_of(format_, extension, compress))
+        extension = extension_of(format_, extension, compress)
         return OutputLayout(name, None, parse_period(roll or "daily"), extension, output_name(base, extension), location)
     period = parse_period(roll or ("hourly" if "{hour}" in path else "daily"))
     stem, ending = _split(path)
     if extension and ending:
         raise InvalidConfigurationError(f"a path with an ending has no other extension path={path!r} extension={extension!r}")
-    extension = checked_extension(compressed_extension(ending, compress) if ending else extension_of(format_, extension, compress))
+    extension = extension_of(format_, ending or extension, compress)
     template = PathTemplate(stem, period, _checked_names(stem, period))
     return OutputLayout(name, template, period, extension, f"{base}/{stem}{_NUMBERED}{extension}", location)
 

@@ -26,10 +26,6 @@ class RollingPeriod:
     pattern: str
     length_ms: int
 
-    def start_ms(self, time_ms: int) -> int:
-        """The beginning of the period of a time."""
-        return time_ms - time_ms % self.length_ms
-
     def text(self, time_ms: int) -> str:
         """A time by the pattern."""
         return datetime.fromtimestamp(time_ms // 1000, UTC).strftime(self.pattern)

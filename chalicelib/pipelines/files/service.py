@@ -76,11 +76,7 @@ class PipelineFiles:
         Each page advances beyond the one before, if only by a file without events in the range. Raises InvalidInputError
         (unknown base), UnavailableError."""
         base = self._base(query.base)
-        left_out: list[tuple[str, str]] = []
-        generations = Generations(self._database, self._clock)  # a fresh cache: recent deletions apply
-        reading = FileReader(
-            self._stores(base.location), self._database, generations, lambda what, why: left_out.append((what, why))
-        )
+        reading, left_out = self._reader(self._stores(base.location))
         merge = reading.merge(query, deadline, after)
         events: list[FileEvent] = []
         size = 0
@@ -99,10 +95,8 @@ class PipelineFiles:
         """Files with events of a range, by program and first time, ``limit`` of them from the row ``after`` on. Each page reads the rows
         of the range, as a page of events does. Raises InvalidInputError (unknown base), UnavailableError."""
         base = self._base(query.base)
-        left_out: list[tuple[str, str]] = []
-        generations = Generations(self._database, self._clock)
         store = self._stores(base.location)
-        reader = FileReader(store, self._database, generations, lambda what, why: left_out.append((what, why)))
+        reader, left_out = self._reader(store)
         rows = sorted((row for row in reader.files(query) if row.at > after), key=lambda row: row.at)
         listed = rows[:limit]
         return FileListPage(listed, listed[-1].at if len(rows) > limit else None, store, left_out)
@@ -150,6 +144,12 @@ class PipelineFiles:
         """Repair as many findings as one response lists. Returns the repaired findings, and whether none is left."""
         base = self._base(base_name)
         return self._repair(base).repair_all(base, deadline, _ListedSize().add)
+
+    def _reader(self, store: ObjectStore) -> tuple[FileReader, list[tuple[str, str]]]:
+        """A reader, and what it will have left out."""
+        left_out: list[tuple[str, str]] = []
+        generations = Generations(self._database, self._clock)  # a fresh cache: recent deletions apply
+        return FileReader(store, self._database, generations, lambda what, why: left_out.append((what, why))), left_out
 
     def _repair(self, base: OutputSet) -> Repair:
         return Repair(self._stores(base.location), self._database, self._clock)
