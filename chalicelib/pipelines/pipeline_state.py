@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
+from chalicelib.errors import StoreUnavailableError
 from chalicelib.pipelines.rows import HANDLER, PIPELINES, STATUS, SWITCH, pipeline_key, row_at
 from chalicelib.pipelines.shards import Shard, shards
-from chalicelib.pipelines.transactions import transact_with_retry
+from chalicelib.pipelines.transactions import apply_write
 from chalicelib.ports import ABSENT_ROW, Clause, Clock, Database, Key, Put, Row
 
 DISABLED, FAILED, REPLAYING = "disabled", "failed", "replaying"
@@ -104,21 +104,15 @@ class PipelineStateStore:
             row = self._database.get_many([key]).get(key)
             seen = _desired(row) if row else DesiredState(enabled)
             write = Put(key, _desired_row(key, change(seen)), (_still(seen),) if row else ABSENT_ROW)
-            try:
-                return transact_with_retry(self._database, self._clock, [write])
-            except PreconditionFailedError:
-                continue
+            if apply_write(self._database, self._clock, write):
+                return
         raise StoreUnavailableError(f"the pipeline's state keeps changing pipeline={name} tries={_TRIES}")
 
     def clear_handler(self, name: str, seen: HandlerState) -> bool:
         """Let a handler receive events normally, if its state is unchanged since ``seen``. Raises UnavailableError."""
         key, row = handler_row(name, HandlerState(seen.handler, ""))
         when = (Clause(("state",), "=", seen.state), Clause(("since_ms",), "=", seen.since_ms))
-        try:
-            transact_with_retry(self._database, self._clock, [Put(key, row, (when,))])
-        except PreconditionFailedError:
-            return False
-        return True
+        return apply_write(self._database, self._clock, Put(key, row, (when,)))
 
     def _put(self, rows: Iterable[tuple[Key, Row]]) -> None:
         self._database.put_many([Put(key, row) for key, row in rows])
