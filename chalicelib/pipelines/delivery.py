@@ -60,9 +60,9 @@ class EventDelivery:
     clock: Clock
     on_disabled: OnHandlerDisabled
     receiving: dict[str, bool]
-    progress: Progress = field(default_factory=Progress)
-    on_suspended: OnHandlerSuspended = lambda *_: None
-    on_trial: set[str] = field(default_factory=set)
+    progress: Progress
+    on_suspended: OnHandlerSuspended
+    on_trial: set[str]
     budget: ErrorBudget = field(init=False)
     failed_flush: set[str] = field(default_factory=set)
     last_error: str = ""
@@ -176,10 +176,13 @@ class EventDelivery:
 
     def _suspend(self, name: str, error: BaseException) -> None:
         self.last_error = _described(error)
+        self._stop(name)
+        self.on_suspended(name, self.last_error)
+
+    def _stop(self, name: str) -> None:
         self.receiving[name] = False
         self.failed_flush.discard(name)
         self._waiting.discard(name)
-        self.on_suspended(name, self.last_error)
 
     def count_error(self, name: str, error: BaseException) -> None:
         """Count an error of a handler that belongs to no event."""
@@ -256,9 +259,7 @@ class EventDelivery:
         if not self.receiving.get(name):
             return False
         if self.budget.spend(name, self.clock.now_ms()):
-            self.receiving[name] = False
-            self.failed_flush.discard(name)
-            self._waiting.discard(name)
+            self._stop(name)
             self.on_disabled(name, self.last_error, record)
             return False
         return True
