@@ -7,12 +7,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from chalicelib.errors import StoreUnavailableError
 from chalicelib.pipelines.rows import HANDLER, PIPELINES, STATUS, SWITCH, pipeline_key, row_at
 from chalicelib.pipelines.shards import Shard, shards
 from chalicelib.pipelines.transactions import apply_write
 from chalicelib.ports import ABSENT_ROW, Clause, Clock, Database, Key, Put, Row
+
+if TYPE_CHECKING:
+    from chalicelib.pipelines.configuration import PipelineFile
 
 DISABLED, FAILED, REPLAYING = "disabled", "failed", "replaying"
 """A handler that receives no events until it is enabled; one that could not be started, which is retried at each start; one that
@@ -67,6 +71,10 @@ class PipelineStateStore:
         handlers = {row["at"].removeprefix(HANDLER): _handler(row) for row in rows if row["at"].startswith(HANDLER)}
         desired = next((_desired(row) for row in rows if row["at"] == SWITCH), DesiredState(enabled))
         return desired, {name: found for name, found in handlers.items() if found.state}
+
+    def is_enabled(self, file: PipelineFile) -> bool:
+        """Whether a pipeline runs. One Query, as ``read``."""
+        return self.read(file.name, enabled=file.enabled)[0].enabled
 
     def status(self, names: Iterable[str], counts: Mapping[str, int] | None = None) -> dict[str, Row]:
         """The last reports of these pipelines' workers, by name; without those that never ran. ``counts``: the number of shards,
