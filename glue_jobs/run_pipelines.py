@@ -153,7 +153,7 @@ def _worked(
     session: SparkSession, services: Services, file: PipelineFile, runs: Sequence[KnownRun], config: str | None
 ) -> dict[str, Any]:
     """A pipeline's part of the summary."""
-    if not PipelineStateStore(services.database, services.clock).read(file.name, enabled=file.enabled)[0].enabled:
+    if not PipelineStateStore(services.database, services.clock).is_enabled(file):
         return {"disabled": True}
     started_s = time.monotonic()
     rows = run_pipeline(session, services, file, runs, config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
 from chalicelib.pipelines.worker import Worker, WorkerDependencies
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
+from chalicelib.runlog.log_end import list_all
 from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
@@ -111,6 +113,10 @@ class PipelinesHarness(World):
         } | changes
         fence = given.pop("fence", lambda: None)
         return Worker(file, WorkerDependencies(**given), fence, owner)
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        """The documents of all dead letters."""
+        return [json.loads(self.store.get(found.key).body) for found in list_all(self.store, "_dead/")]
 
     def work(self, worker: Worker, steps: int = 20) -> None:
         """Steps, a second apart, until no work is left."""

@@ -37,6 +37,7 @@ from chalicelib.pipelines.rows import (
     pipeline_key,
     run_key,
     runs_partition,
+    stored_rows,
 )
 from chalicelib.pipelines.shards import ONLY, Shard
 from chalicelib.pipelines.transactions import transact_with_retry
@@ -251,15 +252,9 @@ class Checkpoints:
     def released(self) -> Iterator[ReleasedRun]:
         """All runs that have rows, of all shards; the row of an active run is older than the head. One request for each MB of
         them."""
-        first: str | None = None
-        while True:
-            rows, more = self._database.query(PIPELINES, runs_partition(self._name), first, None, limit=_PAGE)
-            for row in rows:
-                fqn, _, run_id = row["at"].rpartition("/")
-                yield ReleasedRun(Run(fqn, run_id), checkpoint_of(row), bool(row.get("unfinished")))
-            if not more or not rows:
-                return
-            first = f"{rows[-1]['at']}\0"
+        for row in stored_rows(self._database, runs_partition(self._name)):
+            fqn, _, run_id = row["at"].rpartition("/")
+            yield ReleasedRun(Run(fqn, run_id), checkpoint_of(row), bool(row.get("unfinished")))
 
     def commit(
         self,

@@ -168,7 +168,8 @@ def load_pipelines(
                 ConfigProblem(source.location, f"another pipeline has this name name={pipeline.name} in={taken[pipeline.name]}")
             )
             continue
-        if shared := next(filter(None, (clash_of(output, writers) for output in pipeline.logging.outputs())), None):
+        writes = pipeline.logging.outputs()
+        if shared := next(filter(None, (clash_of(output, writers) for output in writes)), None):
             problems.append(
                 ConfigProblem(
                     source.location, f"another pipeline writes the same files pipeline={writers[shared]} output={shared[:200]}"
@@ -176,6 +177,6 @@ def load_pipelines(
             )
             continue
         taken[pipeline.name] = source.location
-        writers |= dict.fromkeys(pipeline.logging.outputs(), pipeline.name)
+        writers |= dict.fromkeys(writes, pipeline.name)
         pipelines.append(pipeline)
     return LoadedPipelines(pipelines, problems)

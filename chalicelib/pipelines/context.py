@@ -61,6 +61,10 @@ class LoggingContext:
     owners: Mapping[str, str] = field(default_factory=dict)
     _routes: OrderedDict[str, tuple[int, HandlerRoute]] = field(default_factory=OrderedDict)
 
+    def owner_of(self, handler: str) -> str:
+        """The handler that receives a handler's events from loggers: itself, unless another one forwards to it."""
+        return self.owners.get(handler, handler)
+
     def route(self, name: str, now_ms: int) -> HandlerRoute:
         """The route of this name. Caches ``logger_cache_size`` names, each for ``logger_cache_ttl_ms``."""
         known = self._routes.get(name)

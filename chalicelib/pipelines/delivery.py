@@ -60,9 +60,9 @@ class EventDelivery:
     clock: Clock
     on_disabled: OnHandlerDisabled
     receiving: dict[str, bool]
-    progress: Progress = field(default_factory=Progress)
-    on_suspended: OnHandlerSuspended = lambda *_: None
-    on_trial: set[str] = field(default_factory=set)
+    progress: Progress
+    on_suspended: OnHandlerSuspended
+    on_trial: set[str]
     budget: ErrorBudget = field(init=False)
     failed_flush: set[str] = field(default_factory=set)
     last_error: str = ""
@@ -106,7 +106,7 @@ class EventDelivery:
 
     def receives(self, name: str) -> bool:
         """Whether a handler receives events, itself or from the handler that forwards to it."""
-        return name in self.context.handlers and self.receiving.get(self.context.owners.get(name, name), False)
+        return name in self.context.handlers and self.receiving.get(self.context.owner_of(name), False)
 
     def redeliver(self, name: str, record: logging.LogRecord) -> BaseException | None:
         """Deliver an event to one handler that receives events, once. Returns its error, which is counted. Raises LeaseError."""
@@ -117,7 +117,7 @@ class EventDelivery:
             raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
         self.progress.calling = ""
         if error is not None:
-            self._count(self.context.owners.get(name, name), error, record)
+            self._count(self.context.owner_of(name), error, record)
         return error
 
     def flush(self, *, at_once: bool = False) -> bool:
@@ -176,10 +176,13 @@ class EventDelivery:
 
     def _suspend(self, name: str, error: BaseException) -> None:
         self.last_error = _described(error)
+        self._stop(name)
+        self.on_suspended(name, self.last_error)
+
+    def _stop(self, name: str) -> None:
         self.receiving[name] = False
         self.failed_flush.discard(name)
         self._waiting.discard(name)
-        self.on_suspended(name, self.last_error)
 
     def count_error(self, name: str, error: BaseException) -> None:
         """Count an error of a handler that belongs to no event."""
@@ -196,7 +199,7 @@ class EventDelivery:
     def _retry(self, name: str, handler: logging.Handler, record: logging.LogRecord, error: BaseException) -> None:
         """Retry an event that a handler failed to process, then store it as a dead letter; at once if its destination refuses
         it."""
-        owner = self.context.owners.get(name, name)
+        owner = self.context.owner_of(name)
         if isinstance(error, RequestRefusedError):
             if self._count(owner, error, record):
                 self.dead.put(name, record, error, 1)
@@ -246,7 +249,7 @@ class EventDelivery:
             swallowed.extend(waiting)  # not stored as dead letters yet
             raise
         for each in swallowed:  # of other events, raised during the retries
-            self._count(self.context.owners.get(each.handler, each.handler), each.error, each.record)
+            self._count(self.context.owner_of(each.handler), each.error, each.record)
             self.dead.put(each.handler, each.record, each.error, 1)
         swallowed.clear()
 
@@ -256,9 +259,7 @@ class EventDelivery:
         if not self.receiving.get(name):
             return False
         if self.budget.spend(name, self.clock.now_ms()):
-            self.receiving[name] = False
-            self.failed_flush.discard(name)
-            self._waiting.discard(name)
+            self._stop(name)
             self.on_disabled(name, self.last_error, record)
             return False
         return True

@@ -7,12 +7,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from chalicelib.errors import PreconditionFailedError, StoreUnavailableError
+from chalicelib.errors import StoreUnavailableError
 from chalicelib.pipelines.rows import HANDLER, PIPELINES, STATUS, SWITCH, pipeline_key, row_at
 from chalicelib.pipelines.shards import Shard, shards
-from chalicelib.pipelines.transactions import transact_with_retry
+from chalicelib.pipelines.transactions import apply_write
 from chalicelib.ports import ABSENT_ROW, Clause, Clock, Database, Key, Put, Row
+
+if TYPE_CHECKING:
+    from chalicelib.pipelines.configuration import PipelineFile
 
 DISABLED, FAILED, REPLAYING = "disabled", "failed", "replaying"
 """A handler that receives no events until it is enabled; one that could not be started, which is retried at each start; one that
@@ -68,6 +72,10 @@ class PipelineStateStore:
         desired = next((_desired(row) for row in rows if row["at"] == SWITCH), DesiredState(enabled))
         return desired, {name: found for name, found in handlers.items() if found.state}
 
+    def is_enabled(self, file: PipelineFile) -> bool:
+        """Whether a pipeline runs. One Query, as ``read``."""
+        return self.read(file.name, enabled=file.enabled)[0].enabled
+
     def status(self, names: Iterable[str], counts: Mapping[str, int] | None = None) -> dict[str, Row]:
         """The last reports of these pipelines' workers, by name; without those that never ran. ``counts``: the number of shards,
         whose reports are combined; 1 by default. One request for 100 shards."""
@@ -104,21 +112,15 @@ class PipelineStateStore:
             row = self._database.get_many([key]).get(key)
             seen = _desired(row) if row else DesiredState(enabled)
             write = Put(key, _desired_row(key, change(seen)), (_still(seen),) if row else ABSENT_ROW)
-            try:
-                return transact_with_retry(self._database, self._clock, [write])
-            except PreconditionFailedError:
-                continue
+            if apply_write(self._database, self._clock, write):
+                return
         raise StoreUnavailableError(f"the pipeline's state keeps changing pipeline={name} tries={_TRIES}")
 
     def clear_handler(self, name: str, seen: HandlerState) -> bool:
         """Let a handler receive events normally, if its state is unchanged since ``seen``. Raises UnavailableError."""
         key, row = handler_row(name, HandlerState(seen.handler, ""))
         when = (Clause(("state",), "=", seen.state), Clause(("since_ms",), "=", seen.since_ms))
-        try:
-            transact_with_retry(self._database, self._clock, [Put(key, row, (when,))])
-        except PreconditionFailedError:
-            return False
-        return True
+        return apply_write(self._database, self._clock, Put(key, row, (when,)))
 
     def _put(self, rows: Iterable[tuple[Key, Row]]) -> None:
         self._database.put_many([Put(key, row) for key, row in rows])

@@ -21,14 +21,13 @@ from chalicelib.pipelines.active_runs import GenerationLookup
 from chalicelib.pipelines.dead_letters import DeadLetter, DeadLetterId
 from chalicelib.pipelines.delivery import EventDelivery
 from chalicelib.pipelines.records import record_of_event
-from chalicelib.pipelines.rows import PIPELINES, resends_partition, row_at
+from chalicelib.pipelines.rows import PIPELINES, resends_partition, row_at, stored_rows
 from chalicelib.pipelines.shards import Shard
-from chalicelib.pipelines.transactions import transact_with_retry
+from chalicelib.pipelines.transactions import apply_write
 from chalicelib.ports import Clause, Clock, Database, Delete, Key, Put
 
 AT_ONCE = 50
 """The most letters that a worker sends again between two checkpoints."""
-_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +63,13 @@ class ResendRequests:
 
     def all(self) -> Iterator[ResendRequest]:
         """All requests, by key. A Query for each 1,000."""
-        first: str | None = None
-        while True:
-            rows, more = self._database.query(PIPELINES, self._partition, first, None, limit=_PAGE)
-            for row in rows:
-                yield ResendRequest(row["at"], str(row["fqn"]), str(row["handler"]), int(row["asked_ms"]))
-            if not more or not rows:
-                return
-            first = f"{rows[-1]['at']}\0"
+        for row in stored_rows(self._database, self._partition):
+            yield ResendRequest(row["at"], str(row["fqn"]), str(row["handler"]), int(row["asked_ms"]))
 
     def finish(self, request: ResendRequest) -> None:
         """Remove a request, unless it was made again since. One transaction. Raises UnavailableError."""
         same = ((Clause(("asked_ms",), "=", request.asked_ms),),)
-        try:
-            transact_with_retry(self._database, self._clock, [Delete(self._key(request.key), same)])
-        except PreconditionFailedError:
-            return
+        apply_write(self._database, self._clock, Delete(self._key(request.key), same))
 
     def _key(self, letter_key: str) -> Key:
         return Key(PIPELINES, self._partition, letter_key)

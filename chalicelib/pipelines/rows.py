@@ -16,15 +16,16 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chalicelib.errors import DamagedPartitionError
-from chalicelib.ports import Key, Row, Run
+from chalicelib.ports import Database, Key, Row, Run
 
 PIPELINES = "pipelines"
 HEAD, STATUS, SWITCH, HANDLER = "checkpoint", "status", "switch", "handler#"
+_PAGE_ROWS = 1000
 
 
 def pipeline_key(name: str, sort: str) -> Key:
@@ -50,6 +51,17 @@ def resends_partition(name: str) -> str:
 def row_at(key: Key, **values: Any) -> dict[str, Any]:
     """A row with the attributes of its key."""
     return {"key": key.partition, "at": key.sort, **values}
+
+
+def stored_rows(database: Database, partition: str) -> Iterator[Row]:
+    """The rows of a partition of the table, in order: a Query for each 1,000 or each MB. Raises UnavailableError."""
+    first: str | None = None
+    while True:
+        rows, more = database.query(PIPELINES, partition, first, None, limit=_PAGE_ROWS)
+        yield from rows
+        if not more or not rows:
+            return
+        first = f"{rows[-1]['at']}\0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,7 +222,7 @@ class Supervisor:
             self._wait(min(IDLE_S, max(0.01, end.remaining_s())))
 
     def _run_leased(self, slot: _Slot) -> PipelineOutcome:
-        if not self._is_enabled(slot):
+        if not self.states.is_enabled(slot.assignment.file):
             return PipelineOutcome.DISABLED
         found = self.coordinator.acquire(slot.assignment.name)
         if not isinstance(found, Lease):
@@ -244,16 +244,12 @@ class Supervisor:
                     continue
                 if not again:
                     return PipelineOutcome.STOPPED
-                if not self._is_enabled(slot):
+                if not self.states.is_enabled(slot.assignment.file):
                     return PipelineOutcome.DISABLED
         finally:
             slot.worker = None
             if not found.is_over:
                 self.coordinator.release(found)
-
-    def _is_enabled(self, slot: _Slot) -> bool:
-        file = slot.assignment.file
-        return self.states.read(file.name, enabled=file.enabled)[0].enabled
 
     def _session(self, slot: _Slot, lease: Lease) -> bool:
         """Run a worker from its start to its stop. Returns whether to start again, because an operator has changed the state."""

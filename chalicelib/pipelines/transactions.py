@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chalicelib.errors import StoreUnavailableError, WriteConflictError
+from chalicelib.errors import PreconditionFailedError, StoreUnavailableError, WriteConflictError
 from chalicelib.ports import Clock, Database, Write
 
 _TRIES = 6
@@ -24,3 +24,12 @@ def transact_with_retry(database: Database, clock: Clock, writes: Sequence[Write
                 raise StoreUnavailableError(f"other transactions keep changing the same rows: {error} tries={_TRIES}") from error
         clock.sleep(pause_s)
         pause_s *= 2
+
+
+def apply_write(database: Database, clock: Clock, write: Write) -> bool:
+    """Whether a conditional write was applied; False: the row has changed. Raises UnavailableError."""
+    try:
+        transact_with_retry(database, clock, [write])
+    except PreconditionFailedError:
+        return False
+    return True

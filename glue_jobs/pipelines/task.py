@@ -50,7 +50,7 @@ def work(
     problem: str | None = None
     try:
         while problem is None:
-            if not switches.read(file.name, enabled=file.enabled)[0].enabled:
+            if not switches.is_enabled(file):
                 problem = "the pipeline was disabled"
                 break
             session = _Session(services, file, part, runs, buffer_bytes, warn)

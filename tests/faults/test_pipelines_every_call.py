@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -108,18 +109,35 @@ def worked(world: PipelinesHarness, gate: Any, owner: str, file: PipelineFile = 
         pass  # restarted by the next tick
 
 
-def calls_of(moment: str) -> int:
-    gate = StopAt(-1, moment, "error")
-    worked(world_with_logs(), gate, "w0")
-    return gate.candidates
+Work = Callable[[Any, str], None]
+"""The life of a worker, given a gate of its calls and an owner."""
 
 
-CALLS = {moment: calls_of(moment) for moment in {moment for moment, _ in FAULTS}}
-CASES = [(number, *fault) for fault in FAULTS for number in range(CALLS[fault[0]])]
+def cases_of(make_work: Callable[[], Work]) -> list[tuple[int, str, str]]:
+    """Each fault at each call of a worker that it can meet."""
+    calls = {}
+    for moment in {moment for moment, _ in FAULTS}:
+        gate = StopAt(-1, moment, "error")
+        make_work()(gate, "w0")
+        calls[moment] = gate.candidates
+    return [(number, *fault) for fault in FAULTS for number in range(calls[fault[0]])]
+
+
+def interrupted(work: Work, number: int, moment: str, how: str) -> None:
+    """Work that stops at a call; a second worker continues, and a third one after a write of the first that was late."""
+    gate = StopAt(number, moment, how)
+    work(gate, "w1")
+    assert gate.fired
+    work(gate.successor, "w2")
+    gate.land()
+    work(StopAt(-1, BEFORE, "error"), "w3")
+
+
+CASES = cases_of(lambda: partial(worked, world_with_logs()))
 
 
 def test_there_are_calls_to_stop_at() -> None:
-    assert 15 < CALLS[BEFORE] < _MOST_CALLS
+    assert 15 < sum((moment, how) == (BEFORE, "error") for _, moment, how in CASES) < _MOST_CALLS
 
 
 @pytest.mark.behavior("Handlers get each event at least once, and their rows count it exactly once.")
@@ -127,12 +145,7 @@ def test_there_are_calls_to_stop_at() -> None:
 @pytest.mark.parametrize(("number", "moment", "how"), CASES)
 def test_at_least_once_for_any_handler_and_exactly_once_for_rows(number: int, moment: str, how: str) -> None:
     world = world_with_logs()
-    gate = StopAt(number, moment, how)
-    worked(world, gate, "w1")
-    assert gate.fired
-    worked(world, gate.successor, "w2")
-    gate.land()
-    worked(world, StopAt(-1, BEFORE, "error"), "w3")
+    interrupted(partial(worked, world), number, moment, how)
     assert set(Both.got) == set(EXPECTED)
     assert sorted(row["message"] for row in world.database.rows("files")) == EXPECTED
     if how == "error":
@@ -228,40 +241,32 @@ class Forwarding:
             assert [each for each in received if each[0] == run] == [
                 each for each in EXPECTED if each[0] == run and each not in refused
             ]
-        letters = [json.loads(self.world.store.get(listed.key).body) for listed in self.world.store.list("_dead/").objects]
+        letters = self.world.dead_letters()
         if self.receiver.is_named:
             assert [letter["event"]["message"] for letter in letters] == refused
         assert {letter["handler"] for letter in letters} == ({"out"} if refused else set())
         assert set(Both.got) == set(EXPECTED)
 
 
-def calls_of_forwarding(kind: str, moment: str) -> int:
-    gate = StopAt(-1, moment, "error")
+def checked_forwarding(kind: str) -> Work:
     forwarding = Forwarding(kind)
-    forwarding.work(gate, "w0")
-    forwarding.check()
-    return gate.candidates
+
+    def work(gate: Any, owner: str) -> None:
+        forwarding.work(gate, owner)
+        forwarding.check()
+
+    return work
 
 
-FORWARDING_CASES = [
-    (kind, number, *fault)
-    for kind in RECEIVERS
-    for calls in [{moment: calls_of_forwarding(kind, moment) for moment in CALLS}]
-    for fault in FAULTS
-    for number in range(calls[fault[0]])
-]
+FORWARDING_CASES = [(kind, *case) for kind in RECEIVERS for case in cases_of(partial(checked_forwarding, kind))]
 
 
 @pytest.mark.behavior("A target has each event at least once and in order; what it refuses is a dead letter.")
 @pytest.mark.sampled(default=60)
 @pytest.mark.parametrize(("kind", "number", "moment", "how"), FORWARDING_CASES)
 def test_target_has_every_event_in_order_or_a_dead_letter(kind: str, number: int, moment: str, how: str) -> None:
-    forwarding, gate = Forwarding(kind), StopAt(number, moment, how)
-    forwarding.work(gate, "w1")
-    assert gate.fired
-    forwarding.work(gate.successor, "w2")
-    gate.land()
-    forwarding.work(StopAt(-1, BEFORE, "error"), "w3")
+    forwarding = Forwarding(kind)
+    interrupted(forwarding.work, number, moment, how)
     forwarding.check()
 
 
@@ -278,15 +283,8 @@ def world_with_letters() -> PipelinesHarness:
     return world
 
 
-def resend_calls_of(moment: str) -> int:
-    gate = StopAt(-1, moment, "error")
-    worked(world_with_letters(), gate, "w1")
-    Both.refused = set()
-    return gate.candidates
-
-
-RESEND_CALLS = {moment: resend_calls_of(moment) for moment in {moment for moment, _ in FAULTS}}
-RESEND_CASES = [(number, *fault) for fault in FAULTS for number in range(RESEND_CALLS[fault[0]])]
+RESEND_CASES = cases_of(lambda: partial(worked, world_with_letters()))
+Both.refused = set()  # other modules use the class, too
 
 
 @pytest.mark.behavior("A dead letter that is sent again reaches its handler at least once, and is deleted only if it was accepted.")
@@ -294,13 +292,8 @@ RESEND_CASES = [(number, *fault) for fault in FAULTS for number in range(RESEND_
 @pytest.mark.parametrize(("number", "moment", "how"), RESEND_CASES)
 def test_letter_that_is_sent_again_is_deleted_only_once_it_is_accepted(number: int, moment: str, how: str) -> None:
     world = world_with_letters()
-    gate = StopAt(number, moment, how)
-    worked(world, gate, "w1")
-    assert gate.fired
-    worked(world, gate.successor, "w2")
-    gate.land()
-    worked(world, StopAt(-1, BEFORE, "error"), "w3")
+    interrupted(partial(worked, world), number, moment, how)
     assert set(Both.got) == {"good"} and {row["message"] for row in world.database.rows("files")} == {"good"}
-    (letter,) = [json.loads(world.store.get(each.key).body) for each in world.store.list("_dead/").objects]
+    (letter,) = world.dead_letters()
     assert letter["event"]["message"] == "refused" and letter["attempts"] > 1 and "no refused" in letter["reason"]
     assert not list(ResendRequests(world.database, "test", world.clock).all())

@@ -175,8 +175,7 @@ def test_official_clients_read_back_what_a_pipeline_sent(kind: str) -> None:
     sent = {run_: [each["_source"]["message"] for each in found if each["_source"]["data"]["jobId"] == run_.fqn] for run_ in runs}
     refused = {"svc.b 7"}
     assert sent == {run_: [text for number in range(count) if (text := f"{run_.fqn} {number}") not in refused] for run_ in runs}
-    dead = [json.loads(world.store.get(each.key).body) for each in world.store.list("_dead/").objects]
-    assert [(each["event"]["message"], each["pipeline"]) for each in dead] == [("svc.b 7", "output.es")]
+    assert [(each["event"]["message"], each["pipeline"]) for each in world.dead_letters()] == [("svc.b 7", "output.es")]
 
 
 def _page(found: list[Any]) -> dict[str, Any]:

@@ -141,7 +141,7 @@ MUTANTS = (
     *group("chalicelib.pipelines.delivery", "tests/unit/test_pl_forwarding.py",
         ("EventDelivery._is_unavailable", "name in self.on_trial", "False", "an absent target delays its siblings at each start"),
         ("EventDelivery._retry", "isinstance(error, RequestRefusedError)", "False", "a refused event is delivered again, and lost"),
-        ("EventDelivery._suspend", "self.receiving[A] = False", "None", "the checkpoint passes events of a suspended handler")),
+        ("EventDelivery._stop", "self.receiving[A] = False", "None", "the checkpoint passes events of a suspended handler")),
     *group("chalicelib.pipelines.resending", "tests/unit/test_pl_resending.py",
         ("Resender.committed", "self._delivery.receives(request.handler)", "True",
             "a letter would be deleted although its handler was disabled before it stored the event"),

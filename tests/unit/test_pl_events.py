@@ -109,24 +109,35 @@ def test_each_is_one_record_with_what_it_said(world: PipelinesHarness, state: st
     assert [each.name for each in RecordingHandler.records["all"]][1] == "app.x"
 
 
-def fed(world: PipelinesHarness, parts: EventParts, fetch_bytes: int, place: EventPosition | None = None) -> list[tuple[int, str]]:
-    reading = RunEventReader(
+def reader(
+    world: PipelinesHarness, sidecars: Counted, fetch_bytes: int, place: EventPosition | None = None, patience_ms: int = 0
+) -> RunEventReader:
+    return RunEventReader(
         world.parts().reader,
         A,
         place or EventPosition(),
         "",
         fetch_bytes=fetch_bytes,
-        patience_ms=2000,
+        patience_ms=patience_ms,
         clock=world.clock,
-        sidecars=beside(world, parts),
+        sidecars=sidecars,
     )
-    found = []
+
+
+def rest(reading: RunEventReader) -> list[PendingEvent]:
+    """The events from here to the end of the log."""
+    found: list[PendingEvent] = []
     for _ in range(1000):
         fetched = reading.fetch()
-        found += [(each.line, each.parsed.message) for each in fetched.events]
+        found += fetched.events
         if fetched.at_end:
             return found
     raise AssertionError("no end")
+
+
+def fed(world: PipelinesHarness, parts: EventParts, fetch_bytes: int, place: EventPosition | None = None) -> list[tuple[int, str]]:
+    reading = reader(world, beside(world, parts), fetch_bytes, place, patience_ms=2000)
+    return [(each.line, each.parsed.message) for each in rest(reading)]
 
 
 @pytest.mark.parametrize("fetch_bytes", [20, 47, 100, 10_000])
@@ -135,17 +146,7 @@ def test_pieces_of_any_size_and_from_any_border_give_the_same(world: PipelinesHa
     wanted = [(at, message) for at, _, _, message, _, _ in mixed(world, parts)]
     world.end(A)
     assert fed(world, parts, fetch_bytes) == wanted
-    borders = RunEventReader(
-        world.parts().reader,
-        A,
-        EventPosition(),
-        "",
-        fetch_bytes=10_000,
-        patience_ms=0,
-        clock=world.clock,
-        sidecars=beside(world, parts),
-    )
-    for each in borders.fetch().events:
+    for each in reader(world, beside(world, parts), 10_000).fetch().events:
         assert fed(world, parts, fetch_bytes, EventPosition(each.line, each.byte, START_MS)) == [
             one for one in wanted if one[0] >= each.line
         ]
@@ -187,9 +188,7 @@ def test_no_more_sidecars_are_held_than_twice_those_that_a_piece_has(world: Pipe
         parts.log.append(A, [make_event(f"event {number:03d}", "s", timestamp=START_MS + number)])
     world.end(A)
     source = beside(world, parts)
-    reading = RunEventReader(
-        world.parts().reader, A, EventPosition(), "", fetch_bytes=100, patience_ms=0, clock=world.clock, sidecars=source
-    )  # ten events a piece
+    reading = reader(world, source, 100)  # ten events a piece
     found: list[PendingEvent] = []
     while not (fetched := reading.fetch()).at_end:
         assert max(map(len, source.asked)) <= 16 and sum(map(len, source.asked)) <= 2 * 11
@@ -206,21 +205,10 @@ def test_events_of_a_run_that_is_bundled_between_two_pieces_are_complete(world: 
         parts.log.append(A, [make_event(f"event {number:02d}", "s", timestamp=START_MS + number)])
     world.end(A)
     world.clock.advance(1300)
-    reading = RunEventReader(
-        world.parts().reader,
-        A,
-        EventPosition(),
-        "",
-        fetch_bytes=50,
-        patience_ms=0,
-        clock=world.clock,
-        sidecars=beside(world, parts),
-    )  # five events a piece
+    reading = reader(world, beside(world, parts), 50)  # five events a piece
     found = [*reading.fetch().events]
     with patch.object(bundling, "MAX_SIDECARS", 7):
         assert parts.bundler.bundle(A, Deadline(world.clock)) == bundling.Bundled(20, 3)
-    while not (fetched := reading.fetch()).at_end:
-        found += fetched.events
-    found += fetched.events
+    found += rest(reading)
     assert [each.parsed.message for each in found] == [f"event {number:02d}" for number in range(20)]
     assert {each.context.step for each in found if each.context} == {"s"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -70,10 +69,6 @@ def run_whole(world: PipelinesHarness, file: PipelineFile, texts: list[str], **c
     return worker
 
 
-def dead(world: PipelinesHarness) -> list[dict[str, Any]]:
-    return [json.loads(world.store.get(found.key).body) for found in list_all(world.store, "_dead/")]
-
-
 def with_handler(cls: str, **errors: int) -> PipelineFile:
     handlers = {"bad": {"class": cls}, "good": {"class": RECORDS, "to": "good"}}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["bad", "good"]}}
@@ -89,7 +84,7 @@ def test_a_poison_event_is_put_away_with_its_reason_and_the_next_is_delivered(
     worker = run_whole(world, pipeline(to=("a", "b"), errors={"retries": 2}), ["one", "two", "three"])
     assert RecordingHandler.messages("a") == ["one", "three"]
     assert RecordingHandler.messages("b") == ["one", "two", "three"]
-    [letter] = dead(world)
+    [letter] = world.dead_letters()
     assert letter["handler"] == "a" and letter["pipeline"] == "test" and letter["attempts"] == 3
     assert letter["reason"].startswith(type(error()).__name__)
     assert letter["event"] == {
@@ -173,7 +168,7 @@ def test_an_error_that_passes_is_tried_again(world: PipelinesHarness) -> None:
     RecordingHandler.fails["all"] = fail
     run_whole(world, pipeline(), ["one", "two"])
     assert RecordingHandler.messages() == ["one", "two"]
-    assert dead(world) == []
+    assert world.dead_letters() == []
 
 
 @pytest.mark.behavior("Errors that a handler hides are counted and retried.")
@@ -182,7 +177,7 @@ def test_swallowed_errors_are_seen_counted_and_tried_again(world: PipelinesHarne
     worker = run_whole(world, with_handler(f"{__name__}.Swallows"), ["one", "bad", "three"])
     assert Swallows.kept == ["one", "bad", "three"]
     assert worker.delivery.budget.total["bad"] == 2
-    assert dead(world) == []
+    assert world.dead_letters() == []
 
 
 def test_swallowed_errors_end_in_a_dead_letter_too(world: PipelinesHarness) -> None:
@@ -190,7 +185,7 @@ def test_swallowed_errors_end_in_a_dead_letter_too(world: PipelinesHarness) -> N
     run_whole(world, with_handler(f"{__name__}.Swallows", retries=1), ["one", "bad", "three"])
     assert Swallows.kept == ["one", "three"]
     assert RecordingHandler.messages("good") == ["one", "bad", "three"]
-    assert [(each["handler"], each["reason"]) for each in dead(world)] == [("bad", "OSError: disk full")]
+    assert [(each["handler"], each["reason"]) for each in world.dead_letters()] == [("bad", "OSError: disk full")]
 
 
 def test_errors_of_a_handler_behind_another_count_for_that_one_and_lose_nothing(world: PipelinesHarness) -> None:
@@ -356,7 +351,7 @@ def test_a_dead_letter_that_cannot_be_written_is_not_lost(world: PipelinesHarnes
     world.work(worker)
     worker.stop()
     assert RecordingHandler.messages() == ["one", "three"]
-    assert [each["event"]["message"] for each in dead(world)] == ["two"]
+    assert [each["event"]["message"] for each in world.dead_letters()] == ["two"]
 
 
 def _away_put(*_: Any, **__: Any) -> str:
@@ -387,7 +382,7 @@ def test_long_run_id_still_gets_a_dead_letter(world: PipelinesHarness) -> None:
     world.clock.advance(60)
     world.work(worker)
     assert RecordingHandler.messages(handler) == ["good", "of another run"]
-    [letter] = dead(world)
+    [letter] = world.dead_letters()
     assert letter["event"]["run_id"] == LONG.run_id
     assert next(key for key in keys if key.startswith("_dead/")).startswith(dead_prefixes(LONG)[-1])
 

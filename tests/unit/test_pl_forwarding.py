@@ -109,8 +109,7 @@ def states(world: PipelinesHarness) -> dict[str, str]:
 
 def dead(world: PipelinesHarness) -> dict[str, str]:
     """Reasons of dead letters by message."""
-    found = [json.loads(world.store.get(each.key).body) for each in world.store.list("_dead/").objects]
-    return {each["event"]["message"]: each["reason"] for each in found}
+    return {each["event"]["message"]: each["reason"] for each in world.dead_letters()}
 
 
 def test_structured_events_arrive_as_the_api_has_them(world: PipelinesHarness) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -49,12 +49,11 @@ def asked(world: PipelinesHarness, *letters: DeadLetterId) -> None:
         requests(world).add(each, 60)
 
 
-def session(world: PipelinesHarness, file: PipelineFile = FILE, act: Callable[[], None] = lambda: None, **changes: Any) -> None:
-    """The life of a worker; ``act`` happens after its start."""
+def session(world: PipelinesHarness, file: PipelineFile = FILE, **changes: Any) -> None:
+    """The life of a worker."""
     world.clock.advance(60)
     worker = world.worker(file, **changes)
     worker.start()
-    act()
     world.work(worker)
     worker.stop()
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from chalicelib.errors import ObjectNotFoundError, PreconditionFailedError
 from chalicelib.pipelines.files.rows import EXPIRING, FileRow
-from chalicelib.pipelines.files.table import apply_write
+from chalicelib.pipelines.transactions import apply_write
 from chalicelib.ports import Clock, Database, ObjectStore
 
 

@@ -31,7 +31,7 @@ from chalicelib.pipelines.files.path_template import is_templated_key
 from chalicelib.pipelines.files.removal import FileRemoval
 from chalicelib.pipelines.files.rows import CLOSED, EXPIRING, DamagedRow, FileContents, FileRow, FileRows
 from chalicelib.pipelines.files.streams import events_of
-from chalicelib.pipelines.files.table import apply_write
+from chalicelib.pipelines.transactions import apply_write
 from chalicelib.ports import Clock, Condition, Database, Delete, ListedObject, ObjectStore, PutOptions
 from chalicelib.runlog.log_end import list_all
 

@@ -13,8 +13,8 @@ from chalicelib.pipelines.files.key_layout import DAY_MS
 from chalicelib.pipelines.files.output_sets import OutputSet
 from chalicelib.pipelines.files.removal import FileRemoval
 from chalicelib.pipelines.files.rows import EXPIRING, OPEN, FileRow, FileRows
-from chalicelib.pipelines.files.table import COMMITS, TABLE, apply_write, rows_of_partition
-from chalicelib.pipelines.transactions import transact_with_retry
+from chalicelib.pipelines.files.table import COMMITS, TABLE, rows_of_partition
+from chalicelib.pipelines.transactions import apply_write, transact_with_retry
 from chalicelib.ports import Clock, Database, Delete, Key, ObjectStore
 
 STILL_OPEN_MS = 12 * 3_600_000

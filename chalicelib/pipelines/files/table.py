@@ -1,13 +1,11 @@
-"""The table of pipelines' files: its partitions, and reads and writes that are independent of the rows' meaning."""
+"""The table of pipelines' files: its partitions, and reads that are independent of the rows' meaning."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from chalicelib.errors import PreconditionFailedError
 from chalicelib.pipelines.files.key_layout import prefix_end
-from chalicelib.pipelines.transactions import transact_with_retry
-from chalicelib.ports import Clock, Database, Row, Write
+from chalicelib.ports import Database, Row
 
 TABLE = "pipeline_files"
 """Partition ``partition``, sort key ``at``."""
@@ -40,12 +38,3 @@ def pages(
         if not more or not rows:
             return
         start = onward(rows[-1]["at"])
-
-
-def apply_write(database: Database, clock: Clock, write: Write) -> bool:
-    """Whether a conditional write was applied; False: the row has changed. Raises UnavailableError."""
-    try:
-        transact_with_retry(database, clock, [write])
-    except PreconditionFailedError:
-        return False
-    return True
