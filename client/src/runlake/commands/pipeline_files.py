@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -16,12 +15,12 @@ from runlake.commands.output import first_rows, report, report_rest, show_event,
 from runlake.commands.session import Session, json_option, limit_option, pass_session
 from runlake.commands.times import ms_of
 from runlake.errors import UnavailableError
+from runlake.names import file_name
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ALL = 10**9
 _MAX_NAME_CHARS = 200
 _NO_FILES = "no files: NAMESPACE and APP are the first two parts of the FQN, and --base that of another handler"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def _application(command: _Command) -> _Command:
@@ -86,7 +85,7 @@ def download_files(session: Session, /, output: Path, **application: Any) -> Non
     with session.archive() as archive:
         for file in archive.pipeline_files(_ALL, **_query(application)):
             is_empty = False
-            path = output / _UNSAFE.sub("_", file["key"])[-_MAX_NAME_CHARS:]
+            path = output / file_name(file["key"], _MAX_NAME_CHARS)
             _download(archive, file["url"], int(file["bytes"]), path)
             show_text(str(path))
     if is_empty:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,8 @@ from runlake.commands.states import OUTCOMES, outcome_of, reason_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, DownloadResult
 from runlake.following import IDLE, Follower, Piece, pages
-from runlake.names import RunName, page_url
+from runlake.names import RunName, file_name, page_url
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _UNKNOWN_TIMES = "times are those of arrival, because those of the lines are unknown"
 _CLOCKS = {
     (None, "lines"): "times are those of the lines (UTC where they name no zone), or of arrival where that is later",
@@ -216,7 +214,7 @@ def _path_for(run: RunName, output: Path | None) -> Path:
     """The path of ``--output``; if that is a folder, a file in it that is named after the run."""
     if output is not None and not output.is_dir():
         return output
-    return (output or Path()) / (_UNSAFE.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log")
+    return (output or Path()) / (file_name(f"{run.fqn}-{run.run_id}", 150) + ".log")
 
 
 def _show_fetched(fetched: DownloadResult, as_json: bool) -> None:
