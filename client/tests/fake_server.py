@@ -249,8 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json(fake.configuration | {"chosen": chosen})
             case ("GET", "v1", "pipeline-files", "files"):
                 listed = [] if self.query["app"] == "empty" else fake.pipeline_files
-                at = int(self.query.get("cursor", 0))
-                self._json({"files": listed[at : at + 1], "cursor": str(at + 1) if at + 1 < len(listed) else None})
+                self._page_of_one("files", listed)
             case ("GET", "v1", "pipeline-files"):
                 self._file_events()
             case (_, "v1", "dead-letters", *rest):
@@ -304,9 +303,7 @@ class _Handler(BaseHTTPRequestHandler):
         """One event a page; the files of the application "empty" have none, and some of them cannot be read."""
         from_ms, is_empty = int(self.query.get("from", 0)), self.query["app"] == "empty"
         found = [] if is_empty else [each for each in self.server.fake.file_events if each["time"] >= from_ms]
-        at = int(self.query.get("cursor", 0))
-        cursor = str(at + 1) if at + 1 < len(found) else None
-        self._json({"events": found[at : at + 1], "cursor": cursor, "leftOut": 2 * is_empty, "unsupported": 1 * is_empty})
+        self._page_of_one("events", found, leftOut=2 * is_empty, unsupported=1 * is_empty)
 
     def _letters(self, method: str, rest: list[str]) -> None:
         """Dead letters, one a page."""
@@ -314,8 +311,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not rest:
             found = [each for each in letters if each["fqn"] == self.query["fqn"]]
             found = [each for each in found if each["runId"] == self.query.get("runId", each["runId"])]
-            at = int(self.query.get("cursor", 0))
-            return self._json({"letters": found[at : at + 1], "cursor": str(at + 1) if at + 1 < len(found) else None})
+            return self._page_of_one("letters", found)
         named = {"pipeline": rest[0], **self.query, "line": int(self.query["line"])}
         letter = next((each for each in letters if named.items() <= each.items()), None)
         if letter is None:
@@ -329,13 +325,17 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(letter["details"])
 
     def _recent(self) -> None:
-        """One run a page, so that pages are gone through."""
+        """One run a page."""
         names = sorted((fqn, run_id) for fqn, run_id in self.server.fake.runs if fnmatchcase(fqn, self.query.get("fqn", "*")))
         found = [{"fqn": fqn, **self._facts(fqn, run_id)} for fqn, run_id in names]
         found = [each for each in found if each["lastAppendMs"] >= int(self.query.get("since", 0))]
         wanted = [each for each in found if each["outcome"] in self.query.get("outcome", each["outcome"]).split(",")]
+        self._page_of_one("runs", wanted)
+
+    def _page_of_one(self, name: str, rows: list[dict[str, Any]], **more: Any) -> None:
+        """A page of a single row, so that pages are gone through."""
         at = int(self.query.get("cursor", 0))
-        self._json({"runs": wanted[at : at + 1], "cursor": str(at + 1) if at + 1 < len(wanted) else None})
+        self._json({name: rows[at : at + 1], "cursor": str(at + 1) if at + 1 < len(rows) else None, **more})
 
     def _seen(self, fqn: str, run_id: str) -> StoredRun:
         """To be read: reading makes no run."""

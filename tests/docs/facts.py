@@ -94,6 +94,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "at most twice its bytes and {} where its lines form runs of {} or more": (_TWICE, _TWICE),
         "read: up to {} between two of its lines": "chalicelib.events.byte_ranges:FINE_GAP_BYTES",
         "and up to {} for a response, which": "chalicelib.events.step_log:MAX_READ_BYTES",
+        "If the run ended less than {} ago, two LISTs": "chalicelib.events.tail:SETTLED_MS",
     },
     "docs/failure-modes.md": {
         "clocks of functions differ by up to {} from": "tests/docs/test_failure_modes.py::test_clocks_that_differ_by_a_hundred_seconds_lose_nothing",

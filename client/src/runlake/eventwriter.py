@@ -75,11 +75,12 @@ class _Lines(io.TextIOBase):
 
     def write(self, text: str) -> int:
         with self._lock:
-            began_ms, self._began_ms = (self._began_ms if self._begun else now_ms()), now_ms()
+            arrived_ms = now_ms()
+            began_ms = self._began_ms if self._begun else arrived_ms
             *complete, self._begun = (self._begun + text).split("\n")
             for line in complete:
                 self._writer.write(line, timestamp_ms=began_ms, **self._more)
-                began_ms = self._began_ms
+                began_ms = arrived_ms
             self._began_ms = began_ms
         return len(text)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 import time
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
+
+_UNSAFE_IN_FILES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,11 @@ class DeadLetterName:
     handler: str
     run: RunName
     line: int
+
+
+def file_name(text: str, max_chars: int) -> str:
+    """The end of a text as the name of a file: characters other than letters, digits and ``._-`` are "_", several in a row one."""
+    return _UNSAFE_IN_FILES.sub("_", text)[-max_chars:]
 
 
 def path_segment(name: str) -> str:

@@ -126,9 +126,10 @@ class TeeStream(io.TextIOBase):
     def write(self, text: str) -> int:
         """Write to the stream, and archive complete lines, with the time at which the first one began."""
         written = self._stream.write(text)
-        began_ms = self._begun.ms if self._begun.line else now_ms()
+        arrived_ms = now_ms()
+        began_ms = self._begun.ms if self._begun.line else arrived_ms
         complete, newline, self._begun.line = (self._begun.line + text).rpartition("\n")
-        self._begun.ms = now_ms() if newline else began_ms
+        self._begun.ms = arrived_ms if newline else began_ms
         if newline:
             self._handler.write(complete + newline, timestamp_ms=began_ms)
         return written

@@ -3,7 +3,7 @@
 import type { RunFacts } from "../api";
 import { el } from "../dom";
 import { count, duration, size, time } from "../format";
-import { badge, hasFailed, reasonOf, when } from "../ui/facts";
+import { badge, fact, hasFailed, reasonOf, when } from "../ui/facts";
 import { safeLink } from "./annotations";
 import type { FeedState } from "./feed";
 import { isOn, toggle } from "./searchbox";
@@ -107,8 +107,4 @@ export class RunHead {
 function linkTo(address: unknown): HTMLElement[] {
   const href = safeLink(address);
   return href === undefined ? [] : [fact("Orchestrator", el("a", { href, target: "_blank", rel: "noopener noreferrer" }, new URL(href).host))];
-}
-
-function fact(title: string, value: Node | string): HTMLElement {
-  return el("div", {}, el("dt", {}, title), el("dd", {}, value));
 }

@@ -4,7 +4,7 @@ import { api, ApiError, type Choice, type Configuration, type Plugin } from "../
 import type { App, View } from "../app";
 import { el, fill, name } from "../dom";
 import { jsonText } from "../log/data";
-import { cell } from "../ui/facts";
+import { cell, fact } from "../ui/facts";
 import { errorText, type ErrorContext } from "../ui/notice";
 import { adminTabs } from "../ui/tabs";
 
@@ -146,8 +146,4 @@ function table(label: string, head: string[], rows: (Node | string)[][], empty: 
 
 function namesOf(names: string[] = []): HTMLElement {
   return el("span", {}, ...(names.length ? names.flatMap((each, at) => [at ? ", " : "", name(each)]) : ["none"]));
-}
-
-function fact(title: string, value: Node | string): HTMLElement {
-  return el("div", {}, el("dt", {}, title), el("dd", {}, value));
 }

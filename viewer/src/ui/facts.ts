@@ -1,4 +1,4 @@
-/** Facts of a run as badges and table cells. */
+/** Facts, of a run as badges and table cells. */
 
 import type { RunFacts } from "../api";
 import { el } from "../dom";
@@ -34,6 +34,9 @@ export function badge(facts: RunFacts): HTMLElement {
 export function when(ms: number): HTMLElement {
   return el("time", { datetime: new Date(ms).toISOString(), title: time(ms) }, ago(ms));
 }
+
+/** An entry of a list of facts (`dl`). */
+export const fact = (title: string, value: Node | string): HTMLElement => el("div", {}, el("dt", {}, title), el("dd", {}, value));
 
 export const cell = (...children: (Node | string)[]): HTMLElement => el("td", {}, ...children);
 export const number = (...children: (Node | string)[]): HTMLElement => el("td", { class: "figure" }, ...children);

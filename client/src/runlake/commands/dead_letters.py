@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, TypeVar
 
 import click
 
-from runlake.commands.output import report, show_json, show_line, show_rows, size_of, time_of
-from runlake.commands.session import Session, fqn_argument, json_option, pass_session, run_argument
+from runlake.commands.output import first_rows, report, report_rest, show_json, show_line, show_rows, show_table, size_of, time_of
+from runlake.commands.session import Session, fqn_argument, json_option, limit_option, pass_session, run_argument
 from runlake.names import DeadLetterName, RunName
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -40,22 +39,17 @@ def dead() -> None:
 @dead.command("list")
 @fqn_argument()
 @run_argument()
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum number of entries.")
+@limit_option(100)
 @json_option
 @pass_session
 def list_command(session: Session, fqn: str, run_id: str | None, limit: int, as_json: bool) -> None:
     """List dead letters of the runs of FQN, or of one run. The first five columns are the arguments of the other commands."""
     with session.archive() as archive:
-        letters = list(islice(archive.dead_letters(fqn, run_id, limit + 1), limit + 1))
-    if as_json:
-        for each in letters[:limit]:
-            show_json(each)
-    else:
-        show_rows(("PIPELINE", "HANDLER", "FQN", "RUN", "LINE", "SIZE", "LAST ATTEMPT"), map(_row, letters[:limit]))
+        letters, is_all = first_rows(archive.dead_letters(fqn, run_id, limit + 1), limit)
+    show_table(letters, ("PIPELINE", "HANDLER", "FQN", "RUN", "LINE", "SIZE", "LAST ATTEMPT"), _row, as_json=as_json)
     if not letters:
         report("no dead letters")
-    if len(letters) > limit:
-        report(f"there are more than these {limit}: -n {limit * 5} lists more")
+    report_rest(is_all, limit)
 
 
 @dead.command()

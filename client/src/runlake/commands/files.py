@@ -19,6 +19,7 @@ from runlake.commands.output import (
     is_terminal,
     report,
     report_error,
+    report_rest,
     show_json,
     show_log,
     show_rows,
@@ -200,8 +201,8 @@ def list_(
         _show_records(counted(), "json" if as_json else form)
         if not shown:
             _report_none()
-        elif limit is not None and next(records, None) is not None:
-            report(f"there are more than these {limit}: -n {limit * 5} lists more")
+        elif limit is not None:
+            report_rest(next(records, None) is None, limit)
 
 
 @files.command()

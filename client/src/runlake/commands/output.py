@@ -13,6 +13,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TextIO
 
 import click
@@ -48,6 +49,26 @@ def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for row in table if any(heads) else table[1:]:
         padded = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
         _write(sys.stdout, "  ".join(padded).rstrip())
+
+
+def show_table(rows: Iterable[Any], heads: Sequence[str], row: Callable[[Any], Sequence[str]], *, as_json: bool) -> None:
+    """Rows as a table whose cells are made by ``row``, or as lines of JSON."""
+    if not as_json:
+        return show_rows(heads, map(row, rows))
+    for each in rows:
+        show_json(each)
+
+
+def first_rows(rows: Iterable[dict[str, Any]], limit: int) -> tuple[list[dict[str, Any]], bool]:
+    """Up to ``limit`` rows, and whether these are all. Reads one more."""
+    listed = list(islice(rows, limit + 1))
+    return listed[:limit], len(listed) <= limit
+
+
+def report_rest(is_all: bool, limit: int) -> None:
+    """Report that there are more than ``limit`` rows, unless these are all."""
+    if not is_all:
+        report(f"there are more than these {limit}: -n {limit * 5} lists more")
 
 
 def show_line(line: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,25 +11,24 @@ import click
 
 from runlake.archive import Archive
 from runlake.commands.events import checked_level
-from runlake.commands.output import report, show_event, show_json, show_rows, show_text, size_of, time_of
-from runlake.commands.session import Session, json_option, pass_session
+from runlake.commands.output import first_rows, report, report_rest, show_event, show_json, show_table, show_text, size_of, time_of
+from runlake.commands.session import Session, json_option, limit_option, pass_session
 from runlake.commands.times import ms_of
 from runlake.errors import UnavailableError
+from runlake.names import file_name
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ALL = 10**9
 _MAX_NAME_CHARS = 200
 _NO_FILES = "no files: NAMESPACE and APP are the first two parts of the FQN, and --base that of another handler"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def _application(command: _Command) -> _Command:
-    """The arguments and options that choose files."""
+    """The arguments and options that choose files, named as in the query of the request: see ``_query``."""
     for option in (
-        click.option("--to", "to_time", type=ms_of, metavar="TIME", help="Only before this time."),
+        click.option("--to", type=ms_of, metavar="TIME", help="Only before this time."),
         click.option(
             "--from",
-            "from_time",
             type=ms_of,
             metavar="TIME",
             help="Only from this time on: 10m, 2h, 1d ago, ISO 8601, or ms since the epoch.",
@@ -44,35 +42,26 @@ def _application(command: _Command) -> _Command:
     return command
 
 
-def _query(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+def _query(application: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in application.items() if value is not None}
 
 
 @click.command("files")
 @_application
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum number of entries.")
+@limit_option(100)
 @json_option
 @pass_session
-def list_files(
-    session: Session, namespace: str, app: str, program: str | None, base: str | None, from_time: int | None, to_time: int | None,
-    limit: int, as_json: bool,
-) -> None:  # fmt: skip
+def list_files(session: Session, /, limit: int, as_json: bool, **application: Any) -> None:
     """List the files of an application: key, format, size, events, times of the first and last event, state.
 
     NAMESPACE and APP are the first and the second part of the FQN. With --json also links, which are valid for an hour without a token.
     """
-    query = _query(namespace=namespace, app=app, program=program, base=base, **{"from": from_time, "to": to_time})
     with session.archive() as archive:
-        files = list(archive.pipeline_files(limit + 1, **query))
-    if as_json:
-        for each in files[:limit]:
-            show_json(each)
-    else:
-        show_rows(("KEY", "FORMAT", "SIZE", "EVENTS", "FIRST EVENT", "LAST EVENT", "STATE"), map(_row, files[:limit]))
+        files, is_all = first_rows(archive.pipeline_files(limit + 1, **_query(application)), limit)
+    show_table(files, ("KEY", "FORMAT", "SIZE", "EVENTS", "FIRST EVENT", "LAST EVENT", "STATE"), _row, as_json=as_json)
     if not files:
         report(_NO_FILES)
-    if len(files) > limit:
-        report(f"there are more than these {limit}: -n {limit * 5} lists more")
+    report_rest(is_all, limit)
 
 
 @click.command("download")
@@ -86,21 +75,17 @@ def list_files(
     help="The folder of the files.",
 )
 @pass_session
-def download_files(
-    session: Session, namespace: str, app: str, program: str | None, base: str | None, from_time: int | None, to_time: int | None,
-    output: Path,
-) -> None:  # fmt: skip
+def download_files(session: Session, /, output: Path, **application: Any) -> None:
     """Download the files of an application, in any format, and print their paths; an existing file is replaced.
 
     A file is named by its key. It has the bytes that were committed when it was listed, and is stored under its name once it is complete.
     """
-    query = _query(namespace=namespace, app=app, program=program, base=base, **{"from": from_time, "to": to_time})
     output.mkdir(parents=True, exist_ok=True)
     is_empty = True
     with session.archive() as archive:
-        for file in archive.pipeline_files(_ALL, **query):
+        for file in archive.pipeline_files(_ALL, **_query(application)):
             is_empty = False
-            path = output / _UNSAFE.sub("_", file["key"])[-_MAX_NAME_CHARS:]
+            path = output / file_name(file["key"], _MAX_NAME_CHARS)
             _download(archive, file["url"], int(file["bytes"]), path)
             show_text(str(path))
     if is_empty:
@@ -137,18 +122,14 @@ def _row(file: dict[str, Any]) -> list[str]:
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="Maximum number of events [default: all].")
 @json_option
 @pass_session
-def cat_files(
-    session: Session, namespace: str, app: str, program: str | None, base: str | None, from_time: int | None, to_time: int | None,
-    level: str | None, limit: int | None, as_json: bool,
-) -> None:  # fmt: skip
+def cat_files(session: Session, /, level: str | None, limit: int | None, as_json: bool, **application: Any) -> None:
     """Print the events in the files of an application, merged by time: time, level, logger and message.
 
     NAMESPACE and APP are the first and the second part of the FQN. With --json all fields. Files of all formats that the server can read.
     """
-    query = _query(namespace=namespace, app=app, program=program, base=base, **{"from": from_time, "to": to_time})
     unread = _Unread()
     with session.archive() as archive:
-        for event in islice(_events(archive.pipeline_file_pages(**query), level, unread), limit):
+        for event in islice(_events(archive.pipeline_file_pages(**_query(application)), level, unread), limit):
             if as_json:
                 show_json(event)
             else:

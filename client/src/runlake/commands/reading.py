@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +13,25 @@ from runlake.browsing import FAILURES, checked_run, step_log, step_of
 from runlake.commands.output import (
     ProgressLine,
     duration_of,
+    first_rows,
     is_terminal,
     report,
+    report_rest,
     show_json,
     show_line,
     show_log,
-    show_rows,
+    show_table,
     show_text,
     size_of,
     time_of,
 )
-from runlake.commands.session import Session, fqn_and_run, fqn_argument, json_option, pass_session, run_of
+from runlake.commands.session import Session, fqn_and_run, fqn_argument, json_option, limit_option, pass_session, run_of
 from runlake.commands.states import OUTCOMES, outcome_of, reason_of, state_of
 from runlake.commands.times import ms_of, since_of
 from runlake.fetching import Download, DownloadResult
 from runlake.following import IDLE, Follower, Piece, pages
-from runlake.names import RunName, page_url
+from runlake.names import RunName, file_name, page_url
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _UNKNOWN_TIMES = "times are those of arrival, because those of the lines are unknown"
 _CLOCKS = {
     (None, "lines"): "times are those of the lines (UTC where they name no zone), or of arrival where that is later",
@@ -41,11 +40,6 @@ _CLOCKS = {
     ("lines", "arrival"): _UNKNOWN_TIMES,
 }
 """The notice for a page since a time, by the requested clock and the one that was used."""
-
-
-_limit_option = click.option(
-    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number of entries."
-)
 
 
 @click.command()
@@ -57,7 +51,7 @@ _limit_option = click.option(
 @click.option(
     "--since", type=ms_of, metavar="TIME", help="Only runs that were active since: 10m, 2h, 1d, ISO 8601, or ms since the epoch."
 )
-@_limit_option
+@limit_option(20)
 @json_option
 @pass_session
 def runs(
@@ -71,24 +65,20 @@ def runs(
     wanted = {*outcomes, *(FAILURES if failed else ())}
     with session.archive() as archive:
         if fqn is not None and "*" not in fqn and not wanted and since is None:
-            newest, is_all = _first(_runs_of(archive, fqn, limit + 1), limit)
+            newest, is_all = first_rows(_runs_of(archive, fqn, limit + 1), limit)
             listed = list(_by_run(newest))
         else:
             query = {"fqn": fqn, "outcome": ",".join(sorted(wanted)), "since": since}
             found = archive.recent_runs(
                 limit + 1, **{name: value for name, value in query.items() if value is not None and value != ""}
             )
-            listed, is_all = _first(found, limit)
+            listed, is_all = first_rows(found, limit)
         if not listed and fqn is not None:
             archive.check_runs_of(fqn)  # a misspelled pipeline must not look like one without failures
-        if as_json:
-            for each in listed:
-                show_json(each)
-        else:
-            of_all = ("PIPELINE",) if any("fqn" in each for each in listed) else ()
-            heads = (*of_all, "RUN", "OUTCOME", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT", "REASON")
-            show_rows(heads, map(_run_row, listed))
-        _report_rest(is_all, limit)
+        of_all = ("PIPELINE",) if any("fqn" in each for each in listed) else ()
+        heads = (*of_all, "RUN", "OUTCOME", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT", "REASON")
+        show_table(listed, heads, _run_row, as_json=as_json)
+        report_rest(is_all, limit)
         if not listed:
             report("no run matches")
         if is_terminal() and not as_json:
@@ -97,7 +87,7 @@ def runs(
 
 @click.group(invoke_without_command=True)
 @click.option("--prefix", default="", help="Only pipelines whose names begin with this.")
-@_limit_option
+@limit_option(20)
 @json_option
 @pass_session
 @click.pass_context
@@ -106,13 +96,9 @@ def pipelines(context: click.Context, session: Session, prefix: str, limit: int,
     if context.invoked_subcommand is not None:
         return
     with session.archive() as archive:
-        listed, is_all = _first(archive.pipelines(prefix, limit + 1), limit)
-        if as_json:
-            for each in listed:
-                show_json(each)
-        else:
-            show_rows(("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED", "OUTCOME"), map(_pipeline_row, listed))
-        _report_rest(is_all, limit)
+        listed, is_all = first_rows(archive.pipelines(prefix, limit + 1), limit)
+        show_table(listed, ("PIPELINE", "LAST RUN", "STATUS", "LINES", "STARTED", "OUTCOME"), _pipeline_row, as_json=as_json)
+        report_rest(is_all, limit)
         if is_terminal() and not as_json:
             show_text(f"page: {page_url(archive.url, None)}")
 
@@ -189,17 +175,6 @@ def download(session: Session, fqn: str, run_id: str | None, output: Path | None
     _show_fetched(fetched, as_json)
 
 
-def _first(rows: Iterable[dict[str, Any]], limit: int) -> tuple[list[dict[str, Any]], bool]:
-    """Up to ``limit`` rows, and whether these are all."""
-    listed = list(islice(rows, limit + 1))
-    return listed[:limit], len(listed) <= limit
-
-
-def _report_rest(is_all: bool, limit: int) -> None:
-    if not is_all:
-        report(f"there are more than these {limit}: -n {limit * 5} lists more")
-
-
 def _runs_of(archive: Archive, fqn: str, limit: int) -> Iterator[dict[str, Any]]:
     """The newest first. Raises NotFoundError if there are none."""
     is_empty = True
@@ -239,7 +214,7 @@ def _path_for(run: RunName, output: Path | None) -> Path:
     """The path of ``--output``; if that is a folder, a file in it that is named after the run."""
     if output is not None and not output.is_dir():
         return output
-    return (output or Path()) / (_UNSAFE.sub("_", f"{run.fqn}-{run.run_id}")[-150:] + ".log")
+    return (output or Path()) / (file_name(f"{run.fqn}-{run.run_id}", 150) + ".log")
 
 
 def _show_fetched(fetched: DownloadResult, as_json: bool) -> None:

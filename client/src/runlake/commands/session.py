@@ -60,4 +60,11 @@ def fqn_and_run(command: _Command) -> _Command:
     return fqn_argument()(run_argument()(command))
 
 
+def limit_option(default: int) -> Callable[[_Command], _Command]:
+    """The maximum number of entries of a list."""
+    return click.option(
+        "-n", "--limit", type=click.IntRange(min=1), default=default, show_default=True, help="Maximum number of entries."
+    )
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
