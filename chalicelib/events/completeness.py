@@ -14,7 +14,7 @@ after the events that it makes visible, so a lag of the index can only delay the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chalicelib.deadline import Deadline
 from chalicelib.events.index import EventIndex, VisibleIds
@@ -95,21 +95,28 @@ class CompletenessWatch:
         return state
 
     def _state(self, name: str, facts: WriterRecord | None, visible: VisibleIds | None, tail: LogEnd) -> WriterState:
-        ranges = visible.ranges if visible else ()
         count = facts.count if facts else None
-        known = count if count is not None else (ranges[-1][1] + 1 if ranges else 0)
-        lacks = missing(ranges, known)
         last_sign_ms = max(facts.changed_ms if facts else 0, visible.indexed_ms if visible else 0)
-        is_due = bool(facts) and ((count is not None and bool(lacks)) or (bool(tail.seal) and count is None))
         since_ms = max(last_sign_ms, tail.appended_ms if tail.seal and count is None else 0)
         last_ms = facts.last_timestamp_ms if facts and facts.last_timestamp_ms is not None else visible.last_ms if visible else None
-        return WriterState(
-            writer=name,
-            opened=bool(facts and facts.opened),
-            closed=count is not None,
-            count=count,
-            visible=size(ranges),
-            missing=lacks[:MAX_LISTED_RANGES],
-            last_timestamp_ms=last_ms,
-            lost=is_due and self._clock.now_ms() - since_ms > self._grace_ms,
-        )
+        is_due = self._clock.now_ms() - since_ms > self._grace_ms
+        state = writer_state(name, count, visible.ranges if visible else (), last_ms, is_due=is_due)
+        is_left_open = bool(facts) and bool(tail.seal) and count is None
+        return replace(state, opened=bool(facts and facts.opened), lost=state.lost or (is_left_open and is_due))
+
+
+def writer_state(name: str, count: int | None, ranges: Sequence[Range], last_ms: int | None, *, is_due: bool = True) -> WriterState:
+    """The state of a registered writer with its visible ids, as merged ranges. ``count`` None: it is not closed. ``is_due``: ids of a
+    closed writer that are missing are lost."""
+    known = count if count is not None else (ranges[-1][1] + 1 if ranges else 0)
+    lacks = missing(ranges, known)
+    return WriterState(
+        writer=name,
+        opened=True,
+        closed=count is not None,
+        count=count,
+        visible=size(ranges),
+        missing=lacks[:MAX_LISTED_RANGES],
+        last_timestamp_ms=last_ms,
+        lost=is_due and count is not None and bool(lacks),
+    )

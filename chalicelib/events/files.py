@@ -26,12 +26,12 @@ from typing import Any, BinaryIO, TextIO, TypeVar
 from chalicelib.errors import DamagedLogError
 from chalicelib.events.batch import prepare_batch
 from chalicelib.events.byte_ranges import ByteRange, merge_adjacent
-from chalicelib.events.completeness import COMPLETE, LOST, MAX_LISTED_RANGES, PENDING, Completeness, WriterState
+from chalicelib.events.completeness import COMPLETE, LOST, PENDING, Completeness, writer_state
 from chalicelib.events.event import Event, Loggable, run_of
 from chalicelib.events.event_view import build_event_view
 from chalicelib.events.log_streams import last_lines
 from chalicelib.events.ports import NO_DATA, EventWriter, LogText, WriterData
-from chalicelib.events.ranges import Range, merged, missing, size
+from chalicelib.events.ranges import Range, add_id, merged
 from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.events.sinks import BatchSink, as_new, rejection
 from chalicelib.events.text import ANSWER_BYTES, cut, decode_text
@@ -195,8 +195,8 @@ class FilesBrowser:
             name = head["writer"]
             last_ms[name] = max(each.timestamp, last_ms.get(name, 0))
             if each.id is not None:
-                _add_id(ids[name], each.id)
-        states = [_writer_state(name, ends.get(name), ids[name], last_ms.get(name)) for name in sorted({*ends, *last_ms})]
+                add_id(ids[name], each.id)
+        states = [writer_state(name, ends.get(name), merged(ids[name]), last_ms.get(name)) for name in sorted({*ends, *last_ms})]
         is_complete = bool(ends) and all(each.complete for each in states if each.writer in ends)
         state = COMPLETE if is_complete else LOST if any(each.lost for each in states) else PENDING
         return Completeness(state, _are_closed(ends), states)
@@ -246,26 +246,3 @@ def _read_documents(path: Path, parse: Callable[[dict[str, Any]], _T]) -> Iterat
 
 def _are_closed(ends: Mapping[str, int | None]) -> bool:
     return bool(ends) and None not in ends.values()
-
-
-def _add_id(ranges: list[Range], number: int) -> None:
-    if ranges and ranges[-1][1] + 1 == number:
-        ranges[-1] = (ranges[-1][0], number)
-    else:
-        ranges.append((number, number))
-
-
-def _writer_state(name: str, count: int | None, ids: Sequence[Range], last_ms: int | None) -> WriterState:
-    ranges = merged(ids)
-    lacks = missing(ranges, (ranges[-1][1] + 1 if ranges else 0) if count is None else count)
-    is_closed = count is not None
-    return WriterState(
-        writer=name,
-        opened=True,
-        closed=is_closed,
-        count=count,
-        visible=size(ranges),
-        missing=lacks[:MAX_LISTED_RANGES],
-        last_timestamp_ms=last_ms,
-        lost=is_closed and bool(lacks),
-    )

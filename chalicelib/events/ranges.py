@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 Range = tuple[int, int]
 """First and last id, both included."""
+_MANY_RANGES = 1_000
 
 
 def merged(*parts: Iterable[Range]) -> list[Range]:
@@ -22,6 +23,17 @@ def merged(*parts: Iterable[Range]) -> list[Range]:
 def of_ids(ids: Iterable[int]) -> list[Range]:
     """Ids as ranges."""
     return merged((each, each) for each in ids)
+
+
+def add_id(ranges: list[Range], number: int) -> None:
+    """Add an id to ranges, which need not be merged afterwards. Memory: ascending ids extend the last range, and every ``_MANY_RANGES``
+    ranges are merged."""
+    if ranges and ranges[-1][1] + 1 == number:
+        ranges[-1] = (ranges[-1][0], number)
+    else:
+        ranges.append((number, number))
+        if len(ranges) % _MANY_RANGES == 0:
+            ranges[:] = merged(ranges)
 
 
 def missing(ranges: Sequence[Range], count: int) -> list[Range]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from chalicelib.events.completeness import COMPLETE, LOST, MAX_LISTED_RANGES, PENDING, Completeness, WriterState
+from chalicelib.events.completeness import COMPLETE, LOST, PENDING, Completeness, WriterState, writer_state
 from chalicelib.events.event import Event, WriterEndEvent
-from chalicelib.events.ranges import Range, merged, missing, size
-
-_MANY_RANGES = 1_000
+from chalicelib.events.ranges import Range, add_id, merged, missing
 
 
 class StoredIds:
@@ -26,13 +24,7 @@ class StoredIds:
         if not event.writer:
             return
         self.last_ms[event.writer] = max(event.timestamp, self.last_ms.get(event.writer, 0))
-        ranges = self._ranges.setdefault(event.writer, [])
-        if ranges and ranges[-1][1] + 1 == event.id:
-            ranges[-1] = (ranges[-1][0], event.id)
-        else:
-            ranges.append((event.id, event.id))
-            if len(ranges) % _MANY_RANGES == 0:
-                ranges[:] = merged(ranges)
+        add_id(self._ranges.setdefault(event.writer, []), event.id)
 
     @property
     def writers(self) -> Iterable[str]:
@@ -58,16 +50,6 @@ def completeness_of(ends: Mapping[str, WriterEndEvent], ids: StoredIds, now_ms: 
 
 
 def _state(writer: str, end: WriterEndEvent | None, ids: StoredIds, now_ms: int, grace_ms: int) -> WriterState:
-    ranges = ids.visible(writer)
-    count = end.id if end else ranges[-1][1] + 1
-    lacks = missing(ranges, count)
-    return WriterState(
-        writer=writer,
-        opened=True,
-        closed=end is not None,
-        count=end.id if end else None,
-        visible=size(ranges),
-        missing=lacks[:MAX_LISTED_RANGES],
-        last_timestamp_ms=end.last_timestamp_ms if end else ids.last_ms[writer],
-        lost=end is not None and bool(lacks) and now_ms - end.timestamp > grace_ms,
-    )
+    if end is None:
+        return writer_state(writer, None, ids.visible(writer), ids.last_ms[writer])
+    return writer_state(writer, end.id, ids.visible(writer), end.last_timestamp_ms, is_due=now_ms - end.timestamp > grace_ms)
