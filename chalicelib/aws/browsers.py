@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.cloudwatch_browser import CloudWatchBrowser
-from chalicelib.aws.targets import make_transport, read_header
+from chalicelib.aws.secrets import read_named_secret
+from chalicelib.aws.targets import make_transport
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.events.browsers.elasticsearch import ElasticsearchBrowser
 from chalicelib.events.event import Loggable
@@ -25,5 +26,5 @@ def make_browser(configuration: TargetConfiguration, loggable: Loggable, clock: 
         return CloudWatchBrowser(client, configuration.group, loggable, clock, grace_ms)
     if not isinstance(configuration, Elasticsearch):
         raise InvalidConfigurationError(f"events of this target cannot be read kind={configuration.kind}")
-    headers, transport = configuration.all_headers(read_header), make_transport(configuration, REQUEST_TIMEOUT_S)
+    headers, transport = configuration.all_headers(read_named_secret), make_transport(configuration, REQUEST_TIMEOUT_S)
     return ElasticsearchBrowser(transport, configuration.url, configuration.index, loggable, clock, grace_ms, headers)

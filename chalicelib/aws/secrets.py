@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from chalicelib.aws.clients import make_client
 from chalicelib.aws.errors import translate_errors
 from chalicelib.errors import StoreUnavailableError
 
+if TYPE_CHECKING:
+    from chalicelib.masking.rules import SecretName
+
 _READ_TIMEOUT_S = 2
+process_client = partial(make_client, region=None)
+"""Makes a client with the region and the credentials of the process."""
+
+
+def read_named_secret(name: SecretName) -> str:
+    """A secret that a configuration names, as the process may read it. See ``read_secret``."""
+    return read_secret(process_client, name.service, name.name, name.field)
 
 
 def read_secret(make_client: Callable[..., Any], service: str, name: str, field: str) -> str:

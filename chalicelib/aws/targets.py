@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from chalicelib.aws.clients import make_client
 from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
 from chalicelib.aws.http import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, Urllib3Transport, signed
-from chalicelib.aws.secrets import read_secret
+from chalicelib.aws.secrets import read_named_secret
 from chalicelib.events.ports import Target
 from chalicelib.events.targets.configuration import CloudWatchLogs, Elasticsearch, TargetConfiguration, target_over_http
 from chalicelib.events.targets.transport import Transport
-from chalicelib.masking.rules import SecretName
 
 
 def make_target(configuration: TargetConfiguration, timeout_s: float = READ_TIMEOUT_S) -> Target:
@@ -19,7 +16,7 @@ def make_target(configuration: TargetConfiguration, timeout_s: float = READ_TIME
     Raises UnavailableError if a header cannot be read, InvalidConfigurationError if requests cannot be signed."""
     if isinstance(configuration, CloudWatchLogs):
         return CloudWatchLogsTarget(make_client("logs", region=configuration.region), configuration.group, configuration.shape)
-    return target_over_http(configuration, make_transport(configuration, timeout_s), read_header)
+    return target_over_http(configuration, make_transport(configuration, timeout_s), read_named_secret)
 
 
 def make_transport(configuration: TargetConfiguration, timeout_s: float = READ_TIMEOUT_S) -> Transport:
@@ -28,8 +25,3 @@ def make_transport(configuration: TargetConfiguration, timeout_s: float = READ_T
     if isinstance(configuration, Elasticsearch) and configuration.sign:
         transport = signed(transport, configuration.region, configuration.sign)
     return transport
-
-
-def read_header(name: SecretName) -> str:
-    """The value of an entry of ``headers_from``. Raises UnavailableError."""
-    return read_secret(partial(make_client, region=None), name.service, name.name, name.field)

@@ -18,7 +18,7 @@ from chalicelib.aws.dynamodb import Table
 from chalicelib.aws.object_store import Encryption, S3ObjectStore
 from chalicelib.aws.publisher import SnsPublisher
 from chalicelib.aws.run_catalog import DynamoDbRunCatalog
-from chalicelib.aws.secrets import read_secret
+from chalicelib.aws.secrets import process_client, read_named_secret, read_secret
 from chalicelib.aws.segment_index import DynamoDbSegmentIndex
 from chalicelib.aws.workers import LambdaWorkers
 from chalicelib.catalog.file_state import OBJECTS
@@ -27,7 +27,6 @@ from chalicelib.catalog.listing import LISTING
 from chalicelib.composition import SECONDS_OF_A_DAY, Ports, WorkSources
 from chalicelib.coordination.settings import parse_settings
 from chalicelib.events.index import EVENTS
-from chalicelib.masking.rules import SecretName
 from chalicelib.observability import CATALOG_REQUESTS, REPORTS_PUBLISHED, record
 from chalicelib.pipelines.files.table import TABLE as PIPELINE_FILES
 from chalicelib.pipelines.rows import PIPELINES
@@ -62,7 +61,7 @@ def aws_ports(settings: Settings) -> Ports:
         keys=_keys,
         policy=partial(_policy_text, settings.policy_parameter) if settings.policy_parameter else None,
         is_emulated=_is_emulated(),
-        secrets=_secrets,
+        secrets=read_named_secret,
         located_store=partial(_located_store, settings),
     )
 
@@ -79,15 +78,7 @@ def _keys(url: str) -> bytes:
 
 
 def _policy_text(parameter: str) -> str:
-    return _read_secret("ssm", parameter)
-
-
-def _secrets(name: SecretName) -> str:
-    return _read_secret(name.service, name.name, name.field)
-
-
-def _read_secret(service: str, name: str, field: str = "") -> str:
-    return read_secret(partial(make_client, region=None), service, name, field)
+    return read_secret(process_client, "ssm", parameter, "")
 
 
 def _sharing(settings: Settings) -> WorkSources:
