@@ -63,11 +63,7 @@ class ElasticsearchBrowser(QueryBrowser):
         if fields is None:
             return EventHits([], None, False)
         body = self._of_events(fields, _of_filter(fields, query.event_filter))
-        if query.after is not None:
-            body["search_after"] = decode_position(query.after, _KINDS)
-        if query.is_keys_only:
-            body["_source"] = {"excludes": ["message", "annotations"]}
-        return self._search(body, query.limit)
+        return self._search(body, query.limit, query.after, is_keys_only=query.is_keys_only)
 
     def ends(self) -> Iterator[WriterEndEvent]:
         """See ``QueryBrowser``. A request for each 1,000 closed writers."""
@@ -75,9 +71,7 @@ class ElasticsearchBrowser(QueryBrowser):
         while fields is not None:
             where = [*self._of_loggable(fields), {"exists": {"field": _END_FIELD}}]
             body: dict[str, Any] = {"query": {"bool": {"filter": where}}, "sort": fields.sort, "track_total_hits": False}
-            if after is not None:
-                body["search_after"] = decode_position(after, _KINDS)
-            answer = self._search(body, DOCUMENTS_BY_REQUEST)
+            answer = self._search(body, DOCUMENTS_BY_REQUEST, after)
             yield from (hit.event for hit in answer.hits if isinstance(hit.event, WriterEndEvent))
             if not answer.has_more:
                 return
@@ -87,11 +81,9 @@ class ElasticsearchBrowser(QueryBrowser):
         """See ``QueryBrowser``. A request for each 5,000 events."""
         fields, last_ms, after = self._field_names(), None, None
         while fields is not None and count > 0:
-            body = self._of_events(fields, ()) | {"_source": {"excludes": ["message", "annotations"]}}
+            body = self._of_events(fields, ())
             body["sort"] = [{name: {**how, "order": "desc"}} for each in fields.sort for name, how in each.items()]
-            if after is not None:
-                body["search_after"] = decode_position(after, _KINDS)
-            answer = self._search(body, min(count, BATCH_KEYS))
+            answer = self._search(body, min(count, BATCH_KEYS), after, is_keys_only=True)
             if answer.hits:
                 last_ms, count = answer.hits[-1].event.timestamp, count - len(answer.hits)
             if not answer.has_more:
@@ -112,7 +104,11 @@ class ElasticsearchBrowser(QueryBrowser):
             if answer.get("failures") or not answer.get("deleted"):
                 raise StoreUnavailableError(f"documents could not be deleted index={self._index}")
 
-    def _search(self, body: Mapping[str, Any], limit: int) -> EventHits:
+    def _search(self, body: dict[str, Any], limit: int, after: str | None, *, is_keys_only: bool = False) -> EventHits:
+        if after is not None:
+            body = body | {"search_after": decode_position(after, _KINDS)}
+        if is_keys_only:
+            body = body | {"_source": {"excludes": ["message", "annotations"]}}
         path = f"_search?allow_partial_search_results=false&preference={self._preference}"
         while True:
             raw = self._post(path, json.dumps({**body, "size": limit}).encode())
