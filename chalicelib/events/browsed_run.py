@@ -50,7 +50,7 @@ class BrowsedRun:
                     return EventPage(matching, view.line)
                 if event_filter.matches(view) and event_filter.matches_time(view.timestamp or None):
                     matching.append(view)
-                    size += view.bytes + len(str(view.data)) + len(str(view.annotations))
+                    size += view.answer_bytes
             elif deadline.remaining_s() <= 0:
                 raise _too_late(first, line)
             line = view.end_line

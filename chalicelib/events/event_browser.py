@@ -73,7 +73,7 @@ class _Page:
                 not event_filter.has_time_bounds or event_filter.matches_time(times.time_of(event))
             ):
                 self.events.append(event)
-                self.answer_bytes += event.bytes + len(str(event.data)) + len(str(event.annotations))
+                self.answer_bytes += event.answer_bytes
         return EventPage(self.events, None)
 
 

@@ -39,6 +39,11 @@ class EventView:
         return self.line + self.lines
 
     @property
+    def answer_bytes(self) -> int:
+        """An estimate of what it takes in an answer."""
+        return self.bytes + len(str(self.data)) + len(str(self.annotations))
+
+    @property
     def severity(self) -> str | None:
         """The standard name of the level (one of ``SEVERITIES``); None without a level."""
         return level_of_name(self.level) if self.level else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -31,7 +31,7 @@ class PluginState:
 
     def document(self) -> dict[str, Any]:
         """See ``routes.events_models``."""
-        return {name: getattr(self, name) for name in ("kind", "name", "protocol", "problem", "fallback")}
+        return asdict(self)
 
 
 class Plugin:
