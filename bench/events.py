@@ -80,7 +80,7 @@ class _Counting(InMemoryObjectStore):
 def step_sidecars(way: tuple[int, int], run_bytes: int, step_bytes: int) -> Iterator[Sidecar]:
     """Sidecars of a run in which a step of ``step_bytes`` at most starts in the middle, with its lines distributed in this way."""
     lines, remaining = run_bytes // len(LINE), step_bytes // len(LINE)
-    own, others = (max(size // len(LINE), 0) for size in way)
+    own, others = (size // len(LINE) for size in way)
     for first in range(0, lines, BATCH_LINES):
         events = []
         for line in range(first, min(first + BATCH_LINES, lines)):

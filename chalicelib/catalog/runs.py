@@ -30,6 +30,8 @@ MAX_MS = 10**15 - 1
 """The greatest time of an activity key."""
 EXPLAIN_WITHIN_MS = 6 * 3_600_000
 """A failed run waits this long after its end for its explanation, then it needs no more background work (decision 0045)."""
+EXPLAINED_OUTCOMES = (FAILED, LOST)
+"""Runs with one of these may have an explanation."""
 RUNNING, SILENT = "running", "silent"
 ENDED = (SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN)
 """Outcomes of runs that have ended."""
@@ -120,7 +122,7 @@ class RunRow:
 
     def awaits_explanation(self, now_ms: int) -> bool:
         """Whether the schedule has to find out why it failed or was lost."""
-        has_failed = self.seal != "" and outcome_of_end(self.seal, self.end) in (FAILED, LOST)
+        has_failed = self.seal != "" and outcome_of_end(self.seal, self.end) in EXPLAINED_OUTCOMES
         return (
             has_failed and self.status == "finalized" and not self.is_explained and now_ms - self.last_append_ms < EXPLAIN_WITHIN_MS
         )

@@ -20,9 +20,9 @@ from chalicelib.runlog.artifact import Artifact, find_artifact
 from chalicelib.runlog.compaction import BUNDLED_BYTES, RETIRE_AFTER_MS
 from chalicelib.runlog.conflicts import put_retrying_conflicts, retry_on_change
 from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.log_end import delete_all
 
 _THREADS = 16
-_DELETE_MANY = 1000
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class SidecarBundler:
             self._store.delete(key, if_match=etag)  # the run was deleted meanwhile
             raise SnapshotChangedError(f"the run was deleted run={run.fqn}/{run.run_id}")
         done.bundles += 1
-        self._delete([each.key for each in listed])
+        delete_all(self._store, [each.key for each in listed])
         done.sidecars += len(listed)
 
     def _body(self, listed: ListedObject) -> bytes:
@@ -136,10 +136,6 @@ class SidecarBundler:
             return self._store.get(listed.key).body
         except ObjectNotFoundError as error:
             raise SnapshotChangedError(f"another process has moved a sidecar key={listed.key}") from error
-
-    def _delete(self, keys: Sequence[str]) -> None:
-        for first in range(0, len(keys), _DELETE_MANY):
-            self._store.delete_many(keys[first : first + _DELETE_MANY])
 
 
 def _batches(listed: Iterator[ListedObject]) -> Iterator[list[ListedObject]]:

@@ -21,10 +21,9 @@ from chalicelib.events.writers import Writers
 from chalicelib.events.writing import SinkWriter
 from chalicelib.ports import Clock, ObjectStore, Run
 from chalicelib.runlog.conflicts import retry_on_change
-from chalicelib.runlog.log_end import list_all
+from chalicelib.runlog.log_end import delete_all, list_all
 
 _PIECE_BYTES = 5 * 1024 * 1024
-_DELETE_MANY = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +114,7 @@ class RunLogBrowser:
 
     def delete(self) -> None:
         """Delete all of the run's objects. Requires that no client writes to it; its rows expire."""
-        keys = [found.key for found in list_all(self._store, self._snapshots.layout.run_prefix(self._run))]
-        for first in range(0, len(keys), _DELETE_MANY):
-            self._store.delete_many(keys[first : first + _DELETE_MANY])
+        delete_all(self._store, [found.key for found in list_all(self._store, self._snapshots.layout.run_prefix(self._run))])
 
     def _last_lines(self, maximum: int) -> list[str]:
         snapshot = self._snapshots.take(self._run)

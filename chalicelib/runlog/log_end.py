@@ -19,6 +19,7 @@ from chalicelib.runlog.position import Position
 from chalicelib.runlog.segment import SEAL, entry_of
 
 FIRST_EPOCH = 1
+_MAX_DELETED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +154,9 @@ def list_all(store: ObjectStore, prefix: str, start_after: str = "") -> Iterator
         if not page.truncated:
             return
         start_after = page.objects[-1].key
+
+
+def delete_all(store: ObjectStore, keys: Sequence[str]) -> None:
+    """Delete any number of keys, in order. One DeleteObjects per 1,000."""
+    for first in range(0, len(keys), _MAX_DELETED):
+        store.delete_many(keys[first : first + _MAX_DELETED])

@@ -7,12 +7,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from chalicelib.catalog.runs import EXPLAIN_WITHIN_MS, RunCatalog, RunRow
+from chalicelib.catalog.runs import EXPLAIN_WITHIN_MS, EXPLAINED_OUTCOMES, RunCatalog, RunRow
 from chalicelib.explanation.explanation import explanation_of
 from chalicelib.ports import Run
 from glue_jobs.datasource.objects import RunObjects
 from glue_jobs.datasource.offsets import Position
-from glue_jobs.transforms.events import CAUSES, EXPLAINED_OUTCOMES
+from glue_jobs.transforms.events import CAUSES
 
 _MAX_ROWS = 100
 """Of a request."""

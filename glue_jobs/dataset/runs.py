@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from chalicelib.catalog.runs import EXPLAINED_OUTCOMES
 from chalicelib.ports import Run
 from glue_jobs.dataset.explanations import RecordedExplanations
 from glue_jobs.datasource.offsets import Offset
@@ -15,7 +16,6 @@ from glue_jobs.datasource.planning import packed
 from glue_jobs.datasource.problems import Problems
 from glue_jobs.datasource.slices import Slice
 from glue_jobs.datasource.steps import follower
-from glue_jobs.transforms.events import EXPLAINED_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,21 +23,24 @@ def batches_of(items: Iterable[Sequence[Any] | pa.RecordBatch], columns: Sequenc
     batches: list[pa.RecordBatch] = []
     rows: list[Sequence[Any]] = []
     count = size = 0
+
+    def gathered() -> list[pa.RecordBatch]:
+        """What was not yielded yet; the rows behind the last batch are one."""
+        return [*batches, _batch(rows, picked, schema)] if rows else batches
+
     for item in items:
         if isinstance(item, pa.RecordBatch):
-            if rows:
-                batches.append(_batch(rows, picked, schema))
-                rows = []
+            batches, rows = gathered(), []
             batches.append(item)
             count, size = count + item.num_rows, size + item.nbytes
         else:
             rows.append(item)
             count, size = count + 1, size + (len(item[raw]) if raw is not None else 0)
         if size >= MAX_BYTES or count >= MAX_ROWS:
-            yield from _of_size([*batches, *([_batch(rows, picked, schema)] if rows else [])])
+            yield from _of_size(gathered())
             batches, rows, count, size = [], [], 0, 0
     if count:
-        yield from _of_size([*batches, *([_batch(rows, picked, schema)] if rows else [])])
+        yield from _of_size(gathered())
 
 
 def _of_size(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -119,11 +119,14 @@ def _origin_makers(origins: Origins, line: _Ints) -> dict[str, Callable[[], pa.A
     """Columns of the origins of ascending lines."""
     distinct: list[Origin] = []
     counts: list[int] = []
-    lines = line.tolist()
-    while (place := sum(counts)) < len(lines):
-        distinct.append(origins.of(lines[place]))
-        end = origins.end_of(lines[place])
-        counts.append((len(lines) if end is None else int(np.searchsorted(line, end))) - place)
+    place = 0
+    while place < len(line):
+        first = int(line[place])
+        distinct.append(origins.of(first))
+        end = origins.end_of(first)
+        behind = len(line) if end is None else int(np.searchsorted(line, end))
+        counts.append(behind - place)
+        place = behind
     places = pa.array(np.repeat(np.arange(len(counts)), counts))
     return {
         "segment": lambda: pa.array([origin.segment for origin in distinct], pa.int64()).take(places),

@@ -47,7 +47,7 @@ class ReadSpec:
 @dataclass(frozen=True, slots=True)
 class OpenSlice:
     """A slice with events: its bytes [``start``, ``end``) from event to event, the number of its first line, and its format. No event
-    at or after ``stop_us`` can be selected. ``growing``: the read may end early."""
+    at or after ``stop_us`` can be selected."""
 
     content: Content
     part: Slice

@@ -146,25 +146,21 @@ class Sidecars:
 
     def _members(self, group: SidecarGroup, byte: int = 0) -> Iterator[tuple[int, Sidecar]]:
         bodies = {number: body for name in group.bundles for number, body in self._bundle(name).items()}
-        before: int | None = None
-        for number in sorted({*bodies, *group.singles}):
-            head = self._decoded(number, bodies[number], decode_head) if number in bodies else self._sidecar(number)
+        numbers = sorted({*bodies, *group.singles})
+        first = 0
+        for place, number in enumerate(numbers):
+            head = self._member(number, bodies, decode_head)
             if head is None:
                 continue
-            if head.byte < byte:
-                before = number
-                continue
-            if before is not None:
-                yield from self._member(before, bodies)
-                before = None
-            yield from self._member(number, bodies)
-        if before is not None:
-            yield from self._member(before, bodies)
+            if head.byte >= byte:
+                break
+            first = place
+        for number in numbers[first:]:
+            if (sidecar := self._member(number, bodies, decode_sidecar)) is not None:
+                yield number, sidecar
 
-    def _member(self, number: int, bodies: Mapping[int, bytes]) -> Iterator[tuple[int, Sidecar]]:
-        sidecar = self._decoded(number, bodies[number], decode_sidecar) if number in bodies else self._sidecar(number)
-        if sidecar is not None:
-            yield number, sidecar
+    def _member(self, number: int, bodies: Mapping[int, bytes], decode: Callable[[bytes], Sidecar]) -> Sidecar | None:
+        return self._decoded(number, bodies[number], decode) if number in bodies else self._sidecar(number)
 
     def _fetched(self, number: int) -> Sidecar | None:
         try:

@@ -24,13 +24,11 @@ from chalicelib.ports import Clock, ListedObject, ObjectStore, Run
 from chalicelib.runlog.artifact import Artifact, find_artifact
 from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.log_end import LogEnd, list_all
+from chalicelib.runlog.log_end import LogEnd, delete_all, list_all
 from chalicelib.runlog.segment import ABANDONED, CLOSED
 from chalicelib.runlog.tombstones import Tombstone, find_tombstone, put_tombstone
 from chalicelib.runlog.writer import Writer
 from glue_jobs.transforms.retention import UNFINISHED
-
-_DELETE_MANY = 1000
 
 
 class Outcome(StrEnum):
@@ -181,8 +179,7 @@ class Expiry:
         last = [each.key for each in (state.logs, state.tail) if each]
         first = [each.key for each in state.objects if each.key not in last]
         first += [each.key for each in list_all(self._store, self._layout.markers(run))]
-        for start in range(0, len(first), _DELETE_MANY):
-            self._store.delete_many(first[start : start + _DELETE_MANY])
+        delete_all(self._store, first)
         if last:
             self._store.delete_many(last)
 

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DateType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
-from chalicelib.ports import FAILED, LOST
+from chalicelib.catalog.runs import EXPLAINED_OUTCOMES
 from glue_jobs.datasource.schema import EVENTS, schema_of
 
 FIRST_DAY, END_DAY = "2000-01-01", "2100-01-01"
@@ -21,8 +21,6 @@ ARRIVALS = StructType(
 )
 """The day on which a run's log was first read: the partition of its events without a time."""
 
-EXPLAINED_OUTCOMES = (FAILED, LOST)
-"""Runs with one of these may have an explanation."""
 CAUSE = StructType(
     [
         StructField("cause_rank", IntegerType()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -39,6 +40,12 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedules, "EXPLAINERS", 1)
 
 
+@cache
+def _settings() -> Settings:
+    """Read once: it takes as long as the tick itself."""
+    return Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
+
+
 class Ticked:
     """A world with one run, and ticks of the schedule."""
 
@@ -62,8 +69,7 @@ class Ticked:
             clock=self.world.clock,
             work_sources=lambda source: (work, WorkSource(source)),
         )
-        settings = Settings(bucket_name="bucket", archive_bucket_name="archive", position_keys=SecretStr("0123456789abcdef"))
-        schedules.compact(composition.assemble(settings, ports), 840_000)
+        schedules.compact(composition.assemble(_settings(), ports), 840_000)
 
     def settle(self) -> None:
         """Ticks until nothing is to do anymore."""

@@ -30,11 +30,10 @@ from chalicelib.runlog.compaction import RETIRE_AFTER_MS
 from chalicelib.runlog.finalization import Finalizer
 from chalicelib.runlog.layout import Layout, checked_run, encode_name, may_share_legacy_name
 from chalicelib.runlog.legacy import without_caller
-from chalicelib.runlog.log_end import list_all
+from chalicelib.runlog.log_end import delete_all, list_all
 from chalicelib.runlog.segment import CLOSED, entry_of
 from chalicelib.runlog.tombstones import Tombstone, put_tombstone
 
-_DELETE_MANY = 1000
 REASON = "deleted"
 
 
@@ -148,9 +147,7 @@ class StoredRunLogs:
         return staying
 
     def _delete(self, objects: Iterable[ListedObject]) -> None:
-        keys = [each.key for each in objects]
-        for first in range(0, len(keys), _DELETE_MANY):
-            self._store.delete_many(keys[first : first + _DELETE_MANY])
+        delete_all(self._store, [each.key for each in objects])
 
     def _record_tombstone(self, run: Run, objects: Sequence[ListedObject]) -> None:
         size, last_ms = sum(each.size for each in objects), max(each.last_modified_ms for each in objects)
