@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from logging import LogRecord
 from threading import Event
@@ -184,6 +185,21 @@ def test_the_plan_gives_each_run_to_one_task_the_largest_to_each() -> None:
     assert planned(runs, 3) == plan
 
 
-def test_unknown_name_is_refused(world: PipelinesHarness, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--dry-run", "--only", "runlake,nobody"]) == 2
-    assert capsys.readouterr().err == "run_pipelines: no such pipeline: nobody; there are runlake\n"
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ("runlake,nobody", "no such pipeline: nobody; there are runlake\n"),
+        (
+            "output.copy",
+            "no such pipeline: output.copy; there are runlake; outputs of RUNLAKE_EVENTS are delivered by the schedule, also those of old runs\n",
+        ),
+    ],
+)
+def test_unknown_names_and_outputs_are_refused(
+    world: PipelinesHarness, capsys: pytest.CaptureFixture[str], only: str, message: str
+) -> None:
+    with installed(world, runs=world.runs, events="outputs: [{name: copy, kind: logstash, url: 'https://h'}]"):
+        assert main(["--dry-run", "--only", only]) == 2
+        assert capsys.readouterr().err == f"run_pipelines: {message}"
+        assert main(["--dry-run"]) == 0
+        assert list(json.loads(capsys.readouterr().out.splitlines()[-1])["pipelines"]) == ["runlake"]

@@ -136,6 +136,8 @@ MUTANTS = (
         ("_GuardedTarget.send", "self._fence()", "None", "a worker without its lease sends events"),
         ("_GuardedTarget.send", "self._clock.now_ms() < self._not_before_ms", "False", "a target that asks to wait gets requests"),
         ("ForwardHandler.flush", "settled and deadline.remaining_s() <= 0", "False", "a flush of many runs has no bound in time"),
+        ("ForwardHandler._patiently", "deadline.remaining_s() <= 0", "True",
+            "a handler is suspended before the event is found that its target refuses"),
         ("ForwardHandler._called", "raise TargetUnavailableError(str(error)) from error", "raise",
             "an outage whose responses are lost is never recognized")),
     *group("chalicelib.pipelines.delivery", "tests/unit/test_pl_forwarding.py",
