@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from itertools import groupby, islice
 
-from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat
+from chalicelib.lines.formats import FORMATS, PLAIN, LinePrefix, LogFormat
 from chalicelib.lines.text import INDENTATION, decode_line
 from chalicelib.lines.timestamps import TimestampParser
 
@@ -23,7 +26,7 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
     not count. Reads at most 1,000 lines.
     """
     texts = [decode_line(raw) for raw in islice(sample, SAMPLE_LINES) if raw[:1] not in INDENTATION]
-    known = _known(texts)
+    known = count_parsed(texts)
     eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * len(texts))}
     chosen, most = PLAIN, 0
     for odds, group in groupby(sorted(eligible, key=lambda each: each.odds), key=lambda each: each.odds):
@@ -35,15 +38,31 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
     return chosen
 
 
-def _known(texts: Sequence[str]) -> Mapping[LogFormat, int]:
+def count_parsed(texts: Sequence[str]) -> Mapping[LogFormat, int]:
     """The number of texts that each format parses, in the order of FORMATS."""
     by_first: dict[str, list[str]] = {}
     for text in texts:
         by_first.setdefault(text[:1], []).append(text)
+
+    @cache
+    def fitting(prefix: LinePrefix) -> Mapping[str | None, Sequence[str]]:
+        """The texts that a prefix without its ``then`` permits, by the character that ``then`` is about."""
+        begun = [text for first in prefix.first for text in by_first.get(first, ())] if prefix.first else texts
+        if not prefix.look:
+            return {None: begun}
+        look = re.compile(prefix.look, re.ASCII)
+        by_next: dict[str | None, list[str]] = {}
+        for text in begun:
+            if (seen := look.match(text)) is not None:
+                by_next.setdefault(seen["next"] if "next" in look.groupindex else None, []).append(text)
+        return by_next
+
     time_parser = TimestampParser()
     counts: dict[LogFormat, int] = {}
     for each in FORMATS:
-        parse = each.bind(time_parser)
-        fitting = (text for first in each.prefix.first for text in by_first.get(first, ())) if each.prefix.first else texts
-        counts[each] = sum(parse(text) is not None for text in fitting)
+        parse, then = each.bind(time_parser), each.prefix.then
+        by_next = fitting(replace(each.prefix, then="")).items()
+        counts[each] = sum(
+            parse(text) is not None for next_, begun in by_next if not then or (next_ and next_ in then) for text in begun
+        )
     return counts
