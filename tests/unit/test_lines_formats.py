@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.lines.events import events
-from chalicelib.lines.format_detection import SAMPLE_LINES, count_parsed, detect_format
+from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format, parsed_counts
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import decode_line
@@ -441,8 +441,10 @@ def test_prefix_check_loses_no_line(one: str, other: str, end: int, begin: int, 
     clock = TimestampParser(reference_us=0)
     asked = [each for each in FORMATS if each.unambiguous and line[:1] and line[0] in each.prefix.first]
     assert PLAIN.reader(clock)(line) == next((parsed for each in asked if (parsed := each.bind(clock)(line)) is not None), None)
-    parsing = {each: int(each.bind(clock)(line) is not None) for each in FORMATS if not each.prefix.first or line[:1] in each.prefix.first}
-    assert count_parsed([line]) == dict.fromkeys(FORMATS, 0) | (parsing if line else {})
+    parsing = {
+        each: int(each.bind(clock)(line) is not None) for each in FORMATS if not each.prefix.first or line[:1] in each.prefix.first
+    }
+    assert dict(parsed_counts([line])) == dict.fromkeys(FORMATS, 0) | (parsing if line else {})
 
 
 NOT_OF_A_LOG = [
