@@ -114,7 +114,15 @@ ZONES = [
     " + ",
     "Z+01",
 ]
-TAILS = [each.example for each in FORMATS] + [" INFO x", "INFO", " - INFO - ", "]", " ", ""]
+TAILS = [each.example for each in FORMATS] + [
+    "2026-11-21 03:12:45,123 - MainThread - orders.load - INFO - 42 rows",
+    " INFO x",
+    "INFO",
+    " - INFO - ",
+    "]",
+    " ",
+    "",
+]
 _TIME = re.compile(r"[0-9]{2,4}[-/]?[0-9]{2}[-/]?[0-9]{2}[T ][0-9:]{6,8}(?:[.,][0-9]+)?(?:Z|[+-][0-9:]+| UTC)?")
 SPOILS = [
     b"",
@@ -283,6 +291,8 @@ def test_chosen_events_have_the_columns_of_all(log: tuple[LogFormat, list[bytes]
         ("a*+b", "^(?P<head>(?:[\\x61]){0,}[\\x62])"),
         ("a*+(?:b|$)?", "^(?P<head>(?:[\\x61]){0,}(?:(?:[\\x62]|(?m:$))){0,1})"),
         (r"\S+?$", "^(?P<head>(?:[^\\n\\x09\\x0b\\x0c\\x0d\\x20]){1,}?(?m:$))"),
+        ("(?:ab)??c", ("^(?P<head>[\\x63])", "^(?P<head>[\\x61][\\x62][\\x63])")),
+        ("(?:(?P<logger>a)b)??c", "^(?P<head>(?:(?P<logger>[\\x61])[\\x62]){0,1}?[\\x63])"),
         ("a*+a", None),
         ("(?:ba*+)*ac", None),
         ("(?:ab)*+c", None),
@@ -294,9 +304,9 @@ def test_chosen_events_have_the_columns_of_all(log: tuple[LogFormat, list[bytes]
         ("(?i:a)", None),
     ],
 )
-def test_translation_of_patterns(pattern: str, text: str | None) -> None:
+def test_translation_of_patterns(pattern: str, text: str | tuple[str, ...] | None) -> None:
     if text is None:
         with pytest.raises(UntranslatableError):
             translated(pattern)
     else:
-        assert translated(pattern).pattern == text
+        assert translated(pattern).patterns == (text if isinstance(text, tuple) else (text,))
