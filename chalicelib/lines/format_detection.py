@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import groupby, islice
 
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat
@@ -23,10 +25,14 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
     not count. Reads at most 1,000 lines.
     """
     texts = [decode_line(raw) for raw in islice(sample, SAMPLE_LINES) if raw[:1] not in INDENTATION]
-    known = _known(texts)
+    known: dict[LogFormat, int] = {}
+    for each, count in parsed_counts(texts):
+        if each.odds == 1 and 0 < _NEARLY * len(texts) <= count and all(other < _NEARLY * count for other in known.values()):
+            return each  # no other format can parse so many lines that it would be chosen
+        known[each] = count
     eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * len(texts))}
     chosen, most = PLAIN, 0
-    for odds, group in groupby(sorted(eligible, key=lambda each: each.odds), key=lambda each: each.odds):
+    for odds, group in groupby(eligible, key=lambda each: each.odds):
         contest = list(group)
         best = max(eligible[each] for each in contest)
         if best > odds * most or not most:
@@ -35,15 +41,30 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
     return chosen
 
 
-def _known(texts: Sequence[str]) -> Mapping[LogFormat, int]:
-    """The number of texts that each format parses, in the order of FORMATS."""
+def parsed_counts(texts: Sequence[str]) -> Iterator[tuple[LogFormat, int]]:
+    """The number of texts that each format parses: formats with the least ``odds`` first, then in the order of FORMATS."""
     by_first: dict[str, list[str]] = {}
     for text in texts:
         by_first.setdefault(text[:1], []).append(text)
+
+    @cache
+    def fitting(first: str, look: str) -> Mapping[str | None, Sequence[str]]:
+        """The texts that a prefix permits, by the character that its ``then`` is about."""
+        begun = [text for character in first for text in by_first.get(character, ())] if first else texts
+        if not look or not begun:
+            return {None: begun}
+        pattern = re.compile(look, re.ASCII)
+        by_next: dict[str | None, list[str]] = {}
+        for text in begun:
+            if (seen := pattern.match(text)) is not None:
+                by_next.setdefault(seen["next"] if "next" in pattern.groupindex else None, []).append(text)
+        return by_next
+
     time_parser = TimestampParser()
-    counts: dict[LogFormat, int] = {}
-    for each in FORMATS:
-        parse = each.bind(time_parser)
-        fitting = (text for first in each.prefix.first for text in by_first.get(first, ())) if each.prefix.first else texts
-        counts[each] = sum(parse(text) is not None for text in fitting)
-    return counts
+    for each in sorted(FORMATS, key=lambda each: each.odds):
+        parse, then = each.bind(time_parser), each.prefix.then
+        by_next = fitting(each.prefix.first, each.prefix.look).items()
+        yield (
+            each,
+            sum(parse(text) is not None for next_, begun in by_next if not then or (next_ and next_ in then) for text in begun),
+        )

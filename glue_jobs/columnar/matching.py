@@ -5,6 +5,7 @@ Made from the layout by which the row parser reads the format. Only matches are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import cache
@@ -71,7 +72,7 @@ class LineMatcher:
         lines = candidates[self._has_time(block, block.starts[candidates])]
         width = self._places[-1][1]
         times = parse_times(block, block.starts[lines] + (len(self._head) - width), width, self._places, zone)
-        tails = pc.extract_regex(_tails(block, lines, times.end), pattern=self._tail.pattern)
+        tails = _extracted(_tails(block, lines, times.end), self._tail.patterns)
         is_match = times.is_sure & ~np.asarray(tails.is_null())
         level, has_level = self._levels(tails)
         is_match &= has_level
@@ -127,6 +128,19 @@ def _tails(block: LineBlock, lines: Ints, at: Ints) -> pa.StringArray:
         return spans(block.data, at, block.ends[lines])
     offsets = np.append(at, block.size).astype(np.int32)
     return pa.StringArray.from_buffers(len(at), pa.py_buffer(offsets), block.data)
+
+
+def _extracted(texts: pa.StringArray, patterns: Sequence[str]) -> pa.StructArray:
+    """The groups of each text by the first pattern that it matches; null for others."""
+    groups = pc.extract_regex(texts, pattern=patterns[0])
+    for pattern in patterns[1:]:
+        if not groups.null_count:
+            break
+        other = np.flatnonzero(np.asarray(groups.is_null()))
+        at = np.arange(len(texts))
+        at[other] = np.arange(len(texts), len(texts) + len(other))
+        groups = pa.concat_arrays([groups, pc.extract_regex(texts.take(pa.array(other)), pattern=pattern)]).take(pa.array(at))
+    return groups
 
 
 @cache

@@ -53,10 +53,10 @@ _NOTHING_FITS = _After(frozenset(), False)
 
 @dataclass(frozen=True, slots=True)
 class GroupPattern:
-    """A pattern for RE2 that matches at the start of a text, or of a line of it, in the group ``head``. ``optional`` and
-    ``may_be_empty``: names of groups that need not take part in a match, and that can match an empty text."""
+    """Patterns for RE2 that match at the start of a text, or of a line of it, in the group ``head``: the first one that matches counts.
+    ``optional`` and ``may_be_empty``: names of groups that need not take part in a match, and that can match an empty text."""
 
-    pattern: str
+    patterns: tuple[str, ...]
     groups: tuple[str, ...]
     optional: frozenset[str]
     may_be_empty: frozenset[str]
@@ -67,10 +67,27 @@ def translated(pattern: str) -> GroupPattern:
     tree = _parsed(pattern)
     names = {number: name for name, number in tree.state.groupdict.items()}
     translation = _Translation(names)
-    text = translation.sequence(tree, _END)
+    texts = tuple(f"^(?P<head>{translation.sequence(items, _END)})" for items in _choices(tree))
     groups = tuple(name for number, name in sorted(names.items()))
-    return GroupPattern(
-        f"^(?P<head>{text})", groups, frozenset(groups) - translation.certain(tree), frozenset(translation.may_be_empty)
+    return GroupPattern(texts, groups, frozenset(groups) - translation.certain(tree), frozenset(translation.may_be_empty))
+
+
+def _choices(tree: Any) -> Sequence[Any]:
+    """A pattern that begins with an optional part, which it prefers to leave out, as two patterns: RE2 needs half the time for the one
+    without it, because it then reads each character once."""
+    items = list(tree)
+    kind, value = items[0] if items else (None, None)
+    if kind is not op.MIN_REPEAT or value[:2] != (0, 1) or _has_groups(value[2]):
+        return [items]
+    return [items[1:], [*value[2], *items[1:]]]
+
+
+def _has_groups(items: Any) -> bool:
+    return any(
+        (kind is op.SUBPATTERN and (value[0] is not None or _has_groups(value[3])))
+        or (kind is op.BRANCH and any(map(_has_groups, value[1])))
+        or (kind in _REPEATS and _has_groups(value[2]))
+        for kind, value in items
     )
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.lines.events import events
-from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format
+from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format, parsed_counts
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import decode_line
@@ -434,12 +434,17 @@ PIECES = st.sampled_from([each.example for each in FORMATS])
 @QUIET
 @given(PIECES, PIECES, st.integers(0, 60), st.integers(0, 60), st.sampled_from(["", " ", "x", " - ", "[", "\t", "INFO ", "é"]))
 @example("2026-11-21 03:12:45.123 UTC [1234]", "INFO x", 29, 0, "")
+@example("INFO", "42", 4, 0, "\t")
 def test_prefix_check_loses_no_line(one: str, other: str, end: int, begin: int, between: str) -> None:
     """The slow way, trying every format in order, gives the same result."""
     line = one[:end] + between + other[begin:]
     clock = TimestampParser(reference_us=0)
     asked = [each for each in FORMATS if each.unambiguous and line[:1] and line[0] in each.prefix.first]
     assert PLAIN.reader(clock)(line) == next((parsed for each in asked if (parsed := each.bind(clock)(line)) is not None), None)
+    parsing = {
+        each: int(each.bind(clock)(line) is not None) for each in FORMATS if not each.prefix.first or line[:1] in each.prefix.first
+    }
+    assert dict(parsed_counts([line])) == dict.fromkeys(FORMATS, 0) | (parsing if line else {})
 
 
 NOT_OF_A_LOG = [
