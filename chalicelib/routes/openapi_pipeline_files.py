@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.pipelines.files.key_layout import LAST_MS
-from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.routes.openapi_logs import moment, query_parameter
 from chalicelib.routes.pipeline_files_models import (
     DEFAULT_FILES,
     DEFAULT_LIMIT,
@@ -22,11 +22,6 @@ from chalicelib.routes.pipeline_files_models import (
     RepairedFileItems,
 )
 from chalicelib.routes.schemas import component_schemas
-
-
-def _moment(most_ms: int) -> dict[str, Any]:
-    return {"anyOf": [{"type": "integer", "minimum": 0, "maximum": most_ms}, {"type": "string", "format": "date-time"}]}
-
 
 _EVENT = {
     "time": 1790000000000,
@@ -101,10 +96,14 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "program", {"type": "string"}, "The rest of the FQN, or `run` if there is none. Default: all programs."
     ),
     "filedFrom": query_parameter(
-        "from", _moment(LAST_MS) | {"default": 0}, "Only events from this time on: ISO 8601, or milliseconds since the epoch."
+        "from", moment(LAST_MS) | {"default": 0}, "Only events from this time on: ISO 8601, or milliseconds since the epoch."
     ),
     "filedTo": query_parameter(
-        "to", _moment(LAST_MS + 1), "Only events before this time: ISO 8601, or milliseconds since the epoch."
+        "to", moment(LAST_MS + 1), "Only events before this time: ISO 8601, or milliseconds since the epoch."
+    ),
+    "filedKey": query_parameter("key", {"type": "string"}, "Only of the file with this `key`."),
+    "filedLevel": query_parameter(
+        "level", {"type": "string"}, "Only events of this level, in any spelling: `warn` is `WARNING`. 400 for an unknown level."
     ),
     "filedLimit": query_parameter(
         "limit",
@@ -130,13 +129,13 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     ),
 }
 
-_FILED = ["filedBase", "filedNamespace", "filedApp", "filedProgram", "filedFrom", "filedTo"]
+_FILED = ["filedBase", "filedNamespace", "filedApp", "filedProgram", "filedFrom", "filedTo", "filedKey"]
 
 OPERATIONS: dict[str, dict[str, Any]] = {
     "readPipelineFiles": {
         "summary": "Read an application's files as one list of events",
         "description": "Contains only events of pipelines that the principal may read. A page ends early after a limited time.",
-        "parameters": [*_FILED, "filedLimit", "filedCursor"],
+        "parameters": [*_FILED, "filedLevel", "filedLimit", "filedCursor"],
         "responses": {200: "FileEvents"},
     },
     "listPipelineFiles": {

@@ -289,7 +289,8 @@ POST   /v1/pipelines/nonsense/enable                      401    401    403     
 
 GET    /v1/dead-letters?fqn=svc_sales.etl                 401    401    403     403    200    403   403    403      403 200
 GET    /v1/dead-letters?fqn=svc_hr.etl                    401    401    403     403    403    403   403    403      200 200
-GET    /v1/dead-letters                                   401    401    403     403    400    403   403    403      400 400
+GET    /v1/dead-letters                                   401    401    403     403    200    403   403    403      200 200
+GET    /v1/dead-letters?runId=run-1                       401    401    403     403    400    403   403    403      400 400
 GET    /v1/dead-letters/runlake?fqn=svc_sales.etl&$letter 401    401    403     403    200    403   403    403      403 200
 GET    /v1/dead-letters/runlake?fqn=svc_hr.etl&$letter    401    401    403     403    403    403   403    403      200 200
 GET    /v1/dead-letters/nonsense?fqn=svc_hr.etl&$letter   401    401    403     403    403    403   403    403      404 404

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidInputError, RunlakeError
+from chalicelib.lines.levels import level_of_name
 from chalicelib.pipelines.files.bucket_location import HOME, BucketLocation
 from chalicelib.pipelines.files.deletion import Deletion, DeletionResult, RunLogs
 from chalicelib.pipelines.files.generations import Generations
@@ -71,16 +72,21 @@ class PipelineFiles:
             split_fqn(run.fqn)[0], run.fqn, run.run_id, self._clock.now_ms() if started_ms is None else started_ms
         )
 
-    def page(self, query: FileEventQuery, limit: int, deadline: Deadline, after: MergePosition | None = None) -> FileEventPage:
-        """Events of a range, limited by ``limit``, 4 MiB as JSON, and the deadline. A single event that is larger is truncated.
+    def page(
+        self, query: FileEventQuery, limit: int, deadline: Deadline, after: MergePosition | None = None, level: str | None = None
+    ) -> FileEventPage:
+        """Events of a range, or those of a ``level``, in any spelling, limited by ``limit``, 4 MiB as JSON, and the deadline. A
+        single event that is larger is truncated.
         Each page advances beyond the one before, if only by a file without events in the range. Raises InvalidInputError
         (unknown base), UnavailableError."""
         base = self._base(query.base)
         reading, left_out = self._reader(self._stores(base.location))
         merge = reading.merge(query, deadline, after)
         events: list[FileEvent] = []
-        size = 0
+        size, severity = 0, level_of_name(level or "")
         for event in merge.events():
+            if level is not None and level_of_name(event.level) != severity:
+                continue
             event_bytes = document_bytes(event.document())
             if event_bytes > PAGE_BYTES:
                 event = event.clipped()
