@@ -13,6 +13,7 @@ from chalicelib.routes.pipeline_files_models import (
     MAX_FILES,
     MAX_LIMIT,
     DeletionState,
+    FileBasePage,
     FileEventItem,
     FileEventItemPage,
     FileFindingItem,
@@ -52,6 +53,7 @@ SCHEMAS = component_schemas(
         "FileEvents": FileEventItemPage,
         "PipelineFile": PipelineFileItem,
         "PipelineFileList": PipelineFileItemPage,
+        "PipelineFileBases": FileBasePage,
         "Deletion": DeletionState,
         "FileFinding": FileFindingItem,
         "FileFindings": FileFindingItems,
@@ -61,6 +63,7 @@ SCHEMAS = component_schemas(
         "FileEvent": [_EVENT],
         "FileEvents": [{"events": [_EVENT], "cursor": None, "leftOut": 0, "unsupported": 0}],
         "PipelineFile": [_FILE],
+        "PipelineFileBases": [{"bases": ["pipeline-files", "pipeline-files/audit"], "cursor": None}],
         "PipelineFileList": [{"files": [_FILE], "cursor": None, "leftOut": 0}],
         "Deletion": [{"state": "deleted", "files": 3, "bytes": 4096, "runs": 2, "waiting": 0, "shared": 0}],
         "FileFinding": [_FINDING],
@@ -118,6 +121,12 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         {"type": "integer", "minimum": 1, "maximum": MAX_FILES, "default": DEFAULT_FILES},
         "Maximum number of files.",
     ),
+    "basesLimit": query_parameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_FILES, "default": DEFAULT_FILES},
+        "Maximum number of bases.",
+    ),
+    "basesCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
     "deletedFqn": query_parameter(
         "fqn", {"type": "string"}, "The pipeline whose logs are deleted. Either `fqn` or `namespace` is required."
     ),
@@ -143,6 +152,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "description": "Contains only files of pipelines that the principal may read.",
         "parameters": [*_FILED, "filesLimit", "filedCursor"],
         "responses": {200: "PipelineFileList"},
+    },
+    "listPipelineFileBases": {
+        "summary": "List the bases of files",
+        "description": "Each is the `base` of a handler that writes, or wrote, files.",
+        "parameters": ["basesLimit", "basesCursor"],
+        "responses": {200: "PipelineFileBases"},
     },
     "deletePipelineLogs": {
         "summary": "Delete the logs of a pipeline or a namespace",

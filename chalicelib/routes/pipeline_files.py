@@ -14,7 +14,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidCursorError, InvalidInputError
 from chalicelib.events.validation import checked_level
 from chalicelib.observability import logger, note
-from chalicelib.pipelines.files.key_layout import LAST_MS, prefix_of
+from chalicelib.pipelines.files.key_layout import LAST_MS, is_base, prefix_of
 from chalicelib.pipelines.files.reading import FileEventQuery, MergePosition
 from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import FileFinding
@@ -33,6 +33,7 @@ from chalicelib.routes.pipeline_files_models import (
     MAX_LIMIT,
     NO_LINE,
     DeletionState,
+    FileBasePage,
     FileEventItem,
     FileEventItemPage,
     FileFindingItem,
@@ -88,6 +89,16 @@ def files(request: ApiRequest) -> Response:
         files=listed, cursor=page.files[len(listed) - 1].at if is_cut else page.after, leftOut=len(page.left_out)
     )
     return json_response(body.model_dump())
+
+
+def bases(request: ApiRequest) -> Response:
+    """The bases that a list or a read of files may name. One Query."""
+    gate.require_any_scope("pipeline files", Scope.LOGS_READ)
+    limit, after = integer_parameter(request.query, "limit", DEFAULT_FILES, 1, MAX_FILES), request.query.get("cursor") or ""
+    if after and not is_base(after):
+        raise InvalidCursorError("the cursor is of another list: omit it to start from the first page")
+    names, cursor = composition.services().pipeline_files.bases(limit, after)
+    return json_response(FileBasePage(bases=names, cursor=cursor).model_dump())
 
 
 def _file(row: FileRow, store: ObjectStore) -> PipelineFileItem:

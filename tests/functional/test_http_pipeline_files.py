@@ -163,6 +163,15 @@ def test_bad_list_of_files_is_refused(world: World, query: dict[str, Any]) -> No
     assert call("GET", f"{PATH}/files?{urlencode({'namespace': 'svc', 'app': 'flow'} | query)}").status == 400
 
 
+def test_bases_are_listed_in_pages(world: World) -> None:
+    for base in ("pipeline-files/b", "pipeline-files", "pipeline-files/a"):
+        handler_of(world, base=base)
+    first = call("GET", f"{PATH}/bases?limit=2").json
+    assert first["bases"] == ["pipeline-files", "pipeline-files/a"]
+    assert call("GET", f"{PATH}/bases?cursor={first['cursor']}").json == {"bases": ["pipeline-files/b"], "cursor": None}
+    assert call("GET", f"{PATH}/bases?cursor=/x").status == call("GET", f"{PATH}/bases?limit=0").status == 400
+
+
 def returned_bytes(body: str) -> int:
     """Size of a response as Lambda counts it: the body is a string in JSON."""
     return len(json.dumps({"statusCode": 200, "headers": {}, "multiValueHeaders": {}, "body": body}))

@@ -12,7 +12,7 @@ from chalicelib.pipelines.files.bucket_location import HOME, BucketLocation
 from chalicelib.pipelines.files.deletion import Deletion, DeletionResult, RunLogs
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import is_base
-from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, list_output_sets
+from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, list_output_sets, output_set_names
 from chalicelib.pipelines.files.reading import FileEventQuery, FileReader, MergePosition
 from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import FileFinding, Repair
@@ -106,6 +106,10 @@ class PipelineFiles:
         rows = sorted((row for row in reader.files(query) if row.at > after), key=lambda row: row.at)
         listed = rows[:limit]
         return FileListPage(listed, listed[-1].at if len(rows) > limit else None, store, left_out)
+
+    def bases(self, limit: int, after: str = "") -> tuple[list[str], str | None]:
+        """See ``output_set_names``. Raises UnavailableError."""
+        return output_set_names(self._database, after, limit)
 
     def delete(
         self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None
