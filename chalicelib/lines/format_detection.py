@@ -15,6 +15,38 @@ _NEARLY = 0.75
 _UNSURE_SHARE = 0.25
 
 
+class FormatSample:
+    """The first lines of a log, as counts only: it can grow with the log. ``lines``: all lines that were added."""
+
+    def __init__(self) -> None:
+        self.lines = self._texts = 0
+        self._counts = dict.fromkeys(FORMATS, 0)
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Add the next lines of the log."""
+        texts = []
+        for raw in lines:
+            self.lines += 1
+            if raw[:1] not in INDENTATION:
+                texts.append(decode_line(raw))
+        self._texts += len(texts)
+        for each, count in _known(texts).items():
+            self._counts[each] += count
+
+    def format(self) -> LogFormat:
+        """See ``detect_format``."""
+        known, texts = self._counts, self._texts
+        eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * texts)}
+        chosen, most = PLAIN, 0
+        for odds, group in groupby(sorted(eligible, key=lambda each: each.odds), key=lambda each: each.odds):
+            contest = list(group)
+            best = max(eligible[each] for each in contest)
+            if best > odds * most or not most:
+                chosen = next(each for each in contest if eligible[each] >= _NEARLY * best)
+            most = max(most, best)
+        return chosen
+
+
 def detect_format(sample: Iterable[bytes]) -> LogFormat:
     """The format that parses most lines of a sample; PLAIN if none parses any. Deterministic: the same lines give the same format.
 
@@ -22,17 +54,9 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
     parse ``odds`` times as many lines as those that extract more; an ambiguous one must parse a quarter of all lines. Indented lines do
     not count. Reads at most 1,000 lines.
     """
-    texts = [decode_line(raw) for raw in islice(sample, SAMPLE_LINES) if raw[:1] not in INDENTATION]
-    known = _known(texts)
-    eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * len(texts))}
-    chosen, most = PLAIN, 0
-    for odds, group in groupby(sorted(eligible, key=lambda each: each.odds), key=lambda each: each.odds):
-        contest = list(group)
-        best = max(eligible[each] for each in contest)
-        if best > odds * most or not most:
-            chosen = next(each for each in contest if eligible[each] >= _NEARLY * best)
-        most = max(most, best)
-    return chosen
+    first = FormatSample()
+    first.add(islice(sample, SAMPLE_LINES))
+    return first.format()
 
 
 def _known(texts: Sequence[str]) -> Mapping[LogFormat, int]:
