@@ -80,6 +80,7 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
     from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
     from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
     from chalicelib.pipelines.worker import WorkerDependencies
+    from chalicelib.runlog.new_segments import NewSegmentReader
 
     def names(after: str) -> tuple[Sequence[str], str | None]:
         page = services.pipelines.page(PipelineQuery(), _NAMES_A_PAGE, after)
@@ -97,6 +98,7 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         generation=services.pipeline_files.generation_of,
         stores=services.located_bucket,
         sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
+        segments=NewSegmentReader(services.store, services.layout),
         make_target=_make_target,
         instance_id=services.settings.instance_id,
     )

@@ -40,7 +40,7 @@ from chalicelib.pipelines.ports import LINE, Fence, HandlerContext, MakeTarget, 
 from chalicelib.pipelines.resending import Resender, ResendRequests
 from chalicelib.pipelines.rows import RunCheckpoint, row_at
 from chalicelib.pipelines.run_discovery import RunDiscovery
-from chalicelib.pipelines.run_event_reader import LogSource
+from chalicelib.pipelines.run_event_reader import LogSource, SegmentSource
 from chalicelib.pipelines.run_scheduler import RunScheduler
 from chalicelib.pipelines.shards import ONLY, Shard
 from chalicelib.pipelines.sidecar_reader import SidecarReader
@@ -61,7 +61,8 @@ _TRIED = (REPLAYING, FAILED)
 class WorkerDependencies:
     """The collaborators of a worker. ``buffer_bytes``: the default if the file sets no size; ``generation`` returns None for
     deleted generations; ``part``: for a job, which processes only the runs of ``discovery``; ``sidecars`` None: all lines are
-    plain text; ``shard``: the shard to process; ``make_target``, ``instance_id``: see ``HandlerContext``."""
+    plain text; ``segments`` None: running runs are not followed; ``shard``: the shard to process; ``make_target``,
+    ``instance_id``: see ``HandlerContext``."""
 
     logs: LogSource
     discovery: RunDiscovery
@@ -76,6 +77,7 @@ class WorkerDependencies:
     max_runs: int = MAX_RUNS
     part: JobPart | None = None
     sidecars: SidecarReader | None = None
+    segments: SegmentSource | None = None
     shard: Shard = ONLY
     make_target: MakeTarget | None = None
     instance_id: str = ""
@@ -96,7 +98,14 @@ class Worker:
         self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part, parts.shard)
         self.buffer = OrderingBuffer(file.properties.event_delay_ms, file.properties.buffer_bytes or parts.buffer_bytes)
         self.active_runs = ActiveRuns(
-            parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._warn_of_run, parts.sidecars
+            parts.logs,
+            self.buffer,
+            file.properties,
+            parts.clock,
+            parts.generation,
+            self._warn_of_run,
+            parts.sidecars,
+            parts.segments,
         )
         self.progress = Progress()
         self.wants_restart = False
