@@ -18,6 +18,7 @@ from chalicelib.errors import InvalidConfigurationError
 from chalicelib.events.targets.configuration import target_of
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules, names_in
 from chalicelib.pipelines.files.path_template import clash_of, output_layout
+from chalicelib.pipelines.references import References, referenced_keys
 
 MAX_FILE_BYTES = 256 * 1024
 """The size of a file; also of its values with aliases expanded."""
@@ -35,7 +36,9 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 FINALIZED: Literal["finalized"] = "finalized"
 LIVE: Literal["live"] = "live"
 _MIB = 1024 * 1024
-_ROOT = "root"
+CITED = "cited"
+"""The field of cited keys, which no file can set."""
+_DEFINED = ("formatters", "filters", "handlers", "loggers")
 EXCLUDES = "!"
 """Begins a pattern of excluded names."""
 
@@ -93,7 +96,8 @@ _Named = Mapping[str, Mapping[str, Any]]
 
 
 class Logging(_Part):
-    """The input of ``dictConfig``. Each referenced handler is defined; at least one receives events."""
+    """The input of ``dictConfig``. Each referenced handler is defined; at least one receives events. ``cited``: further keys of the
+    file's section that values after ``cfg://`` name; other keys are errors."""
 
     version: Literal[1]
     formatters: _Named = {}
@@ -103,6 +107,7 @@ class Logging(_Part):
     root: Mapping[str, Any] = {}
     disable_existing_loggers: bool = False
     """Process-wide in ``dictConfig``: without effect here."""
+    cited: Mapping[str, Any] = {}
     _modules: AllowedModules = PrivateAttr(default=DEFAULTS_ONLY)
 
     def model_post_init(self, context: Any, /) -> None:
@@ -114,6 +119,27 @@ class Logging(_Part):
     def modules(self) -> AllowedModules:
         """The modules that the file may name."""
         return self._modules
+
+    @model_validator(mode="before")
+    @classmethod
+    def _takes_cited_keys(cls, document: Any) -> Any:
+        """Separate the cited keys, and replace sections and definitions that are references themselves."""
+        if not isinstance(document, dict):
+            return document
+        if CITED in document:
+            raise ValueError(f"extra inputs are not permitted: {CITED}")
+        names = set(referenced_keys(document))
+        cited = {key: value for key, value in document.items() if key in names and key not in cls.model_fields}
+        references = References(document)
+        try:
+            sections = {
+                key: references.definitions(value) if key in _DEFINED or isinstance(value, str) else value
+                for key, value in document.items()
+                if key not in cited
+            }
+        except InvalidConfigurationError as error:
+            raise ValueError(str(error)) from None
+        return {**sections, CITED: cited}
 
     @field_validator("handlers")
     @classmethod
@@ -136,7 +162,10 @@ class Logging(_Part):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        named = [name for _, logger in self.each_logger() for name in logger.get("handlers") or ()]
+        try:
+            named = [name for _, logger in self.each_logger() for name in logger.get("handlers") or ()]
+        except InvalidConfigurationError as error:
+            raise ValueError(f"{error} at=loggers") from None
         unknown = sorted({str(name) for name in named if name not in self.handlers})
         if unknown:
             raise ValueError(f"no such handler: {', '.join(unknown)}")
@@ -149,7 +178,7 @@ class Logging(_Part):
 
     @model_validator(mode="after")
     def _names_listed_modules(self) -> Self:
-        definitions = [each for kind in (self.handlers, self.formatters, self.filters) for each in kind.values()]
+        definitions = [each for kind in (self.handlers, self.formatters, self.filters) for each in kind.values()] + [self.cited]
         missing = self.modules.missing([name for definition in definitions for name in names_in(definition)])
         if missing:
             raise ValueError(f"modules are not listed: {', '.join(missing)[:500]}: set {self.modules.setting_with(missing)[:1000]}")
@@ -170,10 +199,11 @@ class Logging(_Part):
 
     @model_validator(mode="after")
     def _forwards_to_valid_targets(self) -> Self:
+        references = self.references()
         for name, handler in self.handlers.items():
             if _class_of(handler) == FORWARD_HANDLER:
                 try:
-                    target_of(handler.get("target"))
+                    target_of(references.resolved(handler.get("target")))
                 except InvalidConfigurationError as error:
                     raise ValueError(f"{error} handler={name}") from None
         return self
@@ -182,12 +212,25 @@ class Logging(_Part):
         """The names of the rolling handlers' outputs, as far as the file determines them: not those of subclasses. Raises
         InvalidConfigurationError for an invalid path, period or extension."""
         rolling = [each for each in self.handlers.values() if _class_of(each) == ROLLING_HANDLER]
-        return [output_layout(each).name for each in rolling]
+        references = self.references()
+        return [output_layout(references.resolved(each)).name for each in rolling]
 
     def each_logger(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The configured loggers by name; the root's name is empty."""
-        yield "", self.root
-        yield from self.loggers.items()
+        """The configured loggers by name, with what their references refer to; the root's name is empty. Raises
+        InvalidConfigurationError."""
+        references = self.references()
+        yield "", references.values_of(self.root)
+        for name, logger in self.loggers.items():
+            yield name, references.values_of(logger)
+
+    def document(self) -> dict[str, Any]:
+        """What references refer into: the file's section."""
+        sections = ("version", "formatters", "filters", "handlers", "loggers", "root", "disable_existing_loggers")
+        return {**{name: getattr(self, name) for name in sections}, **self.cited}
+
+    def references(self) -> References:
+        """The references of the file's section."""
+        return References(self.document())
 
 
 def _class_of(handler: Mapping[str, Any]) -> Any:

@@ -174,11 +174,8 @@ class _TreeBuilder(DictConfigurator):
     """The methods of ``DictConfigurator``, over a copy of the file's definitions."""
 
     def __init__(self, config: Logging) -> None:
-        definitions = {name: copy.deepcopy(dict(getattr(config, name))) for name in ("formatters", "filters", "handlers")}
         self._modules = config.modules
-        super().__init__(
-            {"version": 1, **{name: {key: dict(one) for key, one in each.items()} for name, each in definitions.items()}}
-        )
+        super().__init__(copy.deepcopy(config.document()))
         self._build("formatters", self.configure_formatter)
         self._build("filters", self.configure_filter)
 

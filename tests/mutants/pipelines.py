@@ -146,4 +146,12 @@ MUTANTS = (
         ("Resender.committed", "self._delivery.receives(request.handler)", "True",
             "a letter would be deleted although its handler was disabled before it stored the event"),
         ("Resender._is_due", "self._delivery.receives(request.handler)", "True", "letters of a disabled handler would hide all others")),
+    *group("chalicelib.pipelines.references", "tests/unit/test_pl_references.py",
+        ("plain", "{key: plain(value[key]) for key in value}", "dict(value)", "a target gets references unresolved"),
+        ("References.ext_convert", "f'ext://{value}'", "super().ext_convert(value)", "a module is imported before it is compared with the list"),
+        ("_Copy.of", "self._values > MAX_RESOLVED_VALUES", "False", "a file of a few references expands without a bound"),
+        ("References.values_of", "self.convert(value)", "value", "a logger's values are no references")),
+    *group("chalicelib.pipelines.configuration", "tests/unit/test_pl_references.py",
+        ("Logging.document", "{**A, **self.cited}", "A", "references to further keys lead nowhere"),
+        ("Logging._names_listed_modules", "A + [self.cited]", "A", "validation accepts names of modules that are not listed")),
 )  # fmt: skip
