@@ -36,6 +36,8 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 FINALIZED: Literal["finalized"] = "finalized"
 LIVE: Literal["live"] = "live"
 _MIB = 1024 * 1024
+ERRORS = "errors"
+"""The key of a handler that the framework takes, if its value is a mapping."""
 CITED = "cited"
 """The field of cited keys, which no file can set."""
 _DEFINED = ("formatters", "filters", "handlers", "loggers")
@@ -66,6 +68,13 @@ class Errors(_Part):
     max: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     window_s: Annotated[int, Field(ge=1, le=86_400)] = 300
     retries: Annotated[int, Field(ge=0, le=20)] = 3
+
+
+class HandlerErrors(_Part):
+    """``errors`` of a handler: its own instead of the pipeline's."""
+
+    max: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    window_s: Annotated[int | None, Field(ge=1, le=86_400)] = None
 
 
 class RunSelection(_Part):
@@ -208,6 +217,24 @@ class Logging(_Part):
                     raise ValueError(f"{error} handler={name}") from None
         return self
 
+    @model_validator(mode="after")
+    def _has_valid_errors(self) -> Self:
+        for name in self.handlers:
+            try:
+                self.errors_of(name)
+            except ValidationError as error:
+                reasons = "; ".join(_reason(each) for each in error.errors(include_url=False)[:_MAX_REASONS])
+                raise ValueError(f"errors of a handler: {reasons} handler={name}") from None
+            except InvalidConfigurationError as error:
+                raise ValueError(f"{error} handler={name}") from None
+        return self
+
+    def errors_of(self, handler: str) -> HandlerErrors | None:
+        """A handler's own ``errors``. Text in their place is an argument of the handler, as ``logging.FileHandler`` has it. Raises
+        ValidationError, InvalidConfigurationError."""
+        own = self.references().resolved(self.handlers[handler].get(ERRORS))
+        return HandlerErrors.model_validate(own) if isinstance(own, dict) else None
+
     def outputs(self) -> list[str]:
         """The names of the rolling handlers' outputs, as far as the file determines them: not those of subclasses. Raises
         InvalidConfigurationError for an invalid path, period or extension."""
@@ -248,6 +275,11 @@ class PipelineFile(_Part):
     errors: Errors = Errors()
     source: RunSelection = RunSelection()
     logging: Logging
+
+    def handler_errors(self) -> dict[str, Errors]:
+        """The ``errors`` of handlers that have their own, completed by the pipeline's."""
+        own = {name: self.logging.errors_of(name) for name in self.logging.handlers}
+        return {name: self.errors.model_copy(update=each.model_dump(exclude_none=True)) for name, each in own.items() if each}
 
 
 def parse_pipeline_file(

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.allowed_modules import names_in
-from chalicelib.pipelines.configuration import Logging, Properties
+from chalicelib.pipelines.configuration import ERRORS, Logging, Properties
 
 Caught = (Exception, SystemExit)
 """The exceptions of a handler that are caught."""
@@ -220,6 +220,8 @@ class _TreeBuilder(DictConfigurator):
         return handlers, failures
 
     def _handler(self, definition: Any) -> logging.Handler:
+        if isinstance(definition.get(ERRORS), dict):
+            del definition[ERRORS]
         handler = self.configure_handler(definition)
         if not isinstance(handler, logging.Handler):
             raise TypeError(f"not a logging.Handler: {type(handler).__name__}")

@@ -141,7 +141,7 @@ class Worker:
         self.context = context
         self.delivery = EventDelivery(
             context, self.file.errors, dead, self._clock, self._disable_handler, receiving, self.progress, self._suspend_handler,
-            {name for name, state in known.items() if state.state == FAILED},
+            {name for name, state in known.items() if state.state == FAILED}, self.file.handler_errors(),
         )  # fmt: skip
         status = None if self._parts.part else self._status_row
         self.committer = Committer(

@@ -37,6 +37,11 @@ def text(**sections: object) -> str:
     return yaml.safe_dump({"logging": LOGGING, **sections})
 
 
+def with_errors(errors: object) -> str:
+    """A pipeline whose handler has ``errors``."""
+    return yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"class": "logging.NullHandler", "errors": errors}}}})
+
+
 def test_the_contracts_example_is_a_pipeline_and_its_figures_are_the_defaults() -> None:
     example = """
 name: audit
@@ -90,6 +95,10 @@ def test_exactly_the_listed_properties_may_be_overridden() -> None:
         (yaml.safe_dump({"logging": {**LOGGING, "incremental": True}}), "at=logging.incremental"),
         (yaml.safe_dump({"logging": {**LOGGING, "version": 2}}), "at=logging.version"),
         (yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"level": "INFO"}}}}), "needs class or"),
+        (with_errors({"max": 0}), r"errors of a handler: .* at=max value='0' handler=h at=logging"),
+        (with_errors({"window_s": "long"}), "at=window_s value='long' handler=h"),
+        (with_errors({"retries": 1}), "at=retries value='1' handler=h"),
+        (with_errors("cfg://nobody"), "a reference cannot be resolved: KeyError: 'nobody' handler=h"),
     ],
 )
 def test_invalid_file_is_rejected_with_the_reason(given: str, told: str) -> None:
