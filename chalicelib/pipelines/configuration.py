@@ -6,7 +6,7 @@ is disabled.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self
 
@@ -19,6 +19,7 @@ from chalicelib.events.targets.configuration import target_of
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules, names_in
 from chalicelib.pipelines.files.path_template import clash_of, output_layout
 from chalicelib.pipelines.references import References, referenced_keys
+from chalicelib.pipelines.suggestions import did_you_mean
 
 MAX_FILE_BYTES = 256 * 1024
 """The size of a file; also of its values with aliases expanded."""
@@ -36,6 +37,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 FINALIZED: Literal["finalized"] = "finalized"
 LIVE: Literal["live"] = "live"
 _MIB = 1024 * 1024
+FACTORY = "()"
 ERRORS = "errors"
 """The key of a handler that the framework takes, if its value is a mapping."""
 CITED = "cited"
@@ -166,7 +168,9 @@ class Logging(_Part):
         loggers = value.values() if value and all(isinstance(each, Mapping) for each in value.values()) else [value]
         unknown = sorted({str(key) for each in loggers for key in each if key not in known})
         if unknown:
-            raise ValueError(f"a logger may have {', '.join(sorted(known))}, not {', '.join(unknown)}")
+            raise ValueError(
+                f"a logger may have {', '.join(sorted(known))}, not {', '.join(unknown)}{did_you_mean(unknown[0], known)}"
+            )
         return value
 
     @model_validator(mode="after")
@@ -177,7 +181,7 @@ class Logging(_Part):
             raise ValueError(f"{error} at=loggers") from None
         unknown = sorted({str(name) for name in named if name not in self.handlers})
         if unknown:
-            raise ValueError(f"no such handler: {', '.join(unknown)}")
+            raise ValueError(f"no such handler: {', '.join(unknown)}{did_you_mean(unknown[0], self.handlers)}")
         if not named:
             raise ValueError("no logger has a handler, so no event would be processed")
         lost = sorted(name for name, handler in self.handlers.items() if "class" not in handler and "()" not in handler)
@@ -210,7 +214,7 @@ class Logging(_Part):
     def _forwards_to_valid_targets(self) -> Self:
         references = self.references()
         for name, handler in self.handlers.items():
-            if _class_of(handler) == FORWARD_HANDLER:
+            if class_of(handler) == FORWARD_HANDLER:
                 try:
                     target_of(references.resolved(handler.get("target")))
                 except InvalidConfigurationError as error:
@@ -238,7 +242,7 @@ class Logging(_Part):
     def outputs(self) -> list[str]:
         """The names of the rolling handlers' outputs, as far as the file determines them: not those of subclasses. Raises
         InvalidConfigurationError for an invalid path, period or extension."""
-        rolling = [each for each in self.handlers.values() if _class_of(each) == ROLLING_HANDLER]
+        rolling = [each for each in self.handlers.values() if class_of(each) == ROLLING_HANDLER]
         references = self.references()
         return [output_layout(references.resolved(each)).name for each in rolling]
 
@@ -260,8 +264,9 @@ class Logging(_Part):
         return References(self.document())
 
 
-def _class_of(handler: Mapping[str, Any]) -> Any:
-    return handler.get("()", handler.get("class"))
+def class_of(definition: Mapping[str, Any]) -> Any:
+    """The name of a definition's class or factory."""
+    return definition.get(FACTORY, definition.get("class"))
 
 
 class PipelineFile(_Part):
@@ -377,5 +382,18 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # untyped
 def _reason(error: ErrorDetails) -> str:
     name = ".".join(map(str, error["loc"]))[:200] or "file"
     message = error["msg"].removeprefix("Value error, ")[:1500]
+    if error["type"] == "extra_forbidden":
+        message += did_you_mean(str(error["loc"][-1]), _keys_at(error["loc"][:-1]))
     value = "" if isinstance(error["input"], Mapping) else f" value={str(error['input'])[:80]!r}"
     return f"{message[:1].lower()}{message[1:]} at={name}{value}"
+
+
+def _keys_at(location: tuple[int | str, ...]) -> Iterable[str]:
+    """The keys of a file at a place of its schema."""
+    model: Any = PipelineFile
+    for name in location:
+        field = model.model_fields.get(name)
+        model = field.annotation if field else None
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            return ()
+    return [name for name in model.model_fields if name != CITED]

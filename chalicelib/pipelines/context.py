@@ -19,7 +19,6 @@ from logging.config import DictConfigurator
 from typing import Any, cast
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.pipelines.allowed_modules import names_in
 from chalicelib.pipelines.configuration import ERRORS, Logging, Properties
 
 Caught = (Exception, SystemExit)
@@ -133,28 +132,6 @@ def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], 
     for name, handler in handlers.items():
         _collect_errors(name, handler, swallowed)
     return LoggingContext(handlers, failures, loggers, properties, now_ms, swallowed, _owners(handlers))
-
-
-def validate_logging(config: Logging) -> None:
-    """Check that every name in the file resolves. Imports listed modules; calls nothing of the file: no handler opens a file or
-    connection. Raises InvalidConfigurationError."""
-    for kind in ("handlers", "formatters", "filters"):
-        for name, definition in getattr(config, kind).items():
-            try:
-                _check(config, definition)
-            except Exception as error:
-                raise InvalidConfigurationError(f"one of {kind} cannot be built: {_described(error)} name={name}") from None
-
-
-def _check(config: Logging, definition: Mapping[str, Any]) -> None:
-    named = definition.get("()", definition.get("class"))
-    for name in names_in(definition):
-        value = config.modules.resolve(name)
-        if name == named and not callable(value):
-            raise TypeError(f"not callable: {name}")
-    if named is None and "format" in definition:
-        layout = (definition.get(key, default) for key, default in (("style", "%"), ("validate", True)))
-        logging.Formatter(definition["format"], definition.get("datefmt"), *layout)
 
 
 def _manager() -> logging.Manager:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from chalicelib.pipelines.allowed_modules import VARIABLE
+from chalicelib.pipelines.configuration import ROLLING_HANDLER
 from chalicelib.ports import Run
 from local import run_pipelines
 from local.run_pipelines import main
@@ -91,9 +92,18 @@ def test_validate_reports_errors(folder: Path, capsys: pytest.CaptureFixture[str
     told = capsys.readouterr().err
     assert (
         "bad.yaml: invalid yaml" in told
-        and "unknown: one of handlers cannot be built: InvalidConfigurationError: the module has no such class" in told
+        and "unknown: the module has no such class name='logging.NoSuch' handler=h" in told
         and "twice.yaml: another pipeline has this name" in told
     )
+
+
+def test_validate_refuses_parquet_unless_only_the_job_runs_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rolling = {"class": ROLLING_HANDLER, "base": "pipeline-files/p", "format": "parquet"}
+    logging_ = {"version": 1, "handlers": {"h": rolling}, "root": {"handlers": ["h"]}}
+    (folder / "mine.yaml").write_text(yaml.safe_dump({"logging": logging_}))
+    assert main(["validate", "--config", str(folder)]) == 2
+    assert "mine: Parquet needs pyarrow" in capsys.readouterr().err
+    assert main(["validate", "--config", str(folder), "--job"]) == 0
 
 
 def test_validate_prints_the_setting_to_add(
