@@ -23,6 +23,7 @@ from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.allowed_modules import VARIABLE, AllowedModules
 from chalicelib.pipelines.config_loader import ConfigProblem, config_files, load_pipelines
 from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.handler_metrics import MetricsReport
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
 from chalicelib.pipelines.supervisor import PipelineOutcome, Supervisor
@@ -120,6 +121,7 @@ def _run(arguments: argparse.Namespace) -> int:
         services,
         automatic_bytes(memory_bytes(), services.settings.pipeline_fetch_bytes, sum(file.shards for file in files), used_bytes()),
         warn,
+        show_metrics,
         until_idle=arguments.once,
         forever=not arguments.once,
         is_short=shortage(memory_bytes()),
@@ -150,6 +152,12 @@ def _begin_anew() -> None:
 def warn(message: str, **facts: Any) -> None:
     """Print a warning as a line of JSON."""
     show(json.dumps({"at": round(time.time(), 3), "warning": message, **facts}, default=str), file=sys.stderr)
+
+
+def show_metrics(report: MetricsReport) -> None:
+    """Print a handler's metrics as a line of JSON."""
+    values = {name: each.document() for name, each in report.metrics.items()}
+    show(json.dumps({"at": round(time.time(), 3), "pipeline": report.pipeline, "handler": report.handler, "metrics": values}))
 
 
 if __name__ == "__main__":

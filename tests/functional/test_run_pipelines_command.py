@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from local.run_pipelines import main
 from local.state import PROJECT
 from tests.functional.gateway import installed
 from tests.functional.test_http_pipelines import patiently
-from tests.pipelines_harness import RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
+from tests.pipelines_harness import MEASURES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
 
 A = Run("svc.a", "r1")
 
@@ -42,6 +43,13 @@ def test_it_runs_a_folders_pipelines_once(folder: Path, capsys: pytest.CaptureFi
     assert main(["run", "--config", str(folder), "--once"]) == 0
     assert RecordingHandler.messages() == ["one", "two"]
     assert capsys.readouterr().out.splitlines()[-2:] == ["runlake: stopped", "mine: stopped"]
+
+
+def test_it_prints_the_metrics_of_handlers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "mine.yaml").write_text((folder / "mine.yaml").read_text().replace(RECORDS, MEASURES))
+    assert main(["run", "--config", str(folder), "--once", "--only", "mine"]) == 0
+    printed = [json.loads(each) for each in capsys.readouterr().out.splitlines() if each.startswith("{")]
+    assert [each["metrics"]["length"]["count"] for each in printed] == [2]
 
 
 def test_only_some(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
