@@ -35,7 +35,7 @@ from glue_jobs.job_runtime.progress import task_progress
 from glue_jobs.job_runtime.session import spark_session
 from glue_jobs.job_runtime.summary import finish
 from glue_jobs.pipelines.pipeline_lease import PATIENCE_S, due, hold_pipeline
-from glue_jobs.pipelines.task import work
+from glue_jobs.pipelines.task import TaskMetrics, work
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -46,7 +46,7 @@ BUFFER_BYTES = 64 * 1024 * 1024
 """For each task: several share a machine's memory."""
 TASKS_A_CORE = 4
 _OUTPUTS = "; outputs of RUNLAKE_EVENTS are delivered by the schedule, also those of old runs"
-_RESULT = "task int, runs long, events long, dead long, errors long, problem string"
+_RESULT = "task int, runs long, events long, dead long, errors long, problem string, metrics string"
 _PLAN = "task int, fqn string, run_id string, bytes long, lines long, started_ms long"
 
 
@@ -78,7 +78,7 @@ def _schema() -> Any:
     import pyarrow as pa
 
     numbers = [(name, pa.int64()) for name in ("runs", "events", "dead", "errors")]
-    return pa.schema([("task", pa.int32()), *numbers, ("problem", pa.string())])
+    return pa.schema([("task", pa.int32()), *numbers, ("problem", pa.string()), ("metrics", pa.string())])
 
 
 def _known(row: Mapping[str, Any]) -> KnownRun:
@@ -171,7 +171,11 @@ def _worked(
 
 def _summed(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     sums = {name: sum(row[name] for row in rows) for name in ("runs", "events", "dead", "errors")}
-    return {**sums, "tasks": len(rows), "problems": [row["problem"] for row in rows if row["problem"]][:20]}
+    metrics = TaskMetrics()
+    for row in rows:
+        metrics.add_text(row["metrics"])
+    problems = [row["problem"] for row in rows if row["problem"]][:20]
+    return {**sums, "tasks": len(rows), "problems": problems, "metrics": metrics.document()}
 
 
 if __name__ == "__main__":

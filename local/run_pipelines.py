@@ -23,10 +23,11 @@ from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.allowed_modules import VARIABLE, AllowedModules
 from chalicelib.pipelines.config_loader import ConfigProblem, config_files, load_pipelines
 from chalicelib.pipelines.configuration import PipelineFile
-from chalicelib.pipelines.context import validate_logging
+from chalicelib.pipelines.handler_metrics import MetricsReport
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
 from chalicelib.pipelines.supervisor import PipelineOutcome, Supervisor
+from chalicelib.pipelines.validation import check_pipeline
 from glue_jobs.job_runtime.environment import use_stack
 from local.jobs import environment_of, read_stack_description
 from local.state import LocalError
@@ -41,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(NAME, description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run the pipelines until stopped (SIGINT, SIGTERM)")
-    check = commands.add_parser("validate", help="check the files and that referenced modules exist; runs and opens nothing")
+    check = commands.add_parser("validate", help="check the files; runs, imports and opens nothing that they name")
     for command in (run, check):
         command.add_argument(
             "--config", metavar="DIR", help="folder of *.yaml, or s3://bucket/prefix (default: RUNLAKE_PIPELINES_CONFIG)"
@@ -49,7 +50,8 @@ def _parser() -> argparse.ArgumentParser:
         archive = command.add_mutually_exclusive_group()
         archive.add_argument("--port", type=int, help="use the local stack on this port")
         archive.add_argument("--stack-name", help="use this CloudFormation stack; default: the archive of the RUNLAKE_… variables")
-        command.add_argument("--lib", metavar="DIR", type=Path, help="folder of pure Python wheels with handlers")
+    check.add_argument("--job", action="store_true", help="only the job run_pipelines runs them: Parquet is allowed")
+    run.add_argument("--lib", metavar="DIR", type=Path, help="folder of pure Python wheels with handlers")
     run.add_argument(
         "--only", metavar="NAME", action="append", default=[], help="run only this pipeline; repeatable (default: all)"
     )
@@ -61,7 +63,6 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 if a pipeline failed or is blocked, 2 if the configuration is invalid."""
     arguments = _parser().parse_args(argv)
-    use_wheels(arguments.lib)
     try:
         use_archive(arguments)
         return _validate(arguments) if arguments.command == "validate" else _run(arguments)
@@ -102,10 +103,7 @@ def _validate(arguments: argparse.Namespace) -> int:
         definitions = installed_pipelines(composition.services(), arguments.config)
     problems = list(definitions.problems)
     for file in definitions.pipelines:
-        try:
-            validate_logging(file.logging)
-        except RunlakeError as error:
-            problems.append(ConfigProblem(file.name, str(error)))
+        problems += [ConfigProblem(file.name, reason) for reason in check_pipeline(file, in_job=arguments.job)]
     for problem in problems:
         show(f"{problem.location}: {problem.reason}", file=sys.stderr)
     show(f"{len(definitions.pipelines)} pipelines: {', '.join(file.name for file in definitions.pipelines)}")
@@ -113,6 +111,7 @@ def _validate(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    use_wheels(arguments.lib)
     services = composition.services()
     found = installed_pipelines(services, arguments.config)
     for problem in found.problems:
@@ -122,6 +121,7 @@ def _run(arguments: argparse.Namespace) -> int:
         services,
         automatic_bytes(memory_bytes(), services.settings.pipeline_fetch_bytes, sum(file.shards for file in files), used_bytes()),
         warn,
+        show_metrics,
         until_idle=arguments.once,
         forever=not arguments.once,
         is_short=shortage(memory_bytes()),
@@ -152,6 +152,12 @@ def _begin_anew() -> None:
 def warn(message: str, **facts: Any) -> None:
     """Print a warning as a line of JSON."""
     show(json.dumps({"at": round(time.time(), 3), "warning": message, **facts}, default=str), file=sys.stderr)
+
+
+def show_metrics(report: MetricsReport) -> None:
+    """Print a handler's metrics as a line of JSON."""
+    values = {name: each.document() for name, each in report.metrics.items()}
+    show(json.dumps({"at": round(time.time(), 3), "pipeline": report.pipeline, "handler": report.handler, "metrics": values}))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.events.tail import EventTails
 from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
 from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
 from chalicelib.pipelines.worker import Worker, WorkerDependencies
@@ -26,6 +27,7 @@ from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 RECORDS = "tests.pipelines_harness.RecordingHandler"
+MEASURES = "tests.pipelines_harness.MeasuringHandler"
 MODULES = AllowedModules(("tests.*",))
 """Lets pipelines of tests name handlers of tests."""
 
@@ -63,13 +65,25 @@ class RecordingHandler(logging.Handler):
         return [record.getMessage() for record in cls.records.get(to, ())]
 
 
+class MeasuringHandler(RecordingHandler):
+    """Records the length of each message as a metric, and an invalid metric."""
+
+    def use(self, context: HandlerContext) -> None:
+        self.context = context
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        self.context.metric("length", len(record.getMessage()))
+        self.context.metric("no name", 1)
+        return super().handle(record)
+
+
 def _succeed(_: logging.LogRecord) -> None:
     """Does not fail."""
 
 
-def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), **sections: Any) -> PipelineFile:
+def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), cls: str = RECORDS, **sections: Any) -> PipelineFile:
     """A pipeline with a recording handler for each of ``to``, with the same name."""
-    handlers = {each: {"class": RECORDS, "to": each} for each in to}
+    handlers = {each: {"class": cls, "to": each} for each in to}
     logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": list(to)}}
     return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
 
@@ -199,4 +213,4 @@ def line(at_ms: int, text: str, level: str = "INFO", logger: str = "app") -> str
     return f"{stamp} {level:<8} {logger} - {text}"
 
 
-__all__ = ["MODULES", "RECORDS", "START_MS", "LiveRun", "PipelinesHarness", "RecordingHandler", "line", "pipeline"]
+__all__ = ["MEASURES", "MODULES", "RECORDS", "START_MS", "LiveRun", "PipelinesHarness", "RecordingHandler", "line", "pipeline"]

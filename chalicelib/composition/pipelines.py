@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chalicelib.pipelines.config_loader import LoadedPipelines
     from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
+    from chalicelib.pipelines.handler_metrics import OnMetrics
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.worker import WorkerDependencies
 
@@ -52,9 +53,11 @@ def _selected(patterns: Iterable[tuple[str, bool]]) -> tuple[str, ...]:
     return tuple(pattern if included else f"{EXCLUDES}{pattern}" for pattern, included in patterns)
 
 
-def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **options: Any) -> Supervisor:
-    """Builds the supervisor of log pipelines. ``buffer_bytes``: for pipelines without a configured size; ``options``: further
-    fields of ``Supervisor``."""
+def supervisor(
+    services: Services, buffer_bytes: int, warn: Callable[..., None], on_metrics: OnMetrics, **options: Any
+) -> Supervisor:
+    """Builds the supervisor of log pipelines. ``buffer_bytes``: for pipelines without a configured size; ``on_metrics``: see
+    ``WorkerDependencies``; ``options``: further fields of ``Supervisor``."""
     from chalicelib.pipelines.pipeline_state import PipelineStateStore
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.worker import Worker
@@ -65,7 +68,9 @@ def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None],
         states,
         lambda assignment, fence, owner: Worker(
             assignment.file,
-            replace(worker_dependencies(services, assignment.file, buffer_bytes, warn), shard=assignment.shard),
+            replace(
+                worker_dependencies(services, assignment.file, buffer_bytes, warn), shard=assignment.shard, on_metrics=on_metrics
+            ),
             fence,
             owner,
         ),

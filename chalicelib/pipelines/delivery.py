@@ -8,7 +8,7 @@ is stored under ``_dead/`` and the next one is delivered.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from chalicelib.errors import (
@@ -48,7 +48,7 @@ class Progress:
 @dataclass(slots=True)
 class EventDelivery:
     """The delivery of one pipeline, in its one thread. ``receiving``: whether each handler receives events; false once a handler
-    is disabled.
+    is disabled. ``handler_errors``: the limits of handlers that have their own.
 
     ``on_disabled`` is called for a handler that exceeds its error budget, ``on_suspended`` for one whose destination is
     unavailable (it raises TargetUnavailableError): for ``SUSPEND_AFTER_MS``, or at all when it has no room for an event, at the
@@ -63,6 +63,7 @@ class EventDelivery:
     progress: Progress
     on_suspended: OnHandlerSuspended
     on_trial: set[str]
+    handler_errors: Mapping[str, Errors] = field(default_factory=dict)
     budget: ErrorBudget = field(init=False)
     failed_flush: set[str] = field(default_factory=set)
     last_error: str = ""
@@ -72,7 +73,7 @@ class EventDelivery:
     _waiting: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.budget = ErrorBudget(self.errors)
+        self.budget = ErrorBudget(self.errors, self.handler_errors)
 
     def deliver(self, record: logging.LogRecord, already_received: Callable[[str], bool] | None, now_ms: int) -> None:
         """Deliver one event to the handlers of its route. ``already_received``: whether a handler has received it. Raises

@@ -53,6 +53,7 @@ from chalicelib.pipelines.ports import (
     HandlerContext,
 )
 from chalicelib.pipelines.records import NO_LOGGER
+from chalicelib.pipelines.references import plain
 from chalicelib.ports import Clock, Run
 
 REQUEST_TIMEOUT_S = 4.0
@@ -80,7 +81,7 @@ class ForwardHandler(logging.Handler):
 
     def __init__(self, target: Mapping[str, Any]) -> None:
         super().__init__()
-        self._configuration = target_of({**target})
+        self._configuration = target_of(plain(target))
         self._target: _GuardedTarget | None = None
         self._context: HandlerContext | None = None
         self._forwarders: dict[Run | None, Forwarder] = {}

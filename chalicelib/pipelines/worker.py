@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.errors import LeaseError, PreconditionFailedError, UnavailableError
@@ -25,6 +25,7 @@ from chalicelib.pipelines.context import Caught, LoggingContext, build_logging
 from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.pipelines.delivery import EventDelivery, Progress
 from chalicelib.pipelines.files.bucket_location import BucketLocation
+from chalicelib.pipelines.handler_metrics import HandlerMetrics, OnMetrics, ignore_metrics
 from chalicelib.pipelines.ordering import OrderingBuffer, PendingEvent
 from chalicelib.pipelines.pipeline_state import (
     DISABLED,
@@ -62,7 +63,7 @@ class WorkerDependencies:
     """The collaborators of a worker. ``buffer_bytes``: the default if the file sets no size; ``generation`` returns None for
     deleted generations; ``part``: for a job, which processes only the runs of ``discovery``; ``sidecars`` None: all lines are
     plain text; ``segments`` None: running runs are not followed; ``shard``: the shard to process; ``make_target``,
-    ``instance_id``: see ``HandlerContext``."""
+    ``instance_id``: see ``HandlerContext``; ``on_metrics`` is called with each handler's metrics at each checkpoint."""
 
     logs: LogSource
     discovery: RunDiscovery
@@ -81,6 +82,7 @@ class WorkerDependencies:
     shard: Shard = ONLY
     make_target: MakeTarget | None = None
     instance_id: str = ""
+    on_metrics: OnMetrics = ignore_metrics
 
 
 class Worker:
@@ -112,6 +114,7 @@ class Worker:
         self.processed = 0
         self._committed_ms = self._resent_ms = 0
         self._suspended_ms: int | None = None
+        self._metrics: dict[str, HandlerMetrics] = {}
         self.scheduler = RunScheduler(
             parts.discovery, file.source, self.checkpoints, self.active_runs, parts.clock, parts.max_runs, parts.shard
         )
@@ -129,10 +132,11 @@ class Worker:
             parts.store, parts.database, self._clock, self.name, self._fence, parts.stores,
             make_target=parts.make_target, instance_id=parts.instance_id,
         )  # fmt: skip
+        self._metrics = {name: HandlerMetrics() for name in context.handlers}
         for name, handler in context.handlers.items():
             if isinstance(handler, TakesContext):
                 try:
-                    handler.use(handed)
+                    handler.use(replace(handed, metrics=self._metrics[name]))
                 except Caught as error:
                     failures[name] = f"{type(error).__name__}: {error}"[:500]
         self._set_up_delivery(context, failures, known)
@@ -150,7 +154,7 @@ class Worker:
         self.context = context
         self.delivery = EventDelivery(
             context, self.file.errors, dead, self._clock, self._disable_handler, receiving, self.progress, self._suspend_handler,
-            {name for name, state in known.items() if state.state == FAILED},
+            {name for name, state in known.items() if state.state == FAILED}, self.file.handler_errors(),
         )  # fmt: skip
         status = None if self._parts.part else self._status_row
         self.committer = Committer(
@@ -222,6 +226,7 @@ class Worker:
             self._resent_ms = now_ms
         flushed = self.delivery.flush()
         if is_due:
+            self._report_metrics()
             self._checkpoint(flushed)
         if away is not None:
             raise away
@@ -247,6 +252,7 @@ class Worker:
         finally:
             for name, why in self.context.close():
                 self._parts.warn("a handler could not be closed", handler=name, **self._about(why))
+            self._report_metrics()
 
     def _process(self) -> int:
         """Drain a full buffer to half, then deliver the events that are due."""
@@ -303,6 +309,24 @@ class Worker:
             for name in self.committer.committing:
                 self.delivery.count_error(name, error)
             self._parts.warn("a handler's rows were refused: nothing was checkpointed", **self._about(error))
+
+    def _report_metrics(self) -> None:
+        if self.progress.is_detached:
+            return  # nothing that this thread does counts any longer
+        for name, metrics in self._metrics.items():
+            report = metrics.take(self.name, name)
+            if report is None:
+                continue
+            if report.refused:
+                self._parts.warn(
+                    "metrics of a handler were refused",
+                    pipeline=self.name,
+                    handler=name,
+                    refused=report.refused,
+                    reason=report.reason,
+                )
+            if report.metrics:
+                self._parts.on_metrics(report)
 
     def _has_reason_to_restart(self) -> bool:
         is_due = self._suspended_ms is not None and self._clock.now_ms() - self._suspended_ms >= RESUME_AFTER_MS

@@ -240,6 +240,10 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "chalicelib.pipelines.configuration:MAX_HANDLERS",
         ),
         "of a task: {} of events": "glue_jobs.run_pipelines:BUFFER_BYTES",
+        "A handler has at most {} names, each of letters, digits and `._-` after a letter, up to {} characters": (
+            "chalicelib.pipelines.handler_metrics:MAX_METRICS",
+            "tests/unit/test_pl_metrics.py::test_name_has_100_characters_at_most",
+        ),
         "is {} of the memory that is free": "chalicelib.pipelines.ordering:AUTOMATIC_SHARE",
         "does not return** for {}:": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
         "the forwarding handler) for {}, or": "chalicelib.pipelines.delivery:SUSPEND_AFTER_MS",

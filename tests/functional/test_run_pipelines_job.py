@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from logging import LogRecord
 from threading import Event
 from threading import enumerate as threads
@@ -20,9 +21,9 @@ from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import PutOptions, Run
 from glue_jobs.pipelines.pipeline_lease import LEASE_S, PATIENCE_S, FixedRuns, due, hold_pipeline
 from glue_jobs.pipelines.task import work
-from glue_jobs.run_pipelines import main, planned
+from glue_jobs.run_pipelines import _summed, main, planned
 from tests.functional.gateway import installed
-from tests.pipelines_harness import START_MS, PipelinesHarness, RecordingHandler, line, pipeline
+from tests.pipelines_harness import MEASURES, START_MS, PipelinesHarness, RecordingHandler, line, pipeline
 
 RUNS = [Run(f"svc.p{number}", "r1") for number in range(5)]
 FILE = pipeline()
@@ -67,6 +68,16 @@ def test_tasks_work_runs_of_their_own_and_the_schedule_goes_on_behind_them(world
     worker.start()
     world.work(worker)
     assert sorted(RecordingHandler.messages()) == EXPECTED
+
+
+def test_result_of_a_task_has_the_metrics_of_handlers(world: PipelinesHarness) -> None:
+    file = pipeline(cls=MEASURES)
+    with hold_pipeline(composition.services(), file) as epoch:
+        assert epoch is not None
+        done = work(composition.services(), file, JobPart("j.0", epoch), known(world)[:2], 1 << 20, silent)
+    metrics = {"all": {"length": {"count": 6, "sum": 18.0, "min": 3.0, "max": 3.0}}}
+    assert json.loads(done.metrics) == metrics
+    assert _summed([{**asdict(done)}])["metrics"] == metrics
 
 
 def test_meanwhile_the_pipeline_is_the_jobs(world: PipelinesHarness) -> None:
