@@ -85,7 +85,7 @@ def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), cls: str = REC
     """A pipeline with a recording handler for each of ``to``, with the same name."""
     handlers = {each: {"class": cls, "to": each} for each in to}
     logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": list(to)}}
-    return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
+    return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_} | sections), name, modules=MODULES)
 
 
 class PipelinesHarness(World):

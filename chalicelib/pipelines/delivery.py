@@ -44,6 +44,17 @@ class Progress:
     calls: int = 0
     is_detached: bool = False
 
+    def note_call(self, handler: str) -> None:
+        """A handler is called from now on; "": none."""
+        self.calling = handler
+        self.calls += 1
+
+    def begin_call(self, handler: str) -> None:
+        """As ``note_call``. Raises PartitionNotOwnedError if the watchdog no longer waits: what the thread builds is not used."""
+        if self.is_detached:
+            raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={handler}")
+        self.note_call(handler)
+
 
 @dataclass(slots=True)
 class EventDelivery:

@@ -120,12 +120,14 @@ class Worker:
         )
 
     def start(self) -> None:
-        """Take the pipeline over, and build and start its handlers. A handler that fails is reported, and the rest are started.
-        Raises InvalidConfigurationError, LeaseError, UnavailableError."""
+        """Take the pipeline over, and build and start its handlers, without those that are disabled. A handler that fails is
+        reported, and the rest are started. Raises InvalidConfigurationError, LeaseError, UnavailableError."""
         self._fence()
         self._desired, known = self._states.read(self.name)
         self._take_over()
-        context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms)
+        disabled = {name for name, state in known.items() if state.state == DISABLED}
+        begin_call = self.progress.begin_call
+        context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms, begin_call, disabled)
         failures = dict(context.failures)
         parts = self._parts
         handed = HandlerContext(
@@ -135,10 +137,12 @@ class Worker:
         self._metrics = {name: HandlerMetrics() for name in context.handlers}
         for name, handler in context.handlers.items():
             if isinstance(handler, TakesContext):
+                begin_call(name)
                 try:
                     handler.use(replace(handed, metrics=self._metrics[name]))
                 except Caught as error:
                     failures[name] = f"{type(error).__name__}: {error}"[:500]
+        begin_call("")
         self._set_up_delivery(context, failures, known)
         for name, reason in failures.items():
             self._parts.warn(
@@ -148,7 +152,8 @@ class Worker:
         self._resume()
 
     def _set_up_delivery(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerState]) -> None:
-        attached = {*context.attached(), *failures}
+        named = {name for _, logger in self.file.logging.each_logger() for name in logger.get("handlers") or ()}
+        attached = {*context.attached(), *failures, *(name for name in named if name not in context.handlers)}
         receiving = {name: name not in failures and (name not in known or known[name].state in _TRIED) for name in attached}
         dead = DeadLetters(self._parts.store, self.name, self._clock)
         self.context = context
@@ -250,7 +255,7 @@ class Worker:
         except (LeaseError, UnavailableError) as error:
             self._parts.warn("the last checkpoint failed: events since the one before are processed again", **self._about(error))
         finally:
-            for name, why in self.context.close():
+            for name, why in self.context.close(self.progress.note_call):
                 self._parts.warn("a handler could not be closed", handler=name, **self._about(why))
             self._report_metrics()
 

@@ -7,6 +7,7 @@ SHARDS = "tests/unit/test_pl_shards.py"
 FORGET = "tests/faults/test_pipelines_forget_nothing.py"
 FAILURE = "tests/unit/test_pl_failure.py"
 WORKER = "tests/unit/test_pl_worker.py"
+SUPERVISOR = "tests/unit/test_pl_supervisor.py"
 HTTP = "tests/functional/test_http_pipelines.py"
 
 MUTANTS = (
@@ -120,7 +121,13 @@ MUTANTS = (
         ("_already_received", "line < checkpoint.line_of(name)", "False", "other handlers would get every event again"),
         ("Worker._take_over", "not self._shard.leads", "False", "every shard would mark the runs of all for a replay", SHARDS),
         ("Worker._checkpoint", "self.wants_restart or A", "self.committer.has_operator_change(self._states, self._desired)",
-            "a restart that is due would be forgotten", "tests/unit/test_pl_supervisor.py")),
+            "a restart that is due would be forgotten", SUPERVISOR),
+        ("Worker.start", "state.state == DISABLED", "False", "a handler whose constructor blocks would block at each start", SUPERVISOR),
+        ("Worker.stop", "self.context.close(self.progress.note_call)", "self.context.close()",
+            "a handler whose close blocks would be called again and again", SUPERVISOR)),
+    *group("chalicelib.pipelines.supervisor", SUPERVISOR,
+        ("Supervisor._watch", "handler in slot.assignment.file.logging.handlers", "True",
+            "a filter that blocks would cost a thread a minute")),
     *group("chalicelib.pipelines.ordering", "tests/unit/test_pl_ordering.py",
         ("OrderingBuffer.settle", "waiting[0].order_ms <= until_ms", "True",
             "events of one run would go out before earlier ones of a later piece"),
