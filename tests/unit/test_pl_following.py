@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.errors import PreconditionFailedError, RunClosedError, StoreUnavailableError
+from chalicelib.events.sidecar import decode_sidecar, encode_sidecar
 from chalicelib.pipelines.ordering import PendingEvent
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import MAX_FOLLOWED_MS, MAX_HELD_BYTES, FetchedEvents, RunEventReader
@@ -375,3 +377,48 @@ def test_more_segments_than_are_listed_are_read_in_further_pieces() -> None:
     events, last = log.visit(reader, log.size)
     assert last.bytes == log.size and len(events) == 2 * (MOST_LISTED + 5) - 1
     assert SNAPSHOT not in log.requests and [request for request in log.requests if request.startswith(LIST)] == [LIST] * 2
+
+
+def test_snapshot_after_following_does_not_read_all_sidecars_again() -> None:
+    log, reader = followed_log()
+    for _ in range(20):
+        log.events()
+        log.visit(reader)
+    log.clock.advance(3600)
+    log.events()
+    assert [step for *_, step in log.visit(reader)[0]] == ["step", "step"]
+    assert SNAPSHOT in log.requests and sum(request.startswith("get events/") for request in log.requests) <= 2
+
+
+def test_events_of_a_damaged_sidecar_are_never_taken_for_plain_lines() -> None:
+    """It says that an event has more lines than its segment: it is held back until the run has ended, whether or not it is followed."""
+    log = Log()
+    log.lines()
+    log.events_without_sidecar()
+    ((key, body),) = log.missing.items()
+    sidecar = decode_sidecar(body)
+    last = replace(list(sidecar.events)[-1], lines=3)
+    log.store.put(key, encode_sidecar(replace(sidecar, events=[last])), PutOptions())
+    readers = [log.reader(), log.reader(follows=False)]
+    for _ in range(4):
+        events, snapshots = (log.visit(reader)[0] for reader in readers)
+        assert [message for *_, message, _ in events] == [message for *_, message, _ in snapshots]
+        assert readers[0].position == readers[1].position and readers[0].position.line == 4
+        log.clock.advance(3)
+
+
+@pytest.mark.parametrize("batches", [30, 200])
+def test_format_of_a_followed_run_is_that_of_its_first_lines(batches: int) -> None:
+    """Found from each line as it comes, or from the log's beginning by a reader that begins later."""
+    log = Log()
+    log.lines()
+    reader = log.reader()
+    log.visit(reader)
+    for _ in range(batches):
+        log.lines(records=1)
+        log.visit(reader)
+        assert SNAPSHOT not in log.requests
+    later = log.reader(follows=False)
+    log.visit(later)
+    assert reader.format == later.format
+    assert bool(reader.format) == (batches > 100)
