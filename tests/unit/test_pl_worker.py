@@ -72,6 +72,20 @@ def test_it_goes_on_where_it_was(world: PipelinesHarness) -> None:
     assert RecordingHandler.messages() == ["one", "two"]
 
 
+def test_a_checkpoint_is_stored_at_each_interval(world: PipelinesHarness) -> None:
+    worker = world.worker(pipeline(properties={"checkpoint_interval_ms": 5000}))
+    worker.start()
+    stored: list[int] = []
+    for second in range(30):
+        world.write(A, [line(START_MS + 1000 * second, f"{second}")])
+        world.clock.advance(1)
+        worker.step()
+        checkpoint = worker.checkpoints.active().get(A)
+        if checkpoint and checkpoint.position.line not in stored:
+            stored.append(checkpoint.position.line)
+    assert len(stored) > 3 and {after - before for before, after in zip(stored, stored[1:], strict=False)} == {5}
+
+
 @pytest.mark.parametrize("was_read", [False, True])
 def test_a_run_whose_log_is_gone_is_let_go_and_not_asked_for_again(world: PipelinesHarness, was_read: bool) -> None:
     """The catalog still lists it, for rows expire up to two days after objects."""
