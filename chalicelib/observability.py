@@ -107,7 +107,10 @@ Answer = TypeVar("Answer")
 
 
 def record(name: str, value: float) -> None:
-    """Add one value to this invocation's metrics. Thread-safe."""
+    """Add one value to this invocation's metrics, unless POWERTOOLS_METRICS_DISABLED is set: Powertools would still print every hundredth
+    value. Thread-safe."""
+    if is_metrics_disabled():
+        return
     with _metrics_lock:
         metrics.add_metric(name=name, unit=_UNITS.get(name, MetricUnit.Count), value=round(value, 3))
 

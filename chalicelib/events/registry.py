@@ -119,6 +119,7 @@ class Registry:
         those of the method and of ``RunChoices.settle``."""
         run = run_of(loggable)
         configured = self.choose(run.fqn)
+        method: LoggingMethod
         name, method = self._create("method", configured.method)
         choice = replace(configured, method=name)
         if self._choices and (choice := self._choices.settle(run, choice)).method != name:
@@ -135,6 +136,7 @@ class Registry:
     def open_browser(self, loggable: Loggable) -> LogBrowser:
         """The run's browser. Requests: those of ``RunChoices.of``. Raises InvalidEventError for a loggable that is no run,
         InvalidConfigurationError for invalid options."""
+        browser: LogBrowser
         _, browser = self._create("browser", self._browser_of(loggable), loggable)
         return browser
 
@@ -142,6 +144,7 @@ class Registry:
         """The run's browser if it is not the run log. Requests: those of ``RunChoices.of``. Raises InvalidConfigurationError."""
         if (chosen := self._browser_of(loggable)) == RUN_LOG:
             return None
+        browser: LogBrowser
         name, browser = self._create("browser", chosen, loggable)
         return None if name == RUN_LOG else browser
 

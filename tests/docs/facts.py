@@ -245,7 +245,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "tests/unit/test_pl_metrics.py::test_name_has_100_characters_at_most",
         ),
         "is {} of the memory that is free": "chalicelib.pipelines.ordering:AUTOMATIC_SHARE",
-        "does not return** for {}:": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
+        "does not return** for {},": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
         "the forwarding handler) for {}, or": "chalicelib.pipelines.delivery:SUSPEND_AFTER_MS",
         "the same one after {}, delivers": "chalicelib.pipelines.worker:RESUME_AFTER_MS",
         "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",
