@@ -39,8 +39,8 @@ class ColumnarParser:
 
     def __init__(self, format: LogFormat, time_parser: TimestampParser) -> None:
         self._read, self._read_json = format.reader(time_parser), parse_json_with(time_parser)
-        self._zone = time_parser.zone
-        self._matcher = matcher_of(format)
+        matcher = matcher_of(format)
+        self._matcher = None if matcher is None else (matcher.first, matcher.bound(time_parser))
         self._is_continuation = _continuations(format)
         self._is_trace_known = self._read(_TRACE.tobytes().decode().rstrip()) is None
         self.lines = self.row_lines = 0
@@ -74,8 +74,8 @@ class ColumnarParser:
     def _matches(self, block: LineBlock, first_bytes: Bytes, is_special: Bools) -> LineMatches:
         if self._matcher is None:
             return NO_MATCHES
-        candidates = np.flatnonzero(self._matcher.first[first_bytes] & ~is_special)
-        return self._matcher.matches(block, candidates, self._zone)
+        first, matches = self._matcher
+        return matches(block, np.flatnonzero(first[first_bytes] & ~is_special))
 
     def _traces(self, block: LineBlock, first_bytes: Bytes) -> Bools:
         """Lines that begin Python's stack traces."""
