@@ -206,7 +206,7 @@ def test_the_keyboard_alone_is_enough(page: Page, serve: Serve) -> None:
     page.get_by_role("link", name="Processing").focus()
     page.keyboard.press("Enter")
     expect(row(page)).to_be_visible()
-    for _ in range(5):  # the tabs, then the buttons: Refresh, Disable, Replay
+    for _ in range(7):  # the tabs, then the buttons: Refresh, Disable, Replay
         page.keyboard.press("Tab")
     expect(row(page).get_by_role("button", name="Replay")).to_be_focused()
     page.keyboard.press("Enter")
