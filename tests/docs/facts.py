@@ -323,6 +323,15 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "again every {} while the run is running": "viewer/src/steps/steps.ts:REFRESH_MS",
         "a request in {} while it runs": "viewer/src/steps/pane.ts:POLL_MS",
         "/v1/pipelines` every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
+        "load as you scroll, up to {}.": "viewer/src/pages/files.ts:MAX_EVENTS",
+        "`GET /v1/pipeline-files/files`, {} files a request": "viewer/src/pages/files.ts:PAGE_FILES",
+        "`GET /v1/pipeline-files`, {} events a request": "viewer/src/pages/files.ts:PAGE_EVENTS",
+        "`GET /v1/dead-letters`, {} letters a request": "viewer/src/pages/letters.ts:PAGE_LETTERS",
+        "again after {} to {} while a request to send": (
+            "viewer/src/pages/letter.ts:FIRST_PAUSE_MS",
+            "viewer/src/pages/letter.ts:MAX_PAUSE_MS",
+        ),
+        "After {} it says what may delay it": "viewer/src/letters/messages.ts:LATE_MS",
         "`grep`, {} matches a request, until the log's end or {} matching lines": (
             "viewer/src/log/search.ts:PAGE_MATCHES",
             "viewer/src/log/search.ts:MAX_MATCHES",
