@@ -251,6 +251,8 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",
         "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MAX_PIECE_BYTES",
         "at its checkpoints, up to {} at each": "chalicelib.pipelines.resending:AT_ONCE",
+        "are looked for every {}: if": "chalicelib.pipelines.run_scheduler:DISCOVERY_INTERVAL_MS",
+        "an `event_delay_ms` of {} or more": "bench.pipeline_shards:LONG_DELAY_MS",
     },
     "docs/retention.md": {
         "{} unless set; {} (": ("glue_jobs.transforms.retention_rules:Rules.model_fields.grace_days.default * 86400", _RETIRED),
