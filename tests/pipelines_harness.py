@@ -178,7 +178,7 @@ class LiveRun:
         self.worker.start()
         self.world.work(self.worker)
 
-    def append(self, batches: int = 1) -> None:
+    def append(self, batches: int) -> None:
         """Batches of one line, or event, each; the catalog knows of them."""
         for _ in range(batches):
             self.written += 1
@@ -189,9 +189,10 @@ class LiveRun:
             else:
                 self.world.write(self.run, [line(now_ms, text)])
 
-    def visit(self) -> list[str]:
-        """The requests of the next visit: each operation, with its key below the run's prefix."""
+    def visit(self, batches: int = 0) -> list[str]:
+        """The requests of the next visit, right after this many new batches: each operation, with its key below the run's prefix."""
         self.world.clock.advance(5)
+        self.append(batches)
         self._requests.clear()
         self.worker.step()
         return list(self._requests)

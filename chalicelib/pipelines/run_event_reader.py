@@ -33,7 +33,7 @@ MAX_PIECE_BYTES = 8 * 1024 * 1024
 MAX_DATA_BYTES = 64 * 1024 * 1024
 """The size of the data of a piece's events, as ``ordering.memory_bytes_of`` counts it: a piece ends with the event that reaches
 it."""
-MAX_HELD_BYTES = 4096
+MAX_PENDING_BYTES = 4096
 """Bytes of the last event of a followed run, which may continue, that are kept in memory. A longer one is read again from a snapshot."""
 MAX_FOLLOWED_MS = RETIRE_AFTER_MS // 2
 """A known end of a log is not used for longer: the segment after it may have been written and retired."""
@@ -70,11 +70,11 @@ class FetchedEvents:
 
 @dataclass(frozen=True, slots=True)
 class _FollowedEnd:
-    """An end of the log up to which all was read. ``held``: the last bytes before it, plain lines that were not returned yet. ``at_ms``:
+    """An end of the log up to which all was read. ``pending``: the last bytes before it, plain lines that were not returned yet. ``at_ms``:
     a time at which no segment followed."""
 
     end: LogEnd
-    held: bytes
+    pending: bytes
     at_ms: int
 
 
@@ -129,7 +129,7 @@ class RunEventReader:
         if new is None:
             return None
         at_ms = now_ms if new.is_log_end else followed.at_ms
-        body = followed.held + b"".join(each.body for each in new.segments)
+        body = followed.pending + b"".join(each.body for each in new.segments)
         if not body:
             self._followed = _FollowedEnd(new.end, b"", at_ms)
             return FetchedEvents((), new.is_log_end, False, new.end.line, new.end.byte)
@@ -216,11 +216,11 @@ class RunEventReader:
         through = byte >= end.byte
         return FetchedEvents(found, at_end and (through or not final), final, end.line, end.byte)
 
-    def _follow_from(self, end: LogEnd, held: bytes, at_ms: int) -> None:
-        """Follow the run from an end of its log, if all was read up to there. ``held``: plain lines from the position on."""
-        is_reached = self.position.byte + len(held) == end.byte
-        is_followed = is_reached and not end.seal and len(held) <= MAX_HELD_BYTES
-        self._followed = _FollowedEnd(end, held, at_ms) if is_followed else None
+    def _follow_from(self, end: LogEnd, pending: bytes, at_ms: int) -> None:
+        """Follow the run from an end of its log, if all was read up to there. ``pending``: plain lines from the position on."""
+        is_reached = self.position.byte + len(pending) == end.byte
+        is_followed = is_reached and not end.seal and len(pending) <= MAX_PENDING_BYTES
+        self._followed = _FollowedEnd(end, pending, at_ms) if is_followed else None
 
     def _events(
         self,

@@ -250,6 +250,8 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "the same one after {}, delivers": "chalicelib.pipelines.worker:RESUME_AFTER_MS",
         "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",
         "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MAX_PIECE_BYTES",
+        "and one after {} without a visit": "chalicelib.pipelines.run_event_reader:MAX_FOLLOWED_MS",
+        "a snapshot: about {} requests": "estimate: docs/decisions/0050-running-runs-followed-by-segment-number.md",
         "at its checkpoints, up to {} at each": "chalicelib.pipelines.resending:AT_ONCE",
         "are looked for every {}: if": "chalicelib.pipelines.run_scheduler:DISCOVERY_INTERVAL_MS",
         "an `event_delay_ms` of {} or more": "bench.pipeline_shards:LONG_DELAY_MS",
