@@ -29,7 +29,7 @@ def plain_rows(session: SparkSession, folder: Path, buckets: int) -> DataFrame:
         fields[2].alias("level"),
         fields[1].alias("logger"),
         fields[3].alias("message"),
-        F.concat(value, F.lit("\n")).cast("binary").alias("raw"),
+        F.left(value, F.length(value) - F.length(fields[3])).alias("raw_head"),
     )
     what = F.regexp_replace(F.lower("fqn"), "[^a-z0-9_-]+", "_")
     rows = events.withColumns({"what": what, "date": F.to_date("timestamp"), "what_bucket": _bucket_of(what, buckets)})

@@ -22,7 +22,7 @@ PAGE_ROWS = 2000
 """With the page index, engines read only matching pages."""
 _ANY_PAGE_BYTES = 1
 """Ends each page after ``PAGE_ROWS``."""
-_LONG = ("message", "raw")
+_LONG = ("message", "raw", "raw_head")
 _NUMBERS = ("line", "timestamp")
 
 

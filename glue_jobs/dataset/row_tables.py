@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from chalicelib.catalog.runs import EXPLAINED_OUTCOMES
 from chalicelib.ingestion.run_files import slug
 from chalicelib.ports import Run
+from glue_jobs.dataset.raw_text import without_messages
 from glue_jobs.transforms.events import CAUSE, DATASET, END_DAY, FIRST_DAY, PARTITIONS
 
 Cause = tuple[int, int, str, str | None, float]
@@ -69,8 +70,11 @@ def partitioned(events: pa.Table, runs: Mapping[Run, RunValues]) -> Iterator[Par
     columns |= {name: columns[name].dictionary_encode() for name in REPEATED.intersection(columns)}
     of_runs = _RunsOfRows(columns, runs)
     us, day = _times(columns["timestamp"], of_runs.arrived)
+    stored = without_messages(columns["raw"], columns["message"])
     order = np.lexsort((np.asarray(columns["line"]), of_runs.run_id_rank, us, of_runs.fqn_rank, of_runs.bucket, day))
-    rows = pa.Table.from_pydict(columns | of_runs.what() | of_runs.causes(columns), SCHEMA)
+    rows = pa.Table.from_pydict(
+        columns | of_runs.what() | of_runs.causes(columns) | {"raw": stored.raw, "raw_head": stored.head}, SCHEMA
+    )
     if (order[1:] < order[:-1]).any():
         rows, day, bucket = rows.take(pa.array(order)), day[order], of_runs.bucket[order]
     else:

@@ -26,6 +26,7 @@ PARQUET: Mapping[str, str] = {
     # Values are mostly unique, so a dictionary costs time without saving space.
     "parquet.enable.dictionary#message": "false",
     "parquet.enable.dictionary#raw": "false",
+    "parquet.enable.dictionary#raw_head": "false",
 }
 
 

@@ -25,10 +25,12 @@ CAUSE = StructType(
 
 DATASET = StructType(
     [
-        *schema_of(EVENTS).fields,
+        *(StructField(each.name, each.dataType, each.nullable or each.name == "raw") for each in schema_of(EVENTS).fields),
         StructField("what", StringType(), False),
         *CAUSE.fields,
+        StructField("raw_head", StringType()),
         StructField("date", DateType(), False),
         StructField("what_bucket", IntegerType(), False),
     ]
 )
+"""``raw_head``: the event's text before its message. Where the text is this, the message and a newline, ``raw`` is null."""

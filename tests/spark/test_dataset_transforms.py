@@ -10,11 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from chalicelib.ingestion.run_files import slug
 from chalicelib.ports import Run
+from glue_jobs.dataset.raw_text import without_messages
 from glue_jobs.dataset.row_tables import SCHEMA, Cause, partitioned, values_of
 from glue_jobs.datasource.schema import EVENTS, arrow_schema, schema_of
 from glue_jobs.transforms.dataset_files import merge_bins
@@ -24,7 +27,7 @@ ARRIVED = date(2026, 11, 21)
 
 
 def event(line: int, timestamp: datetime | None, fqn: str = "Svc.Orders", run_id: str = "run-1") -> tuple[Any, ...]:
-    return (fqn, run_id, line, timestamp, "INFO", "svc.load", "row", b"row\n", 3, "connector-7", 1, "failed")
+    return (fqn, run_id, line, timestamp, "INFO", "svc.load", "row", b"an event\n", 3, "connector-7", 1, "failed")
 
 
 def bucket(what: str, buckets: int) -> int:
@@ -67,7 +70,9 @@ def rows_of(
 def test_an_event_goes_to_its_own_day_or_its_runs() -> None:
     events = [event(line, timestamp) for line, (timestamp, _) in enumerate(TIMES)]
     none = [None] * len(CAUSE)
-    expected = [(*each, "svc_orders", *none, day, bucket("svc_orders", 16)) for each, (_, day) in zip(events, TIMES, strict=True)]
+    expected = [
+        (*each, "svc_orders", *none, None, day, bucket("svc_orders", 16)) for each, (_, day) in zip(events, TIMES, strict=True)
+    ]
     actual = rows_of(events, {("Svc.Orders", "run-1"): ARRIVED, ("Svc.Orders", "run-2"): date(2026, 1, 1)})
     assert sorted(actual, key=lambda row: row[2]) == expected
 
@@ -116,11 +121,53 @@ def test_explanation_is_on_the_events_with_its_lines() -> None:
         for run in "1234"
         for row in rows_of([each for each in events if each[1] == run], {("Svc.Orders", run): ARRIVED}, causes.get(run, ()))
     ]
+    assert all(row[DATASET.names.index("raw_head")] is None for row in rows)
     names = [DATASET.names.index(name) for name in ("outcome", "run_id", "line", "raw", "cause_rank")]
     found = [tuple(row[place] for place in names) for row in rows]
     assert sorted(found, key=lambda row: row[1:3]) == CAUSE_EVENTS
     first_cause = DATASET.names.index("cause_rank")
     assert {row[first_cause : first_cause + 5] for row in rows if row[1] == "1"} == {(None,) * 5, first, root}
+
+
+RAWS: list[tuple[bytes, str, str | None]] = [
+    (b"03:00 - INFO - row\n", "row", "03:00 - INFO - "),
+    (b"row\n", "row", ""),
+    (b"\n", "", ""),
+    ("é - failed\n  at ä\n".encode(), "failed\n  at ä", "é - "),
+    (b"03:00 - row", "row", None),
+    (b"03:00 - row\r\n", "row", None),
+    (b"03:00 - row\n\n", "row", None),
+    (b"03:00 - now\n", "row", None),
+    (b"w\n", "row", None),
+    (b"", "", None),
+    (b"\xff - row\n", "row", None),
+    (b"03:00 - \xff\n", "\ufffd", None),
+]
+"""The text of an event, its message, and what is before it; None: the text cannot be rebuilt."""
+
+
+@pytest.mark.parametrize("only_texts", [True, False], ids=["only UTF-8", "not only UTF-8"])
+def test_text_is_stored_only_where_it_cannot_be_rebuilt(only_texts: bool) -> None:
+    cases = [case for case in RAWS if not only_texts or case[0].isascii()]
+    raws = pa.array([b"before", *(raw for raw, _, _ in cases)]).slice(1)
+    stored = without_messages(raws, pa.array([message for _, message, _ in cases]))
+    assert stored.head.to_pylist() == [head for _, _, head in cases]
+    assert stored.raw.to_pylist() == [raw if head is None else None for raw, _, head in cases]
+
+
+_BYTES = st.lists(st.sampled_from([b"\n", b"\r", b"a", b"\xff", "é".encode(), b"\xc3", b" - "]), max_size=5).map(b"".join)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(_BYTES, _BYTES, st.booleans()), min_size=1, max_size=8))
+def test_stored_columns_give_the_text(cases: list[tuple[bytes, bytes, bool]]) -> None:
+    """Whatever the text and the message; most messages are the end of their text."""
+    raws = [head + (message if is_end else b"") + b"\n" for head, message, is_end in cases]
+    messages = [message.decode(errors="replace") for _, message, _ in cases]
+    stored = without_messages(pa.array(raws), pa.array(messages))
+    for text, message, raw, head in zip(raws, messages, stored.raw.to_pylist(), stored.head.to_pylist(), strict=True):
+        assert (raw is None) != (head is None)
+        assert (raw if head is None else f"{head}{message}\n".encode()) == text
 
 
 NAMES = [
@@ -138,7 +185,7 @@ def test_what_is_the_name_in_the_datalake() -> None:
 def test_files_of_a_bin_become_one_in_order(spark: SparkSession, count: int) -> None:
     day = date(2026, 11, 20)
     times = [datetime(2026, 11, 20, hour, tzinfo=UTC) for hour in range(6)]
-    rows = [(*event(hour, times[hour]), "what", *[None] * len(CAUSE), day, 0, f"file-{hour}") for hour in (3, 1, 5, 0, 4, 2)]
+    rows = [(*event(hour, times[hour]), "what", *[None] * len(CAUSE), None, day, 0, f"file-{hour}") for hour in (3, 1, 5, 0, 4, 2)]
     bins = [(f"file-{hour}", hour % count) for hour in range(6)]
     schema = StructType([*DATASET.fields, StructField("file", StringType(), False)])
     frame = merge_bins(spark.createDataFrame(rows, schema), spark.createDataFrame(bins, "file string, bin int"), count)
