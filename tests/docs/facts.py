@@ -78,10 +78,11 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/dataset.md": {
         "One pipeline, {} With": EXAMPLE,
-        "**{} to {} if a partition": ("estimate: of what spark.sql.adaptive.advisoryPartitionSizeInBytes becomes in Parquet",) * 2,
-        "Row groups have about {}, pages {} rows": (
+        "with at most {} of text each": "glue_jobs.dataset.write_tasks:TASK_BYTES",
+        "Row groups have about {} (from {} of columns), pages {} rows": (
             "glue_jobs.dataset.writing:PARQUET.parquet.block.size",
-            "glue_jobs.dataset.writing:PARQUET.parquet.page.row.count.limit",
+            "glue_jobs.dataset.partition_files:GROUP_BYTES",
+            "glue_jobs.dataset.partition_files:PAGE_ROWS",
         ),
         "eight files below {} (": "glue_jobs.dataset.small_files:Sizes.target_bytes / 2",
         "until it is explained, for {} at most": "chalicelib.catalog.runs:EXPLAIN_WITHIN_MS",
