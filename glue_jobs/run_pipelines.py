@@ -19,7 +19,7 @@ from uuid import uuid4
 from chalicelib import composition
 from chalicelib.catalog.timestamps import parse_time_ms
 from chalicelib.composition import Services
-from chalicelib.composition.pipelines import installed_pipelines
+from chalicelib.composition.pipelines import installed_pipelines, load_wheels
 from chalicelib.errors import InvalidConfigurationError, InvalidTimeError
 from chalicelib.pipelines.checkpoints import JobPart
 from chalicelib.pipelines.config_loader import LoadedPipelines
@@ -65,6 +65,7 @@ def worker(
             return
         apply_environment({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})
         services = composition.services()
+        load_wheels(services, config)  # the driver reports those that are not used
         file = installed_pipelines(services, config).named(name)
         assert file is not None
         for task, runs in by_task.items():
@@ -135,8 +136,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(_parser(), argv)
     services, started_s = composition.services(), time.monotonic()
     only = [name for name in arguments.only.split(",") if name]
+    installed = _without_outputs(services, installed_pipelines(services, arguments.config))
+    problems = [{"file": problem.location, "reason": problem.reason} for problem in installed.problems]
+    problems += [asdict(problem) for problem in load_wheels(services, arguments.config)]
+    for problem in problems:
+        _warn("a file or wheel is not used", **problem)
     try:
-        files = _without_outputs(services, installed_pipelines(services, arguments.config)).chosen(only)
+        files = installed.chosen(only)
     except InvalidConfigurationError as error:
         is_output = any(name.startswith(PREFIX) for name in only)
         print(f"{NAME}: {error}{_OUTPUTS if is_output else ''}", file=sys.stderr)
@@ -148,7 +154,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with spark_session(NAME) as session:  # one for all: Glue allows no second session
             for file in waiting:
                 results[file.name] |= _worked(session, services, file, due_of.pop(file.name), arguments.config)
-    summary = {"dry_run": arguments.dry_run, "pipelines": results, "seconds": round(time.monotonic() - started_s, 3)}
+    seconds = round(time.monotonic() - started_s, 3)
+    summary = {"dry_run": arguments.dry_run, "pipelines": results, "problems": problems, "seconds": seconds}
     finish(NAME, summary, arguments.summary, dry_run=arguments.dry_run)
     return 1 if any(each.get("busy") or each.get("problems") for each in results.values()) else 0
 

@@ -12,12 +12,13 @@ unavailable store delays checkpoints and reading, never events in the buffer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.errors import LeaseError, PreconditionFailedError, UnavailableError
 from chalicelib.pipelines.active_runs import ActiveRuns, GenerationLookup
+from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, names_in
 from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, JobPart, Replay
 from chalicelib.pipelines.committing import Committer, reported_caught_up
 from chalicelib.pipelines.configuration import PipelineFile
@@ -45,6 +46,7 @@ from chalicelib.pipelines.run_event_reader import LogSource, SegmentSource
 from chalicelib.pipelines.run_scheduler import RunScheduler
 from chalicelib.pipelines.shards import ONLY, Shard
 from chalicelib.pipelines.sidecar_reader import SidecarReader
+from chalicelib.pipelines.wheels import WheelProblem
 from chalicelib.ports import Clock, Database, ObjectStore, Put, Run
 
 Warn = Callable[..., None]
@@ -54,6 +56,7 @@ RESEND_EVERY_MS = 10_000
 """Between two looks for requests to send dead letters again: a Query each."""
 RESUME_AFTER_MS = 60_000
 """A suspended handler is tried again after this time."""
+_REASON_CHARS = 300
 _TRIED = (REPLAYING, FAILED)
 """States of handlers that receive events, first those that they missed."""
 
@@ -63,7 +66,8 @@ class WorkerDependencies:
     """The collaborators of a worker. ``buffer_bytes``: the default if the file sets no size; ``generation`` returns None for
     deleted generations; ``part``: for a job, which processes only the runs of ``discovery``; ``sidecars`` None: all lines are
     plain text; ``segments`` None: running runs are not followed; ``shard``: the shard to process; ``make_target``,
-    ``instance_id``: see ``HandlerContext``; ``on_metrics`` is called with each handler's metrics at each checkpoint."""
+    ``instance_id``: see ``HandlerContext``; ``on_metrics`` is called with each handler's metrics at each checkpoint;
+    ``wheel_problems``: added to the reasons of handlers that cannot be built."""
 
     logs: LogSource
     discovery: RunDiscovery
@@ -83,6 +87,7 @@ class WorkerDependencies:
     make_target: MakeTarget | None = None
     instance_id: str = ""
     on_metrics: OnMetrics = ignore_metrics
+    wheel_problems: Sequence[WheelProblem] = ()
 
 
 class Worker:
@@ -128,7 +133,7 @@ class Worker:
         disabled = {name for name, state in known.items() if state.state == DISABLED}
         begin_call = self.progress.begin_call
         context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms, begin_call, disabled)
-        failures = dict(context.failures)
+        failures = {name: self._with_wheels(name, reason) for name, reason in context.failures.items()}
         parts = self._parts
         handed = HandlerContext(
             parts.store, parts.database, self._clock, self.name, self._fence, parts.stores,
@@ -150,6 +155,13 @@ class Worker:
             )
             self.committer.set_handler_state(HandlerState(name, FAILED, reason, self._clock.now_ms()))
         self._resume()
+
+    def _with_wheels(self, handler: str, reason: str) -> str:
+        """The reason why a handler could not be built, with the wheels that are not used: its module may be in one of them."""
+        problems, named = self._parts.wheel_problems, names_in(self.file.logging.handlers[handler])
+        if not problems or not DEFAULTS_ONLY.missing(list(named)):
+            return reason
+        return f"{reason[:_REASON_CHARS]}; wheels not used: {', '.join(f'{each.wheel}: {each.reason}' for each in problems)}"[:1000]
 
     def _set_up_delivery(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerState]) -> None:
         named = {name for _, logger in self.file.logging.each_logger() for name in logger.get("handlers") or ()}

@@ -232,6 +232,16 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "`parquet` | 1 to {}, digits": "tests/docs/test_numbers.py::test_extension_has_40_letters_at_most",
         "with links that are valid for {}; `runlake": "chalicelib.routes.pipeline_files_models:LINK_AGE_S",
     },
+    "docs/pipeline-handlers.md": {
+        "return within {}, and send": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
+        "and its handlers within {}.": "template:Parameters.PipelinesIntervalMinutes.Default * 60",
+        "| wheels | {} |": "chalicelib.pipelines.wheels:MAX_WHEELS",
+        "| size of a wheel | {} |": "chalicelib.pipelines.wheel_archive:MAX_WHEEL_BYTES",
+        "| unpacked, all together | {} and {} files |": (
+            "chalicelib.pipelines.wheel_archive:MAX_UNPACKED_BYTES",
+            "chalicelib.pipelines.wheel_archive:MAX_WHEEL_FILES",
+        ),
+    },
     "docs/pipelines.md": {
         "delays its run for {} at most": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
         "A file has at most {}, {} values, {} levels and {} handlers": (
@@ -246,7 +256,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "tests/unit/test_pl_metrics.py::test_name_has_100_characters_at_most",
         ),
         "is {} of the memory that is free": "chalicelib.pipelines.ordering:AUTOMATIC_SHARE",
-        "does not return** for {},": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
+        "does not return** for {}, from": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
         "the forwarding handler) for {}, or": "chalicelib.pipelines.delivery:SUSPEND_AFTER_MS",
         "the same one after {}, delivers": "chalicelib.pipelines.worker:RESUME_AFTER_MS",
         "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",

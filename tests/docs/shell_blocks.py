@@ -15,7 +15,14 @@ from tests.docs.pages import PAGES, name_of
 
 LANGUAGES = ("sh", "bash", "console")
 EXECUTED_PAGES = {
-    "sh": ("README.md", "docs/how-to.md", "docs/agents.md", "docs/pipeline-files.md", "client/README.md"),
+    "sh": (
+        "README.md",
+        "docs/how-to.md",
+        "docs/agents.md",
+        "docs/pipeline-files.md",
+        "docs/pipeline-handlers.md",
+        "client/README.md",
+    ),
     "bash": (),
     "console": ("docs/http-api.md", "docs/how-to.md"),
 }

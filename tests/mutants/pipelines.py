@@ -7,6 +7,7 @@ SHARDS = "tests/unit/test_pl_shards.py"
 FORGET = "tests/faults/test_pipelines_forget_nothing.py"
 FAILURE = "tests/unit/test_pl_failure.py"
 WORKER = "tests/unit/test_pl_worker.py"
+WHEELS = "tests/unit/test_pl_wheels.py"
 SUPERVISOR = "tests/unit/test_pl_supervisor.py"
 HTTP = "tests/functional/test_http_pipelines.py"
 FOLLOWING = "tests/unit/test_pl_following.py"
@@ -129,6 +130,19 @@ MUTANTS = (
     *group("chalicelib.pipelines.supervisor", SUPERVISOR,
         ("Supervisor._watch", "handler in slot.assignment.file.logging.handlers", "True",
             "a filter that blocks would cost a thread a minute")),
+    *group("chalicelib.pipelines.wheels", WHEELS,
+        ("_verified", "(actual := sha256_of(body)) != sha256", "False", "whoever can write to the bucket would run code"),
+        ("_exists", "find_spec(module) is not None", "False", "a wheel could replace a module that is imported later"),
+        ("ImportableWheels._unpack", "sys.path.append(str(folder))", "sys.path.insert(0, str(folder))",
+            "modules of a wheel would come before those of the function"),
+        ("ImportableWheels.add", "wheel.sha256 in self._loaded", "False", "a warm process would download its wheels again and again"),
+        ("_private_folder", "(lock := _lock(leftover)) is not None", "False",
+            "wheels of killed processes would fill the disk")),
+    *group("chalicelib.pipelines.wheel_archive", WHEELS,
+        ("_fault_of", 'any(part in ("", ".", "..") for part in name.split("/"))', "False",
+            "a wheel could write outside of its folder"),
+        ("WheelSet.extended", "name in self.modules", "False", "a wheel could add to the packages of another one"),
+        ("WheelSet.extended", "size > MAX_UNPACKED_BYTES", "False", "a wheel could fill the disk")),
     *group("chalicelib.pipelines.ordering", "tests/unit/test_pl_ordering.py",
         ("OrderingBuffer.settle", "waiting[0].order_ms <= until_ms", "True",
             "events of one run would go out before earlier ones of a later piece"),
