@@ -16,11 +16,13 @@ _UNSURE_SHARE = 0.25
 
 
 class FormatSample:
-    """The first lines of a log, as counts only: it can grow with the log. ``lines``: all lines that were added."""
+    """The first lines of a log, as counts only: it can grow with the log, in a few hundred bytes. ``lines``: all lines that were added."""
+
+    __slots__ = ("_counts", "_texts", "lines")
 
     def __init__(self) -> None:
         self.lines = self._texts = 0
-        self._counts = dict.fromkeys(FORMATS, 0)
+        self._counts: dict[LogFormat, int] = {}
 
     def add(self, lines: Iterable[bytes]) -> None:
         """Add the next lines of the log."""
@@ -31,12 +33,13 @@ class FormatSample:
                 texts.append(decode_line(raw))
         self._texts += len(texts)
         for each, count in _known(texts).items():
-            self._counts[each] += count
+            if count:
+                self._counts[each] = self._counts.get(each, 0) + count
 
     def format(self) -> LogFormat:
         """See ``detect_format``."""
-        known, texts = self._counts, self._texts
-        eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * texts)}
+        known = {each: self._counts[each] for each in FORMATS if each in self._counts}
+        eligible = {each: count for each, count in known.items() if each.unambiguous or count >= _UNSURE_SHARE * self._texts}
         chosen, most = PLAIN, 0
         for odds, group in groupby(sorted(eligible, key=lambda each: each.odds), key=lambda each: each.odds):
             contest = list(group)
