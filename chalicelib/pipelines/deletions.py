@@ -1,4 +1,4 @@
-"""Notifies handlers of deleted generations: ``deleted(generation)`` of each handler that has it (``ports.HasDeletionHook``).
+"""Notifies handlers of deleted generations: ``deleted(generation)`` of each handler that has it (``HasDeletionHook``).
 
 Deletions are numbered without gaps, in the transaction that ends the generation (``files.generations``). The worker keeps one number for each
 handler, the last deletion that the handler was notified of, and stores the numbers with its checkpoint. So the state does not grow with runs,
