@@ -19,7 +19,7 @@ one of another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from chalicelib.pipelines.active_runs import ActiveRuns
@@ -45,12 +45,13 @@ def no_deletions(after: int, limit: int) -> Sequence[NumberedDeletion]:
 
 
 class DeletionNotifier:
-    """The notifications by one worker, in its thread."""
+    """The notifications by one worker, in its thread. ``handlers``: of the pipeline's file, also those that could not be built."""
 
     def __init__(
         self,
         database: Database,
         name: str,
+        handlers: Iterable[str],
         shard: Shard,
         deletions: ListDeletions,
         delivery: EventDelivery,
@@ -59,8 +60,9 @@ class DeletionNotifier:
     ) -> None:
         self._database, self._name, self._shard, self._list = database, name, shard, deletions
         self._delivery, self._runs, self._fence = delivery, runs, fence
-        handlers = delivery.context.handlers
-        self._hooks = {name: handler for name, handler in handlers.items() if isinstance(handler, HasDeletionHook)}
+        built = delivery.context.handlers
+        self._hooks = {name: handler for name, handler in built.items() if isinstance(handler, HasDeletionHook)}
+        self._handlers = frozenset(handlers)
         self._reached: dict[str, int] | None = None
         self._stored: Mapping[str, int] = {}
         self._storing: Mapping[str, int] = {}
@@ -108,9 +110,10 @@ class DeletionNotifier:
             complete = [each for count, each in divisions.items() if len(each) == int(count)]
             own = rows.get(self._key.sort, {})
             self._stored = {name: int(number) for name, number in own.items()}
+            known = {name for numbers in rows.values() for name in numbers if name in self._handlers}
             self._reached = {
                 name: max(_number(own, name), *(min(_number(numbers, name) for numbers in each) for each in complete), 0)
-                for name in self._hooks
+                for name in known | self._hooks.keys()
             }
         return self._reached
 

@@ -169,9 +169,9 @@ class Worker:
         self.resender = Resender(requests, self.delivery, self._parts.generation, self._shard, self._warn_of_letter)
 
     def _deletion_notifier(self) -> DeletionNotifier:
-        parts = self._parts
+        parts, handlers = self._parts, self.file.logging.handlers
         return DeletionNotifier(
-            parts.database, self.name, self._shard, parts.deletions, self.delivery, self.active_runs, self._fence
+            parts.database, self.name, handlers, self._shard, parts.deletions, self.delivery, self.active_runs, self._fence
         )
 
     def _take_over(self) -> None:

@@ -220,6 +220,29 @@ def test_disabled_handler_is_notified_once_it_is_enabled(site: Site) -> None:
     assert Keeping.seen("deleted") == [generation]
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_handler_that_could_not_be_built_keeps_its_place(site: Site, count: int) -> None:
+    """Also if the number of shards has changed meanwhile."""
+    handlers = {name: {"class": f"{__name__}.Keeping"} for name in "gh"}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["g", "h"]}}
+    file = parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES)
+    broken = parse_pipeline_file(
+        yaml.safe_dump(
+            {"logging": {**logging_, "handlers": {**handlers, "g": {"class": "tests.no.such.Handler"}}}, "shards": count}
+        ),
+        "test",
+        modules=MODULES,
+    )
+    first = delete_one(site)
+    site.steps(site.fleet(file), 2)
+    second = delete_one(site)
+    site.steps(site.fleet(broken), 2)
+    assert Keeping.seen("deleted") == [first, first, second]
+    third = delete_one(site)
+    site.steps(site.fleet(file.model_copy(update={"shards": count})), 2)
+    assert sorted(Keeping.seen("deleted")) == sorted([first, first, second, second, third, third])
+
+
 def test_error_of_the_hook_counts_for_the_handler_and_later_deletions_wait(site: Site) -> None:
     generations = [delete_one(site, fqn) for fqn in FQNS[:2]]
     Keeping.failures = 1
