@@ -55,6 +55,7 @@ PIPELINE_ERRORS = "runlake_pipeline_errors"
 PIPELINE_DEAD_LETTERS = "runlake_pipeline_dead_letters"
 PIPELINE_HANDLERS_OFF = "runlake_pipeline_handlers_off"
 PIPELINES_FAILED = "runlake_pipelines_failed"
+PIPELINE_PROBLEMS = "runlake_pipeline_problems"
 PLUGINS_FAILED = "runlake_plugins_failed"
 MASKED_SECRETS = _PREFIX + "masked_secrets"
 """The sum over all shapes; ``record_masked`` also counts each shape."""
@@ -107,7 +108,10 @@ Answer = TypeVar("Answer")
 
 
 def record(name: str, value: float) -> None:
-    """Add one value to this invocation's metrics. Thread-safe."""
+    """Add one value to this invocation's metrics, unless POWERTOOLS_METRICS_DISABLED is set: Powertools would still print every hundredth
+    value. Thread-safe."""
+    if is_metrics_disabled():
+        return
     with _metrics_lock:
         metrics.add_metric(name=name, unit=_UNITS.get(name, MetricUnit.Count), value=round(value, 3))
 

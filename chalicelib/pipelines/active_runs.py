@@ -13,7 +13,7 @@ from chalicelib.pipelines.ordering import OrderingBuffer, PendingEvent
 from chalicelib.pipelines.records import MakeRecord, record_maker
 from chalicelib.pipelines.rows import EventPosition, RunCheckpoint
 from chalicelib.pipelines.run_discovery import KnownRun
-from chalicelib.pipelines.run_event_reader import LogSource, RunEventReader
+from chalicelib.pipelines.run_event_reader import LogSource, RunEventReader, SegmentSource
 from chalicelib.pipelines.sidecar_reader import SidecarReader
 from chalicelib.ports import Clock, Run
 
@@ -81,8 +81,10 @@ class ActiveRuns:
         generation: GenerationLookup,
         on_error: OnReadError,
         sidecars: SidecarReader | None = None,
+        segments: SegmentSource | None = None,
     ) -> None:
         self._logs, self.buffer, self._properties, self._clock = logs, buffer, properties, clock
+        self._segments = segments
         self._generation, self._on_error, self._sidecars = generation, on_error, sidecars
         self.runs: dict[Run, ActiveRun] = {}
         self._by_partition: dict[str, ActiveRun] = {}
@@ -107,6 +109,7 @@ class ActiveRuns:
             patience_ms=max(properties.event_delay_ms, 1),
             clock=self._clock,
             sidecars=self._sidecars,
+            segments=self._segments,
         )
         generation = self._generation(known.run)
         make = None if generation is None else record_maker(known.run, generation)
@@ -150,7 +153,8 @@ class ActiveRuns:
     def _read(self, run: Run, active: ActiveRun) -> int:
         try:
             before, was = active.reader.position.byte, self.buffer.bytes
-            fetched = active.reader.fetch(self._room())
+            live_bytes = None if active.known.ended else active.known.bytes
+            fetched = active.reader.fetch(self._room(), live_bytes=live_bytes)
         except UnavailableError as error:
             active.not_before_ms = self._clock.now_ms() + _PAUSE_MS
             self._on_error("could not read a run: it is retried", run, error)

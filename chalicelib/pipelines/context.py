@@ -13,7 +13,7 @@ import copy
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from logging.config import DictConfigurator
 from typing import Any, cast
@@ -23,6 +23,14 @@ from chalicelib.pipelines.configuration import ERRORS, Logging, Properties
 
 Caught = (Exception, SystemExit)
 """The exceptions of a handler that are caught."""
+SHARED_PARTS = "formatters and filters"
+"""Stands for a handler's name while the parts that handlers share are built."""
+NoteCall = Callable[[str], None]
+"""Called with a handler's name before the code of its module or class runs."""
+
+
+def ignore_call(handler: str) -> None:
+    """Nobody watches."""
 
 
 @dataclass(slots=True)
@@ -92,9 +100,10 @@ class LoggingContext:
         found = {id(handler) for logger in self.loggers.values() for handler in logger.handlers}
         return sorted(name for name, handler in self.handlers.items() if id(handler) in found)
 
-    def close(self) -> Iterator[tuple[str, BaseException]]:
+    def close(self, note_call: NoteCall = ignore_call) -> Iterator[tuple[str, BaseException]]:
         """Close every handler. Yields the errors of those that fail; the remaining ones are closed all the same."""
         for name, handler in self.handlers.items():
+            note_call(name)
             try:
                 handler.close()
             except Caught as error:
@@ -117,12 +126,20 @@ def _most_specific(name: str, loggers: Mapping[str, logging.Logger]) -> str:
     return name
 
 
-def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], int]) -> LoggingContext:
-    """Build a pipeline's logging tree. A handler that cannot be built is reported in ``failures`` and the rest are built. Raises
-    InvalidConfigurationError for formatters, filters and loggers that cannot be built."""
+def build_logging(
+    config: Logging,
+    properties: Properties,
+    now_ms: Callable[[], int],
+    note_call: NoteCall = ignore_call,
+    disabled: Collection[str] = (),
+) -> LoggingContext:
+    """Build a pipeline's logging tree, without ``disabled`` handlers: the constructor of one may never return. A handler that cannot
+    be built is reported in ``failures`` and the rest are built. Raises InvalidConfigurationError for formatters, filters and loggers
+    that cannot be built, and errors of ``note_call``."""
+    note_call(SHARED_PARTS)
     pieces = _TreeBuilder(config)
     manager = _manager()
-    handlers, failures = pieces.build_handlers()
+    handlers, failures = pieces.build_handlers(note_call, disabled)
     loggers: dict[str, logging.Logger] = {}
     for name, definition in config.each_logger():
         logger = manager.getLogger(name) if name else manager.root
@@ -177,15 +194,16 @@ class _TreeBuilder(DictConfigurator):
             except Exception as error:
                 raise InvalidConfigurationError(f"one of {kind} cannot be built: {_described(error)} name={name}") from error
 
-    def build_handlers(self) -> tuple[dict[str, logging.Handler], dict[str, str]]:
+    def build_handlers(self, note_call: NoteCall, disabled: Collection[str]) -> tuple[dict[str, logging.Handler], dict[str, str]]:
         """Handlers that refer to other handlers are built after them, as ``dictConfig`` does."""
         definitions = self.config["handlers"]
         handlers: dict[str, logging.Handler] = {}
         failures: dict[str, str] = {}
-        waiting = sorted(definitions)
+        waiting = sorted(set(definitions) - set(disabled))
         for last in (False, True):
             deferred = []
             for name in waiting:
+                note_call(name)
                 try:
                     handlers[name] = definitions[name] = self._handler(definitions[name])
                 except Caught as error:

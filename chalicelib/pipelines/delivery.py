@@ -26,7 +26,7 @@ from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.ports import Clock
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
-_FIRST_FLUSH_MS, _LONGEST_FLUSH_MS = 500, 30_000
+_FIRST_FLUSH_PAUSE_MS, LONGEST_FLUSH_PAUSE_MS = 500, 30_000
 SUSPEND_AFTER_MS = 30_000
 """How long a handler's destination may be unavailable before the handler misses events, so that the others' checkpoints continue."""
 OnHandlerDisabled = Callable[[str, str, logging.LogRecord | None], None]
@@ -43,6 +43,17 @@ class Progress:
     calling: str = ""
     calls: int = 0
     is_detached: bool = False
+
+    def note_call(self, handler: str) -> None:
+        """A handler is called from now on; "": none."""
+        self.calling = handler
+        self.calls += 1
+
+    def begin_call(self, handler: str) -> None:
+        """As ``note_call``. Raises PartitionNotOwnedError if the watchdog no longer waits: what the thread builds is not used."""
+        if self.is_detached:
+            raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={handler}")
+        self.note_call(handler)
 
 
 @dataclass(slots=True)
@@ -159,7 +170,7 @@ class EventDelivery:
                     continue
                 self.failed_flush.add(name)
                 self._note_waiting(name, error)
-                self._pauses_ms[name] = min(2 * self._pauses_ms.get(name, _FIRST_FLUSH_MS), _LONGEST_FLUSH_MS)
+                self._pauses_ms[name] = min(2 * self._pauses_ms.get(name, _FIRST_FLUSH_PAUSE_MS), LONGEST_FLUSH_PAUSE_MS)
                 self._again_ms[name] = now_ms + self._pauses_ms[name]
                 self._count(name, error, None)
             else:

@@ -12,12 +12,13 @@ unavailable store delays checkpoints and reading, never events in the buffer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.errors import LeaseError, PreconditionFailedError, UnavailableError
 from chalicelib.pipelines.active_runs import ActiveRuns, GenerationLookup
+from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, names_in
 from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, JobPart, Replay
 from chalicelib.pipelines.committing import Committer, reported_caught_up
 from chalicelib.pipelines.configuration import PipelineFile
@@ -42,10 +43,11 @@ from chalicelib.pipelines.ports import LINE, Fence, HandlerContext, MakeTarget, 
 from chalicelib.pipelines.resending import Resender, ResendRequests
 from chalicelib.pipelines.rows import RunCheckpoint, row_at
 from chalicelib.pipelines.run_discovery import RunDiscovery
-from chalicelib.pipelines.run_event_reader import LogSource
+from chalicelib.pipelines.run_event_reader import LogSource, SegmentSource
 from chalicelib.pipelines.run_scheduler import RunScheduler
 from chalicelib.pipelines.shards import ONLY, Shard
 from chalicelib.pipelines.sidecar_reader import SidecarReader
+from chalicelib.pipelines.wheels import WheelProblem
 from chalicelib.ports import Clock, Database, ObjectStore, Put, Run
 
 Warn = Callable[..., None]
@@ -55,6 +57,7 @@ RESEND_EVERY_MS = 10_000
 """Between two looks for requests to send dead letters again: a Query each."""
 RESUME_AFTER_MS = 60_000
 """A suspended handler is tried again after this time."""
+_REASON_CHARS = 300
 _TRIED = (REPLAYING, FAILED)
 """States of handlers that receive events, first those that they missed."""
 
@@ -63,8 +66,9 @@ _TRIED = (REPLAYING, FAILED)
 class WorkerDependencies:
     """The collaborators of a worker. ``buffer_bytes``: the default if the file sets no size; ``generation`` returns None for
     deleted generations; ``part``: for a job, which processes only the runs of ``discovery``; ``sidecars`` None: all lines are
-    plain text; ``shard``: the shard to process; ``make_target``, ``instance_id``: see ``HandlerContext``; ``on_metrics`` is called
-    with each handler's metrics at each checkpoint; ``deletions``: see ``ListDeletions``."""
+    plain text; ``segments`` None: running runs are not followed; ``shard``: the shard to process; ``make_target``,
+    ``instance_id``: see ``HandlerContext``; ``on_metrics`` is called with each handler's metrics at each checkpoint;
+    ``wheel_problems``: added to the reasons of handlers that cannot be built; ``deletions``: see ``ListDeletions``."""
 
     logs: LogSource
     discovery: RunDiscovery
@@ -79,10 +83,12 @@ class WorkerDependencies:
     max_runs: int = MAX_RUNS
     part: JobPart | None = None
     sidecars: SidecarReader | None = None
+    segments: SegmentSource | None = None
     shard: Shard = ONLY
     make_target: MakeTarget | None = None
     instance_id: str = ""
     on_metrics: OnMetrics = ignore_metrics
+    wheel_problems: Sequence[WheelProblem] = ()
     deletions: ListDeletions = no_deletions
 
 
@@ -101,7 +107,14 @@ class Worker:
         self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part, parts.shard)
         self.buffer = OrderingBuffer(file.properties.event_delay_ms, file.properties.buffer_bytes or parts.buffer_bytes)
         self.active_runs = ActiveRuns(
-            parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._warn_of_run, parts.sidecars
+            parts.logs,
+            self.buffer,
+            file.properties,
+            parts.clock,
+            parts.generation,
+            self._warn_of_run,
+            parts.sidecars,
+            parts.segments,
         )
         self.progress = Progress()
         self.wants_restart = False
@@ -114,13 +127,15 @@ class Worker:
         )
 
     def start(self) -> None:
-        """Take the pipeline over, and build and start its handlers. A handler that fails is reported, and the rest are started.
-        Raises InvalidConfigurationError, LeaseError, UnavailableError."""
+        """Take the pipeline over, and build and start its handlers, without those that are disabled. A handler that fails is
+        reported, and the rest are started. Raises InvalidConfigurationError, LeaseError, UnavailableError."""
         self._fence()
         self._desired, known = self._states.read(self.name)
         self._take_over()
-        context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms)
-        failures = dict(context.failures)
+        disabled = {name for name, state in known.items() if state.state == DISABLED}
+        begin_call = self.progress.begin_call
+        context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms, begin_call, disabled)
+        failures = {name: self._with_wheels(name, reason) for name, reason in context.failures.items()}
         parts = self._parts
         handed = HandlerContext(
             parts.store, parts.database, self._clock, self.name, self._fence, parts.stores,
@@ -129,10 +144,12 @@ class Worker:
         self._metrics = {name: HandlerMetrics() for name in context.handlers}
         for name, handler in context.handlers.items():
             if isinstance(handler, TakesContext):
+                begin_call(name)
                 try:
                     handler.use(replace(handed, metrics=self._metrics[name]))
                 except Caught as error:
                     failures[name] = f"{type(error).__name__}: {error}"[:500]
+        begin_call("")
         self._set_up_delivery(context, failures, known)
         for name, reason in failures.items():
             self._parts.warn(
@@ -141,8 +158,16 @@ class Worker:
             self.committer.set_handler_state(HandlerState(name, FAILED, reason, self._clock.now_ms()))
         self._resume()
 
+    def _with_wheels(self, handler: str, reason: str) -> str:
+        """The reason why a handler could not be built, with the wheels that are not used: its module may be in one of them."""
+        problems, named = self._parts.wheel_problems, names_in(self.file.logging.handlers[handler])
+        if not problems or not DEFAULTS_ONLY.missing(list(named)):
+            return reason
+        return f"{reason[:_REASON_CHARS]}; wheels not used: {', '.join(f'{each.wheel}: {each.reason}' for each in problems)}"[:1000]
+
     def _set_up_delivery(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerState]) -> None:
-        attached = {*context.attached(), *failures}
+        named = {name for _, logger in self.file.logging.each_logger() for name in logger.get("handlers") or ()}
+        attached = {*context.attached(), *failures, *(name for name in named if name not in context.handlers)}
         receiving = {name: name not in failures and (name not in known or known[name].state in _TRIED) for name in attached}
         dead = DeadLetters(self._parts.store, self.name, self._clock)
         self.context = context
@@ -253,7 +278,7 @@ class Worker:
         except (LeaseError, UnavailableError) as error:
             self._parts.warn("the last checkpoint failed: events since the one before are processed again", **self._about(error))
         finally:
-            for name, why in self.context.close():
+            for name, why in self.context.close(self.progress.note_call):
                 self._parts.warn("a handler could not be closed", handler=name, **self._about(why))
             self._report_metrics()
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.composition import Services
-from chalicelib.composition.pipelines import installed_pipelines, supervisor
+from chalicelib.composition.pipelines import installed_pipelines, load_wheels, supervisor
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, UnavailableError
 from chalicelib.observability import (
@@ -21,6 +21,7 @@ from chalicelib.observability import (
     PIPELINE_HANDLERS_OFF,
     PIPELINE_LAG_EVENTS,
     PIPELINE_LAG_MS,
+    PIPELINE_PROBLEMS,
     PIPELINES_FAILED,
     logger,
     record,
@@ -44,6 +45,10 @@ def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> di
     scanned = installed_pipelines(services)
     for problem in scanned.problems:
         logger.warning("a pipeline's file is skipped", extra={"file": problem.location, "reason": problem.reason})
+    unused = load_wheels(services)
+    for wheel in unused:
+        logger.warning("a wheel is not used", extra={"wheel": wheel.wheel, "reason": wheel.reason})
+    record(PIPELINE_PROBLEMS, len(scanned.problems) + len(unused))
     ours = _ours(services, scanned.pipelines, worker)
     fetch_bytes = services.settings.pipeline_fetch_bytes
     buffer_bytes = automatic_bytes(memory_bytes(), fetch_bytes, len(ours), used_bytes())

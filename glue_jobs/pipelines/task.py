@@ -86,7 +86,10 @@ def work(
                 break
             session = _Session(services, file, part, runs, buffer_bytes, warn, metrics)
             workers.append(session.worker)
-            if blocking := session.run(CallWatchdog(services.clock, BLOCKED_AFTER_S)):
+            blocking = session.run(CallWatchdog(services.clock, BLOCKED_AFTER_S))
+            if blocking and blocking not in file.logging.handlers:
+                problem = f"{blocking} do not come back"
+            elif blocking:
                 reason = f"blocked: it did not come back for {BLOCKED_AFTER_S:.0f} s"
                 warn("a handler does not come back: it is disabled, and its thread is left", pipeline=file.name, handler=blocking)
                 switches.set_handler(file.name, HandlerState(blocking, DISABLED, reason, services.clock.now_ms()))

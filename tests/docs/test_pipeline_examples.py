@@ -23,6 +23,7 @@ from chalicelib.pipelines.validation import check_pipeline
 from chalicelib.ports import Run
 from local.run_pipelines import use_wheels
 from tests.pipelines_harness import START_MS, PipelinesHarness, line
+from tests.support.wheels import fresh_process
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "pipelines"
 A, B = Run("sales.load", "r1"), Run("hr.load", "r2")
@@ -162,12 +163,8 @@ def test_a_class_of_ones_own_from_a_wheel(folder: Path) -> None:
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as packed:
         packed.write(EXAMPLES / "plugin" / "site_handlers" / "__init__.py", "site_handlers/__init__.py")
-    before = list(sys.path)
-    try:
-        use_wheels(wheel.parent)
+    with fresh_process(folder):
+        assert use_wheels(wheel.parent) == []
         worked(example("own-class"), EVENTS)
-    finally:
-        sys.path[:] = before
-        sys.modules.pop("site_handlers", None)
     counts = json.loads((folder / "counts.json").read_text())
     assert counts == {"load ERROR": 1, "load INFO": 3, "load WARNING": 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import logging.handlers
 import tracemalloc
@@ -83,6 +84,7 @@ def test_the_processs_own_logging_stays_as_it_was(tmp_path: Path) -> None:
     handler = logging.NullHandler()
     handler.set_name("file")
     mine.addHandler(handler)
+    gc.collect()  # handlers of earlier tests
     before = state()
     file = {"class": "logging.handlers.RotatingFileHandler", "filename": str(tmp_path / "log"), "delay": True}
     memory = {"class": "logging.handlers.MemoryHandler", "capacity": 10, "target": "file"}
