@@ -124,6 +124,7 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         buffer_bytes=buffer_bytes,
         warn=warn,
         generation=services.pipeline_files.generation_of,
+        deletions=services.pipeline_files.generations.deletions,
         stores=services.located_bucket,
         sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
         segments=NewSegmentReader(services.store, services.layout),

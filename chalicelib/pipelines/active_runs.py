@@ -31,12 +31,14 @@ _FIRST_WEIGHT = 10.0
 @dataclass(slots=True)
 class ActiveRun:
     """An active run. ``checkpoint`` is the committed one; ``unprocessed``: its events that were read, by line, in the order of
-    reading. ``gone``: its log is shorter than before, so it has expired or was deleted, and has no further events."""
+    reading. ``gone``: its log is shorter than before, so it has expired or was deleted, and has no further events. ``make`` None: its
+    ``generation`` was deleted, and its events are dropped."""
 
     known: KnownRun
     checkpoint: RunCheckpoint
     reader: RunEventReader
     make: MakeRecord | None
+    generation: str | None = None
     unprocessed: dict[int, PendingEvent] = field(default_factory=dict)
     lines: int = 0
     at_end: bool = False
@@ -111,10 +113,16 @@ class ActiveRuns:
         )
         generation = self._generation(known.run)
         make = None if generation is None else record_maker(known.run, generation)
-        active = ActiveRun(known, checkpoint, reader, make, head_bytes=head_bytes(known.run, handlers))
+        active = ActiveRun(known, checkpoint, reader, make, generation, head_bytes=head_bytes(known.run, handlers))
         self.head_bytes += active.head_bytes
         self.runs[known.run] = active
         self._by_partition[reader.partition] = active
+
+    def end_generation(self, generation: str) -> None:
+        """Drop the rest of the events of a generation that was deleted."""
+        for active in self.runs.values():
+            if active.generation == generation:
+                active.make = None
 
     def has_room_for(self, run: Run, handlers: Iterable[str]) -> bool:
         """Whether the head has room for one more run, however far its handlers may lag."""

@@ -132,6 +132,24 @@ class EventDelivery:
             self._count(self.context.owner_of(name), error, record)
         return error
 
+    def call(self, name: str, method: Callable[[str], None], argument: str) -> bool:
+        """Call another method of a handler. Returns whether it succeeded; an error is counted. Raises LeaseError."""
+        self.progress.calling = name
+        self.progress.calls += 1
+        error: BaseException | None = None
+        try:
+            method(argument)
+        except LeaseError:
+            raise
+        except Caught as caught:
+            error = caught
+        if self.progress.is_detached:
+            raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
+        self.progress.calling = ""
+        if error is not None:
+            self._count(self.context.owner_of(name), error, None)
+        return error is None
+
     def flush(self, *, at_once: bool = False) -> bool:
         """Flush the handlers that receive events. Returns whether all succeeded: if not, no checkpoint may be committed. A
         handler that failed is flushed again with growing pauses, or ``at_once``. Raises LeaseError, UnavailableError as

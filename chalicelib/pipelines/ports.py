@@ -83,3 +83,14 @@ class CommitsWithCheckpoint(Protocol):
 
     def committed(self) -> None:
         """The transaction was applied: the writes of the last ``pending_writes`` are stored, and none that came since."""
+
+
+@runtime_checkable
+class HasDeletionHook(Protocol):
+    """A handler that is notified of deletions, to remove what it keeps of their events."""
+
+    def deleted(self, generation: str) -> None:
+        """The generation of a pipeline (``runlake_generation`` of its events) was deleted. Called after ``flush()``, at least once for each
+        handler and generation, whether or not the handler received its events; this worker delivers none of them afterwards. What it does
+        is complete when it returns, or in the next ``pending_writes``. An error counts as the handler's: the call is repeated at the next
+        checkpoint, and later deletions wait."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterator, Mapping
+from logging.handlers import MemoryHandler
 from typing import Any, Final, get_type_hints
 
 from chalicelib.errors import InvalidConfigurationError
@@ -58,7 +59,7 @@ def _check_handler(config: Logging, definition: Definition) -> Iterator[str]:
     taken |= {ERRORS} if isinstance(definition.get(ERRORS), dict) else set()
     arguments = {name: value for name, value in definition.items() if name not in taken}
     yield from _check_arguments(factory, arguments, taken)
-    if isinstance(factory, type) and issubclass(factory, logging.handlers.MemoryHandler):
+    if isinstance(factory, type) and issubclass(factory, MemoryHandler):
         yield from _check_name(definition.get("target"), config.handlers, "handler")
 
 
@@ -151,7 +152,7 @@ def _check_arguments(factory: Any, arguments: Definition, keys: set[str]) -> Ite
 def _check_values(factory: Any, arguments: Definition) -> Iterator[str]:
     """Of one of our classes: the types of its arguments, then what its ``check_options`` finds."""
     try:
-        hints = get_type_hints(factory.__init__ if isinstance(factory, type) else factory)
+        hints = get_type_hints(vars(factory).get("__init__", factory) if isinstance(factory, type) else factory)
     except NameError:  # a type that only the type checker imports
         hints = {}
     is_well = True

@@ -24,6 +24,7 @@ from chalicelib.pipelines.committing import Committer, reported_caught_up
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.context import Caught, LoggingContext, build_logging
 from chalicelib.pipelines.dead_letters import DeadLetters
+from chalicelib.pipelines.deletions import DeletionNotifier, ListDeletions, no_deletions
 from chalicelib.pipelines.delivery import EventDelivery, Progress
 from chalicelib.pipelines.files.bucket_location import BucketLocation
 from chalicelib.pipelines.handler_metrics import HandlerMetrics, OnMetrics, ignore_metrics
@@ -67,7 +68,7 @@ class WorkerDependencies:
     deleted generations; ``part``: for a job, which processes only the runs of ``discovery``; ``sidecars`` None: all lines are
     plain text; ``segments`` None: running runs are not followed; ``shard``: the shard to process; ``make_target``,
     ``instance_id``: see ``HandlerContext``; ``on_metrics`` is called with each handler's metrics at each checkpoint;
-    ``wheel_problems``: added to the reasons of handlers that cannot be built."""
+    ``wheel_problems``: added to the reasons of handlers that cannot be built; ``deletions``: see ``ListDeletions``."""
 
     logs: LogSource
     discovery: RunDiscovery
@@ -88,6 +89,7 @@ class WorkerDependencies:
     instance_id: str = ""
     on_metrics: OnMetrics = ignore_metrics
     wheel_problems: Sequence[WheelProblem] = ()
+    deletions: ListDeletions = no_deletions
 
 
 class Worker:
@@ -174,6 +176,7 @@ class Worker:
             {name for name, state in known.items() if state.state == FAILED}, self.file.handler_errors(),
         )  # fmt: skip
         status = None if self._parts.part else self._status_row
+        self._deletions = None if self._parts.part else self._deletion_notifier()
         self.committer = Committer(
             self.name,
             self.checkpoints,
@@ -183,11 +186,18 @@ class Worker:
             self._clock,
             self._fence,
             status,
+            self._deletions,
             self._shard,
         )
         self.committer.known = known
         requests = ResendRequests(self._parts.database, self.name, self._clock)
         self.resender = Resender(requests, self.delivery, self._parts.generation, self._shard, self._warn_of_letter)
+
+    def _deletion_notifier(self) -> DeletionNotifier:
+        parts, handlers = self._parts, self.file.logging.handlers
+        return DeletionNotifier(
+            parts.database, self.name, handlers, self._shard, parts.deletions, self.delivery, self.active_runs, self._fence
+        )
 
     def _take_over(self) -> None:
         """Take over, with a requested replay if there is one: the leading shard marks the runs of all shards."""
@@ -243,6 +253,7 @@ class Worker:
             self._resent_ms = now_ms
         flushed = self.delivery.flush()
         if is_due:
+            self._notify_of_deletions()
             self._report_metrics()
             self._checkpoint(flushed)
         if away is not None:
@@ -326,6 +337,15 @@ class Worker:
             for name in self.committer.committing:
                 self.delivery.count_error(name, error)
             self._parts.warn("a handler's rows were refused: nothing was checkpointed", **self._about(error))
+
+    def _notify_of_deletions(self) -> None:
+        """Raises LeaseError."""
+        if self._deletions is None:
+            return
+        try:
+            self._deletions.notify()
+        except UnavailableError as error:
+            self._parts.warn("handlers could not be notified of deletions: it is retried", **self._about(error))
 
     def _report_metrics(self) -> None:
         if self.progress.is_detached:

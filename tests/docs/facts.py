@@ -255,6 +255,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "chalicelib.pipelines.handler_metrics:MAX_METRICS",
             "tests/unit/test_pl_metrics.py::test_name_has_100_characters_at_most",
         ),
+        "in order of the deletions, up to {} at a checkpoint": "chalicelib.pipelines.deletions:AT_ONCE",
         "is {} of the memory that is free": "chalicelib.pipelines.ordering:AUTOMATIC_SHARE",
         "does not return** for {}, from": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
         "the forwarding handler) for {}, or": "chalicelib.pipelines.delivery:SUSPEND_AFTER_MS",
