@@ -26,7 +26,7 @@ from bench.measure import Measure, reported
 from bench.spark_dataset_logs import LogServer, write_day
 from glue_jobs.job_runtime.session import spark_session
 
-GIB = 1024**3
+MIB = 1024**2
 _CORES = 2
 _LINE = r"^(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2},\d{3}) - (\S+) - (\w+) - (.*)$"
 _POSITION = "fqn string, run_id string, line bigint"
@@ -36,7 +36,7 @@ Spent = dict[str, tuple[float, float]]
 """Seconds of each way of reading: elapsed, and of processors without the server's."""
 
 
-def measure(size: int = GIB, seed: int = 1, rounds: int = 3) -> list[Measure]:
+def measure(size: int = 256 * MIB, seed: int = 1, rounds: int = 2) -> list[Measure]:
     """The rows of the table."""
     folder = Path(tempfile.mkdtemp(prefix="runlake-reads-"))
     try:

@@ -132,16 +132,16 @@ def _moment(text: str) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 if another worker has a pipeline or work was left undone: the summary says which; 2 if --only names an unknown
-    pipeline."""
+    pipeline, or --config no place of pipelines."""
     arguments = parse_arguments(_parser(), argv)
     services, started_s = composition.services(), time.monotonic()
     only = [name for name in arguments.only.split(",") if name]
-    installed = _without_outputs(services, installed_pipelines(services, arguments.config))
-    problems = [{"file": problem.location, "reason": problem.reason} for problem in installed.problems]
-    problems += [asdict(problem) for problem in load_wheels(services, arguments.config)]
-    for problem in problems:
-        _warn("a file or wheel is not used", **problem)
     try:
+        installed = _without_outputs(services, installed_pipelines(services, arguments.config))
+        problems = [{"file": problem.location, "reason": problem.reason} for problem in installed.problems]
+        problems += [asdict(problem) for problem in load_wheels(services, arguments.config)]
+        for problem in problems:
+            _warn("a file or wheel is not used", **problem)
         files = installed.chosen(only)
     except InvalidConfigurationError as error:
         is_output = any(name.startswith(PREFIX) for name in only)

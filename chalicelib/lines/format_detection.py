@@ -20,11 +20,13 @@ _BY_ODDS = sorted(FORMATS, key=lambda each: each.odds)
 
 
 class FormatSample:
-    """The first lines of a log, as counts only: it can grow with the log. ``lines``: all lines that were added."""
+    """The first lines of a log, as counts only: it can grow with the log, in a few hundred bytes. ``lines``: all lines that were added."""
+
+    __slots__ = ("_counts", "_texts", "lines")
 
     def __init__(self) -> None:
         self.lines = self._texts = 0
-        self._counts = dict.fromkeys(_BY_ODDS, 0)
+        self._counts: dict[LogFormat, int] = {}
 
     def add(self, lines: Iterable[bytes]) -> None:
         """Add the next lines of the log."""
@@ -35,11 +37,12 @@ class FormatSample:
                 texts.append(decode_line(raw))
         self._texts += len(texts)
         for each, count in parsed_counts(texts):
-            self._counts[each] += count
+            if count:
+                self._counts[each] = self._counts.get(each, 0) + count
 
     def format(self) -> LogFormat:
         """See ``detect_format``."""
-        return _chosen(self._counts, self._texts)
+        return _chosen({each: self._counts[each] for each in _BY_ODDS if each in self._counts}, self._texts)
 
 
 def detect_format(sample: Iterable[bytes]) -> LogFormat:

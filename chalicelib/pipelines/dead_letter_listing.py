@@ -94,7 +94,7 @@ def list_dead_letters(store: ObjectStore, query: DeadLetterQuery, after: str, li
             reads += is_short
             after = listed.key
             id = _read_id(store, listed) if is_short else _parsed(listed.key)
-            letter = id and ListedDeadLetter(id, listed.size, listed.last_modified_ms)
+            letter = ListedDeadLetter(id, listed.size, listed.last_modified_ms) if id else None
             if letter is not None and query.has(letter):
                 letters.append(letter)
         if listing.truncated or (len(letters) == limit and prefix != prefixes[-1]):

@@ -123,7 +123,8 @@ class RunEventReader:
     def _follow(self, followed: _FollowedEnd, length: int, live_bytes: int) -> FetchedEvents | None:
         """The events of new segments; None if they have to be read from a snapshot."""
         now_ms = self._clock.now_ms()
-        if self._segments is None or not 0 <= now_ms - followed.at_ms < MAX_FOLLOWED_MS:
+        assert self._segments
+        if not 0 <= now_ms - followed.at_ms < MAX_FOLLOWED_MS:
             return None
         new = self._segments.read_after(self._run, followed.end, length, live_bytes)
         if new is None:
@@ -218,6 +219,8 @@ class RunEventReader:
 
     def _follow_from(self, end: LogEnd, pending: bytes, at_ms: int) -> None:
         """Follow the run from an end of its log, if all was read up to there. ``pending``: plain lines from the position on."""
+        if self._segments is None:
+            return
         is_reached = self.position.byte + len(pending) == end.byte
         is_followed = is_reached and not end.seal and len(pending) <= MAX_PENDING_BYTES
         self._followed = _FollowedEnd(end, pending, at_ms) if is_followed else None
@@ -269,7 +272,7 @@ class RunEventReader:
         self._sample.add(lines[self._sample.lines - line :][:SAMPLE_LINES])
         chosen = self._sample.format()
         if certain or self._sample.lines >= _ENOUGH_LINES:
-            self.format = chosen.name
+            self.format, self._sample = chosen.name, FormatSample()  # which is not needed any more
         return chosen
 
     def _next_line(self, at: int) -> int:

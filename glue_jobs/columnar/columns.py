@@ -121,8 +121,11 @@ class EventColumns(EventSpans):
     def messages(self, places: Ints) -> pa.StringArray:
         """Messages of events, in the order of the block."""
         joined, others = self._divided(places)
-        starts = self._matches.message[self._joined.matches[joined]]
-        messages = spans(self._block.data, starts, self._joined.text_end[joined])
+        matches = self._joined.matches[joined]
+        if self._matches.messages is None:
+            messages = spans(self._block.data, self._matches.message[matches], self._joined.text_end[joined])
+        else:
+            messages = self._matches.messages.take(pa.array(matches))
         return self._mixed(places, messages, [event.parsed.message for event in others])
 
     def _merged(self, joined: npt.NDArray[Any], others: Sequence[Any]) -> npt.NDArray[Any]:

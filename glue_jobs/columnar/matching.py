@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chalicelib.lines.fields import parse_json_with
 from chalicelib.lines.formats import LogFormat
 from chalicelib.lines.layout import LineLayout
 from chalicelib.lines.levels import LEVELS, ORDER
@@ -32,7 +33,8 @@ NO_LEVEL = len(ORDER)
 @dataclass(frozen=True, slots=True)
 class LineMatches:
     """Matching lines, ascending by number ``lines`` in the block, and their columns. ``message``: the place at which it begins.
-    ``us`` counts where ``has_time``; ``loggers``: texts, null where a line has none."""
+    ``us`` counts where ``has_time``; ``loggers``: texts, null where a line has none. ``messages``: in formats whose messages are not the
+    rest of the line."""
 
     lines: Ints
     us: Ints
@@ -40,6 +42,7 @@ class LineMatches:
     level: npt.NDArray[np.int8]
     loggers: pa.StringArray
     message: Ints
+    messages: pa.StringArray | None = None
 
 
 NO_MATCHES = LineMatches(
@@ -130,7 +133,7 @@ class FixedMatcher:
         lines = candidates[self._has_time(block, block.starts[candidates])]
         width = self._places[-1][1]
         times = parse_times(block, block.starts[lines] + (len(self._head) - width), width, self._places, zone)
-        tails = _extracted(_texts_from(block, lines, times.end), self._tail.patterns)
+        tails = _extracted(texts_from(block, lines, times.end), self._tail.patterns)
         return self._columns.of(lines, tails, times.us, times.is_valid, times.end, times.is_sure)
 
     def _has_time(self, block: LineBlock, at: Ints) -> Bools:
@@ -157,7 +160,7 @@ class PatternMatcher:
 
     def _matches(self, read: ReadTimestamp | None, block: LineBlock, candidates: Ints) -> LineMatches:
         starts = block.starts[candidates]
-        heads = _extracted(_texts_from(block, candidates, starts), self._pattern.patterns)
+        heads = _extracted(texts_from(block, candidates, starts), self._pattern.patterns)
         us, has_time = np.zeros(len(candidates), np.int64), np.zeros(len(candidates), np.bool_)
         if read is not None:
             matched = np.flatnonzero(~np.asarray(heads.is_null()))
@@ -187,7 +190,7 @@ def _table_of(characters: frozenset[int]) -> Bools:
     return table
 
 
-def _texts_from(block: LineBlock, lines: Ints, at: Ints) -> pa.StringArray:
+def texts_from(block: LineBlock, lines: Ints, at: Ints) -> pa.StringArray:
     """The texts of lines from some places on. Without carriage returns each text may go on to the next place, because patterns end at
     the end of a line: that saves a copy."""
     if block.ends_with_return.any():
@@ -212,6 +215,10 @@ def _extracted(texts: pa.StringArray, patterns: Sequence[str]) -> pa.StructArray
 @cache
 def matcher_of(format: LogFormat) -> LineMatcher | None:
     """The matcher of a format; None: only the row parser reads it."""
+    if format.bind is parse_json_with:
+        from glue_jobs.columnar.json_lines import JsonMatcher  # it needs this module
+
+        return JsonMatcher()
     layout = format.layout
     if layout is None or layout.refine or format.rest:
         return None

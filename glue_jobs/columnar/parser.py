@@ -135,7 +135,7 @@ def _joinable(block: LineBlock, first_bytes: Bytes, is_special: Bools, begins: B
 
 class _Groups:
     """Lines from one that begins an event to the next. Where one line is matched and all others are joinable, a group is one event,
-    and its text is that of the block."""
+    and its message is the rest of its text in the block."""
 
     def __init__(self, block: LineBlock, matches: LineMatches, begins: Bools, joinable: _Joinable) -> None:
         self._block = block
@@ -151,6 +151,7 @@ class _Groups:
         is_single = self._end - self._first == 1
         is_joined = (
             (obstacles == 0)
+            & (matches.messages is None)
             & (self._end - self._first <= MAX_EVENT_LINES)
             & (block.next_starts[self._end - 1] - block.starts[self._first] < MAX_EVENT_BYTES)
             & ~block.ends_with_return[self._first]

@@ -24,7 +24,8 @@ class StoredRaw(NamedTuple):
 def without_messages(raw: pa.BinaryArray, message: pa.StringArray) -> StoredRaw:
     """The stored columns of some texts, none of which is null, and their messages. Each text is rebuilt and compared. Memory: a copy of the
     texts, less than 2 GiB."""
-    offsets = np.frombuffer(raw.buffers()[1], np.int32)[raw.offset : raw.offset + len(raw) + 1].astype(np.int64)
+    buffer = np.frombuffer(raw.buffers()[1], np.int32)
+    offsets = buffer[raw.offset : raw.offset + len(raw) + 1].astype(np.int64)
     message_bytes = np.asarray(pc.fill_null(pc.binary_length(message), 0))
     starts = offsets[:-1]
     heads = spans(raw.buffers()[2], starts, np.maximum(offsets[1:] - message_bytes - 1, starts), pa.binary())

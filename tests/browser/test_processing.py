@@ -326,6 +326,8 @@ def test_files_are_chosen_listed_read_and_downloaded(page: Page, serve: Serve, t
     expect(page).to_have_url(re.compile(r"\?files&namespace=mysql&app=ingest&key=.*avro$"))
     events = page.get_by_role("table", name="Events").locator("tbody tr")
     expect(events).to_have_count(500)
+    expect(page.locator(".facts").get_by_text("Open")).to_be_visible()
+    assert (events.first.bounding_box() or {})["height"] < 100, "level and logger are each on one line"
     expect(events.nth(1).get_by_role("link")).to_have_attribute("href", "?p=mysql.ingest&r=run-1#L2")
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
     expect(events).to_have_count(1000)

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from chalicelib.errors import LeaseError, UnavailableError
+from chalicelib.pipelines.checkpoints import LayoutChangedError
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.rows import FileRow, FileRows
@@ -43,17 +44,20 @@ from tests.support.database import InMemoryDatabase
 from tests.support.object_store import InMemoryObjectStore
 
 SEED = seed_of("change of shards")
-EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or (600 if IS_COMPLETE else pick(8, 40, 600)))
+EXAMPLES = int(os.environ.get("RUNLAKE_EXAMPLES") or (300 if IS_COMPLETE else pick(8, 40, 300)))
 STEPS = int(os.environ.get("RUNLAKE_STEPS", "50"))
 PHASES = (Phase.generate,) if IS_COMPLETE else (Phase.generate, Phase.shrink)
 """Shrinking takes minutes: a mutant would be killed by its time limit, and not by the failure. The printed blob repeats it."""
 NAMES = [f"svc.{name}" for name in "abcdef"]
-MAX_SHARDS, MAX_SESSIONS, MAX_RUNS = 8, 12, 16
+MAX_SHARDS, MAX_SESSIONS, MAX_RUNS, PATIENCE = 8, 20, 16, 30
 BASE = "files"
 ROLLING = "chalicelib.pipelines.files.handler.RollingS3Handler"
 INDEXED_S = 21 * 60
 """A run stays in the activity index for at least 20 minutes after its end."""
 FAULTS = st.sampled_from([*((moment, how) for moment in (BEFORE, AFTER, LATER) for how in ("error", "crash")), (CONFLICT, "error")])
+LOST = st.sampled_from(["none", "the leading one", "the leading one", "all"])
+LEAD = st.sampled_from([0, 3, 12])
+AGES = st.sampled_from([0, 0, 1, 2])
 NUMBERS = st.integers(0, MAX_SESSIONS - 1)
 TOTALS: Counter[str] = Counter()
 Event = tuple[Run, int]
@@ -71,7 +75,10 @@ class Recorder(logging.Handler):
         self.received: set[Event] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.current.receive(self, Run(*record.pathname.rsplit("/", 1)), record.__dict__[LINE])
+        try:
+            self.current.receive(self, Run(*record.pathname.rsplit("/", 1)), record.__dict__[LINE])
+        except AssertionError as error:  # the pipeline would count it, and store a dead letter
+            raise Crash(str(error)) from error
 
 
 def file(count: int) -> PipelineFile:
@@ -115,7 +122,14 @@ class Session:
         if self.is_stale:
             raise LeaseError("the lease is lost")
 
-    def run(self, worker: Worker, pause: Pause) -> None:
+    def run(self, make: Callable[[], Worker], pause: Pause) -> None:
+        for _ in range(PATIENCE):
+            try:
+                return self._work(make(), pause)
+            except LayoutChangedError:
+                pause.end()  # until the leading shard has divided the runs
+
+    def _work(self, worker: Worker, pause: Pause) -> None:
         worker.start()
         is_lost = True
         try:
@@ -156,13 +170,23 @@ class ChangesOfShards(RuleBasedStateMachine):
 
         def watched(writes: Sequence[Write]) -> None:
             transact(writes)
-            for run, checkpoint in [each for write in writes if isinstance(write, Put) for each in checkpoints_in(write)]:
-                stored = checkpoint.position.line
-                assert stored >= self.committed.get(run, 0), f"a checkpoint moves back {run=} {stored=}"
-                assert stored <= self.received.get(run, 0) or run in self.deleted, f"a commit passes events {run=} {stored=}"
-                self.committed[run] = stored
+            for write in writes:
+                if isinstance(write, Put) and write.key.table == PIPELINES:
+                    self._check_commit(write)
 
         self.world.database.transact = watched  # type: ignore[method-assign]
+
+    def _check_commit(self, write: Put) -> None:
+        """A write of a transaction that was applied."""
+        _, _, number = write.key.sort.partition(f"{HEAD}#shard.")
+        if number:
+            lead = next(row for row in self.world.database.rows(PIPELINES) if row["at"] == HEAD)
+            assert int(number) < lead["shards"] and not lead["moving"], f"a shard commits in a division that is over {number=}"
+        for run, checkpoint in checkpoints_in(write):
+            stored = checkpoint.position.line
+            assert stored >= self.committed.get(run, 0), f"a checkpoint moves back {run=} {stored=}"
+            assert stored <= self.received.get(run, 0) or run in self.deleted, f"a commit passes events {run=} {stored=}"
+            self.committed[run] = stored
 
     def receive(self, recorder: Recorder, run: Run, number: int) -> None:
         """A plain handler receives an event."""
@@ -198,6 +222,11 @@ class ChangesOfShards(RuleBasedStateMachine):
         self.world.write(run, added)
         written += added
 
+    @rule(lines=st.integers(1, 2))
+    def append_everywhere(self, lines: int) -> None:
+        for name in NAMES:
+            self.append(name, lines)
+
     @rule(name=st.sampled_from(NAMES))
     def end(self, name: str) -> None:
         for run in [each for each in self.lines if each.fqn == name and each not in self.ended_s and each not in self.deleted]:
@@ -225,30 +254,54 @@ class ChangesOfShards(RuleBasedStateMachine):
             self.end(name)
         self._advance(INDEXED_S)
 
+    @rule()
+    def outage(self) -> None:
+        """As after a long outage of the logs' store alone: every worker has died, and active runs have ended and left the index,
+        although discovery is complete until now."""
+        self._kill_all()
+        heads = [row for row in self.world.database.rows(PIPELINES) if row["at"].startswith(HEAD)]
+        for run in [run for row in heads for run in unpack_checkpoints(row["runs"])]:
+            if run not in self.deleted:
+                self.append(run.fqn, 1)
+                self.end(run.fqn)
+                if self.committed.get(run, 0) < len(self.lines[run]) and self._is_indexed(run):
+                    self.world.leave_index(run)
+
+    def _is_indexed(self, run: Run) -> bool:
+        return run in {row.run for row in self.world.runs.active(1 << 60)}
+
+    def _kill_all(self) -> None:
+        while self.sessions:
+            self.sessions.pop().actor.step((BEFORE, "crash"))
+
     def _advance(self, seconds: float) -> None:
         self.world.clock.advance(seconds)
         now_s = self.world.clock.monotonic_s()
         for run in [run for run, ended_s in self.ended_s.items() if now_s - ended_s >= INDEXED_S]:
-            if self.world.runs.get(run) is not None and run in {row.run for row in self.world.runs.active(1 << 60)}:
+            if self._is_indexed(run):
                 self.world.leave_index(run)
 
     # Workers.
 
-    @rule(count=st.integers(1, MAX_SHARDS), is_immediate=st.booleans())
-    def change(self, count: int, is_immediate: bool) -> None:
+    @rule(count=st.integers(1, MAX_SHARDS), lost=LOST, lead=LEAD)
+    def change(self, count: int, lost: str, lead: int) -> None:
+        """The schedule's next minute has another configuration. The leases of some workers may have ended, whatever they are doing:
+        with that of the leading one, the runs are divided under the others."""
         TOTALS["changes"] += count != self.counts[-1]
         self.counts.append(count)
-        if is_immediate:
-            self.begin_workers(0)
+        self.begin_workers(0, lost, lead)
 
-    @rule(age=st.sampled_from([0, 0, 1, 2]))
-    def begin_workers(self, age: int) -> None:
-        """The schedule's next minute: workers of the present configuration, or of an earlier one."""
+    @rule(age=AGES, lost=LOST, lead=LEAD)
+    def begin_workers(self, age: int, lost: str, lead: int) -> None:
+        """Workers of the present configuration, or of an earlier one; each is ``lead`` calls ahead of the next one."""
+        for session in self.sessions:
+            if lost == "all" or (lost == "the leading one" and session.shard.leads):
+                self._lose(session)
         for number in range(self._count(age)):
             self.begin_worker(number, age)
-            self._step(self.sessions[-1:], 12)  # the leading one divides the runs first
+            self._step(self.sessions[-1:], lead)
 
-    @rule(number=st.integers(0, MAX_SHARDS - 1), age=st.sampled_from([0, 0, 1, 2]))
+    @rule(number=st.integers(0, MAX_SHARDS - 1), age=AGES)
     def begin_worker(self, number: int, age: int) -> None:
         """One lease has one worker; a further one begins only after the first has lost it."""
         count = self._count(age)
@@ -259,7 +312,7 @@ class ChangesOfShards(RuleBasedStateMachine):
         self.begun += 1
         session = Session(shard, f"w{self.begun}")
         self.sessions.append(session)
-        session.actor = Actor(session.owner, lambda wrap: session.run(self._worker(session, wrap), wrap(Pause())))
+        session.actor = Actor(session.owner, lambda wrap: session.run(lambda: self._worker(session, wrap), wrap(Pause())))
         self._reap(session)
 
     def _count(self, age: int) -> int:
@@ -267,11 +320,20 @@ class ChangesOfShards(RuleBasedStateMachine):
         return self.counts[max(-1 - age, -len(self.counts))]
 
     @rule(rounds=st.sampled_from([5, 30, 90]), pause_s=st.sampled_from([0, 1, 3]))
+    @precondition(lambda self: self.sessions)
     def run_all(self, rounds: int, pause_s: int) -> None:
         """In turns, a call each."""
         for _ in range(3):
             self._step(list(self.sessions), rounds // 3)
             self._advance(pause_s)
+
+    @rule(picks=st.lists(NUMBERS, min_size=10, max_size=80))
+    @precondition(lambda self: self.sessions)
+    def interleave(self, picks: list[int]) -> None:
+        """In any order."""
+        for number in picks:
+            if self.sessions:
+                self._step([self._session(number)], 1)
 
     @rule(number=NUMBERS, calls=st.integers(1, 60))
     @precondition(lambda self: self.sessions)
@@ -300,10 +362,13 @@ class ChangesOfShards(RuleBasedStateMachine):
     def lose_lease(self, number: int) -> None:
         """The next worker begins while this one is still at its last call, and goes on until it notices."""
         session = self._session(number)
-        TOTALS["leases lost"] += not session.is_stale
-        session.is_stale = True
+        self._lose(session)
         age = next(age for age in range(len(self.counts)) if self._count(age) == session.shard.count)
         self.begin_worker(session.shard.number, age)
+
+    def _lose(self, session: Session) -> None:
+        TOTALS["leases lost"] += not session.is_stale
+        session.is_stale = True
 
     @rule(number=NUMBERS)
     @precondition(lambda self: self.sessions)
@@ -334,7 +399,9 @@ class ChangesOfShards(RuleBasedStateMachine):
         if not actor.done:
             return
         self.sessions.remove(session)
-        if actor.error is not None and not isinstance(actor.error, UnavailableError | LeaseError | Crash):
+        if actor.error is None or isinstance(actor.error, UnavailableError | LeaseError):
+            return
+        if not isinstance(actor.error, Crash) or actor.error.__cause__ is not None:
             raise actor.error
 
     def _worker(self, session: Session, wrap: Callable[[Any], Any] = lambda port: port, **changes: Any) -> Worker:
@@ -373,9 +440,7 @@ class ChangesOfShards(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Every worker dies; the present number of shards is processed until nothing is left."""
-        while self.sessions:
-            session = self.sessions.pop()
-            session.actor.step((BEFORE, "crash"))
+        self._kill_all()
         self._work_until_idle([Session(shard, f"last.{shard.number}") for shard in shards(self.counts[-1])])
         self.land()
         self._work_until_idle([Session(shard, f"over.{shard.number}") for shard in shards(self.counts[-1])])
@@ -418,9 +483,7 @@ class ChangesOfShards(RuleBasedStateMachine):
 
 
 def checkpoints_in(write: Put) -> list[tuple[Run, RunCheckpoint]]:
-    """The checkpoints of runs that a write stores."""
-    if write.key.table != PIPELINES:
-        return []
+    """The checkpoints of runs that a write of the table stores."""
     if write.key.partition == runs_partition("test"):
         fqn, _, run_id = write.key.sort.rpartition("/")
         return [(Run(fqn, run_id), checkpoint_of(write.row))]

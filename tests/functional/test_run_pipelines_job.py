@@ -245,5 +245,7 @@ def test_unknown_names_and_outputs_are_refused(
     with installed(world, runs=world.runs, events="outputs: [{name: copy, kind: logstash, url: 'https://h'}]"):
         assert main(["--dry-run", "--only", only]) == 2
         assert capsys.readouterr().err == f"run_pipelines: {message}"
+        assert main(["--dry-run", "--config", "s3://nowhere/x"]) == 2
+        assert capsys.readouterr().err.startswith("run_pipelines: pipelines are read from one of these buckets: ")
         assert main(["--dry-run"]) == 0
         assert list(json.loads(capsys.readouterr().out.splitlines()[-1])["pipelines"]) == ["runlake"]

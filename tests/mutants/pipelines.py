@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant, group
 FENCING = "tests/unit/test_pl_fencing.py"
 SHARDS = "tests/unit/test_pl_shards.py"
 FORGET = "tests/faults/test_pipelines_forget_nothing.py"
+CHANGES = "tests/faults/test_pipelines_shards_change.py"
 FAILURE = "tests/unit/test_pl_failure.py"
 WORKER = "tests/unit/test_pl_worker.py"
 WHEELS = "tests/unit/test_pl_wheels.py"
@@ -54,6 +55,15 @@ MUTANTS = (
             "a repeated replay request would skip the runs that are being replayed", f"{FORGET} {SHARDS}"),
         ("Checkpoints.finish_part", "unfinished or run in skipped", "unfinished",
             "a run with a damaged log would not be retried after a job", "tests/functional/test_run_pipelines_job.py")),
+    *group("chalicelib.pipelines.checkpoints", CHANGES,
+        ("Checkpoints._checks", "[Check(self._lead, ((self._guard,),))] if self._guard else []", "[]",
+            "a shard would write a head while the runs are divided anew, or after that"),
+        ("Checkpoints._following", 'int(lead["since_ms"])', "self._clock.now_ms()",
+            "runs that ended before a shard's first worker began would be lost after a change"),
+        ("Checkpoints._move", "self.put_rows(self._head.checkpoints, unfinished=True)", "self.put_rows(self._head.checkpoints)",
+            "runs of the leading shard that leave the index during a change would be lost"),
+        ("Checkpoints._move_heads", "self.put_rows(head.checkpoints, unfinished=True)", "self.put_rows(head.checkpoints)",
+            "runs of other shards that leave the index during a change would be lost")),
     *group("chalicelib.pipelines.heads", FENCING,
         ("_texts", 'pages[each]["attempt"] != row["attempt"]', "False", "pages of two different writes would be read as one head"),
         ("", "MAX_PAGES = 6", "MAX_PAGES = 60", "a full head would exceed what a transaction takes")),
@@ -89,6 +99,11 @@ MUTANTS = (
             "runs that wait in memory would be forgotten by the next worker"),
         ("RunScheduler._enqueue", "self._caught_up.get(known.run) != (known.bytes, known.ended)", "True",
             "runs without new events would be looked up at each scan", WORKER),
+        ("RunScheduler._enqueue", "self._shard.has(known.run.fqn)", "True", "two shards would write the files of a run", CHANGES),
+        ("RunScheduler.discover", "self._looked_ms and now_ms - self._looked_ms > _GAP_MS", "False",
+            "runs that ended while a worker could discover none would be lost"),
+        ("RunScheduler.is_full", "bool(self.waiting) or not self.listed", "bool(self.waiting)",
+            "ended runs would wait until live ones end that take up all room"),
         ("RunScheduler.admit", "self._lacks_room = True", "pass", "finished runs would not make room for waiting ones", WORKER)),
     *group("chalicelib.pipelines.committing", WORKER,
         ("Committer.commit", "bool(self._scheduler.forced)", "False", "a replay would end before its runs are active", FORGET),
@@ -121,6 +136,7 @@ MUTANTS = (
         ("Worker._checkpoint", "flushed and A", "self.committer.commit(self._states)",
             "a checkpoint would skip events that a handler has not flushed"),
         ("_already_received", "line < checkpoint.line_of(name)", "False", "other handlers would get every event again"),
+        ("Worker._resume", "self._shard.has(row.run.fqn)", "True", "two shards would process an unfinished run", CHANGES),
         ("Worker._take_over", "not self._shard.leads", "False", "every shard would mark the runs of all for a replay", SHARDS),
         ("Worker._checkpoint", "self.wants_restart or A", "self.committer.has_operator_change(self._states, self._desired)",
             "a restart that is due would be forgotten", SUPERVISOR),
@@ -146,6 +162,7 @@ MUTANTS = (
     *group("chalicelib.pipelines.ordering", "tests/unit/test_pl_ordering.py",
         ("OrderingBuffer.settle", "waiting[0].order_ms <= until_ms", "True",
             "events of one run would go out before earlier ones of a later piece"),
+        ("OrderingBuffer.settle", "self._end_delay(partition)", "None", "the last events of a run would overtake its delayed ones"),
         ("OrderingBuffer._due", "delayed.order_ms > old_ms", "False", "no event would be delayed")),
     *group("chalicelib.pipelines.run_event_reader", "tests/unit/test_pl_feed.py",
         ("RunEventReader._fetch_range", "fetched.events or fetched.at_end", "fetched.events",

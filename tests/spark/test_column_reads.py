@@ -111,6 +111,7 @@ def test_selected_columns_are_the_same_and_others_are_not_made(monkeypatch: pyte
 
 def test_small_slices_share_batches_and_large_ones_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "MAX_ROWS", 700)
+    monkeypatch.setattr(batches, "_JOINED_ROWS", 200)
     parsed: list[int] = []
     parse = OutlineParser.parse
     monkeypatch.setattr(OutlineParser, "parse", lambda self, body, **how: parsed.append(len(body)) or parse(self, body, **how))

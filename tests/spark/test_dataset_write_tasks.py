@@ -81,6 +81,7 @@ def test_one_attempt_at_a_task_counts(moment: str, how: str) -> None:
         in_data = [each.name for each in files.list(DATA)]
         assert lines_of(files, in_data) == dict.fromkeys(range(len(TURNS)), 1), f"stopped at call {number}"
         assert sorted(in_data) == sorted(each.file.path for each in entry.added) and not list(files.list(STAGING))
+        assert len({each.name for staged in tries for each in staged}) == sum(map(len, tries)), "attempts share no name"
         assert entry.counts["rows"] == len(TURNS) and entry.counts["files"] == len(tries[0])
         if not stop.fired:
             break

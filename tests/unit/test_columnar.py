@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, timedelta, timezone, tzinfo
 from itertools import pairwise
+from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,6 +20,7 @@ from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.layout import HEAD_CHARS
 from chalicelib.lines.text import number_lines
 from chalicelib.lines.timestamps import TimestampParser
+from glue_jobs.columnar import json_lines
 from glue_jobs.columnar.columns import EventColumns
 from glue_jobs.columnar.matching import matcher_of
 from glue_jobs.columnar.outlines import OutlineParser
@@ -27,7 +30,7 @@ from tests.sampling import examples
 
 Columns = tuple[int, int, int | None, str | None, str | None, str, bytes]
 """First line, line behind the last, time, level, logger, message, bytes with newlines."""
-BY_ROWS = {"json", "logfmt", "kafka", "access", "dbt-console", "syslog-iso", "syslog-5424", "python-logger-first"}
+BY_ROWS = {"logfmt", "kafka", "access", "dbt-console", "syslog-iso", "syslog-5424", "python-logger-first"}
 """Formats without a matcher. A pattern that leaves the others makes reads of its logs many times slower."""
 ERROR = b"2026-11-21 03:12:45,123 - orders.load - ERROR - failed"
 INFO = b"2026-11-21 03:12:45 - orders - INFO - 42 rows"
@@ -206,7 +209,8 @@ def test_columns_equal_rows(
     borders = [0, *sorted(cuts), len(body)]
     blocks = [b"".join(split[first:end]) for first, end in pairwise(borders)]
     rows = rows_of(body, format, clock)
-    assert parsed(blocks, format, clock, least_bytes) == rows
+    with patch.object(json_lines, "_FEW_LINES", 1):
+        assert parsed(blocks, format, clock, least_bytes) == rows
     assert outlined(blocks, format, clock, least_bytes) == [(first, end, raw) for first, end, *_, raw in rows]
 
 
@@ -233,13 +237,82 @@ def test_every_time_equals_that_of_the_row_parser(name: str, before: str, rest: 
     assert columns_of(ColumnarParser(format_named(name), clock).parse(body)) == rows_of(body, format_named(name), clock)
 
 
-@pytest.mark.parametrize("name", [each.name for each in FORMATS if each.name not in BY_ROWS])
+@pytest.mark.parametrize("name", [each.name for each in FORMATS if each.name not in {*BY_ROWS, "json"}])
 def test_common_lines_need_no_row_parser(name: str) -> None:
     text = format_named(name).example.encode()
     body = b"".join(text + b" %d\n    more\n\n" % number for number in range(20))
     parser = ColumnarParser(format_named(name), TimestampParser())
     assert len(parser.parse(body)) == 20
     assert (parser.lines, parser.row_lines) == (60, 0)
+
+
+NAMES = st.sampled_from(
+    [
+        "timestamp",
+        "time",
+        "ts",
+        "level",
+        "levelno",
+        "severity",
+        "logger",
+        "name",
+        "message",
+        "msg",
+        "log",
+        "t",
+        "x",
+        "é",
+        'a"b',
+        "a\nb",
+    ]
+)
+VALUES = st.one_of(
+    st.sampled_from(["2026-11-21T03:12:45.123Z", "2026-11-21 03:12:45,1 +0100", "0000-01-01T00:00:00", "1795230000", 1795230000.5, 1795230000123]),
+    st.sampled_from(["info", "ERROR", "err", "30", "", "a.go:12", 'say "x"', "a\\b", "\u2603", "\ud800", "a\tb"]),
+    st.sampled_from([None, True, False, 10, 3, 50, -0.0, 1e22]),
+    st.sampled_from([{}, {"level": "info"}, {"$date": "2026-11-21T03:12:45Z"}, [], [1], float("inf")]),
+)  # fmt: skip
+
+
+@st.composite
+def json_logs(draw: st.DrawFn) -> bytes:
+    """Objects of a few shapes, with a second line here and there, and damaged ones."""
+    shapes = draw(st.lists(st.lists(st.tuples(NAMES, VALUES), min_size=1, max_size=6), min_size=1, max_size=4))
+    lines = []
+    for shape in draw(st.lists(st.sampled_from(shapes), max_size=20)):
+        pairs = ((name, draw(st.sampled_from([value, value, draw(VALUES)]))) for name, value in shape)
+        space, is_ascii = draw(st.sampled_from(["", " ", "\t"])), draw(st.booleans())
+        text = f",{space}".join(
+            f"{json.dumps(name, ensure_ascii=is_ascii)}:{space}{json.dumps(value, ensure_ascii=is_ascii)}" for name, value in pairs
+        )
+        end = draw(st.sampled_from(["", "", "", " ", "x", "\r", "\n  more", "\n\n", "\n{", "\n}"]))
+        lines.append(f"{{{text}}}{end}".encode(errors="surrogatepass"))
+    return b"".join(line + b"\n" for line in lines)
+
+
+@given(json_logs())
+@example(b'{"level":"info","a\\"b":"x"}\n{"level":"info","a"b":"x"}\n')
+@example(b'{"a\\nb":"x","level":"info"}\n{"a\nb":"x","level":"info"}\n')
+@example(b'{"level":"info","n":1}\n{"level":"info","n":1' + b"0" * 5000 + b"}\n")
+@settings(max_examples=examples(400, 4000), suppress_health_check=[HealthCheck.too_slow])
+def test_columns_of_json_lines_equal_rows(body: bytes) -> None:
+    format, clock = format_named("json"), TimestampParser()
+    parser = ColumnarParser(format, clock)
+    with patch.object(json_lines, "_FEW_LINES", 1):
+        assert columns_of(parser.parse(body)) == rows_of(body, format, clock)
+
+
+def test_json_lines_of_few_shapes_need_no_row_parser() -> None:
+    shapes = [
+        b'{"timestamp": "2026-11-21T03:12:%02d.5Z", "level": "info", "logger": "a.go:12", "message": "x", "n": [1]}',
+        b'{"ts":1795230000.%02d,"severity":"ERROR","msg":"\xe2\x98\x83","n":null}',
+        b'{"level":30,"time":1795230000%02d0,"pid":1,"msg":"x"}',
+    ]
+    body = b"".join(shape % number + b"\n" for number in range(60) for shape in shapes)
+    format, clock = format_named("json"), TimestampParser()
+    parser = ColumnarParser(format, clock)
+    assert columns_of(parser.parse(body)) == rows_of(body, format, clock)
+    assert (parser.lines, parser.row_lines) == (180, 60), "the shape with a nested value"
 
 
 def test_only_the_exception_of_a_python_trace_is_read_by_the_row_parser() -> None:

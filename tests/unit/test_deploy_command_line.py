@@ -73,6 +73,7 @@ def test_wrong_parameter_is_said_before_an_account_is_asked_for(
     ("parameters", "problem"),
     [
         (("Events=browser: files",), ""),
+        (("LogBrowser=elasticsearch",), ""),
         (("Events=browser: third-party\nbrowsers: {third-party: {any: option}}", "LoggingMethod=other"), ""),
         (("Events=browser: [hunter2]",), "field=browser"),
         (("Events=rules: [{fqn: 5}]",), "field=rules.0"),
