@@ -89,6 +89,11 @@ class LogServer:
         """Options of the data source for this server."""
         return {"bucket": BUCKET, "endpoint": self.url, "region": "us-east-1", "accessKeyId": "test", "secretAccessKey": "test"}
 
+    @property
+    def pid(self) -> int:
+        """The server's process."""
+        return self._process.pid
+
     def stop(self) -> None:
         """Stop the server."""
         self._process.kill()
