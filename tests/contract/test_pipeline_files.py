@@ -96,3 +96,9 @@ def test_numbers_generations_deletion_and_repair(store: ObjectStore, database: D
     assert (done.files, done.is_complete) == (3, True)
     assert house.rows() == [] and store.list("files/").objects == []
     assert generations.of_run("svc", "svc.flow", "r1", START_MS) is None
+    house.clock.advance(1)
+    again = generations.of_run("svc", "svc.flow", "r3", house.clock.now_ms())
+    generations.mark_done(list(generations.dead()))
+    generations.end("svc", "svc.flow")
+    assert [(each.number, each.generation) for each in generations.deletions(0, 10)] == [(1, generation), (2, again)]
+    assert [each.number for each in generations.deletions(1, 10)] == [2]
