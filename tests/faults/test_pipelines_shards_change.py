@@ -55,6 +55,7 @@ ROLLING = "chalicelib.pipelines.files.handler.RollingS3Handler"
 INDEXED_S = 21 * 60
 """A run stays in the activity index for at least 20 minutes after its end."""
 FAULTS = st.sampled_from([*((moment, how) for moment in (BEFORE, AFTER, LATER) for how in ("error", "crash")), (CONFLICT, "error")])
+COUNTS = st.sampled_from([1, 1, 2, 2, 3, *range(4, MAX_SHARDS + 1)])
 LOST = st.sampled_from(["none", "the leading one", "the leading one", "all"])
 LEAD = st.sampled_from([0, 3, 12])
 AGES = st.sampled_from([0, 0, 1, 2])
@@ -200,11 +201,13 @@ class ChangesOfShards(RuleBasedStateMachine):
 
     # Logs.
 
-    @initialize(room=st.sampled_from([2, 5, 100]), count=st.integers(1, MAX_SHARDS))
-    def begin(self, room: int, count: int) -> None:
+    @initialize(room=st.sampled_from([2, 5, 100]), count=COUNTS, is_new=st.booleans())
+    def begin(self, room: int, count: int, is_new: bool) -> None:
+        """Of a new pipeline, or of one whose shards have all looked for runs just now."""
         self.max_runs, self.counts = room, [count]
-        for name in NAMES[:4]:
-            self.append(name, 2)
+        self.append_everywhere(2)
+        if not is_new:
+            self._work_until_idle([Session(shard, f"first.{shard.number}") for shard in shards(count)])
 
     @rule(name=st.sampled_from(NAMES), lines=st.integers(1, 3))
     def append(self, name: str, lines: int) -> None:
@@ -254,11 +257,12 @@ class ChangesOfShards(RuleBasedStateMachine):
             self.end(name)
         self._advance(INDEXED_S)
 
-    @rule()
-    def outage(self) -> None:
+    @rule(count=COUNTS)
+    def outage(self, count: int) -> None:
         """As after a long outage of the logs' store alone: every worker has died, and active runs have ended and left the index,
-        although discovery is complete until now."""
+        although discovery is complete until now. The next workers may have another configuration."""
         self._kill_all()
+        self.counts.append(count)
         heads = [row for row in self.world.database.rows(PIPELINES) if row["at"].startswith(HEAD)]
         for run in [run for row in heads for run in unpack_checkpoints(row["runs"])]:
             if run not in self.deleted:
@@ -283,7 +287,7 @@ class ChangesOfShards(RuleBasedStateMachine):
 
     # Workers.
 
-    @rule(count=st.integers(1, MAX_SHARDS), lost=LOST, lead=LEAD)
+    @rule(count=COUNTS, lost=LOST, lead=LEAD)
     def change(self, count: int, lost: str, lead: int) -> None:
         """The schedule's next minute has another configuration. The leases of some workers may have ended, whatever they are doing:
         with that of the leading one, the runs are divided under the others."""
