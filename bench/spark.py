@@ -34,6 +34,7 @@ def _measured_here(name: str, **sizes: object) -> list[Measure]:
 ALL = (
     _measurement("spark_planning", _SOURCE, shapes=((20, 10),)),
     _measurement("spark_columnar", ("glue_jobs/columnar", "chalicelib/lines"), records=1000, runs=1),
+    _measurement("spark_reads", _SOURCE, size=4 * _MIB, rounds=1),
     _measurement("spark_dataset", (*_SOURCE, *_JOBS, "glue_jobs/dataset", "glue_jobs/build_dataset.py"), size=4 * _MIB, rounds=1),
     _measurement(
         "spark_compaction",

@@ -23,10 +23,11 @@ from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.allowed_modules import VARIABLE, AllowedModules
 from chalicelib.pipelines.config_loader import ConfigProblem, config_files, load_pipelines
 from chalicelib.pipelines.configuration import PipelineFile
-from chalicelib.pipelines.context import validate_logging
+from chalicelib.pipelines.handler_metrics import MetricsReport
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
 from chalicelib.pipelines.supervisor import PipelineOutcome, Supervisor
+from chalicelib.pipelines.validation import check_pipeline
 from chalicelib.pipelines.wheel_archive import read_wheel
 from chalicelib.pipelines.wheels import VARIABLE as WHEELS_VARIABLE
 from chalicelib.pipelines.wheels import (
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(NAME, description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run the pipelines until stopped (SIGINT, SIGTERM)")
-    check = commands.add_parser("validate", help="check the files and that referenced modules exist; runs and opens nothing")
+    check = commands.add_parser("validate", help="check the files; runs, imports and opens nothing that they name")
     upload = commands.add_parser("upload", help="store wheels next to the files of pipelines, and print the setting that pins them")
     upload.add_argument(
         "wheels", nargs="+", type=Path, metavar="WHEEL", help="all wheels to use: those that are not named are no longer"
@@ -65,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         archive = command.add_mutually_exclusive_group()
         archive.add_argument("--port", type=int, help="use the local stack on this port")
         archive.add_argument("--stack-name", help="use this CloudFormation stack; default: the archive of the RUNLAKE_… variables")
+    check.add_argument("--job", action="store_true", help="only the job run_pipelines runs them: Parquet is allowed")
     for command in (run, check):
         command.add_argument("--lib", metavar="DIR", type=Path, help="folder of further wheels with handlers, without a pin")
     run.add_argument(
@@ -120,10 +122,7 @@ def _validate(arguments: argparse.Namespace) -> int:
         unused = load_wheels(composition.services(), arguments.config)
     problems = [*definitions.problems, *(ConfigProblem(wheel.wheel, wheel.reason) for wheel in unused)]
     for file in definitions.pipelines:
-        try:
-            validate_logging(file.logging)
-        except RunlakeError as error:
-            problems.append(ConfigProblem(file.name, str(error)))
+        problems += [ConfigProblem(file.name, reason) for reason in check_pipeline(file, in_job=arguments.job)]
     for problem in problems:
         show(f"{problem.location}: {problem.reason}", file=sys.stderr)
     show(f"{len(definitions.pipelines)} pipelines: {', '.join(file.name for file in definitions.pipelines)}")
@@ -131,11 +130,11 @@ def _validate(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    use_wheels(arguments.lib)
     services = composition.services()
     found = installed_pipelines(services, arguments.config)
     for problem in found.problems:
         warn("ignored the file of a pipeline", file=problem.location, reason=problem.reason)
-    use_wheels(arguments.lib)
     for wheel in load_wheels(services, arguments.config):
         warn("ignored a wheel", wheel=wheel.wheel, reason=wheel.reason)
     files = found.chosen(arguments.only)
@@ -143,6 +142,7 @@ def _run(arguments: argparse.Namespace) -> int:
         services,
         automatic_bytes(memory_bytes(), services.settings.pipeline_fetch_bytes, sum(file.shards for file in files), used_bytes()),
         warn,
+        show_metrics,
         until_idle=arguments.once,
         forever=not arguments.once,
         is_short=shortage(memory_bytes()),
@@ -194,6 +194,12 @@ def _begin_anew() -> None:
 def warn(message: str, **facts: Any) -> None:
     """Print a warning as a line of JSON."""
     show(json.dumps({"at": round(time.time(), 3), "warning": message, **facts}, default=str), file=sys.stderr)
+
+
+def show_metrics(report: MetricsReport) -> None:
+    """Print a handler's metrics as a line of JSON."""
+    values = {name: each.document() for name, each in report.metrics.items()}
+    show(json.dumps({"at": round(time.time(), 3), "pipeline": report.pipeline, "handler": report.handler, "metrics": values}))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from chalicelib.pipelines.config_loader import ConfigSource, LoadedPipelines
     from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
+    from chalicelib.pipelines.handler_metrics import OnMetrics
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.wheels import WheelProblem
     from chalicelib.pipelines.worker import WorkerDependencies
@@ -74,9 +75,11 @@ def _selected(patterns: Iterable[tuple[str, bool]]) -> tuple[str, ...]:
     return tuple(pattern if included else f"{EXCLUDES}{pattern}" for pattern, included in patterns)
 
 
-def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **options: Any) -> Supervisor:
-    """Builds the supervisor of log pipelines. ``buffer_bytes``: for pipelines without a configured size; ``options``: further
-    fields of ``Supervisor``."""
+def supervisor(
+    services: Services, buffer_bytes: int, warn: Callable[..., None], on_metrics: OnMetrics, **options: Any
+) -> Supervisor:
+    """Builds the supervisor of log pipelines. ``buffer_bytes``: for pipelines without a configured size; ``on_metrics``: see
+    ``WorkerDependencies``; ``options``: further fields of ``Supervisor``."""
     from chalicelib.pipelines.pipeline_state import PipelineStateStore
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.worker import Worker
@@ -87,7 +90,9 @@ def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None],
         states,
         lambda assignment, fence, owner: Worker(
             assignment.file,
-            replace(worker_dependencies(services, assignment.file, buffer_bytes, warn), shard=assignment.shard),
+            replace(
+                worker_dependencies(services, assignment.file, buffer_bytes, warn), shard=assignment.shard, on_metrics=on_metrics
+            ),
             fence,
             owner,
         ),
@@ -103,6 +108,7 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
     from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
     from chalicelib.pipelines.wheels import process_wheels
     from chalicelib.pipelines.worker import WorkerDependencies
+    from chalicelib.runlog.new_segments import NewSegmentReader
 
     def names(after: str) -> tuple[Sequence[str], str | None]:
         page = services.pipelines.page(PipelineQuery(), _NAMES_A_PAGE, after)
@@ -118,8 +124,10 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         buffer_bytes=buffer_bytes,
         warn=warn,
         generation=services.pipeline_files.generation_of,
+        deletions=services.pipeline_files.generations.deletions,
         stores=services.located_bucket,
         sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
+        segments=NewSegmentReader(services.store, services.layout),
         make_target=_make_target,
         instance_id=services.settings.instance_id,
         wheel_problems=process_wheels().problems,

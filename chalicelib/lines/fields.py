@@ -71,7 +71,7 @@ FieldNames = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str,
 """The names in a line that hold its time, level, logger and message, in order of precedence."""
 
 
-class _FieldNamesCache(dict[tuple[str, ...], FieldNames]):
+class FieldNamesCache(dict[tuple[str, ...], FieldNames]):
     """The lines of a log have few distinct sets of names: each is resolved once. Cleared when full."""
 
     def __missing__(self, names: tuple[str, ...]) -> FieldNames:
@@ -86,7 +86,7 @@ class _FieldNamesCache(dict[tuple[str, ...], FieldNames]):
 
 def parse_json_with(time_parser: TimestampParser) -> LineParser:
     """Parses one JSON object per line. Objects without time, level and message are data, not log lines."""
-    names_cache = _FieldNamesCache()
+    names_cache = FieldNamesCache()
 
     def parse(text: str) -> ParsedLine | None:
         if text[:1] != "{" or len(text) > MAX_JSON_CHARS:
@@ -100,8 +100,8 @@ def parse_json_with(time_parser: TimestampParser) -> LineParser:
         if not fields.keys().isdisjoint(_PARTS):
             fields = _unfolded(fields)
         times, levels, loggers, messages = names_cache[tuple(fields)]
-        timestamp = _first_time(fields, times, time_parser)
-        level = _first_level(fields, levels)
+        timestamp = first_time(fields, times, time_parser)
+        level = first_level(fields, levels)
         message = _first_text(fields, messages)
         if timestamp is None and level is None and message is None:
             return None
@@ -110,7 +110,7 @@ def parse_json_with(time_parser: TimestampParser) -> LineParser:
             message = text
         if "\\" in text:
             logger, message = logger and _sound(logger), _sound(message.removesuffix("\n"))
-        return new_parsed_line((timestamp, level, _without_place(logger), message))
+        return new_parsed_line((timestamp, level, without_place(logger), message))
 
     return parse
 
@@ -132,7 +132,8 @@ def _first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None
     return None
 
 
-def _first_time(fields: Mapping[str, Any], names: tuple[str, ...], time_parser: TimestampParser) -> int | None:
+def first_time(fields: Mapping[str, Any], names: tuple[str, ...], time_parser: TimestampParser) -> int | None:
+    """The first valid time of some fields, in microseconds since the epoch."""
     for name in names:
         value = fields[name]
         if (us := time_parser.parse_text(value) if isinstance(value, str) else _time(value, time_parser)) is not None:
@@ -140,7 +141,8 @@ def _first_time(fields: Mapping[str, Any], names: tuple[str, ...], time_parser: 
     return None
 
 
-def _first_level(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+def first_level(fields: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    """The first valid level of some fields."""
     for name in names:
         value = fields[name]
         if (level := LEVELS.get(value) if isinstance(value, str) else None) or (level := _level(name, value)):
@@ -157,7 +159,7 @@ def _sound(text: str) -> str:
     return text
 
 
-def _without_place(logger: str | None) -> str | None:
+def without_place(logger: str | None) -> str | None:
     """Removes the line number from a caller, which leaves its file."""
     return _PLACE.sub("", logger) if logger and ":" in logger else logger
 
@@ -174,7 +176,7 @@ def _nested_time(value: Mapping[str, Any], time_parser: TimestampParser) -> int 
     """MongoDB's ``$date``, loguru's ``timestamp``, and seconds with nanoseconds as in log4j and Google Cloud."""
     for name in ("$date", "timestamp"):
         if isinstance(value.get(name), str | int | float):
-            return _first_time(value, (name,), time_parser)
+            return first_time(value, (name,), time_parser)
     for seconds_name, nanos_name in (("epochSecond", "nanoOfSecond"), ("seconds", "nanos")):
         seconds, nanos = value.get(seconds_name), value.get(nanos_name, 0)
         if type(seconds) is int and type(nanos) is int and 0 <= nanos < 1_000_000_000:
@@ -201,7 +203,7 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 def parse_logfmt_with(time_parser: TimestampParser) -> LineParser:
     """Parses ``key=value key="longer value"``. A line without level and time is some other assignment."""
-    names_cache = _FieldNamesCache()
+    names_cache = FieldNamesCache()
 
     def parse(text: str) -> ParsedLine | None:
         if _STARTS.match(text) is None:
@@ -213,11 +215,11 @@ def parse_logfmt_with(time_parser: TimestampParser) -> LineParser:
                 for name in names:
                     if fields[name][:1] == '"':
                         fields[name] = _unquoted(fields[name])
-        timestamp, level = _first_time(fields, times, time_parser), _first_level(fields, levels)
+        timestamp, level = first_time(fields, times, time_parser), first_level(fields, levels)
         if timestamp is None and level is None:
             return None
         message = _first_text(fields, messages) if len(text) <= MAX_LOGFMT_CHARS else None
-        logger = _without_place(_first_text(fields, loggers) or None)
+        logger = without_place(_first_text(fields, loggers) or None)
         return new_parsed_line((timestamp, level, logger, text if message is None else message))
 
     return parse

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import groupby, islice
 
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat
@@ -13,6 +15,34 @@ SAMPLE_LINES = 1000
 """Only this many first lines of a sample are parsed."""
 _NEARLY = 0.75
 _UNSURE_SHARE = 0.25
+_BY_ODDS = sorted(FORMATS, key=lambda each: each.odds)
+"""The formats with the least ``odds`` first, then in the order of FORMATS."""
+
+
+class FormatSample:
+    """The first lines of a log, as counts only: it can grow with the log, in a few hundred bytes. ``lines``: all lines that were added."""
+
+    __slots__ = ("_counts", "_texts", "lines")
+
+    def __init__(self) -> None:
+        self.lines = self._texts = 0
+        self._counts: dict[LogFormat, int] = {}
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Add the next lines of the log."""
+        texts = []
+        for raw in lines:
+            self.lines += 1
+            if raw[:1] not in INDENTATION:
+                texts.append(decode_line(raw))
+        self._texts += len(texts)
+        for each, count in parsed_counts(texts):
+            if count:
+                self._counts[each] = self._counts.get(each, 0) + count
+
+    def format(self) -> LogFormat:
+        """See ``detect_format``."""
+        return _chosen({each: self._counts[each] for each in _BY_ODDS if each in self._counts}, self._texts)
 
 
 def detect_format(sample: Iterable[bytes]) -> LogFormat:
@@ -23,10 +53,19 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
     not count. Reads at most 1,000 lines.
     """
     texts = [decode_line(raw) for raw in islice(sample, SAMPLE_LINES) if raw[:1] not in INDENTATION]
-    known = _known(texts)
-    eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * len(texts))}
+    known: dict[LogFormat, int] = {}
+    for each, count in parsed_counts(texts):
+        if each.odds == 1 and 0 < _NEARLY * len(texts) <= count and all(other < _NEARLY * count for other in known.values()):
+            return each  # no other format can parse so many lines that it would be chosen
+        known[each] = count
+    return _chosen(known, len(texts))
+
+
+def _chosen(known: Mapping[LogFormat, int], texts: int) -> LogFormat:
+    """The format that is chosen by the number of texts that each parses, of so many."""
+    eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * texts)}
     chosen, most = PLAIN, 0
-    for odds, group in groupby(sorted(eligible, key=lambda each: each.odds), key=lambda each: each.odds):
+    for odds, group in groupby(eligible, key=lambda each: each.odds):
         contest = list(group)
         best = max(eligible[each] for each in contest)
         if best > odds * most or not most:
@@ -35,15 +74,30 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
     return chosen
 
 
-def _known(texts: Sequence[str]) -> Mapping[LogFormat, int]:
-    """The number of texts that each format parses, in the order of FORMATS."""
+def parsed_counts(texts: Sequence[str]) -> Iterator[tuple[LogFormat, int]]:
+    """The number of texts that each format parses: formats with the least ``odds`` first, then in the order of FORMATS."""
     by_first: dict[str, list[str]] = {}
     for text in texts:
         by_first.setdefault(text[:1], []).append(text)
+
+    @cache
+    def fitting(first: str, look: str) -> Mapping[str | None, Sequence[str]]:
+        """The texts that a prefix permits, by the character that its ``then`` is about."""
+        begun = [text for character in first for text in by_first.get(character, ())] if first else texts
+        if not look or not begun:
+            return {None: begun}
+        pattern = re.compile(look, re.ASCII)
+        by_next: dict[str | None, list[str]] = {}
+        for text in begun:
+            if (seen := pattern.match(text)) is not None:
+                by_next.setdefault(seen["next"] if "next" in pattern.groupindex else None, []).append(text)
+        return by_next
+
     time_parser = TimestampParser()
-    counts: dict[LogFormat, int] = {}
-    for each in FORMATS:
-        parse = each.bind(time_parser)
-        fitting = (text for first in each.prefix.first for text in by_first.get(first, ())) if each.prefix.first else texts
-        counts[each] = sum(parse(text) is not None for text in fitting)
-    return counts
+    for each in _BY_ODDS:
+        parse, then = each.bind(time_parser), each.prefix.then
+        by_next = fitting(each.prefix.first, each.prefix.look).items()
+        yield (
+            each,
+            sum(parse(text) is not None for next_, begun in by_next if not then or (next_ and next_ in then) for text in begun),
+        )

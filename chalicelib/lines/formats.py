@@ -134,6 +134,7 @@ _PRIORITY = LinePrefix("<", "<[0-9]{1,3}>1 ")
 _LETTER = LinePrefix("IWEFD", "[IWEFD][0-9]{4}")
 _CLIENT = LinePrefix(_DIGITS + ":" + _LETTERS, r"\S++ \S++ [^\[\]\"]*+\[[0-9]{2}/")
 _LEVEL = LinePrefix("TDIWECFSNAPV[", r"\[?[A-Z]{3,9}[\] :]")
+_LEVEL_ALONE = LinePrefix("TDIWECFSNAPV", r"[A-Z]{3,9}(?:[ \t]|$)")
 _LEVEL_BOX = LinePrefix("[", r"\[[A-Za-z]{3,13} *\]")
 _ANYTHING = LinePrefix("")
 
@@ -223,7 +224,7 @@ FORMATS: tuple[LogFormat, ...] = (
     _vague("oslo-collected", layouts.OSLO_COLLECTED, _ANYTHING, "nova-compute.log 2026-11-21 03:12:45.123 1234 INFO nova.manager [req-1 -] 42 rows"),
     _vague("time-level", layouts.TIME_LEVEL, _TIME, "03:12:45 INFO 42 rows", odds=3),
     _vague("time", layouts.TIME_ANYTHING, _TIME, "03:12:45  42 rows", odds=50),
-    _vague("level-only", layouts.LEVEL_BARE, _LEVEL, "INFO 42 rows", odds=3),
+    _vague("level-only", layouts.LEVEL_BARE, _LEVEL_ALONE, "INFO 42 rows", odds=3),
 )  # fmt: skip
 """In order of precedence: the first format that parses a line is used."""
 

@@ -163,7 +163,7 @@ ACCESS_LOG = timestamped(
 NGINX_ERROR = timestamped(ISO, rf" \[{_LEVEL}\] [0-9]+#[0-9]+: ")
 APACHE_ERROR = LineLayout(
     rf"\[[A-Z][a-z]{{2}} (?P<second>{APACHE.pattern})\] "
-    r"\[(?:(?P<logger>\w*):)?(?P<level>[a-z]{3,6}[1-8]?)\] (?:\[pid [^\]]*+\] )?",
+    r"\[(?:(?P<logger>\w+)?:)?(?P<level>[a-z]{3,6}[1-8]?)\] (?:\[pid [^\]]*+\] )?",
     APACHE,
     _APACHE_LEVELS,
 )

@@ -19,8 +19,7 @@ from logging.config import DictConfigurator
 from typing import Any, cast
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.pipelines.allowed_modules import names_in
-from chalicelib.pipelines.configuration import Logging, Properties
+from chalicelib.pipelines.configuration import ERRORS, Logging, Properties
 
 Caught = (Exception, SystemExit)
 """The exceptions of a handler that are caught."""
@@ -152,28 +151,6 @@ def build_logging(
     return LoggingContext(handlers, failures, loggers, properties, now_ms, swallowed, _owners(handlers))
 
 
-def validate_logging(config: Logging) -> None:
-    """Check that every name in the file resolves. Imports listed modules; calls nothing of the file: no handler opens a file or
-    connection. Raises InvalidConfigurationError."""
-    for kind in ("handlers", "formatters", "filters"):
-        for name, definition in getattr(config, kind).items():
-            try:
-                _check(config, definition)
-            except Exception as error:
-                raise InvalidConfigurationError(f"one of {kind} cannot be built: {_described(error)} name={name}") from None
-
-
-def _check(config: Logging, definition: Mapping[str, Any]) -> None:
-    named = definition.get("()", definition.get("class"))
-    for name in names_in(definition):
-        value = config.modules.resolve(name)
-        if name == named and not callable(value):
-            raise TypeError(f"not callable: {name}")
-    if named is None and "format" in definition:
-        layout = (definition.get(key, default) for key, default in (("style", "%"), ("validate", True)))
-        logging.Formatter(definition["format"], definition.get("datefmt"), *layout)
-
-
 def _manager() -> logging.Manager:
     root = logging.RootLogger(logging.NOTSET)
     manager = logging.Manager(root)
@@ -191,11 +168,8 @@ class _TreeBuilder(DictConfigurator):
     """The methods of ``DictConfigurator``, over a copy of the file's definitions."""
 
     def __init__(self, config: Logging) -> None:
-        definitions = {name: copy.deepcopy(dict(getattr(config, name))) for name in ("formatters", "filters", "handlers")}
         self._modules = config.modules
-        super().__init__(
-            {"version": 1, **{name: {key: dict(one) for key, one in each.items()} for name, each in definitions.items()}}
-        )
+        super().__init__(copy.deepcopy(config.document()))
         self._build("formatters", self.configure_formatter)
         self._build("filters", self.configure_filter)
 
@@ -241,6 +215,8 @@ class _TreeBuilder(DictConfigurator):
         return handlers, failures
 
     def _handler(self, definition: Any) -> logging.Handler:
+        if isinstance(definition.get(ERRORS), dict):
+            del definition[ERRORS]
         handler = self.configure_handler(definition)
         if not isinstance(handler, logging.Handler):
             raise TypeError(f"not a logging.Handler: {type(handler).__name__}")

@@ -25,8 +25,10 @@ from chalicelib.observability import (
     PIPELINES_FAILED,
     logger,
     record,
+    record_statistics,
 )
 from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.handler_metrics import MetricsReport
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
 from chalicelib.pipelines.pipeline_state import PipelineStateStore
@@ -50,7 +52,7 @@ def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> di
     ours = _ours(services, scanned.pipelines, worker)
     fetch_bytes = services.settings.pipeline_fetch_bytes
     buffer_bytes = automatic_bytes(memory_bytes(), fetch_bytes, len(ours), used_bytes())
-    watching = supervisor(services, buffer_bytes, log_warning, until_idle=True, is_short=shortage(memory_bytes()))
+    watching = supervisor(services, buffer_bytes, log_warning, record_metrics, until_idle=True, is_short=shortage(memory_bytes()))
     outcomes = watching.run(ours, deadline)
     measure(services, [assignment.file for assignment in ours if assignment.shard.leads])
     record(PIPELINES_FAILED, sum(outcome not in _WELL for outcome in outcomes.values()))
@@ -60,6 +62,12 @@ def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> di
 def log_warning(message: str, **facts: Any) -> None:
     """Log a warning of a pipeline."""
     logger.warning(message, extra=facts)
+
+
+def record_metrics(report: MetricsReport) -> None:
+    """Record a handler's metrics: one line."""
+    dimensions = {"pipeline": report.pipeline, "handler": report.handler}
+    record_statistics(dimensions, {name: each.document() for name, each in report.metrics.items()})
 
 
 def measure(services: Services, files: Sequence[PipelineFile]) -> None:

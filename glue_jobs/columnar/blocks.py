@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,6 @@ _NEWLINE, _RETURN, _ESCAPE, _ASCII = 10, 13, 27, 128
 class LineBlock:
     """``body`` is followed by padding from ``size`` on; ``octets`` are the same as numbers. Lines begin at ``starts``; their text ends at
     ``ends``, before a carriage return and the newline; the next line begins at ``next_starts``.
-
-    ``is_special``: lines with escape sequences or invalid UTF-8, and lines too long for a layout.
     """
 
     body: bytes
@@ -33,7 +32,6 @@ class LineBlock:
     ends: Ints
     next_starts: Ints
     ends_with_return: Bools
-    is_special: Bools
 
     @classmethod
     def of(cls, body: bytes) -> LineBlock:
@@ -45,20 +43,33 @@ class LineBlock:
             newlines = np.append(newlines, len(body))
         starts = np.append(0, newlines[:-1] + 1) if len(newlines) else newlines
         ends_with_return = (octets[newlines - 1] == _RETURN) & (newlines > starts)
-        is_special = newlines - starts > HEAD_CHARS
-        if b"\x1b" in body:
-            is_special[_lines_at(starts, np.flatnonzero(octets == _ESCAPE))] = True
-        if not body.isascii():
-            is_special |= _are_invalid(padded, octets, starts, newlines)
         next_starts = np.minimum(newlines + 1, len(body))
-        return cls(padded, len(body), octets, starts, newlines - ends_with_return, next_starts, ends_with_return, is_special)
+        return cls(padded, len(body), octets, starts, newlines - ends_with_return, next_starts, ends_with_return)
 
     def __len__(self) -> int:
         return len(self.starts)
 
+    def special(self) -> Bools:
+        """Lines with escape sequences or invalid UTF-8, and lines too long for a layout."""
+        ends = self.ends + self.ends_with_return
+        is_special = ends - self.starts > HEAD_CHARS
+        if b"\x1b" in self.body:
+            is_special[self.lines_at(np.flatnonzero(self.octets == _ESCAPE))] = True
+        if not self.body.isascii():
+            is_special |= self._invalid(ends)
+        return is_special
+
+    def lines_at(self, places: Ints) -> Ints:
+        """The lines that contain these places."""
+        return np.searchsorted(self.starts, places, side="right") - 1
+
     def line(self, number: int) -> bytes:
         """A line without its newline."""
         return self.body[self.starts[number] : self.ends[number] + self.ends_with_return[number]]
+
+    def numbered(self, first: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Lines [first, end) with their numbers."""
+        return ((number, self.line(number)) for number in range(first, end))
 
     def windows(self, at: Ints, width: int) -> Bytes:
         """The ``width`` bytes from each place on, as rows."""
@@ -69,6 +80,20 @@ class LineBlock:
         """The bytes for Arrow."""
         return pa.py_buffer(self.body)
 
+    def _invalid(self, ends: Ints) -> Bools:
+        """Lines that are not UTF-8. Looked for one by one only if the block is not."""
+        are_invalid = np.zeros(len(self), np.bool_)
+        offsets = pa.py_buffer(np.array([0, len(self.body)], np.int32))
+        try:
+            pa.StringArray.from_buffers(1, offsets, self.data).validate(full=True)
+        except pa.ArrowInvalid:
+            for line in np.unique(self.lines_at(np.flatnonzero(self.octets >= _ASCII))).tolist():
+                try:
+                    self.body[self.starts[line] : ends[line]].decode()
+                except UnicodeDecodeError:
+                    are_invalid[line] = True
+        return are_invalid
+
 
 def spans(data: pa.Buffer, starts: Ints, ends: Ints, kind: pa.DataType | None = None) -> pa.Array:
     """The parts [start, end) of a buffer, by default texts; each begins at or behind the end of the one before it. Texts must be UTF-8."""
@@ -77,22 +102,3 @@ def spans(data: pa.Buffer, starts: Ints, ends: Ints, kind: pa.DataType | None = 
     offsets[-1] = ends[-1] if len(ends) else 0
     parts = pa.Array.from_buffers(kind or pa.string(), 2 * len(starts), [None, pa.py_buffer(offsets), data])
     return parts.take(pa.array(np.arange(0, 2 * len(starts), 2)))
-
-
-def _lines_at(starts: Ints, places: Ints) -> Ints:
-    return np.searchsorted(starts, places, side="right") - 1
-
-
-def _are_invalid(padded: bytes, octets: Bytes, starts: Ints, ends: Ints) -> Bools:
-    """Lines that are not UTF-8. Looked for one by one only if the block is not."""
-    are_invalid = np.zeros(len(starts), np.bool_)
-    offsets = pa.py_buffer(np.array([0, len(padded)], np.int32))
-    try:
-        pa.StringArray.from_buffers(1, offsets, pa.py_buffer(padded)).validate(full=True)
-    except pa.ArrowInvalid:
-        for line in np.unique(_lines_at(starts, np.flatnonzero(octets >= _ASCII))).tolist():
-            try:
-                padded[starts[line] : ends[line]].decode()
-            except UnicodeDecodeError:
-                are_invalid[line] = True
-    return are_invalid

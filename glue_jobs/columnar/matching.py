@@ -5,25 +5,27 @@ Made from the layout by which the row parser reads the format. Only matches are 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import tzinfo
-from functools import cache
+from functools import cache, partial
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chalicelib.lines.fields import parse_json_with
 from chalicelib.lines.formats import LogFormat
 from chalicelib.lines.layout import LineLayout
 from chalicelib.lines.levels import LEVELS, ORDER
-from chalicelib.lines.timestamps import Places
+from chalicelib.lines.timestamps import Places, ReadTimestamp, TimestampParser
 from glue_jobs.columnar.blocks import Bools, Ints, LineBlock, spans
-from glue_jobs.columnar.patterns import GroupPattern, UntranslatableError, fixed_places, translated
+from glue_jobs.columnar.patterns import FOREIGN, GroupPattern, UntranslatableError, fixed_places, translated
 from glue_jobs.columnar.timestamps import parse_times
 
-_BEFORE_TRACES = frozenset(b"[0123456789")
-"""No line that begins with one of these can be the exception of a stack trace."""
 NO_LEVEL = len(ORDER)
 """The number of lines without a level; other levels have their place in ``ORDER``."""
 
@@ -31,7 +33,8 @@ NO_LEVEL = len(ORDER)
 @dataclass(frozen=True, slots=True)
 class LineMatches:
     """Matching lines, ascending by number ``lines`` in the block, and their columns. ``message``: the place at which it begins.
-    ``us`` counts where ``has_time``; ``loggers``: texts, null where a line has none."""
+    ``us`` counts where ``has_time``; ``loggers``: texts, null where a line has none. ``messages``: in formats whose messages are not the
+    rest of the line."""
 
     lines: Ints
     us: Ints
@@ -39,6 +42,7 @@ class LineMatches:
     level: npt.NDArray[np.int8]
     loggers: pa.StringArray
     message: Ints
+    messages: pa.StringArray | None = None
 
 
 NO_MATCHES = LineMatches(
@@ -51,41 +55,86 @@ NO_MATCHES = LineMatches(
 )
 
 
-class LineMatcher:
+BoundMatcher = Callable[[LineBlock, Ints], LineMatches]
+"""The matching ones of some lines of a block, for one log."""
+
+
+class _Columns:
+    """Levels and loggers of lines that match a layout."""
+
+    def __init__(self, layout: LineLayout, groups: GroupPattern) -> None:
+        levels = LEVELS if layout.levels is None else layout.levels
+        self._groups = groups
+        self._words = pa.array(levels)
+        self._numbers = np.array([ORDER.index(level) for level in levels.values()], np.int8)
+
+    def levels(self, matches: pa.StructArray) -> tuple[npt.NDArray[np.int8], Bools]:
+        """Numbers of levels, and whether lines with a level have a known one."""
+        if "level" not in self._groups.groups:
+            return np.full(len(matches), NO_LEVEL, np.int8), np.ones(len(matches), np.bool_)
+        words = matches.field("level")
+        found = np.asarray(pc.fill_null(pc.index_in(words, value_set=self._words), -1))
+        level = np.where(found < 0, NO_LEVEL, self._numbers[found]).astype(np.int8)
+        is_absent = np.asarray(pc.equal(pc.binary_length(words), 0)) if "level" in self._groups.optional else False
+        return level, (found >= 0) | is_absent
+
+    def loggers(self, matches: pa.StructArray) -> pa.StringArray:
+        """Loggers, null where a line has none."""
+        if "logger" not in self._groups.groups:
+            return pa.nulls(len(matches), pa.string())
+        texts = matches.field("logger")
+        if "logger" not in self._groups.optional:
+            return texts
+        return pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar(None, pa.string()), texts)
+
+    def of(
+        self, lines: Ints, matches: pa.StructArray, us: Ints, has_time: Bools, tail_at: Ints, is_sure: Bools | bool = True
+    ) -> LineMatches:
+        """The lines with a match and a known level. ``tail_at``: the places from which the patterns match."""
+        is_match = is_sure & ~np.asarray(matches.is_null())
+        level, has_level = self.levels(matches)
+        kept = np.flatnonzero(is_match & has_level)
+        heads = np.asarray(pc.binary_length(matches.field("head")))[kept]
+        loggers = self.loggers(matches)
+        return LineMatches(
+            lines[kept],
+            us[kept],
+            has_time[kept],
+            level[kept],
+            loggers if len(kept) == len(lines) else loggers.take(pa.array(kept)),
+            tail_at[kept] + heads,
+        )
+
+
+class LineMatcher(Protocol):
     """Matches the lines of one format."""
+
+    first: Bools
+    """For each byte: whether a line that matches can begin with it."""
+
+    def bound(self, time_parser: TimestampParser) -> BoundMatcher:
+        """The matcher for one log."""
+
+
+class FixedMatcher:
+    """For formats whose times are digits in fixed places: times are read from these, and a pattern matches the rest of the head."""
 
     def __init__(self, head: tuple[frozenset[int], ...], places: Places, layout: LineLayout, tail: GroupPattern) -> None:
         self._head = [_table_of(characters) for characters in head]
         self._places, self._tail = places, tail
-        levels = LEVELS if layout.levels is None else layout.levels
-        self._words = pa.array(levels)
-        self._numbers = np.array([ORDER.index(level) for level in levels.values()], np.int8)
+        self._columns = _Columns(layout, tail)
+        self.first = self._head[0]
 
-    @property
-    def first(self) -> Bools:
-        """For each byte: whether a line that matches can begin with it."""
-        return self._head[0]
+    def bound(self, time_parser: TimestampParser) -> BoundMatcher:
+        """See ``LineMatcher``."""
+        return partial(self._matches, time_parser.zone)
 
-    def matches(self, block: LineBlock, candidates: Ints, zone: tzinfo) -> LineMatches:
-        """The matching ones of some lines of a block."""
+    def _matches(self, zone: tzinfo, block: LineBlock, candidates: Ints) -> LineMatches:
         lines = candidates[self._has_time(block, block.starts[candidates])]
         width = self._places[-1][1]
         times = parse_times(block, block.starts[lines] + (len(self._head) - width), width, self._places, zone)
-        tails = pc.extract_regex(_tails(block, lines, times.end), pattern=self._tail.pattern)
-        is_match = times.is_sure & ~np.asarray(tails.is_null())
-        level, has_level = self._levels(tails)
-        is_match &= has_level
-        kept = np.flatnonzero(is_match)
-        heads = np.asarray(pc.binary_length(tails.field("head")))[kept]
-        loggers = self._loggers(tails)
-        return LineMatches(
-            lines[kept],
-            times.us[kept],
-            times.is_valid[kept],
-            level[kept],
-            loggers if len(kept) == len(lines) else loggers.take(pa.array(kept)),
-            times.end[kept] + heads,
-        )
+        tails = _extracted(texts_from(block, lines, times.end), self._tail.patterns)
+        return self._columns.of(lines, tails, times.us, times.is_valid, times.end, times.is_sure)
 
     def _has_time(self, block: LineBlock, at: Ints) -> Bools:
         """Whether lines begin with what comes before a time, and the notation of its second."""
@@ -95,33 +144,54 @@ class LineMatcher:
             fits &= allowed[text[:, place]]
         return fits
 
-    def _levels(self, tails: pa.StructArray) -> tuple[npt.NDArray[np.int8], Bools]:
-        """Numbers of levels, and whether lines with a level have a known one."""
-        if "level" not in self._tail.groups:
-            return np.full(len(tails), NO_LEVEL, np.int8), np.ones(len(tails), np.bool_)
-        words = tails.field("level")
-        found = np.asarray(pc.fill_null(pc.index_in(words, value_set=self._words), -1))
-        level = np.where(found < 0, NO_LEVEL, self._numbers[found]).astype(np.int8)
-        is_absent = np.asarray(pc.equal(pc.binary_length(words), 0)) if "level" in self._tail.optional else False
-        return level, (found >= 0) | is_absent
 
-    def _loggers(self, tails: pa.StructArray) -> pa.StringArray:
-        if "logger" not in self._tail.groups:
-            return pa.nulls(len(tails), pa.string())
-        texts = tails.field("logger")
-        if "logger" not in self._tail.optional:
-            return texts
-        return pc.if_else(pc.equal(pc.binary_length(texts), 0), pa.scalar(None, pa.string()), texts)
+class PatternMatcher:
+    """For other formats: one pattern matches the whole head. Each distinct second is parsed once by the row parser."""
+
+    def __init__(self, layout: LineLayout, pattern: GroupPattern) -> None:
+        self._layout, self._pattern = layout, pattern
+        self._columns = _Columns(layout, pattern)
+        self.first = _table_of(pattern.first)
+
+    def bound(self, time_parser: TimestampParser) -> BoundMatcher:
+        """See ``LineMatcher``."""
+        stamp = self._layout.stamp
+        return partial(self._matches, time_parser.reader(stamp) if stamp else None)
+
+    def _matches(self, read: ReadTimestamp | None, block: LineBlock, candidates: Ints) -> LineMatches:
+        starts = block.starts[candidates]
+        heads = _extracted(texts_from(block, candidates, starts), self._pattern.patterns)
+        us, has_time = np.zeros(len(candidates), np.int64), np.zeros(len(candidates), np.bool_)
+        if read is not None:
+            matched = np.flatnonzero(~np.asarray(heads.is_null()))
+            us[matched], has_time[matched] = self._times(heads.take(pa.array(matched)), read)
+        return self._columns.of(candidates, heads, us, has_time, starts)
+
+    def _times(self, heads: pa.StructArray, read: ReadTimestamp) -> tuple[Ints, Bools]:
+        """Microseconds since the epoch, and whether the second is a valid one."""
+        groups = self._pattern.groups
+        texts = [heads.field(name) if name in groups else pa.repeat("", len(heads)) for name in ("second", "zone")]
+        seconds, zones = (text.dictionary_encode() for text in texts)
+        codes = np.asarray(seconds.indices).astype(np.int64) * max(len(zones.dictionary), 1) + np.asarray(zones.indices)
+        distinct, places = np.unique(codes, return_inverse=True)
+        second_of, zone_of = seconds.dictionary.to_pylist(), zones.dictionary.to_pylist()
+        read_us = [read(second_of[code // len(zone_of)], None, zone_of[code % len(zone_of)] or None) for code in distinct.tolist()]
+        us = np.array([time or 0 for time in read_us], np.int64)[places]
+        if "fraction" in groups:
+            digits = pc.utf8_slice_codeunits(pc.utf8_rpad(heads.field("fraction"), width=6, padding="0"), 0, 6)
+            us += np.asarray(digits.cast(pa.int64()))
+        return us, np.array([time is not None for time in read_us], np.bool_)[places]
 
 
 def _table_of(characters: frozenset[int]) -> Bools:
     table = np.zeros(256, np.bool_)
-    table[list(characters)] = True
+    table[list(characters - {FOREIGN})] = True
+    table[FOREIGN:] = FOREIGN in characters
     return table
 
 
-def _tails(block: LineBlock, lines: Ints, at: Ints) -> pa.StringArray:
-    """The texts of lines behind their times. Without carriage returns each text may go on to the next time, because patterns end at
+def texts_from(block: LineBlock, lines: Ints, at: Ints) -> pa.StringArray:
+    """The texts of lines from some places on. Without carriage returns each text may go on to the next place, because patterns end at
     the end of a line: that saves a copy."""
     if block.ends_with_return.any():
         return spans(block.data, at, block.ends[lines])
@@ -129,23 +199,35 @@ def _tails(block: LineBlock, lines: Ints, at: Ints) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(at), pa.py_buffer(offsets), block.data)
 
 
+def _extracted(texts: pa.StringArray, patterns: Sequence[str]) -> pa.StructArray:
+    """The groups of each text by the first pattern that it matches; null for others."""
+    groups = pc.extract_regex(texts, pattern=patterns[0])
+    for pattern in patterns[1:]:
+        if not groups.null_count:
+            break
+        other = np.flatnonzero(np.asarray(groups.is_null()))
+        at = np.arange(len(texts))
+        at[other] = np.arange(len(texts), len(texts) + len(other))
+        groups = pa.concat_arrays([groups, pc.extract_regex(texts.take(pa.array(other)), pattern=pattern)]).take(pa.array(at))
+    return groups
+
+
 @cache
 def matcher_of(format: LogFormat) -> LineMatcher | None:
     """The matcher of a format; None: only the row parser reads it."""
+    if format.bind is parse_json_with:
+        from glue_jobs.columnar.json_lines import JsonMatcher  # it needs this module
+
+        return JsonMatcher()
     layout = format.layout
-    if (
-        layout is None
-        or layout.around is None
-        or layout.refine
-        or format.rest
-        or layout.stamp is None
-        or layout.stamp.places is None
-    ):
+    if layout is None or layout.refine or format.rest:
         return None
-    before, tail = layout.around
     try:
-        places, pattern = fixed_places(before + layout.stamp.pattern), translated(tail)
+        if layout.around is not None and layout.stamp is not None and layout.stamp.places is not None:
+            before, tail = layout.around
+            with suppress(UntranslatableError):
+                head = fixed_places(before + layout.stamp.pattern)
+                return FixedMatcher(head, layout.stamp.places, layout, translated(tail))
+        return PatternMatcher(layout, translated(layout.pattern))
     except UntranslatableError:
         return None
-    is_clear = not pattern.optional & pattern.may_be_empty  # else an absent group looks like an empty one
-    return LineMatcher(places, layout.stamp.places, layout, pattern) if is_clear and places[0] <= _BEFORE_TRACES else None

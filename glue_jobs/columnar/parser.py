@@ -8,6 +8,7 @@ So the events are those of ``chalicelib.lines.events``, in every column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import decode_line
 from chalicelib.lines.timestamps import TimestampParser
 from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock
-from glue_jobs.columnar.columns import EventColumns, JoinedMatches
+from glue_jobs.columnar.columns import EventColumns, JoinedMatches, parse_blocks
 from glue_jobs.columnar.matching import NO_MATCHES, LineMatches, matcher_of
 
 _ESCAPE, _ASCII = 27, 128
@@ -38,9 +39,9 @@ class ColumnarParser:
 
     def __init__(self, format: LogFormat, time_parser: TimestampParser) -> None:
         self._read, self._read_json = format.reader(time_parser), parse_json_with(time_parser)
-        self._zone = time_parser.zone
-        self._matcher = matcher_of(format)
-        self._is_continuation = self._continuations(format)
+        matcher = matcher_of(format)
+        self._matcher = None if matcher is None else (matcher.first, matcher.bound(time_parser))
+        self._is_continuation = _continuations(format)
         self._is_trace_known = self._read(_TRACE.tobytes().decode().rstrip()) is None
         self.lines = self.row_lines = 0
 
@@ -49,17 +50,17 @@ class ColumnarParser:
         because it may continue: parse it again from ``EventColumns.size`` on, with the lines that follow. Memory: twenty times the
         number of lines, the columns, and a few copies of the block."""
         block = LineBlock.of(body)
-        first_bytes = block.octets[block.starts]
-        matches = self._matches(block, first_bytes)
+        is_special, first_bytes = block.special(), block.octets[block.starts]
+        matches = self._matches(block, first_bytes, is_special)
         is_matched = np.zeros(len(block), np.bool_)
         is_matched[matches.lines] = True
         begins_trace = self._traces(block, first_bytes)
-        rows = self._rows(block, ~(is_matched | begins_trace | (self._is_continuation[first_bytes] & ~block.is_special)))
+        rows = self._rows(block, ~(is_matched | begins_trace | (self._is_continuation[first_bytes] & ~is_special)))
         begins = is_matched.copy()
         begins[[number for number, parsed in rows.items() if parsed is not None]] = True
         begins[:1] = True
-        groups = _Groups(block, matches, begins, _joinable(block, first_bytes, begins, begins_trace))
-        others = [event for first, end in groups.others() for event in self._events(block, first, end, rows)]
+        groups = _Groups(block, matches, begins, _joinable(block, first_bytes, is_special, begins, begins_trace))
+        others = [event for first, end in groups.others() for event in self._group(block, first, end, rows)]
         columns = EventColumns(block, matches, groups.joined(), others, final=final)
         count = columns.line_count
         self.lines += count
@@ -67,33 +68,14 @@ class ColumnarParser:
         return columns
 
     def parse_blocks(self, blocks: Iterable[bytes], least_bytes: int = 0) -> Iterator[EventColumns]:
-        """The events of consecutive blocks of whole lines; the last line may lack its newline. Blocks are joined until they have
-        ``least_bytes``. Lines of an event that goes on are parsed again with the next block."""
-        pending: list[bytes] = []
-        size = 0
-        for block in blocks:
-            pending.append(block)
-            size += len(block)
-            if size >= least_bytes:
-                body = b"".join(pending)
-                columns = self.parse(body, final=False)
-                yield columns
-                pending, size = [body[columns.size :]], 0
-        yield self.parse(b"".join(pending))
+        """The events of consecutive blocks: see ``columns.parse_blocks``."""
+        return parse_blocks(self.parse, blocks, least_bytes)
 
-    def _continuations(self, format: LogFormat) -> Bools:
-        """For each byte: whether lines that begin with it are certainly in no format."""
-        known = self._matcher.first if self._matcher else np.zeros(256, np.bool_)
-        if self._matcher is None and format is not PLAIN:
-            return np.zeros(256, np.bool_)
-        tried = {ord(character) for each in FORMATS if each.unambiguous for character in each.prefix.first}
-        return ~known & ~np.isin(np.arange(256), [*tried, _ESCAPE]) & (np.arange(256) < _ASCII)
-
-    def _matches(self, block: LineBlock, first_bytes: Bytes) -> LineMatches:
+    def _matches(self, block: LineBlock, first_bytes: Bytes, is_special: Bools) -> LineMatches:
         if self._matcher is None:
             return NO_MATCHES
-        candidates = np.flatnonzero(self._matcher.first[first_bytes] & ~block.is_special)
-        return self._matcher.matches(block, candidates, self._zone)
+        first, matches = self._matcher
+        return matches(block, np.flatnonzero(first[first_bytes] & ~is_special))
 
     def _traces(self, block: LineBlock, first_bytes: Bytes) -> Bools:
         """Lines that begin Python's stack traces."""
@@ -105,14 +87,24 @@ class ColumnarParser:
     def _rows(self, block: LineBlock, is_row: Bools) -> dict[int, ParsedLine | None]:
         return {number: self._read(decode_line(block.line(number))) for number in np.flatnonzero(is_row).tolist()}
 
-    def _events(self, block: LineBlock, first: int, end: int, rows: dict[int, ParsedLine | None]) -> Iterable[LineEvent]:
+    def _group(self, block: LineBlock, first: int, end: int, rows: dict[int, ParsedLine | None]) -> Iterable[LineEvent]:
         """The events of lines [first, end), of which only the first one may be in a format."""
         parsed = rows[first] if first in rows else self._read(decode_line(block.line(first)))
         if end == first + 1 and parsed is not None:
             return (LineEvent(first, block.line(first), 1, parsed),)
         results = iter((parsed,))
-        lines = ((number, block.line(number)) for number in range(first, end))
-        return group_lines(lines, lambda text: next(results, None), self._read_json)
+        return group_lines(block.numbered(first, end), lambda text: next(results, None), self._read_json)
+
+
+@cache
+def _continuations(format: LogFormat) -> Bools:
+    """For each byte: whether lines that begin with it are certainly in no format."""
+    matcher = matcher_of(format)
+    if matcher is None and format is not PLAIN:
+        return np.zeros(256, np.bool_)
+    known = matcher.first if matcher else np.zeros(256, np.bool_)
+    tried = {ord(character) for each in FORMATS if each.unambiguous for character in each.prefix.first}
+    return ~known & ~np.isin(np.arange(256), [*tried, _ESCAPE]) & (np.arange(256) < _ASCII)
 
 
 def _mark(marks: Bools, block: LineBlock, lines: Ints, beginning: Bytes) -> None:
@@ -127,10 +119,10 @@ class _Joinable(NamedTuple):
     of_error: Bools
 
 
-def _joinable(block: LineBlock, first_bytes: Bytes, begins: Bools, begins_trace: Bools) -> _Joinable:
+def _joinable(block: LineBlock, first_bytes: Bytes, is_special: Bools, begins: Bools, begins_trace: Bools) -> _Joinable:
     """Indented lines; behind an error also the beginning of a Python trace and the line of its exception, which is the first one behind
     it that is not indented. A trace behind anything else is an event of its own."""
-    is_text = ~(begins | block.is_special | block.ends_with_return)
+    is_text = ~(begins | is_special | block.ends_with_return)
     is_indented = _INDENTATION[first_bytes]
     indented = is_text & is_indented
     is_spaced_trace = np.zeros(len(block), np.bool_)
@@ -143,7 +135,7 @@ def _joinable(block: LineBlock, first_bytes: Bytes, begins: Bools, begins_trace:
 
 class _Groups:
     """Lines from one that begins an event to the next. Where one line is matched and all others are joinable, a group is one event,
-    and its text is that of the block."""
+    and its message is the rest of its text in the block."""
 
     def __init__(self, block: LineBlock, matches: LineMatches, begins: Bools, joinable: _Joinable) -> None:
         self._block = block
@@ -159,6 +151,7 @@ class _Groups:
         is_single = self._end - self._first == 1
         is_joined = (
             (obstacles == 0)
+            & (matches.messages is None)
             & (self._end - self._first <= MAX_EVENT_LINES)
             & (block.next_starts[self._end - 1] - block.starts[self._first] < MAX_EVENT_BYTES)
             & ~block.ends_with_return[self._first]

@@ -12,6 +12,8 @@ from glue_jobs.datasource.schema import arrow_schema, schema_of
 
 MAX_ROWS = 10_000
 MAX_BYTES = 4 * MIB
+_JOINED_ROWS, _JOINED_BYTES = MAX_ROWS // 4, MAX_BYTES // 4
+"""Smaller batches are copied into one with others."""
 
 
 def batches_of(items: Iterable[Sequence[Any] | pa.RecordBatch], columns: Sequence[str], kind: str) -> Iterator[pa.RecordBatch]:
@@ -31,6 +33,12 @@ def batches_of(items: Iterable[Sequence[Any] | pa.RecordBatch], columns: Sequenc
     for item in items:
         if isinstance(item, pa.RecordBatch):
             batches, rows = gathered(), []
+            if item.num_rows >= _JOINED_ROWS or item.nbytes >= _JOINED_BYTES:
+                if batches:
+                    yield from _of_size(batches)
+                yield from _of_size([item])
+                batches, count, size = [], 0, 0
+                continue
             batches.append(item)
             count, size = count + item.num_rows, size + item.nbytes
         else:

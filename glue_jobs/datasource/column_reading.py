@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chalicelib.lines.levels import ORDER
-from glue_jobs.columnar.columns import EventColumns
+from glue_jobs.columnar.columns import EventColumns, EventSpans
+from glue_jobs.columnar.outlines import OutlineParser
 from glue_jobs.columnar.parser import ColumnarParser
 from glue_jobs.datasource.content import Origin
 from glue_jobs.datasource.options import MIB
@@ -21,6 +22,8 @@ from glue_jobs.datasource.selection import Selection
 LEAST_BYTES = 16 * 1024
 """Smaller slices are faster as rows: a block costs one to two milliseconds, whatever its size."""
 _BLOCK_BYTES = MIB
+_PARSED = frozenset({"timestamp", "level", "logger", "message"})
+"""Columns for which lines are parsed."""
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 
@@ -35,7 +38,7 @@ def column_batches(opened: OpenSlice, columns: Sequence[str]) -> Iterator[pa.Rec
     copies of a block; the longest line counts as part of one."""
     numbered = NumberedLines(opened.content, opened.line)
     numbering, origins = _Numbering(), Origins(opened.spec, opened.part.run, numbered)
-    parser = ColumnarParser(opened.format, opened.time_parser)
+    parser = _parser(opened, columns)
     count = 0
     with closing(opened.chunks()) as chunks:
         blocks = numbering.of(numbered.blocks(chunks))
@@ -50,19 +53,28 @@ def column_batches(opened: OpenSlice, columns: Sequence[str]) -> Iterator[pa.Rec
                 return
 
 
+def _parser(opened: OpenSlice, columns: Sequence[str]) -> ColumnarParser | OutlineParser:
+    """Lines are parsed to make or to filter columns; otherwise it is enough to know where events begin."""
+    selection = opened.spec.selection
+    is_filtered = selection.bounds_time or selection.levels is not None or opened.stop_us is not None
+    if is_filtered or not _PARSED.isdisjoint(columns):
+        return ColumnarParser(opened.format(), opened.time_parser)
+    return OutlineParser(opened.format, opened.time_parser)
+
+
 class _Numbering:
     """The numbers of lines, by their place among the lines that were read: some between them may be missing."""
 
     def __init__(self) -> None:
         self._places, self._shifts, self._count = [0], [0], 0
 
-    def of(self, blocks: Iterator[tuple[int, bytes]]) -> Iterator[bytes]:
+    def of(self, blocks: Iterator[tuple[int, int, bytes]]) -> Iterator[bytes]:
         """The bytes of blocks with numbers."""
-        for number, block in blocks:
+        for number, count, block in blocks:
             if (shift := number - self._count) != self._shifts[-1]:
                 self._places.append(self._count)
                 self._shifts.append(shift)
-            self._count += block.count(b"\n")
+            self._count += count
             yield block
 
     def lines(self, places: _Ints) -> _Ints:
@@ -71,18 +83,20 @@ class _Numbering:
         return places + shifts
 
 
-def _end(events: EventColumns, line: _Ints, opened: OpenSlice) -> int:
+def _end(events: EventSpans, line: _Ints, opened: OpenSlice) -> int:
     """The place of the first event behind all that can be selected."""
     is_behind = np.zeros(len(events), np.bool_)
     if opened.spec.selection.end_line is not None:
         is_behind |= line >= opened.spec.selection.end_line
-    if opened.stop_us is not None:
+    if opened.stop_us is not None and isinstance(events, EventColumns):
         is_behind |= events.has_time & (events.us >= opened.stop_us)
     return int(is_behind.argmax()) if is_behind.any() else len(events)
 
 
-def _selected(events: EventColumns, line: _Ints, selection: Selection) -> _Bools:
+def _selected(events: EventSpans, line: _Ints, selection: Selection) -> _Bools:
     is_selected: _Bools = line >= selection.first_line
+    if not isinstance(events, EventColumns):
+        return is_selected
     if selection.bounds_time:
         is_selected &= events.has_time
     if selection.from_us is not None:
@@ -95,20 +109,23 @@ def _selected(events: EventColumns, line: _Ints, selection: Selection) -> _Bools
 
 
 def _batch(
-    events: EventColumns, chosen: _Ints, line: _Ints, columns: Sequence[str], opened: OpenSlice, origins: Origins
+    events: EventSpans, chosen: _Ints, line: _Ints, columns: Sequence[str], opened: OpenSlice, origins: Origins
 ) -> pa.RecordBatch:
     run, outcome = opened.part.run, opened.outcome()
     makers: dict[str, Callable[[], pa.Array]] = {
         "fqn": lambda: pa.repeat(pa.scalar(run.fqn), len(chosen)),
         "run_id": lambda: pa.repeat(pa.scalar(run.run_id), len(chosen)),
         "line": lambda: pa.array(line),
-        "timestamp": lambda: events.timestamps(chosen),
-        "level": lambda: events.levels(chosen),
-        "logger": lambda: events.loggers(chosen),
-        "message": lambda: events.messages(chosen),
         "raw": lambda: events.raws(chosen),
         "outcome": lambda: pa.repeat(pa.scalar(outcome, pa.string()), len(chosen)),
     }
+    if isinstance(events, EventColumns):
+        makers |= {
+            "timestamp": lambda: events.timestamps(chosen),
+            "level": lambda: events.levels(chosen),
+            "logger": lambda: events.loggers(chosen),
+            "message": lambda: events.messages(chosen),
+        }
     if ORIGIN.intersection(columns):
         makers |= _origin_makers(origins, line)
     schema = arrow_schema(columns, EVENTS)

@@ -80,10 +80,11 @@ class Slice:
 class Borders:
     """Finds the borders of edges. A border is a byte, and the number of the line that begins there.
 
-    A TAIL depends on the text alone, because a sidecar may be written between the two reads that meet there.
+    A TAIL depends on the text alone, because a sidecar may be written between the two reads that meet there. ``format`` is called only
+    where lines decide.
     """
 
-    def __init__(self, content: Content, part: Slice, format: LogFormat) -> None:
+    def __init__(self, content: Content, part: Slice, format: Callable[[], LogFormat]) -> None:
         self._content, self._slice, self._format = content, part, format
 
     def first(self) -> tuple[int, int]:
@@ -131,7 +132,7 @@ class Borders:
                 yield raw
 
         with closing(lines()) as remaining:
-            count = count_continuation_lines(remaining, self._format)
+            count = count_continuation_lines(remaining, self._format())
         return byte + sum(sizes[:count]), line + count
 
     def _aligned(self, edge: Edge) -> tuple[int, int]:
@@ -148,7 +149,7 @@ class Borders:
         while window < edge.byte:
             first = edge.byte - window
             body = self._content.read(first, edge.byte)
-            border = _to_border(body, self._format)
+            border = _to_border(body, self._format())
             if border < len(body):
                 return first + border, self._line(edge) - body[border:].count(b"\n")
             window *= 4
@@ -162,9 +163,9 @@ class Borders:
             body = self._content.read(first, edge.byte)
             start = first
             if first > edge.floor:
-                start += _to_border(body, self._format)
+                start += _to_border(body, self._format())
             if start < edge.byte or first == edge.floor:
-                last = _start_of_last_event(body[start - first :], self._format)
+                last = _start_of_last_event(body[start - first :], self._format())
                 border = start + last
                 return border, (edge.line or 0) - body[border - first :].count(b"\n")
             window *= 4

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "make job NAME=retention": "tests/integration/test_retention_job.py",
     "make job NAME=run_pipelines": "tests/integration/test_pipelines_on_the_stack.py",
     "make deploy": "tests/integration/test_deploy_command.py",
+    "python -m deploy": "tests/unit/test_deploy_command_line.py",
     "make diff": "tests/integration/test_deploy_command.py",
     "make smoke": "tests/integration/test_deploy_command.py",
     "make upstream": "tests/integration/datalake/test_upstream.py",

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, In, LessThan
 
 from bench.stored_runs import START_MS, StoredRun
-from glue_jobs.columnar.parser import ColumnarParser
+from glue_jobs.columnar.outlines import OutlineParser
 from glue_jobs.datasource import batches, column_reading, reading
 from glue_jobs.datasource.schema import EVENTS, arrow_schema, schema_of
 from tests.sampling import seed_of
@@ -111,9 +111,10 @@ def test_selected_columns_are_the_same_and_others_are_not_made(monkeypatch: pyte
 
 def test_small_slices_share_batches_and_large_ones_are_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "MAX_ROWS", 700)
+    monkeypatch.setattr(batches, "_JOINED_ROWS", 200)
     parsed: list[int] = []
-    parse = ColumnarParser.parse
-    monkeypatch.setattr(ColumnarParser, "parse", lambda self, body, **how: parsed.append(len(body)) or parse(self, body, **how))
+    parse = OutlineParser.parse
+    monkeypatch.setattr(OutlineParser, "parse", lambda self, body, **how: parsed.append(len(body)) or parse(self, body, **how))
     server = MemoryServer()
     counts = [10, 20, 2000, 5, 300, 300]
     for number, count in enumerate(counts):

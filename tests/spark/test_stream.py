@@ -4,9 +4,11 @@ restart."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +16,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.stored_runs import MINUTE_MS, START_MS, Bucket, event_numbers, raw_bytes
 from chalicelib.errors import InvalidConfigurationError
+from glue_jobs.datasource import column_reading
 from glue_jobs.datasource.options import parse_options
+from glue_jobs.datasource.schema import EVENTS, arrow_schema, schema_of
+from glue_jobs.datasource.source import RunlakeReader
 from glue_jobs.datasource.stream import RunlakeStreamReader
 from tests.spark.test_following import TRACE
 
@@ -164,3 +169,44 @@ def test_a_checkpoint_of_other_runs_is_refused(bucket: Bucket, sink: Sink) -> No
 def test_options_that_no_stream_has(options: dict[str, str], complaint: str) -> None:
     with pytest.raises(InvalidConfigurationError, match=complaint):
         RunlakeStreamReader(parse_options({"bucket": "logs", **options}), ("raw",))
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "unused", "count"),
+    [
+        (schema_of(EVENTS).fieldNames(), {}, "OutlineParser.parse", 269),  # the last event waits for more lines
+        (["run_id", "line", "raw"], {}, "ColumnarParser.parse", 269),
+        (["level", "line"], {"level": "error"}, "EventColumns.messages", 199),
+        (["message"], {"from": "2026-11-21T03:05Z", "to": "2026-11-21T03:10Z"}, "EventColumns.loggers", 50),
+    ],
+    ids=["all columns", "no parsed columns", "level", "times"],
+)
+def test_batches_are_those_of_a_read_between_the_same_offsets(
+    bucket: Bucket, columns: Sequence[str], options: Mapping[str, str], unused: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Arrow batches of the selected columns, of the events that the options select; no other texts are made."""
+    run = bucket.run("svc.orders", "run-1")
+    for minute in range(20):
+        level = "ERROR" if minute % 3 else "INFO"
+        run.append(
+            f"2026-11-21 03:{minute:02}:00,000 - svc.load - {level} - row\n{TRACE.decode()}\n".encode() * 10, every_ms=60_000
+        )
+    monkeypatch.setattr(column_reading, "LEAST_BYTES", 0)
+    everything = parse_options({**bucket.options, **options, "flushAfter": "none"})
+    stream = RunlakeStreamReader(everything, tuple(columns))
+    start, end = stream.initialOffset(), stream.latestOffset()
+    between = parse_options({**bucket.options, **options, "flushAfter": "none", "endingOffsets": json.dumps(end)})
+    expected = pa.Table.from_batches(_batches(RunlakeReader(between, tuple(columns)), None))
+    monkeypatch.setattr(f"glue_jobs.columnar.{_MODULES[unused.split('.')[0]]}.{unused}", None)
+    batches = _batches(stream, stream.partitions(start, end))
+    assert all(batch.schema == arrow_schema(columns, EVENTS) for batch in batches)
+    assert pa.Table.from_batches(batches) == expected
+    assert expected.num_rows == count
+
+
+_MODULES = {"OutlineParser": "outlines", "ColumnarParser": "parser", "EventColumns": "columns"}
+
+
+def _batches(reader: RunlakeReader | RunlakeStreamReader, tasks: Sequence[Any] | None) -> list[pa.RecordBatch]:
+    planned = reader.partitions() if isinstance(reader, RunlakeReader) else tasks or ()
+    return [batch for task in planned for batch in reader.read(task)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, timedelta, timezone, tzinfo
 from itertools import pairwise
+from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,31 +20,17 @@ from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.layout import HEAD_CHARS
 from chalicelib.lines.text import number_lines
 from chalicelib.lines.timestamps import TimestampParser
+from glue_jobs.columnar import json_lines
 from glue_jobs.columnar.columns import EventColumns
 from glue_jobs.columnar.matching import matcher_of
+from glue_jobs.columnar.outlines import OutlineParser
 from glue_jobs.columnar.parser import ColumnarParser
 from glue_jobs.columnar.patterns import UntranslatableError, translated
 from tests.sampling import examples
 
 Columns = tuple[int, int, int | None, str | None, str | None, str, bytes]
 """First line, line behind the last, time, level, logger, message, bytes with newlines."""
-BY_ROWS = {
-    *(
-        "json",
-        "logfmt",
-        "kafka",
-        "access",
-        "dbt-console",
-        "syslog",
-        "syslog-iso",
-        "syslog-5424",
-        "klog",
-        "apache-error",
-        "lambda-python",
-    ),
-    *("python-logger-first", "python-default", "level-colon", "level-only", "bracketed-level-only", "cassandra", "level-time"),
-    *("level-time-logger", "oslo-collected", "time", "time-level", "dbt", "python-time", "log4j-time", "pipes-time"),
-}
+BY_ROWS = {"logfmt", "kafka", "access", "dbt-console", "syslog-iso", "syslog-5424", "python-logger-first"}
 """Formats without a matcher. A pattern that leaves the others makes reads of its logs many times slower."""
 ERROR = b"2026-11-21 03:12:45,123 - orders.load - ERROR - failed"
 INFO = b"2026-11-21 03:12:45 - orders - INFO - 42 rows"
@@ -76,12 +64,25 @@ def parsed(blocks: Iterable[bytes], format: LogFormat, clock: TimestampParser, l
     return rows
 
 
+def outlined(
+    blocks: Iterable[bytes], format: LogFormat, clock: TimestampParser, least_bytes: int = 0
+) -> list[tuple[int, int, bytes]]:
+    line, rows = 0, []
+    for columns in OutlineParser(lambda: format, clock).parse_blocks(blocks, least_bytes):
+        raws = columns.raws(np.arange(len(columns))).to_pylist()
+        rows += list(zip((columns.line + line).tolist(), (columns.end_line + line).tolist(), raws, strict=True))
+        line += columns.line_count
+    return rows
+
+
 SECONDS = [
     *("2026-11-21 03:12:45", "2026/11/21T03:12:45", "0000-01-01 00:00:00", "0001-01-01 00:00:00", "9999-12-31 23:59:59", "9999-12-31 23:59:60"),
     *("2024-02-29 12:00:00", "2026-02-29 12:00:00", "2026-00-10 00:00:00", "2026-13-01 00:00:00", "2026-04-31 24:00:00", "2026-01-01 00:60:00"),
     *("2026-06-30 23:59:60", "2026-06-30 23:59:61", "2026-03-29 02:30:00", "2026-10-25 02:30:00", "2026-04-05 01:45:00", "1890-04-01 00:00:00"),
     *("2026-10-04 02:15:00", "2026-10-04 02:45:00"),
     *("26/11/21 03:12:45", "69/01/01 00:00:00", "68/12/31 23:59:59", "00/02/29 00:00:00", "261121 031245", "2026-11-21 3:12:45", "2026-11-21"),
+    *("Nov 21 03:12:45", "Dec  1 23:59:60", "Feb 29 12:00:00", "Nov 21 25:00:00", "03:12:45", "23:59:59", "24:00:00", "1121 03:12:45"),
+    *("20261121 03:12:45", "Nov 21 03:12:45.123456 2026", "Nov 21 03:12:45 0000"),
 ]  # fmt: skip
 FRACTIONS = ["", ",123", ".1", ".123456", ",123456789", ".1234567890", ".", ",x"]
 ZONES = [
@@ -102,8 +103,18 @@ ZONES = [
     " + ",
     "Z+01",
 ]
-TAILS = [each.example for each in FORMATS] + [" INFO x", "INFO", " - INFO - ", "]", " ", ""]
-_TIME = re.compile(r"[0-9]{2,4}[-/]?[0-9]{2}[-/]?[0-9]{2}[T ][0-9:]{6,8}(?:[.,][0-9]+)?(?:Z|[+-][0-9:]+| UTC)?")
+TAILS = [each.example for each in FORMATS] + [
+    "2026-11-21 03:12:45,123 - MainThread - orders.load - INFO - 42 rows",
+    " INFO x",
+    "INFO",
+    " - INFO - ",
+    "]",
+    " ",
+    "",
+]
+_TIME = re.compile(
+    r"(?:[0-9]{2,4}[-/]?[0-9]{2}[-/]?[0-9]{2}[T ][0-9:]{6,8}|(?:Nov 21 |1121 )?03:12:45)(?:[.,][0-9]+)?(?:Z|[+-][0-9:]+| UTC| 2026)?"
+)
 SPOILS = [
     b"",
     b"",
@@ -123,7 +134,7 @@ SPOILS = [
 OTHERS = [
     *TRACE.split(b"\n"),
     *(b"", b" ", b"\t", b"\r", b" indented", b"\tat a.b.C.d(C.java:12)", b"\t... 3 more", b"Caused by: a.b.Error: x", b"a.b.Error: x"),
-    *(b"{", b"}", b"Config:"),
+    *(b"{", b"}", b"Config:", b"[", b"[SQL: x", b"(", b'{"a"', b"Driver stacktrace:", b"Thematic", b"Exception in thread x", b"x" * 40 + b".Error:"),
     *(b'  "a": 1,', b"  + Exception Group Traceback (most recent call last):", b"  + x", b"Traceback (most recent call last):\r", b"(x", b'"""'),
     *(b" Traceback (most recent call last):", b"During handling of the above exception, another exception occurred:", b"\xef\xbb\xbfx", b"\xff\xfe"),
     *(b'{"level":"error","message":"a\\ud800","logger":"x"}', b"level=info msg=x", b"ERROR: x", b"\x1b[0m" + ERROR, b"\xef\xbb\xbf" + INFO),
@@ -197,29 +208,111 @@ def test_columns_equal_rows(
     split = re.findall(rb"[^\n]*\n|[^\n]+\Z", body)
     borders = [0, *sorted(cuts), len(body)]
     blocks = [b"".join(split[first:end]) for first, end in pairwise(borders)]
-    assert parsed(blocks, format, clock, least_bytes) == rows_of(body, format, clock)
+    rows = rows_of(body, format, clock)
+    with patch.object(json_lines, "_FEW_LINES", 1):
+        assert parsed(blocks, format, clock, least_bytes) == rows
+    assert outlined(blocks, format, clock, least_bytes) == [(first, end, raw) for first, end, *_, raw in rows]
 
 
 @pytest.mark.parametrize(
     "zone", [UTC, timezone(timedelta(hours=5, minutes=30)), ZoneInfo("Europe/Berlin"), ZoneInfo("Australia/Lord_Howe")], ids=str
 )
 @pytest.mark.parametrize(
-    ("name", "rest"), [("python", " - x - INFO - y"), ("iso", " y"), ("spark", " INFO x: y"), ("hdfs", " 1 INFO x: y")]
+    ("name", "before", "rest"),
+    [
+        *(("python", "", " - x - INFO - y"), ("iso", "", " y"), ("spark", "", " INFO x: y"), ("hdfs", "", " 1 INFO x: y")),
+        *(
+            ("syslog", "<38>", " web1 x: y"),
+            ("klog", "I", " 1 a.go:1] y"),
+            ("time", "", " y"),
+            ("oslo-collected", "a.log ", " 1 INFO x y"),
+        ),
+        ("apache-error", "[Sat ", "] [core:error] y"),
+    ],
 )
-def test_every_time_equals_that_of_the_row_parser(name: str, rest: str, zone: tzinfo) -> None:
+def test_every_time_equals_that_of_the_row_parser(name: str, before: str, rest: str, zone: tzinfo) -> None:
     times = (second + fraction + in_text for second in SECONDS for fraction in FRACTIONS for in_text in ZONES)
-    body = "".join(f"{time}{rest}\n" for time in times).encode()
-    clock = TimestampParser(zone)
+    body = "".join(f"{before}{time}{rest}\n" for time in times).encode()
+    clock = TimestampParser(zone, 1_795_000_000_000_000)
     assert columns_of(ColumnarParser(format_named(name), clock).parse(body)) == rows_of(body, format_named(name), clock)
 
 
-@pytest.mark.parametrize("name", [each.name for each in FORMATS if each.name not in BY_ROWS])
+@pytest.mark.parametrize("name", [each.name for each in FORMATS if each.name not in {*BY_ROWS, "json"}])
 def test_common_lines_need_no_row_parser(name: str) -> None:
     text = format_named(name).example.encode()
     body = b"".join(text + b" %d\n    more\n\n" % number for number in range(20))
     parser = ColumnarParser(format_named(name), TimestampParser())
     assert len(parser.parse(body)) == 20
     assert (parser.lines, parser.row_lines) == (60, 0)
+
+
+NAMES = st.sampled_from(
+    [
+        "timestamp",
+        "time",
+        "ts",
+        "level",
+        "levelno",
+        "severity",
+        "logger",
+        "name",
+        "message",
+        "msg",
+        "log",
+        "t",
+        "x",
+        "é",
+        'a"b',
+        "a\nb",
+    ]
+)
+VALUES = st.one_of(
+    st.sampled_from(["2026-11-21T03:12:45.123Z", "2026-11-21 03:12:45,1 +0100", "0000-01-01T00:00:00", "1795230000", 1795230000.5, 1795230000123]),
+    st.sampled_from(["info", "ERROR", "err", "30", "", "a.go:12", 'say "x"', "a\\b", "\u2603", "\ud800", "a\tb"]),
+    st.sampled_from([None, True, False, 10, 3, 50, -0.0, 1e22]),
+    st.sampled_from([{}, {"level": "info"}, {"$date": "2026-11-21T03:12:45Z"}, [], [1], float("inf")]),
+)  # fmt: skip
+
+
+@st.composite
+def json_logs(draw: st.DrawFn) -> bytes:
+    """Objects of a few shapes, with a second line here and there, and damaged ones."""
+    shapes = draw(st.lists(st.lists(st.tuples(NAMES, VALUES), min_size=1, max_size=6), min_size=1, max_size=4))
+    lines = []
+    for shape in draw(st.lists(st.sampled_from(shapes), max_size=20)):
+        pairs = ((name, draw(st.sampled_from([value, value, draw(VALUES)]))) for name, value in shape)
+        space, is_ascii = draw(st.sampled_from(["", " ", "\t"])), draw(st.booleans())
+        text = f",{space}".join(
+            f"{json.dumps(name, ensure_ascii=is_ascii)}:{space}{json.dumps(value, ensure_ascii=is_ascii)}" for name, value in pairs
+        )
+        end = draw(st.sampled_from(["", "", "", " ", "x", "\r", "\n  more", "\n\n", "\n{", "\n}"]))
+        lines.append(f"{{{text}}}{end}".encode(errors="surrogatepass"))
+    return b"".join(line + b"\n" for line in lines)
+
+
+@given(json_logs())
+@example(b'{"level":"info","a\\"b":"x"}\n{"level":"info","a"b":"x"}\n')
+@example(b'{"a\\nb":"x","level":"info"}\n{"a\nb":"x","level":"info"}\n')
+@example(b'{"level":"info","n":1}\n{"level":"info","n":1' + b"0" * 5000 + b"}\n")
+@settings(max_examples=examples(400, 4000), suppress_health_check=[HealthCheck.too_slow])
+def test_columns_of_json_lines_equal_rows(body: bytes) -> None:
+    format, clock = format_named("json"), TimestampParser()
+    parser = ColumnarParser(format, clock)
+    with patch.object(json_lines, "_FEW_LINES", 1):
+        assert columns_of(parser.parse(body)) == rows_of(body, format, clock)
+
+
+def test_json_lines_of_few_shapes_need_no_row_parser() -> None:
+    shapes = [
+        b'{"timestamp": "2026-11-21T03:12:%02d.5Z", "level": "info", "logger": "a.go:12", "message": "x", "n": [1]}',
+        b'{"ts":1795230000.%02d,"severity":"ERROR","msg":"\xe2\x98\x83","n":null}',
+        b'{"level":30,"time":1795230000%02d0,"pid":1,"msg":"x"}',
+    ]
+    body = b"".join(shape % number + b"\n" for number in range(60) for shape in shapes)
+    format, clock = format_named("json"), TimestampParser()
+    parser = ColumnarParser(format, clock)
+    assert columns_of(parser.parse(body)) == rows_of(body, format, clock)
+    assert (parser.lines, parser.row_lines) == (180, 60), "the shape with a nested value"
 
 
 def test_only_the_exception_of_a_python_trace_is_read_by_the_row_parser() -> None:
@@ -248,7 +341,9 @@ def test_formats_without_a_matcher() -> None:
 def test_limits_of_an_event(count: int, text: bytes) -> None:
     body = b"".join((INFO + b"\n", *[text + b"\n"] * count, ERROR))
     format, clock = format_named("python"), TimestampParser()
-    assert columns_of(ColumnarParser(format, clock).parse(body)) == rows_of(body, format, clock)
+    rows = rows_of(body, format, clock)
+    assert columns_of(ColumnarParser(format, clock).parse(body)) == rows
+    assert outlined([body], format, clock) == [(first, end, raw) for first, end, *_, raw in rows]
 
 
 @given(logs(), st.data())
@@ -267,6 +362,8 @@ def test_chosen_events_have_the_columns_of_all(log: tuple[LogFormat, list[bytes]
         ("a*+b", "^(?P<head>(?:[\\x61]){0,}[\\x62])"),
         ("a*+(?:b|$)?", "^(?P<head>(?:[\\x61]){0,}(?:(?:[\\x62]|(?m:$))){0,1})"),
         (r"\S+?$", "^(?P<head>(?:[^\\n\\x09\\x0b\\x0c\\x0d\\x20]){1,}?(?m:$))"),
+        ("(?:ab)??c", ("^(?P<head>[\\x63])", "^(?P<head>[\\x61][\\x62][\\x63])")),
+        ("(?:(?P<logger>a)b)??c", "^(?P<head>(?:(?P<logger>[\\x61])[\\x62]){0,1}?[\\x63])"),
         ("a*+a", None),
         ("(?:ba*+)*ac", None),
         ("(?:ab)*+c", None),
@@ -278,9 +375,9 @@ def test_chosen_events_have_the_columns_of_all(log: tuple[LogFormat, list[bytes]
         ("(?i:a)", None),
     ],
 )
-def test_translation_of_patterns(pattern: str, text: str | None) -> None:
+def test_translation_of_patterns(pattern: str, text: str | tuple[str, ...] | None) -> None:
     if text is None:
         with pytest.raises(UntranslatableError):
             translated(pattern)
     else:
-        assert translated(pattern).pattern == text
+        assert translated(pattern).patterns == (text if isinstance(text, tuple) else (text,))

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.lines.events import events
-from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format
+from chalicelib.lines.format_detection import SAMPLE_LINES, FormatSample, detect_format, parsed_counts
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import decode_line
@@ -434,12 +434,17 @@ PIECES = st.sampled_from([each.example for each in FORMATS])
 @QUIET
 @given(PIECES, PIECES, st.integers(0, 60), st.integers(0, 60), st.sampled_from(["", " ", "x", " - ", "[", "\t", "INFO ", "é"]))
 @example("2026-11-21 03:12:45.123 UTC [1234]", "INFO x", 29, 0, "")
+@example("INFO", "42", 4, 0, "\t")
 def test_prefix_check_loses_no_line(one: str, other: str, end: int, begin: int, between: str) -> None:
     """The slow way, trying every format in order, gives the same result."""
     line = one[:end] + between + other[begin:]
     clock = TimestampParser(reference_us=0)
     asked = [each for each in FORMATS if each.unambiguous and line[:1] and line[0] in each.prefix.first]
     assert PLAIN.reader(clock)(line) == next((parsed for each in asked if (parsed := each.bind(clock)(line)) is not None), None)
+    parsing = {
+        each: int(each.bind(clock)(line) is not None) for each in FORMATS if not each.prefix.first or line[:1] in each.prefix.first
+    }
+    assert dict(parsed_counts([line])) == dict.fromkeys(FORMATS, 0) | (parsing if line else {})
 
 
 NOT_OF_A_LOG = [
@@ -566,9 +571,16 @@ def test_ambiguous_format_must_be_frequent() -> None:
 
 
 @QUIET
-@given(st.lists(st.sampled_from([*(line_of(each.name) for each in FORMATS), b"x", b"", b" y", b"\xff"]), max_size=30))
-def test_the_same_sample_gives_the_same_format(lines: list[bytes]) -> None:
+@given(
+    st.lists(st.sampled_from([*(line_of(each.name) for each in FORMATS), b"x", b"", b" y", b"\xff"]), max_size=30),
+    st.integers(0, 30),
+)
+def test_the_same_sample_gives_the_same_format(lines: list[bytes], first: int) -> None:
     chosen = detect_format(lines)
+    growing = FormatSample()
+    growing.add(lines[:first])
+    growing.add(lines[first:])
+    assert growing.format() is chosen and growing.lines == len(lines)
     assert detect_format(iter(lines)) is chosen
     assert detect_format(line for line in lines for _ in range(2)) is chosen, "shares count, not numbers"
 

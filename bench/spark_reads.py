@@ -1,0 +1,173 @@
+"""Reads through the data source against Spark's own text reader: the same lines, on the same two cores, in one run, both warm.
+
+Every way of reading runs in turn, several times; the best of each counts. The data source also pays for the server of its objects, which
+shares the cores; Spark's reader opens files. One core is measured by a second process, in which all that takes part is bound to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench.measure import Measure, reported
+from bench.spark_dataset_logs import LogServer, write_day
+from glue_jobs.job_runtime.session import spark_session
+
+MIB = 1024**2
+_CORES = 2
+_LINE = r"^(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2},\d{3}) - (\S+) - (\w+) - (.*)$"
+_POSITION = "fqn string, run_id string, line bigint"
+TEXT, EXTRACTED, COUNTED_TEXT = "text", "extracted", "counted text"
+ALL, POSITIONS, COUNTED = "all columns", "positions", "counted"
+Spent = dict[str, tuple[float, float]]
+"""Seconds of each way of reading: elapsed, and of processors without the server's."""
+
+
+def measure(size: int = 256 * MIB, seed: int = 1, rounds: int = 2) -> list[Measure]:
+    """The rows of the table."""
+    folder = Path(tempfile.mkdtemp(prefix="runlake-reads-"))
+    try:
+        write_day(folder, size, seed)
+        size = sum(path.stat().st_size for path in folder.rglob("logs.txt"))
+        two, one = _measured(folder, _CORES, rounds), _measured(folder, 1, rounds)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def ratio(what: str, goal: float, slow: str, fast: str, *, at_least: bool) -> Measure:
+        """A goal for the time of ``slow`` over that of ``fast``."""
+        (slow_s, slow_cpu_s), (fast_s, fast_cpu_s) = two[slow], two[fast]
+        times = slow_s / fast_s
+        rates = f"{size / 1e6 / slow_s:.0f} and {size / 1e6 / fast_s:.0f} MB/s; by processor time {slow_cpu_s / fast_cpu_s:.1f}"
+        said = f"{times:.1f} ({slow} {rates.replace(' and ', f', {fast} ', 1)})"
+        return Measure(
+            what, f"{'at least' if at_least else 'at most'} {goal:g}", said, times >= goal if at_least else times <= goal
+        )
+
+    cores = one[ALL][0] / two[ALL][0]
+    return [
+        ratio(
+            "data source, all columns: times as fast as spark.read.text with one regexp_extract a column",
+            3,
+            EXTRACTED,
+            ALL,
+            at_least=True,
+        ),
+        ratio("data source, all columns: times as slow as bare spark.read.text", 6, ALL, TEXT, at_least=False),
+        ratio("data source, only run and line number: times as slow as spark.read.text", 1.5, POSITIONS, TEXT, at_least=False),
+        ratio("data source, counting: times as slow as spark.read.text", 1.5, COUNTED, TEXT, at_least=False),
+        reported("the same over counting by spark.read.text", f"{two[COUNTED][0] / two[COUNTED_TEXT][0]:.1f}"),
+        Measure(
+            "data source, all columns: two cores over one",
+            "at least 1.8",
+            f"{cores:.2f} ({one[ALL][0]:.1f} s and {two[ALL][0]:.1f} s)",
+            cores >= 1.8,
+        ),
+    ]
+
+
+def _measured(folder: Path, cores: int, rounds: int) -> Spent:
+    command = [sys.executable, "-m", "bench.spark_reads", str(folder), "--cores", str(cores), "--rounds", str(rounds)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=Path(__file__).parents[1])
+    return {name: (seconds[0], seconds[1]) for name, seconds in json.loads(done.stdout.splitlines()[-1]).items()}
+
+
+def _read_all(folder: Path, cores: int, rounds: int) -> Spent:
+    """All ways of reading on some cores; on one core the data source with all columns only."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    os.environ["SPARK_MASTER"] = f"local[{cores}]"
+    server = LogServer(folder)
+    try:
+        with spark_session("reads", {"spark.driver.memory": "2g"}) as session:
+            works = _works(session, folder, server)
+            if cores < _CORES:
+                works = {ALL: works[ALL]}
+            spent: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+            for _ in range(rounds + 1):
+                for name, work in works.items():
+                    spent[name].append(_timed(work, server.pid))
+            return {name: (min(each[0] for each in times[1:]), min(each[1] for each in times[1:])) for name, times in spent.items()}
+    finally:
+        server.stop()
+
+
+def _works(session: SparkSession, folder: Path, server: LogServer) -> dict[str, Callable[[], object]]:
+    text = session.read.option("recursiveFileLookup", "true").text(str(folder))
+    source = session.read.format("runlake").options(**server.options)
+    positions = session.read.format("runlake").options(**server.options).schema(_POSITION)
+    lines = text.count()
+    assert positions.load().count() == lines, "every line is an event"
+    return {
+        TEXT: lambda: _drop(text),
+        EXTRACTED: lambda: _drop(_extracted(text)),
+        ALL: lambda: _drop(source.load()),
+        POSITIONS: lambda: _drop(positions.load()),
+        COUNTED: lambda: positions.load().count(),
+        COUNTED_TEXT: text.count,
+    }
+
+
+def _extracted(lines: DataFrame) -> DataFrame:
+    """The data source's columns by Spark's own functions."""
+    value, place = F.col("value"), F.split(F.input_file_name(), "/")
+    time_, logger, level, message = (F.regexp_extract(value, _LINE, group) for group in range(1, 5))
+    return lines.select(
+        F.element_at(place, -3).alias("fqn"),
+        F.element_at(place, -2).alias("run_id"),
+        F.monotonically_increasing_id().alias("line"),
+        F.to_timestamp(time_, "yyyy-MM-dd HH:mm:ss,SSS").alias("timestamp"),
+        level.alias("level"),
+        logger.alias("logger"),
+        message.alias("message"),
+        F.concat(value, F.lit("\n")).cast("binary").alias("raw"),
+    )
+
+
+def _drop(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
+
+
+def _timed(work: Callable[[], object], server: int) -> tuple[float, float]:
+    before_s, started_s = _processor_s(server), time.perf_counter()
+    work()
+    return time.perf_counter() - started_s, _processor_s(server) - before_s
+
+
+def _processor_s(server: int) -> float:
+    """Of this process, the JVM and the Python workers."""
+    here = psutil.Process()
+    return sum(_spent_s(process) for process in (here, *here.children(recursive=True)) if process.pid != server)
+
+
+def _spent_s(process: psutil.Process) -> float:
+    try:
+        times: Any = process.cpu_times()
+        return float(times.user + times.system)
+    except psutil.Error:
+        return 0.0
+
+
+def main() -> None:
+    """Print the seconds of one number of cores."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark_reads", description=__doc__)
+    parser.add_argument("folder", type=Path, help="a day's logs, as bench.spark_dataset_logs writes them")
+    parser.add_argument("--cores", type=int, default=_CORES)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    print(json.dumps(_read_all(arguments.folder, arguments.cores, arguments.rounds)))
+
+
+if __name__ == "__main__":
+    main()

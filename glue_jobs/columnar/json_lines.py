@@ -1,0 +1,186 @@
+"""Matches lines of JSON objects by their shape: the names of an object in order, and the types of their values.
+
+The lines of a log have few shapes. Each becomes one pattern, in which all values are texts without escapes, numbers, or literals. Other
+objects, such as nested ones, are left to the row parser, whose functions also read each distinct time and level.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chalicelib.lines.fields import FieldNamesCache, first_level, first_time, without_place
+from chalicelib.lines.levels import ORDER
+from chalicelib.lines.text import decode_line
+from chalicelib.lines.timestamps import TimestampParser
+from glue_jobs.columnar.blocks import Bools, Ints, LineBlock, spans
+from glue_jobs.columnar.matching import NO_LEVEL, NO_MATCHES, BoundMatcher, LineMatches, texts_from
+
+_MAX_SHAPES, _NEW_SHAPES, _FEW_LINES = 8, 4, 8
+"""Shapes that are kept for a log, that a block can add, and lines that are too few for a pattern."""
+_TEXT, _NUMBER, _LITERAL = (
+    r'"(?P<{0}>[^"\\\n]*)"',
+    r"(?P<{0}>-?(?:0|[1-9][0-9]{{0,99}})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",  # Python refuses integers of thousands of digits
+    "(?P<{0}>true|false|null)",
+)
+_NO_NAME = re.compile(r'["\\\n]')
+"""Names with these are escaped in the text."""
+_SPACE = "[ \\t]*"
+_decode = json.JSONDecoder(strict=False, object_pairs_hook=tuple).raw_decode
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """``pattern`` has a group for each named value. Groups of times and levels with their names, in order of precedence; of the logger
+    and of the message, which are texts; None: there is none."""
+
+    pattern: str
+    times: tuple[tuple[str, str], ...]
+    levels: tuple[tuple[str, str], ...]
+    logger: str | None
+    message: str | None
+    texts: frozenset[str]
+
+
+class JsonMatcher:
+    """Matches JSON lines. See ``matching.LineMatcher``."""
+
+    first: Bools = np.arange(256) == ord("{")
+
+    def bound(self, time_parser: TimestampParser) -> BoundMatcher:
+        """The matcher for one log, which remembers its shapes."""
+        return partial(_matches, deque(maxlen=_MAX_SHAPES), time_parser)
+
+
+def _matches(shapes: deque[_Shape], time_parser: TimestampParser, block: LineBlock, candidates: Ints) -> LineMatches:
+    found: list[LineMatches] = []
+    for shape in tuple(shapes):
+        candidates = _by_shape(shape, time_parser, block, candidates, found)
+    for _ in range(_NEW_SHAPES):
+        if len(candidates) < _FEW_LINES:
+            break
+        new = _shape_of(decode_line(block.line(int(candidates[0]))))
+        if new is None or new in shapes:
+            candidates = candidates[1:]
+        else:
+            shapes.append(new)
+            candidates = _by_shape(new, time_parser, block, candidates, found)
+    return _joined(found)
+
+
+def _shape_of(text: str) -> _Shape | None:
+    """The shape of an object without nested values; None for other texts, and for objects that are no log lines."""
+    try:
+        pairs, _ = _decode(text)
+    except (ValueError, RecursionError):
+        return None
+    names = tuple(name for name, _ in pairs)
+    if (
+        not names
+        or len(set(names)) < len(names)
+        or _NO_NAME.search("".join(names))
+        or any(isinstance(value, tuple | list) for _, value in pairs)
+    ):
+        return None
+    groups = {name: f"v{number}" for number, name in enumerate(names)}
+    texts = {name for name, value in pairs if isinstance(value, str)}
+    times, levels, loggers, messages = FieldNamesCache()[names]
+    logger, message = (next((name for name in known if name in texts), None) for known in (loggers, messages))
+    used = {*times, *levels, logger, message}
+    parts = (
+        f'"{re.escape(name)}"{_SPACE}:{_SPACE}{_value(value).format(groups[name] if name in used else "")}' for name, value in pairs
+    )
+    pattern = rf"^\{{{_SPACE}{f'{_SPACE},{_SPACE}'.join(parts)}{_SPACE}\}}{_SPACE}(?m:$)".replace("?P<>", "?:")
+    if not used - {None}:
+        return None
+    return _Shape(
+        pattern,
+        tuple((groups[name], name) for name in times),
+        tuple((groups[name], name) for name in levels),
+        groups[logger] if logger else None,
+        groups[message] if message else None,
+        frozenset(groups[name] for name in texts),
+    )
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return _TEXT
+    return _LITERAL if value is None or isinstance(value, bool) else _NUMBER
+
+
+def _by_shape(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, found: list[LineMatches]) -> Ints:
+    """Adds the lines that have a shape to ``found``; returns the others."""
+    if len(lines) < _FEW_LINES:
+        return lines
+    groups = pc.extract_regex(texts_from(block, lines, block.starts[lines]), pattern=shape.pattern)
+    fits = ~np.asarray(groups.is_null())
+    if fits.any():
+        is_line = _add(shape, time_parser, block, lines[fits], groups.filter(pa.array(fits)), found)
+        fits[fits] = is_line
+    others: Ints = lines[~fits]
+    return others
+
+
+def _add(
+    shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, groups: pa.StructArray, found: list[LineMatches]
+) -> Bools:
+    """Adds lines with their groups to ``found``, and returns which ones: those with a time, level or message."""
+    us, has_time = _first(shape, shape.times, groups, lambda name, value: first_time({name: value}, (name,), time_parser))
+    level, has_level = _first(shape, shape.levels, groups, _level_number)
+    is_line = has_time | has_level | (shape.message is not None)
+    taken, at = lines[is_line], pa.array(np.flatnonzero(is_line))
+    messages = groups.field(shape.message).take(at) if shape.message else spans(block.data, block.starts[taken], block.ends[taken])
+    loggers = _loggers(groups.field(shape.logger).take(at)) if shape.logger else pa.nulls(len(taken), pa.string())
+    levels = np.where(has_level, level, NO_LEVEL)[is_line].astype(np.int8)
+    found.append(LineMatches(taken, us[is_line], has_time[is_line], levels, loggers, block.starts[taken], messages))
+    return is_line
+
+
+def _first(
+    shape: _Shape, fields: tuple[tuple[str, str], ...], groups: pa.StructArray, read: Callable[[str, Any], int | None]
+) -> tuple[Ints, Bools]:
+    """The first valid number of some fields, and whether there is one. Each distinct value is read once."""
+    numbers, is_valid = np.zeros(len(groups), np.int64), np.zeros(len(groups), np.bool_)
+    for group, name in fields:
+        values = groups.field(group).dictionary_encode()
+        texts = values.dictionary.to_pylist()
+        found = [read(name, text if group in shape.texts else json.loads(text)) for text in texts]
+        place = np.asarray(values.indices)
+        is_new = ~is_valid & np.array([each is not None for each in found], np.bool_)[place]
+        numbers[is_new] = np.array([each or 0 for each in found], np.int64)[place][is_new]
+        is_valid |= is_new
+    return numbers, is_valid
+
+
+def _level_number(name: str, value: Any) -> int | None:
+    level = first_level({name: value}, (name,))
+    return None if level is None else ORDER.index(level)
+
+
+def _loggers(texts: pa.StringArray) -> pa.StringArray:
+    values = texts.dictionary_encode()
+    return pa.array([without_place(text or None) for text in values.dictionary.to_pylist()], pa.string()).take(values.indices)
+
+
+def _joined(found: list[LineMatches]) -> LineMatches:
+    if not found:
+        return NO_MATCHES
+    order = np.argsort(np.concatenate([each.lines for each in found]), kind="stable")
+    numbers = (
+        np.concatenate([getattr(each, name) for each in found])[order] for name in ("lines", "us", "has_time", "level", "message")
+    )
+    lines, us, has_time, level, message = numbers
+    loggers, messages = (
+        pa.concat_arrays([getattr(each, name) for each in found]).take(pa.array(order)) for name in ("loggers", "messages")
+    )
+    return LineMatches(lines, us, has_time, level, loggers, message, messages)
