@@ -85,11 +85,6 @@ class LogServer:
         self.url = self._process.stdout.readline().strip()
 
     @property
-    def pid(self) -> int:
-        """Of its process."""
-        return self._process.pid
-
-    @property
     def options(self) -> dict[str, str]:
         """Options of the data source for this server."""
         return {"bucket": BUCKET, "endpoint": self.url, "region": "us-east-1", "accessKeyId": "test", "secretAccessKey": "test"}
