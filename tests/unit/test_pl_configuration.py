@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from chalicelib.errors import InvalidConfigurationError
+from chalicelib.errors import InvalidConfigurationError, ObjectNotFoundError
 from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.config_loader import BUILT_IN, BucketPrefix, ConfigFile, LocalFolder, load_pipelines
 from chalicelib.pipelines.configuration import MAX_VALUES, Properties, _Loader, parse_pipeline_file
@@ -121,6 +121,17 @@ def test_the_scan_of_a_prefix_finds_the_same() -> None:
         store.put(f"conf/{name}", GOOD.encode(), PutOptions())
     store.put("conference.yaml", GOOD.encode(), PutOptions())
     assert [each.name for each in load_pipelines(BucketPrefix(store, "conf")()).pipelines] == [BUILT_IN, "a", "b"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "prefix"])
+def test_files_that_accompany_pipelines_are_bounded_and_are_no_pipelines(tmp_path: Path, kind: str) -> None:
+    store = InMemoryObjectStore(ManualClock())
+    source = LocalFolder(tmp_path) if kind == "folder" else BucketPrefix(store, "conf/")
+    assert source.write("lib/0/a.yaml", GOOD.encode()).endswith("lib/0/a.yaml")
+    assert (source.read("lib/0/a.yaml", 5), source.read("lib/0/a.yaml", 1 << 20)) == (GOOD.encode()[:5], GOOD.encode())
+    assert list(source()) == []
+    with pytest.raises((OSError, ObjectNotFoundError)):
+        source.read("lib/1", 5)
 
 
 def test_a_missing_built_in_pipeline_is_fatal(tmp_path: Path) -> None:
