@@ -25,6 +25,7 @@ from bench.append_latency import append_latency
 from bench.bench_world import MIB, Function, append_event, cookie_of, gateway_event
 from bench.identity import identity
 from bench.measure import Measure, Measurement
+from bench.pipeline_visits import pipeline_visits
 from bench.start_up import start_up
 from bench.workload import LINE
 from bench.write_amplification import write_amplification
@@ -181,6 +182,7 @@ ALL = (
     Measurement(
         "schedules", schedule_measures.schedules, (*_RUN_LOG, *_COORDINATION, "chalicelib/triggers"), {"open_runs": 64, "due": 40}
     ),
+    Measurement("pipeline_visits", pipeline_visits, ("chalicelib/pipelines", "chalicelib/runlog"), {"batches": 3}),
     Measurement("masking", masking_measures.masking, ("chalicelib/masking",), {"size": 64 * 1024}),
     Measurement("forwarding", forwarding_measures.forwarding, ("chalicelib/events", "chalicelib/masking"), {"events": 200}),
     Measurement("identity", identity, ("chalicelib/access",), {"tokens": 3}),

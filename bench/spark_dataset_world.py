@@ -19,6 +19,8 @@ from glue_jobs.dataset import files
 
 BUCKETS = 3
 OPEN, CLOSED, ABANDONED = "open", "closed", "abandoned"
+RAW = "coalesce(raw, encode(raw_head || message || chr(10)))"
+"""The exact text of an event, in DuckDB."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FQNS = ("svc.orders", "svc.customers", "Warehouse.Load Tables", "svc.dbt")
 
@@ -134,7 +136,9 @@ def rows_of(*addresses: str) -> Counter[Row]:
     """The rows of files, as DuckDB reads them."""
     if not addresses:
         return Counter()
-    query = "select fqn, run_id, line, epoch_us(timestamp), raw, date, what_bucket from read_parquet($1, hive_partitioning = true)"
+    query = (
+        f"select fqn, run_id, line, epoch_us(timestamp), {RAW}, date, what_bucket from read_parquet($1, hive_partitioning = true)"
+    )
     with duckdb.connect() as connection:
         return Counter(Row(*row) for row in connection.execute(query, [list(addresses)]).fetchall())
 

@@ -15,6 +15,7 @@ import duckdb
 from bench.figures import print_rows, save
 from bench.measure import Measure
 from bench.spark_compaction_archive import BenchArchive, BenchRun, bench_archive
+from bench.spark_dataset_world import RAW
 from bench.spark_job import job
 from bench.spark_upkeep import with_files
 from chalicelib.ports import Run
@@ -65,7 +66,7 @@ def measure(segments: int = SEGMENTS) -> list[Measure]:
 def _dataset(turns: _Turns, many: BenchRun, folder: Path, name: str) -> None:
     with turns.turn(name) as holds:
         told = job("--dest", folder.as_uri(), "--live", name="build_dataset")
-        stored = duckdb.sql(f"select raw from read_parquet('{folder}/data/**/*.parquet') order by line")
+        stored = duckdb.sql(f"select {RAW} from read_parquet('{folder}/data/**/*.parquet') order by line")
         found = stored.fetchall() if stored else []
         holds += [told["rows"] == len(many.bodies), b"".join(row[0] for row in found) == many.log]
 

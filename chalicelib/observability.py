@@ -15,9 +15,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import Metrics, MetricUnit
+from aws_lambda_powertools.metrics.functions import is_metrics_disabled
 
 from chalicelib.errors import UnavailableError
 from chalicelib.ports import ANY, Condition, Folders, Listing, ObjectInfo, ObjectStore, PutOptions, SignedRequest, StoredObject
@@ -53,6 +55,7 @@ PIPELINE_ERRORS = "runlake_pipeline_errors"
 PIPELINE_DEAD_LETTERS = "runlake_pipeline_dead_letters"
 PIPELINE_HANDLERS_OFF = "runlake_pipeline_handlers_off"
 PIPELINES_FAILED = "runlake_pipelines_failed"
+PIPELINE_PROBLEMS = "runlake_pipeline_problems"
 PLUGINS_FAILED = "runlake_plugins_failed"
 MASKED_SECRETS = _PREFIX + "masked_secrets"
 """The sum over all shapes; ``record_masked`` also counts each shape."""
@@ -105,9 +108,25 @@ Answer = TypeVar("Answer")
 
 
 def record(name: str, value: float) -> None:
-    """Add one value to this invocation's metrics. Thread-safe."""
+    """Add one value to this invocation's metrics, unless POWERTOOLS_METRICS_DISABLED is set: Powertools would still print every hundredth
+    value. Thread-safe."""
+    if is_metrics_disabled():
+        return
     with _metrics_lock:
         metrics.add_metric(name=name, unit=_UNITS.get(name, MetricUnit.Count), value=round(value, 3))
+
+
+def record_statistics(dimensions: Mapping[str, str], statistics: Mapping[str, Mapping[str, float]]) -> None:
+    """Print one line of metrics of its own. ``statistics``: ``count``, ``sum``, ``min`` and ``max`` by metric; they stand in the line as AWS's
+    own exporter of OpenTelemetry writes them. Names of dimensions and metrics must differ."""
+    if is_metrics_disabled():
+        return
+    facts = {"Namespace": metrics.namespace, "Dimensions": [list(dimensions)], "Metrics": [{"Name": name} for name in statistics]}
+    values = {name: {key.capitalize(): each for key, each in value.items()} for name, value in statistics.items()}
+    # CloudWatch takes ASCII only, and no colon first
+    escaped = {name: quote(value, safe="/@+=,;()[]") for name, value in dimensions.items()}
+    line = {"_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [facts]}, **escaped, **values}
+    print(json.dumps(line, separators=(",", ":")))
 
 
 def record_masked(counts: Mapping[str, int]) -> None:

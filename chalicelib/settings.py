@@ -296,6 +296,12 @@ class Settings(BaseSettings):
         pattern=r"^[A-Za-z0-9_.*, ]+$",
         max_length=4096,
     )
+    pipeline_wheels: str | None = _setting(
+        None,
+        "SHA-256 of the list of [wheels with handlers](pipeline-handlers.md) of processing pipelines. Default: no wheels.",
+        "64 hexadecimal digits, which `runlake-pipelines upload` prints",
+        pattern=r"^[0-9a-f]{64}$",
+    )
     pipeline_roles: str | None = _setting(
         None,
         "Roles that handlers of [processing pipelines](pipeline-files.md#a-bucket-in-another-account) may assume for their buckets.",

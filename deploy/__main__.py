@@ -1,4 +1,4 @@
-"""``python -m deploy``: deploy, compare, test and delete a stage."""
+"""``python -m deploy``: check, deploy, compare, test and delete a stage."""
 
 from __future__ import annotations
 
@@ -74,8 +74,15 @@ def _show(proposed: ChangeSet) -> None:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Check the stage file and the parameters, without access to the account. Raises DeployError."""
-    read_stage(arguments.stage, "", "")
-    assignments(getattr(arguments, "parameter", []))
+    stage = read_stage(arguments.stage, "", "")
+    if "parameter" in arguments:
+        rules.check_events(stage.parameters | assignments(arguments.parameter))
+
+
+def _check_only(arguments: argparse.Namespace) -> int:
+    _check(arguments)
+    _say(f"{stage_file(arguments.stage)} and the parameters are valid")
+    return 0
 
 
 def _deploy(arguments: argparse.Namespace) -> int:
@@ -141,14 +148,16 @@ def _parser() -> argparse.ArgumentParser:
     texts: tuple[tuple[str, Callable[[argparse.Namespace], int], str], ...] = (
         ("deploy", _deploy, "create or upgrade a stage's stack"),
         ("diff", _diff, "show what a deployment would change"),
+        ("check", _check_only, "check the stage file and the parameter Events, without an account"),
         ("destroy", _destroy, "delete a stage's stack; its buckets remain"),
     )
     for name, run, text in texts:
         command = commands.add_parser(name, help=text, description=text)
         command.set_defaults(run=run)
         command.add_argument("--stage", required=True, help="name of a file in infra/stages/, or a path that ends with .json")
-        command.add_argument("--profile", default="", help="profile of the AWS configuration")
-        command.add_argument("--bucket", default="", help="bucket for template and code (default: the stage's)")
+        if name != "check":
+            command.add_argument("--profile", default="", help="profile of the AWS configuration")
+            command.add_argument("--bucket", default="", help="bucket for template and code (default: the stage's)")
         if name == "destroy":
             command.add_argument("--data", choices=("keep", "delete"), default="keep", help="whether the buckets are deleted too")
         else:

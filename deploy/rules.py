@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from chalicelib.events.options import problems_of_document
 from deploy.errors import DeployError
 
 
@@ -22,6 +23,16 @@ def check(template: Mapping[str, Any], parameters: Mapping[str, str], stage_file
     ]
     if failed:
         raise DeployError(f'{" ".join(failed)} Add them to "parameters" of {stage_file}, or to PARAMS="Name=Value ..."')
+
+
+def check_events(parameters: Mapping[str, str]) -> None:
+    """Check ``Events`` with ``LoggingMethod`` and ``LogBrowser`` as the functions do, except whether plugins are installed. Without
+    ``Events`` nothing: a stack keeps its value, which cannot be read. Raises DeployError without values."""
+    if "Events" not in parameters:
+        return
+    names = ("Events", "LoggingMethod", "LogBrowser")
+    if problems := list(problems_of_document(*(parameters.get(name, "") for name in names))):
+        raise DeployError("invalid parameter Events: " + "; ".join(problems))
 
 
 def _holds(condition: Any, values: Mapping[str, str]) -> bool:

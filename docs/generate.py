@@ -385,7 +385,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "costs-of-a-month": lambda: _counted(*costs.of_a_month()),
     "costs-of-heartbeats": lambda: _counted(*costs.of_heartbeats()),
     "costs-of-storage": lambda: _table(*costs.of_storage()),
-    **{f"figures-{name}": partial(_figures, name) for name in ("functions", "events", "spark", "large-run", "live", "soak")},
+    **{
+        f"figures-{name}": partial(_figures, name)
+        for name in ("functions", "events", "pipelines", "spark", "large-run", "live", "soak")
+    },
     "parameters": _parameters,
     "limits": _limits,
     "budgets": _budgets,

@@ -41,7 +41,7 @@ BUCKETS = 16
 TRIES = 5
 """Number of attempts when another job keeps committing first."""
 _WRITES_A_FILE = 3
-"""Approximate number of requests with which Spark stages a file on S3; boto3 does not count them."""
+"""Approximate number of requests with which Spark stages a merged file on S3; boto3 does not count them."""
 
 
 def build(builder: Builder) -> BuildResult:
@@ -116,8 +116,7 @@ def _count(text: str) -> int:
 
 
 def _summary(done: BuildResult, files: Files, started_s: float, before: Counter[str]) -> dict[str, Any]:
-    staged = done.total(APPEND, "files") + done.total(REWRITE, "files")
-    by_spark = Counter({"s3:PutObject": _WRITES_A_FILE * staged} if files.uri.startswith("s3") else {})
+    by_spark = Counter({"s3:PutObject": _WRITES_A_FILE * done.total(REWRITE, "files")} if files.uri.startswith("s3") else {})
     requests = snapshot() - before + done.requests + by_spark
     return {
         "entries": len(done.entries),

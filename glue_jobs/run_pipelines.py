@@ -2,7 +2,8 @@
 
 The schedule does not process these pipelines meanwhile; running runs wait until the job is done. It can be killed at any point
 and started again: committed events are not processed again. If another worker has a pipeline, the job waits for less than a
-minute. --since: only runs that began then or later.
+minute. --since: only runs that began then or later. Outputs of RUNLAKE_EVENTS are left to the schedule, which delivers old runs
+too: only its role may reach their targets.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from chalicelib import composition
 from chalicelib.catalog.timestamps import parse_time_ms
 from chalicelib.composition import Services
-from chalicelib.composition.pipelines import installed_pipelines
+from chalicelib.composition.pipelines import installed_pipelines, load_wheels
 from chalicelib.errors import InvalidConfigurationError, InvalidTimeError
 from chalicelib.pipelines.checkpoints import JobPart
+from chalicelib.pipelines.config_loader import LoadedPipelines
 from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.output_pipelines import PREFIX
 from chalicelib.pipelines.pipeline_state import PipelineStateStore
 from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.ports import Run
@@ -32,7 +35,7 @@ from glue_jobs.job_runtime.progress import task_progress
 from glue_jobs.job_runtime.session import spark_session
 from glue_jobs.job_runtime.summary import finish
 from glue_jobs.pipelines.pipeline_lease import PATIENCE_S, due, hold_pipeline
-from glue_jobs.pipelines.task import work
+from glue_jobs.pipelines.task import TaskMetrics, work
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -42,7 +45,8 @@ NAME = "run_pipelines"
 BUFFER_BYTES = 64 * 1024 * 1024
 """For each task: several share a machine's memory."""
 TASKS_A_CORE = 4
-_RESULT = "task int, runs long, events long, dead long, errors long, problem string"
+_OUTPUTS = "; outputs of RUNLAKE_EVENTS are delivered by the schedule, also those of old runs"
+_RESULT = "task int, runs long, events long, dead long, errors long, problem string, metrics string"
 _PLAN = "task int, fqn string, run_id string, bytes long, lines long, started_ms long"
 
 
@@ -61,6 +65,7 @@ def worker(
             return
         apply_environment({**environment, "POWERTOOLS_METRICS_DISABLED": "true"})
         services = composition.services()
+        load_wheels(services, config)  # the driver reports those that are not used
         file = installed_pipelines(services, config).named(name)
         assert file is not None
         for task, runs in by_task.items():
@@ -74,7 +79,7 @@ def _schema() -> Any:
     import pyarrow as pa
 
     numbers = [(name, pa.int64()) for name in ("runs", "events", "dead", "errors")]
-    return pa.schema([("task", pa.int32()), *numbers, ("problem", pa.string())])
+    return pa.schema([("task", pa.int32()), *numbers, ("problem", pa.string()), ("metrics", pa.string())])
 
 
 def _known(row: Mapping[str, Any]) -> KnownRun:
@@ -127,15 +132,20 @@ def _moment(text: str) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 1 if another worker has a pipeline or work was left undone: the summary says which; 2 if --only names an unknown
-    pipeline."""
+    pipeline, or --config no place of pipelines."""
     arguments = parse_arguments(_parser(), argv)
     services, started_s = composition.services(), time.monotonic()
     only = [name for name in arguments.only.split(",") if name]
-    installed = installed_pipelines(services, arguments.config)
     try:
+        installed = _without_outputs(services, installed_pipelines(services, arguments.config))
+        problems = [{"file": problem.location, "reason": problem.reason} for problem in installed.problems]
+        problems += [asdict(problem) for problem in load_wheels(services, arguments.config)]
+        for problem in problems:
+            _warn("a file or wheel is not used", **problem)
         files = installed.chosen(only)
     except InvalidConfigurationError as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
+        is_output = any(name.startswith(PREFIX) for name in only)
+        print(f"{NAME}: {error}{_OUTPUTS if is_output else ''}", file=sys.stderr)
         return WRONG_ARGUMENTS
     due_of = {file.name: list(due(services, file, arguments.since)) for file in files}
     results: dict[str, Any] = {name: {"due": len(runs)} for name, runs in due_of.items()}
@@ -144,9 +154,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         with spark_session(NAME) as session:  # one for all: Glue allows no second session
             for file in waiting:
                 results[file.name] |= _worked(session, services, file, due_of.pop(file.name), arguments.config)
-    summary = {"dry_run": arguments.dry_run, "pipelines": results, "seconds": round(time.monotonic() - started_s, 3)}
+    seconds = round(time.monotonic() - started_s, 3)
+    summary = {"dry_run": arguments.dry_run, "pipelines": results, "problems": problems, "seconds": seconds}
     finish(NAME, summary, arguments.summary, dry_run=arguments.dry_run)
     return 1 if any(each.get("busy") or each.get("problems") for each in results.values()) else 0
+
+
+def _without_outputs(services: Services, installed: LoadedPipelines) -> LoadedPipelines:
+    outputs = {f"{PREFIX}{name}" for name, _ in services.events.configuration.named_outputs}
+    return replace(installed, pipelines=[file for file in installed.pipelines if file.name not in outputs])
 
 
 def _worked(
@@ -162,7 +178,11 @@ def _worked(
 
 def _summed(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     sums = {name: sum(row[name] for row in rows) for name in ("runs", "events", "dead", "errors")}
-    return {**sums, "tasks": len(rows), "problems": [row["problem"] for row in rows if row["problem"]][:20]}
+    metrics = TaskMetrics()
+    for row in rows:
+        metrics.add_text(row["metrics"])
+    problems = [row["problem"] for row in rows if row["problem"]][:20]
+    return {**sums, "tasks": len(rows), "problems": problems, "metrics": metrics.document()}
 
 
 if __name__ == "__main__":

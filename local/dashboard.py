@@ -87,7 +87,7 @@ def _pipelines() -> list[Widget]:
         _graph("Lag, ms", "Maximum", _ours(figures.PIPELINE_LAG_MS)),
         _graph("Lag, events", "Maximum", _ours(figures.PIPELINE_LAG_EVENTS)),
         _graph("Events", "Sum", _ours(figures.PIPELINE_EVENTS), errors, dead),
-        _graph("What stands still", "Maximum", failed, off),
+        _graph("What stands still", "Maximum", failed, off, _ours(figures.PIPELINE_PROBLEMS, "files and wheels not used")),
     ]
 
 

@@ -9,17 +9,25 @@ from typing import Any
 
 import yaml
 
+from chalicelib.events.snapshots import LogSnapshots
+from chalicelib.events.tail import EventTails
 from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
+from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
 from chalicelib.pipelines.worker import Worker, WorkerDependencies
 from chalicelib.ports import Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.log_end import list_all
+from chalicelib.runlog.new_segments import NewSegmentReader
+from tests.events_harness import EventParts, event_parts, make_event
+from tests.faults.interception import Call, Intercepted
 from tests.support.run_catalog import InMemoryRunCatalog
 from tests.world import START_MS, World
 
 RECORDS = "tests.pipelines_harness.RecordingHandler"
+MEASURES = "tests.pipelines_harness.MeasuringHandler"
 MODULES = AllowedModules(("tests.*",))
 """Lets pipelines of tests name handlers of tests."""
 
@@ -57,15 +65,27 @@ class RecordingHandler(logging.Handler):
         return [record.getMessage() for record in cls.records.get(to, ())]
 
 
+class MeasuringHandler(RecordingHandler):
+    """Records the length of each message as a metric, and an invalid metric."""
+
+    def use(self, context: HandlerContext) -> None:
+        self.context = context
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        self.context.metric("length", len(record.getMessage()))
+        self.context.metric("no name", 1)
+        return super().handle(record)
+
+
 def _succeed(_: logging.LogRecord) -> None:
     """Does not fail."""
 
 
-def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), **sections: Any) -> PipelineFile:
+def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), cls: str = RECORDS, **sections: Any) -> PipelineFile:
     """A pipeline with a recording handler for each of ``to``, with the same name."""
-    handlers = {each: {"class": RECORDS, "to": each} for each in to}
+    handlers = {each: {"class": cls, "to": each} for each in to}
     logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": list(to)}}
-    return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
+    return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_} | sections), name, modules=MODULES)
 
 
 class PipelinesHarness(World):
@@ -103,6 +123,7 @@ class PipelinesHarness(World):
         names = sorted({row.run.fqn for row in self.runs.active(1 << 60)})
         given = {
             "logs": self.parts(changes.get("store"), None).reader,
+            "segments": None if "logs" in changes else NewSegmentReader(changes.get("store", self.store), self.layout),
             "discovery": CatalogRunDiscovery(self.runs, lambda _: (names, None), file.source, self.clock),
             "store": self.store,
             "database": self.database,
@@ -113,6 +134,12 @@ class PipelinesHarness(World):
         } | changes
         fence = given.pop("fence", lambda: None)
         return Worker(file, WorkerDependencies(**given), fence, owner)
+
+    def sidecars(self, parts: EventParts, port: Callable[[Any], Any] = lambda inner: inner) -> StoredSidecarReader:
+        """The reader of structured events; ``port`` wraps each port except the clock, as for ``event_parts``."""
+        store, index = port(self.store), port(self.index)
+        tails = EventTails(LogSnapshots(store, index, self.layout), parts.indexing, parts.index, self.clock)
+        return StoredSidecarReader(parts.indexing, tails, index, self.clock)
 
     def dead_letters(self) -> list[dict[str, Any]]:
         """The documents of all dead letters."""
@@ -127,6 +154,58 @@ class PipelinesHarness(World):
             self.clock.advance(1)
 
 
+class LiveRun:
+    """A running run that a worker has read to its end, and the requests that a visit makes: all but those of checkpoints, which are
+    the same for any number of runs. ``has_events``: of structured events."""
+
+    run = Run("svc.live", "r1")
+
+    def __init__(self, *, has_events: bool = False, is_compacted: bool = False, batches: int = 120) -> None:
+        self.world = PipelinesHarness()
+        self.written = 0
+        self._has_events, self._parts = has_events, event_parts(self.world)
+        self._requests: list[str] = []
+        store = self._recorded(self.world.store)
+        self.append(batches)
+        if is_compacted:
+            self._parts.compactor.compact(self.run, self.world.deadline())
+        self.worker = self.world.worker(
+            pipeline(),
+            logs=self.world.parts(store, self._recorded(self.world.index)).reader,
+            segments=NewSegmentReader(store, self.world.layout),
+            sidecars=self.world.sidecars(event_parts(self.world, self._recorded), self._recorded),
+        )
+        self.worker.start()
+        self.world.work(self.worker)
+
+    def append(self, batches: int) -> None:
+        """Batches of one line, or event, each; the catalog knows of them."""
+        for _ in range(batches):
+            self.written += 1
+            now_ms, text = self.world.clock.now_ms(), f"event {self.written}"
+            if self._has_events:
+                self._parts.log.append(self.run, [make_event(text, "step", timestamp=now_ms)])
+                self.world.runs.record_segment(self.run, self._parts.writer.tails.segment(self.run, self.written - 1))
+            else:
+                self.world.write(self.run, [line(now_ms, text)])
+
+    def visit(self, batches: int = 0) -> list[str]:
+        """The requests of the next visit, right after this many new batches: each operation, with its key below the run's prefix."""
+        self.world.clock.advance(5)
+        self.append(batches)
+        self._requests.clear()
+        self.worker.step()
+        return list(self._requests)
+
+    def _recorded(self, port: Any) -> Any:
+        def gate(operation: str, call: Callable[[], Any]) -> Any:
+            assert isinstance(call, Call)
+            self._requests.append(f"{operation} {str(call.arguments[0]).removeprefix(self.world.layout.run_prefix(self.run))}")
+            return call()
+
+        return Intercepted(port, gate)
+
+
 def line(at_ms: int, text: str, level: str = "INFO", logger: str = "app") -> str:
     """A line of a log with a time."""
     from datetime import UTC, datetime
@@ -135,4 +214,4 @@ def line(at_ms: int, text: str, level: str = "INFO", logger: str = "app") -> str
     return f"{stamp} {level:<8} {logger} - {text}"
 
 
-__all__ = ["MODULES", "RECORDS", "START_MS", "PipelinesHarness", "RecordingHandler", "line", "pipeline"]
+__all__ = ["MEASURES", "MODULES", "RECORDS", "START_MS", "LiveRun", "PipelinesHarness", "RecordingHandler", "line", "pipeline"]

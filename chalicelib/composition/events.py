@@ -6,6 +6,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.composition import SECONDS_OF_A_DAY, Services
+from chalicelib.errors import InvalidConfigurationError, UnavailableError
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.step_updates import StepUpdates
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from chalicelib.events.event import Loggable
     from chalicelib.events.event_browser import EventBrowser
     from chalicelib.events.methods import MakeSink
+    from chalicelib.events.plugins import PluginState
     from chalicelib.events.ports import LogBrowser
     from chalicelib.events.registry import Registry
     from chalicelib.events.routing import Router
@@ -154,27 +156,25 @@ class EventServices:
         parts = RunLogParts(self._store, self.log, self.writers, self.snapshots, self.logs, self.browser, self.watch)
         make_output, make_browser = partial(_output, self._services), partial(_browser, self._services)
         context = Context(self._clock, self._services.masker.mask, parts, make_output, make_browser)
-        return Registry(context, self.configuration, self.choices)
+        return Registry(context, self.configuration, self.choices, _report)
 
     @cached_property
     def plugin_problems(self) -> int:
-        """The number of configured plugins that are replaced by a fallback, each reported by a log line and a metric when this is built. Loads
-        nothing if the configuration names only the run log. Raises InvalidConfigurationError for a name that is not installed."""
+        """The number of configured methods and browsers that are replaced by a fallback or have invalid options, each reported by a log line
+        and a metric when this is built. Loads nothing if the configuration names only the run log. Raises InvalidConfigurationError for a
+        name that is not installed."""
         from chalicelib.runlog.choice import RUN_LOG
 
         if not (self.configuration.methods_in_use | self.configuration.browsers_in_use) - {RUN_LOG}:
             return 0
-        problems = [each for each in self.registry.plugins(in_use=True) if each.fallback]
+        problems = [each for each in self.registry.plugins(in_use=True) if each.problem and each.kind != "output"]
         for each in problems:
-            logger.error(
-                "a plugin is replaced by its fallback", extra={f"plugin_{key}": value for key, value in each.document().items()}
-            )
-            record(PLUGINS_FAILED, 1)
+            _report(each)
         return len(problems)
 
     def browsed_elsewhere(self, run: Run) -> BrowsedRun | None:
         """A run for HTTP reads whose browser is not the run log; None: read the run log. No request while the configuration names no other
-        browser, else those of ``RunChoices.of``. Raises DamagedLogError, UnavailableError."""
+        browser, else those of ``RunChoices.of``. Raises DamagedLogError, UnavailableError, also for invalid options of the browser."""
         from chalicelib.runlog.choice import RUN_LOG
 
         if not self.configuration.browsers_in_use - {RUN_LOG}:
@@ -183,7 +183,12 @@ class EventServices:
         from chalicelib.events.event import Loggable
 
         services = self._services
-        browser = self.registry.open_other_browser(Loggable.of_run(run, services.settings.instance_id))
+        try:
+            browser = self.registry.open_other_browser(Loggable.of_run(run, services.settings.instance_id))
+        except InvalidConfigurationError as error:
+            raise UnavailableError(
+                f"the log browser of this run cannot be used until its options are corrected, {error}"
+            ) from error
 
         def is_ended() -> bool:
             row = services.runs.get(run)
@@ -199,6 +204,13 @@ class EventServices:
         settings = self._services.settings
         document = settings.events.get_secret_value() if settings.events else ""
         return parse_configuration(document, settings.logging_method, settings.log_browser)
+
+
+def _report(state: PluginState) -> None:
+    """Problems of outputs are reported by the function ``pipelines``."""
+    message = "a plugin is replaced by its fallback" if state.fallback else "options of a log browser or logging method are invalid"
+    logger.error(message, extra={f"plugin_{key}": value for key, value in state.document().items()})
+    record(PLUGINS_FAILED, 1)
 
 
 def _output(services: Services, document: Any) -> MakeSink:

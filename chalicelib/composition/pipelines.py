@@ -13,10 +13,12 @@ from chalicelib.runlog.pipeline_listing import PipelineQuery
 if TYPE_CHECKING:
     from chalicelib.events.ports import Target
     from chalicelib.events.targets.configuration import TargetConfiguration
-    from chalicelib.pipelines.config_loader import LoadedPipelines
+    from chalicelib.pipelines.config_loader import ConfigSource, LoadedPipelines
     from chalicelib.pipelines.configuration import PipelineFile
     from chalicelib.pipelines.files.service import PipelineFiles
+    from chalicelib.pipelines.handler_metrics import OnMetrics
     from chalicelib.pipelines.supervisor import Supervisor
+    from chalicelib.pipelines.wheels import WheelProblem
     from chalicelib.pipelines.worker import WorkerDependencies
 
 PIPELINES_WORK = "pipelines"
@@ -28,22 +30,43 @@ def installed_pipelines(services: Services, config: str | None = None) -> Loaded
     """The log pipelines of this installation, or of a folder or ``s3://bucket/prefix``. Raises InvalidConfigurationError,
     UnavailableError."""
     from chalicelib.pipelines.allowed_modules import AllowedModules
-    from chalicelib.pipelines.config_loader import config_files, load_pipelines
+    from chalicelib.pipelines.config_loader import load_pipelines
     from chalicelib.pipelines.configuration import Properties
     from chalicelib.pipelines.output_pipelines import Output
 
     settings = services.settings
-    stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
     defaults = {name: getattr(settings, f"pipeline_{name}") for name in Properties.model_fields}
-    files = config_files(config or settings.pipelines_config, stores)
+    source = pipeline_source(services, config)
     events = services.events.configuration
     return load_pipelines(
-        files,
+        source() if source else (),
         Properties(**defaults),
         modules=AllowedModules.read(settings.pipeline_modules),
         runs_built_in=settings.built_in_pipeline,
         outputs=[Output(name, target, _selected(events.patterns_of(name))) for name, target in events.named_outputs],
     )
+
+
+def pipeline_source(services: Services, config: str | None = None) -> ConfigSource | None:
+    """The location of the files of log pipelines; None: the installation has none. Raises InvalidConfigurationError."""
+    from chalicelib.pipelines.config_loader import config_source
+
+    settings = services.settings
+    stores = {settings.bucket_name: services.store, settings.archive_bucket_name: services.archive_store}
+    location = config or settings.pipelines_config
+    return config_source(location, stores) if location else None
+
+
+def load_wheels(services: Services, config: str | None = None) -> Sequence[WheelProblem]:
+    """Make the pinned wheels importable in this process, before handlers are built. Returns those that are not used, and why; handlers
+    that need one of them fail with that reason. Raises InvalidConfigurationError for an invalid location."""
+    from chalicelib.pipelines.wheels import VARIABLE, WheelProblem, process_wheels
+
+    if not (sha256 := services.settings.pipeline_wheels):
+        return process_wheels().problems
+    if (source := pipeline_source(services, config)) is None:
+        return [WheelProblem(VARIABLE, "wheels are next to the files of pipelines: set RUNLAKE_PIPELINES_CONFIG")]
+    return process_wheels().load(sha256, source.read)
 
 
 def _selected(patterns: Iterable[tuple[str, bool]]) -> tuple[str, ...]:
@@ -52,9 +75,11 @@ def _selected(patterns: Iterable[tuple[str, bool]]) -> tuple[str, ...]:
     return tuple(pattern if included else f"{EXCLUDES}{pattern}" for pattern, included in patterns)
 
 
-def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None], **options: Any) -> Supervisor:
-    """Builds the supervisor of log pipelines. ``buffer_bytes``: for pipelines without a configured size; ``options``: further
-    fields of ``Supervisor``."""
+def supervisor(
+    services: Services, buffer_bytes: int, warn: Callable[..., None], on_metrics: OnMetrics, **options: Any
+) -> Supervisor:
+    """Builds the supervisor of log pipelines. ``buffer_bytes``: for pipelines without a configured size; ``on_metrics``: see
+    ``WorkerDependencies``; ``options``: further fields of ``Supervisor``."""
     from chalicelib.pipelines.pipeline_state import PipelineStateStore
     from chalicelib.pipelines.supervisor import Supervisor
     from chalicelib.pipelines.worker import Worker
@@ -65,7 +90,9 @@ def supervisor(services: Services, buffer_bytes: int, warn: Callable[..., None],
         states,
         lambda assignment, fence, owner: Worker(
             assignment.file,
-            replace(worker_dependencies(services, assignment.file, buffer_bytes, warn), shard=assignment.shard),
+            replace(
+                worker_dependencies(services, assignment.file, buffer_bytes, warn), shard=assignment.shard, on_metrics=on_metrics
+            ),
             fence,
             owner,
         ),
@@ -79,7 +106,9 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
     """The collaborators of a log pipeline's worker."""
     from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
     from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
+    from chalicelib.pipelines.wheels import process_wheels
     from chalicelib.pipelines.worker import WorkerDependencies
+    from chalicelib.runlog.new_segments import NewSegmentReader
 
     def names(after: str) -> tuple[Sequence[str], str | None]:
         page = services.pipelines.page(PipelineQuery(), _NAMES_A_PAGE, after)
@@ -95,10 +124,13 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         buffer_bytes=buffer_bytes,
         warn=warn,
         generation=services.pipeline_files.generation_of,
+        deletions=services.pipeline_files.generations.deletions,
         stores=services.located_bucket,
         sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
+        segments=NewSegmentReader(services.store, services.layout),
         make_target=_make_target,
         instance_id=services.settings.instance_id,
+        wheel_problems=process_wheels().problems,
     )
 
 

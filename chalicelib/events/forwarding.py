@@ -97,6 +97,7 @@ class Forwarder:
         self.clock, self._policy, self._on_rejected = clock, policy or RetryPolicy(), on_rejected
         self._pause = _Pause(clock, self._policy, random or Random())
         self._batch = ForwardBatch(limits or target.limits)
+        self._together: int | None = None  # events of the next request, while one that fails requests is looked for
         self.added = 0
         """Events that were added so far, settled or waiting in the batch."""
         self.done = 0
@@ -129,33 +130,35 @@ class Forwarder:
 
     def flush(self) -> None:
         """Returns when all added events are settled. Raises UnavailableError: the rest is sent by the next flush;
-        DeadlineExceededError if some were settled before the policy's time was over."""
-        together = len(self._batch.events)
-        deadline, sent = Deadline(self.clock, self._policy.max_s), 0
+        DeadlineExceededError if the policy's time was over after some were settled or a request was refused: the next flush begins
+        with the events that this one would have sent next, so that any number of short ones finds an event that is refused."""
+        deadline, progress = Deadline(self.clock, self._policy.max_s), 0
         while self._batch.events:
-            if sent and deadline.remaining_s() <= 0:
-                raise DeadlineExceededError(f"the target takes events slowly sent={sent} waiting={len(self._batch.events)}")
-            part = self._batch.events[:together]
+            if progress and deadline.remaining_s() <= 0:
+                raise DeadlineExceededError(f"the target answers slowly waiting={len(self._batch.events)}")
+            part = self._batch.events[: self._together]
             try:
                 left = self._account(part, self._sent(part))
             except RequestRefusedError as error:
-                together = len(part) // 2
-                if together:
-                    continue  # bisect: one event may fail the request for all
+                if len(part) > 1:  # bisect: one event may fail the request for all
+                    self._together = len(part) // 2
+                    progress += 1
+                    continue
                 self._refuse(part[0], str(error), part)
                 left = []
             except UnavailableError as error:
                 self.figures.repeated += len(part)
-                if deadline.remaining_s() <= 0 and not sent:
+                if deadline.remaining_s() <= 0 and not progress:
                     self._pause.reset()
                     raise
                 self._pause.after(error)
                 continue
             self._batch.events[: len(part)] = left
-            sent += len(part) - len(left)
-            together = max(2 * len(part), 1)
+            progress += len(part) - len(left)
+            self._together = 2 * len(part)
             self._wait_for(left, len(part))
         self._batch.clear()
+        self._together = None
         self.done = self.added
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """Logging methods and log browsers of other packages: entry points that declare the version of the protocol that they implement.
 
 An entry point is a factory (``registry.MethodFactory``, ``BrowserFactory``) with an attribute ``RUNLAKE_PROTOCOL = 1``, or in a module that has
-it. One that cannot be loaded, or implements another version, is replaced by a fallback and reported; it stops no function.
+it. One that cannot be loaded, implements another version, or raises when it is called, is replaced by a fallback and reported; it
+stops no function.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
+
+from chalicelib.errors import UnavailableError
 
 PROTOCOL = 1
 """The version of ``events.ports.LoggingMethod`` and ``LogBrowser``. It grows when an implementation would have to change."""
@@ -39,11 +42,23 @@ class Plugin:
 
     def __init__(self, point: EntryPoint) -> None:
         self._point = point
+        self._failure: str | None = None
 
-    def __call__(self, *arguments: Any) -> Any:
-        factory, _, problem = self._loaded
-        assert factory and not problem, "the registry uses the fallback"
-        return factory(*arguments)
+    def create(self, *arguments: Any) -> Any:
+        """What the factory returns; None if it cannot be used or raises, which ``problem`` then states. Each call tries again. Raises
+        UnavailableError if the factory does: another try may succeed, and a fallback would miss what is stored elsewhere."""
+        factory = self._loaded[0]
+        if factory is None:
+            return None
+        try:
+            made = factory(*arguments)
+        except UnavailableError:
+            raise
+        except (Exception, SystemExit) as error:
+            self._failure = f"raises when it is called error={type(error).__name__}"
+            return None
+        self._failure = None if made is not None else "returns nothing when it is called"
+        return made
 
     @property
     def protocol(self) -> int | None:
@@ -52,8 +67,13 @@ class Plugin:
 
     @property
     def problem(self) -> str | None:
-        """Why it cannot be used; None: it can."""
-        return self._loaded[2]
+        """Why it cannot be used, or why the last call failed; None: it can."""
+        return self._loaded[2] or self._failure
+
+    @property
+    def is_loadable(self) -> bool:
+        """Whether it can be called."""
+        return self._loaded[0] is not None
 
     @cached_property
     def _loaded(self) -> tuple[Callable[..., Any] | None, int | None, str | None]:

@@ -2,7 +2,7 @@
 
 A factory is called with its dependencies (``Context``) and the options of the configuration. The first writer of a run stores the
 choice with the run, so that the run is browsed where it was written, even if the configuration changes. The run log, or plain files
-without AWS, replace a method or browser that has a problem, and a browser that is no longer installed.
+without AWS, replace a plugin that cannot be loaded or raises when it is called, and a browser that is no longer installed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
@@ -23,6 +22,7 @@ from chalicelib.events.event import Loggable, run_of
 from chalicelib.events.event_browser import EventBrowser
 from chalicelib.events.files import FilesBrowser, FilesMethod
 from chalicelib.events.methods import MakeSink, teed
+from chalicelib.events.options import OTHER_STORES, Options, directory_of, problem_of_options, problem_of_target, target_document
 from chalicelib.events.plugins import PROTOCOL, Plugin, PluginState, installed
 from chalicelib.events.ports import NO_DATA, EventLog, EventWriter, LogBrowser, LoggingMethod, WriterData
 from chalicelib.events.run_method import RunLogBrowser, RunLogMethod
@@ -36,9 +36,6 @@ from chalicelib.ports import Clock, ObjectStore
 from chalicelib.runlog.choice import RUN_LOG, Choice
 
 METHODS_GROUP, BROWSERS_GROUP = "runlake.logging_methods", "runlake.log_browsers"
-DEFAULT_DIRECTORY = "runlake-logs"
-OTHER_STORES = ("elasticsearch", "opensearch", "cloudwatch")
-"""Names of built-in browsers of other stores: kinds of targets (``targets.configuration``) whose events can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,6 @@ class Context:
     make_browser: Callable[[JsonValue, Loggable], LogBrowser] | None = None
 
 
-Options = Mapping[str, JsonValue]
 MethodFactory = Callable[[Context, Options], LoggingMethod]
 BrowserFactory = Callable[[Context, Options, Loggable], LogBrowser]
 
@@ -76,12 +72,22 @@ class Registry:
     """Chooses method and browser by configuration. Raises InvalidConfigurationError at construction for a method or browser that is
     not installed; for invalid options or an invalid output only where a run has them, and ``plugins`` reports these."""
 
-    def __init__(self, context: Context, configuration: EventsConfiguration, choices: RunChoices | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        configuration: EventsConfiguration,
+        choices: RunChoices | None = None,
+        report: Callable[[PluginState], None] = lambda _: None,
+    ) -> None:
         self.configuration = configuration
-        self._context = context
-        self._methods: dict[str, MethodFactory] = {RUN_LOG: _run_log_method, FILES: _files_method, **installed(METHODS_GROUP)}
+        self._context, self._report = context, report
+        self._methods: dict[str, MethodFactory | Plugin] = {
+            RUN_LOG: _run_log_method,
+            FILES: _files_method,
+            **installed(METHODS_GROUP),
+        }
         others = {kind: partial(_other_browser, kind) for kind in OTHER_STORES}
-        self._browsers: dict[str, BrowserFactory] = {
+        self._browsers: dict[str, BrowserFactory | Plugin] = {
             RUN_LOG: _run_log_browser, FILES: _files_browser, **others, **installed(BROWSERS_GROUP),
         }  # fmt: skip
         _check_installed("method", configuration.methods_in_use, self._methods)
@@ -113,14 +119,14 @@ class Registry:
         those of the method and of ``RunChoices.settle``."""
         run = run_of(loggable)
         configured = self.choose(run.fqn)
-        choice = replace(configured, method=self._usable(configured.method, self._methods))
-        if self._choices:
-            choice = self._choices.settle(run, choice)
-        name = self._usable(choice.method, self._methods)
+        method: LoggingMethod
+        name, method = self._create("method", configured.method)
+        choice = replace(configured, method=name)
+        if self._choices and (choice := self._choices.settle(run, choice)).method != name:
+            name, method = self._create("method", choice.method)
         names = configured.outputs if choice.outputs is None else choice.outputs
         make_output = self._context.make_output if name != RUN_LOG else None
         outputs = [make_output(self._outputs[each]) for each in names or () if each in self._outputs] if make_output else []
-        method = self._methods[name](self._context, self.configuration.methods.get(name, {}))
         primary = method.create_writer(loggable, writer=writer, step=step, data=data)
         if not outputs:
             return primary
@@ -128,13 +134,19 @@ class Registry:
         return SinkWriter(copied(loggable), loggable, self._context.clock, writer=primary.writer, step=step, data=data)
 
     def open_browser(self, loggable: Loggable) -> LogBrowser:
-        """The run's browser. Requests: those of ``RunChoices.of``. Raises InvalidEventError for a loggable that is no run."""
-        return self._open(self._browser_of(loggable), loggable)
+        """The run's browser. Requests: those of ``RunChoices.of``. Raises InvalidEventError for a loggable that is no run,
+        InvalidConfigurationError for invalid options."""
+        browser: LogBrowser
+        _, browser = self._create("browser", self._browser_of(loggable), loggable)
+        return browser
 
     def open_other_browser(self, loggable: Loggable) -> LogBrowser | None:
-        """The run's browser if it is not the run log. Requests: those of ``RunChoices.of``."""
-        name = self._browser_of(loggable)
-        return None if name == RUN_LOG else self._open(name, loggable)
+        """The run's browser if it is not the run log. Requests: those of ``RunChoices.of``. Raises InvalidConfigurationError."""
+        if (chosen := self._browser_of(loggable)) == RUN_LOG:
+            return None
+        browser: LogBrowser
+        name, browser = self._create("browser", chosen, loggable)
+        return None if name == RUN_LOG else browser
 
     def describe(self, fqn: str | None = None) -> dict[str, Any]:
         """The document of ``GET /v1/configuration``; with ``fqn`` also what a new run of that pipeline gets. Loads all plugins."""
@@ -154,18 +166,19 @@ class Registry:
 
     def plugins(self, *, in_use: bool = False) -> Iterator[PluginState]:
         """Methods, browsers and outputs with their problems. Loads the plugins; ``in_use``: only those that the configuration names. No
-        request. Invalid options have no fallback: requests that need them fail."""
+        request. Invalid options have no fallback: other data than the run's would be read."""
         for kind, factories, used in self._factories():
             for name, factory in sorted(factories.items()):
                 if not isinstance(factory, Plugin):
-                    yield PluginState(kind, name, PROTOCOL, self._problem_of_options(kind, name) if name in used else None)
+                    problem = problem_of_options(name, self._options(kind, name)) if name in used else None
+                    yield PluginState(kind, name, PROTOCOL, problem)
                 elif name in used or not in_use:
-                    yield PluginState(kind, name, factory.protocol, factory.problem, self._default if factory.problem else None)
+                    yield self._state(kind, name, factory)
             if kind == "browser":  # its options are kept for earlier runs
                 for name in sorted(used - factories.keys()):
                     yield PluginState(kind, name, None, "is not installed", self._default)
         for name, target in self._outputs.items():
-            yield PluginState("output", name, PROTOCOL, _problem(partial(_check_target, target)))
+            yield PluginState("output", name, PROTOCOL, problem_of_target(target))
 
     def _factories(self) -> Sequence[tuple[str, Mapping[str, object], frozenset[str]]]:
         """Kind, factories by name, and the names that the configuration uses."""
@@ -175,14 +188,6 @@ class Registry:
             ("browser", self._browsers, configuration.browsers_in_use),
         )
 
-    def _problem_of_options(self, kind: str, name: str) -> str | None:
-        """Of a built-in method or browser. A plugin checks its options itself, when it is called."""
-        configuration = self.configuration
-        options = (configuration.methods if kind == "method" else configuration.browsers).get(name, {})
-        if name == FILES:
-            return _problem(partial(_directory, options))
-        return _problem(lambda: _check_target(_target(name, options))) if name in OTHER_STORES else None
-
     @property
     def _default(self) -> str:
         return self._without_aws(RUN_LOG)
@@ -190,17 +195,33 @@ class Registry:
     def _without_aws(self, name: str) -> str:
         return FILES if name == RUN_LOG and self._context.run_log is None else name
 
-    def _usable(self, name: str, factories: Mapping[str, object]) -> str:
-        """The name, or the fallback's if it is not installed or has a problem."""
-        factory = factories.get(name)
-        return self._default if factory is None or (isinstance(factory, Plugin) and factory.problem) else name
+    def _options(self, kind: str, name: str) -> Options:
+        configuration = self.configuration
+        return (configuration.methods if kind == "method" else configuration.browsers).get(name, {})
+
+    def _state(self, kind: str, name: str, plugin: Plugin) -> PluginState:
+        return PluginState(kind, name, plugin.protocol, plugin.problem, self._default if plugin.problem else None)
+
+    def _create(self, kind: str, name: str, *arguments: Any) -> tuple[str, Any]:
+        """Calls a factory, or the fallback's if it is not installed or fails; returns the name whose result it is. A plugin that begins
+        to fail is reported. Raises InvalidConfigurationError for invalid options, UnavailableError."""
+        factory = (self._methods if kind == "method" else self._browsers).get(name)
+        if isinstance(factory, Plugin):
+            before = factory.problem
+            if (made := factory.create(self._context, self._options(kind, name), *arguments)) is not None:
+                return name, made
+            if factory.problem != before:
+                self._report(self._state(kind, name, factory))
+            factory = None
+        if factory is None and name == self._default:  # a plugin has the fallback's name
+            raise InvalidConfigurationError(f"the {kind} that replaces others cannot be used {kind}={name}")
+        if factory is None:
+            return self._create(kind, self._default, *arguments)
+        return name, factory(self._context, self._options(kind, name), *arguments)
 
     def _browser_of(self, loggable: Loggable) -> str:
         choice = self._choices.of(run_of(loggable)) if self._choices else self.choose(loggable.job_id or "")
-        return self._usable(choice.browser, self._browsers)
-
-    def _open(self, name: str, loggable: Loggable) -> LogBrowser:
-        return self._browsers[name](self._context, self.configuration.browsers.get(name, {}), loggable)
+        return choice.browser
 
 
 def _document(choice: Choice) -> dict[str, Any]:
@@ -229,42 +250,14 @@ def _run_log_browser(context: Context, options: Options, loggable: Loggable) -> 
 
 
 def _files_method(context: Context, options: Options) -> LoggingMethod:
-    return FilesMethod(_directory(options), context.clock, context.mask)
+    return FilesMethod(directory_of(options), context.clock, context.mask)
 
 
 def _files_browser(context: Context, options: Options, loggable: Loggable) -> LogBrowser:
-    return FilesBrowser(_directory(options), loggable)
+    return FilesBrowser(directory_of(options), loggable)
 
 
 def _other_browser(kind: str, context: Context, options: Options, loggable: Loggable) -> LogBrowser:
     if context.make_browser is None:
         raise InvalidConfigurationError(f"logs of other stores cannot be read here browser={kind}")
-    return context.make_browser(_target(kind, options), loggable)
-
-
-def _target(kind: str, options: Options) -> dict[str, JsonValue]:
-    if "kind" in options:
-        raise InvalidConfigurationError(f"the name of a browser is its kind browser={kind} field=kind")
-    return {**options, "kind": kind}
-
-
-def _check_target(document: JsonValue) -> None:
-    from chalicelib.events.targets.configuration import target_of  # few configurations have targets
-
-    target_of(document)
-
-
-def _problem(check: Callable[[], object]) -> str | None:
-    """The reason of an invalid configuration, which has no values."""
-    try:
-        check()
-    except InvalidConfigurationError as error:
-        return str(error)
-    return None
-
-
-def _directory(options: Options) -> Path:
-    directory = options.get("directory", DEFAULT_DIRECTORY)
-    if not isinstance(directory, str) or not directory or set(options) - {"directory"}:
-        raise InvalidConfigurationError("plain files have one option: directory, a path")
-    return Path(directory)
+    return context.make_browser(target_document(kind, options), loggable)

@@ -15,6 +15,34 @@ SAMPLE_LINES = 1000
 """Only this many first lines of a sample are parsed."""
 _NEARLY = 0.75
 _UNSURE_SHARE = 0.25
+_BY_ODDS = sorted(FORMATS, key=lambda each: each.odds)
+"""The formats with the least ``odds`` first, then in the order of FORMATS."""
+
+
+class FormatSample:
+    """The first lines of a log, as counts only: it can grow with the log, in a few hundred bytes. ``lines``: all lines that were added."""
+
+    __slots__ = ("_counts", "_texts", "lines")
+
+    def __init__(self) -> None:
+        self.lines = self._texts = 0
+        self._counts: dict[LogFormat, int] = {}
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Add the next lines of the log."""
+        texts = []
+        for raw in lines:
+            self.lines += 1
+            if raw[:1] not in INDENTATION:
+                texts.append(decode_line(raw))
+        self._texts += len(texts)
+        for each, count in parsed_counts(texts):
+            if count:
+                self._counts[each] = self._counts.get(each, 0) + count
+
+    def format(self) -> LogFormat:
+        """See ``detect_format``."""
+        return _chosen({each: self._counts[each] for each in _BY_ODDS if each in self._counts}, self._texts)
 
 
 def detect_format(sample: Iterable[bytes]) -> LogFormat:
@@ -30,7 +58,12 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
         if each.odds == 1 and 0 < _NEARLY * len(texts) <= count and all(other < _NEARLY * count for other in known.values()):
             return each  # no other format can parse so many lines that it would be chosen
         known[each] = count
-    eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * len(texts))}
+    return _chosen(known, len(texts))
+
+
+def _chosen(known: Mapping[LogFormat, int], texts: int) -> LogFormat:
+    """The format that is chosen by the number of texts that each parses, of so many."""
+    eligible = {each: count for each, count in known.items() if count and (each.unambiguous or count >= _UNSURE_SHARE * texts)}
     chosen, most = PLAIN, 0
     for odds, group in groupby(eligible, key=lambda each: each.odds):
         contest = list(group)
@@ -61,7 +94,7 @@ def parsed_counts(texts: Sequence[str]) -> Iterator[tuple[LogFormat, int]]:
         return by_next
 
     time_parser = TimestampParser()
-    for each in sorted(FORMATS, key=lambda each: each.odds):
+    for each in _BY_ODDS:
         parse, then = each.bind(time_parser), each.prefix.then
         by_next = fitting(each.prefix.first, each.prefix.look).items()
         yield (

@@ -13,7 +13,7 @@ from chalicelib.pipelines.ordering import OrderingBuffer, PendingEvent
 from chalicelib.pipelines.records import MakeRecord, record_maker
 from chalicelib.pipelines.rows import EventPosition, RunCheckpoint
 from chalicelib.pipelines.run_discovery import KnownRun
-from chalicelib.pipelines.run_event_reader import LogSource, RunEventReader
+from chalicelib.pipelines.run_event_reader import LogSource, RunEventReader, SegmentSource
 from chalicelib.pipelines.sidecar_reader import SidecarReader
 from chalicelib.ports import Clock, Run
 
@@ -31,12 +31,14 @@ _FIRST_WEIGHT = 10.0
 @dataclass(slots=True)
 class ActiveRun:
     """An active run. ``checkpoint`` is the committed one; ``unprocessed``: its events that were read, by line, in the order of
-    reading. ``gone``: its log is shorter than before, so it has expired or was deleted, and has no further events."""
+    reading. ``gone``: its log is shorter than before, so it has expired or was deleted, and has no further events. ``make`` None: its
+    ``generation`` was deleted, and its events are dropped."""
 
     known: KnownRun
     checkpoint: RunCheckpoint
     reader: RunEventReader
     make: MakeRecord | None
+    generation: str | None = None
     unprocessed: dict[int, PendingEvent] = field(default_factory=dict)
     lines: int = 0
     at_end: bool = False
@@ -79,8 +81,10 @@ class ActiveRuns:
         generation: GenerationLookup,
         on_error: OnReadError,
         sidecars: SidecarReader | None = None,
+        segments: SegmentSource | None = None,
     ) -> None:
         self._logs, self.buffer, self._properties, self._clock = logs, buffer, properties, clock
+        self._segments = segments
         self._generation, self._on_error, self._sidecars = generation, on_error, sidecars
         self.runs: dict[Run, ActiveRun] = {}
         self._by_partition: dict[str, ActiveRun] = {}
@@ -105,13 +109,20 @@ class ActiveRuns:
             patience_ms=max(properties.event_delay_ms, 1),
             clock=self._clock,
             sidecars=self._sidecars,
+            segments=self._segments,
         )
         generation = self._generation(known.run)
         make = None if generation is None else record_maker(known.run, generation)
-        active = ActiveRun(known, checkpoint, reader, make, head_bytes=head_bytes(known.run, handlers))
+        active = ActiveRun(known, checkpoint, reader, make, generation, head_bytes=head_bytes(known.run, handlers))
         self.head_bytes += active.head_bytes
         self.runs[known.run] = active
         self._by_partition[reader.partition] = active
+
+    def end_generation(self, generation: str) -> None:
+        """Drop the rest of the events of a generation that was deleted."""
+        for active in self.runs.values():
+            if active.generation == generation:
+                active.make = None
 
     def has_room_for(self, run: Run, handlers: Iterable[str]) -> bool:
         """Whether the head has room for one more run, however far its handlers may lag."""
@@ -142,7 +153,8 @@ class ActiveRuns:
     def _read(self, run: Run, active: ActiveRun) -> int:
         try:
             before, was = active.reader.position.byte, self.buffer.bytes
-            fetched = active.reader.fetch(self._room())
+            live_bytes = None if active.known.ended else active.known.bytes
+            fetched = active.reader.fetch(self._room(), live_bytes=live_bytes)
         except UnavailableError as error:
             active.not_before_ms = self._clock.now_ms() + _PAUSE_MS
             self._on_error("could not read a run: it is retried", run, error)

@@ -51,6 +51,11 @@ class AllowedModules:
         """The modules of these names that are not listed. Imports nothing."""
         return sorted({name.rpartition(".")[0] or name for name in names if not self._modules_of(name)})
 
+    def is_added(self, name: str) -> bool:
+        """Whether an added module may define this name: its import would run the operator's code."""
+        beginnings = _beginnings(name)
+        return any(_stands_for(entry, module) for entry in self.added for module in beginnings)
+
     def setting_with(self, missing: Sequence[str]) -> str:
         """The setting with these modules added."""
         return f"{VARIABLE}={','.join(dict.fromkeys((*self.added, *missing)))}"
@@ -105,12 +110,18 @@ class AllowedModules:
             return ["sys"]
         if len(name) > _MAX_NAME_CHARS:
             return []
-        parts = name.split(".")
-        beginnings = (".".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
-        return [module for module in beginnings if any(_stands_for(each, module) for each in (*DEFAULT_MODULES, *self.added))]
+        return [
+            module for module in _beginnings(name) if any(_stands_for(each, module) for each in (*DEFAULT_MODULES, *self.added))
+        ]
 
 
 DEFAULTS_ONLY = AllowedModules()
+
+
+def _beginnings(name: str) -> list[str]:
+    """The prefixes of a name that may be modules, longest first."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
 
 
 def _stands_for(entry: str, module: str) -> bool:

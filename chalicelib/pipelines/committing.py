@@ -8,6 +8,7 @@ from chalicelib.errors import LeaseError
 from chalicelib.pipelines.active_runs import ActiveRuns
 from chalicelib.pipelines.checkpoints import Checkpoints
 from chalicelib.pipelines.context import Caught
+from chalicelib.pipelines.deletions import DeletionNotifier
 from chalicelib.pipelines.delivery import EventDelivery
 from chalicelib.pipelines.pipeline_state import DISABLED, REPLAYING, DesiredState, HandlerState, PipelineStateStore, handler_row
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, Fence
@@ -32,7 +33,7 @@ def reported_caught_up(row: Row, layout: str) -> dict[str, int]:
 class Committer:
     """``unsaved``: handler states that the next commit stores. ``catching_up``: handlers that receive the events they missed;
     ``caught_up``: those that have received them from this shard, with the time of their state. ``committing``: handlers whose
-    rows are in the last commit. ``status`` None: for a part of a job, which reports no status."""
+    rows are in the last commit. ``status``, ``deletions`` None: for a part of a job, which reports no status and notifies of no deletions."""
 
     def __init__(
         self,
@@ -44,8 +45,10 @@ class Committer:
         clock: Clock,
         fence: Fence,
         status: Status | None,
+        deletions: DeletionNotifier | None = None,
         shard: Shard = ONLY,
     ) -> None:
+        self._deletions = deletions
         self._name, self._checkpoints, self._active_runs = name, checkpoints, active_runs
         self._scheduler, self._delivery = scheduler, delivery
         self._clock, self._fence, self._status, self._shard = clock, fence, status, shard
@@ -81,6 +84,7 @@ class Committer:
         writes = self._writes()
         if writes is None:
             return False
+        writes += self._deletions.writes() if self._deletions else []
         self._note_caught_up()
         now_ms = self._clock.now_ms()
         is_quiet = self._status is None or now_ms - self._reported_ms < QUIET_STATUS_MS
@@ -155,6 +159,8 @@ class Committer:
             if state.state:
                 self.known[name] = state
         self._moving, self._saving = {}, {}
+        if self._deletions:
+            self._deletions.committed()
         self._reported_ms = self._clock.now_ms()
         for name in self.committing:
             handler = self._delivery.context.handlers[name]

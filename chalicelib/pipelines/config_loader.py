@@ -19,7 +19,7 @@ from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules
 from chalicelib.pipelines.configuration import MAX_FILE_BYTES, PipelineFile, Properties, parse_pipeline_file
 from chalicelib.pipelines.files.path_template import clash_of
 from chalicelib.pipelines.output_pipelines import Output, output_pipeline
-from chalicelib.ports import ObjectStore
+from chalicelib.ports import ObjectStore, PutOptions
 
 BUILT_IN = "runlake"
 OUTPUTS = "RUNLAKE_EVENTS"
@@ -72,6 +72,12 @@ class ConfigSource(Protocol):
     def __call__(self) -> Iterable[ConfigFile]:
         """All files, in order of their names. Raises UnavailableError, InvalidConfigurationError."""
 
+    def read(self, name: str, most: int) -> bytes:
+        """The first ``most`` bytes of a file that accompanies them. Raises RunlakeError, OSError."""
+
+    def write(self, name: str, body: bytes) -> str:
+        """Store a file that accompanies them; returns its location. Raises RunlakeError, OSError."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalFolder:
@@ -87,6 +93,18 @@ class LocalFolder:
             body = path.read_bytes()[: MAX_FILE_BYTES + 1] if path.is_file() else b""
             yield ConfigFile(str(path), path.stem, body.decode(errors="replace"))
 
+    def read(self, name: str, most: int) -> bytes:
+        """See ``ConfigSource``."""
+        with (self.path / name).open("rb") as file:
+            return file.read(most)
+
+    def write(self, name: str, body: bytes) -> str:
+        """See ``ConfigSource``."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+        return str(path)
+
 
 @dataclass(frozen=True, slots=True)
 class BucketPrefix:
@@ -97,7 +115,7 @@ class BucketPrefix:
 
     def __call__(self) -> Iterator[ConfigFile]:
         """See ``ConfigSource``."""
-        folder, after = f"{self.prefix.rstrip('/')}/" if self.prefix else "", ""
+        folder, after = self._folder, ""
         while True:
             page = self.store.list(folder, start_after=after)
             for listed in page.objects:
@@ -107,6 +125,19 @@ class BucketPrefix:
             if not page.truncated:
                 return
             after = page.objects[-1].key
+
+    def read(self, name: str, most: int) -> bytes:
+        """See ``ConfigSource``."""
+        return self.store.get(f"{self._folder}{name}", 0, most).body
+
+    def write(self, name: str, body: bytes) -> str:
+        """See ``ConfigSource``."""
+        self.store.put(f"{self._folder}{name}", body, PutOptions(content_type="application/octet-stream"))
+        return f"{self._folder}{name}"
+
+    @property
+    def _folder(self) -> str:
+        return f"{self.prefix.rstrip('/')}/" if self.prefix else ""
 
     def _read(self, key: str, stem: str) -> Iterator[ConfigFile]:
         try:
@@ -119,14 +150,17 @@ class BucketPrefix:
 def config_files(location: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[ConfigFile]:
     """The files of a folder, or of ``s3://bucket/prefix`` in one of these buckets; none for None. Raises
     InvalidConfigurationError."""
-    if location is None:
-        return ()
+    return () if location is None else config_source(location, stores)()
+
+
+def config_source(location: str, stores: Mapping[str, ObjectStore]) -> ConfigSource:
+    """A folder, or ``s3://bucket/prefix`` in one of these buckets. Raises InvalidConfigurationError."""
     if not location.startswith(_S3):
-        return LocalFolder(Path(location))()
+        return LocalFolder(Path(location))
     bucket, _, prefix = location.removeprefix(_S3).partition("/")
     if bucket not in stores:
         raise InvalidConfigurationError(f"pipelines are read from one of these buckets: {', '.join(stores)} place={location}")
-    return BucketPrefix(stores[bucket], prefix)()
+    return BucketPrefix(stores[bucket], prefix)
 
 
 def load_pipelines(

@@ -6,7 +6,7 @@ is disabled.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self
 
@@ -18,6 +18,8 @@ from chalicelib.errors import InvalidConfigurationError
 from chalicelib.events.targets.configuration import target_of
 from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, AllowedModules, names_in
 from chalicelib.pipelines.files.path_template import clash_of, output_layout
+from chalicelib.pipelines.references import References, referenced_keys
+from chalicelib.pipelines.suggestions import did_you_mean
 
 MAX_FILE_BYTES = 256 * 1024
 """The size of a file; also of its values with aliases expanded."""
@@ -35,7 +37,12 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$"
 FINALIZED: Literal["finalized"] = "finalized"
 LIVE: Literal["live"] = "live"
 _MIB = 1024 * 1024
-_ROOT = "root"
+FACTORY = "()"
+ERRORS = "errors"
+"""The key of a handler that the framework takes, if its value is a mapping."""
+CITED = "cited"
+"""The field of cited keys, which no file can set."""
+_DEFINED = ("formatters", "filters", "handlers", "loggers")
 EXCLUDES = "!"
 """Begins a pattern of excluded names."""
 
@@ -63,6 +70,13 @@ class Errors(_Part):
     max: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     window_s: Annotated[int, Field(ge=1, le=86_400)] = 300
     retries: Annotated[int, Field(ge=0, le=20)] = 3
+
+
+class HandlerErrors(_Part):
+    """``errors`` of a handler: its own instead of the pipeline's."""
+
+    max: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    window_s: Annotated[int | None, Field(ge=1, le=86_400)] = None
 
 
 class RunSelection(_Part):
@@ -93,7 +107,8 @@ _Named = Mapping[str, Mapping[str, Any]]
 
 
 class Logging(_Part):
-    """The input of ``dictConfig``. Each referenced handler is defined; at least one receives events."""
+    """The input of ``dictConfig``. Each referenced handler is defined; at least one receives events. ``cited``: further keys of the
+    file's section that values after ``cfg://`` name; other keys are errors."""
 
     version: Literal[1]
     formatters: _Named = {}
@@ -103,6 +118,7 @@ class Logging(_Part):
     root: Mapping[str, Any] = {}
     disable_existing_loggers: bool = False
     """Process-wide in ``dictConfig``: without effect here."""
+    cited: Mapping[str, Any] = {}
     _modules: AllowedModules = PrivateAttr(default=DEFAULTS_ONLY)
 
     def model_post_init(self, context: Any, /) -> None:
@@ -114,6 +130,27 @@ class Logging(_Part):
     def modules(self) -> AllowedModules:
         """The modules that the file may name."""
         return self._modules
+
+    @model_validator(mode="before")
+    @classmethod
+    def _takes_cited_keys(cls, document: Any) -> Any:
+        """Separate the cited keys, and replace sections and definitions that are references themselves."""
+        if not isinstance(document, dict):
+            return document
+        if CITED in document:
+            raise ValueError(f"extra inputs are not permitted: {CITED}")
+        names = set(referenced_keys(document))
+        cited = {key: value for key, value in document.items() if key in names and key not in cls.model_fields}
+        references = References(document)
+        try:
+            sections = {
+                key: references.definitions(value) if key in _DEFINED or isinstance(value, str) else value
+                for key, value in document.items()
+                if key not in cited
+            }
+        except InvalidConfigurationError as error:
+            raise ValueError(str(error)) from None
+        return {**sections, CITED: cited}
 
     @field_validator("handlers")
     @classmethod
@@ -131,15 +168,20 @@ class Logging(_Part):
         loggers = value.values() if value and all(isinstance(each, Mapping) for each in value.values()) else [value]
         unknown = sorted({str(key) for each in loggers for key in each if key not in known})
         if unknown:
-            raise ValueError(f"a logger may have {', '.join(sorted(known))}, not {', '.join(unknown)}")
+            raise ValueError(
+                f"a logger may have {', '.join(sorted(known))}, not {', '.join(unknown)}{did_you_mean(unknown[0], known)}"
+            )
         return value
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        named = [name for _, logger in self.each_logger() for name in logger.get("handlers") or ()]
+        try:
+            named = [name for _, logger in self.each_logger() for name in logger.get("handlers") or ()]
+        except InvalidConfigurationError as error:
+            raise ValueError(f"{error} at=loggers") from None
         unknown = sorted({str(name) for name in named if name not in self.handlers})
         if unknown:
-            raise ValueError(f"no such handler: {', '.join(unknown)}")
+            raise ValueError(f"no such handler: {', '.join(unknown)}{did_you_mean(unknown[0], self.handlers)}")
         if not named:
             raise ValueError("no logger has a handler, so no event would be processed")
         lost = sorted(name for name, handler in self.handlers.items() if "class" not in handler and "()" not in handler)
@@ -149,7 +191,7 @@ class Logging(_Part):
 
     @model_validator(mode="after")
     def _names_listed_modules(self) -> Self:
-        definitions = [each for kind in (self.handlers, self.formatters, self.filters) for each in kind.values()]
+        definitions = [each for kind in (self.handlers, self.formatters, self.filters) for each in kind.values()] + [self.cited]
         missing = self.modules.missing([name for definition in definitions for name in names_in(definition)])
         if missing:
             raise ValueError(f"modules are not listed: {', '.join(missing)[:500]}: set {self.modules.setting_with(missing)[:1000]}")
@@ -170,28 +212,61 @@ class Logging(_Part):
 
     @model_validator(mode="after")
     def _forwards_to_valid_targets(self) -> Self:
+        references = self.references()
         for name, handler in self.handlers.items():
-            if _class_of(handler) == FORWARD_HANDLER:
+            if class_of(handler) == FORWARD_HANDLER:
                 try:
-                    target_of(handler.get("target"))
+                    target_of(references.resolved(handler.get("target")))
                 except InvalidConfigurationError as error:
                     raise ValueError(f"{error} handler={name}") from None
         return self
 
+    @model_validator(mode="after")
+    def _has_valid_errors(self) -> Self:
+        for name in self.handlers:
+            try:
+                self.errors_of(name)
+            except ValidationError as error:
+                reasons = "; ".join(_reason(each) for each in error.errors(include_url=False)[:_MAX_REASONS])
+                raise ValueError(f"errors of a handler: {reasons} handler={name}") from None
+            except InvalidConfigurationError as error:
+                raise ValueError(f"{error} handler={name}") from None
+        return self
+
+    def errors_of(self, handler: str) -> HandlerErrors | None:
+        """A handler's own ``errors``. Text in their place is an argument of the handler, as ``logging.FileHandler`` has it. Raises
+        ValidationError, InvalidConfigurationError."""
+        own = self.references().resolved(self.handlers[handler].get(ERRORS))
+        return HandlerErrors.model_validate(own) if isinstance(own, dict) else None
+
     def outputs(self) -> list[str]:
         """The names of the rolling handlers' outputs, as far as the file determines them: not those of subclasses. Raises
         InvalidConfigurationError for an invalid path, period or extension."""
-        rolling = [each for each in self.handlers.values() if _class_of(each) == ROLLING_HANDLER]
-        return [output_layout(each).name for each in rolling]
+        rolling = [each for each in self.handlers.values() if class_of(each) == ROLLING_HANDLER]
+        references = self.references()
+        return [output_layout(references.resolved(each)).name for each in rolling]
 
     def each_logger(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The configured loggers by name; the root's name is empty."""
-        yield "", self.root
-        yield from self.loggers.items()
+        """The configured loggers by name, with what their references refer to; the root's name is empty. Raises
+        InvalidConfigurationError."""
+        references = self.references()
+        yield "", references.values_of(self.root)
+        for name, logger in self.loggers.items():
+            yield name, references.values_of(logger)
+
+    def document(self) -> dict[str, Any]:
+        """What references refer into: the file's section."""
+        sections = ("version", "formatters", "filters", "handlers", "loggers", "root", "disable_existing_loggers")
+        return {**{name: getattr(self, name) for name in sections}, **self.cited}
+
+    def references(self) -> References:
+        """The references of the file's section."""
+        return References(self.document())
 
 
-def _class_of(handler: Mapping[str, Any]) -> Any:
-    return handler.get("()", handler.get("class"))
+def class_of(definition: Mapping[str, Any]) -> Any:
+    """The name of a definition's class or factory."""
+    return definition.get(FACTORY, definition.get("class"))
 
 
 class PipelineFile(_Part):
@@ -205,6 +280,11 @@ class PipelineFile(_Part):
     errors: Errors = Errors()
     source: RunSelection = RunSelection()
     logging: Logging
+
+    def handler_errors(self) -> dict[str, Errors]:
+        """The ``errors`` of handlers that have their own, completed by the pipeline's."""
+        own = {name: self.logging.errors_of(name) for name in self.logging.handlers}
+        return {name: self.errors.model_copy(update=each.model_dump(exclude_none=True)) for name, each in own.items() if each}
 
 
 def parse_pipeline_file(
@@ -302,5 +382,18 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # untyped
 def _reason(error: ErrorDetails) -> str:
     name = ".".join(map(str, error["loc"]))[:200] or "file"
     message = error["msg"].removeprefix("Value error, ")[:1500]
+    if error["type"] == "extra_forbidden":
+        message += did_you_mean(str(error["loc"][-1]), _keys_at(error["loc"][:-1]))
     value = "" if isinstance(error["input"], Mapping) else f" value={str(error['input'])[:80]!r}"
     return f"{message[:1].lower()}{message[1:]} at={name}{value}"
+
+
+def _keys_at(location: tuple[int | str, ...]) -> Iterable[str]:
+    """The keys of a file at a place of its schema."""
+    model: Any = PipelineFile
+    for name in location:
+        field = model.model_fields.get(name)
+        model = field.annotation if field else None
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            return ()
+    return [name for name in model.model_fields if name != CITED]

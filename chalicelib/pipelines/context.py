@@ -13,17 +13,24 @@ import copy
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from logging.config import DictConfigurator
 from typing import Any, cast
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.pipelines.allowed_modules import names_in
-from chalicelib.pipelines.configuration import Logging, Properties
+from chalicelib.pipelines.configuration import ERRORS, Logging, Properties
 
 Caught = (Exception, SystemExit)
 """The exceptions of a handler that are caught."""
+SHARED_PARTS = "formatters and filters"
+"""Stands for a handler's name while the parts that handlers share are built."""
+NoteCall = Callable[[str], None]
+"""Called with a handler's name before the code of its module or class runs."""
+
+
+def ignore_call(handler: str) -> None:
+    """Nobody watches."""
 
 
 @dataclass(slots=True)
@@ -93,9 +100,10 @@ class LoggingContext:
         found = {id(handler) for logger in self.loggers.values() for handler in logger.handlers}
         return sorted(name for name, handler in self.handlers.items() if id(handler) in found)
 
-    def close(self) -> Iterator[tuple[str, BaseException]]:
+    def close(self, note_call: NoteCall = ignore_call) -> Iterator[tuple[str, BaseException]]:
         """Close every handler. Yields the errors of those that fail; the remaining ones are closed all the same."""
         for name, handler in self.handlers.items():
+            note_call(name)
             try:
                 handler.close()
             except Caught as error:
@@ -118,12 +126,20 @@ def _most_specific(name: str, loggers: Mapping[str, logging.Logger]) -> str:
     return name
 
 
-def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], int]) -> LoggingContext:
-    """Build a pipeline's logging tree. A handler that cannot be built is reported in ``failures`` and the rest are built. Raises
-    InvalidConfigurationError for formatters, filters and loggers that cannot be built."""
+def build_logging(
+    config: Logging,
+    properties: Properties,
+    now_ms: Callable[[], int],
+    note_call: NoteCall = ignore_call,
+    disabled: Collection[str] = (),
+) -> LoggingContext:
+    """Build a pipeline's logging tree, without ``disabled`` handlers: the constructor of one may never return. A handler that cannot
+    be built is reported in ``failures`` and the rest are built. Raises InvalidConfigurationError for formatters, filters and loggers
+    that cannot be built, and errors of ``note_call``."""
+    note_call(SHARED_PARTS)
     pieces = _TreeBuilder(config)
     manager = _manager()
-    handlers, failures = pieces.build_handlers()
+    handlers, failures = pieces.build_handlers(note_call, disabled)
     loggers: dict[str, logging.Logger] = {}
     for name, definition in config.each_logger():
         logger = manager.getLogger(name) if name else manager.root
@@ -133,28 +149,6 @@ def build_logging(config: Logging, properties: Properties, now_ms: Callable[[], 
     for name, handler in handlers.items():
         _collect_errors(name, handler, swallowed)
     return LoggingContext(handlers, failures, loggers, properties, now_ms, swallowed, _owners(handlers))
-
-
-def validate_logging(config: Logging) -> None:
-    """Check that every name in the file resolves. Imports listed modules; calls nothing of the file: no handler opens a file or
-    connection. Raises InvalidConfigurationError."""
-    for kind in ("handlers", "formatters", "filters"):
-        for name, definition in getattr(config, kind).items():
-            try:
-                _check(config, definition)
-            except Exception as error:
-                raise InvalidConfigurationError(f"one of {kind} cannot be built: {_described(error)} name={name}") from None
-
-
-def _check(config: Logging, definition: Mapping[str, Any]) -> None:
-    named = definition.get("()", definition.get("class"))
-    for name in names_in(definition):
-        value = config.modules.resolve(name)
-        if name == named and not callable(value):
-            raise TypeError(f"not callable: {name}")
-    if named is None and "format" in definition:
-        layout = (definition.get(key, default) for key, default in (("style", "%"), ("validate", True)))
-        logging.Formatter(definition["format"], definition.get("datefmt"), *layout)
 
 
 def _manager() -> logging.Manager:
@@ -174,11 +168,8 @@ class _TreeBuilder(DictConfigurator):
     """The methods of ``DictConfigurator``, over a copy of the file's definitions."""
 
     def __init__(self, config: Logging) -> None:
-        definitions = {name: copy.deepcopy(dict(getattr(config, name))) for name in ("formatters", "filters", "handlers")}
         self._modules = config.modules
-        super().__init__(
-            {"version": 1, **{name: {key: dict(one) for key, one in each.items()} for name, each in definitions.items()}}
-        )
+        super().__init__(copy.deepcopy(config.document()))
         self._build("formatters", self.configure_formatter)
         self._build("filters", self.configure_filter)
 
@@ -203,15 +194,16 @@ class _TreeBuilder(DictConfigurator):
             except Exception as error:
                 raise InvalidConfigurationError(f"one of {kind} cannot be built: {_described(error)} name={name}") from error
 
-    def build_handlers(self) -> tuple[dict[str, logging.Handler], dict[str, str]]:
+    def build_handlers(self, note_call: NoteCall, disabled: Collection[str]) -> tuple[dict[str, logging.Handler], dict[str, str]]:
         """Handlers that refer to other handlers are built after them, as ``dictConfig`` does."""
         definitions = self.config["handlers"]
         handlers: dict[str, logging.Handler] = {}
         failures: dict[str, str] = {}
-        waiting = sorted(definitions)
+        waiting = sorted(set(definitions) - set(disabled))
         for last in (False, True):
             deferred = []
             for name in waiting:
+                note_call(name)
                 try:
                     handlers[name] = definitions[name] = self._handler(definitions[name])
                 except Caught as error:
@@ -223,6 +215,8 @@ class _TreeBuilder(DictConfigurator):
         return handlers, failures
 
     def _handler(self, definition: Any) -> logging.Handler:
+        if isinstance(definition.get(ERRORS), dict):
+            del definition[ERRORS]
         handler = self.configure_handler(definition)
         if not isinstance(handler, logging.Handler):
             raise TypeError(f"not a logging.Handler: {type(handler).__name__}")

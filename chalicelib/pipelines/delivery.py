@@ -8,7 +8,7 @@ is stored under ``_dead/`` and the next one is delivered.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from chalicelib.errors import (
@@ -26,7 +26,7 @@ from chalicelib.pipelines.dead_letters import DeadLetters
 from chalicelib.ports import Clock
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
-_FIRST_FLUSH_MS, _LONGEST_FLUSH_MS = 500, 30_000
+_FIRST_FLUSH_PAUSE_MS, LONGEST_FLUSH_PAUSE_MS = 500, 30_000
 SUSPEND_AFTER_MS = 30_000
 """How long a handler's destination may be unavailable before the handler misses events, so that the others' checkpoints continue."""
 OnHandlerDisabled = Callable[[str, str, logging.LogRecord | None], None]
@@ -44,11 +44,22 @@ class Progress:
     calls: int = 0
     is_detached: bool = False
 
+    def note_call(self, handler: str) -> None:
+        """A handler is called from now on; "": none."""
+        self.calling = handler
+        self.calls += 1
+
+    def begin_call(self, handler: str) -> None:
+        """As ``note_call``. Raises PartitionNotOwnedError if the watchdog no longer waits: what the thread builds is not used."""
+        if self.is_detached:
+            raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={handler}")
+        self.note_call(handler)
+
 
 @dataclass(slots=True)
 class EventDelivery:
     """The delivery of one pipeline, in its one thread. ``receiving``: whether each handler receives events; false once a handler
-    is disabled.
+    is disabled. ``handler_errors``: the limits of handlers that have their own.
 
     ``on_disabled`` is called for a handler that exceeds its error budget, ``on_suspended`` for one whose destination is
     unavailable (it raises TargetUnavailableError): for ``SUSPEND_AFTER_MS``, or at all when it has no room for an event, at the
@@ -63,6 +74,7 @@ class EventDelivery:
     progress: Progress
     on_suspended: OnHandlerSuspended
     on_trial: set[str]
+    handler_errors: Mapping[str, Errors] = field(default_factory=dict)
     budget: ErrorBudget = field(init=False)
     failed_flush: set[str] = field(default_factory=set)
     last_error: str = ""
@@ -72,7 +84,7 @@ class EventDelivery:
     _waiting: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.budget = ErrorBudget(self.errors)
+        self.budget = ErrorBudget(self.errors, self.handler_errors)
 
     def deliver(self, record: logging.LogRecord, already_received: Callable[[str], bool] | None, now_ms: int) -> None:
         """Deliver one event to the handlers of its route. ``already_received``: whether a handler has received it. Raises
@@ -120,6 +132,24 @@ class EventDelivery:
             self._count(self.context.owner_of(name), error, record)
         return error
 
+    def call(self, name: str, method: Callable[[str], None], argument: str) -> bool:
+        """Call another method of a handler. Returns whether it succeeded; an error is counted. Raises LeaseError."""
+        self.progress.calling = name
+        self.progress.calls += 1
+        error: BaseException | None = None
+        try:
+            method(argument)
+        except LeaseError:
+            raise
+        except Caught as caught:
+            error = caught
+        if self.progress.is_detached:
+            raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
+        self.progress.calling = ""
+        if error is not None:
+            self._count(self.context.owner_of(name), error, None)
+        return error is None
+
     def flush(self, *, at_once: bool = False) -> bool:
         """Flush the handlers that receive events. Returns whether all succeeded: if not, no checkpoint may be committed. A
         handler that failed is flushed again with growing pauses, or ``at_once``. Raises LeaseError, UnavailableError as
@@ -140,7 +170,7 @@ class EventDelivery:
                     continue
                 self.failed_flush.add(name)
                 self._note_waiting(name, error)
-                self._pauses_ms[name] = min(2 * self._pauses_ms.get(name, _FIRST_FLUSH_MS), _LONGEST_FLUSH_MS)
+                self._pauses_ms[name] = min(2 * self._pauses_ms.get(name, _FIRST_FLUSH_PAUSE_MS), LONGEST_FLUSH_PAUSE_MS)
                 self._again_ms[name] = now_ms + self._pauses_ms[name]
                 self._count(name, error, None)
             else:

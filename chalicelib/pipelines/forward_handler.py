@@ -10,9 +10,10 @@
 ``emit`` collects events and sends full batches; ``flush``, which precedes each checkpoint, sends the rest: a checkpoint never passes
 an event that the target has not settled. After a crash the events since the last checkpoint are sent again, in order.
 
-Memory: ``MAX_WAITING_BYTES`` and one batch. Time: a call begins no request after ``POLICY.max_s``, and a request without a response
-ends after ``REQUEST_TIMEOUT_S``. A target that does not accept events raises TargetUnavailableError: the framework suspends the
-handler, and the other handlers continue.
+Memory: ``MAX_WAITING_BYTES`` and one batch. Time: a flush begins no request after ``POLICY.max_s``, also while it looks for an event
+that the target refuses, and a request without a response ends after ``REQUEST_TIMEOUT_S``; ``emit`` repeats flushes for ``EMIT_S``. A
+target that does not accept events, or finds no refused one within ``EMIT_S`` when there is no room, raises TargetUnavailableError: the
+framework suspends the handler, and the other handlers continue.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from chalicelib.pipelines.ports import (
     HandlerContext,
 )
 from chalicelib.pipelines.records import NO_LOGGER
+from chalicelib.pipelines.references import plain
 from chalicelib.ports import Clock, Run
 
 REQUEST_TIMEOUT_S = 4.0
@@ -62,7 +64,8 @@ BATCH = Limits(events=1_000, bytes=1024 * 1024)
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 MAX_WAITING_RUNS = 256
 """Of a target whose requests have events of one run each."""
-EMIT_CALLS = 3
+EMIT_S = 12.0
+"""A call of ``emit`` begins no flush after this time, so it ends before the supervisor stops waiting for it."""
 MAX_WAIT_S = 120.0
 """The most that a target's ``Retry-After`` is honored."""
 
@@ -78,7 +81,7 @@ class ForwardHandler(logging.Handler):
 
     def __init__(self, target: Mapping[str, Any]) -> None:
         super().__init__()
-        self._configuration = target_of({**target})
+        self._configuration = target_of(plain(target))
         self._target: _GuardedTarget | None = None
         self._context: HandlerContext | None = None
         self._forwarders: dict[Run | None, Forwarder] = {}
@@ -150,13 +153,15 @@ class ForwardHandler(logging.Handler):
         del self._forwarders[key]
 
     def _patiently(self, call: Callable[[], None]) -> None:
-        """Repeats a call while the target accepts something, ``EMIT_CALLS`` at most: there is no room for another event."""
-        for _ in range(EMIT_CALLS):
+        """Repeats a call while the target makes progress, for ``EMIT_S`` at most: there is no room for another event."""
+        assert self._context is not None
+        deadline = Deadline(self._context.clock, EMIT_S)
+        while True:
             try:
                 return self._called(call)
             except DeadlineExceededError as error:
-                last = error
-        raise TargetUnavailableError(str(last)) from last
+                if deadline.remaining_s() <= 0:
+                    raise TargetUnavailableError(str(error)) from error
 
     def _called(self, call: Callable[[], None]) -> None:
         """Calls the forwarder. A lost response is an unavailable target, too: the batch is sent again."""

@@ -9,16 +9,17 @@
 
 A run is read in pieces, and its writers' events may be in any order within the delay: an event settles once its run was read
 ``event_delay_ms`` beyond it, or to its end. An event of a running run is then delayed until it is old enough; one that settles
-after later events were taken is late, is taken at once, and is counted. Ended runs wait for no clock. A full buffer is drained to
-half, in order, regardless of the delay.
+after later events were taken is late, is taken at once, and is counted. Ended runs wait for no clock: the delayed events of a run that
+ends are ready too, so that its last ones do not overtake them. A full buffer is drained to half, in order, regardless of the delay.
 
 An event with a time in the future is ordered by the time at which it was read: nothing waits for its time.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
 from chalicelib.lines.parsed import ParsedLine
@@ -70,6 +71,7 @@ class OrderingBuffer:
         self._settling: dict[str, list[PendingEvent]] = {}
         self._furthest: dict[str, int] = {}
         self._delayed: list[PendingEvent] = []
+        self._delayed_of: Counter[str] = Counter()  # by run: only runs with delayed events
         self._ready: list[PendingEvent] = []
         self._last: PendingEvent | None = None  # the last one that was taken from a heap that is not ready
         self.bytes = 0
@@ -90,7 +92,10 @@ class OrderingBuffer:
         self.count += 1
 
     def settle(self, partition: str, *, at_end: bool, final: bool) -> None:
-        """Call after a piece of a run was read. ``at_end``: it ended at the log's current end; ``final``: the run has ended."""
+        """Call after a piece of a run was read. ``at_end``: it ended at the log's current end; ``final``: the run has ended. A pass
+        over all delayed events if some are of a run that has ended."""
+        if final and partition in self._delayed_of:
+            self._end_delay(partition)
         waiting = self._settling.get(partition)
         if not waiting:
             return
@@ -101,6 +106,15 @@ class OrderingBuffer:
             del self._settling[partition]
             del self._furthest[partition]
 
+    def _end_delay(self, partition: str) -> None:
+        """A run's last events are ready: its earlier ones must not wait behind them."""
+        for pending in self._delayed:
+            if pending.partition == partition:
+                heappush(self._ready, pending)
+        self._delayed = [pending for pending in self._delayed if pending.partition != partition]
+        heapify(self._delayed)
+        del self._delayed_of[partition]
+
     def _settled(self, pending: PendingEvent, final: bool) -> None:
         if final:
             heappush(self._ready, pending)
@@ -108,6 +122,7 @@ class OrderingBuffer:
         if self._last is not None and pending < self._last:
             self.late += 1
         heappush(self._delayed, pending)
+        self._delayed_of[pending.partition] += 1
 
     def take(self, now_ms: int, limit: int = 1000) -> list[PendingEvent]:
         """Take up to ``limit`` events that are due, in order."""
@@ -134,7 +149,7 @@ class OrderingBuffer:
             return heappop(self._ready)
         if delayed is not None:
             self._last = max(delayed, self._last) if self._last is not None else delayed
-            return heappop(self._delayed)
+            return self._pop_delayed()
         return None
 
     def _first(self) -> PendingEvent | None:
@@ -143,9 +158,17 @@ class OrderingBuffer:
         if not heaps:
             return None
         heap = min(heaps, key=lambda each: each[0])
-        pending = heappop(heap)
+        pending = self._pop_delayed() if heap is self._delayed else heappop(heap)
         if heap is not self._ready:
             self._last = max(pending, self._last) if self._last is not None else pending
+        return pending
+
+    def _pop_delayed(self) -> PendingEvent:
+        pending = heappop(self._delayed)
+        if self._delayed_of[pending.partition] == 1:
+            del self._delayed_of[pending.partition]
+        else:
+            self._delayed_of[pending.partition] -= 1
         return pending
 
     def _leaves(self, pending: PendingEvent) -> None:
@@ -163,6 +186,7 @@ class OrderingBuffer:
         """Drop a run's events."""
         waiting = self._settling.pop(partition, [])
         self._furthest.pop(partition, None)
+        self._delayed_of.pop(partition, None)
         for pending in waiting:
             self._leaves(pending)
         for heap in (self._delayed, self._ready):

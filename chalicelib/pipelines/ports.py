@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from chalicelib.pipelines.files.bucket_location import BucketLocation
+from chalicelib.pipelines.handler_metrics import HandlerMetrics
 from chalicelib.ports import Clock, Database, ObjectStore, Write
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class HandlerContext:
     """The archive's services for a handler. ``pipeline`` is the pipeline's name; ``fence`` raises LeaseError if the worker's
     lease is lost, and is called right before anything is published. ``stores`` returns other buckets by location, if there
     are any. ``outputs``: the names of the outputs of this worker's handlers, registered by each: no two handlers write the same.
-    ``make_target`` creates a target of events, given the timeout of a request in seconds; ``instance_id``: this installation."""
+    ``make_target`` creates a target of events, given the timeout of a request in seconds; ``instance_id``: this installation.
+    ``metrics``: of this handler alone."""
 
     store: ObjectStore
     database: Database
@@ -40,6 +42,13 @@ class HandlerContext:
     outputs: set[str] = field(default_factory=set, compare=False)
     make_target: MakeTarget | None = None
     instance_id: str = ""
+    metrics: HandlerMetrics = field(default_factory=HandlerMetrics, compare=False)
+
+    def metric(self, name: str, value: float) -> None:
+        """Record a value of a metric of this handler: its count, sum, least and greatest value are reported at each checkpoint. ``name``:
+        a letter and at most 99 letters, digits and ``._-``, at most 20 names; ``value``: finite. Others are dropped and counted. Never
+        raises, makes no request."""
+        self.metrics.record(name, value)
 
 
 class MakeTarget(Protocol):
@@ -74,3 +83,14 @@ class CommitsWithCheckpoint(Protocol):
 
     def committed(self) -> None:
         """The transaction was applied: the writes of the last ``pending_writes`` are stored, and none that came since."""
+
+
+@runtime_checkable
+class HasDeletionHook(Protocol):
+    """A handler that is notified of deletions, to remove what it keeps of their events."""
+
+    def deleted(self, generation: str) -> None:
+        """The generation of a pipeline (``runlake_generation`` of its events) was deleted. Called after ``flush()``, at least once for each
+        handler and generation, whether or not the handler received its events; this worker delivers none of them afterwards. What it does
+        is complete when it returns, or in the next ``pending_writes``. An error counts as the handler's: the call is repeated at the next
+        checkpoint, and later deletions wait."""

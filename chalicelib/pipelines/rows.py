@@ -6,6 +6,7 @@ pipeline#{name}    checkpoint#{part}  the head of a job's task, or of a shard ot
 pipeline#{name}    checkpoint+{part}+{n}  a further page of a head
 pipeline#{name}    status, status#{n} the last report of a shard's worker: lag, errors, time
 pipeline#{name}    switch             the state that operators set: enabled, replay
+pipeline#{name}    deletions#{shards}.{n}  the last deletion that each handler was notified of by a shard's worker
 pipeline#{name}    handler#{handler}  a handler that receives no events, with the reason; or one that receives the events it missed
 runs#{name}        {fqn}/{run_id}     the checkpoint of a run that is not active, until it expires
 resends#{name}     key of the letter  a dead letter that a worker is to send again, until that was tried or it expires
@@ -53,11 +54,11 @@ def row_at(key: Key, **values: Any) -> dict[str, Any]:
     return {"key": key.partition, "at": key.sort, **values}
 
 
-def stored_rows(database: Database, partition: str) -> Iterator[Row]:
-    """The rows of a partition of the table, in order: a Query for each 1,000 or each MB. Raises UnavailableError."""
-    first: str | None = None
+def stored_rows(database: Database, partition: str, first: str | None = None, last: str | None = None) -> Iterator[Row]:
+    """The rows of a partition of the table, in order, from one sort key to another: a Query for each 1,000 or each MB. Raises
+    UnavailableError."""
     while True:
-        rows, more = database.query(PIPELINES, partition, first, None, limit=_PAGE_ROWS)
+        rows, more = database.query(PIPELINES, partition, first, last, limit=_PAGE_ROWS)
         yield from rows
         if not more or not rows:
             return

@@ -58,7 +58,7 @@ class RunScheduler:
 
     def list_since(self, looked_ms: int) -> None:
         """Discovery was complete until ``looked_ms``. If that is long ago, list the catalog from there."""
-        self._known_until_ms = looked_ms
+        self._known_until_ms, self.listed = looked_ms, False
         self._since_ms = max(0, looked_ms - _MARGIN_MS) if self._clock.now_ms() - looked_ms > _GAP_MS else None
         self._restart_listing()
 
@@ -72,8 +72,9 @@ class RunScheduler:
 
     @property
     def is_full(self) -> bool:
-        """Whether runs wait and there is no room for them."""
-        return bool(self.waiting) and (self._lacks_room or len(self._active_runs) >= self._max_runs)
+        """Whether runs wait, or may be in the rest of the catalog listing, and there is no room for them."""
+        may_wait = bool(self.waiting) or not self.listed
+        return may_wait and (self._lacks_room or len(self._active_runs) >= self._max_runs)
 
     @property
     def is_crowded(self) -> bool:
@@ -81,11 +82,14 @@ class RunScheduler:
         return self.is_full and 2 * sum(active.is_done for active in self._active_runs.runs.values()) >= len(self._active_runs)
 
     def discover(self) -> None:
-        """Find new runs, unless the last lookup is too recent. Raises UnavailableError."""
+        """Find new runs, unless the last lookup is too recent; list the catalog again if it is long ago, since runs that have ended
+        meanwhile may be in no index any more. Raises UnavailableError."""
         now_ms = self._clock.now_ms()
         if self._looked_ms and now_ms - self._looked_ms < DISCOVERY_INTERVAL_MS:
             return
         self._enqueue(self._discovery.live())
+        if self._looked_ms and now_ms - self._looked_ms > _GAP_MS:
+            self.list_since(self.discovered_until_ms)
         self._looked_ms = now_ms
 
     def _enqueue(self, known_runs: Iterable[KnownRun]) -> None:

@@ -1,12 +1,12 @@
 """Reads the sidecar objects of a run: structured events with level, time, step and data, and their lines in the log (decision
 0022).
 
-Plain lines cost a LIST for each piece that is read of a running run, and one LIST in all for an ended run.
+Plain lines cost a LIST for each piece that is read from a snapshot of a running run, and one LIST in all for an ended run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import Protocol
@@ -16,10 +16,12 @@ from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.sidecar import APPEND_TIMEOUT_MS, Sidecar, SidecarEntry
 from chalicelib.events.sidecar_bundle import SidecarGroup
 from chalicelib.events.tail import EventTails
-from chalicelib.ports import Clock, Run, SegmentIndex
+from chalicelib.ports import Clock, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.conflicts import retry_on_change
 
 _AT_ONCE = 16
+StructuredEvents = Iterable[tuple[Sidecar, SidecarEntry]]
+"""Events in the order of their lines, each with its sidecar."""
 
 
 class SidecarReader(Protocol):
@@ -80,6 +82,10 @@ class SidecarCursor:
         self._none_before = 0  # of an ended run: no sidecar begins between the current line and this one
         self._are_all = False
 
+    def skip_to(self, number: int) -> None:
+        """Sidecars with a lower number are done."""
+        self._number = max(self._number or 0, number)
+
     def between(self, line: int, end_line: int, *, final: bool) -> Iterator[tuple[Sidecar, SidecarEntry]]:
         """The events that begin in [line, end_line), and one that reaches into it, in order, each with its sidecar. ``final``: the run has
         ended. Raises UnavailableError; the same call then returns the same events."""
@@ -106,6 +112,20 @@ class SidecarCursor:
                     yield from ((sidecar, noted) for noted in sidecar.events if line < noted.end_line and noted.line < end_line)
             width = min(2 * width, _AT_ONCE)
         self._are_all = final and last_line <= end_line
+
+
+def events_of_segments(
+    sidecars: SidecarReader, run: Run, entries: Sequence[SegmentEntry]
+) -> Iterator[tuple[Sidecar, SidecarEntry]]:
+    """The events of segments that have events, ascending. One GET for each sidecar, 16 in parallel. Raises, also while it is iterated,
+    SnapshotChangedError if a sidecar is missing, damaged, or not of its segment; UnavailableError."""
+    for at in range(0, len(entries), _AT_ONCE):
+        batch = entries[at : at + _AT_ONCE]
+        groups = [SidecarGroup(entry.sequence, entry.sequence, (entry.sequence,)) for entry in batch]
+        for entry, (number, sidecar) in zip(batch, sidecars.sidecars(run, groups), strict=True):
+            if sidecar is None or (sidecar.line, sidecar.end_line) != (entry.line, entry.end_line):
+                raise SnapshotChangedError(f"a segment has no sidecar that fits run={run.fqn}/{run.run_id} sequence={number}")
+            yield from ((sidecar, noted) for noted in sidecar.events)
 
 
 def _read(read: Callable[[], Sidecar]) -> Sidecar | None:

@@ -163,12 +163,14 @@ class Supervisor:
 
     def _watch(self, slots_by_name: dict[str, _Slot]) -> None:
         for name, slot in slots_by_name.items():
-            if not _is_alive(slot) or slot.worker is None:
+            worker = slot.worker  # its thread sets it to None
+            if not _is_alive(slot) or worker is None:
                 continue
-            handler = slot.watch.blocked(slot.worker.progress)
+            handler = slot.watch.blocked(worker.progress)
             if handler:
                 self._detach(slot, handler, f"it did not come back for {self.blocked_after_s:.0f} s")
-                if self.forever and not self.stopping.is_set():
+                # Formatters and filters cannot be left out: they would block each time.
+                if self.forever and not self.stopping.is_set() and handler in slot.assignment.file.logging.handlers:
                     slots_by_name[name] = self._start(slot.assignment)
 
     def _detach(self, slot: _Slot, handler: str, reason: str) -> None:
@@ -180,7 +182,7 @@ class Supervisor:
                 slot.worker.progress.is_detached = True
         self.warn("a handler blocks: its thread is detached", pipeline=slot.assignment.name, handler=handler, reason=reason)
         try:
-            if handler:
+            if handler in slot.assignment.file.logging.handlers:
                 self.states.set_handler(
                     slot.assignment.file.name, HandlerState(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
                 )
@@ -260,8 +262,8 @@ class Supervisor:
             lease.check()
 
         worker = self.make(slot.assignment, fence, lease.owner or "")
+        slot.worker = worker  # watched from here on: a handler may block in its import or constructor
         worker.start()
-        slot.worker = worker
         lost = True
         try:
             while not self.stopping.is_set() and not worker.wants_restart:

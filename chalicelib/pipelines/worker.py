@@ -12,19 +12,22 @@ unavailable store delays checkpoints and reading, never events in the buffer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chalicelib.errors import LeaseError, PreconditionFailedError, UnavailableError
 from chalicelib.pipelines.active_runs import ActiveRuns, GenerationLookup
+from chalicelib.pipelines.allowed_modules import DEFAULTS_ONLY, names_in
 from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, JobPart, Replay
 from chalicelib.pipelines.committing import Committer, reported_caught_up
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.context import Caught, LoggingContext, build_logging
 from chalicelib.pipelines.dead_letters import DeadLetters
+from chalicelib.pipelines.deletions import DeletionNotifier, ListDeletions, no_deletions
 from chalicelib.pipelines.delivery import EventDelivery, Progress
 from chalicelib.pipelines.files.bucket_location import BucketLocation
+from chalicelib.pipelines.handler_metrics import HandlerMetrics, OnMetrics, ignore_metrics
 from chalicelib.pipelines.ordering import OrderingBuffer, PendingEvent
 from chalicelib.pipelines.pipeline_state import (
     DISABLED,
@@ -40,10 +43,11 @@ from chalicelib.pipelines.ports import LINE, Fence, HandlerContext, MakeTarget, 
 from chalicelib.pipelines.resending import Resender, ResendRequests
 from chalicelib.pipelines.rows import RunCheckpoint, row_at
 from chalicelib.pipelines.run_discovery import RunDiscovery
-from chalicelib.pipelines.run_event_reader import LogSource
+from chalicelib.pipelines.run_event_reader import LogSource, SegmentSource
 from chalicelib.pipelines.run_scheduler import RunScheduler
 from chalicelib.pipelines.shards import ONLY, Shard
 from chalicelib.pipelines.sidecar_reader import SidecarReader
+from chalicelib.pipelines.wheels import WheelProblem
 from chalicelib.ports import Clock, Database, ObjectStore, Put, Run
 
 Warn = Callable[..., None]
@@ -53,6 +57,7 @@ RESEND_EVERY_MS = 10_000
 """Between two looks for requests to send dead letters again: a Query each."""
 RESUME_AFTER_MS = 60_000
 """A suspended handler is tried again after this time."""
+_REASON_CHARS = 300
 _TRIED = (REPLAYING, FAILED)
 """States of handlers that receive events, first those that they missed."""
 
@@ -61,7 +66,9 @@ _TRIED = (REPLAYING, FAILED)
 class WorkerDependencies:
     """The collaborators of a worker. ``buffer_bytes``: the default if the file sets no size; ``generation`` returns None for
     deleted generations; ``part``: for a job, which processes only the runs of ``discovery``; ``sidecars`` None: all lines are
-    plain text; ``shard``: the shard to process; ``make_target``, ``instance_id``: see ``HandlerContext``."""
+    plain text; ``segments`` None: running runs are not followed; ``shard``: the shard to process; ``make_target``,
+    ``instance_id``: see ``HandlerContext``; ``on_metrics`` is called with each handler's metrics at each checkpoint;
+    ``wheel_problems``: added to the reasons of handlers that cannot be built; ``deletions``: see ``ListDeletions``."""
 
     logs: LogSource
     discovery: RunDiscovery
@@ -76,9 +83,13 @@ class WorkerDependencies:
     max_runs: int = MAX_RUNS
     part: JobPart | None = None
     sidecars: SidecarReader | None = None
+    segments: SegmentSource | None = None
     shard: Shard = ONLY
     make_target: MakeTarget | None = None
     instance_id: str = ""
+    on_metrics: OnMetrics = ignore_metrics
+    wheel_problems: Sequence[WheelProblem] = ()
+    deletions: ListDeletions = no_deletions
 
 
 class Worker:
@@ -96,36 +107,49 @@ class Worker:
         self.checkpoints = Checkpoints(parts.database, self.name, parts.clock, parts.keep_s, parts.part, parts.shard)
         self.buffer = OrderingBuffer(file.properties.event_delay_ms, file.properties.buffer_bytes or parts.buffer_bytes)
         self.active_runs = ActiveRuns(
-            parts.logs, self.buffer, file.properties, parts.clock, parts.generation, self._warn_of_run, parts.sidecars
+            parts.logs,
+            self.buffer,
+            file.properties,
+            parts.clock,
+            parts.generation,
+            self._warn_of_run,
+            parts.sidecars,
+            parts.segments,
         )
         self.progress = Progress()
         self.wants_restart = False
         self.processed = 0
         self._committed_ms = self._resent_ms = 0
         self._suspended_ms: int | None = None
+        self._metrics: dict[str, HandlerMetrics] = {}
         self.scheduler = RunScheduler(
             parts.discovery, file.source, self.checkpoints, self.active_runs, parts.clock, parts.max_runs, parts.shard
         )
 
     def start(self) -> None:
-        """Take the pipeline over, and build and start its handlers. A handler that fails is reported, and the rest are started.
-        Raises InvalidConfigurationError, LeaseError, UnavailableError."""
+        """Take the pipeline over, and build and start its handlers, without those that are disabled. A handler that fails is
+        reported, and the rest are started. Raises InvalidConfigurationError, LeaseError, UnavailableError."""
         self._fence()
         self._desired, known = self._states.read(self.name)
         self._take_over()
-        context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms)
-        failures = dict(context.failures)
+        disabled = {name for name, state in known.items() if state.state == DISABLED}
+        begin_call = self.progress.begin_call
+        context = build_logging(self.file.logging, self.file.properties, self._clock.now_ms, begin_call, disabled)
+        failures = {name: self._with_wheels(name, reason) for name, reason in context.failures.items()}
         parts = self._parts
         handed = HandlerContext(
             parts.store, parts.database, self._clock, self.name, self._fence, parts.stores,
             make_target=parts.make_target, instance_id=parts.instance_id,
         )  # fmt: skip
+        self._metrics = {name: HandlerMetrics() for name in context.handlers}
         for name, handler in context.handlers.items():
             if isinstance(handler, TakesContext):
+                begin_call(name)
                 try:
-                    handler.use(handed)
+                    handler.use(replace(handed, metrics=self._metrics[name]))
                 except Caught as error:
                     failures[name] = f"{type(error).__name__}: {error}"[:500]
+        begin_call("")
         self._set_up_delivery(context, failures, known)
         for name, reason in failures.items():
             self._parts.warn(
@@ -134,16 +158,25 @@ class Worker:
             self.committer.set_handler_state(HandlerState(name, FAILED, reason, self._clock.now_ms()))
         self._resume()
 
+    def _with_wheels(self, handler: str, reason: str) -> str:
+        """The reason why a handler could not be built, with the wheels that are not used: its module may be in one of them."""
+        problems, named = self._parts.wheel_problems, names_in(self.file.logging.handlers[handler])
+        if not problems or not DEFAULTS_ONLY.missing(list(named)):
+            return reason
+        return f"{reason[:_REASON_CHARS]}; wheels not used: {', '.join(f'{each.wheel}: {each.reason}' for each in problems)}"[:1000]
+
     def _set_up_delivery(self, context: LoggingContext, failures: Mapping[str, str], known: dict[str, HandlerState]) -> None:
-        attached = {*context.attached(), *failures}
+        named = {name for _, logger in self.file.logging.each_logger() for name in logger.get("handlers") or ()}
+        attached = {*context.attached(), *failures, *(name for name in named if name not in context.handlers)}
         receiving = {name: name not in failures and (name not in known or known[name].state in _TRIED) for name in attached}
         dead = DeadLetters(self._parts.store, self.name, self._clock)
         self.context = context
         self.delivery = EventDelivery(
             context, self.file.errors, dead, self._clock, self._disable_handler, receiving, self.progress, self._suspend_handler,
-            {name for name, state in known.items() if state.state == FAILED},
+            {name for name, state in known.items() if state.state == FAILED}, self.file.handler_errors(),
         )  # fmt: skip
         status = None if self._parts.part else self._status_row
+        self._deletions = None if self._parts.part else self._deletion_notifier()
         self.committer = Committer(
             self.name,
             self.checkpoints,
@@ -153,11 +186,18 @@ class Worker:
             self._clock,
             self._fence,
             status,
+            self._deletions,
             self._shard,
         )
         self.committer.known = known
         requests = ResendRequests(self._parts.database, self.name, self._clock)
         self.resender = Resender(requests, self.delivery, self._parts.generation, self._shard, self._warn_of_letter)
+
+    def _deletion_notifier(self) -> DeletionNotifier:
+        parts, handlers = self._parts, self.file.logging.handlers
+        return DeletionNotifier(
+            parts.database, self.name, handlers, self._shard, parts.deletions, self.delivery, self.active_runs, self._fence
+        )
 
     def _take_over(self) -> None:
         """Take over, with a requested replay if there is one: the leading shard marks the runs of all shards."""
@@ -213,6 +253,8 @@ class Worker:
             self._resent_ms = now_ms
         flushed = self.delivery.flush()
         if is_due:
+            self._notify_of_deletions()
+            self._report_metrics()
             self._checkpoint(flushed)
         if away is not None:
             raise away
@@ -236,8 +278,9 @@ class Worker:
         except (LeaseError, UnavailableError) as error:
             self._parts.warn("the last checkpoint failed: events since the one before are processed again", **self._about(error))
         finally:
-            for name, why in self.context.close():
+            for name, why in self.context.close(self.progress.note_call):
                 self._parts.warn("a handler could not be closed", handler=name, **self._about(why))
+            self._report_metrics()
 
     def _process(self) -> int:
         """Drain a full buffer to half, then deliver the events that are due."""
@@ -294,6 +337,33 @@ class Worker:
             for name in self.committer.committing:
                 self.delivery.count_error(name, error)
             self._parts.warn("a handler's rows were refused: nothing was checkpointed", **self._about(error))
+
+    def _notify_of_deletions(self) -> None:
+        """Raises LeaseError."""
+        if self._deletions is None:
+            return
+        try:
+            self._deletions.notify()
+        except UnavailableError as error:
+            self._parts.warn("handlers could not be notified of deletions: it is retried", **self._about(error))
+
+    def _report_metrics(self) -> None:
+        if self.progress.is_detached:
+            return  # nothing that this thread does counts any longer
+        for name, metrics in self._metrics.items():
+            report = metrics.take(self.name, name)
+            if report is None:
+                continue
+            if report.refused:
+                self._parts.warn(
+                    "metrics of a handler were refused",
+                    pipeline=self.name,
+                    handler=name,
+                    refused=report.refused,
+                    reason=report.reason,
+                )
+            if report.metrics:
+                self._parts.on_metrics(report)
 
     def _has_reason_to_restart(self) -> bool:
         is_due = self._suspended_ms is not None and self._clock.now_ms() - self._suspended_ms >= RESUME_AFTER_MS

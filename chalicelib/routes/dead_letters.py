@@ -15,8 +15,9 @@ from chalicelib.catalog.timestamps import iso
 from chalicelib.composition import SECONDS_OF_A_DAY
 from chalicelib.errors import InvalidInputError, ObjectNotFoundError
 from chalicelib.observability import note
-from chalicelib.pipelines.dead_letter_listing import ListedDeadLetter, list_dead_letters
+from chalicelib.pipelines.dead_letter_listing import DeadLetterQuery, ListedDeadLetter, list_dead_letters
 from chalicelib.pipelines.dead_letters import DeadLetter, DeadLetterId, find_dead_letter
+from chalicelib.pipelines.files.key_layout import LAST_MS
 from chalicelib.pipelines.resending import ResendRequests
 from chalicelib.response_size import document_bytes
 from chalicelib.routes import gate
@@ -33,7 +34,7 @@ from chalicelib.routes.dead_letters_models import (
     DeadLetterItemPage,
     ResendState,
 )
-from chalicelib.routes.parameters import integer_parameter
+from chalicelib.routes.parameters import integer_parameter, time_parameter
 from chalicelib.routes.pipelines import check_handler, pipeline_named, resource_of
 from chalicelib.routes.responses import json_response, truncated
 from chalicelib.runlog.layout import checked_fqn, checked_run
@@ -46,14 +47,12 @@ _READ = (Scope.LOGS_READ,)
 
 
 def letters(request: ApiRequest) -> Response:
-    """A page of the dead letters of a log pipeline, or of one of its runs. Requests as of ``list_dead_letters``."""
-    fqn, run_id = _readable_fqn(request), request.query.get("runId") or None
-    if run_id is not None:
-        checked_run(fqn, run_id)
+    """A page of the dead letters that the principal may read. Requests as of ``list_dead_letters``."""
+    query = _letters_query(request)
     limit = integer_parameter(request.query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    bound_to = ("dead letters", fqn, run_id or "")
+    bound_to = ("dead letters", query.fqn or "", query.run_id or "")
     after = decrypt_cursor(request.query.get("cursor") or "", _READ, *bound_to)
-    page = list_dead_letters(request.services.store, fqn, run_id, after, limit)
+    page = list_dead_letters(request.services.store, query, after, limit)
     cursor = encrypt_cursor(page.after, _READ, *bound_to) if page.after else None
     return json_response(DeadLetterItemPage(letters=[_item(each) for each in page.letters], cursor=cursor).model_dump())
 
@@ -84,6 +83,28 @@ def resend(request: ApiRequest) -> Response:
     _check_exists(services, id)
     asked_ms = _requests(services, id).add(id, services.settings.expiration_days * SECONDS_OF_A_DAY)
     return json_response(ResendState(requestedAt=iso(asked_ms)).model_dump(), 202)
+
+
+def _letters_query(request: ApiRequest) -> DeadLetterQuery:
+    """Without ``fqn``: letters of all pipelines that the principal may read."""
+    query, who = request.query, gate.principal()
+    names = {name: query.get(name) or None for name in ("pipeline", "handler")}
+    run_id = query.get("runId") or None
+    if run_id is not None or query.get("fqn"):
+        fqn = _readable_fqn(request)
+        if run_id is not None:
+            checked_run(fqn, run_id)
+    else:
+        gate.require_any_scope("dead letters", Scope.LOGS_READ)
+        fqn = None
+    return DeadLetterQuery(
+        fqn,
+        run_id,
+        **names,
+        from_ms=time_parameter(query, "from", 0, LAST_MS),
+        to_ms=time_parameter(query, "to", LAST_MS + 1, LAST_MS + 1),
+        may_see=lambda fqn: who.may(Scope.LOGS_READ, fqn),
+    )
 
 
 def _readable_fqn(request: ApiRequest) -> str:

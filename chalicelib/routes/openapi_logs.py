@@ -83,6 +83,11 @@ def query_parameter(name: str, schema: dict[str, Any], description: str, **more:
     return {"name": name, "in": "query", "description": description, "schema": schema, **more}
 
 
+def moment(most_ms: int) -> dict[str, Any]:
+    """The schema of a time in a query: ms since the epoch, or ISO 8601."""
+    return {"anyOf": [{"type": "integer", "minimum": 0, "maximum": most_ms}, {"type": "string", "format": "date-time"}]}
+
+
 PARAMETERS: dict[str, dict[str, Any]] = {
     "fqn": {
         "name": "fqn",

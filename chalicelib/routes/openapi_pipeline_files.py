@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.pipelines.files.key_layout import LAST_MS
-from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.routes.openapi_logs import moment, query_parameter
 from chalicelib.routes.pipeline_files_models import (
     DEFAULT_FILES,
     DEFAULT_LIMIT,
     MAX_FILES,
     MAX_LIMIT,
     DeletionState,
+    FileBasePage,
     FileEventItem,
     FileEventItemPage,
     FileFindingItem,
@@ -22,11 +23,6 @@ from chalicelib.routes.pipeline_files_models import (
     RepairedFileItems,
 )
 from chalicelib.routes.schemas import component_schemas
-
-
-def _moment(most_ms: int) -> dict[str, Any]:
-    return {"anyOf": [{"type": "integer", "minimum": 0, "maximum": most_ms}, {"type": "string", "format": "date-time"}]}
-
 
 _EVENT = {
     "time": 1790000000000,
@@ -57,6 +53,7 @@ SCHEMAS = component_schemas(
         "FileEvents": FileEventItemPage,
         "PipelineFile": PipelineFileItem,
         "PipelineFileList": PipelineFileItemPage,
+        "PipelineFileBases": FileBasePage,
         "Deletion": DeletionState,
         "FileFinding": FileFindingItem,
         "FileFindings": FileFindingItems,
@@ -66,6 +63,7 @@ SCHEMAS = component_schemas(
         "FileEvent": [_EVENT],
         "FileEvents": [{"events": [_EVENT], "cursor": None, "leftOut": 0, "unsupported": 0}],
         "PipelineFile": [_FILE],
+        "PipelineFileBases": [{"bases": ["pipeline-files", "pipeline-files/audit"], "cursor": None}],
         "PipelineFileList": [{"files": [_FILE], "cursor": None, "leftOut": 0}],
         "Deletion": [{"state": "deleted", "files": 3, "bytes": 4096, "runs": 2, "waiting": 0, "shared": 0}],
         "FileFinding": [_FINDING],
@@ -101,10 +99,14 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "program", {"type": "string"}, "The rest of the FQN, or `run` if there is none. Default: all programs."
     ),
     "filedFrom": query_parameter(
-        "from", _moment(LAST_MS) | {"default": 0}, "Only events from this time on: ISO 8601, or milliseconds since the epoch."
+        "from", moment(LAST_MS) | {"default": 0}, "Only events from this time on: ISO 8601, or milliseconds since the epoch."
     ),
     "filedTo": query_parameter(
-        "to", _moment(LAST_MS + 1), "Only events before this time: ISO 8601, or milliseconds since the epoch."
+        "to", moment(LAST_MS + 1), "Only events before this time: ISO 8601, or milliseconds since the epoch."
+    ),
+    "filedKey": query_parameter("key", {"type": "string"}, "Only of the file with this `key`."),
+    "filedLevel": query_parameter(
+        "level", {"type": "string"}, "Only events of this level, in any spelling: `warn` is `WARNING`. 400 for an unknown level."
     ),
     "filedLimit": query_parameter(
         "limit",
@@ -119,6 +121,12 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         {"type": "integer", "minimum": 1, "maximum": MAX_FILES, "default": DEFAULT_FILES},
         "Maximum number of files.",
     ),
+    "basesLimit": query_parameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_FILES, "default": DEFAULT_FILES},
+        "Maximum number of bases.",
+    ),
+    "basesCursor": query_parameter("cursor", {"type": "string"}, "`cursor` of the previous response."),
     "deletedFqn": query_parameter(
         "fqn", {"type": "string"}, "The pipeline whose logs are deleted. Either `fqn` or `namespace` is required."
     ),
@@ -130,13 +138,13 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     ),
 }
 
-_FILED = ["filedBase", "filedNamespace", "filedApp", "filedProgram", "filedFrom", "filedTo"]
+_FILED = ["filedBase", "filedNamespace", "filedApp", "filedProgram", "filedFrom", "filedTo", "filedKey"]
 
 OPERATIONS: dict[str, dict[str, Any]] = {
     "readPipelineFiles": {
         "summary": "Read an application's files as one list of events",
         "description": "Contains only events of pipelines that the principal may read. A page ends early after a limited time.",
-        "parameters": [*_FILED, "filedLimit", "filedCursor"],
+        "parameters": [*_FILED, "filedLevel", "filedLimit", "filedCursor"],
         "responses": {200: "FileEvents"},
     },
     "listPipelineFiles": {
@@ -144,6 +152,12 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "description": "Contains only files of pipelines that the principal may read.",
         "parameters": [*_FILED, "filesLimit", "filedCursor"],
         "responses": {200: "PipelineFileList"},
+    },
+    "listPipelineFileBases": {
+        "summary": "List the bases of files",
+        "description": "Each is the `base` of a handler that writes, or wrote, files.",
+        "parameters": ["basesLimit", "basesCursor"],
+        "responses": {200: "PipelineFileBases"},
     },
     "deletePipelineLogs": {
         "summary": "Delete the logs of a pipeline or a namespace",

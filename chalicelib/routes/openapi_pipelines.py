@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from chalicelib.pipelines.files.key_layout import LAST_MS
 from chalicelib.routes import dead_letters_models
 from chalicelib.routes.dead_letters_models import (
     DeadLetterDetails,
@@ -14,7 +15,7 @@ from chalicelib.routes.dead_letters_models import (
     DeadLetterItemPage,
     ResendState,
 )
-from chalicelib.routes.openapi_logs import query_parameter
+from chalicelib.routes.openapi_logs import moment, query_parameter
 from chalicelib.routes.pipelines_models import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
@@ -154,7 +155,20 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         required=True,
         example=4711,
     ),
-    "deadOfRun": query_parameter("runId", {"type": "string"}, "Only of this run."),
+    "deadOfFqn": query_parameter(
+        "fqn", {"type": "string"}, "Only of runs of this pipeline of the catalog.", example="mysql.ingest"
+    ),
+    "deadOfRun": query_parameter("runId", {"type": "string"}, "Only of this run; requires `fqn`."),
+    "deadOfPipeline": query_parameter("pipeline", {"type": "string"}, "Only of this processing pipeline."),
+    "deadOfHandler": query_parameter("handler", {"type": "string"}, "Only of this handler."),
+    "deadFrom": query_parameter(
+        "from",
+        moment(LAST_MS) | {"default": 0},
+        "Only with `storedAt` from this time on: ISO 8601, or milliseconds since the epoch.",
+    ),
+    "deadTo": query_parameter(
+        "to", moment(LAST_MS + 1), "Only with `storedAt` before this time: ISO 8601, or milliseconds since the epoch."
+    ),
     "deadLimit": query_parameter(
         "limit",
         {
@@ -208,9 +222,18 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     },
     "listDeadLetters": {
         "summary": "List the events that handlers failed to process",
-        "description": "Of the runs of one pipeline of the catalog, by run, processing pipeline, handler and line. A page may have fewer items "
-        "although more follow.",
-        "parameters": ["deadFqn", "deadOfRun", "deadLimit", "deadCursor"],
+        "description": "Of the pipelines that the principal may read, by FQN, run, processing pipeline, handler and line. A page may have fewer "
+        "items, or none, although more follow.",
+        "parameters": [
+            "deadOfFqn",
+            "deadOfRun",
+            "deadOfPipeline",
+            "deadOfHandler",
+            "deadFrom",
+            "deadTo",
+            "deadLimit",
+            "deadCursor",
+        ],
         "responses": {200: "DeadLetterList"},
     },
     "getDeadLetter": {

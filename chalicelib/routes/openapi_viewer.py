@@ -34,7 +34,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "getViewer": {
         "summary": "Show the viewer",
         "description": "Lists runs that need attention; `?list` opens the pipelines, `?p={fqn}` one of them, `?p={fqn}&r={runId}` a run, "
-        "`#L10-L20` behind it selects lines, `?pipelines` opens the processing pipelines. Requests of the page have the token that the user enters.",
+        "`#L10-L20` behind it selects lines, `?pipelines` opens the processing pipelines, "
+        "`?files` their files, `?dead` their dead letters. Requests of the page have the token that the user enters.",
         "responses": {200: _PAGE},
     },
     "getViewerFile": {

@@ -473,6 +473,15 @@ OPERATIONS: tuple[Operation, ...] = (
         errors=_READ_ERRORS,
     ),
     Operation(
+        "listPipelineFileBases",
+        "GET",
+        f"{PIPELINE_FILES}/bases",
+        "pipeline_files:bases",
+        "pipeline_files",
+        scopes=_READ_LOGS,
+        errors=_READ_ERRORS,
+    ),
+    Operation(
         "deletePipelineLogs",
         "DELETE",
         PIPELINE_FILES,

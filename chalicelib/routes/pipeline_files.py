@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Mapping
 
 from chalice.app import Response
 
 from chalicelib import composition
 from chalicelib.access.grants import Scope
-from chalicelib.catalog.timestamps import parse_time_ms
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidCursorError, InvalidInputError
+from chalicelib.events.validation import checked_level
 from chalicelib.observability import logger, note
-from chalicelib.pipelines.files.key_layout import LAST_MS, prefix_of
+from chalicelib.pipelines.files.key_layout import LAST_MS, is_base, prefix_of
 from chalicelib.pipelines.files.reading import FileEventQuery, MergePosition
 from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import FileFinding
@@ -25,7 +24,7 @@ from chalicelib.ports import ObjectStore
 from chalicelib.response_size import PAGE_BYTES
 from chalicelib.routes import gate
 from chalicelib.routes.api_request import ApiRequest
-from chalicelib.routes.parameters import integer_parameter
+from chalicelib.routes.parameters import integer_parameter, time_parameter
 from chalicelib.routes.pipeline_files_models import (
     DEFAULT_FILES,
     DEFAULT_LIMIT,
@@ -34,6 +33,7 @@ from chalicelib.routes.pipeline_files_models import (
     MAX_LIMIT,
     NO_LINE,
     DeletionState,
+    FileBasePage,
     FileEventItem,
     FileEventItemPage,
     FileFindingItem,
@@ -48,7 +48,6 @@ from chalicelib.runlog.layout import checked_fqn
 DEFAULT_BASE = "pipeline-files"
 """Output base of the built-in pipeline."""
 READ_S, WORK_S = 8, 20
-_DATE = re.compile(r"[0-9]{4}-", re.ASCII)
 _MAX_SKIPPED = 10**12
 _NO_CURSOR = "invalid cursor, or the cursor of an earlier release: omit it to start from the first page"
 _MAX_NAME_CHARS = 1000
@@ -61,7 +60,8 @@ def events(request: ApiRequest) -> Response:
     services, query = composition.services(), request.query
     events_query = _events_query(query)
     limit = integer_parameter(query, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    page = services.pipeline_files.page(events_query, limit, Deadline(services.clock, READ_S), _place(query))
+    level = checked_level(query["level"]) if query.get("level") else None
+    page = services.pipeline_files.page(events_query, limit, Deadline(services.clock, READ_S), _place(query), level)
     for what, why in page.left_out[:_MAX_WARNINGS]:
         logger.warning("a file of a pipeline is left out", extra={"what": what, "why": why})
     note(left_out=len(page.left_out), unsupported=page.unsupported)
@@ -91,6 +91,16 @@ def files(request: ApiRequest) -> Response:
     return json_response(body.model_dump())
 
 
+def bases(request: ApiRequest) -> Response:
+    """The bases that a list or a read of files may name. One Query."""
+    gate.require_any_scope("pipeline files", Scope.LOGS_READ)
+    limit, after = integer_parameter(request.query, "limit", DEFAULT_FILES, 1, MAX_FILES), request.query.get("cursor") or ""
+    if after and not is_base(after):
+        raise InvalidCursorError("the cursor is of another list: omit it to start from the first page")
+    names, cursor = composition.services().pipeline_files.bases(limit, after)
+    return json_response(FileBasePage(bases=names, cursor=cursor).model_dump())
+
+
 def _file(row: FileRow, store: ObjectStore) -> PipelineFileItem:
     contents = row.contents
     return PipelineFileItem(
@@ -114,8 +124,9 @@ def _events_query(query: Mapping[str, str]) -> FileEventQuery:
         namespace=_name(query, "namespace"),
         app=_name(query, "app"),
         program=_name(query, "program") if query.get("program") else None,
-        from_ms=_time_ms(query, "from", 0, LAST_MS),
-        to_ms=_time_ms(query, "to", LAST_MS + 1, LAST_MS + 1),
+        from_ms=time_parameter(query, "from", 0, LAST_MS),
+        to_ms=time_parameter(query, "to", LAST_MS + 1, LAST_MS + 1),
+        key=query.get("key") or None,
         may_see=lambda fqn: who.may(Scope.LOGS_READ, fqn),
     )
 
@@ -175,20 +186,6 @@ def _event(event: FileEvent) -> FileEventItem:
 
 def _finding(finding: FileFinding) -> FileFindingItem:
     return FileFindingItem(kind=finding.kind, path=finding.path, detail=finding.detail)
-
-
-def _time_ms(query: Mapping[str, str], name: str, default: int, most: int) -> int:
-    """ISO 8601, or milliseconds since the epoch. Raises InvalidInputError."""
-    text = query.get(name) or str(default)
-    try:
-        result = parse_time_ms(text, 0) if _DATE.match(text) else integer_parameter(query, name, default, 0, most)
-    except InvalidInputError:
-        result = -1
-    if not 0 <= result <= most:
-        raise InvalidInputError(
-            f"{name} must be a time from 1970 on, ISO 8601 or milliseconds since the epoch {name}={text[:100]!r}"
-        )
-    return result
 
 
 def _base(query: Mapping[str, str]) -> str:

@@ -69,6 +69,13 @@ class PipelineFileItemPage(ResponseModel):
     leftOut: Annotated[Count, Field(description="Number of damaged rows, whose files are left out.")]
 
 
+class FileBasePage(ResponseModel):
+    """Bases of the handlers that have written files, in order."""
+
+    bases: Annotated[list[str], Field(max_length=MAX_FILES)]
+    cursor: Cursor
+
+
 class DeletionState(ResponseModel):
     """The deletions of one request. Pipeline files are unreadable from the first request on."""
 

@@ -14,10 +14,11 @@ from enum import StrEnum
 from threading import Lock
 
 from chalicelib.deadline import Deadline
-from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, UnavailableError
+from chalicelib.errors import UnavailableError
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.log_end import LogEnd, LogEndFinder
+from chalicelib.runlog.log_end import LogEnd
+from chalicelib.runlog.new_segments import NewSegmentReader, ReadSegment
 from chalicelib.runlog.page import RAW_BYTES, fit
 from chalicelib.runlog.position import YOUNG_MS
 from chalicelib.runlog.reader import PageRequest, PageSnapshot, Reader
@@ -72,18 +73,6 @@ class FollowUpdate:
     tombstone: Tombstone | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadSegment:
-    """A segment; ``body`` is its beginning if it is large."""
-
-    entry: SegmentEntry
-    body: bytes
-
-    @property
-    def is_complete(self) -> bool:
-        return len(self.body) == self.entry.bytes
-
-
 class Follower:
     """Serves any number of following clients. ``idle_ms``: a run without a line for this long is idle. ``max_bytes``: a client with a limit
     gets no lines after the response in which the log reaches this size; 0: no limit."""
@@ -100,7 +89,7 @@ class Follower:
     ) -> None:
         self._store, self._index, self._layout, self._clock = store, index, layout, clock
         self._reader, self._idle_ms, self._max_bytes = reader, idle_ms, max_bytes
-        self._tails = LogEndFinder(store, index, layout)
+        self._segments = NewSegmentReader(store, layout)
         self._log_ends = _LogEndCache(clock)
 
     def follow(self, run: Run, request: FollowRequest, hold_s: float = HOLD_S) -> FollowUpdate:
@@ -149,7 +138,7 @@ class Follower:
             has_waited = True
 
     def _update_from(
-        self, run: Run, request: FollowRequest, line: int, segments: Sequence[_ReadSegment], *, replay: bool, are_all: bool
+        self, run: Run, request: FollowRequest, line: int, segments: Sequence[ReadSegment], *, replay: bool, are_all: bool
     ) -> FollowUpdate:
         """The update from segments after the known end, for a client at ``line``, which may be after these segments. The end of the last one is
         that of the log only if they are all: more may follow, also after a seal, and be retired at any time."""
@@ -172,13 +161,13 @@ class Follower:
         except UnavailableError:
             return None
 
-    def _segments_from(self, run: Run, sequence: int) -> tuple[list[_ReadSegment], bool]:
+    def _segments_from(self, run: Run, sequence: int) -> tuple[list[ReadSegment], bool]:
         """Existing segments from a number on, until they fill a response, and whether they are all. An abandoned run may have been reopened
         after its seal. One GET per segment, and one 404."""
-        segments: list[_ReadSegment] = []
+        segments: list[ReadSegment] = []
         size = 0
         while size < RAW_BYTES and len(segments) < _MOST_SEGMENTS:
-            each = self._segment(run, sequence + len(segments))
+            each = self._segments.read_one(run, sequence + len(segments), RAW_BYTES)
             if each is None:
                 return segments, True
             segments.append(each)
@@ -186,21 +175,6 @@ class Follower:
             if each.entry.kind == SEAL and each.entry.reason != ABANDONED:
                 return segments, True
         return segments, False
-
-    def _segment(self, run: Run, sequence: int) -> _ReadSegment | None:
-        try:
-            stored = self._store.get(self._layout.segment(run, sequence), 0, RAW_BYTES)
-            return _ReadSegment(self._tails.entry(sequence, stored.info), stored.body)
-        except RangeNotSatisfiableError:  # a seal is empty
-            return self._seal(run, sequence)
-        except ObjectNotFoundError:
-            return None
-
-    def _seal(self, run: Run, sequence: int) -> _ReadSegment | None:
-        try:
-            return _ReadSegment(self._tails.segment(run, sequence), b"")
-        except ObjectNotFoundError:  # retired between the two requests
-            return None
 
     def _follow_end(self, request: FollowRequest, tail: LogEnd | None, byte: int, *, is_read: bool = True) -> FollowEnd | None:
         """Why a client that has the log up to ``byte`` should stop. ``tail``: the log's end if the client has all lines; ``is_read``: whether

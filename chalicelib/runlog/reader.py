@@ -87,7 +87,8 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """Bytes of a log from an offset on, as many as requested or up to its end, and the log's end at the same moment."""
+    """Bytes of a log from an offset on, as many as requested or up to its end, and the log's end at the same moment. ``end.appended_ms`` of a
+    running run that is compacted completely: when that was."""
 
     body: bytes
     end: LogEnd
@@ -146,7 +147,10 @@ class Reader:
         def read() -> LogRange:
             log = self._snapshots.take(run, start, length)
             body = b"".join(self._snapshots.read(log, start, min(start + length, log.end_byte)))
-            return LogRange(body, self._snapshots.tail(run, log))
+            end = self._snapshots.tail(run, log)
+            if log.artifact and not log.segments and not end.seal:
+                end = replace(end, appended_ms=log.artifact.modified_ms)  # the last append was not later
+            return LogRange(body, end)
 
         return retry_on_change(read)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chalicelib.composition import Services
-from chalicelib.composition.pipelines import installed_pipelines, supervisor
+from chalicelib.composition.pipelines import installed_pipelines, load_wheels, supervisor
 from chalicelib.deadline import Deadline
 from chalicelib.errors import RunlakeError, UnavailableError
 from chalicelib.observability import (
@@ -21,11 +21,14 @@ from chalicelib.observability import (
     PIPELINE_HANDLERS_OFF,
     PIPELINE_LAG_EVENTS,
     PIPELINE_LAG_MS,
+    PIPELINE_PROBLEMS,
     PIPELINES_FAILED,
     logger,
     record,
+    record_statistics,
 )
 from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.handler_metrics import MetricsReport
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
 from chalicelib.pipelines.ordering import automatic_bytes
 from chalicelib.pipelines.pipeline_state import PipelineStateStore
@@ -42,10 +45,14 @@ def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> di
     scanned = installed_pipelines(services)
     for problem in scanned.problems:
         logger.warning("a pipeline's file is skipped", extra={"file": problem.location, "reason": problem.reason})
+    unused = load_wheels(services)
+    for wheel in unused:
+        logger.warning("a wheel is not used", extra={"wheel": wheel.wheel, "reason": wheel.reason})
+    record(PIPELINE_PROBLEMS, len(scanned.problems) + len(unused))
     ours = _ours(services, scanned.pipelines, worker)
     fetch_bytes = services.settings.pipeline_fetch_bytes
     buffer_bytes = automatic_bytes(memory_bytes(), fetch_bytes, len(ours), used_bytes())
-    watching = supervisor(services, buffer_bytes, log_warning, until_idle=True, is_short=shortage(memory_bytes()))
+    watching = supervisor(services, buffer_bytes, log_warning, record_metrics, until_idle=True, is_short=shortage(memory_bytes()))
     outcomes = watching.run(ours, deadline)
     measure(services, [assignment.file for assignment in ours if assignment.shard.leads])
     record(PIPELINES_FAILED, sum(outcome not in _WELL for outcome in outcomes.values()))
@@ -55,6 +62,12 @@ def work_pipelines(services: Services, remaining_ms: int, worker: int = 0) -> di
 def log_warning(message: str, **facts: Any) -> None:
     """Log a warning of a pipeline."""
     logger.warning(message, extra=facts)
+
+
+def record_metrics(report: MetricsReport) -> None:
+    """Record a handler's metrics: one line."""
+    dimensions = {"pipeline": report.pipeline, "handler": report.handler}
+    record_statistics(dimensions, {name: each.document() for name, each in report.metrics.items()})
 
 
 def measure(services: Services, files: Sequence[PipelineFile]) -> None:

@@ -309,9 +309,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Dead letters, one a page."""
         letters = self.server.fake.letters
         if not rest:
-            found = [each for each in letters if each["fqn"] == self.query["fqn"]]
-            found = [each for each in found if each["runId"] == self.query.get("runId", each["runId"])]
-            return self._page_of_one("letters", found)
+            chosen = {name: self.query[name] for name in ("fqn", "runId", "pipeline", "handler") if name in self.query}
+            return self._page_of_one("letters", [each for each in letters if chosen.items() <= each.items()])
         named = {"pipeline": rest[0], **self.query, "line": int(self.query["line"])}
         letter = next((each for each in letters if named.items() <= each.items()), None)
         if letter is None:

@@ -127,6 +127,9 @@ def test_dead_letters_are_listed_over_pages(filled: FakeServer) -> None:
     assert len(answered(filled, "pipelines", "dead", "list", "weekly", "run-2").splitlines()) == 1
     few = call(filled, "pipelines", "dead", "list", "weekly", "-n", "2", "--json")
     assert [json.loads(line)["line"] for line in few.stdout.splitlines()] == [0, 1] and "more than these 2" in few.stderr
+    filled.letters[2] |= {"fqn": "daily", "handler": "mail"}
+    for options, count in (((), 3), (("--handler", "mail"), 1), (("--pipeline", "none"), 0), (("weekly", "--handler", "mail"), 0)):
+        assert len(call(filled, "pipelines", "dead", "list", *options).stdout.splitlines()) == count
 
 
 def test_dead_letter_is_shown_sent_again_and_dropped(filled: FakeServer) -> None:

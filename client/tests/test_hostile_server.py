@@ -29,7 +29,7 @@ TYPED = FORGING.replace("\x00", "").encode("utf-8", "ignore").decode()
 """As far as a command line can have it."""
 SHOWN: list[tuple[str, ...]] = [
     ("runs",), ("runs", "p"), ("runs", "--json"), ("runs", "p", "--json"), ("pipelines",), ("pipelines", "--json"),
-    *[("pipelines", "dead", "list", "p", *form) for form in ((), ("r",), ("--json",))],
+    *[("pipelines", "dead", "list", "p", *form) for form in ((), ("r",), ("--json",))], ("pipelines", "dead", "list"),
     *[("pipelines", "dead", "show", *LETTER, *form) for form in ((), ("--json",))], ("pipelines", "dead", "resend", *LETTER, "--json"),
     ("pipelines", "files", "p", "a"), ("pipelines", "files", "p", "a", "--json"),
     ("pipelines", "cat", "p", "a"), ("pipelines", "cat", "p", "a", "--json"),

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from chalicelib.catalog.runs import RunCatalog
 from glue_jobs.dataset.committing import Change, Committer
-from glue_jobs.dataset.entries import APPEND, REWRITE, Entry, Layout
+from glue_jobs.dataset.entries import APPEND, REWRITE, STAGING, Entry, Layout, StagedFile
 from glue_jobs.dataset.explanations import RecordedExplanations
 from glue_jobs.dataset.files import Files
-from glue_jobs.dataset.reading import Tally, arrivals, read_events, tally
+from glue_jobs.dataset.publication import OUTPUT
+from glue_jobs.dataset.row_tables import values_of
 from glue_jobs.dataset.runs import NewRuns, Work
 from glue_jobs.dataset.small_files import Sizes, bins
+from glue_jobs.dataset.tallies import Tally, tally
+from glue_jobs.dataset.write_tasks import WriteTask, write_events, write_tasks
 from glue_jobs.dataset.writing import rows_of_bins, stage
 from glue_jobs.datasource.options import Options
-from glue_jobs.transforms.dataset_files import cluster_rows
-from glue_jobs.transforms.events import dataset_rows
 
 MAX_BINS = 64
 """Number of larger files that one rewrite makes: some 16 GB."""
@@ -81,8 +82,8 @@ class Builder:
             offset = ledger.plan(state.number + 1, latest)
         work = self._runs.work(state.offset, offset)
         change = Change(APPEND, offset, counts={"runs": len(work.arrived_s), "bytes_in": work.bytes})
-        rows = self._rows(work) if work.tasks else None
-        return self._committer.commit(state, change, None if rows is None else lambda attempt: stage(rows, self._files, attempt))
+        tasks = self._tasks(work)
+        return self._committer.commit(state, change, (lambda attempt: self._write(tasks, attempt)) if tasks else None)
 
     def rewrite(self) -> Entry | None:
         """Merge small files; None if no merge is worthwhile. Raises CommitConflictError."""
@@ -103,7 +104,11 @@ class Builder:
         done.problems.update(self._problems.value + self._runs.problems())
         done.requests.update(self._requests.value)
 
-    def _rows(self, work: Work) -> DataFrame:
-        events = read_events(self._session, self._spec.options, work.tasks, self._problems, self._requests)
-        arrived, causes = arrivals(self._session, work.arrived_s), self._explanations.causes(self._session, work.failed)
-        return cluster_rows(dataset_rows(events, arrived, causes, self._spec.layout.buckets))
+    def _tasks(self, work: Work) -> list[WriteTask]:
+        causes, buckets = self._explanations.causes(work.failed), self._spec.layout.buckets
+        runs = {run: values_of(run.fqn, at_s, causes.get(run, ()), buckets) for run, at_s in work.arrived_s.items()}
+        return write_tasks(work.slices, runs)
+
+    def _write(self, tasks: Sequence[WriteTask], attempt: str) -> list[StagedFile]:
+        folder = f"{STAGING}{attempt}/{OUTPUT}"
+        return write_events(self._session, self._spec.options, tasks, self._files.uri, folder, self._problems, self._requests)

@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from glue_jobs.dataset.entries import REWRITE, Added, DataFile, Entry, Layout, State
+from glue_jobs.dataset.entries import REWRITE, Added, DataFile, Entry, Layout, StagedFile, State
 from glue_jobs.dataset.files import Files
 from glue_jobs.dataset.ledger import Ledger
 from glue_jobs.dataset.publication import Publisher, number_of
-from glue_jobs.dataset.staged import staged
+from glue_jobs.dataset.staged import added_files, staged_files
 
-Stage = Callable[[str], None]
-"""Writes the files of the named attempt to the attempt's folder."""
+Stage = Callable[[str], Sequence[StagedFile] | None]
+"""Writes the files of the named attempt to the attempt's folder. Returns those that count; None: all that are there, and complete."""
 
 
 class CommitConflictError(Exception):
@@ -78,8 +78,8 @@ class Committer:
         number = number_of(attempt)
         self._publisher.begin(attempt)
         try:
-            stage(attempt)
-            added = staged(self._files, attempt, number)
+            staged = stage(attempt)
+            added = added_files(staged_files(self._files, attempt) if staged is None else staged, number)
             _check_rows(change, added)
             return added
         except Exception as error:  # any error of Spark

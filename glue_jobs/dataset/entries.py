@@ -27,6 +27,14 @@ class DataFile(NamedTuple):
         return self.path.removeprefix(DATA).rpartition("/")[0]
 
 
+class StagedFile(NamedTuple):
+    """A complete file of an attempt. ``name``: below the attempt's output folder."""
+
+    name: str
+    bytes: int
+    rows: int
+
+
 class Added(NamedTuple):
     """A file that an entry adds, and its path below the attempt's staging folder."""
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
-
-from pyspark.sql import DataFrame, SparkSession
 
 from chalicelib.catalog.runs import EXPLAIN_WITHIN_MS, EXPLAINED_OUTCOMES, RunCatalog, RunRow
 from chalicelib.explanation.explanation import explanation_of
 from chalicelib.ports import Run
+from glue_jobs.dataset.row_tables import Cause
 from glue_jobs.datasource.objects import RunObjects
 from glue_jobs.datasource.offsets import Position
-from glue_jobs.transforms.events import CAUSES
 
 _MAX_ROWS = 100
 """Of a request."""
@@ -38,10 +35,9 @@ class RecordedExplanations:
         rows = self._rows(run for run, _ in recent.values())
         return {name for name, (run, segments) in recent.items() if not _is_explained(rows.get(run), segments)}
 
-    def causes(self, session: SparkSession, runs: Iterable[Run]) -> DataFrame:
-        """The candidates of those runs that are explained, as ``CAUSES``."""
-        rows = [(run.fqn, run.run_id, _candidates(row)) for run, row in self._rows(runs).items() if row.is_explained]
-        return session.createDataFrame([row for row in rows if row[2]], CAUSES)
+    def causes(self, runs: Iterable[Run]) -> dict[Run, Sequence[Cause]]:
+        """The candidates of those runs that are explained, the best first."""
+        return {run: _candidates(row) for run, row in self._rows(runs).items() if row.is_explained}
 
     def _rows(self, runs: Iterable[Run]) -> dict[Run, RunRow]:
         rows: dict[Run, RunRow] = {}
@@ -57,7 +53,7 @@ def _is_explained(row: RunRow | None, segments: int) -> bool:
     return row is not None and row.is_explained and row.final_segments == segments
 
 
-def _candidates(row: RunRow) -> Sequence[tuple[Any, ...]]:
+def _candidates(row: RunRow) -> Sequence[Cause]:
     explanation = explanation_of(row.explanation)
     return [
         (rank, each["line"], each["rule"], each["family"] or None, each["score"])

@@ -7,7 +7,7 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import IO, NamedTuple, Protocol
 
 from chalicelib.errors import ObjectNotFoundError
 
@@ -41,6 +41,9 @@ class Files(Protocol):
 
     def put(self, name: str, body: bytes) -> None:
         """Write a complete file, replacing an existing one."""
+
+    def upload(self, name: str, body: IO[bytes]) -> None:
+        """Write a complete file from another one that can be read repeatedly, replacing an existing one. Memory: a part of it."""
 
     def move(self, source: str, target: str) -> None:
         """``target`` then has the complete content of ``source``, which may still exist. Raises ObjectNotFoundError."""
@@ -95,6 +98,13 @@ class LocalFiles:
         """See the port."""
         self._written(name, body).replace(self._folder / name)
 
+    def upload(self, name: str, body: IO[bytes]) -> None:
+        """See the port."""
+        temporary = self._temporary(name)
+        with temporary.open("wb") as file:
+            shutil.copyfileobj(body, file)
+        temporary.replace(self._folder / name)
+
     def move(self, source: str, target: str) -> None:
         """See the port. A rename."""
         (self._folder / target).parent.mkdir(parents=True, exist_ok=True)
@@ -113,12 +123,15 @@ class LocalFiles:
         shutil.rmtree(self._folder / folder, ignore_errors=True)
 
     def _written(self, name: str, body: bytes) -> Path:
-        """A temporary hidden file in the target's folder."""
-        path = self._folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        temporary = self._temporary(name)
         temporary.write_bytes(body)
         return temporary
+
+    def _temporary(self, name: str) -> Path:
+        """The path of a hidden file in the target's folder."""
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
 
     def _size(self, name: str) -> int | None:
         try:

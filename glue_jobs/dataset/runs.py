@@ -12,7 +12,6 @@ from chalicelib.ports import Run
 from glue_jobs.dataset.explanations import RecordedExplanations
 from glue_jobs.datasource.offsets import Offset
 from glue_jobs.datasource.options import Options
-from glue_jobs.datasource.planning import packed
 from glue_jobs.datasource.problems import Problems
 from glue_jobs.datasource.slices import Slice
 from glue_jobs.datasource.steps import follower
@@ -20,10 +19,9 @@ from glue_jobs.datasource.steps import follower
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Input of a batch. ``tasks``: slices of about as many bytes each. ``arrived_s`` of each run is fixed when it is first read.
-    ``failed``: runs that may have an explanation."""
+    """Input of a batch. ``arrived_s`` of each run is fixed when it is first read. ``failed``: runs that may have an explanation."""
 
-    tasks: Sequence[Sequence[Slice]]
+    slices: Sequence[Slice]
     arrived_s: Mapping[Run, int]
     failed: Collection[Run]
     bytes: int
@@ -50,11 +48,10 @@ class NewRuns:
     def work(self, start: Mapping[str, Any] | None, end: Mapping[str, Any]) -> Work:
         """The slices between two offsets. Repeated calls give the same rows."""
         slices = self._follower.slices(self._offset(start), self._offset(end))
-        tasks = list(packed(slices, self._options.bytes_per_partition))
         arrived_s = {part.run: part.reference_s for part in slices}
         # Positions of earlier releases lack the outcome of ended runs.
         failed = {part.run for part in slices if part.outcome in (*EXPLAINED_OUTCOMES, "")}
-        return Work(tasks, arrived_s, failed, sum(part.end.byte - part.start.byte for part in slices))
+        return Work(slices, arrived_s, failed, sum(part.end.byte - part.start.byte for part in slices))
 
     def problems(self) -> Counter[str]:
         """Problems by kind that planning found since the last call."""

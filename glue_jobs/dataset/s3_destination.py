@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any
+from typing import IO, Any
 
 import boto3
 from botocore.config import Config
@@ -78,6 +78,11 @@ class S3Files:
 
     def put(self, name: str, body: bytes) -> None:
         """See the port. One PUT."""
+        with translate_errors("put", name, write=True):
+            self._client.put_object(Bucket=self._bucket, Key=self._root + name, Body=body)
+
+    def upload(self, name: str, body: IO[bytes]) -> None:
+        """See the port. One PUT, of up to 5 GB; a retry reads the file again."""
         with translate_errors("put", name, write=True):
             self._client.put_object(Bucket=self._bucket, Key=self._root + name, Body=body)
 

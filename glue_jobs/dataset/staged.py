@@ -1,14 +1,15 @@
-"""Files that Spark has staged, with their sizes and the row counts of their footers."""
+"""Staged files as those that an entry adds. Those that Spark has written are listed, and their footers have the row counts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chalicelib.errors import DamagedLogError
-from glue_jobs.dataset.entries import DATA, STAGING, Added, DataFile
+from glue_jobs.dataset.entries import DATA, STAGING, Added, DataFile, StagedFile
 from glue_jobs.dataset.files import Files, ListedFile
 from glue_jobs.dataset.publication import OUTPUT
 
@@ -18,13 +19,18 @@ _TRAILER_BYTES = 8
 _THREADS = 16
 
 
-def staged(files: Files, attempt: str, number: int) -> tuple[Added, ...]:
-    """An attempt's files with their final names. A LIST, and a GET or two for each file."""
+def added_files(staged: Iterable[StagedFile], number: int) -> tuple[Added, ...]:
+    """Files with their final names."""
+    return tuple(_added(each, number, index) for index, each in enumerate(sorted(staged)))
+
+
+def staged_files(files: Files, attempt: str) -> list[StagedFile]:
+    """All files that Spark's writer has completed for an attempt. A LIST, and a GET or two for each file."""
     folder = f"{STAGING}{attempt}/{OUTPUT}"
     listed = [each for each in files.list(folder) if _is_data(each.name.removeprefix(folder))]
     with ThreadPoolExecutor(_THREADS) as threads:
         rows = list(threads.map(lambda each: rows_of(files, each), listed))
-    return tuple(_added(each, folder, number, index, count) for index, (each, count) in enumerate(zip(listed, rows, strict=True)))
+    return [StagedFile(each.name.removeprefix(folder), each.bytes, count) for each, count in zip(listed, rows, strict=True)]
 
 
 def rows_of(files: Files, listed: ListedFile) -> int:
@@ -45,10 +51,9 @@ def _is_data(name: str) -> bool:
     return name.endswith(_SUFFIX) and not any(part.startswith(("_", ".")) for part in name.split("/"))
 
 
-def _added(listed: ListedFile, folder: str, number: int, index: int, rows: int) -> Added:
-    name = listed.name.removeprefix(folder)
-    path = f"{DATA}{_folders(name)}{number:010d}-{index:05d}.zstd{_SUFFIX}"
-    return Added(DataFile(path, listed.bytes, rows), name)
+def _added(staged: StagedFile, number: int, index: int) -> Added:
+    path = f"{DATA}{_folders(staged.name)}{number:010d}-{index:05d}.zstd{_SUFFIX}"
+    return Added(DataFile(path, staged.bytes, staged.rows), staged.name)
 
 
 def _folders(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Writes rows to Parquet with Spark's writer."""
+"""Merges files with Spark: reads, sorts and writes their rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ from glue_jobs.transforms.events import DATASET, PARTITIONS
 
 SESSION: Mapping[str, str] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the default, INT96, has no statistics
-    "spark.sql.adaptive.enabled": "true",
-    # Rows between stages are about five times as large as in Parquet, so files have 128 to 512 MB.
-    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1g",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
 }
 """Spark settings that writing depends on."""
 PARQUET: Mapping[str, str] = {
@@ -30,6 +26,7 @@ PARQUET: Mapping[str, str] = {
     # Values are mostly unique, so a dictionary costs time without saving space.
     "parquet.enable.dictionary#message": "false",
     "parquet.enable.dictionary#raw": "false",
+    "parquet.enable.dictionary#raw_head": "false",
 }
 
 

@@ -7,8 +7,9 @@ checkpoint.
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from chalicelib.composition.pipelines import worker_dependencies
 from chalicelib.errors import LeaseError, PartitionNotOwnedError, UnavailableError
 from chalicelib.pipelines.checkpoints import JobPart
 from chalicelib.pipelines.configuration import PipelineFile
+from chalicelib.pipelines.handler_metrics import MetricsReport, Statistics
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
 from chalicelib.pipelines.run_discovery import KnownRun
 from chalicelib.pipelines.supervisor import BLOCKED_AFTER_S, CallWatchdog
@@ -31,13 +33,41 @@ _MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """Counts of a task. ``events``: passed to handlers; ``problem``: why work is left undone."""
+    """Counts of a task. ``events``: passed to handlers; ``problem``: why work is left undone; ``metrics``: of each handler, a JSON
+    object of the statistics by handler and name."""
 
     runs: int
     events: int
     dead: int
     errors: int
     problem: str | None = None
+    metrics: str = "{}"
+
+
+class TaskMetrics:
+    """The metrics of a task's handlers, or of a job's tasks."""
+
+    def __init__(self) -> None:
+        self._by_handler: dict[str, dict[str, Statistics]] = {}
+
+    def add(self, handler: str, metrics: Mapping[str, Statistics]) -> None:
+        """Add the metrics of one handler."""
+        known = self._by_handler.setdefault(handler, {})
+        for name, values in metrics.items():
+            known.setdefault(name, Statistics()).add(values)
+
+    def add_report(self, report: MetricsReport) -> None:
+        """Add a report of a worker."""
+        self.add(report.handler, report.metrics)
+
+    def add_text(self, text: str) -> None:
+        """Add the metrics of a task's result."""
+        for handler, metrics in json.loads(text).items():
+            self.add(handler, {name: Statistics(**values) for name, values in metrics.items()})
+
+    def document(self) -> dict[str, dict[str, dict[str, float]]]:
+        """For JSON: the statistics by handler and name."""
+        return {handler: {name: each.document() for name, each in known.items()} for handler, known in self._by_handler.items()}
 
 
 def work(
@@ -48,14 +78,18 @@ def work(
     switches = PipelineStateStore(services.database, services.clock)
     workers: list[Worker] = []
     problem: str | None = None
+    metrics = TaskMetrics()
     try:
         while problem is None:
             if not switches.is_enabled(file):
                 problem = "the pipeline was disabled"
                 break
-            session = _Session(services, file, part, runs, buffer_bytes, warn)
+            session = _Session(services, file, part, runs, buffer_bytes, warn, metrics)
             workers.append(session.worker)
-            if blocking := session.run(CallWatchdog(services.clock, BLOCKED_AFTER_S)):
+            blocking = session.run(CallWatchdog(services.clock, BLOCKED_AFTER_S))
+            if blocking and blocking not in file.logging.handlers:
+                problem = f"{blocking} do not come back"
+            elif blocking:
                 reason = f"blocked: it did not come back for {BLOCKED_AFTER_S:.0f} s"
                 warn("a handler does not come back: it is disabled, and its thread is left", pipeline=file.name, handler=blocking)
                 switches.set_handler(file.name, HandlerState(blocking, DISABLED, reason, services.clock.now_ms()))
@@ -64,17 +98,27 @@ def work(
                 break
     except (LeaseError, UnavailableError) as error:
         problem = f"{type(error).__name__}: {error}"
-    return _done(workers, runs, problem)
+    return replace(_done(workers, runs, problem), metrics=json.dumps(metrics.document()))
 
 
 class _Session:
     """A worker from start to stop."""
 
     def __init__(
-        self, services: Services, file: PipelineFile, part: JobPart, runs: Sequence[KnownRun], buffer_bytes: int, warn: Warn
+        self,
+        services: Services,
+        file: PipelineFile,
+        part: JobPart,
+        runs: Sequence[KnownRun],
+        buffer_bytes: int,
+        warn: Warn,
+        metrics: TaskMetrics,
     ) -> None:
         parts: WorkerDependencies = replace(
-            worker_dependencies(services, file, buffer_bytes, warn), discovery=FixedRuns(runs), part=part
+            worker_dependencies(services, file, buffer_bytes, warn),
+            discovery=FixedRuns(runs),
+            part=part,
+            on_metrics=metrics.add_report,
         )
         self.worker = Worker(file, parts, self._fence, f"{part.name}:{uuid4().hex}")
         self._clock, self._warn = services.clock, warn

@@ -8,11 +8,6 @@ from pyspark.sql import functions as F
 from glue_jobs.transforms.events import ORDER, PARTITIONS
 
 
-def cluster_rows(rows: DataFrame) -> DataFrame:
-    """Sorted rows, those of one partition of the dataset together, in as few tasks as their bytes allow."""
-    return rows.hint("rebalance", *PARTITIONS).sortWithinPartitions(*PARTITIONS, *ORDER)
-
-
 def merge_bins(rows: DataFrame, bins: DataFrame, count: int) -> DataFrame:
     """Sorted rows, one task for each bin of files. ``rows`` has ``file``; ``bins`` has ``file`` and ``bin`` (0 to ``count`` - 1)."""
     with_bin = rows.join(F.broadcast(bins), "file")

@@ -23,6 +23,7 @@ from chalicelib.events.line_parsing import detect_log_format, parse_lines
 from chalicelib.events.steps import MAX_LINE_RANGES
 from chalicelib.ports import Run
 from chalicelib.routes.events import browsed_event
+from tests.browser.fake_output import FakeOutput
 from tests.functional.gateway import call
 
 START_MS = 1_795_250_000_000
@@ -33,7 +34,7 @@ STORED = "/stored"
 _ROUTE = re.compile(
     r"/api(?:"
     r"(?P<ui>/v1/ui.*)|(?P<recent>/v1/catalog)|(?P<history>/v1/catalog/history)|(?P<pipelines>/v1/catalog/pipelines)|/v1/catalog/pipelines/(?P<of>[^/]+)/runs(?:/(?P<run>[^/]+)(?:/(?P<what>grep|histogram|explanation))?)?"
-    r"|(?P<configuration>/v1/configuration)"
+    r"|(?P<configuration>/v1/configuration)|(?P<output>/v1/(?:pipeline-files|dead-letters).*)"
     r"|/v1/pipelines(?P<processing>/(?P<name>[^/]+)/(?P<action>enable|disable|replay))?"
     r"|/v1/events/(?P<efqn>[^/]+)/(?P<erun>[^/]+)(?P<events>/log|/steps|/completeness|)"
     r"|/v1/services/ingestionPipelines/logs/(?P<fqn>[^/]+)/(?:stream/(?P<stream>[^/]+)|(?P<log>[^/]+)(?P<download>/download)?))"
@@ -219,6 +220,7 @@ class FakeServer:
         """As of an older server: without locators and plugins."""
         self.changes: list[tuple[str, str, dict[str, Any]]] = []
         """Requested actions: pipeline, action, body."""
+        self.output = FakeOutput()
         self._server: ThreadingHTTPServer | None = None
 
     @property
@@ -263,7 +265,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
     def do_POST(self) -> None:
-        self.asked_body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.asked_body = json.loads(body) if body else {}
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
         self.do_GET()
 
     def do_GET(self) -> None:
@@ -290,6 +296,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, given: dict[str, str]) -> None:
         if urlsplit(self.path).path.startswith("/api/v1/pipelines"):
             return self._processing(given)
+        if "output" in given:
+            body, status = self.server_of.output.answer(self.command, given["output"], self.query)
+            return self._json(body, status) if status != 204 else self._send(b"", "text/plain", status)
         if "configuration" in given:
             return self._configuration(self.query.get("fqn", ""))
         fqn = given.get("of") or given.get("fqn") or given.get("efqn", "")

@@ -1,5 +1,5 @@
 """Generates the pictures of docs/images: ``python -m tests.browser.screenshots [NAME …]``, all or those with these names: ``run``,
-``steps``, ``processing``, ``narrow``, ``start``, ``failed``. Check them before committing."""
+``steps``, ``processing``, ``output``, ``narrow``, ``start``, ``failed``. Check them before committing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.browser import fake
 from tests.browser.conftest import chromium
 from tests.browser.fake import FakeHandler, FakePipeline, FakeRun, FakeServer, FakeStep
+from tests.browser.fake_output import FakeFile, FakeLetter, FakeOutput
 from tests.browser.test_start_page import run
 from tests.functional.gateway import installed
 from tests.world import World
@@ -189,6 +190,61 @@ def take_processing(page: Page, server: FakeServer, theme: str) -> None:
     page.screenshot(path=IMAGES / f"viewer-processing-{theme}.png", full_page=True)
 
 
+def output() -> FakeOutput:
+    """Files by level of one application, and letters of a handler whose target was unreachable."""
+    now_ms = int(time.time() * 1000)
+
+    def texts(level: str, count: int) -> list[tuple[int, str, str]]:
+        return [
+            (now_ms - 4_000_000 + at * 3_300, level, f"shop.{_TABLES[at % 8]}_{at % 41:02d}: {at * 3301 % 90_000:,} rows")
+            for at in range(count)
+        ]
+
+    key = "pipeline-files/mysql_prod/ingest/{}~1795250000000.{}"
+    files = [
+        FakeFile(key.format(level, ending), texts(level, count), format_, is_complete, "mysql_prod.ingest")
+        for level, count, format_, ending, is_complete in (
+            ("ERROR", 41, "avro", "avro", True),
+            ("INFO", 1_190, "jsonl+gzip", "jsonl.gz", False),
+            ("WARNING", 212, "parquet", "parquet", True),
+        )
+    ]
+    refused = "ConnectionError: 10.0.4.17:9200 refused the connection"
+    letters = [
+        FakeLetter(
+            "by-level",
+            "search",
+            _FQN,
+            _RUN,
+            1_204_431 + at * 90,
+            refused,
+            now_ms - at * 41_000,
+            texts("ERROR", 9)[at][2],
+            {"rows": 3},
+        )
+        for at in range(4)
+    ]
+    return FakeOutput(files, letters)
+
+
+def take_output(page: Page, server: FakeServer, theme: str) -> None:
+    """Files of an application, the events in one of them, and a dead letter."""
+    if theme == "dark":
+        return
+    of = "files&namespace=mysql_prod&app=ingest"
+    letter = f"dead&pipeline=by-level&handler=search&fqn={_FQN}&run={_RUN}&line=1204431"
+    for name, query, ready in (
+        ("files", of, "tbody tr"),
+        ("file", f"{of}&key={server.output.files[0].key}", "tbody tr"),
+        ("letters", "dead&pipeline=by-level", "tbody td:last-child bdi"),
+        ("letter", letter, ".letter-text"),
+    ):
+        page.goto(f"{server.url}?{query}")
+        page.locator(ready).first.wait_for()
+        page.wait_for_timeout(400)
+        page.screenshot(path=IMAGES / f"viewer-{name}-light.png")
+
+
 def take(page: Page, server: FakeServer, theme: str) -> None:
     page.goto(f"{server.url}?p={_FQN}&r={_RUN}#L2501550-L2501552")
     page.locator('[data-line="2501548"] .text:not(:empty)').wait_for()
@@ -275,10 +331,10 @@ def take_narrow(browser: Browser, server: FakeServer) -> None:
 
 def main(names: Sequence[str]) -> None:
     IMAGES.mkdir(exist_ok=True)
-    chosen = set(names) or {"run", "steps", "processing", "narrow", "start", "failed"}
+    chosen = set(names) or {"run", "steps", "processing", "output", "narrow", "start", "failed"}
     with installed(World()), sync_playwright() as playwright:
         server = FakeServer(runs())
-        server.pipelines = processing()
+        server.pipelines, server.output = processing(), output()
         server.start()
         fake._grep = found
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
@@ -286,7 +342,12 @@ def main(names: Sequence[str]) -> None:
             page = browser.new_page(
                 viewport={"width": 1280, "height": 760}, color_scheme="dark" if theme == "dark" else "light", timezone_id="UTC"
             )
-            for name, take_themed in (("run", take), ("steps", take_steps), ("processing", take_processing)):
+            for name, take_themed in (
+                ("run", take),
+                ("steps", take_steps),
+                ("processing", take_processing),
+                ("output", take_output),
+            ):
                 if name in chosen:
                     take_themed(page, server, theme)
         for name, take_pages in (("narrow", take_narrow), ("failed", take_failed)):

@@ -1,5 +1,5 @@
 """The viewer's pages for operators. Processing pipelines: their status and its refresh, actions with confirmation, and missing
-permissions. The configuration: what is installed, and what is chosen for a name."""
+permissions. Their files and dead letters. The configuration: what is installed, and what is chosen for a name."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from dataclasses import asdict
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from chalicelib.routes.openapi_pipeline_files import SCHEMAS as FILE_SCHEMAS
 from chalicelib.routes.openapi_pipelines import SCHEMAS
-from tests.browser.fake import FakeHandler, FakePipeline, FakeServer
+from tests.browser.fake import START_MS, FakeHandler, FakePipeline, FakeServer
+from tests.browser.fake_output import FakeFile, FakeLetter
 from tests.browser.test_viewer_for_everybody import violations
 
 Serve = Callable[..., FakeServer]
@@ -43,6 +45,9 @@ def row(page: Page, name: str = "audit") -> Locator:
 def test_the_fake_answers_as_it_is_agreed() -> None:
     assert list(asdict(audit())) == SCHEMAS["ProcessingPipeline"]["required"]
     assert list(asdict(FakeHandler(""))) == SCHEMAS["PipelineHandler"]["required"]
+    assert sorted(FakeFile("k", [(0, "INFO", "")]).item()) == sorted(FILE_SCHEMAS["PipelineFile"]["required"])
+    assert sorted(FakeLetter().item()) == sorted(SCHEMAS["DeadLetter"]["required"])
+    assert sorted(FakeLetter().details()) == sorted(SCHEMAS["DeadLetterDetails"]["required"])
 
 
 def test_one_sees_how_each_is(page: Page, serve: Serve) -> None:
@@ -201,7 +206,7 @@ def test_the_keyboard_alone_is_enough(page: Page, serve: Serve) -> None:
     page.get_by_role("link", name="Processing").focus()
     page.keyboard.press("Enter")
     expect(row(page)).to_be_visible()
-    for _ in range(5):  # the tabs, then the buttons: Refresh, Disable, Replay
+    for _ in range(7):  # the tabs, then the buttons: Refresh, Disable, Replay
         page.keyboard.press("Tab")
     expect(row(page).get_by_role("button", name="Replay")).to_be_focused()
     page.keyboard.press("Enter")
@@ -279,3 +284,171 @@ def test_the_configuration_and_what_it_chooses_for_a_name(page: Page, serve: Ser
     page.goto(f"{server.url}?configuration&fqn=a/b")
     expect(chosen).to_have_text("invalid name fqn=a/b")
     expect(page.locator("main")).to_contain_text("Methodfiles")
+
+
+def written(fake: FakeServer) -> None:
+    """Three files: a large open one, one in Parquet, and one of hostile text."""
+    many = [(START_MS + at, "ERROR" if at % 300 == 7 else "INFO", f"batch {at} of orders") for at in range(1200)]
+    fake.output.files = [
+        FakeFile("pipeline-files/mysql/2026-11-21/ingest/run/00000001.avro", many, "avro", complete=False),
+        FakeFile("pipeline-files/mysql/2026-11-21/ingest/run/00000002.parquet", many[:3], "parquet"),
+        FakeFile(
+            "pipeline-files/mysql/2026-11-21/ingest/run/00000003.jsonl", [(START_MS, "WARNING", f"{HOSTILE}\x1b[31m\n{'x' * 5000}")]
+        ),
+    ]
+
+
+@pytest.mark.behavior("The viewer lists files of pipelines, and shows the events in a file of any format that the server reads.")
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_files_are_chosen_listed_read_and_downloaded(page: Page, serve: Serve, theme: str, width: int) -> None:
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.set_viewport_size({"width": width, "height": 800})
+    server = serve({})
+    written(server)
+    page.goto(f"{server.url}?pipelines")
+    page.get_by_role("link", name="Files", exact=True).click()
+    expect(page.locator("main")).to_contain_text("Enter a namespace and an application")
+    expect(page.locator("#bases option")).to_have_count(2)
+    page.keyboard.press("/")
+    for word in ("mysql", "ingest"):
+        page.keyboard.type(word)
+        page.keyboard.press("Tab")
+    files = page.get_by_role("table", name="Files").locator("tbody tr")
+    expect(files).to_have_count(3)
+    expect(files.first).to_contain_text("144 KB1,2002026-11-21")
+    expect(files.first).to_contain_text("Open")
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.keyboard.press("Escape")
+    page.locator("main").focus()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"\?files&namespace=mysql&app=ingest&key=.*avro$"))
+    events = page.get_by_role("table", name="Events").locator("tbody tr")
+    expect(events).to_have_count(500)
+    expect(page.locator(".facts").get_by_text("Open")).to_be_visible()
+    assert (events.first.bounding_box() or {})["height"] < 100, "level and logger are each on one line"
+    expect(events.nth(1).get_by_role("link")).to_have_attribute("href", "?p=mysql.ingest&r=run-1#L2")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    expect(events).to_have_count(1000)
+    page.keyboard.press("/")
+    page.keyboard.type("batch 999 ")
+    expect(page.locator("tbody tr:visible")).to_have_count(1)
+    expect(page.locator(".status")).to_have_text("1 of 1,000 loaded rows contain the text.")
+    expect(page).to_have_url(re.compile("find=batch"))
+    page.get_by_label("Find in the loaded rows").fill("")
+    page.get_by_label("Level of events").select_option("ERROR")
+    expect(events).to_have_count(4)
+    expect(page).to_have_url(re.compile("level=ERROR"))
+    assert violations(page) == []
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+    assert download.value.url.endswith("00000001.avro")
+    page.get_by_role("link", name="List of files").click()
+    files.nth(1).get_by_role("link").click()
+    expect(page.locator(".outcome-text")).to_contain_text("This server cannot read Parquet (1 file)")
+    server.output.files.pop(1)
+    page.get_by_role("button", name="Download").click()
+    expect(page.locator(".outcome-text")).to_contain_text("does not exist anymore")
+    page.reload()
+    expect(page.locator("main")).to_contain_text("This file does not exist anymore")
+    page.goto(f"{server.url}?files&namespace=mysql&app=ingest&read=1&level=WARNING")
+    expect(page.locator(".message-text")).to_contain_text("<img src=x onerror=alert(1)>U+202e", ignore_case=True)
+    page.get_by_role("button", name="Show all 5,0").click()
+    assert page.locator(".message-text").inner_text().endswith("x" * 5000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_files_that_cannot_be_listed_say_why(page: Page, serve: Serve) -> None:
+    server = serve({})
+    page.goto(f"{server.url}?files&namespace=mysql&app=other")
+    expect(page.locator(".status")).to_contain_text("There are no such files")
+    page.get_by_label("Base").fill("none")
+    page.get_by_label("Base").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("no handler has this base base='none'")
+    assert violations(page) == []
+
+
+@pytest.mark.behavior("The viewer lists dead letters, and sends them again or drops them after a confirmation.")
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_a_dead_letter_is_found_sent_again_and_dropped(page: Page, serve: Serve, theme: str, width: int) -> None:
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    page.set_viewport_size({"width": width, "height": 800})
+    server = opened(page, serve, audit())
+    other = FakeLetter(handler="mail", line=7, reason="SMTPException: refused", next_reason="SMTPException: still refused")
+    server.output.letters = [FakeLetter(reason=f"{HOSTILE}\x1b[1m", message=HOSTILE, data={"rows": 3}), other]
+    row(page).get_by_role("link", name="Dead letters").click()
+    expect(page).to_have_url(re.compile(r"\?dead&pipeline=audit$"))
+    letters = page.get_by_role("table", name="Dead letters").locator("tbody tr")
+    letters.nth(1).scroll_into_view_if_needed()
+    expect(letters.nth(1)).to_contain_text("SMTPException: refused")
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.keyboard.press("/")
+    page.keyboard.type("smtp")
+    expect(page.locator("tbody tr:visible")).to_have_count(1)
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    page.get_by_label("Handler").fill("mail")
+    page.get_by_label("Handler").press("Enter")
+    expect(letters).to_have_count(1)
+    letters.first.get_by_role("link").click()
+    expect(page.locator(".letter-text").first).to_have_text("42 tables found")
+    expect(page.get_by_role("link", name="mysql.ingest/run-1 line 8")).to_have_attribute("href", "?p=mysql.ingest&r=run-1#L8")
+    assert violations(page) == []
+    again, asked = page.get_by_role("button", name="Send again…"), page.get_by_role("dialog")
+    again.click()
+    expect(asked).to_contain_text("It has failed in 4 attempts")
+    asked.get_by_role("button", name="Send again").dblclick()
+    expect(page.locator(".outcome-text")).to_contain_text("sends it at one of its next checkpoints")
+    expect(again).to_have_attribute("aria-disabled", "true")
+    assert server.output.changes == ["POST"]
+    expect(page.locator(".outcome-text")).to_have_text("The handler failed again, at the 5th attempt: SMTPException: still refused")
+    other.after_polls, other.next_reason = 0, None
+    again.click()
+    asked.get_by_role("button", name="Send again").click()
+    expect(page.locator(".outcome-text")).to_contain_text("The handler has accepted the event")
+    expect(page.locator(".acts")).to_be_hidden()
+    page.goto(f"{server.url}?dead&pipeline=audit&handler=files&fqn=mysql.ingest&run=run-1&line=4710")
+    expect(page.locator(".letter-text").first).to_contain_text("<img src=x onerror=alert(1)>U+202e", ignore_case=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.get_by_role("button", name="Drop…").click()
+    asked.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Drop…").click()
+    asked.get_by_role("button", name="Drop").click()
+    expect(page.locator(".outcome-text")).to_have_text("The letter is dropped.")
+    page.get_by_role("link", name="Dead letters of this handler").click()
+    expect(page.locator(".status")).to_contain_text("There are no dead letters that match")
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        ((403, "not permitted"), "require the scope admin for pipelines/audit"),
+        ((409, "changed"), "The letter has changed meanwhile"),
+        ((503, "away"), "The change may have been applied"),
+        (None, "The letter does not exist anymore"),
+    ],
+)
+def test_a_letter_that_cannot_be_changed_says_why(page: Page, serve: Serve, failure: tuple[int, str] | None, expected: str) -> None:
+    server = serve({})
+    letter = FakeLetter()
+    server.output.letters, server.output.failure = [letter], failure
+    page.goto(f"{server.url}?dead&pipeline=audit&handler=files&fqn=mysql.ingest&run=run-1&line=4710")
+    page.get_by_role("button", name="Drop…").click()
+    if failure is None:
+        server.output.letters = []
+    asked = page.get_by_role("dialog")
+    asked.get_by_role("button", name="Drop").click()
+    expect(asked.get_by_role("alert")).to_contain_text(expected)
+    page.keyboard.press("Escape")
+    if failure is None:
+        expect(page.get_by_role("alert")).to_contain_text("There is no such dead letter")
+        server.output.letters = [FakeLetter(is_admin=False)]
+        page.get_by_role("button", name="Try again").click()
+        expect(page.locator("#needed")).to_have_text(
+            "Sending it again and dropping it require the scope admin for pipelines/audit."
+        )
+        page.get_by_role("button", name="Drop…").click(force=True)
+        expect(asked).to_have_count(0)
+        assert violations(page) == []

@@ -78,10 +78,11 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/dataset.md": {
         "One pipeline, {} With": EXAMPLE,
-        "**{} to {} if a partition": ("estimate: of what spark.sql.adaptive.advisoryPartitionSizeInBytes becomes in Parquet",) * 2,
-        "Row groups have about {}, pages {} rows": (
+        "with at most {} of text each": "glue_jobs.dataset.write_tasks:TASK_BYTES",
+        "Row groups have about {} (from {} of columns), pages {} rows": (
             "glue_jobs.dataset.writing:PARQUET.parquet.block.size",
-            "glue_jobs.dataset.writing:PARQUET.parquet.page.row.count.limit",
+            "glue_jobs.dataset.partition_files:GROUP_BYTES",
+            "glue_jobs.dataset.partition_files:PAGE_ROWS",
         ),
         "eight files below {} (": "glue_jobs.dataset.small_files:Sizes.target_bytes / 2",
         "until it is explained, for {} at most": "chalicelib.catalog.runs:EXPLAIN_WITHIN_MS",
@@ -231,6 +232,16 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "`parquet` | 1 to {}, digits": "tests/docs/test_numbers.py::test_extension_has_40_letters_at_most",
         "with links that are valid for {}; `runlake": "chalicelib.routes.pipeline_files_models:LINK_AGE_S",
     },
+    "docs/pipeline-handlers.md": {
+        "return within {}, and send": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
+        "and its handlers within {}.": "template:Parameters.PipelinesIntervalMinutes.Default * 60",
+        "| wheels | {} |": "chalicelib.pipelines.wheels:MAX_WHEELS",
+        "| size of a wheel | {} |": "chalicelib.pipelines.wheel_archive:MAX_WHEEL_BYTES",
+        "| unpacked, all together | {} and {} files |": (
+            "chalicelib.pipelines.wheel_archive:MAX_UNPACKED_BYTES",
+            "chalicelib.pipelines.wheel_archive:MAX_WHEEL_FILES",
+        ),
+    },
     "docs/pipelines.md": {
         "delays its run for {} at most": "chalicelib.events.sidecar:APPEND_TIMEOUT_MS",
         "A file has at most {}, {} values, {} levels and {} handlers": (
@@ -240,13 +251,22 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "chalicelib.pipelines.configuration:MAX_HANDLERS",
         ),
         "of a task: {} of events": "glue_jobs.run_pipelines:BUFFER_BYTES",
+        "A handler has at most {} names, each of letters, digits and `._-` after a letter, up to {} characters": (
+            "chalicelib.pipelines.handler_metrics:MAX_METRICS",
+            "tests/unit/test_pl_metrics.py::test_name_has_100_characters_at_most",
+        ),
+        "in order of the deletions, up to {} at a checkpoint": "chalicelib.pipelines.deletions:AT_ONCE",
         "is {} of the memory that is free": "chalicelib.pipelines.ordering:AUTOMATIC_SHARE",
-        "does not return** for {}:": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
+        "does not return** for {}, from": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
         "the forwarding handler) for {}, or": "chalicelib.pipelines.delivery:SUSPEND_AFTER_MS",
         "the same one after {}, delivers": "chalicelib.pipelines.worker:RESUME_AFTER_MS",
         "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",
         "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MAX_PIECE_BYTES",
+        "and one after {} without a visit": "chalicelib.pipelines.run_event_reader:MAX_FOLLOWED_MS",
+        "a snapshot: about {} requests": "estimate: docs/decisions/0050-running-runs-followed-by-segment-number.md",
         "at its checkpoints, up to {} at each": "chalicelib.pipelines.resending:AT_ONCE",
+        "are looked for every {}: if": "chalicelib.pipelines.run_scheduler:DISCOVERY_INTERVAL_MS",
+        "an `event_delay_ms` of {} or more": "bench.pipeline_shards:LONG_DELAY_MS",
     },
     "docs/retention.md": {
         "{} unless set; {} (": ("glue_jobs.transforms.retention_rules:Rules.model_fields.grace_days.default * 86400", _RETIRED),
@@ -319,6 +339,15 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "again every {} while the run is running": "viewer/src/steps/steps.ts:REFRESH_MS",
         "a request in {} while it runs": "viewer/src/steps/pane.ts:POLL_MS",
         "/v1/pipelines` every {} while": "viewer/src/pages/processing.ts:REFRESH_MS",
+        "load as you scroll, up to {}.": "viewer/src/pages/files.ts:MAX_EVENTS",
+        "`GET /v1/pipeline-files/files`, {} files a request": "viewer/src/pages/files.ts:PAGE_FILES",
+        "`GET /v1/pipeline-files`, {} events a request": "viewer/src/pages/files.ts:PAGE_EVENTS",
+        "`GET /v1/dead-letters`, {} letters a request": "viewer/src/pages/letters.ts:PAGE_LETTERS",
+        "again after {} to {} while a request to send": (
+            "viewer/src/pages/letter.ts:FIRST_PAUSE_MS",
+            "viewer/src/pages/letter.ts:MAX_PAUSE_MS",
+        ),
+        "After {} it says what may delay it": "viewer/src/letters/messages.ts:LATE_MS",
         "`grep`, {} matches a request, until the log's end or {} matching lines": (
             "viewer/src/log/search.ts:PAGE_MATCHES",
             "viewer/src/log/search.ts:MAX_MATCHES",

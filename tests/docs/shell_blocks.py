@@ -15,7 +15,14 @@ from tests.docs.pages import PAGES, name_of
 
 LANGUAGES = ("sh", "bash", "console")
 EXECUTED_PAGES = {
-    "sh": ("README.md", "docs/how-to.md", "docs/agents.md", "docs/pipeline-files.md", "client/README.md"),
+    "sh": (
+        "README.md",
+        "docs/how-to.md",
+        "docs/agents.md",
+        "docs/pipeline-files.md",
+        "docs/pipeline-handlers.md",
+        "client/README.md",
+    ),
     "bash": (),
     "console": ("docs/http-api.md", "docs/how-to.md"),
 }
@@ -31,6 +38,7 @@ ELSEWHERE = {
     "make job NAME=retention": "tests/integration/test_retention_job.py",
     "make job NAME=run_pipelines": "tests/integration/test_pipelines_on_the_stack.py",
     "make deploy": "tests/integration/test_deploy_command.py",
+    "python -m deploy": "tests/unit/test_deploy_command_line.py",
     "make diff": "tests/integration/test_deploy_command.py",
     "make smoke": "tests/integration/test_deploy_command.py",
     "make upstream": "tests/integration/datalake/test_upstream.py",

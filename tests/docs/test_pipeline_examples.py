@@ -19,10 +19,11 @@ import yaml
 
 from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
-from chalicelib.pipelines.context import validate_logging
+from chalicelib.pipelines.validation import check_pipeline
 from chalicelib.ports import Run
 from local.run_pipelines import use_wheels
 from tests.pipelines_harness import START_MS, PipelinesHarness, line
+from tests.support.wheels import fresh_process
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "pipelines"
 A, B = Run("sales.load", "r1"), Run("hr.load", "r2")
@@ -97,8 +98,7 @@ def test_every_example_can_be_validated() -> None:
     assert names == ["by-level", "by-level-on-s3", "own-class", "own-location", "rotation", "third-party"]
     for name in names:
         assert example(name).name == name
-    for name in ("by-level", "by-level-on-s3", "own-location", "rotation"):
-        validate_logging(example(name).logging)
+        assert list(check_pipeline(example(name))) == []
 
 
 def test_files_by_level_each_with_a_layout_of_its_own(folder: Path) -> None:
@@ -163,13 +163,8 @@ def test_a_class_of_ones_own_from_a_wheel(folder: Path) -> None:
     wheel.parent.mkdir()
     with zipfile.ZipFile(wheel, "w") as packed:
         packed.write(EXAMPLES / "plugin" / "site_handlers" / "__init__.py", "site_handlers/__init__.py")
-    before = list(sys.path)
-    try:
-        use_wheels(wheel.parent)
-        validate_logging(example("own-class").logging)
+    with fresh_process(folder):
+        assert use_wheels(wheel.parent) == []
         worked(example("own-class"), EVENTS)
-    finally:
-        sys.path[:] = before
-        sys.modules.pop("site_handlers", None)
     counts = json.loads((folder / "counts.json").read_text())
     assert counts == {"load ERROR": 1, "load INFO": 3, "load WARNING": 1}

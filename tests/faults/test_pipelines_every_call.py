@@ -26,6 +26,7 @@ from chalicelib.pipelines.dead_letters import DeadLetterId
 from chalicelib.pipelines.resending import ResendRequests
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Key, Put, Run, Write
+from tests.events_harness import event_parts, make_event
 from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
 from tests.pipelines_harness import MODULES, START_MS, PipelinesHarness, line
 from tests.vendors import Bulk, LogsClient, Otlp, Shipper, Wire
@@ -90,16 +91,24 @@ def world_with_logs() -> PipelinesHarness:
     return world
 
 
-def worked(world: PipelinesHarness, gate: Any, owner: str, file: PipelineFile = FILE, **parts: Any) -> None:
-    """The life of a worker over stores that may stop it."""
+def worked(
+    world: PipelinesHarness,
+    gate: Any,
+    owner: str,
+    file: PipelineFile = FILE,
+    grow: Callable[[], bool] = lambda: False,
+    **parts: Any,
+) -> None:
+    """The life of a worker over stores that may stop it. ``grow``: adds to the logs before each step, if anything is left to add."""
     worker: Worker | None = None
     store, database = Intercepted(world.store, gate), Intercepted(world.database, gate)
     try:
         worker = world.worker(file, owner=owner, store=store, database=database, **parts)
         worker.start()
         for _ in range(8):
+            is_growing = grow()
             try:
-                if not worker.step() and worker.is_idle:
+                if not worker.step() and worker.is_idle and not is_growing:
                     break
             except UnavailableError:
                 pass  # the supervisor continues
@@ -284,7 +293,6 @@ def world_with_letters() -> PipelinesHarness:
 
 
 RESEND_CASES = cases_of(lambda: partial(worked, world_with_letters()))
-Both.refused = set()  # other modules use the class, too
 
 
 @pytest.mark.behavior("A dead letter that is sent again reaches its handler at least once, and is deleted only if it was accepted.")
@@ -297,3 +305,61 @@ def test_letter_that_is_sent_again_is_deleted_only_once_it_is_accepted(number: i
     (letter,) = world.dead_letters()
     assert letter["event"]["message"] == "refused" and letter["attempts"] > 1 and "no refused" in letter["reason"]
     assert not list(ResendRequests(world.database, "test", world.clock).all())
+
+
+# Running runs
+
+
+class Growing:
+    """A running run that grows while a worker follows it. The catalog knows of each segment."""
+
+    def __init__(self) -> None:
+        self.world = PipelinesHarness()
+        self.events = event_parts(self.world)
+        self.changes = [self.add_line, self.add_event, self.compact, self.add_event, self.add_line, lambda: self.world.end(A)]
+        self.expected: list[str] = []
+        self.add_line()
+
+    def work(self, gate: Any, owner: str) -> None:
+        def port(inner: Any) -> Any:
+            return Intercepted(inner, gate)
+
+        sidecars = self.world.sidecars(event_parts(self.world, port), port)
+        worked(self.world, gate, owner, grow=self.grow, sidecars=sidecars)
+
+    def grow(self) -> bool:
+        """Make the next change, if there is one."""
+        if self.changes:
+            self.changes.pop(0)()
+            return True
+        return False
+
+    def add_line(self) -> None:
+        self.expected.append(f"a {len(self.expected)}")
+        self.world.write(A, [line(self.world.clock.now_ms(), self.expected[-1])])
+
+    def add_event(self) -> None:
+        self.expected.append(f"a {len(self.expected)}")
+        self.events.log.append(A, [make_event(self.expected[-1], "s", timestamp=self.world.clock.now_ms())])
+        self.world.runs.record_segment(A, self.events.writer.tails.segment(A, len(self.expected) - 1))
+
+    def compact(self) -> None:
+        self.events.compactor.compact(A, self.world.deadline())
+
+    def check(self) -> None:
+        assert set(Both.got) == set(self.expected)
+        assert sorted(row["message"] for row in self.world.database.rows("files")) == self.expected
+
+
+GROWING_CASES = cases_of(lambda: Growing().work)
+Both.refused = set()  # other modules use the class, too
+
+
+@pytest.mark.sampled(default=40)
+@pytest.mark.parametrize(("number", "moment", "how"), GROWING_CASES)
+def test_run_that_grows_while_it_is_followed_loses_and_repeats_nothing(number: int, moment: str, how: str) -> None:
+    growing = Growing()
+    interrupted(growing.work, number, moment, how)
+    growing.check()
+    if how == "error":
+        assert sorted(Both.got) == growing.expected

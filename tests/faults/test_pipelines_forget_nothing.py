@@ -52,12 +52,13 @@ def forget() -> Iterator[None]:
     RecordingHandler.forget()
 
 
-def finished_runs(world: PipelinesHarness) -> None:
+def finished_runs(world: PipelinesHarness, *, leave: bool = True) -> None:
     """Finalized, catalogued, and no longer in the activity index."""
     for run in RUNS:
         world.write(run, [line(START_MS + at, f"{run.fqn} {run.run_id} {at}") for at in range(2)])
         world.end(run)
-        world.leave_index(run)
+        if leave:
+            world.leave_index(run)
 
 
 def worker_of(world: PipelinesHarness, gate: Gate, owner: str, **changes: Any) -> Worker:
@@ -124,6 +125,48 @@ def test_process_killed_while_it_takes_runs_forgets_none(number: int) -> None:
 
 def test_reads_cover_a_tick() -> None:
     assert 60 < reads_of(40, max_runs=2) < 80
+
+
+@pytest.mark.parametrize("way", ["the process is suspended", "the catalog is unavailable"])
+def test_run_that_leaves_the_index_while_a_worker_discovers_none_is_found(way: str) -> None:
+    """The worker goes on, and reports that discovery is complete."""
+    world, is_away = PipelinesHarness(), False
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        if is_away and operation == "active":
+            raise StoreUnavailableError("throttled")
+        return call()
+
+    runs: Any = Intercepted(world.runs, gate)
+    discovery = CatalogRunDiscovery(runs, lambda _: (["svc.a", "svc.b"], None), FILE.source, world.clock)
+    worker = worker_of(world, Gate(0), "w0", discovery=discovery)
+    worker.start()
+    worker.step()
+    finished_runs(world, leave=False)
+    world.clock.advance(21 * 60)
+    is_away = way == "the catalog is unavailable"
+    for run in RUNS:
+        world.leave_index(run)
+    if is_away:
+        with pytest.raises(UnavailableError):
+            worker.step()
+        is_away = False
+    for _ in range(8):  # longer than between two reports
+        worker.step()
+        world.clock.advance(10)
+    worker.stop()
+    tick(world, Gate(0), "w1", discovery=discovery)
+    assert sorted(RecordingHandler.messages()) == EXPECTED
+
+
+def test_ended_runs_do_not_wait_for_the_end_of_live_ones() -> None:
+    """Live runs that are done take all the room, and none of them waits: the catalog's listing goes on nevertheless."""
+    world = PipelinesHarness()
+    finished_runs(world)
+    for name in "ab":
+        world.write(Run(f"svc.{name}", "live"), [line(START_MS, name)])
+    tick(world, Gate(0), "w0", 40, pause_s=2, max_runs=2)
+    assert sorted(RecordingHandler.messages()) == sorted([*EXPECTED, "a", "b"])
 
 
 def test_process_killed_before_a_run_moved_forgets_none() -> None:

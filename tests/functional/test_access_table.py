@@ -259,6 +259,7 @@ GET    /v0/archive/latest/svc_hr_etl/host/data            401    401    403     
 GET    /v1/pipeline-files?namespace=svc_sales&app=etl     401    401    403     403    200    403   403    403      200 200
 GET    /v1/pipeline-files?app=etl                         401    401    403     403    400    403   403    403      400 400
 GET    /v1/pipeline-files/files?namespace=svc_hr&app=etl  401    401    403     403    200    403   403    403      200 200
+GET    /v1/pipeline-files/bases                           401    401    403     403    200    403   403    403      200 200
 DELETE /v1/pipeline-files                                 401    401    403     403    403    403   403    400      400 400
 DELETE /v1/pipeline-files?fqn=svc_sales.etl               401    401    403     403    403    403   403    202      403 202
 DELETE /v1/pipeline-files?fqn=svc_hr.etl                  401    401    403     403    403    403   403    403      202 202
@@ -289,7 +290,8 @@ POST   /v1/pipelines/nonsense/enable                      401    401    403     
 
 GET    /v1/dead-letters?fqn=svc_sales.etl                 401    401    403     403    200    403   403    403      403 200
 GET    /v1/dead-letters?fqn=svc_hr.etl                    401    401    403     403    403    403   403    403      200 200
-GET    /v1/dead-letters                                   401    401    403     403    400    403   403    403      400 400
+GET    /v1/dead-letters                                   401    401    403     403    200    403   403    403      200 200
+GET    /v1/dead-letters?runId=run-1                       401    401    403     403    400    403   403    403      400 400
 GET    /v1/dead-letters/runlake?fqn=svc_sales.etl&$letter 401    401    403     403    200    403   403    403      403 200
 GET    /v1/dead-letters/runlake?fqn=svc_hr.etl&$letter    401    401    403     403    403    403   403    403      200 200
 GET    /v1/dead-letters/nonsense?fqn=svc_hr.etl&$letter   401    401    403     403    403    403   403    403      404 404

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -100,11 +101,54 @@ def test_letters_are_listed_by_run_in_pages(site: World, monkeypatch: pytest.Mon
     assert listed(fqn="svc") == []
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({}, {"svc.a": 3, "svc.b": 2, "other.c": 1}),
+        ({"handler": "mail"}, {"svc.a": 1, "svc.b": 2}),
+        ({"pipeline": "runlake"}, {"svc.a": 3, "svc.b": 2, "other.c": 1}),
+        ({"pipeline": "audit"}, {}),
+        ({"handler": "mail", "fqn": "svc.b"}, {"svc.b": 2}),
+        ({"from": "2026-09-21T14:13:20.001Z"}, {"svc.b": 2, "other.c": 1}),
+        ({"to": "1790000000001"}, {"svc.a": 3}),
+    ],
+)
+def test_letters_of_all_pipelines_are_filtered_by_names_and_time(
+    monkeypatch: pytest.MonkeyPatch, query: dict[str, Any], expected: dict[str, int]
+) -> None:
+    """With every number of keys that a request examines, and only those that the principal may read."""
+    issuer = Issuer()
+    with installed(World(), keys=issuer.read, **JWT) as site:
+        for fqn, handlers in (("svc.a", "files files mail"), ("svc.b", "mail mail"), ("other.c", "files")):
+            for line, handler in enumerate(handlers.split()):
+                dead_letter(site, Run(fqn, LONG if fqn == "svc.b" else "r"), line, handler)
+            site.clock.advance(1 if fqn == "svc.a" else 0)
+        for grant in (["*"], ["svc.*"]):
+            reader = bearer(issuer.granted(logs_read=grant))
+            for examined, limit in ((1, 1), (2, 1), (4, 2), (1000, 100)):
+                monkeypatch.setattr(dead_letter_listing, "MAX_EXAMINED", examined)
+                assert listed_fqns(reader, limit, query) == {
+                    fqn: count for fqn, count in expected.items() if grant == ["*"] or fqn.startswith("svc")
+                }
+
+
+def listed_fqns(headers: dict[str, str], limit: int, query: dict[str, Any]) -> dict[str, int]:
+    """Number of listed letters by FQN, of all pages."""
+    found: Counter[str] = Counter()
+    cursor: str | None = ""
+    while cursor is not None:
+        answer = ask("GET", "", query | {"limit": limit, "cursor": cursor}, headers).json
+        assert len(answer["letters"]) <= limit
+        found.update(each["fqn"] for each in answer["letters"])
+        cursor = answer["cursor"]
+    return dict(found)
+
+
 def test_cursor_of_another_list_is_refused(site: World) -> None:
     for line in (0, 1):
         dead_letter(site, RUN, line)
     cursor = ask("GET", "", {"fqn": RUN.fqn, "limit": 1}).json["cursor"]
-    for query in ({"fqn": "svc.other", "cursor": cursor}, {"fqn": RUN.fqn, "cursor": "x"}):
+    for query in ({"fqn": "svc.other", "cursor": cursor}, {"fqn": RUN.fqn, "cursor": "x"}, {"cursor": "x"}, {"from": "x"}):
         assert ask("GET", "", query).status == 400
 
 

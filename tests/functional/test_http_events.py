@@ -381,13 +381,19 @@ def test_configuration_says_what_a_new_run_gets(monkeypatch: pytest.MonkeyPatch)
     assert '"plugin_name":"absent"' in said.getvalue() and "ModuleNotFoundError" in said.getvalue()
 
 
-def test_invalid_outputs_and_options_are_reported_and_stop_no_function() -> None:
+def test_invalid_outputs_and_options_are_reported_and_stop_only_reads_of_the_browser() -> None:
     files = {"pattern": "svc.*", "browser": "files"}
     browsers = {"files": {"folder": "/x"}, "elasticsearch": {"url": "ftp://h", "index": "i"}, "cloudwatch": {"kind": "cloudwatch"}}
     document = json.dumps({"outputs": [{"kind": "logstash", "name": "copy"}], "browsers": browsers, "locators": [files]})
-    with installed(World(), events=document):
-        assert composition.services().events.plugin_problems == 0
+    with installed(World(), events=document), everything_said() as said:
+        assert composition.services().events.plugin_problems == 3
         found = call("GET", "/v1/configuration")
+        answers = [call("GET", f"{RUN}{path}") for path in ("", "/log")] + [read_page(path) for path in ("run-1", "run-1/download")]
+        for answer in answers:
+            assert (answer.status, answer.json["code"]) == (503, 503)
+            assert answer.json["message"].endswith("corrected, plain files have one option: directory, a path")
+        assert send({"message": "stored"}).status == 200
+    assert said.getvalue().count('"plugin_name":"files"') == 1
     problems = {
         each["name"]: (each["kind"], each["problem"], each["fallback"]) for each in found.json["plugins"] if each["problem"]
     }

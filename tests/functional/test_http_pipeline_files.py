@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
 import sys
 from collections.abc import Iterator
@@ -133,6 +134,20 @@ def test_files_are_listed_with_sizes_and_links(world: World, monkeypatch: pytest
     assert listed() == files
 
 
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_events_are_those_of_a_level_and_of_a_file(world: World, limit: int) -> None:
+    handlers = [handler_of(world, format=format_, extension=f"x{format_}") for format_ in ("jsonl", "avro", "text")]
+    for number, handler in enumerate(handlers * 4):
+        write(world, number, handler=handler, level=logging.WARNING if number % 2 else logging.INFO)
+    keys = {file["format"]: file["key"] for file in listed()}
+    assert pages(limit=limit, key=keys["jsonl"]) == [0, 3, 6, 9]
+    assert pages(limit=limit, key=keys["avro"], level="warn") == [1, 7]
+    assert len(pages(limit=limit, key=keys["text"])) == 4 and pages(limit=limit, key="none") == []
+    assert [each for each in pages(limit=limit, level="WARNING") if each >= 0] == [1, 3, 7, 9]
+    assert [file["key"] for file in listed(key=keys["avro"])] == [keys["avro"]]
+    assert call("GET", f"{PATH}?namespace=svc&app=flow&level=x").status == 400
+
+
 def test_files_of_hidden_pipelines_are_not_listed() -> None:
     issuer = Issuer()
     with installed(World(), keys=issuer.read, **JWT) as made:
@@ -146,6 +161,15 @@ def test_files_of_hidden_pipelines_are_not_listed() -> None:
 def test_bad_list_of_files_is_refused(world: World, query: dict[str, Any]) -> None:
     write(world, 1)
     assert call("GET", f"{PATH}/files?{urlencode({'namespace': 'svc', 'app': 'flow'} | query)}").status == 400
+
+
+def test_bases_are_listed_in_pages(world: World) -> None:
+    for base in ("pipeline-files/b", "pipeline-files", "pipeline-files/a"):
+        handler_of(world, base=base)
+    first = call("GET", f"{PATH}/bases?limit=2").json
+    assert first["bases"] == ["pipeline-files", "pipeline-files/a"]
+    assert call("GET", f"{PATH}/bases?cursor={first['cursor']}").json == {"bases": ["pipeline-files/b"], "cursor": None}
+    assert call("GET", f"{PATH}/bases?cursor=/x").status == call("GET", f"{PATH}/bases?limit=0").status == 400
 
 
 def returned_bytes(body: str) -> int:

@@ -26,7 +26,7 @@ from chalicelib.routes.pipelines_models import FROM_REQUIRED
 from chalicelib.triggers.pipelines import work_pipelines
 from tests.faults.interception import Intercepted
 from tests.functional.gateway import Answer, call, installed
-from tests.pipelines_harness import RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
+from tests.pipelines_harness import MEASURES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
 
 A = Run("svc.a", "r1")
 BASE = "/v1/pipelines"
@@ -328,6 +328,19 @@ def test_metrics_of_lag_errors_and_handlers_without_events(world: PipelinesHarne
     assert ("runlake_pipeline_handlers_off", 1) in seen
     assert ("runlake_pipelines_failed", 0) in seen
     assert {name for name, _ in seen} >= {"runlake_pipeline_lag", "runlake_pipeline_lag_events", "runlake_pipeline_errors"}
+
+
+def test_metrics_of_handlers_are_lines_of_their_own(
+    world: PipelinesHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "audit.yaml").write_text((tmp_path / "audit.yaml").read_text().replace(RECORDS, MEASURES))
+    log(world)
+    tick()
+    lines = [json.loads(each) for each in capsys.readouterr().out.splitlines() if '"length"' in each]
+    assert [(each["pipeline"], each["handler"], each["length"]["Count"]) for each in lines] == [
+        ("audit", "a", 2),
+        ("audit", "b", 2),
+    ]
 
 
 def pipeline_files(folder: Path, count: int, handlers: int = 1, bad: int = 0) -> None:

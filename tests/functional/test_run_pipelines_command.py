@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -12,13 +13,14 @@ import pytest
 import yaml
 
 from chalicelib.pipelines.allowed_modules import VARIABLE
+from chalicelib.pipelines.configuration import ROLLING_HANDLER
 from chalicelib.ports import Run
 from local import run_pipelines
 from local.run_pipelines import main
 from local.state import PROJECT
 from tests.functional.gateway import installed
 from tests.functional.test_http_pipelines import patiently
-from tests.pipelines_harness import RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
+from tests.pipelines_harness import MEASURES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
 
 A = Run("svc.a", "r1")
 
@@ -41,6 +43,13 @@ def test_it_runs_a_folders_pipelines_once(folder: Path, capsys: pytest.CaptureFi
     assert main(["run", "--config", str(folder), "--once"]) == 0
     assert RecordingHandler.messages() == ["one", "two"]
     assert capsys.readouterr().out.splitlines()[-2:] == ["runlake: stopped", "mine: stopped"]
+
+
+def test_it_prints_the_metrics_of_handlers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "mine.yaml").write_text((folder / "mine.yaml").read_text().replace(RECORDS, MEASURES))
+    assert main(["run", "--config", str(folder), "--once", "--only", "mine"]) == 0
+    printed = [json.loads(each) for each in capsys.readouterr().out.splitlines() if each.startswith("{")]
+    assert [each["metrics"]["length"]["count"] for each in printed] == [2]
 
 
 def test_only_some(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,9 +100,18 @@ def test_validate_reports_errors(folder: Path, capsys: pytest.CaptureFixture[str
     told = capsys.readouterr().err
     assert (
         "bad.yaml: invalid yaml" in told
-        and "unknown: one of handlers cannot be built: InvalidConfigurationError: the module has no such class" in told
+        and "unknown: the module has no such class name='logging.NoSuch' handler=h" in told
         and "twice.yaml: another pipeline has this name" in told
     )
+
+
+def test_validate_refuses_parquet_unless_only_the_job_runs_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rolling = {"class": ROLLING_HANDLER, "base": "pipeline-files/p", "format": "parquet"}
+    logging_ = {"version": 1, "handlers": {"h": rolling}, "root": {"handlers": ["h"]}}
+    (folder / "mine.yaml").write_text(yaml.safe_dump({"logging": logging_}))
+    assert main(["validate", "--config", str(folder)]) == 2
+    assert "mine: Parquet needs pyarrow" in capsys.readouterr().err
+    assert main(["validate", "--config", str(folder), "--job"]) == 0
 
 
 def test_validate_prints_the_setting_to_add(

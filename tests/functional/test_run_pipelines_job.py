@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from logging import LogRecord
 from threading import Event
 from threading import enumerate as threads
+from typing import Any
 
 import pytest
 
@@ -19,9 +23,9 @@ from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import PutOptions, Run
 from glue_jobs.pipelines.pipeline_lease import LEASE_S, PATIENCE_S, FixedRuns, due, hold_pipeline
 from glue_jobs.pipelines.task import work
-from glue_jobs.run_pipelines import main, planned
+from glue_jobs.run_pipelines import _summed, main, planned
 from tests.functional.gateway import installed
-from tests.pipelines_harness import START_MS, PipelinesHarness, RecordingHandler, line, pipeline
+from tests.pipelines_harness import MEASURES, START_MS, PipelinesHarness, RecordingHandler, line, pipeline
 
 RUNS = [Run(f"svc.p{number}", "r1") for number in range(5)]
 FILE = pipeline()
@@ -66,6 +70,16 @@ def test_tasks_work_runs_of_their_own_and_the_schedule_goes_on_behind_them(world
     worker.start()
     world.work(worker)
     assert sorted(RecordingHandler.messages()) == EXPECTED
+
+
+def test_result_of_a_task_has_the_metrics_of_handlers(world: PipelinesHarness) -> None:
+    file = pipeline(cls=MEASURES)
+    with hold_pipeline(composition.services(), file) as epoch:
+        assert epoch is not None
+        done = work(composition.services(), file, JobPart("j.0", epoch), known(world)[:2], 1 << 20, silent)
+    metrics = {"all": {"length": {"count": 6, "sum": 18.0, "min": 3.0, "max": 3.0}}}
+    assert json.loads(done.metrics) == metrics
+    assert _summed([{**asdict(done)}])["metrics"] == metrics
 
 
 def test_meanwhile_the_pipeline_is_the_jobs(world: PipelinesHarness) -> None:
@@ -166,6 +180,37 @@ def test_a_handler_that_does_not_come_back_is_disabled_and_the_task_goes_on_with
     assert not [row for row in world.database.rows("pipelines") if row["at"].startswith("checkpoint#")]
 
 
+@pytest.mark.parametrize(
+    ("section", "key", "problem"),
+    [("handlers", "class", "handlers that get no events: stuck"), ("filters", "()", "formatters and filters do not come back")],
+)
+def test_what_blocks_while_it_is_built_ends_with_its_problem(
+    world: PipelinesHarness, monkeypatch: pytest.MonkeyPatch, section: str, key: str, problem: str
+) -> None:
+    """The constructor of a handler, without which the task goes on; that of a filter, without which it cannot."""
+    released = Event()
+
+    class Stuck(RecordingHandler):
+        """Its constructor returns when the test lets it; meanwhile the clock goes on."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            while not released.wait(0.005):
+                world.clock.advance(1)
+
+    Stuck.__module__ = __name__
+    monkeypatch.setattr(sys.modules[__name__], "Stuck", Stuck, raising=False)
+    file, services = pipeline(), composition.services()
+    parts: dict[str, dict[str, Any]] = {"handlers": dict(file.logging.handlers), "filters": {}}
+    parts[section]["stuck"] = {key: f"{__name__}.Stuck"}
+    file = pipeline(logging={"version": 1, **parts, "root": {"handlers": [*parts["handlers"]]}})
+    head = Checkpoints(world.database, file.name, world.clock, 10)
+    head.take_over("driver")
+    assert work(services, file, JobPart("j.0", head.epoch), known(world), 1 << 20, silent).problem == problem
+    assert set(RecordingHandler.messages()) == (set(EXPECTED) if section == "handlers" else set())
+    released.set()
+
+
 def test_an_operator_stops_it(world: PipelinesHarness) -> None:
     services = composition.services()
     PipelineStateStore(world.database, world.clock).set_enabled(FILE.name, False)
@@ -184,6 +229,23 @@ def test_the_plan_gives_each_run_to_one_task_the_largest_to_each() -> None:
     assert planned(runs, 3) == plan
 
 
-def test_unknown_name_is_refused(world: PipelinesHarness, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--dry-run", "--only", "runlake,nobody"]) == 2
-    assert capsys.readouterr().err == "run_pipelines: no such pipeline: nobody; there are runlake\n"
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ("runlake,nobody", "no such pipeline: nobody; there are runlake\n"),
+        (
+            "output.copy",
+            "no such pipeline: output.copy; there are runlake; outputs of RUNLAKE_EVENTS are delivered by the schedule, also those of old runs\n",
+        ),
+    ],
+)
+def test_unknown_names_and_outputs_are_refused(
+    world: PipelinesHarness, capsys: pytest.CaptureFixture[str], only: str, message: str
+) -> None:
+    with installed(world, runs=world.runs, events="outputs: [{name: copy, kind: logstash, url: 'https://h'}]"):
+        assert main(["--dry-run", "--only", only]) == 2
+        assert capsys.readouterr().err == f"run_pipelines: {message}"
+        assert main(["--dry-run", "--config", "s3://nowhere/x"]) == 2
+        assert capsys.readouterr().err.startswith("run_pipelines: pipelines are read from one of these buckets: ")
+        assert main(["--dry-run"]) == 0
+        assert list(json.loads(capsys.readouterr().out.splitlines()[-1])["pipelines"]) == ["runlake"]

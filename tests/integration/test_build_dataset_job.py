@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 import duckdb
 import pytest
 
+from bench.spark_dataset_world import RAW
 from local.jobs import environment_of
 from local.state import PROJECT
 from tests.integration.job_process import Ended, run_alone, run_job
@@ -45,7 +46,7 @@ def append(stack: Stack, fqn: str, run_id: str, text: str, *, close: bool, outco
 def rows(folder: Path) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
         source = f"read_parquet('{folder}/data/**/*.parquet', hive_partitioning = true)"
-        return connection.execute(f"select run_id, line, raw, date::varchar from {source} order by run_id, line").fetchall()
+        return connection.execute(f"select run_id, line, {RAW}, date::varchar from {source} order by run_id, line").fetchall()
 
 
 @pytest.mark.sampled(default=2, group="jobs on the stack")
@@ -87,7 +88,7 @@ def test_rows_have_stated_levels_and_outcomes(stack: Stack, tmp_path: Path) -> N
             pass
     job(stack, "--dest", f"file://{tmp_path}/events", "--fqn", fqn, "--live")  # does not wait for the explanation
     with duckdb.connect() as connection:
-        query = f"select line, level, raw, outcome from '{tmp_path}/events/data/**/*.parquet' order by line"
+        query = f"select line, level, {RAW}, outcome from '{tmp_path}/events/data/**/*.parquet' order by line"
         assert connection.execute(query).fetchall() == [
             (0, "CRITICAL", b"two\nlines\n", "failed"),
             (2, "INFO", b"ERROR in words only\n", "failed"),

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import group
 
 _LEVELS = "tests/spark/test_stated_levels.py"
+_ROWS = "tests/spark/test_dataset_transforms.py"
 
 MUTANTS = (
     *group("glue_jobs.datasource.slices", _LEVELS,
@@ -46,6 +47,25 @@ MUTANTS = (
             "filters on levels and times do nothing where no text is read"),
         ("_Numbering.lines", "places + shifts", "places", "lines behind missing segments have other numbers"),
         ("column_batches", "_end(events, line, opened)", "len(events)", "lines behind the last selected one are rows")),
+    *group("glue_jobs.dataset.raw_text", f"{_ROWS}::test_text_is_stored_only_where_it_cannot_be_rebuilt",
+        ("without_messages", "pc.fill_null(pc.equal(rebuilt, raw), False)", "pc.fill_null(pc.equal(raw, raw), False)",
+            "texts that the columns do not have are lost"),
+        ("without_messages", "buffer[raw.offset : raw.offset + len(raw) + 1]", "buffer[: len(raw) + 1]",
+            "texts of a part of a table are those of others"),
+        ("_are_texts", "_is_text(value)", "True", "a log with invalid UTF-8 stops the job")),
+    *group("glue_jobs.dataset.row_tables", f"{_ROWS}::test_explanation_is_on_the_events_with_its_lines",
+        ("partitioned", "(order[1:] < order[:-1]).any()", "False", "rows are not sorted",
+            f"{_ROWS}::test_rows_are_in_the_order_of_files_whatever_the_order_of_events"),
+        ("_RunsOfRows.causes", "places[inside] < 0", "places[inside] < 9", "an event has the worse of its explanations"),
+        ("_lines", "np.where(np.asarray(has_failed), count, 0)", "count", "lines of runs that did not fail explain something")),
+    *group("glue_jobs.dataset.partition_files", "tests/spark/test_dataset_write_tasks.py",
+        ("PartitionFiles.__init__", "uuid.uuid4().hex", "0", "attempts at a task replace files of each other"),
+        ("PartitionFiles.write", "len(self._open) == MAX_OPEN", "False", "a task has a file open for each day")),
+    *group("glue_jobs.dataset.committing", "tests/spark/test_dataset_write_tasks.py",
+        ("Committer._staged", "staged_files(self._files, attempt) if staged is None else staged", "staged_files(self._files, attempt)",
+            "rows of a repeated task are twice in the dataset")),
+    *group("glue_jobs.dataset.write_tasks", "tests/spark/test_dataset_write_tasks.py",
+        ("_of_bucket", "size + added > most_bytes", "False", "a task has no bound")),
     *group("glue_jobs.datasource.log", "tests/spark/test_outcomes.py",
         ("Resolver.log_of", "status == SEALED and objects.segment_ranges", "False",
             "a closed run that is not finalized has no outcome, a reopened one that of its first end")),

@@ -6,7 +6,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -44,6 +44,9 @@ class MemoryFiles:
 
     def put(self, name: str, body: bytes) -> None:
         self.bodies[name] = body
+
+    def upload(self, name: str, body: IO[bytes]) -> None:
+        self.bodies[name] = body.read()
 
     def move(self, source: str, target: str) -> None:
         self.bodies[target] = self.read(source)

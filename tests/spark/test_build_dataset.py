@@ -93,12 +93,12 @@ def test_every_column_and_what_spark_reads(spark: SparkSession, bucket: Bucket, 
         "epoch",
         "outcome",
     ]
-    assert rows.columns == [*names, "what", *CAUSE.names, "date", "what_bucket"]
+    assert rows.columns == [*names, "what", *CAUSE.names, "raw_head", "date", "what_bucket"]
     first, last = (row.asDict() for row in rows.withColumn("timestamp", rows["timestamp"].cast("string")).collect())
     assert first | {"date": str(first["date"])} == {
         "fqn": "Svc.Orders", "run_id": "run-1", "line": 0, "timestamp": "2026-11-20 23:59:59.123", "level": "ERROR", "logger": "svc.load",
-        "message": "failed\n  at row 7", "raw": text, "segment": None, "connector_id": None, "epoch": None, "outcome": "failed",
-        "what": "svc_orders", **dict.fromkeys(CAUSE.names),
+        "message": "failed\n  at row 7", "raw": None, "segment": None, "connector_id": None, "epoch": None, "outcome": "failed",
+        "what": "svc_orders", **dict.fromkeys(CAUSE.names), "raw_head": "2026-11-20 23:59:59,123 - svc.load - ERROR - ",
         "date": "2026-11-20", "what_bucket": first["what_bucket"],
     }  # fmt: skip
     assert (last["line"], str(last["date"])) == (2, "2026-11-21")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -43,7 +44,8 @@ def names(files: Files, prefix: str = "") -> list[str]:
 def test_what_was_written_is_read(files: Files) -> None:
     files.put("a/b", b"0123456789")
     assert (files.read("a/b"), files.read("a/b", 2), files.read("a/b", 2, 5)) == (b"0123456789", b"23456789", b"234")
-    files.put("a/b", b"other")
+    files.put("a/b", b"another")
+    files.upload("a/b", io.BytesIO(b"other"))
     assert files.read("a/b") == b"other" and [tuple(each) for each in files.list("a/")] == [("a/b", 5)]
     with pytest.raises(ObjectNotFoundError):
         files.read("a/c")

@@ -383,6 +383,7 @@ ROWS = (
         "GET", _PIPELINE_FILES, query={"namespace": "svc", "app": "a", "program": "main", "base": "b", "cursor": ""}, needs=pipeline_file
     ),
     Sample("GET", f"{_PIPELINE_FILES}/files", query={"namespace": "svc", "app": "a", "base": "b", "cursor": ""}, needs=pipeline_file),
+    Sample("GET", f"{_PIPELINE_FILES}/bases", query={"limit": "5", "cursor": ""}, needs=pipeline_file),
     Sample("DELETE", _PIPELINE_FILES, query={"namespace": "svc"}, needs=pipeline_file, status=202),
     Sample("GET", f"{_PIPELINE_FILES}/repair", query={"base": "b"}, needs=pipeline_file),
     Sample("POST", f"{_PIPELINE_FILES}/repair", {"k": "v"}, {"base": "b"}, needs=pipeline_file),

@@ -69,6 +69,32 @@ def test_wrong_parameter_is_said_before_an_account_is_asked_for(
     assert capsys.readouterr().err == "runlake: not NAME=VALUE: Auth\n"
 
 
+@pytest.mark.parametrize(
+    ("parameters", "problem"),
+    [
+        (("Events=browser: files",), ""),
+        (("LogBrowser=elasticsearch",), ""),
+        (("Events=browser: third-party\nbrowsers: {third-party: {any: option}}", "LoggingMethod=other"), ""),
+        (("Events=browser: [hunter2]",), "field=browser"),
+        (("Events=rules: [{fqn: 5}]",), "field=rules.0"),
+        (("Events=browsers: {cloudwatch: {group: hunter2 x}}",), "field=cloudwatch.group browser=cloudwatch"),
+        (("Events={}", "LogBrowser=elasticsearch"), "field=elasticsearch.url browser=elasticsearch"),
+        (("Events=methods: {files: {folder: hunter2}}",), "plain files have one option: directory, a path method=files"),
+        (("Events=outputs: [{kind: otlp, url: 'hunter2', name: copy}]",), "field=otlp.url output=copy"),
+    ],
+)
+def test_invalid_events_are_refused_before_an_account_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], parameters: tuple[str, ...], problem: str
+) -> None:
+    _clear(monkeypatch)
+    options = ["--stage", "prod", *(word for each in parameters for word in ("--parameter", each))]
+    assert main(["check", *options]) == bool(problem)
+    checked = capsys.readouterr().err
+    assert problem in checked and "hunter2" not in checked
+    assert main(["diff", *options]) == 1
+    assert (capsys.readouterr().err == checked) == bool(problem)
+
+
 def test_missing_credentials_come_with_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     _clear(monkeypatch)
     monkeypatch.setenv("AWS_REGION", "eu-west-1")

@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,8 @@ from chalicelib.errors import DamagedLogError, InvalidConfigurationError, OtherM
 from chalicelib.events import plugins
 from chalicelib.events.choices import RunChoices
 from chalicelib.events.configuration import parse_configuration
+from chalicelib.events.event import Loggable
+from chalicelib.events.files import FilesBrowser
 from chalicelib.events.plugins import PluginState
 from chalicelib.events.registry import METHODS_GROUP, Context, Registry
 from chalicelib.masking.masker import Masker
@@ -218,3 +221,46 @@ def test_plugin_states_its_protocol_or_its_problem(load: Any, expected: Any, mon
     (state,) = [each for each in registry.plugins() if each.name == "elsewhere"]
     assert state == PluginState("method", "elsewhere", *expected, "files" if expected[1] else None)
     assert state in list(registry.plugins(in_use=True))
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        (ValueError("hunter2"), "raises when it is called error=ValueError"),
+        (SystemExit(3), "raises when it is called error=SystemExit"),
+        (None, "returns nothing when it is called"),
+    ],
+)
+def test_factory_that_fails_when_it_is_called_is_replaced_and_reported_once(
+    result: Any, problem: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each call tries it again. A run that is written meanwhile is the fallback's, also for later readers."""
+    results: list[Any] = []
+
+    def factory(*arguments: Any) -> Any:
+        if isinstance(done := results[-1], BaseException):
+            raise done
+        return done
+
+    factory.RUNLAKE_PROTOCOL = 1  # type: ignore[attr-defined]
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [EntryPoint("elsewhere", "x:y", group)])
+    monkeypatch.setattr(EntryPoint, "load", lambda _: factory)
+    monkeypatch.chdir(tmp_path)
+    world, reported = World(), list[PluginState]()
+    configuration = parse_configuration("method: elsewhere\nbrowser: elsewhere")
+    stored = choices(world, configuration)
+    registry = Registry(Context(world.clock, Masker([], None, world.clock).mask), configuration, stored, reported.append)
+    loggable = Loggable.of_run(RUN, "here")
+    results.append(result)
+    for _ in range(2):
+        assert isinstance(registry.open_browser(loggable), FilesBrowser)
+    registry.create_writer(loggable).close()
+    assert stored.of(RUN).method == "files"
+    assert reported == [PluginState(kind, "elsewhere", 1, problem, "files") for kind in ("browser", "method")]
+    assert [each for each in registry.plugins() if each.problem] == reported[::-1]
+    results.append(UnavailableError("the store is away"))
+    with pytest.raises(UnavailableError):
+        registry.open_browser(loggable)
+    results.append(browser := object())
+    assert registry.open_browser(loggable) is browser
+    assert [each.kind for each in registry.plugins() if each.problem] == ["method"]

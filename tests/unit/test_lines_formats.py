@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.lines.events import events
-from chalicelib.lines.format_detection import SAMPLE_LINES, detect_format, parsed_counts
+from chalicelib.lines.format_detection import SAMPLE_LINES, FormatSample, detect_format, parsed_counts
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat, format_named
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import decode_line
@@ -571,9 +571,16 @@ def test_ambiguous_format_must_be_frequent() -> None:
 
 
 @QUIET
-@given(st.lists(st.sampled_from([*(line_of(each.name) for each in FORMATS), b"x", b"", b" y", b"\xff"]), max_size=30))
-def test_the_same_sample_gives_the_same_format(lines: list[bytes]) -> None:
+@given(
+    st.lists(st.sampled_from([*(line_of(each.name) for each in FORMATS), b"x", b"", b" y", b"\xff"]), max_size=30),
+    st.integers(0, 30),
+)
+def test_the_same_sample_gives_the_same_format(lines: list[bytes], first: int) -> None:
     chosen = detect_format(lines)
+    growing = FormatSample()
+    growing.add(lines[:first])
+    growing.add(lines[first:])
+    assert growing.format() is chosen and growing.lines == len(lines)
     assert detect_format(iter(lines)) is chosen
     assert detect_format(line for line in lines for _ in range(2)) is chosen, "shares count, not numbers"
 

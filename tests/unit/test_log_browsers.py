@@ -26,7 +26,8 @@ from chalicelib.events.completeness import COMPLETE, LOST, PENDING
 from chalicelib.events.configuration import EventsConfiguration
 from chalicelib.events.event import Loggable, NewEvent
 from chalicelib.events.event_view import EventFilter
-from chalicelib.events.registry import OTHER_STORES, Context, Registry
+from chalicelib.events.options import OTHER_STORES
+from chalicelib.events.registry import Context, Registry
 from chalicelib.events.targets.configuration import target_of
 from chalicelib.events.targets.document import document, parse_document, uid
 from chalicelib.events.targets.transport import Answer

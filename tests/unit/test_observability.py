@@ -78,6 +78,14 @@ def test_of_many_values_each_line_says_whose_it_is_and_the_last_how_long_it_took
     assert ["duration_ms" in line for line in found] == [False, False, True]
 
 
+def test_disabled_metrics_print_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POWERTOOLS_METRICS_DISABLED", "true")
+    with invocation("compact", CONTEXT):
+        for _ in range(250):
+            record(observability.LOGS_SENT, 1)
+    assert capsys.readouterr().out == ""
+
+
 def test_any_thread_may_record(capsys: pytest.CaptureFixture[str]) -> None:
     with invocation("compact", CONTEXT), ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: record(observability.LOGS_SENT, 1), range(90)))

@@ -11,30 +11,21 @@ from chalicelib.errors import InvalidConfigurationError
 from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.config_loader import BUILT_IN, BucketPrefix, ConfigFile, LocalFolder, load_pipelines
 from chalicelib.pipelines.configuration import MAX_VALUES, Properties, _Loader, parse_pipeline_file
-from chalicelib.pipelines.context import validate_logging
 from chalicelib.ports import PutOptions
-from tests.pipelines_harness import MODULES
 from tests.support.clock import ManualClock
 from tests.support.object_store import InMemoryObjectStore
 
 LOGGING = {"version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]}}
 GOOD = yaml.safe_dump({"logging": LOGGING})
-CALLS: list[str] = []
-
-
-def called(**_: object) -> None:
-    CALLS.append("called")
-
-
-class Called:
-    """Records that it was built."""
-
-    def __init__(self, *_: object) -> None:
-        called()
 
 
 def text(**sections: object) -> str:
     return yaml.safe_dump({"logging": LOGGING, **sections})
+
+
+def with_errors(errors: object) -> str:
+    """A pipeline whose handler has ``errors``."""
+    return yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"class": "logging.NullHandler", "errors": errors}}}})
 
 
 def test_the_contracts_example_is_a_pipeline_and_its_figures_are_the_defaults() -> None:
@@ -69,7 +60,18 @@ def test_exactly_the_listed_properties_may_be_overridden() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (text(colour="red"), "at=colour"),
+        (text(colour="red"), "extra inputs are not permitted at=colour"),
+        (text(error={"max": 1}), "not permitted, did you mean errors.* at=error"),
+        (text(errors={"windows": 1}), r"did you mean window_s\? at=errors.windows"),
+        (text(properties={"event_delay": 1}), r"did you mean event_delay_ms\? at=properties.event_delay"),
+        (yaml.safe_dump({"logging": {**LOGGING, "handler": {}}}), r"did you mean handlers\? at=logging.handler"),
+        (yaml.safe_dump({"logging": {**LOGGING, "root": {"handlers": ["h"], "levle": 1}}}), r"not levle, did you mean level\?"),
+        (
+            yaml.safe_dump(
+                {"logging": {**LOGGING, "handlers": {"file": {"class": "logging.NullHandler"}}, "root": {"handlers": ["flie"]}}}
+            ),
+            r"no such handler: flie, did you mean file\?",
+        ),
         (text(errors={"max": 0}), r"at=errors\.max"),
         (text(errors={"max": "many"}), r"at=errors\.max"),
         (text(source={"include": ["later"]}), r"at=source\.include"),
@@ -90,6 +92,10 @@ def test_exactly_the_listed_properties_may_be_overridden() -> None:
         (yaml.safe_dump({"logging": {**LOGGING, "incremental": True}}), "at=logging.incremental"),
         (yaml.safe_dump({"logging": {**LOGGING, "version": 2}}), "at=logging.version"),
         (yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"level": "INFO"}}}}), "needs class or"),
+        (with_errors({"max": 0}), r"errors of a handler: .* at=max value='0' handler=h at=logging"),
+        (with_errors({"window_s": "long"}), "at=window_s value='long' handler=h"),
+        (with_errors({"retries": 1}), "at=retries value='1' handler=h"),
+        (with_errors("cfg://nobody"), "a reference cannot be resolved: KeyError: 'nobody' handler=h"),
     ],
 )
 def test_invalid_file_is_rejected_with_the_reason(given: str, told: str) -> None:
@@ -153,44 +159,6 @@ def test_bad_and_duplicate_files_are_left_out_and_the_first_is_kept() -> None:
         ("4.yaml", found.problems[2].reason.split(":")[0]),
     ]
     assert "another pipeline has this name name=runlake" in found.problems[2].reason
-
-
-def test_validation_finds_names_without_building_handlers() -> None:
-    validate_logging(parse_pipeline_file(GOOD, "p").logging)
-    unknown = {**LOGGING, "handlers": {"h": {"class": "logging.handlers.NoSuch"}}}
-    with pytest.raises(InvalidConfigurationError, match=r"one of handlers cannot be built.* name=h"):
-        validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": unknown}), "p").logging)
-    opening = {**LOGGING, "handlers": {"h": {"class": "logging.FileHandler", "filename": "/nowhere/at/all"}}}
-    validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": opening}), "p").logging)
-
-
-@pytest.mark.parametrize(
-    ("kind", "definition"),
-    [
-        ("filters", {"()": f"{__name__}.called"}),
-        ("formatters", {"()": f"{__name__}.called"}),
-        ("formatters", {"class": f"{__name__}.Called"}),
-        ("handlers", {"()": f"{__name__}.called"}),
-        ("handlers", {"class": f"{__name__}.Called"}),
-    ],
-)
-def test_validation_calls_nothing_that_a_file_names(kind: str, definition: dict[str, str]) -> None:
-    CALLS.clear()
-    config = {**LOGGING, kind: {**LOGGING.get(kind, {}), "x": definition}}  # type: ignore[dict-item]
-    validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": config}), "p", modules=MODULES).logging)
-    assert CALLS == []
-
-
-def test_validation_refuses_a_bad_layout() -> None:
-    config = {**LOGGING, "formatters": {"f": {"format": "no field", "style": "%"}}}
-    with pytest.raises(InvalidConfigurationError, match=r"one of formatters cannot be built.* name=f"):
-        validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": config}), "p").logging)
-
-
-def test_validation_refuses_what_cannot_be_called() -> None:
-    config = {**LOGGING, "handlers": {"h": {"class": "logging.handlers.SYSLOG_UDP_PORT"}}}
-    with pytest.raises(InvalidConfigurationError, match="not callable"):
-        validate_logging(parse_pipeline_file(yaml.safe_dump({"logging": config}), "p").logging)
 
 
 @pytest.mark.behavior("A pipeline file can use only modules that the operator allows.")

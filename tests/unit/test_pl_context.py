@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import logging.handlers
 import tracemalloc
@@ -83,6 +84,7 @@ def test_the_processs_own_logging_stays_as_it_was(tmp_path: Path) -> None:
     handler = logging.NullHandler()
     handler.set_name("file")
     mine.addHandler(handler)
+    gc.collect()  # handlers of earlier tests
     before = state()
     file = {"class": "logging.handlers.RotatingFileHandler", "filename": str(tmp_path / "log"), "delay": True}
     memory = {"class": "logging.handlers.MemoryHandler", "capacity": 10, "target": "file"}
@@ -232,6 +234,15 @@ def test_errors_that_a_handler_keeps_to_itself_are_seen(capsys: pytest.CaptureFi
     [seen] = context.swallowed
     assert (seen.handler, seen.record, type(seen.error)) == ("s", record, TypeError)
     assert capsys.readouterr().err == ""
+
+
+def test_text_in_errors_is_an_argument_of_the_handler_and_a_mapping_is_not(tmp_path: Path) -> None:
+    file = {"class": "logging.FileHandler", "filename": str(tmp_path / "log"), "encoding": "ascii", "delay": True}
+    context = built(
+        handlers={"f": {**file, "errors": "replace"}, "g": {**file, "errors": {"max": 1}}}, root={"handlers": ["f", "g"]}
+    )
+    assert context.failures == {}
+    assert [context.handlers[name].errors for name in "fg"] == ["replace", None]  # type: ignore[attr-defined]
 
 
 def test_owner_of_a_forwarding_target_is_known() -> None:

@@ -152,7 +152,8 @@ def test_pieces_of_any_size_and_from_any_border_give_the_same(world: PipelinesHa
         ]
 
 
-def test_a_batch_that_is_being_written_holds_back_what_follows(world: PipelinesHarness) -> None:
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_a_batch_that_is_being_written_holds_back_what_follows(world: PipelinesHarness, is_compacted: bool) -> None:
     parts = event_parts(world)
     world.write(A, [line(START_MS, "before")])
     put = world.store.put
@@ -166,6 +167,8 @@ def test_a_batch_that_is_being_written_holds_back_what_follows(world: PipelinesH
     parts.log.append(A, [make_event("an\n event", "s", timestamp=START_MS + 1)])
     world.store.put = put  # type: ignore[method-assign]
     world.write(A, [line(START_MS + 2, "behind")])
+    if is_compacted:
+        world.parts().compactor.compact(A, world.deadline())
     world.clock.advance(10)
     assert fed(world, parts, 10_000) == [(0, "before")]
     world.clock.advance(60)  # nobody writes it any more

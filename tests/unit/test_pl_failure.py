@@ -217,6 +217,24 @@ def test_over_the_budget_the_handler_is_disabled_with_reason_and_place_and_its_s
     assert [each["handler"] for each in world.told if "disabled" in each["message"]] == ["a"]
 
 
+def test_own_errors_of_a_handler_replace_those_of_the_pipeline(world: PipelinesHarness) -> None:
+    """One that tolerates less is disabled before its sibling, one that tolerates more after it, and a window alone keeps ``max``."""
+    own = {"strict": {"max": 1}, "usual": {"window_s": 300}, "patient": "cfg://limits", "plain": None}
+    handlers = {name: {"class": RECORDS, "to": name, **({"errors": each} if each else {})} for name, each in own.items()}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": list(own)}, "limits": {"max": 5}}
+    document = {"logging": logging_, "errors": {"max": 2, "retries": 0, "window_s": 1}}
+    for name in own:
+        RecordingHandler.fails[name] = poison("", lambda: OSError("down"))
+    world.write(A, [line(START_MS + at, f"e{at}") for at in range(8)])
+    world.end(A)
+    worker = world.worker(parse_pipeline_file(yaml.safe_dump(document), "test", modules=MODULES))
+    worker.start()
+    world.work(worker)
+    worker.stop()
+    assert worker.delivery.budget.total == {"strict": 2, "usual": 3, "patient": 6, "plain": 3}
+    assert worker.delivery.handler_errors["patient"].window_s == 1 and "plain" not in worker.delivery.handler_errors
+
+
 def test_errors_that_are_long_ago_do_not_count(world: PipelinesHarness) -> None:
     worker = world.worker(pipeline(errors={"max": 2, "window_s": 10}))
     worker.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ from chalicelib.lines.parsed import ParsedLine
 from chalicelib.pipelines import forward_handler
 from chalicelib.pipelines.config_loader import ConfigFile, LoadedPipelines, load_pipelines
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
-from chalicelib.pipelines.delivery import SUSPEND_AFTER_MS
+from chalicelib.pipelines.delivery import LONGEST_FLUSH_PAUSE_MS, SUSPEND_AFTER_MS
 from chalicelib.pipelines.ordering import PendingEvent
 from chalicelib.pipelines.output_pipelines import Output, output_pipeline
 from chalicelib.pipelines.pipeline_state import DISABLED, FAILED, PipelineStateStore
@@ -261,6 +261,41 @@ def test_slow_target_that_accepts_events_gets_them_all(world: PipelinesHarness) 
     worker.stop()
     assert {stream: len(rows) for stream, rows in client.groups["g"].items()} == {f"svc.a/{run.run_id}": 2 for run in runs}
     assert states(world) == {} and dead(world) == {}
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(forward_handler.REQUEST_TIMEOUT_S, 900), (0.5, 2500)])
+def test_slow_refusals_hold_no_call_and_the_bad_event_is_found(world: PipelinesHarness, seconds: float, count: int) -> None:
+    """Requests with the bad event fail as a whole: 900 events wait for a flush, with 2,500 ``emit`` has no room."""
+    bulk, took_s = Bulk(), []
+
+    class Picky(Wire):
+        def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+            world.clock.advance(seconds)
+            return Answer(400, b"{}") if b'"bad"' in body else super().post(url, headers, body)
+
+    written(world, A, [f"{number}" if number != 700 else "bad" for number in range(count)])
+    worker = begun(world, lambda *_: ElasticsearchTarget(Picky(bulk), "http://es", "logs"))
+    handler = worker.context.handlers["out"]
+
+    def timed(call: Callable[..., None]) -> Callable[..., None]:
+        def run(*arguments: Any) -> None:
+            before_ms = world.clock.now_ms()
+            try:
+                call(*arguments)
+            finally:
+                took_s.append((world.clock.now_ms() - before_ms) / 1000)
+
+        return run
+
+    handler.emit, handler.flush = timed(handler.emit), timed(handler.flush)  # type: ignore[method-assign]
+    for _ in range(60):
+        worker.step()
+        world.clock.advance(LONGEST_FLUSH_PAUSE_MS / 1000)
+    worker.stop()
+    most_s = forward_handler.POLICY.max_s + forward_handler.REQUEST_TIMEOUT_S
+    assert max(took_s) <= most_s + (forward_handler.EMIT_S if count > 1000 else 0)
+    assert len(bulk.documents) == count - 1 and states(world) == {}
+    assert dead(world) == {"bad": "RequestRefusedError: elasticsearch did not accept events status=400 answer='{}'"}
 
 
 def test_refused_events_are_dead_letters_and_too_many_disable_the_handler(world: PipelinesHarness) -> None:

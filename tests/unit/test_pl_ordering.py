@@ -58,6 +58,15 @@ def test_a_run_that_has_ended_waits_for_nothing() -> None:
     assert places(buffer.take(10_001)) == [(10_001, "ended", 0)]
 
 
+def test_last_events_of_a_run_do_not_overtake_its_delayed_ones() -> None:
+    buffer = OrderingBuffer(DELAY_MS, 1 << 20)
+    add(buffer, pending(10_000, "ended", 0), pending(10_001, "ended", 1), pending(10_000, "live"))
+    add(buffer, pending(10_002, "ended", 2), final=True)
+    assert places(buffer.take(10_002)) == [(10_000 + line, "ended", line) for line in range(3)]
+    assert places(buffer.take(12_000)) == [(10_000, "live", 0)]
+    assert (buffer.bytes, buffer.count) == (0, 0)
+
+
 @pytest.mark.behavior("The memory of buffered events is bounded.")
 def test_a_full_buffer_is_drained_to_half_whatever_the_delay() -> None:
     buffer = OrderingBuffer(DELAY_MS, 100_000)

@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 
 from chalicelib.coordination import InMemoryPartitionStore, SourceCoordinator, WorkSource
 from chalicelib.deadline import Deadline
+from chalicelib.pipelines.allowed_modules import AllowedModules
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.delivery import Progress
 from chalicelib.pipelines.pipeline_state import DISABLED, HandlerState, PipelineStateStore
@@ -32,6 +34,24 @@ class Blocks(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if not RELEASE.wait(60):
             raise TimeoutError
+
+
+class BlocksWhenBuilt(logging.Handler):
+    """Its constructor returns when the test lets it."""
+
+    def __init__(self) -> None:
+        RELEASE.wait(60)
+        super().__init__()
+
+
+class BlocksWhenClosed(logging.Handler):
+    """Its ``close`` returns when the test lets it."""
+
+    def close(self) -> None:
+        RELEASE.wait(60)
+
+
+BLOCKS_WHEN_IMPORTED = f"from {__name__} import RELEASE, Blocks\nRELEASE.wait(60)\nclass Handler(Blocks): ...\n"
 
 
 class Exits(logging.Handler):
@@ -81,9 +101,11 @@ def world() -> Iterator[PipelinesHarness]:
 
 
 def ill(cls: str, name: str = "ill", **sections: Any) -> PipelineFile:
-    handlers = {"bad": {"class": f"{__name__}.{cls}"}, "good": {"class": RECORDS, "to": f"{name} good"}}
-    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["good", "bad"]}}
-    return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=MODULES)
+    named = cls if "." in cls else f"{__name__}.{cls}"
+    handlers = {"bad": {"class": named}, "good": {"class": RECORDS, "to": f"{name} good"}}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["good", "bad"]}} | sections.pop("logging", {})
+    modules = AllowedModules((*MODULES.added, "blocks_when_imported"))
+    return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_, **sections}), name, modules=modules)
 
 
 def supervisor(world: PipelinesHarness, **changes: Any) -> Supervisor:
@@ -121,9 +143,14 @@ def test_each_pipeline_is_worked_and_its_lease_given_back(world: PipelinesHarnes
 
 @pytest.mark.behavior("A handler that blocks is disabled and delays no other pipeline.")
 @pytest.mark.slow
-def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: PipelinesHarness) -> None:
+@pytest.mark.parametrize("cls", ["Blocks", "BlocksWhenBuilt", "BlocksWhenClosed", "blocks_when_imported.Handler"])
+def test_a_handler_that_blocks_is_disabled_and_stops_no_other(
+    world: PipelinesHarness, cls: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "blocks_when_imported.py").write_text(BLOCKS_WHEN_IMPORTED)
+    monkeypatch.syspath_prepend(tmp_path)
     texts = logs(world)
-    file, well = ill("Blocks"), pipeline("well", to=["well"])
+    file, well = ill(cls), pipeline("well", to=["well"])
     outcome = supervisor(world).run([file, well], world.deadline(600))
     assert outcome == {"ill": PipelineOutcome.BLOCKED, "well": PipelineOutcome.STOPPED}
     assert RecordingHandler.messages("well") == texts
@@ -139,6 +166,17 @@ def test_a_handler_that_blocks_is_disabled_and_stops_no_other(world: PipelinesHa
         if thread.name.startswith("pipeline"):
             thread.join(10)
     assert world.database.rows("pipelines") == stored
+
+
+def test_formatter_or_filter_that_blocks_stops_its_pipeline_alone(world: PipelinesHarness) -> None:
+    """None of them can be left out, so the pipeline is not started again and again: each start costs a thread."""
+    texts = logs(world)
+    file = ill("Leaks", logging={"filters": {"f": {"()": f"{__name__}.BlocksWhenBuilt"}}})
+    outcome = supervisor(world, forever=True, until_idle=False).run([file, pipeline("well", to=["well"])], world.deadline(120))
+    assert outcome == {"ill": PipelineOutcome.BLOCKED, "well": PipelineOutcome.STOPPED}
+    assert RecordingHandler.messages("well") == texts
+    assert [each["handler"] for each in world.told if "blocks" in each["message"]] == ["formatters and filters"]
+    assert PipelineStateStore(world.database, world.clock).read("ill")[1] == {}
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 from unittest.mock import Mock
 
@@ -70,6 +71,20 @@ def test_it_goes_on_where_it_was(world: PipelinesHarness) -> None:
     once_more.start()
     world.work(once_more)
     assert RecordingHandler.messages() == ["one", "two"]
+
+
+def test_a_checkpoint_is_stored_at_each_interval(world: PipelinesHarness) -> None:
+    worker = world.worker(pipeline(properties={"checkpoint_interval_ms": 5000}))
+    worker.start()
+    before, seconds = None, list[int]()
+    for second in range(30):
+        world.write(A, [line(START_MS + 1000 * second, f"{second}")])
+        world.clock.advance(1)
+        worker.step()
+        stored = worker.checkpoints.active().get(A)
+        seconds += [second] * (stored != before)
+        before = stored
+    assert len(seconds) > 4 and {later - earlier for earlier, later in pairwise(seconds)} == {5}
 
 
 @pytest.mark.parametrize("was_read", [False, True])

@@ -110,6 +110,25 @@ export interface Locator { pattern: string; method: string; browser: string; out
 export interface Plugin { kind: "method" | "browser" | "output"; name: string; protocol: number | null; problem: string | null; fallback: string | null }
 /** Locators, plugins and choice: absent of an older server. */
 export interface Configuration { method: string; browser: string; outputs?: unknown[]; locators?: Locator[]; plugins?: Plugin[]; chosen?: Choice | null }
+/** A file of a processing pipeline. Times in ms since the epoch. */
+export interface PipelineFile { key: string; fqn: string; program: string; format: string; bytes: number; events: number; firstTime: number; lastTime: number; complete: boolean; url: string }
+/** `fqn` is empty and `line` negative if the file's format has none. */
+export interface FileEvent { time: number; level: string; logger: string; message: string; fqn: string; runId: string; line: number; truncated?: boolean }
+export interface FileEvents { events: FileEvent[]; cursor: string | null; leftOut: number; unsupported: number }
+/** What identifies a dead letter: the handler of a processing pipeline, and the event's first line in the run's log, from 0. */
+export interface LetterId { pipeline: string; handler: string; fqn: string; runId: string; line: number }
+export interface Letter extends LetterId { storedAt: string; bytes: number }
+export interface LetterDetails {
+  reason: string;
+  /** null: only administrators of the pipeline see it. */
+  trace: string | null;
+  attempts: number;
+  failedAt: string;
+  /** A request that was not tried yet. */
+  resendRequestedAt: string | null;
+  event: { time: number; level: string; logger: string; message: string; step: string; data: Record<string, unknown> };
+  truncated: boolean;
+}
 export type Action = "enable" | "disable" | "replay";
 
 type Query = Record<string, string | number | boolean | null | undefined>;
@@ -120,6 +139,9 @@ export const base = new URL("../..", document.baseURI).href.replace(/\/$/, "");
 const LOGS = "/v1/services/ingestionPipelines/logs";
 const name = (text: string): string => encodeURIComponent(text);
 const events = (fqn: string, runId: string): string => `/v1/events/${name(fqn)}/${name(runId)}`;
+const FILES = "/v1/pipeline-files";
+const LETTERS = "/v1/dead-letters";
+const letterQuery = ({ fqn, runId, handler, line }: LetterId): Query => ({ fqn, runId, handler, line });
 const run = (fqn: string, runId: string): string => `/v1/catalog/pipelines/${name(fqn)}/runs/${name(runId)}`;
 
 /** Send a request, with the token if there is one. Throws ApiError unless the response is successful. */
@@ -173,6 +195,14 @@ export const api = {
   processing: (signal?: AbortSignal) => json<ProcessingList>("/v1/pipelines", {}, signal),
   change: async (pipeline: string, action: Action, body: Record<string, string>): Promise<Processing> =>
     (await request(`/v1/pipelines/${name(pipeline)}/${action}`, {}, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json() as Promise<Processing>,
+  bases: (signal?: AbortSignal) => json<{ bases: string[] }>(`${FILES}/bases`, {}, signal),
+  files: (query: Query, signal?: AbortSignal) => json<{ files: PipelineFile[]; cursor: string | null; leftOut: number }>(`${FILES}/files`, query, signal),
+  fileEvents: (query: Query, signal?: AbortSignal) => json<FileEvents>(FILES, query, signal),
+  letters: (query: Query, signal?: AbortSignal) => json<{ letters: Letter[]; cursor: string | null }>(LETTERS, query, signal),
+  letter: (id: LetterId, signal?: AbortSignal) => json<LetterDetails>(`${LETTERS}/${name(id.pipeline)}`, letterQuery(id), signal),
+  resend: async (id: LetterId): Promise<{ requestedAt: string }> =>
+    (await request(`${LETTERS}/${name(id.pipeline)}/resend`, letterQuery(id), { method: "POST" })).json() as Promise<{ requestedAt: string }>,
+  drop: async (id: LetterId): Promise<void> => void (await request(`${LETTERS}/${name(id.pipeline)}`, letterQuery(id), { method: "DELETE" })),
   link: (fqn: string, runId: string) => json<{ location: string | null }>(downloadPath(fqn, runId), { link: true }),
   stream: (fqn: string, runId: string, after: number, signal: AbortSignal) =>
     request(`${LOGS}/${name(fqn)}/stream/${name(runId)}`, { after }, { signal, headers: { Accept: "text/event-stream" }, cache: "no-store" }),

@@ -96,7 +96,7 @@ export class App {
     if (isSameRun && this.view?.navigate) return this.view.navigate(place);
     clearTimeout(this.retrying);
     this.view?.leave?.();
-    document.title = [place.filter && "Runs", place.isList && "Pipelines", place.isProcessing && "Processing pipelines", place.isConfiguration && "Configuration", place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
+    document.title = [place.filter && "Runs", place.isList && "Pipelines", place.isProcessing && "Processing pipelines", place.isConfiguration && "Configuration", place.files && (place.files.key ?? "Pipeline files"), place.letters && "Dead letters", place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
     document.body.classList.toggle("reading", Boolean(place.runId));
     this.user.hidden = !session.token;
     if (place.isProcessing) this.processing.setAttribute("aria-current", "page");
@@ -109,6 +109,8 @@ export class App {
   private trail(place: Place): HTMLElement {
     const steps: HTMLElement[] = [el("a", { href: addressOf({}), "data-go": true, class: "brand" }, "Runlake")];
     if (place.isProcessing) steps.push(el("span", { "aria-current": "page" }, "Processing pipelines"));
+    if (place.files) steps.push(el("span", { "aria-current": "page" }, "Pipeline files"));
+    if (place.letters) steps.push(el("span", { "aria-current": "page" }, "Dead letters"));
     if (place.isConfiguration) steps.push(el("span", { "aria-current": "page" }, "Configuration"));
     if (place.fqn) steps.push(place.runId ? el("a", { href: addressOf({ fqn: place.fqn }), "data-go": true }, name(place.fqn)) : el("span", { "aria-current": "page" }, name(place.fqn)));
     if (place.runId) steps.push(el("span", { "aria-current": "page" }, name(place.runId)));

@@ -9,6 +9,8 @@ const ZONE = new Intl.DateTimeFormat("en-US", { timeZoneName: "short" });
 export const count = (value: number): string => COUNT.format(value);
 export const plural = (value: number, one: string, more = `${one}s`): string => `${count(value)} ${value === 1 ? one : more}`;
 export const time = (ms: number): string => TIME.format(ms);
+/** The value of an input of a date and a time, in the browser's time zone. */
+export const localInput = (ms: number): string => time(ms).replace(" ", "T");
 export const clock = (ms: number): string => CLOCK.format(ms);
 /** Name of the browser's time zone at a time: UTC, GMT+2. */
 export const zone = (ms: number): string => ZONE.formatToParts(ms).find((part) => part.type === "timeZoneName")?.value ?? "local time";

@@ -1,5 +1,5 @@
 /** The page's location as parsed from its URL: `?p=PIPELINE&r=RUN&s=STEP&q=TEXT&regex&case&only=CONTEXT#L10-L20`, `?list&q=TEXT` for pipelines,
- * `?pipelines` for processing pipelines, `?configuration&fqn=PIPELINE` for the configuration, otherwise the start page with its filter. The URL counts lines from 1: lines of the step if it names one, otherwise of the run. */
+ * `?pipelines` for processing pipelines, `?files&namespace=…` for their files, `?dead&…` for dead letters, `?configuration&fqn=PIPELINE` for the configuration, otherwise the start page with its filter. The URL counts lines from 1: lines of the step if it names one, otherwise of the run. */
 
 import { DEFAULT, formatFilter, parseFilter, type Filter } from "./start/filter";
 
@@ -10,6 +10,14 @@ const MAX_CONTEXT = 30;
 /** The lines of context that the page offers. */
 export const CONTEXTS = [0, 1, 3, 10, MAX_CONTEXT];
 
+/** The page of pipeline files: of which application, which events (times in ISO 8601), the opened file, or (`read`) all files merged; `find`: the
+ * text to find in loaded rows. */
+const FILES_FIELDS = ["namespace", "app", "base", "level", "from", "to", "key", "read", "find"] as const;
+export type FilesQuery = Partial<Record<(typeof FILES_FIELDS)[number], string>>;
+/** The page of dead letters; the page of one if `line` (from 0, as in the API) and the names are set. */
+const LETTERS_FIELDS = ["pipeline", "handler", "fqn", "run", "line", "from", "to", "find"] as const;
+export type LettersQuery = Partial<Record<(typeof LETTERS_FIELDS)[number], string>>;
+
 export interface Lines {
   /** From 0, as in the API; both inclusive. */
   from: number;
@@ -19,6 +27,10 @@ export interface Lines {
 export interface Place {
   /** The page of processing pipelines; all other fields are undefined. */
   isProcessing?: true;
+  /** The page of pipeline files. */
+  files?: FilesQuery;
+  /** The page of dead letters. */
+  letters?: LettersQuery;
   /** The page of the configuration, and the pipeline whose choice it shows. */
   isConfiguration?: true;
   chosenFor?: string;
@@ -37,6 +49,8 @@ export interface Place {
 export function parsePlace(search: string, hash: string): Place {
   const query = new URLSearchParams(search);
   if (query.has("pipelines") && !query.has("p")) return { isProcessing: true };
+  if (query.has("files") && !query.has("p")) return { files: pick(query, FILES_FIELDS) };
+  if (query.has("dead") && !query.has("p")) return { letters: pick(query, LETTERS_FIELDS) };
   const chosenFor = query.get("fqn");
   if (query.has("configuration") && !query.has("p")) return { isConfiguration: true, ...(chosenFor && { chosenFor }) };
   const place: Place = {};
@@ -54,6 +68,8 @@ export function parsePlace(search: string, hash: string): Place {
 
 export function addressOf(place: Place): string {
   if (place.isProcessing) return "?pipelines";
+  if (place.files) return fieldsAddress("files", place.files);
+  if (place.letters) return fieldsAddress("dead", place.letters);
   if (place.isConfiguration) return place.chosenFor ? `?configuration&${new URLSearchParams({ fqn: place.chosenFor })}` : "?configuration";
   if (place.isList) return place.contains ? `?list&${new URLSearchParams({ q: place.contains })}` : "?list";
   const query = formatFilter(place.filter ?? DEFAULT);
@@ -63,6 +79,17 @@ export function addressOf(place: Place): string {
   if (place.runId && place.search) formatSearch(query, place.search);
   const parameters = query.toString().replaceAll("%2C", ",");
   return (parameters ? `?${parameters}` : "./") + (place.lines ? formatLines(place.lines) : "");
+}
+
+/** The fields of a URL that have a value. */
+function pick<Field extends string>(query: URLSearchParams, fields: readonly Field[]): Partial<Record<Field, string>> {
+  const entries = fields.map((field) => [field, query.get(field) ?? ""] as const).filter(([, value]) => value !== "");
+  return Object.fromEntries(entries) as Partial<Record<Field, string>>;
+}
+
+function fieldsAddress(page: string, fields: Partial<Record<string, string>>): string {
+  const parameters = new URLSearchParams(Object.entries(fields).filter((entry): entry is [string, string] => Boolean(entry[1])));
+  return `?${[page, parameters.toString()].filter(Boolean).join("&")}`;
 }
 
 function parseSearch(text: string, query: URLSearchParams): SearchQuery {

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from chalicelib.errors import DamagedLogError, FormatUnavailableError, InvalidConfigurationError
 from chalicelib.pipelines.files import gzip_members
-from chalicelib.pipelines.files.key_layout import COMPRESSIBLE, COMPRESSION
+from chalicelib.pipelines.files.key_layout import COMPRESSIBLE, COMPRESSION, PARQUET_NEEDS_JOB
 from chalicelib.pipelines.files.records import FileEvent, document_of, event_of
 from chalicelib.pipelines.files.text import text_events
 
@@ -133,7 +133,7 @@ def format_named(name: str) -> FileFormat:
         format_ = _FORMATS[base]()
         return _compressed(format_) if plus else format_
     except ImportError as error:
-        raise FormatUnavailableError(f"the format's library is not installed format={name} error={str(error)!r}") from error
+        raise FormatUnavailableError(f"{PARQUET_NEEDS_JOB} format={name} error={str(error)!r}") from error
 
 
 def _compressed(plain: FileFormat) -> FileFormat:

@@ -6,6 +6,8 @@ dropped.
     partition #generations, "{namespace}:"              a namespace
                             "{namespace}:{fqn}:"        its pipeline: generation (empty: deleted), time of the last deletion
     partition #dead, "{uuid}"                           a deleted generation, and whether all its data is gone
+    partition #deletions, "{number:015d}"               the end of a pipeline's generation: its FQN, its UUID
+    partition #deletions, "last"                        the greatest number
     partition #deleted-runs:{fqn}, "{run id}"           a run whose log was deleted
 
 The first run that starts after the last deletion creates a pipeline's next generation, when it is looked up. A run that started
@@ -25,10 +27,12 @@ from chalicelib.pipelines.files.table import TABLE, rows_of_partition
 from chalicelib.pipelines.transactions import transact_with_retry
 from chalicelib.ports import Clause, Clock, Database, Key, Put, Row, RowCondition, Write
 
-GENERATIONS, DEAD = "#generations", "#dead"
+GENERATIONS, DEAD, DELETIONS = "#generations", "#dead", "#deletions"
 ALIVE_CACHE_MS = 30_000
 """A generation that was alive counts as alive for this long without another read."""
 _TRIES = 10
+_LAST = Key(TABLE, DELETIONS, "last")
+_MAX_NUMBER = 10**15 - 1
 Covers = Callable[[str], bool]
 _IS_NEW: RowCondition = ((Clause(("at",), "absent"),),)
 
@@ -69,6 +73,15 @@ class DeadGeneration:
             "is_done": self.is_done,
             "all_spellings": self.all_spellings,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedDeletion:
+    """The end of a pipeline's generation. Numbers begin at 1."""
+
+    number: int
+    fqn: str
+    generation: str
 
 
 class Generations:
@@ -175,6 +188,12 @@ class Generations:
                 bool(row.get("all_spellings", False)),
             )
 
+    def deletions(self, after: int, limit: int) -> list[NumberedDeletion]:
+        """The ends of pipelines' generations after a number, in order: numbers have no gaps. Those of earlier releases have none. One
+        Query. Raises UnavailableError."""
+        rows, _ = self._database.query(TABLE, DELETIONS, _number(after + 1), _number(_MAX_NUMBER), limit=limit)
+        return [NumberedDeletion(int(row["at"]), row["fqn"], row["generation"]) for row in rows]
+
     def mark_runs(self, fqn: str, run_ids: Sequence[str]) -> None:
         """Mark runs as deleted: from now on their events are dropped. One write for 25."""
         keys = [_run_key(fqn, run_id) for run_id in dict.fromkeys(run_ids)]
@@ -212,13 +231,15 @@ class Generations:
     def _end_one(self, namespace: str, fqn: str, now_ms: int, covers: Covers) -> None:
         key = _key(namespace, fqn or None)
         for _ in range(_TRIES):
-            row = self._database.get_many([key]).get(key)
+            found = self._database.get_many([key, _LAST])
+            row, last = found.get(key), found.get(_LAST)
             dead = DeadGeneration(
                 (row and row["generation"]) or self._new_id(), namespace, fqn, now_ms, False, all_spellings=covers(fqn)
             )
             ended = _next_version(key, row, {"fqn": fqn, "generation": "", "deleted_ms": now_ms})
             try:
-                return transact_with_retry(self._database, self._clock, [ended, Put(dead.key, dead.document())])
+                numbered = _numbered(fqn, row["generation"], last) if fqn and row and row["generation"] else []
+                return transact_with_retry(self._database, self._clock, [ended, Put(dead.key, dead.document()), *numbered])
             except PreconditionFailedError:
                 continue
         raise StoreUnavailableError(f"the generation keeps changing fqn={fqn!r}")
@@ -230,6 +251,20 @@ def _key(namespace: str, fqn: str | None = None) -> Key:
 
 def _run_key(fqn: str, run_id: str) -> Key:
     return Key(TABLE, f"#deleted-runs:{element(fqn)}", element(run_id))
+
+
+def _number(number: int) -> str:
+    return f"{number:015d}"
+
+
+def _numbered(fqn: str, generation: str, last: Row | None) -> list[Write]:
+    """The next number of a deletion, on condition that it is free: another deletion may have taken it since ``last`` was read."""
+    number = int(last["number"]) + 1 if last else 1
+    key = Key(TABLE, DELETIONS, _number(number))
+    return [
+        Put(key, {"partition": key.partition, "at": key.sort, "fqn": fqn, "generation": generation}, _IS_NEW),
+        Put(_LAST, {"partition": _LAST.partition, "at": _LAST.sort, "number": number}),
+    ]
 
 
 def _deleted_ms(row: Row | None) -> int:

@@ -27,7 +27,7 @@ changed since the last commit.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
@@ -90,10 +90,9 @@ class RollingS3Handler(logging.Handler):
         workers: int = 8,
     ) -> None:
         super().__init__()
-        for name, value in {"max_bytes": max_bytes, "max_age_s": max_age_s, "idle_s": idle_s, "memory_bytes": memory_bytes}.items():
-            if value <= 0:
-                raise InvalidConfigurationError(f"a limit of files must be positive {name}={value}")
-        options = {"base": checked_base(base), "format": format, "extension": extension, "compress": compress, "roll": roll}
+        limits = {"max_bytes": max_bytes, "max_age_s": max_age_s, "idle_s": idle_s, "memory_bytes": memory_bytes}
+        self.check_options({"base": base, **limits})
+        options = {"base": base, "format": format, "extension": extension, "compress": compress, "roll": roll}
         options |= {"path": path, "bucket": bucket, "role": role, "bucket_owner": bucket_owner}
         self._layout = layout = output_layout(options)
         self._format, self._extension, self._template = format_named(layout.format), layout.extension, layout.template
@@ -114,6 +113,15 @@ class RollingS3Handler(logging.Handler):
         self._buffered_bytes, self._full_bytes = 0, memory_bytes
         self._now_ms = 0
         self._context: HandlerContext | None = None
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """Check the arguments that the layout of the files leaves unchecked. Raises InvalidConfigurationError."""
+        if "base" in options:
+            checked_base(options["base"])
+        for name in ("max_bytes", "max_age_s", "idle_s", "memory_bytes"):
+            if name in options and options[name] <= 0:
+                raise InvalidConfigurationError(f"a limit of files must be positive {name}={options[name]}")
 
     def use(self, context: HandlerContext) -> None:
         """See ``TakesContext``. Two requests. Raises InvalidConfigurationError if the base belongs to another bucket, or another

@@ -24,6 +24,8 @@ LAST_MS = 253_402_300_799_999
 """The end of the year 9999: times have 15 digits."""
 EXTENSIONS = {"text": "log", "jsonl": "jsonl", "avro": "avro", "parquet": "parquet"}
 """The default extension of each format."""
+PARQUET = "parquet"
+PARQUET_NEEDS_JOB = "Parquet needs pyarrow, which the functions lack: run the pipeline in the job run_pipelines"
 COMPRESSION = "gzip"
 COMPRESSIBLE = ("text", "jsonl")
 _EXTENSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chalicelib.pipelines.files.bucket_location import BucketLocation
-from chalicelib.pipelines.files.table import BASES, TABLE, rows_of_partition
+from chalicelib.pipelines.files.table import BASES, TABLE, next_key, rows_of_partition
 from chalicelib.ports import Database, Key, Put, Row
 
 
@@ -44,6 +44,14 @@ def put_output_set(database: Database, base: OutputSet) -> None:
 def list_output_sets(database: Database) -> list[OutputSet]:
     """All output sets that were ever registered. One Query for 1,000."""
     return [_base(row) for row in rows_of_partition(database, BASES)]
+
+
+def output_set_names(database: Database, after: str, limit: int) -> tuple[list[str], str | None]:
+    """A page of the names of output sets, in order: at most ``limit`` after ``after``; and where the next one begins, None at the end. One
+    Query."""
+    rows, more = database.query(TABLE, BASES, next_key(after) if after else None, None, limit=limit)
+    names = [str(row["at"]) for row in rows]
+    return names, names[-1] if more and names else None
 
 
 def get_output_set(database: Database, name: str) -> OutputSet | None:

@@ -37,8 +37,8 @@ _LEFT_OUT = (
 
 @dataclass(frozen=True, slots=True)
 class FileEventQuery:
-    """Events of an application, or of one of its programs, with ``from_ms`` <= time < ``to_ms``. ``may_see``: whether the caller
-    may see the events of an FQN."""
+    """Events of an application, or of one of its programs, with ``from_ms`` <= time < ``to_ms``. ``key``: only of the file with this
+    object. ``may_see``: whether the caller may see the events of an FQN."""
 
     base: str
     namespace: str
@@ -46,6 +46,7 @@ class FileEventQuery:
     program: str | None = None
     from_ms: int = 0
     to_ms: int = LAST_MS + 1
+    key: str | None = None
     may_see: Callable[[str], bool] = lambda _: True
 
 
@@ -158,7 +159,7 @@ class FileReader:
                 self._warn(row.key.sort, row.reason)
                 continue
             contents = row.contents
-            is_there = contents.size > 0 and row.state != EXPIRING
+            is_there = contents.size > 0 and row.state != EXPIRING and query.key in (None, row.object_key)
             if is_there and contents.from_ms < query.to_ms and contents.to_ms >= query.from_ms and query.may_see(row.fqn):
                 matching.append(row)
         dead = self._generations.dead_among(sorted({row.generation for row in matching}))

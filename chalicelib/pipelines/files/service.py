@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidInputError, RunlakeError
+from chalicelib.lines.levels import level_of_name
 from chalicelib.pipelines.files.bucket_location import HOME, BucketLocation
 from chalicelib.pipelines.files.deletion import Deletion, DeletionResult, RunLogs
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.key_layout import is_base
-from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, list_output_sets
+from chalicelib.pipelines.files.output_sets import OutputSet, get_output_set, list_output_sets, output_set_names
 from chalicelib.pipelines.files.reading import FileEventQuery, FileReader, MergePosition
 from chalicelib.pipelines.files.records import FileEvent
 from chalicelib.pipelines.files.repair import FileFinding, Repair
@@ -71,16 +72,21 @@ class PipelineFiles:
             split_fqn(run.fqn)[0], run.fqn, run.run_id, self._clock.now_ms() if started_ms is None else started_ms
         )
 
-    def page(self, query: FileEventQuery, limit: int, deadline: Deadline, after: MergePosition | None = None) -> FileEventPage:
-        """Events of a range, limited by ``limit``, 4 MiB as JSON, and the deadline. A single event that is larger is truncated.
+    def page(
+        self, query: FileEventQuery, limit: int, deadline: Deadline, after: MergePosition | None = None, level: str | None = None
+    ) -> FileEventPage:
+        """Events of a range, or those of a ``level``, in any spelling, limited by ``limit``, 4 MiB as JSON, and the deadline. A
+        single event that is larger is truncated.
         Each page advances beyond the one before, if only by a file without events in the range. Raises InvalidInputError
         (unknown base), UnavailableError."""
         base = self._base(query.base)
         reading, left_out = self._reader(self._stores(base.location))
         merge = reading.merge(query, deadline, after)
         events: list[FileEvent] = []
-        size = 0
+        size, severity = 0, level_of_name(level or "")
         for event in merge.events():
+            if level is not None and level_of_name(event.level) != severity:
+                continue
             event_bytes = document_bytes(event.document())
             if event_bytes > PAGE_BYTES:
                 event = event.clipped()
@@ -100,6 +106,10 @@ class PipelineFiles:
         rows = sorted((row for row in reader.files(query) if row.at > after), key=lambda row: row.at)
         listed = rows[:limit]
         return FileListPage(listed, listed[-1].at if len(rows) > limit else None, store, left_out)
+
+    def bases(self, limit: int, after: str = "") -> tuple[list[str], str | None]:
+        """See ``output_set_names``. Raises UnavailableError."""
+        return output_set_names(self._database, after, limit)
 
     def delete(
         self, namespace: str, fqn: str | None, deadline: Deadline, may: Callable[[str], bool] | None = None

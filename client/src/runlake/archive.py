@@ -279,9 +279,10 @@ class Archive:
         with self._streamed(url, headers={"Accept-Encoding": "identity"}) as found:
             yield _translated(found.iter_raw())
 
-    def dead_letters(self, fqn: str, run_id: str | None = None, limit: int = 100) -> Iterator[Json]:
-        """Dead letters of a pipeline's runs, or of one run: ``pipeline``, ``handler``, ``fqn``, ``runId``, ``line``, ``bytes``, ``storedAt``."""
-        return self._pages(_LETTERS, "letters", limit, {"fqn": fqn} | ({"runId": run_id} if run_id else {}))
+    def dead_letters(self, limit: int = 100, **query: str) -> Iterator[Json]:
+        """Dead letters: ``pipeline``, ``handler``, ``fqn``, ``runId``, ``line``, ``bytes``, ``storedAt``. Query: ``fqn``, ``runId``, ``pipeline``,
+        ``handler``. Raises ApiError (also a server of an earlier release without ``fqn``), UnavailableError."""
+        return self._pages(_LETTERS, "letters", limit, query)
 
     def dead_letter(self, letter: DeadLetterName) -> Json:
         """A dead letter with its ``event`` and ``reason``. Raises NotFoundError."""

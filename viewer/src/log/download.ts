@@ -15,7 +15,8 @@ export async function download(fqn: string, runId: string): Promise<void> {
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
-function save(href: string, fileName: string): void {
+/** Have the browser download an address. */
+export function save(href: string, fileName: string): void {
   const link = document.createElement("a");
   Object.assign(link, { href, download: fileName });
   link.click();

@@ -4,7 +4,8 @@ import { api, ApiError, type Processing, type ProcessingList } from "../api";
 import type { App, View } from "../app";
 import { arrange, el, fill, name } from "../dom";
 import { clock } from "../format";
-import { confirm, render } from "../processing/confirm";
+import { confirmChange } from "../processing/confirm";
+import { render } from "../ui/message";
 import { adminTabs } from "../ui/tabs";
 import { HEAD, PipelineRows } from "../processing/rows";
 import { ERROR_CONTEXT, type Change } from "../processing/messages";
@@ -82,7 +83,7 @@ class ProcessingPage implements View {
   private rowsOf(pipeline: Processing): PipelineRows {
     const known = this.rows.get(pipeline.name);
     known?.update(pipeline);
-    const rows = known ?? new PipelineRows(pipeline, (change, of) => confirm(change, of, (body) => this.send(change, of, body)));
+    const rows = known ?? new PipelineRows(pipeline, (change, of) => confirmChange(change, of, (body) => this.send(change, of, body)));
     this.rows.set(pipeline.name, rows);
     return rows;
   }

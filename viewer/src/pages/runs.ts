@@ -5,6 +5,7 @@ import type { App, View } from "../app";
 import { byRun } from "../attempts";
 import { el, name } from "../dom";
 import { count, duration, size } from "../format";
+import { addressOf } from "../place";
 import { badge, cell, number, when } from "../ui/facts";
 import { ListView } from "../ui/listing";
 import { addressOfRun, whyOf } from "../ui/why";
@@ -28,5 +29,9 @@ export function runsPage(app: App, fqn: string): View {
   });
   void list.load();
   const again = el("button", { class: "quiet", onclick: () => void list.load() }, "Refresh");
-  return { element: el("div", { class: "page" }, el("div", { class: "title" }, el("h1", {}, "Runs of ", name(fqn)), again), list.element), leave: () => list.leave() };
+  const [namespace = "", application = namespace] = fqn.includes('"') ? [] : fqn.split(".");
+  const links = el("span", {},
+    el("a", { href: addressOf({ letters: { fqn } }), "data-go": true, class: "nav-link" }, "Dead letters"),
+    namespace !== "" && el("a", { href: addressOf({ files: { namespace, app: application } }), "data-go": true, class: "nav-link" }, "Pipeline files"), again);
+  return { element: el("div", { class: "page" }, el("div", { class: "title" }, el("h1", {}, "Runs of ", name(fqn)), links), list.element), leave: () => list.leave() };
 }

@@ -3,11 +3,9 @@
 import type { Action, Handler, Processing } from "../api";
 import { ApiError } from "../errors";
 import { ago, count, plural, time } from "../format";
+import type { Message } from "../ui/message";
 import type { ErrorContext } from "../ui/notice";
 
-/** User-supplied text within a message. */
-export interface UserText { userText: string }
-export type Message = (string | UserText)[];
 /** A state as a badge: its CSS class, label and tooltip. */
 export type State = [kind: string, label: string, reason: string];
 /** A change with the texts of its dialog: title, effects, and the confirmation when it is `done`. */

@@ -3,8 +3,9 @@
 import type { Handler, Processing } from "../api";
 import { arrange, el, fill, name } from "../dom";
 import { count, duration, plural } from "../format";
+import { addressOf } from "../place";
 import { when } from "../ui/facts";
-import { render } from "./confirm";
+import { render } from "../ui/message";
 import { detailsOf, handlerDetails, handlerState, handlerToggleChange, isOff, replayChange, stateOf, toggleChange, type Change, type State } from "./messages";
 
 export const HEAD = ["Pipeline", "State", "Lag in events", "Lag in time", "Processed", "Errors", "Actions"];
@@ -46,7 +47,8 @@ export class PipelineRows {
   }
 
   private updateDetails(status: Processing): void {
-    fill(this.details, detailsOf(status));
+    const letters = el("a", { href: addressOf({ letters: { pipeline: status.name } }), "data-go": true }, "Dead letters");
+    fill(this.details, detailsOf(status), status.dead_letters > 0 && [". ", letters]);
     fill(this.error, status.last_error !== null && ["Last error: ", name(status.last_error)]);
     const items = status.handlers.map((handler) => {
       const item = this.items.get(handler.name) ?? new HandlerItem((of) => this.onChange(handlerToggleChange(this.status, of), this.status));

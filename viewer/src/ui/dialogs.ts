@@ -12,7 +12,7 @@ const KEYS: [string, string][] = [
   ["g", "Go to a line or a time"],
   ["Home, End", "First line, last line"],
   ["s", "Steps of the run: arrow keys move and fold, Enter shows a step's log"],
-  ["j, k", "Scroll one line down, up; in a list of runs, next run, previous run"],
+  ["j, k", "Scroll one line down, up; in a list of runs, files or dead letters, the next, previous one"],
   ["f", "Follow the end of the log"],
   ["w", "Wrap long lines"],
   ["c", "Copy the selected lines, or the visible ones"],

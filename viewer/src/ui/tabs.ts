@@ -8,9 +8,12 @@ type Tab<Id> = [id: Id, label: string, place: Place];
 export const listTabs = (current: "runs" | "pipelines"): HTMLElement =>
   tabs("Lists", current, [["runs", "Runs", {}], ["pipelines", "Pipelines", { isList: true }]]);
 
-/** Pages that need the scope `admin`. */
-export const adminTabs = (current: "processing" | "configuration"): HTMLElement =>
-  tabs("Administration", current, [["processing", "Processing", { isProcessing: true }], ["configuration", "Configuration", { isConfiguration: true }]]);
+/** Pages about processing. The first and the last one need the scope `admin`. */
+export const adminTabs = (current: "processing" | "files" | "letters" | "configuration"): HTMLElement =>
+  tabs("Administration", current, [
+    ["processing", "Processing", { isProcessing: true }], ["files", "Files", { files: {} }], ["letters", "Dead letters", { letters: {} }],
+    ["configuration", "Configuration", { isConfiguration: true }],
+  ]);
 
 function tabs<Id>(label: string, current: Id, all: Tab<Id>[]): HTMLElement {
   return el("nav", { class: "tabs", "aria-label": label },

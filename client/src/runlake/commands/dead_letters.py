@@ -37,15 +37,21 @@ def dead() -> None:
 
 
 @dead.command("list")
-@fqn_argument()
+@fqn_argument(required=False)
 @run_argument()
+@click.option("--pipeline", help="Only of this processing pipeline.")
+@click.option("--handler", help="Only of this handler.")
 @limit_option(100)
 @json_option
 @pass_session
-def list_command(session: Session, fqn: str, run_id: str | None, limit: int, as_json: bool) -> None:
-    """List dead letters of the runs of FQN, or of one run. The first five columns are the arguments of the other commands."""
+def list_command(
+    session: Session, fqn: str | None, run_id: str | None, pipeline: str | None, handler: str | None, limit: int, as_json: bool
+) -> None:
+    """List dead letters: all, of the runs of FQN, or of one run. The first five columns are the arguments of the other commands."""
+    names = {"fqn": fqn, "runId": run_id, "pipeline": pipeline, "handler": handler}
+    query = {name: value for name, value in names.items() if value is not None}
     with session.archive() as archive:
-        letters, is_all = first_rows(archive.dead_letters(fqn, run_id, limit + 1), limit)
+        letters, is_all = first_rows(archive.dead_letters(limit + 1, **query), limit)
     show_table(letters, ("PIPELINE", "HANDLER", "FQN", "RUN", "LINE", "SIZE", "LAST ATTEMPT"), _row, as_json=as_json)
     if not letters:
         report("no dead letters")

@@ -17,8 +17,8 @@ from runlake.commands.output import report, show_line
 from runlake.commands.session import Session, fqn_argument, pass_session, run_argument
 from runlake.errors import SettingsError, UnavailableError, advise
 from runlake.names import RunName
+from runlake.pacing import retried
 
-_ATTEMPTS = 5
 _ADDRESS = ("kind", "url", "index", "group", "region")
 """Fields of a target that say where events go; other headers or another shape continue."""
 
@@ -52,7 +52,7 @@ def forward(
         archive.facts(run)  # an unknown run has an empty list of events, which would be followed forever
         try:
             done = forward_run(
-                lambda path, query: _read(lambda: _answer(archive, run, path, query)), document, fqn, run_id,
+                lambda path, query: retried(lambda: _answer(archive, run, path, query), time.sleep, report), document, fqn, run_id,
                 instance_id=instance, position=progress.position, save=progress.save, is_live=follow,
             )  # fmt: skip
         except ValueError as error:
@@ -114,13 +114,3 @@ def _text(path: Path) -> str:
 
 def _answer(archive: Archive, run: RunName, path: str, query: Mapping[str, str]) -> Any:
     return archive.completeness(run) if path == "/completeness" else archive.events_page(run, **query)
-
-
-def _read(read: Any) -> Any:
-    """Repeats a read while the archive is unavailable, with pauses of some seconds."""
-    for attempt in range(1, _ATTEMPTS):
-        try:
-            return read()
-        except UnavailableError:
-            time.sleep(attempt)
-    return read()

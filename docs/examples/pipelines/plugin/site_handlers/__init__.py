@@ -20,5 +20,6 @@ class CountingHandler(logging.Handler):
         self._counts[f"{record.runlake_app} {record.levelname}"] += 1  # type: ignore[attr-defined]
 
     def flush(self) -> None:
-        """Called after every batch, and before each checkpoint."""
-        self._path.write_text(json.dumps(dict(sorted(self._counts.items()))))
+        """Called after every batch, also an empty one, and before each checkpoint."""
+        if self._counts:  # of this worker: the one before has written its own
+            self._path.write_text(json.dumps(dict(sorted(self._counts.items()))))

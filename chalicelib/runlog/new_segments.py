@@ -1,0 +1,136 @@
+"""Reads what was appended after a known end of a log, without a snapshot: the next segment has a known key, so one GET returns it or shows
+that it does not exist.
+
+Each answer is checked: a segment begins at the known end, and the catalog knows of no more bytes than were found. Otherwise segments were
+retired or deleted, or the log is another one of the same name, and the caller takes a snapshot (decision 0050).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+from chalicelib.errors import DamagedLogError, ObjectNotFoundError, RangeNotSatisfiableError
+from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry
+from chalicelib.runlog.concatenation import READERS
+from chalicelib.runlog.layout import Layout
+from chalicelib.runlog.log_end import LogEnd, list_all
+from chalicelib.runlog.segment import DATA, entry_of
+
+BY_NUMBER = 2
+"""Segments that are requested one after the other. If the catalog knows of more, a LIST is faster than a request after the other."""
+MOST_LISTED = 256
+"""Segments that are listed and read together."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSegment:
+    """A segment; ``body`` is its beginning if it is larger than the request."""
+
+    entry: SegmentEntry
+    body: bytes
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether ``body`` is all of it."""
+        return len(self.body) == self.entry.bytes
+
+    def continues(self, end: LogEnd) -> bool:
+        """Whether it contains the lines after an end of a log, all of them."""
+        entry = self.entry
+        begins_there = (entry.sequence, entry.line, entry.byte) == (end.sequence, end.line, end.byte)
+        return begins_there and entry.kind == DATA and self.is_complete
+
+
+@dataclass(frozen=True, slots=True)
+class NewSegments:
+    """Complete segments of lines, in order. ``end``: that of the last one. ``is_log_end``: no segment followed it."""
+
+    segments: Sequence[ReadSegment]
+    end: LogEnd
+    is_log_end: bool
+
+
+class NewSegmentReader:
+    """Reads segments by their numbers. Stateless."""
+
+    def __init__(self, store: ObjectStore, layout: Layout) -> None:
+        self._store, self._layout = store, layout
+
+    def read_one(self, run: Run, sequence: int, max_bytes: int) -> ReadSegment | None:
+        """The segment with a number; None if there is none. One GET, and a HEAD for a seal. Raises DamagedLogError, UnavailableError."""
+        key = self._layout.segment(run, sequence)
+        try:
+            stored = self._store.get(key, 0, max_bytes)
+            return _segment(sequence, stored.info, stored.body)
+        except RangeNotSatisfiableError:  # a seal is empty
+            return self._read_seal(key, sequence)
+        except ObjectNotFoundError:
+            return None
+
+    def _read_seal(self, key: str, sequence: int) -> ReadSegment | None:
+        try:
+            return _segment(sequence, self._store.head(key), b"")
+        except ObjectNotFoundError:  # retired between the two requests
+            return None
+
+    def read_after(self, run: Run, end: LogEnd, max_bytes: int, known_bytes: int) -> NewSegments | None:
+        """The segments of lines after ``end``, at most ``max_bytes`` of them. None if the log has to be read from a snapshot: the next
+        segment is a seal, is larger than ``max_bytes``, does not begin at ``end``, or is missing although the catalog knows of it.
+
+        ``end``: an end that this log had less than ``RETIRE_AFTER_MS`` ago; ``known_bytes``: the log's size in the catalog. Requests: a
+        GET for each new segment; one more if there are less than two; a LIST more if the catalog knows of more than two. Raises
+        UnavailableError."""
+        segments: list[ReadSegment] = []
+        size = 0
+        try:
+            while len(segments) < BY_NUMBER and size < max_bytes:
+                each = self.read_one(run, end.sequence, max_bytes - size)
+                if each is None and end.byte < known_bytes:
+                    return None
+                if each is None:
+                    return NewSegments(segments, end, is_log_end=True)
+                if not each.continues(end):
+                    return NewSegments(segments, end, is_log_end=False) if segments else None
+                segments.append(each)
+                end, size = LogEnd.after(each.entry), size + each.entry.bytes
+            if end.byte >= known_bytes or size >= max_bytes:
+                return NewSegments(segments, end, is_log_end=False)
+            return self._with_listed(run, NewSegments(segments, end, is_log_end=False), max_bytes - size)
+        except DamagedLogError:
+            return None  # a snapshot does without the metadata that is damaged, or reports it
+
+    def _with_listed(self, run: Run, read: NewSegments, max_bytes: int) -> NewSegments:
+        """More segments from one LIST, read in parallel. The first one that is gone or does not fit ends them."""
+        listed, are_all = self._fitting(run, read.end.sequence, max_bytes)
+        segments, end = list(read.segments), read.end
+        with ThreadPoolExecutor(READERS) as readers:
+            numbers = [self._layout.sequence_of(run, found.key) for found in listed]
+            sizes = [max(found.size, 1) for found in listed]
+            for each in readers.map(self.read_one, [run] * len(numbers), numbers, sizes):
+                if each is None or not each.continues(end):
+                    return NewSegments(segments, end, is_log_end=False)
+                segments.append(each)
+                end = LogEnd.after(each.entry)
+        return NewSegments(segments, end, is_log_end=are_all and bool(listed))
+
+    def _fitting(self, run: Run, first: int, max_bytes: int) -> tuple[list[ListedObject], bool]:
+        """Listed segments from a number on that fit, and whether they are all. One LIST."""
+        listed = list(islice(self._listed(run, first), MOST_LISTED + 1))
+        fitting: list[ListedObject] = []
+        for found in listed[:MOST_LISTED]:
+            max_bytes -= found.size
+            if max_bytes < 0:
+                break
+            fitting.append(found)
+        return fitting, len(fitting) == len(listed)
+
+    def _listed(self, run: Run, first: int) -> Iterator[ListedObject]:
+        after = self._layout.before_segment(run, first)
+        return self._layout.segments_among(run, list_all(self._store, self._layout.segments(run), after))
+
+
+def _segment(sequence: int, info: ObjectInfo, body: bytes) -> ReadSegment:
+    return ReadSegment(entry_of(sequence, info.metadata, info.size), body)
