@@ -176,10 +176,13 @@ class Logging(_Part):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         try:
-            named = [name for _, logger in self.each_logger() for name in logger.get("handlers") or ()]
+            lists = [logger.get("handlers") or [] for _, logger in self.each_logger()]
         except InvalidConfigurationError as error:
             raise ValueError(f"{error} at=loggers") from None
-        unknown = sorted({str(name) for name in named if name not in self.handlers})
+        if not all(isinstance(each, list) for each in lists):
+            raise ValueError("the handlers of a logger must be a list of names")
+        named = [name for names in lists for name in names]
+        unknown = sorted({str(name) for name in named if not (isinstance(name, str) and name in self.handlers)})
         if unknown:
             raise ValueError(f"no such handler: {', '.join(unknown)}{did_you_mean(unknown[0], self.handlers)}")
         if not named:
@@ -256,8 +259,7 @@ class Logging(_Part):
 
     def document(self) -> dict[str, Any]:
         """What references refer into: the file's section."""
-        sections = ("version", "formatters", "filters", "handlers", "loggers", "root", "disable_existing_loggers")
-        return {**{name: getattr(self, name) for name in sections}, **self.cited}
+        return {**{name: getattr(self, name) for name in _keys_of(Logging)}, **self.cited}
 
     def references(self) -> References:
         """The references of the file's section."""
@@ -396,4 +398,8 @@ def _keys_at(location: tuple[int | str, ...]) -> Iterable[str]:
         model = field.annotation if field else None
         if not (isinstance(model, type) and issubclass(model, BaseModel)):
             return ()
+    return _keys_of(model)
+
+
+def _keys_of(model: type[BaseModel]) -> list[str]:
     return [name for name in model.model_fields if name != CITED]

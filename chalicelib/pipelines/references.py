@@ -29,7 +29,7 @@ def referenced_keys(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping):
         for each in value.values():
             yield from referenced_keys(each)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list):
         for each in value:
             yield from referenced_keys(each)
 
@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
     too, copies its references unresolved."""
     if isinstance(value, dict):
         return {key: plain(value[key]) for key in value}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [plain(value[at]) for at in range(len(value))]
     return value
 
@@ -55,9 +55,9 @@ class References(BaseConfigurator):
         return f"ext://{value}"
 
     def resolved(self, value: Any) -> Any:
-        """A plain copy of a value, with what its references refer to; the value itself if it has none. Raises
-        InvalidConfigurationError for a reference that leads nowhere or to itself, or to more than the limits above."""
-        return self._or_error(lambda: _Copy(self).of(value, 0)) if next(referenced_keys(value), None) else value
+        """A plain copy of a value, with what its references refer to. Raises InvalidConfigurationError for a reference that leads nowhere
+        or to itself, or to more than the limits above."""
+        return self._or_error(lambda: _Copy(self).of(value, 0))
 
     def values_of(self, logger: Mapping[str, Any]) -> Mapping[str, Any]:
         """The values of a logger, with what they refer to; ``logging.config`` takes the items of their lists as they are. Raises as
@@ -94,6 +94,6 @@ class _Copy:
             raise ValueError("the references expand to too much")
         if isinstance(value, dict):
             return {key: self.of(value[key], depth + 1) for key in value}
-        if isinstance(value, list | tuple):
+        if isinstance(value, list):
             return [self.of(value[at], depth + 1) for at in range(len(value))]
         return value

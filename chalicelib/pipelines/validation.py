@@ -42,7 +42,7 @@ def check_pipeline(file: PipelineFile, *, in_job: bool = False) -> Iterator[str]
                 yield f"{error} {kind}={name}"
                 continue
             yield from (f"{problem} {kind}={name}" for problem in check(config, resolved))
-            if kind == "handler" and not in_job and class_of(resolved) == ROLLING_HANDLER and resolved.get("format") == PARQUET:
+            if not in_job and class_of(resolved) == ROLLING_HANDLER and resolved.get("format") == PARQUET:
                 yield f"{PARQUET_NEEDS_JOB} {kind}={name}"
     for name, logger in config.each_logger():
         yield from (f"{problem} logger={name or 'root'}" for problem in _check_level_and_filters(config, logger))
@@ -90,6 +90,8 @@ def _check_filter(config: Logging, definition: Definition) -> Iterator[str]:
 def _factory(config: Logging, definition: Definition) -> Any:
     """Generator: yields the problems of the names in a definition; returns its class or factory, as far as it can be seen."""
     named, factory = class_of(definition), _UNSEEN
+    if named is not None and not isinstance(named, str):
+        yield f"not a name of a class: {str(named)[:100]}"
     for name in names_in(definition):
         if config.modules.is_added(name):
             continue
@@ -108,8 +110,8 @@ def _factory(config: Logging, definition: Definition) -> Any:
 
 def _check_level_and_filters(config: Logging, values: Definition) -> Iterator[str]:
     level = values.get("level")
-    if isinstance(level, str) and level not in logging.getLevelNamesMapping():
-        yield f"unknown level: {level[:100]}{did_you_mean(level.upper(), logging.getLevelNamesMapping())}"
+    if level is not None and type(level) is not int and level not in (names := [*logging.getLevelNamesMapping()]):
+        yield f"unknown level: {str(level)[:100]}{did_you_mean(str(level).upper(), names)}"
     filters = values.get("filters") or ()
     if not isinstance(filters, list | tuple):
         yield "filters must be a list"
@@ -119,8 +121,8 @@ def _check_level_and_filters(config: Logging, values: Definition) -> Iterator[st
 
 
 def _check_name(name: Any, known: Mapping[str, Any], kind: str) -> Iterator[str]:
-    if isinstance(name, str) and name and not name.startswith(_EXTERNAL) and name not in known:
-        yield f"no such {kind}: {name[:100]}{did_you_mean(name, known)}"
+    if name and not (isinstance(name, str) and name in known):
+        yield f"no such {kind}: {str(name)[:100]}{did_you_mean(str(name), known)}"
 
 
 def _check_keys(definition: Definition, known: tuple[str, ...]) -> Iterator[str]:
@@ -145,24 +147,25 @@ def _check_arguments(factory: Any, arguments: Definition, keys: set[str]) -> Ite
     for name, parameter in named.items():
         if parameter.default is parameter.empty and name not in arguments:
             yield f"missing argument: {name}"
-    if str(getattr(factory, "__module__", "")).startswith("chalicelib."):
-        yield from _check_values(factory, {name: value for name, value in arguments.items() if name in named})
+    yield from _check_values(factory, {name: value for name, value in arguments.items() if name in named})
 
 
 def _check_values(factory: Any, arguments: Definition) -> Iterator[str]:
-    """Of one of our classes: the types of its arguments, then what its ``check_options`` finds."""
+    """Of one of our classes, which have annotations: the types of its arguments, then what its ``check_options`` finds. What values after
+    ``ext://`` refer to is not checked."""
     try:
         hints = get_type_hints(vars(factory).get("__init__", factory) if isinstance(factory, type) else factory)
     except NameError:  # a type that only the type checker imports
         hints = {}
     is_well = True
-    for name, value in arguments.items():
+    values = {name: each for name, each in arguments.items() if not (isinstance(each, str) and each.startswith(_EXTERNAL))}
+    for name, value in values.items():
         types = _SIMPLE.get(hints.get(name))
-        if types and not (isinstance(value, str) and value.startswith(_EXTERNAL)) and type(value) not in types:
+        if types and type(value) not in types:
             is_well = False
             yield f"an argument must be {hints[name].__name__}: {name} value={str(value)[:80]!r}"
     if is_well and hasattr(factory, "check_options"):
         try:
-            factory.check_options(arguments)
+            factory.check_options(values)
         except InvalidConfigurationError as error:
             yield str(error)
