@@ -109,7 +109,7 @@ def use_wheels(folder: Path | None) -> Sequence[WheelProblem]:
     """Make the wheels of a folder importable; called first, so that they take precedence over pinned ones. Returns those of this
     process that are not used."""
     wheels = [PinnedWheel(path.name, sha256_of(path.read_bytes())) for path in sorted(folder.glob("*.whl"))] if folder else []
-    return process_wheels().add(wheels, lambda key, most: Path(folder or "", Path(key).name).read_bytes()[:most])
+    return process_wheels().add(wheels, lambda key, _: Path(folder or "", Path(key).name).read_bytes())
 
 
 def _validate(arguments: argparse.Namespace) -> int:

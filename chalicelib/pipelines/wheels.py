@@ -111,7 +111,7 @@ class ImportableWheels:
             return self.problems
         key = list_key(sha256)
         try:
-            wheels = parse_list(_verified(read(key, MAX_LIST_BYTES + 1), sha256))
+            wheels = parse_list(_verified(read(key, MAX_LIST_BYTES), sha256))
         except Exception as error:  # whatever is wrong with the list concerns handlers of wheels only
             self._problems[key] = WheelProblem(key, _described(error))
             return self.problems
@@ -126,7 +126,7 @@ class ImportableWheels:
             if wheel.sha256 in self._loaded:
                 continue
             try:
-                self._unpack(wheel, read_wheel(wheel.name, _verified(read(wheel.key, MAX_WHEEL_BYTES + 1), wheel.sha256)))
+                self._unpack(wheel, read_wheel(wheel.name, _verified(read(wheel.key, MAX_WHEEL_BYTES), wheel.sha256)))
             except Exception as error:  # one wheel's fault concerns its own modules only
                 self._problems[wheel.name] = WheelProblem(wheel.name, _described(error))
             else:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from zipfile import ZIP_BZIP2, ZipFile
 
@@ -21,8 +23,11 @@ from chalicelib.pipelines.wheel_archive import read_wheel
 from chalicelib.pipelines.wheels import MAX_WHEELS, ImportableWheels, PinnedWheel, check_together, list_key, parse_list, sha256_of
 from tests.support.wheels import fresh_process, stored_wheels, wheel_bytes, wheel_name
 
+ENCRYPTED = bytearray(wheel_bytes({"a.py": ""}))
+ENCRYPTED[ENCRYPTED.rfind(b"PK\1\2") + 8] |= 1
+"""Its directory says that a member is encrypted."""
 ONE, TWO = (
-    (wheel_name(name), wheel_bytes({f"{name}/__init__.py": f"NAME = {name!r}", f"{name}/data.txt": "data"}))
+    (wheel_name(name), wheel_bytes({f"{name}/": "", f"{name}/__init__.py": f"NAME = {name!r}", f"{name}/data.txt": "data"}))
     for name in ("wheel_one", "wheel_two")
 )
 
@@ -87,11 +92,11 @@ def test_one_wheel_that_is_not_what_was_pinned_concerns_no_other(lost: Any, reas
 
     def read(name: str, most: int) -> bytes:
         if name == key and lost is None:
-            raise StoreUnavailableError("the store is away")
+            raise StoreUnavailableError("away" * 1000)
         return shelf(name, most)
 
     loaded.load(sha256, read)
-    assert reasons(loaded).keys() == {ONE[0]} and reason in reasons(loaded)[ONE[0]]
+    assert reasons(loaded).keys() == {ONE[0]} and reason in reasons(loaded)[ONE[0]][:400] == reasons(loaded)[ONE[0]]
     assert can_import("wheel_two") and not can_import("wheel_one")
     shelf.files[key] = body
     assert loaded.load(sha256, shelf) == [] and can_import("wheel_one")
@@ -122,6 +127,13 @@ def test_invalid_list_is_reported(body: bytes) -> None:
     assert reasons(loaded).keys() == {key}
 
 
+def test_list_that_is_missing_is_read_again() -> None:
+    sha256, files = stored_wheels([ONE])
+    loaded = ImportableWheels()
+    assert [problem.wheel for problem in loaded.load(sha256, Shelf({}))] == [list_key(sha256)]
+    assert loaded.load(sha256, Shelf(files)) == []
+
+
 def test_lists_are_bounded() -> None:
     line = f"{'0' * 64} *{wheel_name('a')}\n".encode()
     assert len(parse_list(line * MAX_WHEELS)) == MAX_WHEELS
@@ -140,10 +152,12 @@ def test_lists_are_bounded() -> None:
         ("google/planted.py", "google"),
         ("wheel_one/more.py", "wheel_one"),
         ("pytest.pyc", "pytest"),
+        ("made_at_run_time.py", "made_at_run_time"),
     ],
 )
-def test_wheel_replaces_no_module(member: str, taken: str) -> None:
+def test_wheel_replaces_no_module(member: str, taken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the standard library, Runlake, its dependencies, packages in several parts and other wheels: the wheel is refused as a whole."""
+    monkeypatch.setitem(sys.modules, "made_at_run_time", ModuleType("made_at_run_time"))
     name = wheel_name("wheel_three")
     sha256, files = stored_wheels([ONE, (name, wheel_bytes({member: "", "wheel_three.py": ""}))])
     loaded = ImportableWheels()
@@ -152,9 +166,10 @@ def test_wheel_replaces_no_module(member: str, taken: str) -> None:
     assert can_import("wheel_one") and not can_import("wheel_three")
 
 
-def test_wheels_that_are_uploaded_together_share_no_module() -> None:
-    with pytest.raises(InvalidConfigurationError, match="a wheel replaces none: wheel_one"):
-        check_together([read_wheel(*ONE), read_wheel(wheel_name("wheel_three"), ONE[1])])
+@pytest.mark.parametrize("taken", ["wheel_one", "json", "glue_jobs"])
+def test_wheels_that_replace_a_module_anywhere_are_not_uploaded(taken: str) -> None:
+    with pytest.raises(InvalidConfigurationError, match=f"a wheel replaces none: {taken}$"):
+        check_together([read_wheel(*ONE), read_wheel(wheel_name("wheel_three"), wheel_bytes({f"{taken}/__init__.py": ""}))])
 
 
 def bzip2(tmp_path: Path) -> bytes:
@@ -169,19 +184,22 @@ def bzip2(tmp_path: Path) -> bytes:
         ("a-1-cp311-cp311-manylinux_2_17_x86_64.whl", {"a.py": ""}, "py3-none-any"),
         ("../a-1-py3-none-any.whl", {"a.py": ""}, "py3-none-any"),
         ("a-1-py3-none-any.zip", {"a.py": ""}, "py3-none-any"),
+        ("a-1-py3-none-any.whl/../a", {"a.py": ""}, "py3-none-any"),
         (wheel_name("a"), {"../a.py": ""}, "outside"),
         (wheel_name("a"), {"a/../../b.py": ""}, "outside"),
         (wheel_name("a"), {"/a.py": ""}, "outside"),
         (wheel_name("a"), {"a//b.py": ""}, "outside"),
         (wheel_name("a"), {"..\\a.py": ""}, "outside"),
         (wheel_name("a"), {"a.py": "", "a/fast.cpython-311-x86_64-linux-gnu.so": ""}, "only pure Python"),
-        (wheel_name("a"), {"a-1.data/purelib/a.py": ""}, "at the top"),
+        (wheel_name("a"), {"a.py": "", "a-1.data/purelib/a.py": ""}, "at the top"),
+        (wheel_name("a"), {"a.py": "", "a-1.data/platlib/a.py": ""}, "at the top"),
         (
             wheel_name("a"),
-            {"a-1.dist-info/METADATA": "", "README.txt": "", "not-a-name.py": "", "__pycache__/a.pyc": ""},
+            {"a-1.dist-info/METADATA": "", "a.libs/b.py": "", "README.txt": "", "not-a-name.py": "", "__pycache__/a.pyc": ""},
             "contain modules",
         ),
         (wheel_name("a"), b"PK no zip", "not a zip file"),
+        (wheel_name("a"), bytes(ENCRYPTED), "is encrypted"),
         (wheel_name("a"), None, "another method"),
     ],
 )
@@ -234,3 +252,25 @@ def test_folders_of_ended_processes_are_removed_and_those_of_others_are_not(scra
     (scratch / "runlake-wheels-file").touch()
     ImportableWheels().load(sha256, Shelf(files))
     assert other.is_dir() and not leftover.exists() and (scratch / "runlake-wheels-file").exists()
+
+
+def test_folders_of_other_users_are_not_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may remove them."""
+    leftover = Path(tempfile.mkdtemp(prefix="runlake-wheels-"))
+    monkeypatch.setattr(os, "getuid", lambda: leftover.stat().st_uid + 1)
+    wheels._private_folder()
+    assert leftover.is_dir()
+
+
+def test_folder_that_another_process_removes_before_it_is_locked_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, removed = wheels._lock, list[Path]()
+
+    def overtaken(folder: Path) -> int | None:
+        descriptor = lock(folder)
+        if not removed:
+            removed.append(folder)
+            folder.rmdir()
+        return descriptor
+
+    monkeypatch.setattr(wheels, "_lock", overtaken)
+    assert wheels._private_folder().is_dir() and removed
