@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from threading import Lock
 from typing import Any
 
@@ -16,8 +17,8 @@ MAX_METRICS = 20
 """The number of distinct names of a handler, for as long as its worker runs."""
 MAX_VALUE = 2.0**360
 """CloudWatch rejects values beyond this, of either sign."""
-RESERVED = frozenset({"pipeline", "handler", "refused"})
-"""Other fields of the reported lines."""
+RESERVED = frozenset({"pipeline", "handler"})
+"""The dimensions, which are fields of the same line as the metrics."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 
 
@@ -27,13 +28,13 @@ class Statistics:
 
     count: int = 0
     sum: float = 0.0
-    min: float = 0.0
-    max: float = 0.0
+    min: float = inf
+    max: float = -inf
 
     def add(self, other: Statistics) -> None:
         """Add the values of another."""
-        self.min = min(self.min, other.min) if self.count else other.min
-        self.max = max(self.max, other.max) if self.count else other.max
+        self.min = min(self.min, other.min)
+        self.max = max(self.max, other.max)
         self.count += other.count
         self.sum += other.sum
 
@@ -92,8 +93,8 @@ class HandlerMetrics:
 
     def _problem(self, name: Any, value: Any) -> str:
         """Why a value is dropped; empty if it is not."""
-        if type(name) is not str or not _NAME.fullmatch(name) or name in RESERVED:
-            return "a name must be a letter and at most 99 letters, digits and ._-, and not a reserved one"
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in RESERVED:
+            return "a name must be a letter and at most 99 letters, digits and ._-, and not pipeline or handler"
         if name not in self._names and len(self._names) >= MAX_METRICS:
             return f"a handler has at most {MAX_METRICS} metrics"
         try:

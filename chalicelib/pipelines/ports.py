@@ -46,8 +46,8 @@ class HandlerContext:
 
     def metric(self, name: str, value: float) -> None:
         """Record a value of a metric of this handler: its count, sum, least and greatest value are reported at each checkpoint. ``name``:
-        a letter and at most 99 letters, digits and ``._-``, at most 20 names; ``value``: finite. Others are dropped and counted. Never
-        raises, makes no request."""
+        a letter and at most 99 letters, digits and ``._-``, not that of a dimension, at most 20 names; ``value``: finite. Others are
+        dropped and counted. Never raises, makes no request."""
         self.metrics.record(name, value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -22,6 +23,10 @@ A = Run("svc.a", "r1")
 
 def away(*_: object, **__: object) -> None:
     raise StoreUnavailableError("away")
+
+
+class Name(StrEnum):
+    SOME = "a.b-c_1"
 
 
 class Unreadable:
@@ -57,12 +62,12 @@ def test_invalid_metric_is_dropped_and_counted(name: Any, value: Any) -> None:
 
 def test_values_are_aggregated_until_they_are_taken() -> None:
     metrics = HandlerMetrics()
-    for value in (3, -1.5, Decimal("2.5"), 2**900 // 2**899):
+    for value in (3, 1.5, Decimal("2.5"), 2**900 // 2**899):
         metrics.record("a.b-c_1", value)
     report = metrics.take("p", "h")
-    assert report is not None and report.metrics == {"a.b-c_1": Statistics(4, 6.0, -1.5, 3.0)}
-    metrics.record("a.b-c_1", 5)
-    assert metrics.take("p", "h") == MetricsReport("p", "h", {"a.b-c_1": Statistics(1, 5.0, 5.0, 5.0)})
+    assert report is not None and report.metrics == {"a.b-c_1": Statistics(4, 9.0, 1.5, 3.0)}
+    metrics.record(Name.SOME, -5)
+    assert metrics.take("p", "h") == MetricsReport("p", "h", {"a.b-c_1": Statistics(1, -5.0, -5.0, -5.0)})
 
 
 def test_names_are_bounded_for_as_long_as_the_worker_runs() -> None:
@@ -75,7 +80,8 @@ def test_names_are_bounded_for_as_long_as_the_worker_runs() -> None:
         seen |= report.metrics.keys()
     assert len(seen) == MAX_METRICS
     metrics.record("a" * 100, 1)  # a valid name, but one more
-    assert metrics.take("p", "h") == MetricsReport("p", "h", {}, 1, f"a handler has at most {MAX_METRICS} metrics")
+    metrics.record("", 1)
+    assert metrics.take("p", "h") == MetricsReport("p", "h", {}, 2, f"a handler has at most {MAX_METRICS} metrics")
 
 
 def test_name_has_100_characters_at_most() -> None:
