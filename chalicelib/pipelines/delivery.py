@@ -122,33 +122,34 @@ class EventDelivery:
 
     def redeliver(self, name: str, record: logging.LogRecord) -> BaseException | None:
         """Deliver an event to one handler that receives events, once. Returns its error, which is counted. Raises LeaseError."""
-        self.progress.calling = name
-        self.progress.calls += 1
-        error = self._attempt(name, self.context.handlers[name], record)
+        return self._call(name, lambda: self._attempt(name, self.context.handlers[name], record), record)
+
+    def call(self, name: str, method: Callable[[str], None], argument: str) -> bool:
+        """Call another method of a handler. Returns whether it succeeded; an error is counted. Raises LeaseError."""
+
+        def attempt() -> BaseException | None:
+            try:
+                method(argument)
+            except LeaseError:
+                raise
+            except Caught as error:
+                return error
+            return None
+
+        return self._call(name, attempt, None) is None
+
+    def _call(
+        self, name: str, attempt: Callable[[], BaseException | None], record: logging.LogRecord | None
+    ) -> BaseException | None:
+        """Call one handler, watched, and count the error that ``attempt`` returns."""
+        self.progress.note_call(name)
+        error = attempt()
         if self.progress.is_detached:
             raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
         self.progress.calling = ""
         if error is not None:
             self._count(self.context.owner_of(name), error, record)
         return error
-
-    def call(self, name: str, method: Callable[[str], None], argument: str) -> bool:
-        """Call another method of a handler. Returns whether it succeeded; an error is counted. Raises LeaseError."""
-        self.progress.calling = name
-        self.progress.calls += 1
-        error: BaseException | None = None
-        try:
-            method(argument)
-        except LeaseError:
-            raise
-        except Caught as caught:
-            error = caught
-        if self.progress.is_detached:
-            raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
-        self.progress.calling = ""
-        if error is not None:
-            self._count(self.context.owner_of(name), error, None)
-        return error is None
 
     def flush(self, *, at_once: bool = False) -> bool:
         """Flush the handlers that receive events. Returns whether all succeeded: if not, no checkpoint may be committed. A
@@ -158,8 +159,7 @@ class EventDelivery:
         for name in list(self.receiving):
             if not self.receiving.get(name) or (not at_once and self._again_ms.get(name, 0) > now_ms):
                 continue
-            self.progress.calling = name
-            self.progress.calls += 1
+            self.progress.note_call(name)
             try:
                 self.context.handlers[name].flush()
             except LeaseError:

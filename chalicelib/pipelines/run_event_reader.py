@@ -117,7 +117,6 @@ class RunEventReader:
         length = min(self._fetch_bytes, max_bytes)
         if live_bytes is not None and self._followed and (fetched := self._follow(self._followed, length, live_bytes)):
             return fetched
-        self._followed = None
         return self._fetch_range(length)
 
     def _follow(self, followed: _FollowedEnd, length: int, live_bytes: int) -> FetchedEvents | None:

@@ -19,9 +19,9 @@ from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.log_end import LogEnd, list_all
 from chalicelib.runlog.segment import DATA, entry_of
 
-BY_NUMBER = 2
-"""Segments that are requested one after the other. If the catalog knows of more, a LIST is faster than a request after the other."""
-MOST_LISTED = 256
+MAX_SINGLE_READS = 2
+"""Segments that are read one after the other. If the catalog knows of more, they are listed: a LIST and parallel reads are faster."""
+MAX_LISTED_SEGMENTS = 256
 """Segments that are listed and read together."""
 
 
@@ -86,7 +86,7 @@ class NewSegmentReader:
         segments: list[ReadSegment] = []
         size = 0
         try:
-            while len(segments) < BY_NUMBER and size < max_bytes:
+            while len(segments) < MAX_SINGLE_READS and size < max_bytes:
                 each = self.read_one(run, end.sequence, max_bytes - size)
                 if each is None and end.byte < known_bytes:
                     return None
@@ -118,9 +118,9 @@ class NewSegmentReader:
 
     def _fitting(self, run: Run, first: int, max_bytes: int) -> tuple[list[ListedObject], bool]:
         """Listed segments from a number on that fit, and whether they are all. One LIST."""
-        listed = list(islice(self._listed(run, first), MOST_LISTED + 1))
+        listed = list(islice(self._listed(run, first), MAX_LISTED_SEGMENTS + 1))
         fitting: list[ListedObject] = []
-        for found in listed[:MOST_LISTED]:
+        for found in listed[:MAX_LISTED_SEGMENTS]:
             max_bytes -= found.size
             if max_bytes < 0:
                 break

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import LeaseError, StoreUnavailableError
+from chalicelib.pipelines import deletions
 from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.deletions import AT_ONCE, DELETIONS
 from chalicelib.pipelines.files.generations import Generations
@@ -111,9 +112,10 @@ def site() -> Iterator[Site]:
     Keeping.forget()
 
 
-def keeping(count: int = 1, event_delay_ms: int = 20_000) -> PipelineFile:
+def keeping(count: int = 1, event_delay_ms: int = 20_000, names: str = "h") -> PipelineFile:
     """Events wait for two steps."""
-    logging_ = {"version": 1, "handlers": {"h": {"class": f"{__name__}.Keeping"}}, "root": {"handlers": ["h"]}}
+    handlers = {name: {"class": f"{__name__}.Keeping"} for name in names}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": list(names)}}
     document = {"logging": logging_, "shards": count, "properties": {"event_delay_ms": event_delay_ms}}
     return parse_pipeline_file(yaml.safe_dump(document), "test", modules=MODULES)
 
@@ -254,6 +256,20 @@ def test_error_of_the_hook_counts_for_the_handler_and_later_deletions_wait(site:
     assert Keeping.seen("deleted") == generations
 
 
+def test_handler_is_notified_after_its_flush_succeeded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: logging.Handler) -> None:
+        raise OSError("not now")
+
+    generation = delete_one(site)
+    workers = site.fleet(keeping())
+    with monkeypatch.context() as patched:
+        patched.setattr(Keeping, "flush", failing)
+        site.steps(workers)
+        assert Keeping.happened == []
+    site.steps(workers)
+    assert Keeping.seen("deleted") == [generation]
+
+
 def test_watchdog_sees_a_hook_that_does_not_return(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     calling: list[str] = []
     workers = site.fleet(keeping())
@@ -272,10 +288,14 @@ def test_number_of_calls_at_a_checkpoint_is_bounded(site: Site) -> None:
     assert Keeping.seen("deleted") == generations
 
 
-def test_stored_state_is_a_number_for_each_handler(site: Site) -> None:
-    for fqn in FQNS:
-        delete_one(site, fqn)
-    site.steps(site.fleet(keeping()), 2)
+def test_stored_state_is_a_number_for_each_handler_of_the_file(site: Site) -> None:
+    for names in ("gh", "h"):
+        for fqn in FQNS[:2]:
+            delete_one(site, fqn)
+        workers = site.fleet(keeping(names=names))
+        site.steps(workers, 2)
+    deleted = workers[0]._deletions
+    assert deleted and deleted.writes() == [], "an unchanged number is not written again"
     rows = [row for row in site.database.rows("pipelines") if row["at"].startswith(DELETIONS)]
     assert [(row["at"], row["reached"]) for row in rows] == [("deletions#1.0", {"h": 4})]
 
@@ -320,10 +340,11 @@ def test_deletions_at_the_same_time_have_numbers_of_their_own(site: Site, monkey
     assert [(each.number, each.fqn) for each in site.generations.deletions(0, 10)] == [(1, FQNS[1]), (2, FQNS[0])]
 
 
-def test_handlers_without_the_hook_cost_no_request(site: Site) -> None:
-    def refused(after: int, limit: int) -> list[Any]:
+def test_handlers_without_the_hook_cost_no_request(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> list[Any]:
         raise AssertionError("deletions were read")
 
+    monkeypatch.setattr(deletions, "stored_rows", refused)
     delete_one(site)
     workers = site.fleet(pipeline(), deletions=refused)
     site.steps(workers, 2)

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from chalicelib.errors import PreconditionFailedError, RunClosedError, StoreUnavailableError
 from chalicelib.events.sidecar import decode_sidecar, encode_sidecar
+from chalicelib.pipelines import run_event_reader
 from chalicelib.pipelines.ordering import PendingEvent
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import MAX_FOLLOWED_MS, MAX_PENDING_BYTES, FetchedEvents, RunEventReader
 from chalicelib.ports import PutOptions
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.log_end import list_all
-from chalicelib.runlog.new_segments import MOST_LISTED, NewSegmentReader
+from chalicelib.runlog.new_segments import MAX_LISTED_SEGMENTS, NewSegmentReader
 from tests.events_harness import event_parts, make_event
 from tests.faults.interception import Call, Intercepted
 from tests.pipelines_harness import LiveRun, PipelinesHarness, line
@@ -291,6 +292,20 @@ def test_segments_before_one_that_does_not_continue_the_log_are_read(change: Cal
     assert read and (len(read.segments), read.is_log_end, read.end.sequence) == (before, False, before + 1)
 
 
+@pytest.mark.parametrize(("fitting", "excess", "segments", "requests"), [(1, 0, 1, 1), (2, -1, 1, 2), (2, 0, 2, 2), (2, 1, 2, 3)])
+def test_segments_are_read_up_to_a_size(fitting: int, excess: int, segments: int, requests: int) -> None:
+    """Without a request for nothing."""
+    log, _ = followed_log()
+    end, sizes = log.parts().writer.tails.find(RUN), list[int]()
+    for _ in range(4):
+        before = log.size
+        log.lines()
+        sizes.append(log.size - before)
+    log.requests.clear()
+    read = NewSegmentReader(log.recorded(log.store), log.layout).read_after(RUN, end, sum(sizes[:fitting]) + excess, log.size)
+    assert read and (len(read.segments), read.is_log_end, len(log.requests)) == (segments, False, requests)
+
+
 def test_segment_that_is_retired_after_it_was_listed_ends_a_piece() -> None:
     log, _ = followed_log()
     end = log.parts().writer.tails.find(RUN)
@@ -299,6 +314,13 @@ def test_segment_that_is_retired_after_it_was_listed_ends_a_piece() -> None:
     log.before_request = lambda: log.store.delete(log.layout.segment(RUN, 5)) if len(log.requests) == 3 else None
     read = NewSegmentReader(log.recorded(log.store), log.layout).read_after(RUN, end, 10_000, log.size)
     assert read and (len(read.segments), read.is_log_end) == (4, False)
+
+
+def test_events_after_a_piece_that_their_data_ended_are_structured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_event_reader, "MAX_DATA_BYTES", 1)
+    log, reader = followed_log()
+    log.events()
+    assert [step for *_, step in log.visit(reader)[0]] == ["step", "step"]
 
 
 @pytest.mark.parametrize(("excess", "is_followed"), [(0, True), (1, False)])
@@ -373,9 +395,9 @@ def test_event_that_may_continue_costs_one_request_after_a_pause() -> None:
 
 def test_more_segments_than_are_listed_are_read_in_further_pieces() -> None:
     log, reader = followed_log(fetch_bytes=1_000_000)
-    log.lines(MOST_LISTED + 5)
+    log.lines(MAX_LISTED_SEGMENTS + 5)
     events, last = log.visit(reader, log.size)
-    assert last.bytes == log.size and len(events) == 2 * (MOST_LISTED + 5) - 1
+    assert last.bytes == log.size and len(events) == 2 * (MAX_LISTED_SEGMENTS + 5) - 1
     assert SNAPSHOT not in log.requests and [request for request in log.requests if request.startswith(LIST)] == [LIST] * 2
 
 
