@@ -57,12 +57,6 @@ class DeadLetterQuery:
             return (f"{DEAD}/",)
         return prefixes_of_pipeline(self.fqn) if self.run_id is None else dead_prefixes(Run(self.fqn, self.run_id))
 
-    @property
-    def keys_at_once(self) -> int:
-        """The most keys that a page examines in one LIST if others than the query's are among them; 0: each is one of its letters."""
-        has_others = self.fqn is None or self.pipeline or self.handler or self.from_ms > 0 or self.to_ms <= LAST_MS
-        return MAX_EXAMINED if has_others else 0
-
     def has(self, letter: ListedDeadLetter) -> bool:
         """Whether it is one of the query's letters."""
         id = letter.id
@@ -86,7 +80,7 @@ def list_dead_letters(store: ObjectStore, query: DeadLetterQuery, after: str, li
     letters: list[ListedDeadLetter] = []
     reads = 0
     for prefix in prefixes[at:]:
-        listing = store.list(prefix, start_after=after, limit=query.keys_at_once or limit - len(letters))
+        listing = store.list(prefix, start_after=after, limit=MAX_EXAMINED)
         for listed in listing.objects:
             is_short = "+" in listed.key
             if len(letters) == limit or (is_short and reads == MAX_READS):

@@ -83,8 +83,8 @@ class SidecarCursor:
         self._are_all = False
 
     def skip_to(self, number: int) -> None:
-        """Sidecars with a lower number are done."""
-        self._number = max(self._number or 0, number)
+        """Sidecars with a lower number are done. ``number``: not lower than that of any sidecar that was read."""
+        self._number = number
 
     def between(self, line: int, end_line: int, *, final: bool) -> Iterator[tuple[Sidecar, SidecarEntry]]:
         """The events that begin in [line, end_line), and one that reaches into it, in order, each with its sidecar. ``final``: the run has

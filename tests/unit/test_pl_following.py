@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from chalicelib.errors import PreconditionFailedError, RunClosedError, StoreUnavailableError
 from chalicelib.events.sidecar import decode_sidecar, encode_sidecar
+from chalicelib.lines.formats import PLAIN
 from chalicelib.pipelines import run_event_reader
 from chalicelib.pipelines.ordering import PendingEvent
 from chalicelib.pipelines.rows import EventPosition
@@ -256,6 +257,33 @@ def test_run_is_followed_unless_its_log_may_be_another(change: Callable[[Log], A
     assert (SNAPSHOT not in log.requests) == is_followed
 
 
+@pytest.mark.parametrize(("fetch_bytes", "snapshots"), [(10_000, [False, False, False]), (150, [False, False, True])])
+def test_time_of_a_known_end_is_that_of_the_last_look_behind_it(fetch_bytes: int, snapshots: list[bool]) -> None:
+    """Each visit reads to the log's end, or the last of few segments and not what follows."""
+    log, reader = followed_log(fetch_bytes)
+    log.lines(9)
+    for expected in snapshots:
+        log.clock.advance(0.4 * MAX_FOLLOWED_MS / 1000)
+        log.requests.clear()
+        while not reader.fetch(live_bytes=log.size).at_end and fetch_bytes > 150:
+            pass
+        assert (SNAPSHOT in log.requests) == expected
+
+
+def test_ended_run_is_read_from_a_snapshot() -> None:
+    log, reader = followed_log()
+    log.visit(reader, live_bytes=None)
+    assert SNAPSHOT in log.requests
+
+
+def test_run_is_followed_by_a_worker_that_begins_at_its_end() -> None:
+    log, reader = followed_log()
+    later = log.reader()
+    later.position = reader.position
+    for snapshots in (1, 0):
+        assert log.visit(later)[0] == [] and log.requests.count(SNAPSHOT) == snapshots
+
+
 def _other_log(log: Log) -> None:
     log.delete()
     log.events()
@@ -427,6 +455,19 @@ def test_events_of_a_damaged_sidecar_are_never_taken_for_plain_lines() -> None:
         assert [message for *_, message, _ in events] == [message for *_, message, _ in snapshots]
         assert readers[0].position == readers[1].position and readers[0].position.line == 4
         log.clock.advance(3)
+
+
+def test_format_is_that_of_the_first_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for a reader that counts lines as they come."""
+    monkeypatch.setattr(run_event_reader, "_SAMPLE_BYTES", 64)
+    log = Log()
+    log.parts().writer.append(RUN, Batch.from_text("-" * 64 + "\n"))
+    reader = log.reader()
+    for _ in range(3):
+        log.clock.advance(3)
+        log.visit(reader)
+        log.lines()
+    assert reader.format == PLAIN.name
 
 
 @pytest.mark.parametrize("batches", [30, 200])
