@@ -148,10 +148,11 @@ class Forwarder:
                 left = []
             except UnavailableError as error:
                 self.figures.repeated += len(part)
-                if deadline.remaining_s() <= 0 and not progress:
+                if deadline.remaining_s() > 0:
+                    self._pause.after(error)
+                elif not progress:
                     self._pause.reset()
                     raise
-                self._pause.after(error)
                 continue
             self._batch.events[: len(part)] = left
             progress += len(part) - len(left)

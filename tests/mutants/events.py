@@ -92,6 +92,8 @@ MUTANTS = (
             "events that the target deferred are lost"),
         ("Forwarder.flush", "progress += len(part) - len(left)", "progress += len(part)",
             "a target that defers everything never suspends its handler"),
+        ("Forwarder.flush", "self._pause.reset()", "None", "a target that was away for a while is retried more and more slowly for good"),
+        ("Forwarder.flush", "self._together = 2 * len(part)", "self._together = None", "refused events cost a search in all others each"),
         ("Forwarder.flush", "len(part) > 1", "False",
             "a bad event rejects the good ones of its request, or is not identified"),
         ("Forwarder.flush", "progress += 1", "None", "a target that refuses slowly holds a call until the bad event is found",

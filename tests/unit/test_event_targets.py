@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget, stream_name
-from chalicelib.errors import RequestRefusedError, TargetUnavailableError, UnavailableError
+from chalicelib.errors import DeadlineExceededError, RequestRefusedError, TargetUnavailableError, UnavailableError
 from chalicelib.events.event import Annotation, Event, Loggable
 from chalicelib.events.forwarding import MAX_LISTED_REJECTIONS, Forwarder, RetryPolicy
 from chalicelib.events.ports import Limits, Refused, Target
@@ -285,6 +285,57 @@ def test_no_event_is_given_up_for_wrong_credentials(status: int) -> None:
     assert len(kit.received()) == 1
 
 
+UNAVAILABLE = TargetUnavailableError("away")
+
+
+def test_pauses_of_a_flush_end_with_its_time_and_begin_anew() -> None:
+    kit = es()
+    found, slept = paused(kit, [UNAVAILABLE] * 8)
+    for _ in range(2):
+        with pytest.raises(TargetUnavailableError):
+            found.flush()
+        assert slept == [1, 2, 4]
+        slept.clear()
+    found.flush()
+    assert kit.received() == events_of(4)
+
+
+def test_flush_whose_time_is_over_does_not_pause() -> None:
+    kit = es()
+
+    def answers() -> Iterator[Exception]:
+        yield RequestRefusedError("one of them")
+        kit.clock.advance(6)
+        yield UNAVAILABLE
+
+    found, slept = paused(kit, answers())
+    with pytest.raises(DeadlineExceededError):
+        found.flush()
+    assert slept == []
+    found.flush()
+    assert kit.received() == events_of(4)
+
+
+def paused(kit: Kit, answers: Iterable[Exception]) -> tuple[Forwarder, list[float]]:
+    """A forwarder with four events whose flush may take 5 s, and its pauses, the longest of the policy."""
+    slept: list[float] = []
+    policy = RetryPolicy(attempts=8, first_pause_s=1.0, max_s=5.0)
+    found = Forwarder(Small(kit.target, 8, answers=answers), LOGGABLE, kit.clock, policy=policy, random=Longest())
+    kit.clock.sleep = lambda pause: (slept.append(pause), kit.clock.advance(pause))  # type: ignore[method-assign,assign]
+    for each in events_of(4):
+        found.add(each)
+    return found, slept
+
+
+def test_requests_for_events_that_are_all_refused_are_about_two_each() -> None:
+    kit = es()
+    found = Forwarder(Small(kit.target, 16, answers=[RequestRefusedError("bad")] * 100), LOGGABLE, kit.clock)
+    for each in events_of(16):
+        found.add(each)
+    found.flush()
+    assert found.figures.refused == 16 and found.figures.requests <= 2 * 16 + 4
+
+
 def test_an_event_that_was_not_taken_can_be_added_again() -> None:
     kit = es([503] * 2)
     found = Forwarder(Small(kit.target, 2), LOGGABLE, kit.clock, policy=RetryPolicy(attempts=2), random=Random(1))
@@ -297,17 +348,26 @@ def test_an_event_that_was_not_taken_can_be_added_again() -> None:
     assert kit.received() == events_of(3)
 
 
-class Small:
-    """A target with other limits."""
+class Longest(Random):
+    """The longest pauses."""
 
-    def __init__(self, inner: Target, events: int, size: int = 1 << 20) -> None:
-        self._inner, self.limits = inner, Limits(events, size)
+    def uniform(self, a: float, b: float) -> float:
+        return b
+
+
+class Small:
+    """A target with other limits, which first raises ``answers``."""
+
+    def __init__(self, inner: Target, events: int, size: int = 1 << 20, answers: Iterable[Exception] = ()) -> None:
+        self._inner, self.limits, self._answers = inner, Limits(events, size), iter(answers)
 
     def size(self, event: Event) -> int:
         return self._inner.size(event)
 
     def send(self, loggable: Loggable, events: Sequence[Event]) -> Sequence[Refused]:
         assert len(events) <= self.limits.events and sum(map(self.size, events)) <= self.limits.bytes
+        for answer in self._answers:
+            raise answer
         return self._inner.send(loggable, events)
 
     def close(self) -> None:

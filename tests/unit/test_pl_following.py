@@ -345,7 +345,7 @@ def test_segment_that_is_retired_after_it_was_listed_ends_a_piece() -> None:
 
 
 def test_events_after_a_piece_that_their_data_ended_are_structured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_event_reader, "MAX_DATA_BYTES", 1)
+    monkeypatch.setattr(run_event_reader, "MAX_DATA_BYTES", 0)
     log, reader = followed_log()
     log.events()
     assert [step for *_, step in log.visit(reader)[0]] == ["step", "step"]
