@@ -40,8 +40,8 @@ _MIB = 1024 * 1024
 FACTORY = "()"
 ERRORS = "errors"
 """The key of a handler that the framework takes, if its value is a mapping."""
-CITED = "cited"
-"""The field of cited keys, which no file can set."""
+REFERENCED = "referenced"
+"""The field of referenced keys, which no file can set."""
 _DEFINED = ("formatters", "filters", "handlers", "loggers")
 EXCLUDES = "!"
 """Begins a pattern of excluded names."""
@@ -107,7 +107,7 @@ _Named = Mapping[str, Mapping[str, Any]]
 
 
 class Logging(_Part):
-    """The input of ``dictConfig``. Each referenced handler is defined; at least one receives events. ``cited``: further keys of the
+    """The input of ``dictConfig``. Each referenced handler is defined; at least one receives events. ``referenced``: further keys of the
     file's section that values after ``cfg://`` name; other keys are errors."""
 
     version: Literal[1]
@@ -118,7 +118,7 @@ class Logging(_Part):
     root: Mapping[str, Any] = {}
     disable_existing_loggers: bool = False
     """Process-wide in ``dictConfig``: without effect here."""
-    cited: Mapping[str, Any] = {}
+    referenced: Mapping[str, Any] = {}
     _modules: AllowedModules = PrivateAttr(default=DEFAULTS_ONLY)
 
     def model_post_init(self, context: Any, /) -> None:
@@ -133,24 +133,24 @@ class Logging(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _takes_cited_keys(cls, document: Any) -> Any:
-        """Separate the cited keys, and replace sections and definitions that are references themselves."""
+    def _separates_referenced_keys(cls, document: Any) -> Any:
+        """Separate the referenced keys, and replace sections and definitions that are references themselves."""
         if not isinstance(document, dict):
             return document
-        if CITED in document:
-            raise ValueError(f"extra inputs are not permitted: {CITED}")
+        if REFERENCED in document:
+            raise ValueError(f"extra inputs are not permitted: {REFERENCED}")
         names = set(referenced_keys(document))
-        cited = {key: value for key, value in document.items() if key in names and key not in cls.model_fields}
+        referenced = {key: value for key, value in document.items() if key in names and key not in cls.model_fields}
         references = References(document)
         try:
             sections = {
                 key: references.definitions(value) if key in _DEFINED or isinstance(value, str) else value
                 for key, value in document.items()
-                if key not in cited
+                if key not in referenced
             }
         except InvalidConfigurationError as error:
             raise ValueError(str(error)) from None
-        return {**sections, CITED: cited}
+        return {**sections, REFERENCED: referenced}
 
     @field_validator("handlers")
     @classmethod
@@ -194,7 +194,9 @@ class Logging(_Part):
 
     @model_validator(mode="after")
     def _names_listed_modules(self) -> Self:
-        definitions = [each for kind in (self.handlers, self.formatters, self.filters) for each in kind.values()] + [self.cited]
+        definitions = [each for kind in (self.handlers, self.formatters, self.filters) for each in kind.values()] + [
+            self.referenced
+        ]
         missing = self.modules.missing([name for definition in definitions for name in names_in(definition)])
         if missing:
             raise ValueError(f"modules are not listed: {', '.join(missing)[:500]}: set {self.modules.setting_with(missing)[:1000]}")
@@ -259,7 +261,7 @@ class Logging(_Part):
 
     def document(self) -> dict[str, Any]:
         """What references refer into: the file's section."""
-        return {**{name: getattr(self, name) for name in _keys_of(Logging)}, **self.cited}
+        return {**{name: getattr(self, name) for name in _keys_of(Logging)}, **self.referenced}
 
     def references(self) -> References:
         """The references of the file's section."""
@@ -402,4 +404,4 @@ def _keys_at(location: tuple[int | str, ...]) -> Iterable[str]:
 
 
 def _keys_of(model: type[BaseModel]) -> list[str]:
-    return [name for name in model.model_fields if name != CITED]
+    return [name for name in model.model_fields if name != REFERENCED]

@@ -292,6 +292,6 @@ MUTANTS = (
     *group("chalicelib.pipelines.configuration", "tests/unit/test_pl_references.py",
         ("Logging._fits_together", "all(isinstance(each, list) for each in lists)", "True",
             "a logger with a number for its handlers stops the pipelines of all files", "tests/unit/test_pl_configuration.py"),
-        ("Logging.document", "{**A, **self.cited}", "A", "references to further keys lead nowhere"),
-        ("Logging._names_listed_modules", "A + [self.cited]", "A", "validation accepts names of modules that are not listed")),
+        ("Logging.document", "{**A, **self.referenced}", "A", "references to further keys lead nowhere"),
+        ("Logging._names_listed_modules", "A + [self.referenced]", "A", "validation accepts names of modules that are not listed")),
 )  # fmt: skip

@@ -143,7 +143,7 @@ def test_whole_tree_is_that_of_logging_config(capsys: pytest.CaptureFixture[str]
     ("section", "reason"),
     [
         ({"handlers": {"h": NULL}, "mine": {"a": 1}}, "extra inputs are not permitted at=logging.mine"),
-        ({"handlers": {"h": {**NULL, "x": "cfg://cited"}}, "cited": 1}, "extra inputs are not permitted: cited"),
+        ({"handlers": {"h": {**NULL, "x": "cfg://referenced"}}, "referenced": 1}, "extra inputs are not permitted: referenced"),
         ({"handlers": "cfg://mine", "mine": 5}, "input should be a valid dictionary"),
         ({"handlers": "cfg://nobody"}, "a reference cannot be resolved: KeyError: 'nobody'"),
         ({"handlers": {"h": "cfg://mine.x"}, "mine": {}}, "a reference cannot be resolved: KeyError: 'x'"),
