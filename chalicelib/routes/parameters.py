@@ -37,7 +37,7 @@ def time_parameter(query: Mapping[str, str], name: str, default: int, most: int)
         result = parse_time_ms(text, 0) if _DATE.match(text) else integer_parameter(query, name, default, 0, most)
     except InvalidInputError:
         result = -1
-    if not 0 <= result <= most:
+    if result < 0:
         raise InvalidInputError(
             f"{name} must be a time from 1970 on, ISO 8601 or milliseconds since the epoch {name}={text[:_MAX_TIME_CHARS]!r}"
         )

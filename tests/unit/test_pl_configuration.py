@@ -15,7 +15,8 @@ from chalicelib.ports import PutOptions
 from tests.support.clock import ManualClock
 from tests.support.object_store import InMemoryObjectStore
 
-LOGGING = {"version": 1, "handlers": {"h": {"class": "logging.NullHandler"}}, "root": {"handlers": ["h"]}}
+NULL = {"class": "logging.NullHandler"}
+LOGGING = {"version": 1, "handlers": {"h": NULL}, "root": {"handlers": ["h"]}}
 GOOD = yaml.safe_dump({"logging": LOGGING})
 
 
@@ -88,6 +89,7 @@ def test_exactly_the_listed_properties_may_be_overridden() -> None:
         ("a" * 300_000, "at most"),
         (yaml.safe_dump({"logging": {**LOGGING, "root": {"handlers": ["other"]}}}), "no such handler: other"),
         (yaml.safe_dump({"logging": {**LOGGING, "root": {"handlers": [["other"]]}}}), "no such handler: \\['other'\\]"),
+        (text(logging={**LOGGING, "handlers": {"5": NULL}, "root": {"handlers": [5]}}), "no such handler: 5"),
         (yaml.safe_dump({"logging": {**LOGGING, "root": {"handlers": 5}}}), "must be a list of names"),
         (yaml.safe_dump({"logging": {**LOGGING, "loggers": {"a": {"handlers": "other"}}}}), "must be a list of names"),
         (yaml.safe_dump({"logging": {**LOGGING, "root": {}}}), "no logger has a handler"),
