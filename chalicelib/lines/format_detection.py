@@ -36,7 +36,7 @@ def detect_format(sample: Iterable[bytes]) -> LogFormat:
 
 
 def _known(texts: Sequence[str]) -> Mapping[LogFormat, int]:
-    """The number of texts that each format parses, in the order of FORMATS."""
+    """The number of texts that each format parses, in the order of FORMATS, up to one that is certainly chosen."""
     by_first: dict[str, list[str]] = {}
     for text in texts:
         by_first.setdefault(text[:1], []).append(text)
@@ -46,4 +46,14 @@ def _known(texts: Sequence[str]) -> Mapping[LogFormat, int]:
         parse = each.bind(time_parser)
         fitting = (text for first in each.prefix.first for text in by_first.get(first, ())) if each.prefix.first else texts
         counts[each] = sum(parse(text) is not None for text in fitting)
+        if _is_certain(each, counts, len(texts)):
+            break
     return counts
+
+
+def _is_certain(last: LogFormat, counts: Mapping[LogFormat, int], texts: int) -> bool:
+    """Whether ``last`` is chosen whatever the formats behind it parse: nearly all texts are its own, and no format before it parses nearly as
+    many. Those with greater odds would need more texts than there are."""
+    count = counts[last]
+    others = (other for each, other in counts.items() if each.odds == 1 and each is not last)
+    return last.odds == 1 and 0 < _NEARLY * texts <= count and all(other < _NEARLY * count for other in others)
