@@ -22,7 +22,7 @@ from chalicelib.lines.text import number_lines
 from chalicelib.lines.timestamps import TimestampParser
 from glue_jobs.columnar import json_lines
 from glue_jobs.columnar.columns import EventColumns
-from glue_jobs.columnar.matching import matcher_of
+from glue_jobs.columnar.matchers import matcher_of
 from glue_jobs.columnar.outlines import OutlineParser
 from glue_jobs.columnar.parser import ColumnarParser
 from glue_jobs.columnar.patterns import UntranslatableError, translated
