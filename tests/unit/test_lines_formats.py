@@ -461,6 +461,14 @@ def test_unknown_lines_in_a_plain_run(number: int) -> None:
     assert read("plain", NOT_OF_A_LOG[number]) is None
 
 
+def test_the_first_of_two_formats_of_nearly_as_many_lines_is_chosen() -> None:
+    """The second one parses more than three quarters of all lines, but the first one nearly as many."""
+    both, first, second, none = ("INFO - INFO", "%(x) - INFO", "INFO - a.b", "")
+    tails = [both] * 60 + [first] * 5 + [second] * 20 + [none] * 15
+    lines = [f"2026-11-21 03:12:45,123 - {tail} - x".encode() if tail else b"x" for tail in tails]
+    assert detect_format(lines) is format_named("python")
+
+
 @EVERY
 def test_an_example_is_of_its_format(each: LogFormat) -> None:
     assert detect_format([each.example.encode()]) is each
