@@ -48,7 +48,7 @@ MUTANTS = (
         ("_Numbering.lines", "places + shifts", "places", "lines behind missing segments have other numbers"),
         ("column_batches", "_end(events, line, opened)", "len(events)", "lines behind the last selected one are rows")),
     *group("chalicelib.lines.format_detection", "tests/unit/test_lines_formats.py::test_detection_that_stops_early_chooses_the_same",
-        ("_is_certain", "0 < _NEARLY * texts <= count", "count", "a format of a few first lines is chosen")),
+        ("detect_format", "0 < _NEARLY * len(texts) <= count", "count", "a format of a few first lines is chosen")),
     *group("glue_jobs.dataset.raw_text", f"{_ROWS}::test_text_is_stored_only_where_it_cannot_be_rebuilt",
         ("without_messages", "pc.fill_null(pc.equal(rebuilt, raw), False)", "pc.fill_null(pc.equal(raw, raw), False)",
             "texts that the columns do not have are lost"),
