@@ -152,9 +152,10 @@ def _processor_s(server: int) -> float:
 
 
 def _spent_s(process: psutil.Process) -> float:
+    """With what its children had spent that have ended."""
     try:
         times: Any = process.cpu_times()
-        return float(times.user + times.system)
+        return float(sum(times[:4]))
     except psutil.Error:
         return 0.0
 

@@ -62,9 +62,9 @@ class JsonMatcher:
 
 
 def _matches(shapes: deque[_Shape], time_parser: TimestampParser, block: LineBlock, candidates: Ints) -> LineMatches:
-    found: list[LineMatches] = []
+    matched: list[LineMatches] = []
     for shape in tuple(shapes):
-        candidates = _by_shape(shape, time_parser, block, candidates, found)
+        candidates = _by_shape(shape, time_parser, block, candidates, matched)
     for _ in range(_NEW_SHAPES):
         if len(candidates) < _FEW_LINES:
             break
@@ -73,8 +73,8 @@ def _matches(shapes: deque[_Shape], time_parser: TimestampParser, block: LineBlo
             candidates = candidates[1:]
         else:
             shapes.append(new)
-            candidates = _by_shape(new, time_parser, block, candidates, found)
-    return _joined(found)
+            candidates = _by_shape(new, time_parser, block, candidates, matched)
+    return _joined(matched)
 
 
 def _shape_of(text: str) -> _Shape | None:
@@ -118,23 +118,23 @@ def _value(value: Any) -> str:
     return _LITERAL if value is None or isinstance(value, bool) else _NUMBER
 
 
-def _by_shape(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, found: list[LineMatches]) -> Ints:
-    """Adds the lines that have a shape to ``found``; returns the others."""
+def _by_shape(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, matched: list[LineMatches]) -> Ints:
+    """Adds the lines that have a shape to ``matched``; returns the others."""
     if len(lines) < _FEW_LINES:
         return lines
     groups = pc.extract_regex(texts_from(block, lines, block.starts[lines]), pattern=shape.pattern)
     fits = ~np.asarray(groups.is_null())
     if fits.any():
-        is_line = _add(shape, time_parser, block, lines[fits], groups.filter(pa.array(fits)), found)
+        is_line = _add(shape, time_parser, block, lines[fits], groups.filter(pa.array(fits)), matched)
         fits[fits] = is_line
     others: Ints = lines[~fits]
     return others
 
 
 def _add(
-    shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, groups: pa.StructArray, found: list[LineMatches]
+    shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, groups: pa.StructArray, matched: list[LineMatches]
 ) -> Bools:
-    """Adds lines with their groups to ``found``, and returns which ones: those with a time, level or message."""
+    """Adds lines with their groups to ``matched``, and returns which ones: those with a time, level or message."""
     us, has_time = _first(shape, shape.times, groups, lambda name, value: first_time({name: value}, (name,), time_parser))
     level, has_level = _first(shape, shape.levels, groups, _level_number)
     is_line = has_time | has_level | (shape.message is not None)
@@ -142,7 +142,7 @@ def _add(
     messages = groups.field(shape.message).take(at) if shape.message else spans(block.data, block.starts[taken], block.ends[taken])
     loggers = _loggers(groups.field(shape.logger).take(at)) if shape.logger else pa.nulls(len(taken), pa.string())
     levels = np.where(has_level, level, NO_LEVEL)[is_line].astype(np.int8)
-    found.append(LineMatches(taken, us[is_line], has_time[is_line], levels, loggers, block.starts[taken], messages))
+    matched.append(LineMatches(taken, us[is_line], has_time[is_line], levels, loggers, block.starts[taken], messages))
     return is_line
 
 
@@ -154,10 +154,10 @@ def _first(
     for group, name in fields:
         values = groups.field(group).dictionary_encode()
         texts = values.dictionary.to_pylist()
-        found = [read(name, text if group in shape.texts else json.loads(text)) for text in texts]
+        numbers_of = [read(name, text if group in shape.texts else json.loads(text)) for text in texts]
         place = np.asarray(values.indices)
-        is_new = ~is_valid & np.array([each is not None for each in found], np.bool_)[place]
-        numbers[is_new] = np.array([each or 0 for each in found], np.int64)[place][is_new]
+        is_new = ~is_valid & np.array([each is not None for each in numbers_of], np.bool_)[place]
+        numbers[is_new] = np.array([each or 0 for each in numbers_of], np.int64)[place][is_new]
         is_valid |= is_new
     return numbers, is_valid
 
@@ -172,15 +172,15 @@ def _loggers(texts: pa.StringArray) -> pa.StringArray:
     return pa.array([without_place(text or None) for text in values.dictionary.to_pylist()], pa.string()).take(values.indices)
 
 
-def _joined(found: list[LineMatches]) -> LineMatches:
-    if not found:
+def _joined(matched: list[LineMatches]) -> LineMatches:
+    if not matched:
         return NO_MATCHES
-    order = np.argsort(np.concatenate([each.lines for each in found]), kind="stable")
+    order = np.argsort(np.concatenate([each.lines for each in matched]), kind="stable")
     numbers = (
-        np.concatenate([getattr(each, name) for each in found])[order] for name in ("lines", "us", "has_time", "level", "message")
+        np.concatenate([getattr(each, name) for each in matched])[order] for name in ("lines", "us", "has_time", "level", "message")
     )
     lines, us, has_time, level, message = numbers
     loggers, messages = (
-        pa.concat_arrays([getattr(each, name) for each in found]).take(pa.array(order)) for name in ("loggers", "messages")
+        pa.concat_arrays([getattr(each, name) for each in matched]).take(pa.array(order)) for name in ("loggers", "messages")
     )
     return LineMatches(lines, us, has_time, level, loggers, message, messages)

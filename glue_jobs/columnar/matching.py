@@ -6,10 +6,9 @@ Made from the layout by which the row parser reads the format. Only matches are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import tzinfo
-from functools import cache, partial
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -17,13 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chalicelib.lines.fields import parse_json_with
-from chalicelib.lines.formats import LogFormat
 from chalicelib.lines.layout import LineLayout
 from chalicelib.lines.levels import LEVELS, ORDER
 from chalicelib.lines.timestamps import Places, ReadTimestamp, TimestampParser
 from glue_jobs.columnar.blocks import Bools, Ints, LineBlock, spans
-from glue_jobs.columnar.patterns import FOREIGN, GroupPattern, UntranslatableError, fixed_places, translated
+from glue_jobs.columnar.patterns import FOREIGN, GroupPattern
 from glue_jobs.columnar.timestamps import parse_times
 
 NO_LEVEL = len(ORDER)
@@ -210,24 +207,3 @@ def _extracted(texts: pa.StringArray, patterns: Sequence[str]) -> pa.StructArray
         at[other] = np.arange(len(texts), len(texts) + len(other))
         groups = pa.concat_arrays([groups, pc.extract_regex(texts.take(pa.array(other)), pattern=pattern)]).take(pa.array(at))
     return groups
-
-
-@cache
-def matcher_of(format: LogFormat) -> LineMatcher | None:
-    """The matcher of a format; None: only the row parser reads it."""
-    if format.bind is parse_json_with:
-        from glue_jobs.columnar.json_lines import JsonMatcher  # it needs this module
-
-        return JsonMatcher()
-    layout = format.layout
-    if layout is None or layout.refine or format.rest:
-        return None
-    try:
-        if layout.around is not None and layout.stamp is not None and layout.stamp.places is not None:
-            before, tail = layout.around
-            with suppress(UntranslatableError):
-                head = fixed_places(before + layout.stamp.pattern)
-                return FixedMatcher(head, layout.stamp.places, layout, translated(tail))
-        return PatternMatcher(layout, translated(layout.pattern))
-    except UntranslatableError:
-        return None

@@ -22,7 +22,8 @@ from chalicelib.lines.text import decode_line
 from chalicelib.lines.timestamps import TimestampParser
 from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock
 from glue_jobs.columnar.columns import EventColumns, JoinedMatches, parse_blocks
-from glue_jobs.columnar.matching import NO_MATCHES, LineMatches, matcher_of
+from glue_jobs.columnar.matchers import matcher_of
+from glue_jobs.columnar.matching import NO_MATCHES, LineMatches
 
 _ESCAPE, _ASCII = 27, 128
 _ERRORS = np.array([*map(is_error, ORDER), False])

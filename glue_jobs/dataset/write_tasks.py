@@ -119,7 +119,7 @@ def write_files(
     events: Iterator[pa.RecordBatch], runs: Mapping[Run, RunValues], files: Files, folder: str, sorted_bytes: int = SORTED_BYTES
 ) -> list[StagedFile]:
     """Write events to one file for each partition, or some more if partitions take turns. Rows that are sorted at once have about
-    ``sorted_bytes``; memory: three times that. Raises UnavailableError."""
+    ``sorted_bytes``; memory: four times that. Raises UnavailableError."""
     with closing(PartitionFiles(files, folder)) as written:
         for table in _tables(events, sorted_bytes):
             for partition, rows in partitioned(table, runs):

@@ -257,19 +257,27 @@ class ChangesOfShards(RuleBasedStateMachine):
             self.end(name)
         self._advance(INDEXED_S)
 
-    @rule(count=COUNTS)
-    def outage(self, count: int) -> None:
+    @rule(count=COUNTS, is_settled=st.booleans(), is_checked=st.booleans())
+    def outage(self, count: int, is_settled: bool, is_checked: bool) -> None:
         """As after a long outage of the logs' store alone: every worker has died, and active runs have ended and left the index,
-        although discovery is complete until now. The next workers may have another configuration."""
+        although discovery is complete until now. The next workers may have another configuration. ``is_settled``: all shards had
+        processed everything before; ``is_checked``: the next workers process these runs at once, not only after a standstill."""
         self._kill_all()
+        if is_settled:
+            self._work_until_idle([Session(shard, f"before.{shard.number}") for shard in shards(self.counts[-1])])
         self.counts.append(count)
         heads = [row for row in self.world.database.rows(PIPELINES) if row["at"].startswith(HEAD)]
+        gone: list[Run] = []
         for run in [run for row in heads for run in unpack_checkpoints(row["runs"])]:
             if run not in self.deleted:
                 self.append(run.fqn, 1)
                 self.end(run.fqn)
                 if self.committed.get(run, 0) < len(self.lines[run]) and self._is_indexed(run):
                     self.world.leave_index(run)
+                    gone.append(run)
+        if is_checked:
+            self._work_until_idle([Session(shard, f"after.{shard.number}") for shard in shards(count)])
+            assert [self.received.get(run, 0) for run in gone] == [len(self.lines[run]) for run in gone], "events are lost"
 
     def _is_indexed(self, run: Run) -> bool:
         return run in {row.run for row in self.world.runs.active(1 << 60)}

@@ -37,8 +37,6 @@ while True:
 """
 OTHERS = {"changed_handlers": "import logging\n\nclass Handler(logging.NullHandler): ...\n", "hanging_handlers": HANGS}
 MODULES = ",".join(("site_handlers", *OTHERS))
-BLOCKED_S = 150
-"""For a handler that does not return: it is disabled after a minute."""
 
 
 def pipeline_text(name: str, bad: str, arguments: str = "") -> str:
@@ -120,9 +118,9 @@ def counts(shop: Shop) -> dict[str, int]:
     return dict(json.loads(shop.counts.read_text())) if shop.counts.exists() else {}
 
 
-def work_until(stack: Stack, done: Any, seconds: float = BLOCKED_S) -> None:
+def work_until(stack: Stack, done: Any) -> None:
     """Invoke the function until a condition holds: each pipeline has an asynchronous invocation of its own."""
-    give_up = time.monotonic() + seconds
+    give_up = time.monotonic() + PATIENCE_S
     while not done():
         tick(stack, "pipelines")
         assert time.monotonic() < give_up

@@ -93,6 +93,13 @@ def test_columns_equal_rows(state: str, filters: str, monkeypatch: pytest.Monkey
 
     by_rows, by_columns = read(10**9), read(0)
     assert by_columns == by_rows
+    positions = [
+        row
+        for task in reading_.tasks()
+        for batch in reading_.task().batches(task.slices, ["line", "raw"])
+        for row in batch.to_pylist()
+    ]
+    assert positions == [{"line": row["line"], "raw": row["raw"]} for row in by_rows[0]]
     assert state == "lying" or bool(by_rows[0]) == (filters != "nothing")  # wrong numbers can hide lines from a filter
 
 

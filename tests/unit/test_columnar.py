@@ -22,7 +22,7 @@ from chalicelib.lines.text import number_lines
 from chalicelib.lines.timestamps import TimestampParser
 from glue_jobs.columnar import json_lines
 from glue_jobs.columnar.columns import EventColumns
-from glue_jobs.columnar.matching import matcher_of
+from glue_jobs.columnar.matchers import matcher_of
 from glue_jobs.columnar.outlines import OutlineParser
 from glue_jobs.columnar.parser import ColumnarParser
 from glue_jobs.columnar.patterns import UntranslatableError, translated
@@ -197,6 +197,7 @@ def logs(draw: st.DrawFn) -> tuple[LogFormat, list[bytes]]:
     [],
     0,
 )
+@example((format_named("python"), [ERROR, b"a.b.Error: x", INFO]), b"\n", True, UTC, [], 0)
 @example((format_named("level"), [b"2026-11-21 03:12:45 INFO"]), b"\r\n", True, UTC, [], 0)
 @settings(max_examples=examples(600, 5000), suppress_health_check=[HealthCheck.too_slow])
 def test_columns_equal_rows(
@@ -293,6 +294,7 @@ def json_logs(draw: st.DrawFn) -> bytes:
 @given(json_logs())
 @example(b'{"level":"info","a\\"b":"x"}\n{"level":"info","a"b":"x"}\n')
 @example(b'{"a\\nb":"x","level":"info"}\n{"a\nb":"x","level":"info"}\n')
+@example(b'{"timestamp":"2026-11-21T03:12:45Z","time":"2027-01-01T00:00:00Z","level":"info","severity":"error"}\n')
 @example(b'{"level":"info","n":1}\n{"level":"info","n":1' + b"0" * 5000 + b"}\n")
 @settings(max_examples=examples(400, 4000), suppress_health_check=[HealthCheck.too_slow])
 def test_columns_of_json_lines_equal_rows(body: bytes) -> None:

@@ -460,6 +460,14 @@ def test_unknown_lines_in_a_plain_run(number: int) -> None:
     assert read("plain", NOT_OF_A_LOG[number]) is None
 
 
+def test_the_first_of_two_formats_of_nearly_as_many_lines_is_chosen() -> None:
+    """The second one parses more than three quarters of all lines, but the first one nearly as many."""
+    both, first, second, none = ("INFO - INFO", "%(x) - INFO", "INFO - a.b", "")
+    tails = [both] * 60 + [first] * 5 + [second] * 20 + [none] * 15
+    lines = [f"2026-11-21 03:12:45,123 - {tail} - x".encode() if tail else b"x" for tail in tails]
+    assert detect_format(lines) is format_named("python")
+
+
 @EVERY
 def test_an_example_is_of_its_format(each: LogFormat) -> None:
     assert detect_format([each.example.encode()]) is each
@@ -600,3 +608,12 @@ def test_the_chosen_format_reads_its_log(each: LogFormat) -> None:
     found = list(events(enumerate(lines), detect_format(lines)))
     assert len(found) == 20
     assert all(event.parsed.level or event.parsed.timestamp or not each.unambiguous or each.odds == 50 for event in found)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(FORMATS), st.integers(1, 9)), min_size=1, max_size=4), st.integers(0, 3))
+def test_detection_that_stops_early_chooses_the_same(parts: list[tuple[LogFormat, int]], foreign: int) -> None:
+    lines = [each.example.encode() for each, count in parts for _ in range(count)] + [b"something else"] * foreign
+    all_counted = FormatSample()
+    all_counted.add(lines)
+    assert detect_format(lines) is all_counted.format()

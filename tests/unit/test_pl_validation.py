@@ -156,9 +156,7 @@ def test_no_class_is_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a constructor was called")
 
-    # Not ``__new__``: a class whose own one was removed again cannot be called with arguments any more.
-    monkeypatch.setattr("chalicelib.pipelines.files.handler.RollingS3Handler.__init__", refuse)
-    monkeypatch.setattr("logging.FileHandler.__init__", refuse)
+    monkeypatch.setattr("logging.Handler.__init__", refuse)
     file = {**FILE, "filename": str(tmp_path / "log")}
     assert problems(handlers={"h": file, "i": ROLLING}, filters={"f": {"()": "logging.Filter"}}) == []
     assert list(tmp_path.iterdir()) == []
