@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -27,6 +28,20 @@ def away(*_: object, **__: object) -> None:
 class Unreadable:
     def __float__(self) -> float:
         raise RuntimeError("no number")
+
+
+class ReadableOnce(Unreadable):
+    """Its value can be read once, and it records another metric meanwhile."""
+
+    def __init__(self, metrics: HandlerMetrics) -> None:
+        self.metrics, self.reads = metrics, 0
+
+    def __float__(self) -> float:
+        self.reads += 1
+        if self.reads > 1:
+            return super().__float__()
+        self.metrics.record("b", 2)
+        return 1.0
 
 
 @pytest.fixture
@@ -63,6 +78,16 @@ def test_values_are_aggregated_until_they_are_taken() -> None:
     assert report is not None and report.metrics == {"a.b-c_1": Statistics(4, 6.0, -1.5, 3.0)}
     metrics.record("a.b-c_1", 5)
     assert metrics.take("p", "h") == MetricsReport("p", "h", {"a.b-c_1": Statistics(1, 5.0, 5.0, 5.0)})
+
+
+def test_value_runs_its_own_code_once_and_outside_of_the_lock() -> None:
+    metrics = HandlerMetrics()
+    recording = Thread(target=metrics.record, args=("a", ReadableOnce(metrics)), daemon=True)
+    recording.start()
+    recording.join(10)
+    assert not recording.is_alive()
+    report = metrics.take("p", "h")
+    assert report is not None and report.metrics == {"a": Statistics(1, 1.0, 1.0, 1.0), "b": Statistics(1, 2.0, 2.0, 2.0)}
 
 
 def test_names_are_bounded_for_as_long_as_the_worker_runs() -> None:
