@@ -20,7 +20,7 @@ _MAX_NUMBER = 10**38
 
 def checked_writes(pending: Iterable[object], others: Sequence[Write]) -> list[Write]:
     """The writes of a handler, which do not clash with those of ``others``. Raises InvalidInputError if no transaction can contain them."""
-    writes = [each for each in pending if _is_write(each)]
+    writes = [_write_of(each) for each in pending]
     if len(writes) > MAX_COMMITTED_WRITES or len(writes) + len(others) > MAX_ALL_WRITES:
         raise InvalidInputError(
             f"a handler may add {MAX_COMMITTED_WRITES} rows to a checkpoint, all handlers {MAX_ALL_WRITES} rows={len(writes)}"
@@ -33,10 +33,10 @@ def checked_writes(pending: Iterable[object], others: Sequence[Write]) -> list[W
     return writes
 
 
-def _is_write(each: object) -> bool:
+def _write_of(each: object) -> Write:
     if not isinstance(each, Put | Delete | Check):
         raise InvalidInputError(f"a handler's row must be a Put, Delete or Check type={type(each).__name__}")
-    return True
+    return each
 
 
 def _size_of(value: object, depth: int) -> int:

@@ -90,6 +90,8 @@ def _check_filter(config: Logging, definition: Definition) -> Iterator[str]:
 def _factory(config: Logging, definition: Definition) -> Any:
     """Generator: yields the problems of the names in a definition; returns its class or factory, as far as it can be seen."""
     named, factory = class_of(definition), _UNSEEN
+    if named is not None and not isinstance(named, str):
+        yield f"a class must be a name: {str(named)[:80]}"
     for name in names_in(definition):
         if config.modules.is_added(name):
             continue
@@ -110,6 +112,8 @@ def _check_level_and_filters(config: Logging, values: Definition) -> Iterator[st
     level = values.get("level")
     if isinstance(level, str) and level not in logging.getLevelNamesMapping():
         yield f"unknown level: {level[:100]}{did_you_mean(level.upper(), logging.getLevelNamesMapping())}"
+    elif level is not None and not isinstance(level, str | int):
+        yield f"a level must be a name or a number: {str(level)[:80]}"
     filters = values.get("filters") or ()
     if not isinstance(filters, list | tuple):
         yield "filters must be a list"

@@ -63,6 +63,8 @@ def test_valid_file_has_no_problems(given: dict[str, Any]) -> None:
         (handler(**{"class": "chalicelib.no.such.Handler"}), "the module has no such class name='chalicelib.no.such.Handler' handler=h"),
         (handler(**{"class": "logging.handlers.SYSLOG_UDP_PORT"}), "not callable: logging.handlers.SYSLOG_UDP_PORT handler=h"),
         (handler(**{"class": "logging.Filter"}), "not a handler: logging.Filter handler=h"),
+        (handler(**{"class": ["logging.NullHandler"]}), "a class must be a name: ['logging.NullHandler'] handler=h"),
+        (handler(**NULL, level=2.5), "a level must be a name or a number: 2.5 handler=h"),
         (handler(**FILE, enconding="utf-8"), "unknown argument: enconding, did you mean encoding? handler=h"),
         (handler(**FILE, formater="f"), "unknown argument: formater, did you mean formatter? handler=h"),
         (handler(**FILE, colour=1), "unknown argument: colour handler=h"),
@@ -108,6 +110,8 @@ def test_parquet_is_valid_in_the_job() -> None:
         handler(**ROLLING, max_bytes=0),
         handler(**NULL, formatter="f"),
         handler(**NULL, level="LOUD"),
+        handler(**NULL, level=2.5),
+        handler(**{"class": ["logging.NullHandler"]}),
         handler(**{"class": "logging.FileHandler"}),
     ],
 )
