@@ -10,6 +10,7 @@ from chalicelib.pipelines.checkpoints import Checkpoints
 from chalicelib.pipelines.context import Caught
 from chalicelib.pipelines.deletions import DeletionNotifier
 from chalicelib.pipelines.delivery import EventDelivery
+from chalicelib.pipelines.handler_rows import checked_writes
 from chalicelib.pipelines.pipeline_state import DISABLED, REPLAYING, DesiredState, HandlerState, PipelineStateStore, handler_row
 from chalicelib.pipelines.ports import CommitsWithCheckpoint, Fence
 from chalicelib.pipelines.rows import RunCheckpoint
@@ -136,13 +137,16 @@ class Committer:
         for name, handler in self._delivery.context.handlers.items():
             if not self._delivery.receiving.get(name) or not isinstance(handler, CommitsWithCheckpoint):
                 continue
+            self._delivery.progress.note_call(name)
             try:
-                pending = list(handler.pending_writes())
+                pending = checked_writes(handler.pending_writes(), writes)
             except LeaseError:
                 raise  # its fence raised: the worker stops, and commits nothing
             except Caught as error:
                 self._delivery.count_error(name, error)
                 return None
+            finally:
+                self._delivery.progress.note_call("")
             if pending:
                 writes += pending
                 self.committing.append(name)
@@ -165,12 +169,14 @@ class Committer:
         for name in self.committing:
             handler = self._delivery.context.handlers[name]
             assert isinstance(handler, CommitsWithCheckpoint)
+            self._delivery.progress.note_call(name)
             try:
                 handler.committed()
             except LeaseError:
                 raise
             except Caught as error:
                 self._delivery.count_error(name, error)
+            self._delivery.progress.note_call("")
         self.committing = []
 
     def release_done(self) -> None:

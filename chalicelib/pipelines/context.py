@@ -139,15 +139,13 @@ def build_logging(
     note_call(SHARED_PARTS)
     pieces = _TreeBuilder(config)
     manager = _manager()
-    handlers, failures = pieces.build_handlers(note_call, disabled)
+    swallowed: list[Swallowed] = []
+    handlers, failures = pieces.build_handlers(note_call, disabled, swallowed)
     loggers: dict[str, logging.Logger] = {}
     for name, definition in config.each_logger():
         logger = manager.getLogger(name) if name else manager.root
         pieces.configure_one(logger, definition, handlers)
         loggers[name] = logger
-    swallowed: list[Swallowed] = []
-    for name, handler in handlers.items():
-        _collect_errors(name, handler, swallowed)
     return LoggingContext(handlers, failures, loggers, properties, now_ms, swallowed, _owners(handlers))
 
 
@@ -194,7 +192,9 @@ class _TreeBuilder(DictConfigurator):
             except Exception as error:
                 raise InvalidConfigurationError(f"one of {kind} cannot be built: {_described(error)} name={name}") from error
 
-    def build_handlers(self, note_call: NoteCall, disabled: Collection[str]) -> tuple[dict[str, logging.Handler], dict[str, str]]:
+    def build_handlers(
+        self, note_call: NoteCall, disabled: Collection[str], swallowed: list[Swallowed]
+    ) -> tuple[dict[str, logging.Handler], dict[str, str]]:
         """Handlers that refer to other handlers are built after them, as ``dictConfig`` does."""
         definitions = self.config["handlers"]
         handlers: dict[str, logging.Handler] = {}
@@ -205,7 +205,9 @@ class _TreeBuilder(DictConfigurator):
             for name in waiting:
                 note_call(name)
                 try:
-                    handlers[name] = definitions[name] = self._handler(definitions[name])
+                    handler = self._handler(definitions[name])
+                    _collect_errors(name, handler, swallowed)
+                    handlers[name] = definitions[name] = handler
                 except Caught as error:
                     if not last and "target not configured yet" in str(error.__cause__):
                         deferred.append(name)
@@ -220,6 +222,8 @@ class _TreeBuilder(DictConfigurator):
         handler = self.configure_handler(definition)
         if not isinstance(handler, logging.Handler):
             raise TypeError(f"not a logging.Handler: {type(handler).__name__}")
+        if not isinstance(handler.level, int):
+            raise TypeError(f"the level of a handler must be a number level={handler.level!r}"[:200])
         _unregister(handler)
         return handler
 
@@ -261,8 +265,15 @@ def _collect_errors(name: str, handler: logging.Handler, swallowed: list[Swallow
 
 def _owners(handlers: Mapping[str, logging.Handler]) -> dict[str, str]:
     names = {id(handler): name for name, handler in handlers.items()}
-    targets = {name: names.get(id(getattr(handler, "target", None))) for name, handler in handlers.items()}
+    targets = {name: names.get(id(_target_of(handler))) for name, handler in handlers.items()}
     return {target: name for name, target in targets.items() if target}
+
+
+def _target_of(handler: logging.Handler) -> object:
+    try:
+        return getattr(handler, "target", None)
+    except Caught:  # a property of the handler's own, which has nothing to do with forwarding
+        return None
 
 
 def _described(error: BaseException) -> str:

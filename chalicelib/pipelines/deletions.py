@@ -68,19 +68,22 @@ class DeletionNotifier:
         self._storing: Mapping[str, int] = {}
 
     def notify(self) -> None:
-        """Notify the handlers that receive events of the next deletions, up to ``AT_ONCE``. A handler that fails is notified of the same
-        deletion at the next call. No request without handlers that have the hook. Raises LeaseError, UnavailableError: call again."""
+        """Notify the handlers that receive events of their next deletions, up to ``AT_ONCE``. A handler that fails is notified of the same
+        deletion at the next call, and the others are not kept back: a Query for each number that handlers have reached. No request without
+        handlers that have the hook. Raises LeaseError, UnavailableError: call again."""
         reached = self._numbers() if self._hooks else {}
         ready = {name for name in self._hooks if self._delivery.receives(name) and name not in self._delivery.failed_flush}
-        if not ready:
-            return
-        for deletion in self._list(min(reached[name] for name in ready), AT_ONCE):
+        by_number = {number: {name for name in ready if reached[name] == number} for number in map(reached.__getitem__, ready)}
+        for number, names in sorted(by_number.items()):
+            self._notify(names, reached, number)
+
+    def _notify(self, ready: set[str], reached: dict[str, int], after: int) -> None:
+        """Notify handlers that have reached the same number."""
+        for deletion in self._list(after, AT_ONCE):
             is_ours = self._shard.has(deletion.fqn)
             if is_ours:
                 self._runs.end_generation(deletion.generation)
             for name in sorted(ready):
-                if deletion.number <= reached[name]:
-                    continue
                 self._fence()
                 if is_ours and not self._delivery.call(name, self._hooks[name].deleted, deletion.generation):
                     ready.discard(name)

@@ -98,11 +98,11 @@ class EventDelivery:
             return
         receiving, progress, swallowed = self.receiving, self.progress, context.swallowed
         for name, handler in route.handlers:
-            if level < handler.level or not receiving[name] or (already_received is not None and already_received(name)):
-                continue
-            progress.calling = name
-            progress.calls += 1
-            try:
+            try:  # a handler may set its level to anything
+                if not receiving[name] or level < handler.level or (already_received is not None and already_received(name)):
+                    continue
+                progress.calling = name
+                progress.calls += 1
                 handler.handle(record)
             except LeaseError:
                 raise  # from a handler that checks its fence

@@ -73,13 +73,14 @@ class HandlerMetrics:
 
     def record(self, name: Any, value: Any) -> None:
         """Add a value. Never raises."""
+        number = _number_of(value)  # outside of the lock: it runs code of the value
         with self._lock:
-            if reason := self._problem(name, value):
+            reason = self._problem(name, number)
+            if number is None or reason:
                 self._refused += 1
                 self._reason = self._reason or reason
                 return
             self._names.add(name)
-            number = float(value)
             self._values.setdefault(name, Statistics()).add(Statistics(1, number, number, number))
 
     def take(self, pipeline: str, handler: str) -> MetricsReport | None:
@@ -91,14 +92,19 @@ class HandlerMetrics:
             self._values, self._refused, self._reason = {}, 0, ""
             return report
 
-    def _problem(self, name: Any, value: Any) -> str:
+    def _problem(self, name: Any, number: float | None) -> str:
         """Why a value is dropped; empty if it is not."""
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in RESERVED:
             return "a name must be a letter and at most 99 letters, digits and ._-, and not pipeline or handler"
         if name not in self._names and len(self._names) >= MAX_METRICS:
             return f"a handler has at most {MAX_METRICS} metrics"
-        try:
-            is_number = not isinstance(value, bool | str | bytes) and -MAX_VALUE <= float(value) <= MAX_VALUE  # false for NaN
-        except Exception:  # the value's own __float__ may raise anything
-            is_number = False
-        return "" if is_number else "a value must be a finite number"
+        return "a value must be a finite number" if number is None else ""
+
+
+def _number_of(value: Any) -> float | None:
+    """None: not a finite number that CloudWatch accepts."""
+    try:
+        number = None if isinstance(value, bool | str | bytes) else float(value)
+    except Exception:  # the value's own __float__ may raise anything
+        return None
+    return number if number is not None and -MAX_VALUE <= number <= MAX_VALUE else None  # false for NaN

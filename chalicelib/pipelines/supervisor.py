@@ -12,7 +12,8 @@ way, and the caller starts a fresh process. On Lambda each pipeline has an invoc
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -182,14 +183,31 @@ class Supervisor:
                 slot.worker.progress.is_detached = True
         self.warn("a handler blocks: its thread is detached", pipeline=slot.assignment.name, handler=handler, reason=reason)
         try:
-            if handler in slot.assignment.file.logging.handlers:
-                self.states.set_handler(
-                    slot.assignment.file.name, HandlerState(handler, DISABLED, f"blocked: {reason}", self.clock.now_ms())
-                )
+            self._disable(slot, handler, f"blocked: {reason}")
             if lease is not None:
                 self.coordinator.release(lease)
         except (LeaseError, UnavailableError) as error:
             self.warn("could not store which handler blocks", pipeline=slot.assignment.name, error=str(error))
+
+    def _disable(self, slot: _Slot, handler: str, reason: str) -> None:
+        """Disable a handler, unless this is another part of the pipeline. Raises UnavailableError."""
+        if handler in slot.assignment.file.logging.handlers:
+            self.states.set_handler(slot.assignment.file.name, HandlerState(handler, DISABLED, reason, self.clock.now_ms()))
+
+    @contextmanager
+    def _disabling(self, slot: _Slot, worker: Worker) -> Iterator[None]:
+        """Disables a handler that raises what is neither an Exception nor SystemExit, such as ``asyncio.CancelledError``: libraries define
+        such errors to end a thread, and each further worker would end at the same event."""
+        try:
+            yield
+        except (Exception, SystemExit):
+            raise
+        except BaseException as error:
+            try:
+                self._disable(slot, worker.progress.calling, f"{type(error).__name__}: {error}"[:500])
+            except UnavailableError as away:
+                self.warn("could not store which handler failed", pipeline=slot.assignment.name, error=str(away))
+            raise
 
     def _work(self, slot: _Slot) -> None:
         """The main function of a pipeline's thread."""
@@ -201,7 +219,7 @@ class Supervisor:
             except UnavailableError as error:
                 self.warn("could not start a pipeline", pipeline=slot.assignment.name, error=str(error))
                 outcome = PipelineOutcome.FAILED
-            except (Exception, SystemExit) as error:
+            except BaseException as error:  # the thread's only caller is threading
                 self.warn(
                     "a pipeline failed: other pipelines continue",
                     pipeline=slot.assignment.name,
@@ -263,23 +281,30 @@ class Supervisor:
 
         worker = self.make(slot.assignment, fence, lease.owner or "")
         slot.worker = worker  # watched from here on: a handler may block in its import or constructor
-        worker.start()
-        lost = True
+        with self._disabling(slot, worker):
+            worker.start()
         try:
-            while not self.stopping.is_set() and not worker.wants_restart:
-                try:
-                    busy = worker.step()
-                except UnavailableError as error:
-                    self.warn("a pipeline waits for an unavailable store", pipeline=slot.assignment.name, error=str(error))
-                    busy = False
-                if not busy:
-                    if self.until_idle and worker.is_idle:
-                        break
-                    self._wait(IDLE_S)
-            lost = False
-        finally:
-            worker.stop(lost=lost)
+            with self._disabling(slot, worker):
+                self._step_to_the_end(slot, worker)
+        except BaseException:
+            with self._disabling(slot, worker):
+                worker.stop(lost=True)
+            raise
+        with self._disabling(slot, worker):
+            worker.stop()
         return worker.wants_restart and not self.stopping.is_set()
+
+    def _step_to_the_end(self, slot: _Slot, worker: Worker) -> None:
+        while not self.stopping.is_set() and not worker.wants_restart:
+            try:
+                busy = worker.step()
+            except UnavailableError as error:
+                self.warn("a pipeline waits for an unavailable store", pipeline=slot.assignment.name, error=str(error))
+                busy = False
+            if not busy:
+                if self.until_idle and worker.is_idle:
+                    return
+                self._wait(IDLE_S)
 
 
 def _is_alive(slot: _Slot) -> bool:

@@ -98,11 +98,11 @@ class NewSegmentReader:
                 end, size = LogEnd.after(each.entry), size + each.entry.bytes
             if end.byte >= known_bytes or size >= max_bytes:
                 return NewSegments(segments, end, is_log_end=False)
-            return self._with_listed(run, NewSegments(segments, end, is_log_end=False), max_bytes - size)
+            return self._with_listed(run, NewSegments(segments, end, is_log_end=False), max_bytes - size, known_bytes)
         except DamagedLogError:
             return None  # a snapshot does without the metadata that is damaged, or reports it
 
-    def _with_listed(self, run: Run, read: NewSegments, max_bytes: int) -> NewSegments:
+    def _with_listed(self, run: Run, read: NewSegments, max_bytes: int, known_bytes: int) -> NewSegments:
         """More segments from one LIST, read in parallel. The first one that is gone or does not fit ends them."""
         listed, are_all = self._fitting(run, read.end.sequence, max_bytes)
         segments, end = list(read.segments), read.end
@@ -114,7 +114,7 @@ class NewSegmentReader:
                     return NewSegments(segments, end, is_log_end=False)
                 segments.append(each)
                 end = LogEnd.after(each.entry)
-        return NewSegments(segments, end, is_log_end=are_all and bool(listed))
+        return NewSegments(segments, end, is_log_end=are_all and bool(listed) and end.byte >= known_bytes)
 
     def _fitting(self, run: Run, first: int, max_bytes: int) -> tuple[list[ListedObject], bool]:
         """Listed segments from a number on that fit, and whether they are all. One LIST."""

@@ -258,6 +258,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "in order of the deletions, up to {} at a checkpoint": "chalicelib.pipelines.deletions:AT_ONCE",
         "is {} of the memory that is free": "chalicelib.pipelines.ordering:AUTOMATIC_SHARE",
         "does not return** for {}, from": "chalicelib.pipelines.supervisor:BLOCKED_AFTER_S",
+        "of {} each, no row twice": "chalicelib.pipelines.handler_rows:MAX_ROW_BYTES",
         "the forwarding handler) for {}, or": "chalicelib.pipelines.delivery:SUSPEND_AFTER_MS",
         "the same one after {}, delivers": "chalicelib.pipelines.worker:RESUME_AFTER_MS",
         "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",

@@ -7,6 +7,7 @@ import io
 import logging
 import random
 import tracemalloc
+import zlib
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -371,6 +372,27 @@ def test_files_that_the_release_before_wrote_as_avro_are_continued() -> None:
     body = before.getvalue() + encoder.take()
     assert [event.message for event in avro.read(iter([body]), 0)] == ["old", "new"]
     assert [each["message"] for each in fastavro.reader(io.BytesIO(body))] == ["old", "new"]
+
+
+def test_cost_of_small_members_does_not_grow_with_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """zlib copies all that it is given beyond a member's end."""
+    members, given_bytes, inflater = 20_000, [0], zlib.decompressobj
+
+    class Counting:
+        def __init__(self, wbits: int) -> None:
+            self._inflate = inflater(wbits)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inflate, name)
+
+        def decompress(self, data: bytes, limit: int) -> bytes:
+            given_bytes[0] += len(data)
+            return self._inflate.decompress(data, limit)
+
+    monkeypatch.setattr(zlib, "decompressobj", Counting)
+    body = gzip_members.member(b"a\n") * members
+    assert b"".join(gzip_members.expanded(iter([body]))) == b"a\n" * members
+    assert given_bytes[0] < members * 20_000
 
 
 def test_a_compressed_file_is_one_that_gzip_reads_and_anything_else_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,28 @@ class Refuses(logging.Handler):
         raise OSError("no such device")
 
 
+class Levelled(logging.Handler):
+    """Its level is a text, which ``setLevel`` would refuse."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.level = "LOUD"  # type: ignore[assignment]
+
+
+class KeepsErrors(logging.Handler):
+    """Its errors cannot be collected."""
+
+    handleError = property(lambda self: None)  # type: ignore[assignment]
+
+
+class Aims(logging.Handler):
+    """Has a ``target`` of its own, which fails."""
+
+    @property
+    def target(self) -> str:
+        raise OSError("no such target")
+
+
 class Exits(logging.Handler):
     """Calls ``sys.exit``."""
 
@@ -203,12 +225,15 @@ def test_a_handler_that_cannot_be_made_leaves_the_others() -> None:
             "bad": {"class": f"{__name__}.Refuses"},
             "exits": {"class": f"{__name__}.Exits"},
             "none": {"class": "tests.no.such.Class"},
+            "level": {"class": f"{__name__}.Levelled"},
+            "errors": {"class": f"{__name__}.KeepsErrors"},
             "behind": {"class": "logging.handlers.MemoryHandler", "capacity": 1, "target": "bad"},
         },
-        root={"handlers": ["good", "bad", "exits", "none", "behind"]},
+        root={"handlers": ["good", "bad", "exits", "none", "level", "errors", "behind"]},
     )
     assert sorted(context.handlers) == ["good"]
-    assert sorted(context.failures) == ["bad", "behind", "exits", "none"]
+    assert sorted(context.failures) == ["bad", "behind", "errors", "exits", "level", "none"]
+    assert "the level of a handler must be a number level='LOUD'" in context.failures["level"]
     assert "no such device" in context.failures["bad"]
     assert routed(context, "any") == ["good"]
 
@@ -247,6 +272,8 @@ def test_text_in_errors_is_an_argument_of_the_handler_and_a_mapping_is_not(tmp_p
 
 def test_owner_of_a_forwarding_target_is_known() -> None:
     memory = {"class": "logging.handlers.MemoryHandler", "capacity": 10, "target": "z"}
-    context = built(handlers={"memory": memory, **remember("z")}, root={"handlers": ["memory"]})
+    context = built(
+        handlers={"memory": memory, "own": {"class": f"{__name__}.Aims"}, **remember("z")}, root={"handlers": ["memory"]}
+    )
     assert context.owners == {"z": "memory"}
     assert context.attached() == ["memory"]

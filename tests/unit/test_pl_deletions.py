@@ -120,6 +120,13 @@ def keeping(count: int = 1, event_delay_ms: int = 20_000, names: str = "h") -> P
     return parse_pipeline_file(yaml.safe_dump(document), "test", modules=MODULES)
 
 
+class AlwaysFails(logging.Handler):
+    """Its hook never succeeds."""
+
+    def deleted(self, generation: str) -> None:
+        raise OSError("never")
+
+
 steps = st.one_of(
     st.tuples(st.sampled_from(["event", "event", "delete"]), st.sampled_from(FQNS)),
     st.tuples(st.sampled_from(["step", "step", "fail"]), st.none()),
@@ -184,6 +191,18 @@ def test_events_that_wait_in_the_buffer_are_dropped(site: Site) -> None:
     assert Keeping.seen("event") != Keeping.seen("deleted") == site.deleted
 
 
+def test_hook_that_always_fails_keeps_no_other_handler_back(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the limit of its errors, so it is never disabled."""
+    monkeypatch.setattr(deletions, "AT_ONCE", 2)
+    handlers = {"fails": {"class": f"{__name__}.AlwaysFails"}, "h": {"class": f"{__name__}.Keeping"}}
+    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["fails", "h"]}}
+    [worker] = site.fleet(parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES))
+    for _ in range(5):
+        delete_one(site)
+    site.steps([worker], 3)
+    assert Keeping.seen("deleted") == site.deleted and len(site.deleted) == 5
+
+
 def test_worker_without_its_lease_makes_no_call(site: Site) -> None:
     is_lost = [False]
 
@@ -220,6 +239,14 @@ def test_disabled_handler_is_notified_once_it_is_enabled(site: Site) -> None:
     states.set_handler("test", HandlerState("h", REPLAYING))
     site.steps(site.fleet(keeping()))
     assert Keeping.seen("deleted") == [generation]
+
+
+def test_handler_that_is_disabled_while_its_worker_runs_is_not_notified(site: Site) -> None:
+    [worker] = site.fleet(keeping())
+    worker.delivery.receiving["h"] = False
+    delete_one(site)
+    site.steps([worker], 2)
+    assert Keeping.happened == []
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -16,7 +16,7 @@ from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
 from chalicelib.pipelines.dead_letters import dead_key, dead_prefixes
 from chalicelib.pipelines.pipeline_state import DISABLED, FAILED, REPLAYING, HandlerState, PipelineStateStore
 from chalicelib.pipelines.worker import Worker
-from chalicelib.ports import Run
+from chalicelib.ports import Key, Put, Run
 from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.reader import LogRange
 from tests.pipelines_harness import MODULES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line, pipeline
@@ -290,6 +290,60 @@ def test_a_handler_that_cannot_start_is_told_the_others_go_on_and_later_it_gets_
     worker.stop()
     assert RecordingHandler.messages("late") == ["one", "two"]
     assert RecordingHandler.messages("good") == ["one", "two"]
+
+
+class Rows(logging.Handler):
+    """Its rows are ``rows``; its level is set to a text at the first event if there are none."""
+
+    rows: list[Any] = []  # noqa: RUF012
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not self.rows:
+            self.level = "INFO"  # type: ignore[assignment]
+
+    def pending_writes(self) -> list[Any]:
+        return self.rows
+
+    def committed(self) -> None: ...
+
+
+def row_of(number: int, value: object = 1) -> Put:
+    return Put(Key("files", "rows", str(number)), {"key": "rows", "at": str(number), "value": value})
+
+
+NESTED: list[Any] = []
+for _ in range(32):
+    NESTED = [NESTED]
+
+
+@pytest.mark.behavior("Rows of a handler that the store would refuse concern no other handler.")
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([], "TypeError"),
+        (["no row"], "must be a Put, Delete or Check type=str"),
+        ([row_of(number) for number in range(91)], "a handler may add 90 rows to a checkpoint, all handlers 95 rows=91"),
+        ([row_of(1), row_of(1)], "a row is written twice"),
+        ([row_of(1, "x" * 400_000)], "must have at most 399360 bytes"),
+        *(
+            ([row_of(1, value)], f"cannot be stored type={type(inner).__name__}")
+            for value, inner in ((0.5, 0.5), ([object()], object()), ({"a": 10**38}, 1), (NESTED, NESTED))
+        ),
+    ],
+)
+def test_handler_of_invalid_rows_is_disabled_and_its_siblings_go_on(
+    world: PipelinesHarness, monkeypatch: pytest.MonkeyPatch, rows: list[Any], reason: str
+) -> None:
+    monkeypatch.setattr(Rows, "rows", rows)
+    worker = run_whole(world, with_handler(f"{__name__}.Rows", max=2, retries=0), ["one", "two", "three", "four"])
+    for _ in range(5):
+        world.clock.advance(30)
+        world.work(worker)
+    worker.stop()
+    assert RecordingHandler.messages("good") == ["one", "two", "three", "four"]
+    state = PipelineStateStore(world.database, world.clock).read("test")[1]["bad"]
+    assert state.state == DISABLED and reason in state.reason
+    assert worker.checkpoints.find([A])[A].position.line == 4
 
 
 def test_flush_comes_after_every_batch_also_an_empty_one(world: PipelinesHarness) -> None:

@@ -334,6 +334,17 @@ def test_segments_are_read_up_to_a_size(fitting: int, excess: int, segments: int
     assert read and (len(read.segments), read.is_log_end, len(log.requests)) == (segments, False, requests)
 
 
+@pytest.mark.parametrize("before", [2, 5])
+def test_log_of_which_the_catalog_knows_more_than_was_listed_has_not_ended_there(before: int) -> None:
+    """Otherwise the worker would let go of the run, as of one whose log is shorter than before."""
+    log, _ = followed_log()
+    end = log.parts().writer.tails.find(RUN)
+    log.lines(before + 1)
+    log.store.delete(log.layout.segment(RUN, before + 1))
+    read = NewSegmentReader(log.store, log.layout).read_after(RUN, end, 10_000, log.size)
+    assert read and (len(read.segments), read.is_log_end) == (before, False)
+
+
 def test_segment_that_is_retired_after_it_was_listed_ends_a_piece() -> None:
     log, _ = followed_log()
     end = log.parts().writer.tails.find(RUN)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from decimal import Decimal
 from enum import StrEnum
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -32,6 +33,20 @@ class Name(StrEnum):
 class Unreadable:
     def __float__(self) -> float:
         raise RuntimeError("no number")
+
+
+class ReadableOnce(Unreadable):
+    """Its value can be read once, and it records another metric meanwhile."""
+
+    def __init__(self, metrics: HandlerMetrics) -> None:
+        self.metrics, self.reads = metrics, 0
+
+    def __float__(self) -> float:
+        self.reads += 1
+        if self.reads > 1:
+            return super().__float__()
+        self.metrics.record("b", 2)
+        return 1.0
 
 
 @pytest.fixture
@@ -68,6 +83,16 @@ def test_values_are_aggregated_until_they_are_taken() -> None:
     assert report is not None and report.metrics == {"a.b-c_1": Statistics(4, 9.0, 1.5, 3.0)}
     metrics.record(Name.SOME, -5)
     assert metrics.take("p", "h") == MetricsReport("p", "h", {"a.b-c_1": Statistics(1, -5.0, -5.0, -5.0)})
+
+
+def test_value_runs_its_own_code_once_and_outside_of_the_lock() -> None:
+    metrics = HandlerMetrics()
+    recording = Thread(target=metrics.record, args=("a", ReadableOnce(metrics)), daemon=True)
+    recording.start()
+    recording.join(10)
+    assert not recording.is_alive()
+    report = metrics.take("p", "h")
+    assert report is not None and report.metrics == {"a": Statistics(1, 1.0, 1.0, 1.0), "b": Statistics(1, 2.0, 2.0, 2.0)}
 
 
 def test_names_are_bounded_for_as_long_as_the_worker_runs() -> None:

@@ -51,6 +51,18 @@ class BlocksWhenClosed(logging.Handler):
         RELEASE.wait(60)
 
 
+class BlocksInRows(logging.Handler):
+    """Returns its rows when the test lets it."""
+
+    def emit(self, record: logging.LogRecord) -> None: ...
+
+    def pending_writes(self) -> list[Any]:
+        RELEASE.wait(60)
+        return []
+
+    def committed(self) -> None: ...
+
+
 BLOCKS_WHEN_IMPORTED = f"from {__name__} import RELEASE, Blocks\nRELEASE.wait(60)\nclass Handler(Blocks): ...\n"
 
 
@@ -75,6 +87,30 @@ class Leaks(logging.Handler):
     def handle(self, record: logging.LogRecord) -> bool:
         type(self).bytes += 1_000_000
         return True
+
+
+class PanicError(BaseException):
+    """As libraries define them to end a thread: ``asyncio.CancelledError``, ``gevent.Timeout``, a panic of Rust code."""
+
+
+def panic(self: logging.Handler, *_: Any) -> None:
+    raise PanicError("no way on")
+
+
+class Panics(logging.Handler):
+    handle = panic  # type: ignore[assignment]
+
+
+class PanicsWhenBuilt(logging.Handler):
+    __init__ = panic
+
+
+class PanicsWhenFlushed(Leaks):
+    flush = panic
+
+
+class PanicsWhenClosed(Leaks):
+    close = panic
 
 
 class Stops:
@@ -143,7 +179,7 @@ def test_each_pipeline_is_worked_and_its_lease_given_back(world: PipelinesHarnes
 
 @pytest.mark.behavior("A handler that blocks is disabled and delays no other pipeline.")
 @pytest.mark.slow
-@pytest.mark.parametrize("cls", ["Blocks", "BlocksWhenBuilt", "BlocksWhenClosed", "blocks_when_imported.Handler"])
+@pytest.mark.parametrize("cls", ["Blocks", "BlocksWhenBuilt", "BlocksWhenClosed", "BlocksInRows", "blocks_when_imported.Handler"])
 def test_a_handler_that_blocks_is_disabled_and_stops_no_other(
     world: PipelinesHarness, cls: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +202,21 @@ def test_a_handler_that_blocks_is_disabled_and_stops_no_other(
         if thread.name.startswith("pipeline"):
             thread.join(10)
     assert world.database.rows("pipelines") == stored
+
+
+@pytest.mark.behavior("A handler that raises any error stops no other handler.")
+@pytest.mark.parametrize("cls", ["Panics", "PanicsWhenBuilt", "PanicsWhenFlushed", "PanicsWhenClosed"])
+def test_handler_whose_error_ends_the_thread_is_disabled(world: PipelinesHarness, cls: str) -> None:
+    """Otherwise each further worker of the pipeline would end at the same event."""
+    texts = logs(world)
+    file, well = ill(cls), pipeline("well", to=["well"])
+    outcome = supervisor(world).run([file, well], world.deadline(600))
+    assert outcome == {"ill": PipelineOutcome.FAILED, "well": PipelineOutcome.STOPPED}
+    assert RecordingHandler.messages("well") == texts
+    disabled = PipelineStateStore(world.database, world.clock).read("ill")[1]["bad"]
+    assert (disabled.state, disabled.reason) == (DISABLED, "PanicError: no way on")
+    assert supervisor(world).run([file], world.deadline(600)) == {"ill": PipelineOutcome.STOPPED}
+    assert RecordingHandler.messages("ill good")[-3:] == texts
 
 
 def test_formatter_or_filter_that_blocks_stops_its_pipeline_alone(world: PipelinesHarness) -> None:

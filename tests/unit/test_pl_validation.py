@@ -67,6 +67,7 @@ def test_valid_file_has_no_problems(given: dict[str, Any]) -> None:
         (handler(**{"class": "logging.Filter"}), "not a handler: logging.Filter handler=h"),
         (handler(**{"()": "ext://logging.Filter"}), "not a handler: ext://logging.Filter handler=h"),
         (handler(**NULL, target="t"), "unknown argument: target handler=h"),
+        (handler(**NULL, level=2.5), "unknown level: 2.5 handler=h"),
         (handler(**FILE, enconding="utf-8"), "unknown argument: enconding, did you mean encoding? handler=h"),
         (handler(**FILE, formater="f"), "unknown argument: formater, did you mean formatter? handler=h"),
         (handler(**NULL, errors="replace"), "unknown argument: errors handler=h"),
@@ -118,6 +119,8 @@ def test_parquet_is_valid_in_the_job() -> None:
         handler(**ROLLING, max_bytes=0),
         handler(**NULL, formatter="f"),
         handler(**NULL, level="LOUD"),
+        handler(**NULL, level=2.5),
+        handler(**{"class": ["logging.NullHandler"]}),
         handler(**{"class": "logging.FileHandler"}),
     ],
 )

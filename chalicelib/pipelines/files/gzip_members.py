@@ -12,6 +12,8 @@ PIECE_BYTES = 1024 * 1024
 """At most this much is expanded at once."""
 MAX_LINE_BYTES = 256 * 1024 * 1024
 """A longer line is damage: a reader holds one line, and a few KB can expand to any length."""
+SLICE_BYTES = 16 * 1024
+"""At most this much is given to zlib at once: it copies the bytes after a member's end, once for each member."""
 _GZIP = 31
 _LEVEL = 6
 
@@ -26,8 +28,7 @@ def expanded(chunks: Iterator[bytes]) -> Iterator[bytes]:
     anything but complete members, and for lines of more than ``MAX_LINE_BYTES``."""
     inflate = None
     line_bytes = 0
-    for chunk in chunks:
-        rest = chunk
+    for rest in (chunk[at : at + SLICE_BYTES] for chunk in chunks for at in range(0, len(chunk), SLICE_BYTES)):
         while rest or (inflate and inflate.unconsumed_tail):
             if inflate is None:
                 inflate = zlib.decompressobj(_GZIP)
