@@ -68,8 +68,8 @@ viewer: ## build the web page into chalicelib/viewer/, and test its parts; needs
 viewer-check: viewer ## whether chalicelib/viewer/ is what viewer/ builds; needs Node 20
 	@test -z "$$(git status --porcelain chalicelib/viewer)" || $(call missing,chalicelib/viewer/ is not what viewer/ builds: run make viewer and commit it)
 
-up: $(READY) ## start the stack on PORT
-	@$(RUN) -m local up --port $(PORT)
+up: $(READY) ## start the stack on PORT; PARAMS="Name=Value ..."
+	@$(RUN) -m local up --port $(PORT) $(GIVEN)
 
 down: $(READY) ## stop the stack on PORT
 	@$(RUN) -m local down --port $(PORT)

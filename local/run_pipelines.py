@@ -107,8 +107,10 @@ def use_archive(arguments: argparse.Namespace) -> None:
 
 def use_wheels(folder: Path | None) -> Sequence[WheelProblem]:
     """Make the wheels of a folder importable; called first, so that they take precedence over pinned ones. Returns those of this
-    process that are not used."""
+    process that are not used. Raises InvalidConfigurationError if the folder has none."""
     wheels = [PinnedWheel(path.name, sha256_of(path.read_bytes())) for path in sorted(folder.glob("*.whl"))] if folder else []
+    if folder and not wheels:
+        raise InvalidConfigurationError(f"there are no wheels in the folder of --lib folder={folder}")
     return process_wheels().add(wheels, lambda key, _: Path(folder or "", Path(key).name).read_bytes())
 
 
@@ -168,7 +170,10 @@ def _upload(arguments: argparse.Namespace) -> int:
     parse_list(pinned)
     source = pipeline_source(composition.services(), arguments.config)
     if source is None:
-        raise InvalidConfigurationError("wheels are next to the files of pipelines: add --config, or set RUNLAKE_PIPELINES_CONFIG")
+        raise InvalidConfigurationError(
+            "wheels are next to the files of pipelines: add --config s3://BUCKET/PREFIX, or set the stack's PipelinesConfig"
+            " (RUNLAKE_PIPELINES_CONFIG)"
+        )
     for wheel in wheels:
         show(f"{source.write(wheel.key, bodies[wheel.name])}: {', '.join(sorted(archives[wheel.name].modules))}")
     source.write(list_key(sha256_of(pinned)), pinned)

@@ -47,6 +47,11 @@ class AllowedModules:
             raise InvalidConfigurationError(f"an entry must be a module, or a package followed by .* {VARIABLE}={wrong[:100]!r}")
         return cls(entries)
 
+    @property
+    def listed(self) -> list[str]:
+        """The modules and packages that a file may name."""
+        return [entry.removesuffix(".*") for entry in (*DEFAULT_MODULES, *self.added)]
+
     def missing(self, names: Sequence[str]) -> list[str]:
         """The modules of these names that are not listed. Imports nothing."""
         return sorted({name.rpartition(".")[0] or name for name in names if not self._modules_of(name)})

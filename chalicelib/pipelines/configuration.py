@@ -199,7 +199,10 @@ class Logging(_Part):
         ]
         missing = self.modules.missing([name for definition in definitions for name in names_in(definition)])
         if missing:
-            raise ValueError(f"modules are not listed: {', '.join(missing)[:500]}: set {self.modules.setting_with(missing)[:1000]}")
+            closest = did_you_mean(missing[0], self.modules.listed)
+            remedy = f"{closest} Otherwise" if closest else ":"
+            setting = self.modules.setting_with(missing)
+            raise ValueError(f"modules are not listed: {', '.join(missing)[:500]}{remedy} set {setting[:1000]}")
         return self
 
     @model_validator(mode="after")

@@ -27,7 +27,7 @@ from functools import cache, reduce
 from importlib.util import find_spec
 from pathlib import Path
 
-from chalicelib.errors import InvalidConfigurationError
+from chalicelib.errors import InvalidConfigurationError, ObjectNotFoundError
 from chalicelib.pipelines.wheel_archive import MAX_WHEEL_BYTES, WheelArchive, WheelSet, read_wheel
 
 VARIABLE = "RUNLAKE_PIPELINE_WHEELS"
@@ -174,6 +174,8 @@ def _verified(body: bytes, sha256: str) -> bytes:
 
 
 def _described(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError | ObjectNotFoundError):
+        return "not found: run runlake-pipelines upload with all wheels, or pin a list that was uploaded"
     return f"{type(error).__name__}: {error}"[:400]
 
 

@@ -319,8 +319,15 @@ class Worker:
             return 0
 
     def _checkpoint(self, flushed: bool) -> None:
-        """Commit the checkpoints of runs, unless a flush failed. Raises LeaseError; an unavailable store is reported, and the
-        commit is retried."""
+        """Commit the checkpoints of runs, unless a flush failed, which is reported. Raises LeaseError; an unavailable store is
+        reported, and the commit is retried."""
+        if not flushed:  # nor is a status stored: only the log says why the pipeline lags
+            self._parts.warn(
+                "handlers could not be flushed: there is no checkpoint, and it is retried",
+                pipeline=self.name,
+                handlers=sorted(self.delivery.failed_flush),
+                error=self.delivery.last_error,
+            )
         try:
             self.committer.settle()
             if flushed and self.committer.commit(self._states):

@@ -73,7 +73,7 @@ SCHEMAS = component_schemas(
 )
 
 ERRORS: dict[int, tuple[int, str, str]] = {
-    400: (400, "The request is invalid.", "no handler has this base base='audit-files'"),
+    400: (400, "The request is invalid.", "no handler has this base, GET /v1/pipeline-files/bases lists them base='audit-files'"),
     503: (
         503,
         "Temporarily unavailable: repeat the request.",

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from chalicelib.catalog.timestamps import parse_time_ms
-from chalicelib.errors import InvalidInputError
+from chalicelib.errors import InvalidInputError, InvalidTimeError
 from chalicelib.routes.schemas import Count, Moment, RequestModel, ResponseModel
 
 DEFAULT_LIMIT, MAX_LIMIT = 100, 200
@@ -37,7 +37,10 @@ class ReplayBody(RequestModel):
         """The time to replay from. Raises InvalidInputError."""
         if self.time is None:
             raise InvalidInputError(FROM_REQUIRED)
-        return parse_time_ms(self.time, now_ms)
+        try:
+            return parse_time_ms(self.time, now_ms)
+        except InvalidTimeError as error:
+            raise InvalidInputError(f"{error}: from is ISO 8601, or ms since the epoch") from None
 
 
 class HandlerPosition(ResponseModel):

@@ -300,9 +300,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._json({"message": "Log stream closed successfully"})
 
     def _file_events(self) -> None:
-        """One event a page; the files of the application "empty" have none, and some of them cannot be read."""
-        from_ms, is_empty = int(self.query.get("from", 0)), self.query["app"] == "empty"
-        found = [] if is_empty else [each for each in self.server.fake.file_events if each["time"] >= from_ms]
+        """One event a page; the files of the application "empty" have none, and some of them cannot be read. Of spellings of levels
+        it knows the first letter."""
+        from_ms, level, is_empty = int(self.query.get("from", 0)), self.query.get("level", ""), self.query["app"] == "empty"
+        events = [] if is_empty else self.server.fake.file_events
+        found = [each for each in events if each["time"] >= from_ms and each["level"].startswith(level[:1].upper())]
         self._page_of_one("events", found, leftOut=2 * is_empty, unsupported=1 * is_empty)
 
     def _letters(self, method: str, rest: list[str]) -> None:

@@ -86,7 +86,7 @@ class FakeOutput:
         if path == "/bases":
             return {"bases": ["pipeline-files", "pipeline-files/audit"], "cursor": None}, 200
         if query.get("base", "pipeline-files") == "none":
-            return {"code": 400, "message": "no handler has this base base='none'"}, 400
+            return {"code": 400, "message": "no handler has this base, GET /v1/pipeline-files/bases lists them base='none'"}, 400
         fqn = f"{query['namespace']}.{query['app']}"
         chosen = [each for each in self.files if each.fqn == fqn and query.get("key") in (None, each.key)]
         first = int(query.get("cursor") or 0)

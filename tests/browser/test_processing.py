@@ -365,7 +365,7 @@ def test_files_that_cannot_be_listed_say_why(page: Page, serve: Serve) -> None:
     expect(page.locator(".status")).to_contain_text("There are no such files")
     page.get_by_label("Base").fill("none")
     page.get_by_label("Base").press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("no handler has this base base='none'")
+    expect(page.get_by_role("alert")).to_contain_text("GET /v1/pipeline-files/bases lists them base='none'")
     assert violations(page) == []
 
 

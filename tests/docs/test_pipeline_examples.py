@@ -165,6 +165,7 @@ def test_a_class_of_ones_own_from_a_wheel(folder: Path) -> None:
         packed.write(EXAMPLES / "plugin" / "site_handlers" / "__init__.py", "site_handlers/__init__.py")
     with fresh_process(folder):
         assert use_wheels(wheel.parent) == []
-        worked(example("own-class"), EVENTS)
+        text = (EXAMPLES / "own-class.yaml").read_text().replace("/tmp/", f"{folder}/")
+        worked(parse_pipeline_file(text, "own-class", modules=ADDED), EVENTS)
     counts = json.loads((folder / "counts.json").read_text())
     assert counts == {"load ERROR": 1, "load INFO": 3, "load WARNING": 1}

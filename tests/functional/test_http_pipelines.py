@@ -246,8 +246,8 @@ def test_bad_requests_are_refused_and_change_nothing(world: PipelinesHarness, pa
         ("disable", '{"\\ud800": 1}', "the body may have only handler, not ?"),
         ("replay", '{"handler": "a"}', "the body may have only from, not handler"),
         ("replay", '{"from": null, "x": 1}', "the body may have only from, not x"),
-        ("replay", '{"from": [1]}', "not a time: '[1]'"),
-        ("replay", '{"from": true}', "not a time: 'True'"),
+        ("replay", '{"from": [1]}', "not a time: '[1]': from is ISO 8601, or ms since the epoch"),
+        ("replay", '{"from": true}', "not a time: 'True': from is ISO 8601, or ms since the epoch"),
         *(("replay", body, FROM_REQUIRED) for body in (None, " ", "{}", '{"from": null}')),
     ],
 )

@@ -94,9 +94,9 @@ def test_uploaded_wheel_runs_in_the_function_and_on_one_machine(
     ("damage", "reason"),
     [
         ("changed", "the content is not what was pinned"),
-        ("gone", "No such file"),
+        ("gone", "not found: run runlake-pipelines upload"),
         ("list", "the content is not what was pinned"),
-        ("pin", "No such file"),
+        ("pin", "not found: run runlake-pipelines upload"),
     ],
 )
 def test_wheel_that_is_not_used_is_reported_and_concerns_its_handlers_alone(
@@ -171,4 +171,14 @@ def test_wheels_need_a_location(world: PipelinesHarness, tmp_path: Path, capsys:
         assert main(["validate"]) == 2
         assert f"{VARIABLE}: wheels are next to the files of pipelines" in capsys.readouterr().err
         assert main(["upload", str(tmp_path / "wheel" / NAME)]) == 2
-        assert "add --config" in capsys.readouterr().err
+        assert "add --config s3://BUCKET/PREFIX, or set the stack's PipelinesConfig" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["validate"], ["run", "--once"]], ids=lambda command: command[0])
+def test_folder_of_wheels_has_wheels(
+    world: PipelinesHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    with installed(world, runs=world.runs, pipeline_modules=MODULES):
+        for lib in ("none", "conf"):
+            assert main([*command, "--config", str(tmp_path / "conf"), "--lib", str(tmp_path / lib)]) == 2
+            assert f"no wheels in the folder of --lib folder={tmp_path / lib}" in capsys.readouterr().err

@@ -197,6 +197,12 @@ def test_a_module_that_is_not_listed_is_refused_with_the_setting_to_add(config: 
     parse_pipeline_file(text, "p", modules=AllowedModules(("os",)))
 
 
+def test_misspelt_module_is_refused_with_the_closest_one() -> None:
+    text = yaml.safe_dump({"logging": {**LOGGING, "handlers": {"h": {"class": "loging.NullHandler"}}}})
+    with pytest.raises(InvalidConfigurationError, match=r"loging, did you mean logging\? Otherwise set RUNLAKE_"):
+        parse_pipeline_file(text, "p")
+
+
 def test_a_file_cannot_list_modules_itself() -> None:
     for name in ("modules", "_modules"):
         with pytest.raises(InvalidConfigurationError, match="extra inputs are not permitted"):

@@ -369,6 +369,8 @@ def test_a_failed_flush_blocks_the_checkpoint_and_is_tried_again(world: Pipeline
         worker.step()
     assert [row["at"] for row in world.database.rows("pipelines") if row["at"] == "status"] == []
     assert worker.checkpoints.active() == {}
+    warnings = [each for each in world.told if "could not be flushed" in each.pop("message")]
+    assert warnings == [{"pipeline": "test", "handlers": ["all"], "error": "OSError: no space"}] * 4
     failing[0] = False
     world.clock.advance(11)
     worker.step()

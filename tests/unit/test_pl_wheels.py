@@ -80,7 +80,7 @@ def test_pinned_wheels_are_unpacked_once_to_a_private_folder_behind_all_others(s
         (None, "StoreUnavailableError"),
         (b"", "the content is not what was pinned"),
         (TWO[1], "the content is not what was pinned"),
-        ("gone", "no such object"),
+        ("gone", "not found: run runlake-pipelines upload"),
     ],
 )
 def test_one_wheel_that_is_not_what_was_pinned_concerns_no_other(lost: Any, reason: str) -> None:

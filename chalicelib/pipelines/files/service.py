@@ -167,7 +167,7 @@ class PipelineFiles:
     def _base(self, name: str) -> OutputSet:
         base = get_output_set(self._database, name) if is_base(name) else None
         if base is None:
-            raise InvalidInputError(f"no handler has this base base={name[:200]!r}")
+            raise InvalidInputError(f"no handler has this base, GET /v1/pipeline-files/bases lists them base={name[:200]!r}")
         return base
 
 

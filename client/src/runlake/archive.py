@@ -26,6 +26,7 @@ from runlake.errors import (
     RunClosedError,
     SettingsError,
     UnavailableError,
+    advise,
 )
 from runlake.names import DeadLetterName, RunName, path_segment
 from runlake.outcomes import RunEnd
@@ -261,7 +262,7 @@ class Archive:
 
     def pipeline_file_pages(self, **query: Any) -> Iterator[Json]:
         """Pages of the events in the files that processing pipelines wrote: ``events`` in order of time, ``leftOut``, ``unsupported``. Query:
-        ``namespace``, ``app``, ``program``, ``base``, ``from``, ``to``. Raises ApiError, UnavailableError."""
+        ``namespace``, ``app``, ``program``, ``base``, ``level``, ``from``, ``to``. Raises ApiError, UnavailableError."""
         cursor: str | None = ""
         while cursor is not None:
             page = self._json("GET", _PIPELINE_FILES, params=query | ({"cursor": cursor} if cursor else {}))
@@ -420,7 +421,11 @@ class Archive:
 
     def _letter_request(self, method: str, letter: DeadLetterName, action: str = "") -> Json:
         query = {"fqn": letter.run.fqn, "runId": letter.run.run_id, "handler": letter.handler, "line": letter.line}
-        return self._json(method, f"{_LETTERS}/{path_segment(letter.pipeline)}{action}", params=query)
+        try:
+            return self._json(method, f"{_LETTERS}/{path_segment(letter.pipeline)}{action}", params=query)
+        except NotFoundError as error:
+            advise(error, "check the names, and whether it was accepted or dropped: `runlake pipelines dead list`")
+            raise
 
     def _log(self, run: RunName) -> str:
         return f"{_LOGS}/{path_segment(run.fqn)}/{path_segment(run.run_id)}"

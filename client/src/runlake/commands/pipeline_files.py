@@ -20,6 +20,7 @@ from runlake.names import file_name
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ALL = 10**9
 _MAX_NAME_CHARS = 200
+_NO_EVENTS = "no events: `runlake pipelines files NAMESPACE APP` lists the files, and --base names another handler's"
 _NO_FILES = "no files: NAMESPACE and APP are the first two parts of the FQN, and --base that of another handler"
 
 
@@ -118,7 +119,7 @@ def _row(file: dict[str, Any]) -> list[str]:
 
 @click.command("cat")
 @_application
-@click.option("--level", callback=checked_level, help="Only events of this level, such as ERROR; case-insensitive.")
+@click.option("--level", callback=checked_level, help="Only events of this level, in any spelling: warn is WARNING.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), help="Maximum number of events [default: all].")
 @json_option
 @pass_session
@@ -127,15 +128,18 @@ def cat_files(session: Session, /, level: str | None, limit: int | None, as_json
 
     NAMESPACE and APP are the first and the second part of the FQN. With --json all fields. Files of all formats that the server can read.
     """
-    unread = _Unread()
+    unread, is_empty = _Unread(), True
     with session.archive() as archive:
-        for event in islice(_events(archive.pipeline_file_pages(**_query(application)), level, unread), limit):
+        for event in islice(_events(archive.pipeline_file_pages(**_query(application | {"level": level})), unread), limit):
+            is_empty = False
             if as_json:
                 show_json(event)
             else:
                 show_event(
                     {"timestamp": event["time"], "level": event["level"], "step": event["logger"], "message": event["message"]}
                 )
+    if is_empty:
+        report(_NO_EVENTS)
     unread.report()
 
 
@@ -157,9 +161,7 @@ class _Unread:
             report(f"{self.unsupported} files have a format that the server cannot read (Parquet)")
 
 
-def _events(pages: Iterator[dict[str, Any]], level: str | None, unread: _Unread) -> Iterator[dict[str, Any]]:
+def _events(pages: Iterator[dict[str, Any]], unread: _Unread) -> Iterator[dict[str, Any]]:
     for page in pages:
         unread.add(page)
-        for event in page["events"]:
-            if level is None or event["level"].upper() == level.upper():
-                yield event
+        yield from page["events"]
