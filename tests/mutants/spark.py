@@ -68,7 +68,7 @@ MUTANTS = (
             "rows of a repeated task are twice in the dataset")),
     *group("glue_jobs.dataset.entries", "tests/spark/test_dataset_faults.py::test_previous_releases_do_not_write_to_a_ledger_of_this_one",
         ("Entry.to_json", "VERSION", "1", "the previous release merges files without a column that it does not know"),
-        ("_loaded", "not in _READABLE", "!= VERSION", "datasets of the previous release cannot be read")),
+        ("_loaded", 'document.get("v") not in _READABLE', 'document.get("v") != VERSION', "datasets of the previous release cannot be read")),
     *group("glue_jobs.dataset.write_tasks", "tests/spark/test_dataset_write_tasks.py",
         ("_of_bucket", "size + added > most_bytes", "False", "a task has no bound")),
     *group("glue_jobs.datasource.log", "tests/spark/test_outcomes.py",
