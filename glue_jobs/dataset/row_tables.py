@@ -76,6 +76,7 @@ def partitioned(events: pa.Table, runs: Mapping[Run, RunValues]) -> Iterator[Par
     rows = pa.Table.from_pydict(
         columns | of_runs.what() | of_runs.causes(columns) | {"raw": stored.raw, "raw_head": stored.head}, SCHEMA
     )
+    del columns, stored  # copies of the texts
     if (order[1:] < order[:-1]).any():
         rows, day, bucket = rows.take(pa.array(order)), day[order], of_runs.bucket[order]
     else:
