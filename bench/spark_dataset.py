@@ -15,7 +15,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -24,6 +23,7 @@ from bench.figures import print_rows
 from bench.measure import Measure, reported
 from bench.spark_dataset_logs import DAY, LogServer, write_day
 from bench.spark_dataset_plain import plain_rows
+from bench.spark_reads import processor_s
 from glue_jobs.build_dataset import NAME, run
 from glue_jobs.dataset.building import BuildResult, DatasetSpec
 from glue_jobs.dataset.destination import destination
@@ -84,13 +84,13 @@ def throughput(bench: Bench, rounds: int) -> list[Measure]:
     """Alternating, the best of each."""
     plain_s, ours_s, plain_cpu_s, ours_cpu_s = [], [], [], []
     for number in range(rounds):
-        before_s = _cpu_s(bench.server)
+        before_s = processor_s(bench.server.pid)
         plain_s.append(bench.plain(f"plain-{number}"))
-        between_s = _cpu_s(bench.server)
+        between_s = processor_s(bench.server.pid)
         seconds, done = bench.ours(f"ours-{number}")
         ours_s.append(seconds)
         plain_cpu_s.append(between_s - before_s)
-        ours_cpu_s.append(_cpu_s(bench.server) - between_s)
+        ours_cpu_s.append(processor_s(bench.server.pid) - between_s)
         spent = (
             f"plain {plain_s[-1]:.1f} s, ours {ours_s[-1]:.1f} s; of processors {plain_cpu_s[-1]:.1f} and {ours_cpu_s[-1]:.1f} s"
         )
@@ -119,12 +119,6 @@ def throughput(bench: Bench, rounds: int) -> list[Measure]:
     ]
 
 
-def _cpu_s(server: LogServer) -> float:
-    """Processor time so far of this process, Spark's JVM and its Python workers."""
-    processes = [each for each in psutil.Process().children(recursive=True) if each.pid != server.pid]
-    return sum(sum(each.cpu_times()[:4]) for each in [psutil.Process(), *processes])
-
-
 def scaling(bench: Bench, rounds: int) -> list[Measure]:
     """The same job in a session with one core; the best of each."""
     two_s = min(bench.ours(f"two-{number}")[0] for number in range(rounds))
@@ -136,30 +130,6 @@ def scaling(bench: Bench, rounds: int) -> list[Measure]:
     times = one_s / two_s
     said = f"{times:.2f} ({bench.size / 1e6 / two_s:.1f} over {bench.size / 1e6 / one_s:.1f} MB/s)"
     return [Measure("build_dataset: two cores over one", f"≥ {TIMES_ONE_CORE}", said, times >= TIMES_ONE_CORE)]
-
-
-def reading(bench: Bench, rounds: int) -> list[Measure]:
-    """Rows of the data source and lines of Spark's text reader, read and dropped, alternating; the best of each."""
-    ours = bench.session.read.format("runlake").options(**bench.server.options)
-    theirs = bench.session.read.option("recursiveFileLookup", "true")
-    spent_s: dict[str, list[float]] = {"ours": [], "theirs": []}
-    for _ in range(rounds):
-        spent_s["ours"].append(_dropped(ours.load()))
-        spent_s["theirs"].append(_dropped(theirs.text(str(bench.logs))))
-    ours_s, theirs_s = min(spent_s["ours"]), min(spent_s["theirs"])
-    rates = f"{bench.size / 1e6 / ours_s:.1f} MB/s against {bench.size / 1e6 / theirs_s:.0f} MB/s"
-    return [
-        reported(
-            "the data source's rows (format recognized, time, level, logger, message) against spark.read.text, which splits lines",
-            f"{ours_s / theirs_s:.1f} times slower ({rates})",
-        )
-    ]
-
-
-def _dropped(rows: DataFrame) -> float:
-    started_s = time.perf_counter()
-    rows.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - started_s
 
 
 def query_bytes(bench: Bench, name: str = "ours-0") -> list[Measure]:
@@ -222,7 +192,7 @@ def measure(size: int = GIB, seed: int = 1, rounds: int = 2) -> list[Measure]:
         with spark_session(NAME, _CONF) as session:
             whole = sum(path.stat().st_size for path in logs.rglob("logs.txt"))
             bench = Bench(session, logs, server, folder, whole)
-            return throughput(bench, rounds) + reading(bench, rounds) + query_bytes(bench) + scaling(bench, rounds)
+            return throughput(bench, rounds) + query_bytes(bench) + scaling(bench, rounds)
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)

@@ -140,13 +140,13 @@ def _drop(rows: DataFrame) -> None:
 
 
 def _timed(work: Callable[[], object], server: int) -> tuple[float, float]:
-    before_s, started_s = _processor_s(server), time.perf_counter()
+    before_s, started_s = processor_s(server), time.perf_counter()
     work()
-    return time.perf_counter() - started_s, _processor_s(server) - before_s
+    return time.perf_counter() - started_s, processor_s(server) - before_s
 
 
-def _processor_s(server: int) -> float:
-    """Of this process, the JVM and the Python workers."""
+def processor_s(server: int) -> float:
+    """Processor seconds so far of this process, Spark's JVM and its Python workers, without the server's. ``server``: its process."""
     here = psutil.Process()
     return sum(_spent_s(process) for process in (here, *here.children(recursive=True)) if process.pid != server)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from hashlib import md5
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ def partitioned(events: pa.Table, runs: Mapping[Run, RunValues]) -> Iterator[Par
     rows = pa.Table.from_pydict(
         columns | of_runs.what() | of_runs.causes(columns) | {"raw": stored.raw, "raw_head": stored.head}, SCHEMA
     )
+    del columns, stored  # copies of the texts
     if (order[1:] < order[:-1]).any():
         rows, day, bucket = rows.take(pa.array(order)), day[order], of_runs.bucket[order]
     else:
@@ -111,24 +113,25 @@ class _RunsOfRows:
 
     def what(self) -> dict[str, pa.Array]:
         """The column ``what``."""
-        names = list(dict.fromkeys(values.what for values in self._values))
-        places = pa.array(self._of_rows([names.index(values.what) for values in self._values]), pa.int32())
-        return {"what": pa.DictionaryArray.from_arrays(places, pa.array(names))}
+        names = pa.array([values.what for values in self._values]).dictionary_encode()
+        return {"what": names.take(pa.array(self._places))}
 
     def causes(self, columns: Mapping[str, Any]) -> dict[str, pa.Array]:
         """The columns ``CAUSE``: of each event of a failed run the best of the run's causes that is one of the event's lines."""
+        is_explained = np.array([bool(values.causes) for values in self._values])
+        rows = np.flatnonzero(is_explained[self._places])
+        if not len(rows):
+            return {name: pa.nulls(len(self._places), SCHEMA.field(name).type) for name in CAUSE.names}
+        line, end_line = _lines(columns, rows)
         chosen: list[Cause] = []
         places = np.full(len(self._places), -1)
-        for number, values in enumerate(self._values):
-            if values.causes:
-                rows = np.flatnonzero(self._places == number)
-                line, end_line = _lines(columns, rows)
-                for cause in values.causes:
-                    inside = rows[(line <= cause[1]) & (cause[1] < end_line)]
-                    places[inside[places[inside] < 0]] = len(chosen)
-                    chosen.append(cause)
-        if not chosen:
-            return {name: pa.nulls(len(places), SCHEMA.field(name).type) for name in CAUSE.names}
+        turns = np.flatnonzero(np.diff(self._places[rows], prepend=-1)).tolist()  # slices are read one after the other
+        for first, end in pairwise([*turns, len(rows)]):
+            of_run = slice(first, end)
+            for cause in self._values[self._places[rows[first]]].causes:
+                inside = rows[of_run][(line[of_run] <= cause[1]) & (cause[1] < end_line[of_run])]
+                places[inside[places[inside] < 0]] = len(chosen)
+                chosen.append(cause)
         taken = pa.array(places, mask=places < 0)
         return {
             name: pa.array([cause[index] for cause in chosen], SCHEMA.field(name).type).take(taken)

@@ -119,12 +119,17 @@ def write_files(
     events: Iterator[pa.RecordBatch], runs: Mapping[Run, RunValues], files: Files, folder: str, sorted_bytes: int = SORTED_BYTES
 ) -> list[StagedFile]:
     """Write events to one file for each partition, or some more if partitions take turns. Rows that are sorted at once have about
-    ``sorted_bytes``; memory: four times that. Raises UnavailableError."""
+    ``sorted_bytes``, or those of a batch of very long lines; memory: four times that. Raises UnavailableError."""
     with closing(PartitionFiles(files, folder)) as written:
         for table in _tables(events, sorted_bytes):
-            for partition, rows in partitioned(table, runs):
-                written.write(partition, rows)
+            _write_table(table, runs, written)
         return written.finish()
+
+
+def _write_table(table: pa.Table, runs: Mapping[Run, RunValues], written: PartitionFiles) -> None:
+    """In a function of its own, whose rows are not kept while the next ones are sorted."""
+    for partition, rows in partitioned(table, runs):
+        written.write(partition, rows)
 
 
 def _tables(events: Iterator[pa.RecordBatch], most_bytes: int) -> Iterator[pa.Table]:

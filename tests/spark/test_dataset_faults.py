@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from glue_jobs.dataset.committing import Change, CommitConflictError, Committer
 from glue_jobs.dataset.contents import files as contents
 from glue_jobs.dataset.entries import APPEND, DATA, STAGING, Layout
 from glue_jobs.dataset.files import LocalFiles
-from glue_jobs.dataset.ledger import Ledger
+from glue_jobs.dataset.ledger import CHECKPOINT_EVERY, FOLDER, Ledger
 from glue_jobs.dataset.publication import Publisher
 from tests.faults.interception import AFTER, BEFORE, Crash, Intercepted, StopAt
 from tests.spark.dataset_store import LAYOUT, Job, MemoryFiles, by_glob, by_ledger, numbers_of
@@ -151,6 +152,23 @@ def test_settings_of_a_dataset_stay() -> None:
     Job(files, SOURCE[:4]).run()
     with pytest.raises(InvalidConfigurationError, match="buckets=2 given=3, zone='UTC' given='Europe/Berlin'"):
         Committer(files, Layout(3, "Europe/Berlin", "these")).settled()
+
+
+@pytest.mark.parametrize(("version", "is_readable"), [(1, True), (2, True), (3, False), (None, False)])
+def test_previous_releases_do_not_write_to_a_ledger_of_this_one(version: int | None, is_readable: bool) -> None:
+    """They read version 1 only, and this release reads theirs."""
+    files = MemoryFiles()
+    for there in range(1, CHECKPOINT_EVERY + 2):
+        Job(files, [(("2026-11-20", 0), n) for n in range(there)]).append()
+    written = [name for name in files.bodies if name.startswith(FOLDER) and name.endswith(".json")]
+    assert len(written) == CHECKPOINT_EVERY + 2 and all(b'{"v":2,' in files.read(name) for name in written)
+    for name in written:
+        files.put(name, files.read(name).replace(b'{"v":2,', b'{"v":%s,' % json.dumps(version).encode()))
+    if is_readable:
+        assert Committer(files, LAYOUT).settled().number == CHECKPOINT_EVERY + 1
+    else:
+        with pytest.raises(InvalidConfigurationError, match="unsupported ledger version expected=1 or 2"):
+            Committer(files, LAYOUT).settled()
 
 
 def test_a_checkpoint_saves_reading_all_entries() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from random import Random
 from typing import Any
@@ -48,15 +48,15 @@ TIMES = [
 
 
 def rows_of(
-    events: Sequence[tuple[Any, ...]], runs: dict[tuple[str, str], date], causes: Sequence[Cause] = ()
+    events: Sequence[tuple[Any, ...]], runs: dict[tuple[str, str], date], causes: Mapping[str, Sequence[Cause]] = {}
 ) -> list[tuple[Any, ...]]:
-    """Rows (``DATASET``) in the order of files. All runs have the same causes."""
+    """Rows (``DATASET``) in the order of files. ``causes``: by the run's id."""
     schema = arrow_schema(schema_of(EVENTS).names, EVENTS)
     table = pa.Table.from_arrays(
         [pa.array(column, kind) for column, kind in zip(zip(*events, strict=True), schema.types, strict=True)], schema=schema
     )
     values = {
-        Run(*run): values_of(run[0], int(datetime(*arrived.timetuple()[:3], tzinfo=UTC).timestamp()), causes, 16)
+        Run(*run): values_of(run[0], int(datetime(*arrived.timetuple()[:3], tzinfo=UTC).timestamp()), causes.get(run[1], ()), 16)
         for run, arrived in runs.items()
     }
     rows = []
@@ -116,11 +116,7 @@ def test_explanation_is_on_the_events_with_its_lines() -> None:
     events = [(*event(line, stamp, run_id=run)[:7], raw, None, None, None, outcome) for outcome, run, line, raw, _ in CAUSE_EVENTS]
     first, trace, root = (1, 5, "trace-root", "disk", 0.92), (3, 1, "detail", None, 0.5), (2, 3, "error-record", None, 0.76)
     causes: dict[str, list[Cause]] = {"1": [first, root, trace], **{run: [(1, 1, "detail", None, 0.5)] for run in "34"}}
-    rows = [
-        row
-        for run in "1234"
-        for row in rows_of([each for each in events if each[1] == run], {("Svc.Orders", run): ARRIVED}, causes.get(run, ()))
-    ]
+    rows = rows_of(sorted(events, key=lambda each: each[2]), {("Svc.Orders", run): ARRIVED for run in "1234"}, causes)
     assert all(row[DATASET.names.index("raw_head")] is None for row in rows)
     names = [DATASET.names.index(name) for name in ("outcome", "run_id", "line", "raw", "cause_rank")]
     found = [tuple(row[place] for place in names) for row in rows]
