@@ -27,13 +27,15 @@ from glue_jobs.columnar.matching import NO_LEVEL, NO_MATCHES, BoundMatcher, Line
 
 _MAX_SHAPES, _NEW_SHAPES, _FEW_LINES = 8, 4, 8
 """Shapes that are kept for a log, that a block can add, and lines that are too few for a pattern."""
+_MAX_NAMES = 64
+"""The row parser is faster for objects with more names: the cost of a pattern for a line grows with its length."""
 _TEXT, _NUMBER, _LITERAL = (
     r'"(?P<{0}>[^"\\\n]*)"',
-    r"(?P<{0}>-?(?:0|[1-9][0-9]{{0,99}})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",  # Python refuses integers of thousands of digits
+    r"(?P<{0}>-?(?:0|[1-9][0-9]{{0,39}})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",  # Python refuses integers of thousands of digits
     "(?P<{0}>true|false|null)",
 )
-_NO_NAME = re.compile(r'["\\\n]')
-"""Names with these are escaped in the text."""
+_NO_NAME = re.compile('["\\\\\n\ud800-\udfff]')
+"""Names with these are escaped in the text. Lone surrogates are in no text of Arrow."""
 _SPACE = "[ \\t]*"
 _decode = json.JSONDecoder(strict=False, object_pairs_hook=tuple).raw_decode
 
@@ -85,7 +87,7 @@ def _shape_of(text: str) -> _Shape | None:
         return None
     names = tuple(name for name, _ in pairs)
     if (
-        not names
+        not 0 < len(names) <= _MAX_NAMES
         or len(set(names)) < len(names)
         or _NO_NAME.search("".join(names))
         or any(isinstance(value, tuple | list) for _, value in pairs)

@@ -265,6 +265,7 @@ NAMES = st.sampled_from(
         "é",
         'a"b',
         "a\nb",
+        "\ud800",
     ]
 )
 VALUES = st.one_of(
@@ -294,6 +295,7 @@ def json_logs(draw: st.DrawFn) -> bytes:
 @given(json_logs())
 @example(b'{"level":"info","a\\"b":"x"}\n{"level":"info","a"b":"x"}\n')
 @example(b'{"a\\nb":"x","level":"info"}\n{"a\nb":"x","level":"info"}\n')
+@example(b'{"level":"info","\\ud800":1,"\\ud83d\\ude00":2}\n')
 @example(b'{"timestamp":"2026-11-21T03:12:45Z","time":"2027-01-01T00:00:00Z","level":"info","severity":"error"}\n')
 @example(b'{"level":"info","n":1}\n{"level":"info","n":1' + b"0" * 5000 + b"}\n")
 @settings(max_examples=examples(400, 4000), suppress_health_check=[HealthCheck.too_slow])
@@ -309,12 +311,13 @@ def test_json_lines_of_few_shapes_need_no_row_parser() -> None:
         b'{"timestamp": "2026-11-21T03:12:%02d.5Z", "level": "info", "logger": "a.go:12", "message": "x", "n": [1]}',
         b'{"ts":1795230000.%02d,"severity":"ERROR","msg":"\xe2\x98\x83","n":null}',
         b'{"level":30,"time":1795230000%02d0,"pid":1,"msg":"x"}',
+        b'{"level":30,"time":1795230000%02d1,' + b",".join(b'"x%d":1' % name for name in range(100)) + b"}",
     ]
     body = b"".join(shape % number + b"\n" for number in range(60) for shape in shapes)
     format, clock = format_named("json"), TimestampParser()
     parser = ColumnarParser(format, clock)
     assert columns_of(parser.parse(body)) == rows_of(body, format, clock)
-    assert (parser.lines, parser.row_lines) == (180, 60), "the shape with a nested value"
+    assert (parser.lines, parser.row_lines) == (240, 120), "the shapes with a nested value, and with many names"
 
 
 def test_only_the_exception_of_a_python_trace_is_read_by_the_row_parser() -> None:
