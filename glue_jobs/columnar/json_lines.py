@@ -121,22 +121,19 @@ def _value(value: Any) -> str:
 
 
 def _by_shape(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, matched: list[LineMatches]) -> Ints:
-    """Adds the lines that have a shape to ``matched``; returns the others."""
+    """Adds the columns of lines that have a shape to ``matched``; returns the other lines."""
     if len(lines) < _FEW_LINES:
         return lines
     groups = pc.extract_regex(texts_from(block, lines, block.starts[lines]), pattern=shape.pattern)
     fits = ~np.asarray(groups.is_null())
     if fits.any():
-        is_line = _add(shape, time_parser, block, lines[fits], groups.filter(pa.array(fits)), matched)
-        fits[fits] = is_line
+        matched.append(_columns(shape, time_parser, block, lines[fits], groups.filter(pa.array(fits))))
     others: Ints = lines[~fits]
     return others
 
 
-def _add(
-    shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, groups: pa.StructArray, matched: list[LineMatches]
-) -> Bools:
-    """Adds lines with their groups to ``matched``, and returns which ones: those with a time, level or message."""
+def _columns(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, groups: pa.StructArray) -> LineMatches:
+    """The columns of lines with these groups, without lines that have neither time, level nor message."""
     us, has_time = _first(shape, shape.times, groups, lambda name, value: first_time({name: value}, (name,), time_parser))
     level, has_level = _first(shape, shape.levels, groups, _level_number)
     is_line = has_time | has_level | (shape.message is not None)
@@ -144,8 +141,7 @@ def _add(
     messages = groups.field(shape.message).take(at) if shape.message else spans(block.data, block.starts[taken], block.ends[taken])
     loggers = _loggers(groups.field(shape.logger).take(at)) if shape.logger else pa.nulls(len(taken), pa.string())
     levels = np.where(has_level, level, NO_LEVEL)[is_line].astype(np.int8)
-    matched.append(LineMatches(taken, us[is_line], has_time[is_line], levels, loggers, block.starts[taken], messages))
-    return is_line
+    return LineMatches(taken, us[is_line], has_time[is_line], levels, loggers, block.starts[taken], messages)
 
 
 def _first(
