@@ -83,7 +83,8 @@ def group_lines(
     lines: Iterable[tuple[int, bytes]], read: LineParser, read_json: LineParser, *, final: bool = True
 ) -> Iterator[LineEvent]:
     """``events`` by a parser that is called once for each line, in order; ``read_json`` parses objects over several lines."""
-    line, first, parsed = -1, b"", _NOTHING
+    line = last = -1
+    first, parsed = b"", _NOTHING
     rest: list[bytes] = []
     size = 0
     for number, raw in lines:
@@ -103,12 +104,13 @@ def group_lines(
                     if rest:
                         exception = rest.pop()
                         yield _joined(line, first, rest, parsed, read_json) if rest else _new(LineEvent, (line, first, 1, parsed))
-                        line, first, rest = line + 1 + len(rest), exception, []
+                        line, first, rest = last, exception, []  # lines before it may be missing
                         size, parsed = len(first), ParsedLine(None, ERROR, None, decode_line(first))
                     elif parsed.level is None:
                         parsed = parsed._replace(level=ERROR)
                 rest.append(raw)
                 size += len(raw) + 1
+                last = number
                 continue
             line_parsed = ParsedLine(None, ERROR if begins_trace(raw) else None, None, text)
         if rest:

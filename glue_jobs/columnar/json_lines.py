@@ -27,13 +27,15 @@ from glue_jobs.columnar.matching import NO_LEVEL, NO_MATCHES, BoundMatcher, Line
 
 _MAX_SHAPES, _NEW_SHAPES, _FEW_LINES = 8, 4, 8
 """Shapes that are kept for a log, that a block can add, and lines that are too few for a pattern."""
+_MAX_NAMES = 64
+"""The row parser is faster for objects with more names: the cost of a pattern for a line grows with its length."""
 _TEXT, _NUMBER, _LITERAL = (
     r'"(?P<{0}>[^"\\\n]*)"',
-    r"(?P<{0}>-?(?:0|[1-9][0-9]{{0,99}})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",  # Python refuses integers of thousands of digits
+    r"(?P<{0}>-?(?:0|[1-9][0-9]{{0,39}})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",  # Python refuses integers of thousands of digits
     "(?P<{0}>true|false|null)",
 )
-_NO_NAME = re.compile(r'["\\\n]')
-"""Names with these are escaped in the text."""
+_NO_NAME = re.compile('["\\\\\n\ud800-\udfff]')
+"""Names with these are escaped in the text. Lone surrogates are in no text of Arrow."""
 _SPACE = "[ \\t]*"
 _decode = json.JSONDecoder(strict=False, object_pairs_hook=tuple).raw_decode
 
@@ -85,7 +87,7 @@ def _shape_of(text: str) -> _Shape | None:
         return None
     names = tuple(name for name, _ in pairs)
     if (
-        not names
+        not 0 < len(names) <= _MAX_NAMES
         or len(set(names)) < len(names)
         or _NO_NAME.search("".join(names))
         or any(isinstance(value, tuple | list) for _, value in pairs)
@@ -119,22 +121,19 @@ def _value(value: Any) -> str:
 
 
 def _by_shape(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, matched: list[LineMatches]) -> Ints:
-    """Adds the lines that have a shape to ``matched``; returns the others."""
+    """Adds the columns of lines that have a shape to ``matched``; returns the other lines."""
     if len(lines) < _FEW_LINES:
         return lines
     groups = pc.extract_regex(texts_from(block, lines, block.starts[lines]), pattern=shape.pattern)
     fits = ~np.asarray(groups.is_null())
     if fits.any():
-        is_line = _add(shape, time_parser, block, lines[fits], groups.filter(pa.array(fits)), matched)
-        fits[fits] = is_line
+        matched.append(_columns(shape, time_parser, block, lines[fits], groups.filter(pa.array(fits))))
     others: Ints = lines[~fits]
     return others
 
 
-def _add(
-    shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, groups: pa.StructArray, matched: list[LineMatches]
-) -> Bools:
-    """Adds lines with their groups to ``matched``, and returns which ones: those with a time, level or message."""
+def _columns(shape: _Shape, time_parser: TimestampParser, block: LineBlock, lines: Ints, groups: pa.StructArray) -> LineMatches:
+    """The columns of lines with these groups, without lines that have neither time, level nor message."""
     us, has_time = _first(shape, shape.times, groups, lambda name, value: first_time({name: value}, (name,), time_parser))
     level, has_level = _first(shape, shape.levels, groups, _level_number)
     is_line = has_time | has_level | (shape.message is not None)
@@ -142,8 +141,7 @@ def _add(
     messages = groups.field(shape.message).take(at) if shape.message else spans(block.data, block.starts[taken], block.ends[taken])
     loggers = _loggers(groups.field(shape.logger).take(at)) if shape.logger else pa.nulls(len(taken), pa.string())
     levels = np.where(has_level, level, NO_LEVEL)[is_line].astype(np.int8)
-    matched.append(LineMatches(taken, us[is_line], has_time[is_line], levels, loggers, block.starts[taken], messages))
-    return is_line
+    return LineMatches(taken, us[is_line], has_time[is_line], levels, loggers, block.starts[taken], messages)
 
 
 def _first(

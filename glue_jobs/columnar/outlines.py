@@ -100,7 +100,7 @@ def _certain(block: LineBlock, first_bytes: Bytes, is_indented: Bools) -> Bools:
     if len(worded):
         certain[worded] = _are_sentences(block.windows(block.starts[worded], _WORD_BYTES))
     if _TRACE in block.body:  # the line of its exception may begin like any other
-        traces = [match.start() for match in _TRACE_END.finditer(block.body, 0, block.size + 1)]
+        traces = [match.start() for match in _TRACE_END.finditer(block.body)]
         unindented = np.flatnonzero(~is_indented)
         exceptions = np.searchsorted(unindented, block.lines_at(np.array(traces, np.int64)), side="right")
         certain[unindented[exceptions[exceptions < len(unindented)]]] = False

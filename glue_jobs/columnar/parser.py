@@ -25,7 +25,7 @@ from glue_jobs.columnar.columns import EventColumns, JoinedMatches, parse_blocks
 from glue_jobs.columnar.matchers import matcher_of
 from glue_jobs.columnar.matching import NO_MATCHES, LineMatches
 
-_ESCAPE, _ASCII = 27, 128
+_ASCII = 128
 _ERRORS = np.array([*map(is_error, ORDER), False])
 """For each level, and for none: whether it is an error."""
 _INDENTATION = np.isin(np.arange(256), list(b" \t\r\n"))
@@ -33,6 +33,7 @@ _INDENTATION = np.isin(np.arange(256), list(b" \t\r\n"))
 _SPACED_TRACE = np.frombuffer(b"  +", np.uint8)
 """With this begins the only trace that is indented."""
 _TRACE = np.frombuffer(b"Traceback (most recent call last):\n", np.uint8)
+"""The line with which Python's stack traces begin. No format parses it."""
 
 
 class ColumnarParser:
@@ -43,7 +44,6 @@ class ColumnarParser:
         matcher = matcher_of(format)
         self._matcher = None if matcher is None else (matcher.first, matcher.bound(time_parser))
         self._is_continuation = _continuations(format)
-        self._is_trace_known = self._read(_TRACE.tobytes().decode().rstrip()) is None
         self.lines = self.row_lines = 0
 
     def parse(self, body: bytes, *, final: bool = True) -> EventColumns:
@@ -55,7 +55,7 @@ class ColumnarParser:
         matches = self._matches(block, first_bytes, is_special)
         is_matched = np.zeros(len(block), np.bool_)
         is_matched[matches.lines] = True
-        begins_trace = self._traces(block, first_bytes)
+        begins_trace = _marked(block, np.flatnonzero(first_bytes == _TRACE[0]), _TRACE)
         rows = self._rows(block, ~(is_matched | begins_trace | (self._is_continuation[first_bytes] & ~is_special)))
         begins = is_matched.copy()
         begins[[number for number, parsed in rows.items() if parsed is not None]] = True
@@ -78,13 +78,6 @@ class ColumnarParser:
         first, matches = self._matcher
         return matches(block, np.flatnonzero(first[first_bytes] & ~is_special))
 
-    def _traces(self, block: LineBlock, first_bytes: Bytes) -> Bools:
-        """Lines that begin Python's stack traces."""
-        begins_trace = np.zeros(len(block), np.bool_)
-        if self._is_trace_known:
-            _mark(begins_trace, block, np.flatnonzero(first_bytes == _TRACE[0]), _TRACE)
-        return begins_trace
-
     def _rows(self, block: LineBlock, is_row: Bools) -> dict[int, ParsedLine | None]:
         return {number: self._read(decode_line(block.line(number))) for number in np.flatnonzero(is_row).tolist()}
 
@@ -99,18 +92,20 @@ class ColumnarParser:
 
 @cache
 def _continuations(format: LogFormat) -> Bools:
-    """For each byte: whether lines that begin with it are certainly in no format."""
+    """For each byte: whether lines that begin with it are certainly in no format, if they are valid and have no escape sequences."""
     matcher = matcher_of(format)
     if matcher is None and format is not PLAIN:
         return np.zeros(256, np.bool_)
     known = matcher.first if matcher else np.zeros(256, np.bool_)
     tried = {ord(character) for each in FORMATS if each.unambiguous for character in each.prefix.first}
-    return ~known & ~np.isin(np.arange(256), [*tried, _ESCAPE]) & (np.arange(256) < _ASCII)
+    return ~known & ~np.isin(np.arange(256), [*tried]) & (np.arange(256) < _ASCII)
 
 
-def _mark(marks: Bools, block: LineBlock, lines: Ints, beginning: Bytes) -> None:
-    """Marks the ones of some lines that begin with these bytes."""
+def _marked(block: LineBlock, lines: Ints, beginning: Bytes) -> Bools:
+    """For each line of a block: whether it is one of ``lines`` and begins with these bytes."""
+    marks = np.zeros(len(block), np.bool_)
     marks[lines] = (block.windows(block.starts[lines], len(beginning)) == beginning).all(axis=1)
+    return marks
 
 
 class _Joinable(NamedTuple):
@@ -126,8 +121,7 @@ def _joinable(block: LineBlock, first_bytes: Bytes, is_special: Bools, begins: B
     is_text = ~(begins | is_special | block.ends_with_return)
     is_indented = _INDENTATION[first_bytes]
     indented = is_text & is_indented
-    is_spaced_trace = np.zeros(len(block), np.bool_)
-    _mark(is_spaced_trace, block, np.flatnonzero(indented & (first_bytes == _SPACED_TRACE[0])), _SPACED_TRACE)
+    is_spaced_trace = _marked(block, np.flatnonzero(indented & (first_bytes == _SPACED_TRACE[0])), _SPACED_TRACE)
     unindented = np.flatnonzero(begins | ~is_indented)
     ends_trace = np.zeros(len(block), np.bool_)
     ends_trace[unindented[1:]] = begins_trace[unindented[:-1]]

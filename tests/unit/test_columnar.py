@@ -140,6 +140,17 @@ OTHERS = [
     *(b'{"level":"error","message":"a\\ud800","logger":"x"}', b"level=info msg=x", b"ERROR: x", b"\x1b[0m" + ERROR, b"\xef\xbb\xbf" + INFO),
 ]  # fmt: skip
 
+MISLEADING = [
+    *(INFO.replace(b"INFO", b"NONE"), INFO.replace(b"orders", b"items"), INFO + b"\x1b[0m", INFO + b"\xff", b"\xef\xbb\xbf" + INFO),
+    *(INFO + b"\r", b"  x"),
+    *(INFO, b"  x\r", b"  y", b"\x1b[0m" + INFO, b"  + Exception Group Traceback (most recent call last):", b"  | x"),
+    *(ERROR, b"[SQL: x", b"[parameters: x", b"(x:", b"{\v", b"x" * 40 + b".Error:", b"Driver stacktrace:", b"Wrapped by: x", b"Caused by: x"),
+    *(b"During handling of the above exception, another exception occurred:", b"Exception in thread x", INFO, b"Exception in thread x"),
+    *(ERROR, b"The above exception was the direct cause of the following exception:"),
+    *(b'"""', b"Traceback (most recent call last):\r", b"  y", b"ValueError: x", b"z"),
+]  # fmt: skip
+"""Each of these, or a few in a row, is nearly another line."""
+
 
 FORMAT = st.sampled_from([*(each for each in FORMATS if each.name not in BY_ROWS)] * 3 + [*FORMATS, PLAIN])
 ZONE: st.SearchStrategy[tzinfo] = st.sampled_from(
@@ -198,6 +209,9 @@ def logs(draw: st.DrawFn) -> tuple[LogFormat, list[bytes]]:
     0,
 )
 @example((format_named("python"), [ERROR, b"a.b.Error: x", INFO]), b"\n", True, UTC, [], 0)
+@example((format_named("python"), MISLEADING), b"\n", True, UTC, [], 0)
+@example((PLAIN, MISLEADING), b"\n", True, UTC, [], 0)
+@example((format_named("apache-error"), [b"[Sat Nov 21 03:12:45.1 2026] [:error] x"]), b"\n", True, UTC, [], 0)
 @example((format_named("level"), [b"2026-11-21 03:12:45 INFO"]), b"\r\n", True, UTC, [], 0)
 @settings(max_examples=examples(600, 5000), suppress_health_check=[HealthCheck.too_slow])
 def test_columns_equal_rows(
@@ -265,6 +279,7 @@ NAMES = st.sampled_from(
         "é",
         'a"b',
         "a\nb",
+        "\ud800",
     ]
 )
 VALUES = st.one_of(
@@ -294,6 +309,12 @@ def json_logs(draw: st.DrawFn) -> bytes:
 @given(json_logs())
 @example(b'{"level":"info","a\\"b":"x"}\n{"level":"info","a"b":"x"}\n')
 @example(b'{"a\\nb":"x","level":"info"}\n{"a\nb":"x","level":"info"}\n')
+@example(
+    b'{"level":"info","msg":"x"}\n  more\n{"level":"info","msg":"a\\tb"}\n{"level":"info","msg":"x"}x\n{"level":"info","msg":"y"}\n'
+)
+@example(b'{"levelno":10,"logger":"","msg":"x"}\n{"levelno":10,"logger":"a.go:12","msg":"x"}\n')
+@example(b'{"level":"info","x":' + b"[" * 5000 + b"\n")
+@example(b'{"level":"info","\\ud800":1,"\\ud83d\\ude00":2}\n')
 @example(b'{"timestamp":"2026-11-21T03:12:45Z","time":"2027-01-01T00:00:00Z","level":"info","severity":"error"}\n')
 @example(b'{"level":"info","n":1}\n{"level":"info","n":1' + b"0" * 5000 + b"}\n")
 @settings(max_examples=examples(400, 4000), suppress_health_check=[HealthCheck.too_slow])
@@ -309,12 +330,13 @@ def test_json_lines_of_few_shapes_need_no_row_parser() -> None:
         b'{"timestamp": "2026-11-21T03:12:%02d.5Z", "level": "info", "logger": "a.go:12", "message": "x", "n": [1]}',
         b'{"ts":1795230000.%02d,"severity":"ERROR","msg":"\xe2\x98\x83","n":null}',
         b'{"level":30,"time":1795230000%02d0,"pid":1,"msg":"x"}',
+        b'{"level":30,"time":1795230000%02d1,' + b",".join(b'"x%d":1' % name for name in range(100)) + b"}",
     ]
     body = b"".join(shape % number + b"\n" for number in range(60) for shape in shapes)
     format, clock = format_named("json"), TimestampParser()
     parser = ColumnarParser(format, clock)
     assert columns_of(parser.parse(body)) == rows_of(body, format, clock)
-    assert (parser.lines, parser.row_lines) == (180, 60), "the shape with a nested value"
+    assert (parser.lines, parser.row_lines) == (240, 120), "the shapes with a nested value, and with many names"
 
 
 def test_only_the_exception_of_a_python_trace_is_read_by_the_row_parser() -> None:

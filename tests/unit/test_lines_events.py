@@ -136,6 +136,11 @@ def test_lines_that_only_look_like_a_trace(text: str) -> None:
     assert [event.parsed.level for event in events_of(f"{OTHER_HEADER}\n{text}")] in (["INFO"], ["INFO", None])
 
 
+def test_trace_behind_missing_lines_has_its_own_number() -> None:
+    lines = [(3, b"hello"), (4, b"  more"), (9, b"a.b.Error: x"), (12, b"\tat a.B.c(D.java:1)")]
+    assert [(event.line, event.lines) for event in events(lines)] == [(3, 2), (9, 2)]
+
+
 def test_parsed_columns_of_events() -> None:
     first, second, third = events_of(f"{HEADER}\r\n{TRACE}\r\n\r\nhello\n{OTHER_HEADER}".replace("\nV", "\r\nV"), "python")
     time_us = int(datetime(2026, 11, 21, 3, 12, 45, tzinfo=UTC).timestamp()) * 1_000_000
