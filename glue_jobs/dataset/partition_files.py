@@ -22,6 +22,8 @@ PAGE_ROWS = 2000
 """With the page index, engines read only matching pages."""
 _ANY_PAGE_BYTES = 1
 """Ends each page after ``PAGE_ROWS``."""
+_FEW_VALUES = 64
+"""Dictionaries of so few values are stored with row groups in which not all of them occur."""
 _LONG = ("message", "raw", "raw_head")
 _NUMBERS = ("line", "timestamp")
 
@@ -89,8 +91,20 @@ class _OpenFile:
         )
 
     def write(self, rows: pa.Table) -> None:
-        self._writer.write_table(rows, max(rows.num_rows * GROUP_BYTES // max(rows.nbytes, GROUP_BYTES), 1))
+        group_rows = max(rows.num_rows * GROUP_BYTES // max(rows.nbytes, GROUP_BYTES), 1)
+        for first in range(0, rows.num_rows, group_rows):
+            self._writer.write_table(_with_own_values(rows.slice(first, group_rows)), group_rows)
         self.rows += rows.num_rows
 
     def complete(self) -> None:
         self._writer.close()
+
+
+def _with_own_values(rows: pa.Table) -> pa.Table:
+    """Rows whose dictionaries have no values of other rows: each row group stores its dictionaries as they are."""
+    for name in REPEATED:
+        if len(rows[name].chunk(0).dictionary) > _FEW_VALUES:
+            rows = rows.set_column(
+                SCHEMA.get_field_index(name), SCHEMA.field(name), rows[name].cast(pa.string()).dictionary_encode()
+            )
+    return rows

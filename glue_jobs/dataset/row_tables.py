@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -19,12 +18,12 @@ from pyspark.sql.types import StructType
 from chalicelib.catalog.runs import EXPLAINED_OUTCOMES
 from chalicelib.ingestion.run_files import slug
 from chalicelib.ports import Run
+from glue_jobs.columnar.blocks import Ints
 from glue_jobs.dataset.raw_text import without_messages
 from glue_jobs.transforms.events import CAUSE, DATASET, END_DAY, FIRST_DAY, PARTITIONS
 
 Cause = tuple[int, int, str, str | None, float]
 """Values of ``transforms.events.CAUSE``."""
-_Ints = npt.NDArray[np.int64]
 _DAY_US = 86_400_000_000
 _FIRST_DAY, _END_DAY = (int(np.datetime64(day).astype(np.int64)) for day in (FIRST_DAY, END_DAY))
 _WITHOUT_TIME = np.iinfo(np.int64).min
@@ -90,7 +89,7 @@ def partitioned(events: pa.Table, runs: Mapping[Run, RunValues]) -> Iterator[Par
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
-def _times(timestamps: pa.TimestampArray, arrived: _Ints) -> tuple[_Ints, _Ints]:
+def _times(timestamps: pa.TimestampArray, arrived: Ints) -> tuple[Ints, Ints]:
     """Microseconds and days since the epoch."""
     us = np.asarray(pc.fill_null(timestamps.cast(pa.int64()), _WITHOUT_TIME))
     own_day = us // _DAY_US
@@ -138,8 +137,8 @@ class _RunsOfRows:
             for index, name in enumerate(CAUSE.names)
         }
 
-    def _of_rows(self, values: Sequence[int]) -> _Ints:
-        of_rows: _Ints = np.array(values, np.int64)[self._places]
+    def _of_rows(self, values: Sequence[int]) -> Ints:
+        of_rows: Ints = np.array(values, np.int64)[self._places]
         return of_rows
 
 
@@ -148,7 +147,7 @@ def _ranks(keys: Sequence[Any]) -> list[int]:
     return [ranks[key] for key in keys]
 
 
-def _lines(columns: Mapping[str, Any], rows: _Ints) -> tuple[_Ints, _Ints]:
+def _lines(columns: Mapping[str, Any], rows: Ints) -> tuple[Ints, Ints]:
     """The first line of rows, and the one behind their last; none of rows that did not fail."""
     taken = pa.array(rows)
     line, raw = np.asarray(columns["line"].take(taken)), columns["raw"].take(taken)

@@ -35,7 +35,7 @@ def batches(times: Sequence[datetime], size: int = 1) -> Iterator[pa.RecordBatch
     """Batches of ``size`` events of one run, with these times and increasing lines."""
     schema = arrow_schema(schema_of(EVENTS).names, EVENTS)
     rows = [
-        (RUN.fqn, RUN.run_id, line, at, "INFO", "svc.load", f"row {line}", b"row %d\n" % line, None, None, None, "succeeded")
+        (RUN.fqn, RUN.run_id, line, at, "INFO", f"svc.load{line}", f"row {line}", b"row %d\n" % line, None, None, None, "succeeded")
         for line, at in enumerate(times)
     ]
     for first in range(0, len(rows), size):
@@ -118,6 +118,19 @@ def test_pages_and_statistics_let_engines_skip() -> None:
     assert not any(each.is_stats_set for each in columns["message"])
     stamps = [parquet.read_row_group(number)["timestamp"].to_pylist() for number in range(len(groups))]
     assert all(each == sorted(each) for each in stamps), "rows of a group are sorted"
+
+
+def test_row_groups_have_only_their_own_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two days, whose rows are sorted together, and several row groups of each."""
+    monkeypatch.setattr(partition_files, "GROUP_BYTES", 16 * 1024)
+    files = MemoryFiles()
+    times = [DAY + timedelta(days=number % 2, seconds=number) for number in range(1000)]
+    for each in write_files(batches(times, 1000), VALUES, files, ""):
+        parquet = pq.ParquetFile(io.BytesIO(files.read(each.name)), read_dictionary=["logger"])
+        assert parquet.num_row_groups > 1 and each.rows == parquet.metadata.num_rows == 500
+        for number in range(parquet.num_row_groups):
+            loggers = parquet.read_row_group(number)["logger"].chunk(0)
+            assert len(loggers.dictionary) == len(loggers) and set(loggers.to_pylist()) == set(loggers.dictionary.to_pylist())
 
 
 def part(run: Run, day: int, size: int) -> Slice:
