@@ -107,13 +107,15 @@ def rows_of(opened: OpenSlice) -> Iterator[Row]:
         clock, lines = opened.time_parser, numbered.lines(chunks)
         bytes_ = (opened.start, opened.end)
         slice_events = _with_stated(lines, sidecars, bytes_, format, clock) if sidecars else events(lines, format, clock)
+        count = 0
         for event in slice_events:
+            count += event.lines
             timestamp = event.parsed.timestamp
             if _is_behind(event.line, selection.end_line) or (timestamp is not None and _is_behind(timestamp, opened.stop_us)):
                 return
             if event.line >= selection.first_line and _is_in_time(timestamp, selection) and _has_level(event, selection):
                 outcome = outcome or opened.outcome()
-                yield _row(opened.part.run, event, numbered.raw_of(event), origins.of(event.line), outcome)
+                yield _row(opened.part.run, event, numbered.raw_of(event, count), origins.of(event.line), outcome)
 
 
 def check(content: Content, part: Slice) -> None:
@@ -199,7 +201,8 @@ class NumberedLines:
         self.marks: deque[tuple[int, Origin]] = deque()
         self._content, self._line = content, line
         self._missing_bytes: int | None = None
-        self._unfinished: int | None = None
+        self._newlines = 0
+        self._is_unfinished = False
 
     def lines(self, chunks: Iterable[Chunk]) -> Iterator[tuple[int, bytes]]:
         """(number, line without its newline)."""
@@ -231,18 +234,20 @@ class NumberedLines:
             if block:
                 number, count = self._line, _count_newlines(block)
                 self._line += count
+                self._newlines += count
                 yield number, count, block
             if len(rest) > MAX_LINE_BYTES:
                 rest, skipped = b"", len(rest)
         if skipped:
             self._report_skipped_line(skipped)
         if rest:
-            self._unfinished = self._line
+            self._is_unfinished = True
             yield self._line, 0, rest
 
-    def raw_of(self, event: LineEvent) -> bytes:
-        """An event's exact bytes: with its newline, except for the last line of a log without a final one."""
-        return event.raw if self._unfinished is not None and event.next_line > self._unfinished else event.raw + b"\n"
+    def raw_of(self, event: LineEvent, count: int) -> bytes:
+        """An event's exact bytes: with its newline, except for the last line of a log without a final one. ``count``: lines that were read
+        up to the event's last one; numbers do not tell, because lines within an event may be missing."""
+        return event.raw if self._is_unfinished and count > self._newlines else event.raw + b"\n"
 
     def _check(self, chunk: Chunk, line: int, byte: int) -> None:
         missing = byte - chunk.start

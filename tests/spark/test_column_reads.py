@@ -61,9 +61,10 @@ def _stored(state: str, monkeypatch: pytest.MonkeyPatch) -> Reading:
     run = world.run("run-1")
     for minute in range(20):
         run.append(_body(chance, minute), connector=f"connector-{minute // 3}", every_ms=60_000)
-    run.append(b"2026-11-21 03:20:00,000 - svc.load - INFO - the last line lacks its newline")
+    indentation = b"  " if state == "missing" else b""
+    run.append(indentation + b"2026-11-21 03:20:00,000 - svc.load - INFO - the last line lacks its newline")
     if state == "missing":
-        for number in (0, 7, 8):
+        for number in (0, 7, 8, 19):
             run.server.delete(run.key(number))
     elif state == "lying":
         run.overwrite_segment(5, line=7)

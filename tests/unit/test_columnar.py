@@ -310,7 +310,7 @@ def json_logs(draw: st.DrawFn) -> bytes:
 @example(b'{"level":"info","a\\"b":"x"}\n{"level":"info","a"b":"x"}\n')
 @example(b'{"a\\nb":"x","level":"info"}\n{"a\nb":"x","level":"info"}\n')
 @example(
-    b'{"level":"info","msg":"x"}\n  more\n{"level":"info","msg":"a\\tb"}\n{"level":"info","msg":"x"}x\n{"level":"info","msg":"y"}\n'
+    b'{"level":"info","msg":"x"}\n  more\n{"level":"info","msg":"a\\tb"}\n{"level":"info","msg":"y"}\n{"level":"info","msg":"x"}x\n'
 )
 @example(b'{"levelno":10,"logger":"","msg":"x"}\n{"levelno":10,"logger":"a.go:12","msg":"x"}\n')
 @example(b'{"level":"info","x":' + b"[" * 5000 + b"\n")
