@@ -16,7 +16,16 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 PROJECT = Path(__file__).parents[1]
-PATTERNS = ("*.md", "LICENSE", "client/README.md", "docs/**/*.md", "docs/images/*", "docs/site.css", "docs/examples/**/*.yaml")
+PATTERNS = (
+    "*.md",
+    "LICENSE",
+    "client/README.md",
+    "docs/**/*.md",
+    "docs/images/*",
+    "docs/site.css",
+    "docs/examples/**/*.yaml",
+    "docs/examples/**/*.py",
+)
 DECISIONS = "docs/decisions"
 _LOCAL = re.compile(r' (?:href|src)="(?![a-z]+:|//|/)([^"#?]+)')
 _log = get_plugin_logger("site")
