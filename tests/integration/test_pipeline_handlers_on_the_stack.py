@@ -170,7 +170,6 @@ def test_handlers_from_wheels_in_the_function_and_the_job(stack: Stack, shop: Sh
     assert problems.keys() == {"disallowed.yaml"} and f"RUNLAKE_PIPELINE_MODULES={MODULES},os" in problems["disallowed.yaml"]
 
     shop.counts.unlink()
-    lab.ask("POST", "/v1/pipelines/hangs/enable", body={"handler": "theirs"})
     write(lab, "run-2", "three")
     summary = run_job(stack)
     refused = {each.get("wheel") or each["file"].rpartition("/")[2] for each in summary["problems"]}
