@@ -283,15 +283,14 @@ class Supervisor:
         slot.worker = worker  # watched from here on: a handler may block in its import or constructor
         with self._disabling(slot, worker):
             worker.start()
+        lost = True
         try:
             with self._disabling(slot, worker):
                 self._step_to_the_end(slot, worker)
-        except BaseException:
+            lost = False
+        finally:
             with self._disabling(slot, worker):
-                worker.stop(lost=True)
-            raise
-        with self._disabling(slot, worker):
-            worker.stop()
+                worker.stop(lost=lost)
         return worker.wants_restart and not self.stopping.is_set()
 
     def _step_to_the_end(self, slot: _Slot, worker: Worker) -> None:
