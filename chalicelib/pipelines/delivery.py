@@ -52,7 +52,7 @@ class Progress:
     def begin_call(self, handler: str) -> None:
         """As ``note_call``. Raises PartitionNotOwnedError if the watchdog no longer waits: what the thread builds is not used."""
         if self.is_detached:
-            raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={handler}")
+            raise _detached(handler)
         self.note_call(handler)
 
 
@@ -113,7 +113,7 @@ class EventDelivery:
             if swallowed:
                 self._retry_swallowed()
             if progress.is_detached:
-                raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
+                raise _detached(name)
         progress.calling = ""
 
     def receives(self, name: str) -> bool:
@@ -145,7 +145,7 @@ class EventDelivery:
         self.progress.note_call(name)
         error = attempt()
         if self.progress.is_detached:
-            raise PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={name}")
+            raise _detached(name)
         self.progress.calling = ""
         if error is not None:
             self._count(self.context.owner_of(name), error, record)
@@ -293,6 +293,10 @@ class EventDelivery:
             self.on_disabled(name, self.last_error, record)
             return False
         return True
+
+
+def _detached(handler: str) -> PartitionNotOwnedError:
+    return PartitionNotOwnedError(f"the supervisor no longer waits for this thread handler={handler}")
 
 
 def _described(error: BaseException) -> str:
