@@ -21,7 +21,7 @@ from chalicelib.composition.pipelines import installed_pipelines, load_wheels, p
 from chalicelib.deadline import Deadline
 from chalicelib.errors import InvalidConfigurationError, RunlakeError
 from chalicelib.pipelines.allowed_modules import VARIABLE, AllowedModules
-from chalicelib.pipelines.config_loader import ConfigProblem, config_files, load_pipelines
+from chalicelib.pipelines.config_loader import ConfigProblem, LocalFolder, load_pipelines
 from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.handler_metrics import MetricsReport
 from chalicelib.pipelines.memory import memory_bytes, shortage, used_bytes
@@ -118,7 +118,7 @@ def _validate(arguments: argparse.Namespace) -> int:
     """Needs no archive if the configuration is a folder."""
     unused = use_wheels(arguments.lib)
     if arguments.config and not arguments.config.startswith("s3://"):
-        definitions = load_pipelines(config_files(arguments.config, {}), modules=AllowedModules.read(os.environ.get(VARIABLE)))
+        definitions = load_pipelines(LocalFolder(Path(arguments.config))(), modules=AllowedModules.read(os.environ.get(VARIABLE)))
     else:
         definitions = installed_pipelines(composition.services(), arguments.config)
         unused = load_wheels(composition.services(), arguments.config)

@@ -147,12 +147,6 @@ class BucketPrefix:
         yield ConfigFile(key, stem, body.decode(errors="replace"))
 
 
-def config_files(location: str | None, stores: Mapping[str, ObjectStore]) -> Iterable[ConfigFile]:
-    """The files of a folder, or of ``s3://bucket/prefix`` in one of these buckets; none for None. Raises
-    InvalidConfigurationError."""
-    return () if location is None else config_source(location, stores)()
-
-
 def config_source(location: str, stores: Mapping[str, ObjectStore]) -> ConfigSource:
     """A folder, or ``s3://bucket/prefix`` in one of these buckets. Raises InvalidConfigurationError."""
     if not location.startswith(_S3):
