@@ -219,6 +219,17 @@ def test_handler_whose_error_ends_the_thread_is_disabled(world: PipelinesHarness
     assert RecordingHandler.messages("ill good")[-3:] == texts
 
 
+@pytest.mark.parametrize(("cls", "lost"), [("Leaks", False), ("Panics", True)])
+def test_worker_that_ends_by_an_error_makes_no_last_checkpoint(
+    world: PipelinesHarness, cls: str, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs(world)
+    stops: list[bool] = []
+    monkeypatch.setattr(Worker, "stop", lambda _, *, lost=False: stops.append(lost))
+    supervisor(world).run([ill(cls)], world.deadline(600))
+    assert stops == [lost]
+
+
 def test_formatter_or_filter_that_blocks_stops_its_pipeline_alone(world: PipelinesHarness) -> None:
     """None of them can be left out, so the pipeline is not started again and again: each start costs a thread."""
     texts = logs(world)
