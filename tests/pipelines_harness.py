@@ -121,9 +121,10 @@ class PipelinesHarness(World):
     def worker(self, file: PipelineFile, *, owner: str = "w1", **changes: Any) -> Worker:
         """A worker that is not started yet."""
         names = sorted({row.run.fqn for row in self.runs.active(1 << 60)})
+        parts = self.parts(changes.get("store"))
         given = {
-            "logs": self.parts(changes.get("store"), None).reader,
-            "segments": None if "logs" in changes else NewSegmentReader(changes.get("store", self.store), self.layout),
+            "logs": parts.reader,
+            "segments": None if "logs" in changes else NewSegmentReader(parts.writer.tails),
             "discovery": CatalogRunDiscovery(self.runs, lambda _: (names, None), file.source, self.clock),
             "store": self.store,
             "database": self.database,
@@ -165,14 +166,14 @@ class LiveRun:
         self.written = 0
         self._has_events, self._parts = has_events, event_parts(self.world)
         self._requests: list[str] = []
-        store = self._recorded(self.world.store)
+        parts = self.world.parts(self._recorded(self.world.store), self._recorded(self.world.index))
         self.append(batches)
         if is_compacted:
             self._parts.compactor.compact(self.run, self.world.deadline())
         self.worker = self.world.worker(
             pipeline(),
-            logs=self.world.parts(store, self._recorded(self.world.index)).reader,
-            segments=NewSegmentReader(store, self.world.layout),
+            logs=parts.reader,
+            segments=NewSegmentReader(parts.writer.tails),
             sidecars=self.world.sidecars(event_parts(self.world, self._recorded), self._recorded),
         )
         self.worker.start()

@@ -127,7 +127,7 @@ def worker_dependencies(services: Services, file: PipelineFile, buffer_bytes: in
         deletions=services.pipeline_files.generations.deletions,
         stores=services.located_bucket,
         sidecars=StoredSidecarReader(services.events.indexing, services.events.tails, services.index, services.clock),
-        segments=NewSegmentReader(services.store, services.layout),
+        segments=NewSegmentReader(services.events.snapshots.tails),
         make_target=_make_target,
         instance_id=services.settings.instance_id,
         wheel_problems=process_wheels().problems,

@@ -70,11 +70,6 @@ class Plugin:
         """Why it cannot be used, or why the last call failed; None: it can."""
         return self._loaded[2] or self._failure
 
-    @property
-    def is_loadable(self) -> bool:
-        """Whether it can be called."""
-        return self._loaded[0] is not None
-
     @cached_property
     def _loaded(self) -> tuple[Callable[..., Any] | None, int | None, str | None]:
         try:

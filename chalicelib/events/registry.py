@@ -212,12 +212,11 @@ class Registry:
                 return name, made
             if factory.problem != before:
                 self._report(self._state(kind, name, factory))
-            factory = None
-        if factory is None and name == self._default:  # a plugin has the fallback's name
+        elif factory is not None:
+            return name, factory(self._context, self._options(kind, name), *arguments)
+        if name == self._default:  # a plugin has the fallback's name
             raise InvalidConfigurationError(f"the {kind} that replaces others cannot be used {kind}={name}")
-        if factory is None:
-            return self._create(kind, self._default, *arguments)
-        return name, factory(self._context, self._options(kind, name), *arguments)
+        return self._create(kind, self._default, *arguments)
 
     def _browser_of(self, loggable: Loggable) -> str:
         choice = self._choices.of(run_of(loggable)) if self._choices else self.choose(loggable.job_id or "")

@@ -15,16 +15,19 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from chalicelib.errors import DamagedLogError, PreconditionFailedError
-from chalicelib.pipelines.active_runs import GenerationLookup
 from chalicelib.pipelines.dead_letters import DeadLetter, DeadLetterId
-from chalicelib.pipelines.delivery import EventDelivery
 from chalicelib.pipelines.records import record_of_event
 from chalicelib.pipelines.rows import PIPELINES, resends_partition, row_at, stored_rows
 from chalicelib.pipelines.shards import Shard
 from chalicelib.pipelines.transactions import apply_write
 from chalicelib.ports import Clause, Clock, Database, Delete, Key, Put
+
+if TYPE_CHECKING:  # requests are made over HTTP, without what delivers
+    from chalicelib.pipelines.active_runs import GenerationLookup
+    from chalicelib.pipelines.delivery import EventDelivery
 
 AT_ONCE = 50
 """The most letters that a worker sends again between two checkpoints."""

@@ -186,9 +186,9 @@ class RunEventReader:
         forced: bool = False,
     ) -> FetchedEvents:
         """The events of lines from the position on, which moves behind them. ``end``: the end of the log, as known now."""
-        waited = at_end and self._clock.now_ms() - end.appended_ms >= self._patience_ms
-        first_line, line, byte, time_ms = self.position.line, self.position.line, self.position.byte, self.position.time_ms
         now_ms = self._clock.now_ms()
+        waited = at_end and now_ms - end.appended_ms >= self._patience_ms
+        first_line, line, byte, time_ms = self.position.line, self.position.line, self.position.byte, self.position.time_ms
         found = []
         data_bytes = 0
         seen = _LastSeen(structured)

@@ -17,7 +17,7 @@ from chalicelib.deadline import Deadline
 from chalicelib.errors import UnavailableError
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry, SegmentIndex
 from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.log_end import LogEnd
+from chalicelib.runlog.log_end import LogEnd, LogEndFinder
 from chalicelib.runlog.new_segments import NewSegmentReader, ReadSegment
 from chalicelib.runlog.page import RAW_BYTES, fit
 from chalicelib.runlog.position import YOUNG_MS
@@ -89,7 +89,7 @@ class Follower:
     ) -> None:
         self._store, self._index, self._layout, self._clock = store, index, layout, clock
         self._reader, self._idle_ms, self._max_bytes = reader, idle_ms, max_bytes
-        self._segments = NewSegmentReader(store, layout)
+        self._segments = NewSegmentReader(LogEndFinder(store, index, layout))
         self._log_ends = _LogEndCache(clock)
 
     def follow(self, run: Run, request: FollowRequest, hold_s: float = HOLD_S) -> FollowUpdate:

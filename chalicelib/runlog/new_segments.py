@@ -7,17 +7,16 @@ retired or deleted, or the log is another one of the same name, and the caller t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
 from chalicelib.errors import DamagedLogError, ObjectNotFoundError, RangeNotSatisfiableError
-from chalicelib.ports import ListedObject, ObjectInfo, ObjectStore, Run, SegmentEntry
+from chalicelib.ports import ListedObject, Run, SegmentEntry
 from chalicelib.runlog.concatenation import READERS
-from chalicelib.runlog.layout import Layout
-from chalicelib.runlog.log_end import LogEnd, list_all
-from chalicelib.runlog.segment import DATA, entry_of
+from chalicelib.runlog.log_end import LogEnd, LogEndFinder
+from chalicelib.runlog.segment import DATA
 
 MAX_SINGLE_READS = 2
 """Segments that are read one after the other. If the catalog knows of more, they are listed: a LIST and parallel reads are faster."""
@@ -56,23 +55,22 @@ class NewSegments:
 class NewSegmentReader:
     """Reads segments by their numbers. Stateless."""
 
-    def __init__(self, store: ObjectStore, layout: Layout) -> None:
-        self._store, self._layout = store, layout
+    def __init__(self, tails: LogEndFinder) -> None:
+        self._tails = tails
 
     def read_one(self, run: Run, sequence: int, max_bytes: int) -> ReadSegment | None:
         """The segment with a number; None if there is none. One GET, and a HEAD for a seal. Raises DamagedLogError, UnavailableError."""
-        key = self._layout.segment(run, sequence)
         try:
-            stored = self._store.get(key, 0, max_bytes)
-            return _segment(sequence, stored.info, stored.body)
+            stored = self._tails.store.get(self._tails.layout.segment(run, sequence), 0, max_bytes)
+            return ReadSegment(self._tails.entry(sequence, stored.info), stored.body)
         except RangeNotSatisfiableError:  # a seal is empty
-            return self._read_seal(key, sequence)
+            return self._read_seal(run, sequence)
         except ObjectNotFoundError:
             return None
 
-    def _read_seal(self, key: str, sequence: int) -> ReadSegment | None:
+    def _read_seal(self, run: Run, sequence: int) -> ReadSegment | None:
         try:
-            return _segment(sequence, self._store.head(key), b"")
+            return ReadSegment(self._tails.segment(run, sequence), b"")
         except ObjectNotFoundError:  # retired between the two requests
             return None
 
@@ -107,7 +105,7 @@ class NewSegmentReader:
         listed, are_all = self._fitting(run, read.end.sequence, max_bytes)
         segments, end = list(read.segments), read.end
         with ThreadPoolExecutor(READERS) as readers:
-            numbers = [self._layout.sequence_of(run, found.key) for found in listed]
+            numbers = [self._tails.layout.sequence_of(run, found.key) for found in listed]
             sizes = [max(found.size, 1) for found in listed]
             for each in readers.map(self.read_one, [run] * len(numbers), numbers, sizes):
                 if each is None or not each.continues(end):
@@ -118,7 +116,7 @@ class NewSegmentReader:
 
     def _fitting(self, run: Run, first: int, max_bytes: int) -> tuple[list[ListedObject], bool]:
         """Listed segments from a number on that fit, and whether they are all. One LIST."""
-        listed = list(islice(self._listed(run, first), MAX_LISTED_SEGMENTS + 1))
+        listed = list(islice(self._tails.list_segments(run, first), MAX_LISTED_SEGMENTS + 1))
         fitting: list[ListedObject] = []
         for found in listed[:MAX_LISTED_SEGMENTS]:
             max_bytes -= found.size
@@ -126,11 +124,3 @@ class NewSegmentReader:
                 break
             fitting.append(found)
         return fitting, len(fitting) == len(listed)
-
-    def _listed(self, run: Run, first: int) -> Iterator[ListedObject]:
-        after = self._layout.before_segment(run, first)
-        return self._layout.segments_among(run, list_all(self._store, self._layout.segments(run), after))
-
-
-def _segment(sequence: int, info: ObjectInfo, body: bytes) -> ReadSegment:
-    return ReadSegment(entry_of(sequence, info.metadata, info.size), body)

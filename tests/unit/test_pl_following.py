@@ -47,8 +47,9 @@ class Log(PipelinesHarness):
 
     def reader(self, *, follows: bool = True, fetch_bytes: int = 10_000) -> RunEventReader:
         port = self.recorded if follows else lambda inner: inner
+        parts = self.parts(port(self.store), port(self.index))
         return RunEventReader(
-            self.parts(port(self.store), port(self.index)).reader,
+            parts.reader,
             RUN,
             EventPosition(),
             "",
@@ -56,7 +57,7 @@ class Log(PipelinesHarness):
             patience_ms=2000,
             clock=self.clock,
             sidecars=self.sidecars(event_parts(self, port), port),
-            segments=NewSegmentReader(port(self.store), self.layout) if follows else None,
+            segments=NewSegmentReader(parts.writer.tails) if follows else None,
         )
 
     def recorded(self, port: Any) -> Any:
@@ -306,7 +307,7 @@ def test_next_segment_that_does_not_continue_the_log_takes_a_snapshot(change: Ca
     log, _ = followed_log()
     end = log.parts().writer.tails.find(RUN)
     change(log)
-    assert NewSegmentReader(log.store, log.layout).read_after(RUN, end, 4096, known_bytes=end.byte + 1) is None
+    assert NewSegmentReader(log.parts().writer.tails).read_after(RUN, end, 4096, known_bytes=end.byte + 1) is None
 
 
 @pytest.mark.parametrize("change", [Log.close, lambda log: log.lines(records=100)], ids=["a seal", "larger than a piece"])
@@ -316,7 +317,7 @@ def test_segments_before_one_that_does_not_continue_the_log_are_read(change: Cal
     end = log.parts().writer.tails.find(RUN)
     log.lines(before)
     change(log)
-    read = NewSegmentReader(log.store, log.layout).read_after(RUN, end, 4096, known_bytes=log.size + 1)
+    read = NewSegmentReader(log.parts().writer.tails).read_after(RUN, end, 4096, known_bytes=log.size + 1)
     assert read and (len(read.segments), read.is_log_end, read.end.sequence) == (before, False, before + 1)
 
 
@@ -330,7 +331,9 @@ def test_segments_are_read_up_to_a_size(fitting: int, excess: int, segments: int
         log.lines()
         sizes.append(log.size - before)
     log.requests.clear()
-    read = NewSegmentReader(log.recorded(log.store), log.layout).read_after(RUN, end, sum(sizes[:fitting]) + excess, log.size)
+    read = NewSegmentReader(log.parts(log.recorded(log.store)).writer.tails).read_after(
+        RUN, end, sum(sizes[:fitting]) + excess, log.size
+    )
     assert read and (len(read.segments), read.is_log_end, len(log.requests)) == (segments, False, requests)
 
 
@@ -341,7 +344,7 @@ def test_log_of_which_the_catalog_knows_more_than_was_listed_has_not_ended_there
     end = log.parts().writer.tails.find(RUN)
     log.lines(before + 1)
     log.store.delete(log.layout.segment(RUN, before + 1))
-    read = NewSegmentReader(log.store, log.layout).read_after(RUN, end, 10_000, log.size)
+    read = NewSegmentReader(log.parts().writer.tails).read_after(RUN, end, 10_000, log.size)
     assert read and (len(read.segments), read.is_log_end) == (before, False)
 
 
@@ -351,7 +354,7 @@ def test_segment_that_is_retired_after_it_was_listed_ends_a_piece() -> None:
     log.lines(6)
     log.requests.clear()
     log.before_request = lambda: log.store.delete(log.layout.segment(RUN, 5)) if len(log.requests) == 3 else None
-    read = NewSegmentReader(log.recorded(log.store), log.layout).read_after(RUN, end, 10_000, log.size)
+    read = NewSegmentReader(log.parts(log.recorded(log.store)).writer.tails).read_after(RUN, end, 10_000, log.size)
     assert read and (len(read.segments), read.is_log_end) == (4, False)
 
 
