@@ -53,6 +53,7 @@ from chalicelib.pipelines.supervisor import IDLE_S
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
 from chalicelib.settings import Settings
+from tests.support.clock import ManualClock
 from tests.support.database import InMemoryDatabase
 from tests.support.object_store import InMemoryObjectStore
 from tests.support.segment_index import InMemorySegmentIndex
@@ -68,29 +69,10 @@ HISTORY = 200
 """Events that each run has, and that the pipeline has processed, when the simulation begins: the runs are in progress."""
 
 
-class SimulatedClock:
-    """``ports.Clock`` that its owner sets."""
-
-    def __init__(self) -> None:
-        self.elapsed_s = 0.0
-
-    def now_ms(self) -> int:
-        """See the port."""
-        return START_MS + int(self.elapsed_s * 1000)
-
-    def monotonic_s(self) -> float:
-        """See the port."""
-        return self.elapsed_s
-
-    def sleep(self, seconds: float) -> None:
-        """See the port: advances the time without waiting."""
-        self.elapsed_s += seconds
-
-
 class Metered:
     """Advances a clock by a worker's processor time and by its requests; ``requests``: their number by operation."""
 
-    def __init__(self, clock: SimulatedClock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         self.clock, self.requests, self.cpu_s = clock, Counter[str](), 0.0
         self._since_s = thread_time()
 
@@ -142,7 +124,7 @@ class MeteredPort:
 class SimulatedPool:
     """Takes the place of ``ThreadPoolExecutor``: tasks run at once, each at the time at which one of the threads would be free."""
 
-    clock: SimulatedClock
+    clock: ManualClock
 
     def __init__(self, threads: int) -> None:
         self._free_s = [0.0] * threads
@@ -174,7 +156,7 @@ class SimulatedPool:
 
 
 class _Task(Future[Any]):
-    def __init__(self, clock: SimulatedClock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self._clock, self.end_s = clock, 0.0
 
@@ -188,13 +170,12 @@ class LiveRuns:
 
     def __init__(self, runs: list[Run], metered: Metered) -> None:
         self._metered, self._runs = metered, {run: number for number, run in enumerate(runs)}
-        self._clock = SimulatedClock()
+        self._clock = ManualClock(START_MS)
         self.store, self.index = InMemoryObjectStore(self._clock), InMemorySegmentIndex()
         ports = composition.Ports(self.store, self.store, self.index, self, InMemoryDatabase(), None, self._clock)  # type: ignore[arg-type]
         self._services = composition.assemble(SETTINGS, ports)
         self._written: dict[Run, tuple[int, str | None]] = {}
         self._by_prefix = {self._services.layout.run_prefix(run): run for run in runs}
-        self._events_prefix = {self._services.layout.events(run): run for run in runs}
         self._row_cpu_s = decoding_cpu_s()
 
     def event_s(self, run: Run, number: int) -> float:
@@ -207,7 +188,7 @@ class LiveRuns:
 
     def write_due(self, key: Any) -> None:
         """Store the events that the run of a key has by now."""
-        run = next((run for prefix, run in self._prefixes_of(str(key))), None)
+        run = self._run_of(str(key))
         if run is None:
             return
         written, position = self._written.get(run, (0, None))
@@ -229,13 +210,10 @@ class LiveRuns:
         last_ms = START_MS + int(self.event_s(run, HISTORY - 1) * 1000)
         return RunCheckpoint(EventPosition(HISTORY, HISTORY * EVENT_BYTES, last_ms), PLAIN.name)
 
-    def _prefixes_of(self, key: str) -> Iterator[tuple[str, Run]]:
+    def _run_of(self, key: str) -> Run | None:
         parts = key.split("/")
-        for count in range(len(parts), 0, -1):
-            prefix = "/".join(parts[:count]) + "/"
-            run = self._by_prefix.get(prefix) or self._events_prefix.get(prefix)
-            if run is not None:
-                yield prefix, run
+        prefixes = ("/".join(parts[:count]) + "/" for count in range(len(parts), 0, -1))
+        return next((self._by_prefix[prefix] for prefix in prefixes if prefix in self._by_prefix), None)
 
     # ``RunCatalog``, as far as a pipeline uses it.
 
@@ -309,7 +287,7 @@ def pipeline_file(count: int, delay_ms: int) -> PipelineFile:
 
 def simulate(runs: list[Run], file: PipelineFile, shard: Shard, seconds: float, warm_up_s: float) -> ShardResult:
     """Simulate the worker of one shard of a pipeline."""
-    clock = SimulatedClock()
+    clock = ManualClock(START_MS)
     clock.elapsed_s = begun_s = float(HISTORY)
     metered = Metered(clock)
     live = LiveRuns(runs, metered)
@@ -374,7 +352,7 @@ class _Ages:
         self.read = 0
 
 
-def _watch_reading(worker: Worker, clock: SimulatedClock, since_s: float) -> _Ages:
+def _watch_reading(worker: Worker, clock: ManualClock, since_s: float) -> _Ages:
     ages, add = _Ages(), worker.buffer.add
 
     def watched(pending: PendingEvent) -> None:
@@ -388,7 +366,7 @@ def _watch_reading(worker: Worker, clock: SimulatedClock, since_s: float) -> _Ag
     return ages
 
 
-def _count_visits(worker: Worker, clock: SimulatedClock, since_s: float) -> list[int]:
+def _count_visits(worker: Worker, clock: ManualClock, since_s: float) -> list[int]:
     visits, settle = [0], worker.buffer.settle
 
     def watched(*arguments: Any, **options: Any) -> None:

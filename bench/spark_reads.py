@@ -100,8 +100,8 @@ def measure(size: int = 256 * MIB, seed: int = 1, rounds: int = 2) -> list[Measu
         """A goal for the time of ``slow`` over that of ``fast``."""
         (slow_s, slow_cpu_s), (fast_s, fast_cpu_s) = two[slow], two[fast]
         times = slow_s / fast_s
-        rates = f"{size / 1e6 / slow_s:.0f} and {size / 1e6 / fast_s:.0f} MB/s; by processor time {slow_cpu_s / fast_cpu_s:.1f}"
-        said = f"{times:.1f} ({slow} {rates.replace(' and ', f', {fast} ', 1)})"
+        rates = f"{slow} {size / 1e6 / slow_s:.0f}, {fast} {size / 1e6 / fast_s:.0f} MB/s"
+        said = f"{times:.1f} ({rates}; by processor time {slow_cpu_s / fast_cpu_s:.1f})"
         return Measure(
             what, f"{'at least' if at_least else 'at most'} {goal:g}", said, times >= goal if at_least else times <= goal
         )

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from chalicelib.lines.layout import HEAD_CHARS
+from chalicelib.lines.text import INDENTATION
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -17,6 +18,16 @@ Bytes = npt.NDArray[np.uint8]
 _PADDING_BYTES = 64
 """Newlines behind a block: its last line may be shorter than what is looked at from its beginning on."""
 _NEWLINE, _RETURN, _ESCAPE, _ASCII = 10, 13, 27, 128
+
+
+def bytes_among(members: bytes) -> Bools:
+    """For each byte: whether it is one of these."""
+    return np.isin(np.arange(256), list(members))
+
+
+INDENTED = bytes_among(b"".join(INDENTATION) + b"\n")
+"""For each byte: whether a line that begins with it is indented, so that it continues the line before; an empty line begins with its
+newline."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from chalicelib.lines.fields import FieldNamesCache, first_level, first_time, wi
 from chalicelib.lines.levels import ORDER
 from chalicelib.lines.text import decode_line
 from chalicelib.lines.timestamps import TimestampParser
-from glue_jobs.columnar.blocks import Bools, Ints, LineBlock, spans
+from glue_jobs.columnar.blocks import Bools, Ints, LineBlock, bytes_among, spans
 from glue_jobs.columnar.matching import NO_LEVEL, NO_MATCHES, BoundMatcher, LineMatches, texts_from
 
 _MAX_SHAPES, _NEW_SHAPES, _FEW_LINES = 8, 4, 8
@@ -30,9 +30,9 @@ _MAX_SHAPES, _NEW_SHAPES, _FEW_LINES = 8, 4, 8
 _MAX_NAMES = 64
 """The row parser is faster for objects with more names: the cost of a pattern for a line grows with its length."""
 _TEXT, _NUMBER, _LITERAL = (
-    r'"(?P<{0}>[^"\\\n]*)"',
-    r"(?P<{0}>-?(?:0|[1-9][0-9]{{0,39}})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",  # Python refuses integers of thousands of digits
-    "(?P<{0}>true|false|null)",
+    r'"({0}[^"\\\n]*)"',
+    r"({0}-?(?:0|[1-9][0-9]{{0,39}})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",  # Python refuses integers of thousands of digits
+    "({0}true|false|null)",
 )
 _NO_NAME = re.compile('["\\\\\n\ud800-\udfff]')
 """Names with these are escaped in the text. Lone surrogates are in no text of Arrow."""
@@ -56,7 +56,7 @@ class _Shape:
 class JsonMatcher:
     """Matches JSON lines. See ``matching.LineMatcher``."""
 
-    first: Bools = np.arange(256) == ord("{")
+    first: Bools = bytes_among(b"{")
 
     def bound(self, time_parser: TimestampParser) -> BoundMatcher:
         """The matcher for one log, which remembers its shapes."""
@@ -98,12 +98,11 @@ def _shape_of(text: str) -> _Shape | None:
     times, levels, loggers, messages = FieldNamesCache()[names]
     logger, message = (next((name for name in known if name in texts), None) for known in (loggers, messages))
     used = {*times, *levels, logger, message}
-    parts = (
-        f'"{re.escape(name)}"{_SPACE}:{_SPACE}{_value(value).format(groups[name] if name in used else "")}' for name, value in pairs
-    )
-    pattern = rf"^\{{{_SPACE}{f'{_SPACE},{_SPACE}'.join(parts)}{_SPACE}\}}{_SPACE}(?m:$)".replace("?P<>", "?:")
     if not used - {None}:
         return None
+    kinds = {name: f"?P<{group}>" if name in used else "?:" for name, group in groups.items()}
+    parts = (f'"{re.escape(name)}"{_SPACE}:{_SPACE}{_value(value).format(kinds[name])}' for name, value in pairs)
+    pattern = rf"^\{{{_SPACE}{f'{_SPACE},{_SPACE}'.join(parts)}{_SPACE}\}}{_SPACE}(?m:$)"
     return _Shape(
         pattern,
         tuple((groups[name], name) for name in times),

@@ -17,17 +17,15 @@ from chalicelib.lines.fields import parse_json_with
 from chalicelib.lines.formats import LogFormat
 from chalicelib.lines.layout import LineParser
 from chalicelib.lines.timestamps import TimestampParser
-from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock
+from glue_jobs.columnar.blocks import INDENTED, Bools, Bytes, Ints, LineBlock, bytes_among
 from glue_jobs.columnar.columns import EventSpans, parse_blocks
 
-_INDENTATION = np.isin(np.arange(256), list(b" \t\r\n"))
-"""For each byte: whether a line that begins with it is indented; an empty line begins with its newline."""
-_WORD = np.isin(np.arange(256), list(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$"))
-_LETTERS = _WORD & ~np.isin(np.arange(256), list(b"0123456789"))
-_MAY_CONTINUE = _LETTERS | np.isin(np.arange(256), list(b'.:("])}[{'))
+_WORD = bytes_among(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$")
+_LETTERS = _WORD & ~bytes_among(b"0123456789")
+_MAY_CONTINUE = _LETTERS | bytes_among(b'.:("])}[{')
 """For each byte: whether an unindented line that begins with it can continue an event (``chalicelib.lines.events``)."""
-_OPENING = np.isin(np.arange(256), list(b"[{"))
-_BEHIND_OPENING = np.isin(np.arange(256), list(b" \t\r\n\v\fSp"))
+_OPENING = bytes_among(b"[{")
+_BEHIND_OPENING = bytes_among(b" \t\r\n\v\fSp")
 """For each byte: whether a line that begins with a bracket and it can continue an event: it is alone, or is SQLAlchemy's."""
 _SENTENCES = np.frombuffer(b"TracDuriThe ExceCausWrapDriv", np.uint32)
 """The beginnings of all words that continue a stack trace, except names of classes, which contain a dot."""
@@ -72,7 +70,7 @@ def _first_lines(block: LineBlock, rows: Rows) -> tuple[Ints, Ints]:
     if not len(block):
         return block.starts, block.starts
     first_bytes = block.octets[block.starts]
-    is_indented = _INDENTATION[first_bytes]
+    is_indented = INDENTED[first_bytes]
     begins = _certain(block, first_bytes, is_indented)
     begins[0] = True
     is_unsure = ~begins & ~is_indented

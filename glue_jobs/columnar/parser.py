@@ -20,7 +20,7 @@ from chalicelib.lines.levels import ORDER, is_error
 from chalicelib.lines.parsed import ParsedLine
 from chalicelib.lines.text import decode_line
 from chalicelib.lines.timestamps import TimestampParser
-from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock
+from glue_jobs.columnar.blocks import INDENTED, Bools, Bytes, Ints, LineBlock
 from glue_jobs.columnar.columns import EventColumns, JoinedMatches, parse_blocks
 from glue_jobs.columnar.matchers import matcher_of
 from glue_jobs.columnar.matching import NO_MATCHES, LineMatches
@@ -28,8 +28,6 @@ from glue_jobs.columnar.matching import NO_MATCHES, LineMatches
 _ASCII = 128
 _ERRORS = np.array([*map(is_error, ORDER), False])
 """For each level, and for none: whether it is an error."""
-_INDENTATION = np.isin(np.arange(256), list(b" \t\r\n"))
-"""For each byte: whether a line that begins with it continues the line before; an empty line begins with its newline."""
 _SPACED_TRACE = np.frombuffer(b"  +", np.uint8)
 """With this begins the only trace that is indented."""
 _TRACE = np.frombuffer(b"Traceback (most recent call last):\n", np.uint8)
@@ -119,7 +117,7 @@ def _joinable(block: LineBlock, first_bytes: Bytes, is_special: Bools, begins: B
     """Indented lines; behind an error also the beginning of a Python trace and the line of its exception, which is the first one behind
     it that is not indented. A trace behind anything else is an event of its own."""
     is_text = ~(begins | is_special | block.ends_with_return)
-    is_indented = _INDENTATION[first_bytes]
+    is_indented = INDENTED[first_bytes]
     indented = is_text & is_indented
     is_spaced_trace = _marked(block, np.flatnonzero(indented & (first_bytes == _SPACED_TRACE[0])), _SPACED_TRACE)
     unindented = np.flatnonzero(begins | ~is_indented)

@@ -24,7 +24,8 @@ _ANY_PAGE_BYTES = 1
 """Ends each page after ``PAGE_ROWS``."""
 _FEW_VALUES = 64
 """Dictionaries of so few values are stored with row groups in which not all of them occur."""
-_LONG = ("message", "raw", "raw_head")
+LONG_TEXTS = ("message", "raw", "raw_head")
+"""Texts of which most values are unique: dictionaries cost time without saving space, and statistics exclude nothing."""
 _NUMBERS = ("line", "timestamp")
 
 
@@ -82,8 +83,7 @@ class _OpenFile:
             compression="zstd",
             use_dictionary=sorted(REPEATED | {"segment", "epoch", "cause_rank", "cause_rule", "cause_family"}),
             column_encoding=dict.fromkeys(_NUMBERS, "DELTA_BINARY_PACKED"),
-            # Values of long texts are mostly unique, so engines could not exclude anything by them.
-            write_statistics=[name for name in SCHEMA.names if name not in _LONG],
+            write_statistics=[name for name in SCHEMA.names if name not in LONG_TEXTS],
             write_page_index=True,
             write_batch_size=PAGE_ROWS,
             data_page_size=_ANY_PAGE_BYTES,

@@ -4,7 +4,6 @@ the order of files."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from hashlib import md5
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -82,11 +81,8 @@ def partitioned(events: pa.Table, runs: Mapping[Run, RunValues]) -> Iterator[Par
         bucket = of_runs.bucket
     starts = np.flatnonzero(np.append(True, (day[1:] != day[:-1]) | (bucket[1:] != bucket[:-1])))
     for first, end in zip(starts.tolist(), [*starts[1:].tolist(), len(day)], strict=True):
-        folder = f"date={date(1970, 1, 1).fromordinal(_EPOCH_ORDINAL + int(day[first]))}/what_bucket={bucket[first]}"
+        folder = f"date={day[first].astype('datetime64[D]')}/what_bucket={bucket[first]}"
         yield PartitionRows(folder, rows.slice(first, end - first))
-
-
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
 def _times(timestamps: pa.TimestampArray, arrived: Ints) -> tuple[Ints, Ints]:

@@ -14,6 +14,7 @@ from itertools import groupby
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from chalicelib.ports import Run
 from glue_jobs.dataset.destination import destination
@@ -38,7 +39,8 @@ TASK_BYTES = 1024 * MIB
 SORTED_BYTES = 96 * MIB
 """Arrow columns that are sorted at once."""
 _COLUMNS = tuple(schema_of(EVENTS).names)
-_STAGED = "name string, bytes long, rows long"
+_STAGED = pa.schema([("name", pa.string()), ("bytes", pa.int64()), ("rows", pa.int64())])
+"""Columns of ``StagedFile``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +106,12 @@ def write_events(
                 task = Task(bucket.store, spec)
                 events = task.batches(work.value[number].slices, _COLUMNS)
                 staged = write_files(events, work.value[number].runs, files, folder)
-                yield pa.RecordBatch.from_pylist([each._asdict() for each in staged], _STAGED_SCHEMA)
+                yield pa.RecordBatch.from_pylist([each._asdict() for each in staged], _STAGED)
                 problems.add(Counter(problem.kind for problem in task.problems.reported))
         requests.add(snapshot() - before)
 
     numbers = session.range(0, len(tasks), 1, max(len(tasks), 1))
-    return [StagedFile(*row) for row in numbers.mapInArrow(write, _STAGED).collect()]
-
-
-_STAGED_SCHEMA = pa.schema([("name", pa.string()), ("bytes", pa.int64()), ("rows", pa.int64())])
+    return [StagedFile(*row) for row in numbers.mapInArrow(write, from_arrow_schema(_STAGED)).collect()]
 
 
 def write_files(

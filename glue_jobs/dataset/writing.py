@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from glue_jobs.dataset.entries import DATA, STAGING, DataFile
 from glue_jobs.dataset.files import Files
+from glue_jobs.dataset.partition_files import LONG_TEXTS, PAGE_ROWS
 from glue_jobs.dataset.publication import OUTPUT
 from glue_jobs.transforms.dataset_files import merge_bins
 from glue_jobs.transforms.events import DATASET, PARTITIONS
@@ -21,12 +22,9 @@ PARQUET: Mapping[str, str] = {
     "compression": "zstd",
     # A query of one pipeline and one hour reads only matching pages, or row groups if the engine ignores the page index.
     "parquet.block.size": str(8 * 1024 * 1024),
-    "parquet.page.row.count.limit": "2000",
+    "parquet.page.row.count.limit": str(PAGE_ROWS),
     "parquet.statistics.truncate.length": "64",
-    # Values are mostly unique, so a dictionary costs time without saving space.
-    "parquet.enable.dictionary#message": "false",
-    "parquet.enable.dictionary#raw": "false",
-    "parquet.enable.dictionary#raw_head": "false",
+    **{f"parquet.enable.dictionary#{name}": "false" for name in LONG_TEXTS},
 }
 
 

@@ -84,7 +84,7 @@ class OpenSlice:
 def open_slice(content: Content, part: Slice, spec: ReadSpec) -> OpenSlice | None:
     """Finds where the events of a slice begin and end. None: it has none."""
     options, selection = spec.options, spec.selection
-    format = cache(lambda: format_of(content, part, options.format))
+    format = cache(partial(format_of, content, part, options.format))
     borders = Borders(content, part, format)
     (start, line), end = borders.first(), borders.end()
     if start >= end:
@@ -120,7 +120,7 @@ def rows_of(opened: OpenSlice) -> Iterator[Row]:
 
 def check(content: Content, part: Slice) -> None:
     """Read a slice to report its problems."""
-    borders = Borders(content, part, partial(format_of, content, part, None))
+    borders = Borders(content, part, cache(partial(format_of, content, part, None)))
     start, line = (part.start.byte, part.start.line) if part.start.line is not None else borders.first()
     for _ in content.sidecars.between(start, part.end.byte):
         pass
