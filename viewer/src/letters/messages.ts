@@ -1,9 +1,8 @@
 /** Texts of the pages of dead letters. */
 
 import type { LetterDetails, LetterId } from "../api";
-import { ApiError } from "../errors";
 import { plural, time } from "../format";
-import type { Message } from "../ui/message";
+import { changeFailure, type Message } from "../ui/message";
 import type { ErrorContext } from "../ui/notice";
 
 export const ERROR_CONTEXT: ErrorContext = {
@@ -44,13 +43,8 @@ export const resendEffects = (letter: LetterDetails): Message[] => [
 export const DROP_EFFECTS: Message[] = [["The letter is deleted, and the handler does not receive this event again. The event stays in the run's log. This cannot be undone."]];
 
 /** Why a change failed, or that its result is unknown. */
-export function letterError(error: unknown, id: LetterId): Message {
-  if (!(error instanceof ApiError)) return ["Unexpected error in this page: reload it, and check the letter before you retry."];
-  const details: Message = [" Error: ", { userText: error.message }, "."];
-  if (error.status === 401) return ["You are not signed in.", ...details];
-  if (error.status === 403) return [...needed(id), ...details];
-  if (error.status === 404) return ["The letter does not exist anymore, or its pipeline is gone: somebody sent or dropped it, it has expired, or the pipeline's file was deleted.", ...details];
-  if (error.status === 409) return ["The letter has changed meanwhile: reload the page.", ...details];
-  if (error.isTransient) return ["The server did not respond, or is unavailable. The change may have been applied: check before you retry.", ...details];
-  return ["The server rejected the request.", ...details];
-}
+export const letterError = (error: unknown, id: LetterId): Message => changeFailure(error, "letter", {
+  403: needed(id),
+  404: ["The letter does not exist anymore, or its pipeline is gone: somebody sent or dropped it, it has expired, or the pipeline's file was deleted."],
+  409: ["The letter has changed meanwhile: reload the page."],
+});
