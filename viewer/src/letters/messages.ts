@@ -16,21 +16,21 @@ export const named = ({ pipeline, handler }: LetterId): Message => [{ userText: 
 export const needed = (id: LetterId): Message => ["Sending it again and dropping it require the scope admin for ", { userText: `pipelines/${id.pipeline}` }, "."];
 
 /** Progress of a request to send a letter again. */
-export interface Progress { message: Message; isPending: boolean; kind: "wait" | "wrong" | "done" }
+export interface Progress { message: Message; kind: "wait" | "wrong" | "done" }
 
 /** Progress by the letter: `before` are its attempts at the request, undefined without one; `waitedMs` since the request. */
 export function progressOf(letter: LetterDetails, before: number | undefined, waitedMs: number): Progress | null {
   if (letter.resendRequestedAt !== null) {
     const late = waitedMs > LATE_MS ? " It takes longer than usual: the pipeline or the handler may be disabled, or its worker may be stopped. The request waits." : "";
-    return { message: [`Requested at ${time(Date.parse(letter.resendRequestedAt))}. The pipeline's worker sends it at one of its next checkpoints.${late}`], isPending: true, kind: "wait" };
+    return { message: [`Requested at ${time(Date.parse(letter.resendRequestedAt))}. The pipeline's worker sends it at one of its next checkpoints.${late}`], kind: "wait" };
   }
   if (before === undefined) return null;
-  if (letter.attempts > before) return { message: [`The handler failed again, at the ${ordinal(letter.attempts)} attempt: `, { userText: letter.reason }], isPending: false, kind: "wrong" };
-  return { message: ["The request is no longer pending, and the letter is unchanged: send it again."], isPending: false, kind: "wrong" };
+  if (letter.attempts > before) return { message: [`The handler failed again, at the ${ordinal(letter.attempts)} attempt: `, { userText: letter.reason }], kind: "wrong" };
+  return { message: ["The request is no longer pending, and the letter is unchanged: send it again."], kind: "wrong" };
 }
 
 /** The letter is gone after a request. */
-export const ACCEPTED: Progress = { message: ["The handler has accepted the event, and the letter is deleted, unless somebody dropped it meanwhile."], isPending: false, kind: "done" };
+export const ACCEPTED: Progress = { message: ["The handler has accepted the event, and the letter is deleted, unless somebody dropped it meanwhile."], kind: "done" };
 /** Requests that take longer than this are explained: a worker starts each minute. */
 const LATE_MS = 120_000;
 
