@@ -38,8 +38,7 @@ export function lettersPage(app: App, place: LettersQuery): View {
     failed: (where, error, retry) => app.fail(where, error, retry, ERROR_CONTEXT),
   });
   const find = findField(query.find ?? "", (text) => {
-    const { find: _, ...rest } = query;
-    query = { ...rest, ...(text && { find: text }) };
+    query = { ...query, find: text };
     app.setPlace({ letters: query });
     list.filter(text);
     reasons.loadAll();
@@ -51,7 +50,7 @@ export function lettersPage(app: App, place: LettersQuery): View {
     if (!needsName) void list.load();
   };
   const submit = (): void => {
-    query = { ...valuesOf(fields), ...(query.find && { find: query.find }) };
+    query = { ...valuesOf(fields), find: query.find };
     app.setPlace({ letters: query });
     load();
   };
