@@ -2,7 +2,7 @@
 
 import { api, type Letter } from "../api";
 import { fill, name } from "../dom";
-import { shown } from "../files/rows";
+import { shown } from "../log/ansi";
 
 const CONCURRENT = 4;
 /** A larger letter is not fetched for its reason. */

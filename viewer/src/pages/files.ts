@@ -4,6 +4,7 @@ import { api, ApiError, type FileEvent, type PipelineFile } from "../api";
 import type { App, View } from "../app";
 import { el, fill, name } from "../dom";
 import { count, plural, size, time } from "../format";
+import { applicationOf } from "../files/application";
 import { downloadFile, filesOf } from "../files/download";
 import { EVENTS_HEAD, eventRow, FILES_HEAD, fileRow, stateOf } from "../files/rows";
 import { loadUntil } from "../paging";
@@ -203,9 +204,9 @@ class FilesPage implements View {
 
   private async suggestNames(text: string): Promise<void> {
     const answer = await api.pipelines(text, null, this.suggesting.signal, SUGGESTED).catch(() => null);
-    const parts = (answer?.pipelines ?? []).map(({ fqn }) => fqn.split(".")).filter((each) => !each.join().includes('"'));
+    const applications = (answer?.pipelines ?? []).flatMap(({ fqn }) => applicationOf(fqn) ?? []);
     const options = (values: string[]) => [...new Set(values)].map((value) => el("option", { value }));
-    fill(this.namespaces, ...options(parts.map(([namespace = ""]) => namespace)));
-    fill(this.apps, ...options(parts.map(([namespace = "", app = namespace]) => app)));
+    fill(this.namespaces, ...options(applications.map(({ namespace }) => namespace)));
+    fill(this.apps, ...options(applications.map(({ app }) => app)));
   }
 }
