@@ -23,7 +23,7 @@ from chalicelib.events.line_parsing import detect_log_format, parse_lines
 from chalicelib.events.steps import MAX_LINE_RANGES
 from chalicelib.ports import Run
 from chalicelib.routes.events import browsed_event
-from tests.browser.fake_output import FakeOutput
+from tests.browser.fake_output import FakeOutput, page_of
 from tests.functional.gateway import call
 
 START_MS = 1_795_250_000_000
@@ -370,9 +370,8 @@ class _Handler(BaseHTTPRequestHandler):
             and (text in each["fqn"].lower() or text in each["runId"].lower())
             and each["lastAppendMs"] >= int(self.query["since"])
         ]
-        first, limit = int(self.query.get("cursor", "0")), int(self.query["limit"])
-        cursor = str(first + limit) if first + limit < len(matching) else None
-        self._json({"runs": matching[first : first + limit], "cursor": cursor})
+        listed, cursor = page_of(matching, self.query, int(self.query["limit"]))
+        self._json({"runs": listed, "cursor": cursor})
 
     def _history(self) -> None:
         names = parse_qs(urlsplit(self.path).query)["fqn"]

@@ -89,14 +89,12 @@ class FakeOutput:
             return {"code": 400, "message": "no handler has this base, GET /v1/pipeline-files/bases lists them base='none'"}, 400
         fqn = f"{query['namespace']}.{query['app']}"
         chosen = [each for each in self.files if each.fqn == fqn and query.get("key") in (None, each.key)]
-        first = int(query.get("cursor") or 0)
         if path == "/files":
-            listed = [each.item() for each in chosen][first : first + int(query.get("limit", "100"))]
-            end = first + len(listed)
-            return {"files": listed, "cursor": str(end) if end < len(chosen) else None, "leftOut": 0}, 200
-        return self._events(chosen, first, query), 200
+            listed, cursor = page_of([each.item() for each in chosen], query, int(query.get("limit", "100")))
+            return {"files": listed, "cursor": cursor, "leftOut": 0}, 200
+        return self._events(chosen, query), 200
 
-    def _events(self, files: list[FakeFile], first: int, query: Mapping[str, str]) -> dict[str, Any]:
+    def _events(self, files: list[FakeFile], query: Mapping[str, str]) -> dict[str, Any]:
         from_ms, to_ms = (_time_ms(query.get(name, default)) for name, default in (("from", "0"), ("to", str(10**15))))
         events = sorted(
             (event, each.fqn, line)
@@ -105,21 +103,19 @@ class FakeOutput:
             for line, event in enumerate(each.events)
             if from_ms <= event[0] < to_ms and query.get("level") in (None, event[1])
         )
+        page, cursor = page_of(events, query, _PAGE_EVENTS)
         shown = [
             {"time": time_ms, "level": level, "logger": "source", "message": message, "fqn": fqn, "runId": "run-1", "line": line}
-            for (time_ms, level, message), fqn, line in events[first : first + _PAGE_EVENTS]
+            for (time_ms, level, message), fqn, line in page
         ]
-        end = first + len(shown)
         unread = sum(each.format == "parquet" for each in files)
-        return {"events": shown, "cursor": str(end) if end < len(events) else None, "leftOut": 0, "unsupported": unread}
+        return {"events": shown, "cursor": cursor, "leftOut": 0, "unsupported": unread}
 
     def _listed(self, query: Mapping[str, str]) -> Answer:
-        names = ("pipeline", "handler", "fqn", "runId")
         items = [each.item() for each in self.letters]
-        matching = [item for item in items if all(query.get(name) in (None, item[name]) for name in names)]
-        first, limit = int(query.get("cursor") or 0), int(query["limit"])
-        cursor = str(first + limit) if first + limit < len(matching) else None
-        return {"letters": matching[first : first + limit], "cursor": cursor}, 200
+        matching = [item for item in items if all(query.get(name) in (None, item[name]) for name in ("pipeline", *_NAMES))]
+        listed, cursor = page_of(matching, query, int(query["limit"]))
+        return {"letters": listed, "cursor": cursor}, 200
 
     def _letter(self, method: str, pipeline: str, query: Mapping[str, str]) -> Answer:
         named = {"pipeline": pipeline, "line": int(query["line"])} | {name: query[name] for name in _NAMES}
@@ -150,6 +146,13 @@ class FakeOutput:
             return None
         letter.attempts, letter.reason = letter.attempts + 1, letter.next_reason
         return letter
+
+
+def page_of(items: list[Any], query: Mapping[str, str], limit: int) -> tuple[list[Any], str | None]:
+    """The page of at most ``limit`` items that begins at the request's cursor, and the cursor of the next page."""
+    first = int(query.get("cursor") or 0)
+    end = first + limit
+    return items[first:end], str(end) if end < len(items) else None
 
 
 def _time_ms(text: str) -> int:

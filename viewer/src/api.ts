@@ -141,6 +141,7 @@ const name = (text: string): string => encodeURIComponent(text);
 const events = (fqn: string, runId: string): string => `/v1/events/${name(fqn)}/${name(runId)}`;
 const FILES = "/v1/pipeline-files";
 const LETTERS = "/v1/dead-letters";
+const lettersOf = ({ pipeline }: LetterId): string => `${LETTERS}/${name(pipeline)}`;
 const letterQuery = ({ fqn, runId, handler, line }: LetterId): Query => ({ fqn, runId, handler, line });
 const run = (fqn: string, runId: string): string => `/v1/catalog/pipelines/${name(fqn)}/runs/${name(runId)}`;
 
@@ -163,8 +164,8 @@ async function messageOf(response: Response): Promise<string> {
   return typeof body.message === "string" ? body.message : `status ${response.status}`;
 }
 
-async function json<Body>(path: string, query?: Query, signal?: AbortSignal): Promise<Body> {
-  return (await request(path, query, signal ? { signal } : {})).json() as Promise<Body>;
+async function json<Body>(path: string, query?: Query, signal?: AbortSignal, init: RequestInit = {}): Promise<Body> {
+  return (await request(path, query, signal ? { ...init, signal } : init)).json() as Promise<Body>;
 }
 
 export const api = {
@@ -193,16 +194,15 @@ export const api = {
   eventBody: async (fqn: string, runId: string, line: number): Promise<string> => (await request(events(fqn, runId), { after: line, limit: 1 })).text(),
   configuration: (fqn: string, signal?: AbortSignal) => json<Configuration>("/v1/configuration", { fqn }, signal),
   processing: (signal?: AbortSignal) => json<ProcessingList>("/v1/pipelines", {}, signal),
-  change: async (pipeline: string, action: Action, body: Record<string, string>): Promise<Processing> =>
-    (await request(`/v1/pipelines/${name(pipeline)}/${action}`, {}, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) })).json() as Promise<Processing>,
+  change: (pipeline: string, action: Action, body: Record<string, string>) =>
+    json<Processing>(`/v1/pipelines/${name(pipeline)}/${action}`, {}, undefined, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
   bases: (signal?: AbortSignal) => json<{ bases: string[] }>(`${FILES}/bases`, {}, signal),
   files: (query: Query, signal?: AbortSignal) => json<{ files: PipelineFile[]; cursor: string | null; leftOut: number }>(`${FILES}/files`, query, signal),
   fileEvents: (query: Query, signal?: AbortSignal) => json<FileEvents>(FILES, query, signal),
   letters: (query: Query, signal?: AbortSignal) => json<{ letters: Letter[]; cursor: string | null }>(LETTERS, query, signal),
-  letter: (id: LetterId, signal?: AbortSignal) => json<LetterDetails>(`${LETTERS}/${name(id.pipeline)}`, letterQuery(id), signal),
-  resend: async (id: LetterId): Promise<{ requestedAt: string }> =>
-    (await request(`${LETTERS}/${name(id.pipeline)}/resend`, letterQuery(id), { method: "POST" })).json() as Promise<{ requestedAt: string }>,
-  drop: async (id: LetterId): Promise<void> => void (await request(`${LETTERS}/${name(id.pipeline)}`, letterQuery(id), { method: "DELETE" })),
+  letter: (id: LetterId, signal?: AbortSignal) => json<LetterDetails>(lettersOf(id), letterQuery(id), signal),
+  resend: (id: LetterId) => json<{ requestedAt: string }>(`${lettersOf(id)}/resend`, letterQuery(id), undefined, { method: "POST" }),
+  drop: async (id: LetterId): Promise<void> => void (await request(lettersOf(id), letterQuery(id), { method: "DELETE" })),
   link: (fqn: string, runId: string) => json<{ location: string | null }>(downloadPath(fqn, runId), { link: true }),
   stream: (fqn: string, runId: string, after: number, signal: AbortSignal) =>
     request(`${LOGS}/${name(fqn)}/stream/${name(runId)}`, { after }, { signal, headers: { Accept: "text/event-stream" }, cache: "no-store" }),

@@ -96,7 +96,7 @@ export class App {
     if (isSameRun && this.view?.navigate) return this.view.navigate(place);
     clearTimeout(this.retrying);
     this.view?.leave?.();
-    document.title = [place.filter && "Runs", place.isList && "Pipelines", place.isProcessing && "Processing pipelines", place.isConfiguration && "Configuration", place.files && (place.files.key ?? "Pipeline files"), place.letters && "Dead letters", place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
+    document.title = [place.filter && "Runs", place.isList && "Pipelines", place.files?.key ?? pageName(place), place.runId, place.fqn, "Runlake"].filter(Boolean).join(" · ");
     document.body.classList.toggle("reading", Boolean(place.runId));
     this.user.hidden = !session.token;
     if (place.isProcessing) this.processing.setAttribute("aria-current", "page");
@@ -108,10 +108,8 @@ export class App {
 
   private trail(place: Place): HTMLElement {
     const steps: HTMLElement[] = [el("a", { href: addressOf({}), "data-go": true, class: "brand" }, "Runlake")];
-    if (place.isProcessing) steps.push(el("span", { "aria-current": "page" }, "Processing pipelines"));
-    if (place.files) steps.push(el("span", { "aria-current": "page" }, "Pipeline files"));
-    if (place.letters) steps.push(el("span", { "aria-current": "page" }, "Dead letters"));
-    if (place.isConfiguration) steps.push(el("span", { "aria-current": "page" }, "Configuration"));
+    const page = pageName(place);
+    if (page) steps.push(el("span", { "aria-current": "page" }, page));
     if (place.fqn) steps.push(place.runId ? el("a", { href: addressOf({ fqn: place.fqn }), "data-go": true }, name(place.fqn)) : el("span", { "aria-current": "page" }, name(place.fqn)));
     if (place.runId) steps.push(el("span", { "aria-current": "page" }, name(place.runId)));
     return el("ol", {}, ...steps.map((step) => el("li", {}, step)));
@@ -147,6 +145,14 @@ export class App {
     this.theme.setAttribute("aria-label", `Switch to ${theme} theme`);
     this.theme.title = `Switch to ${theme} theme (t)`;
   }
+}
+
+/** The name of a page for operators. */
+function pageName({ isProcessing, files, letters, isConfiguration }: Place): string {
+  if (isProcessing) return "Processing pipelines";
+  if (files) return "Pipeline files";
+  if (letters) return "Dead letters";
+  return isConfiguration ? "Configuration" : "";
 }
 
 /** Delay until an automatic retry; 0: no retry. */

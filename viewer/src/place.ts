@@ -49,8 +49,8 @@ export interface Place {
 export function parsePlace(search: string, hash: string): Place {
   const query = new URLSearchParams(search);
   if (query.has("pipelines") && !query.has("p")) return { isProcessing: true };
-  if (query.has("files") && !query.has("p")) return { files: pick(query, FILES_FIELDS) };
-  if (query.has("dead") && !query.has("p")) return { letters: pick(query, LETTERS_FIELDS) };
+  if (query.has("files") && !query.has("p")) return { files: Object.fromEntries(filled(FILES_FIELDS, (field) => query.get(field))) };
+  if (query.has("dead") && !query.has("p")) return { letters: Object.fromEntries(filled(LETTERS_FIELDS, (field) => query.get(field))) };
   const chosenFor = query.get("fqn");
   if (query.has("configuration") && !query.has("p")) return { isConfiguration: true, ...(chosenFor && { chosenFor }) };
   const place: Place = {};
@@ -68,8 +68,8 @@ export function parsePlace(search: string, hash: string): Place {
 
 export function addressOf(place: Place): string {
   if (place.isProcessing) return "?pipelines";
-  if (place.files) return fieldsAddress("files", place.files);
-  if (place.letters) return fieldsAddress("dead", place.letters);
+  if (place.files) return fieldsAddress("files", FILES_FIELDS, place.files);
+  if (place.letters) return fieldsAddress("dead", LETTERS_FIELDS, place.letters);
   if (place.isConfiguration) return place.chosenFor ? `?configuration&${new URLSearchParams({ fqn: place.chosenFor })}` : "?configuration";
   if (place.isList) return place.contains ? `?list&${new URLSearchParams({ q: place.contains })}` : "?list";
   const query = formatFilter(place.filter ?? DEFAULT);
@@ -81,16 +81,12 @@ export function addressOf(place: Place): string {
   return (parameters ? `?${parameters}` : "./") + (place.lines ? formatLines(place.lines) : "");
 }
 
-/** The fields of a URL that have a value. */
-function pick<Field extends string>(query: URLSearchParams, fields: readonly Field[]): Partial<Record<Field, string>> {
-  const entries = fields.map((field) => [field, query.get(field) ?? ""] as const).filter(([, value]) => value !== "");
-  return Object.fromEntries(entries) as Partial<Record<Field, string>>;
-}
+/** The fields that have a value, in this order; "" is no value. */
+const filled = <Field extends string>(fields: readonly Field[], valueOf: (field: Field) => string | null | undefined): [Field, string][] =>
+  fields.map((field): [Field, string] => [field, valueOf(field) ?? ""]).filter(([, value]) => value !== "");
 
-function fieldsAddress(page: string, fields: Partial<Record<string, string>>): string {
-  const parameters = new URLSearchParams(Object.entries(fields).filter((entry): entry is [string, string] => Boolean(entry[1])));
-  return `?${[page, parameters.toString()].filter(Boolean).join("&")}`;
-}
+const fieldsAddress = <Field extends string>(page: string, fields: readonly Field[], values: Partial<Record<Field, string>>): string =>
+  `?${[page, ...filled(fields, (field) => values[field]).map((entry) => new URLSearchParams([entry]))].join("&")}`;
 
 function parseSearch(text: string, query: URLSearchParams): SearchQuery {
   const only = query.get("only");

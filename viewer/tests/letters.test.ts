@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { LetterDetails } from "../src/api";
 import { ApiError } from "../src/errors";
 import { letterError, progressOf } from "../src/letters/messages";
-import { plain } from "../src/processing/messages";
+import { plain } from "../src/ui/message";
 
 const ID = { pipeline: "audit", handler: "files", fqn: "a.b", runId: "r", line: 0 };
 const letter = (facts: Partial<LetterDetails>): LetterDetails => ({ reason: "down", trace: "", attempts: 4, failedAt: "", resendRequestedAt: null, event: { time: 0, level: "", logger: "", message: "", step: "", data: {} }, truncated: false, ...facts });

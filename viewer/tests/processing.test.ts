@@ -3,8 +3,9 @@ import type { Handler, Processing } from "../src/api";
 import { ApiError } from "../src/errors";
 import { addressOf, parsePlace } from "../src/place";
 import {
-  changeError, detailsOf, handlerDetails, handlerState, handlerToggleChange, isOff, plain, replayChange, replayTime, stateOf, toggleChange, type Change,
+  changeError, detailsOf, handlerDetails, handlerState, handlerToggleChange, isOff, replayChange, replayTime, stateOf, toggleChange, type Change,
 } from "../src/processing/messages";
+import { plain } from "../src/ui/message";
 
 const handler = (more: Partial<Handler> = {}): Handler => ({ name: "files", state: "enabled", reason: null, since: null, at: null, errors: 0, ...more });
 const pipeline = (more: Partial<Processing> = {}): Processing => ({

@@ -3,7 +3,7 @@
 import type { FileEvent, PipelineFile } from "../api";
 import { el, name } from "../dom";
 import { count, size, time } from "../format";
-import { plain } from "../log/ansi";
+import { shown } from "../log/ansi";
 import { addressOf, type FilesQuery } from "../place";
 import { cell, number } from "../ui/facts";
 
@@ -16,9 +16,7 @@ export const EVENTS_HEAD = ["Time", "Level", "Logger", "Message"];
 export const stateOf = ({ complete }: PipelineFile): HTMLElement =>
   complete ? el("span", { class: "badge done" }, "Complete") : el("span", { class: "badge live", title: "Events may be added" }, "Open");
 
-const moment = (ms: number): HTMLElement => el("time", { datetime: isoOf(ms) }, time(ms));
-/** A file may have any number as a time. */
-const isoOf = (ms: number): string => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : "");
+const moment = (ms: number): HTMLElement => el("time", { datetime: new Date(ms).toISOString() }, time(ms));
 
 export function fileRow(file: PipelineFile, query: FilesQuery, download: (key: string) => void): HTMLElement[] {
   const link = el("a", { href: addressOf({ files: { ...query, key: file.key } }), "data-go": true, class: "open" }, name(file.key));
@@ -43,6 +41,3 @@ function messageCell(message: string, isTruncated: boolean): HTMLElement {
   const note = isTruncated && el("span", { class: "soft" }, "The event is too large for a response and is cut: download the file for all of it.");
   return el("td", { class: "event-message" }, text, message.length > MAX_CHARS && all, note);
 }
-
-/** Lines as displayed: without escape sequences, and with signs for control characters. */
-export const shown = (text: string): string => text.split("\n").map(plain).join("\n");

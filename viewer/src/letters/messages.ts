@@ -1,9 +1,8 @@
 /** Texts of the pages of dead letters. */
 
 import type { LetterDetails, LetterId } from "../api";
-import { ApiError } from "../errors";
 import { plural, time } from "../format";
-import type { Message } from "../ui/message";
+import { changeFailure, type Message } from "../ui/message";
 import type { ErrorContext } from "../ui/notice";
 
 export const ERROR_CONTEXT: ErrorContext = {
@@ -17,21 +16,21 @@ export const named = ({ pipeline, handler }: LetterId): Message => [{ userText: 
 export const needed = (id: LetterId): Message => ["Sending it again and dropping it require the scope admin for ", { userText: `pipelines/${id.pipeline}` }, "."];
 
 /** Progress of a request to send a letter again. */
-export interface Progress { message: Message; isPending: boolean; kind: "wait" | "wrong" | "done" }
+export interface Progress { message: Message; kind: "wait" | "wrong" | "done" }
 
 /** Progress by the letter: `before` are its attempts at the request, undefined without one; `waitedMs` since the request. */
 export function progressOf(letter: LetterDetails, before: number | undefined, waitedMs: number): Progress | null {
   if (letter.resendRequestedAt !== null) {
     const late = waitedMs > LATE_MS ? " It takes longer than usual: the pipeline or the handler may be disabled, or its worker may be stopped. The request waits." : "";
-    return { message: [`Requested at ${time(Date.parse(letter.resendRequestedAt))}. The pipeline's worker sends it at one of its next checkpoints.${late}`], isPending: true, kind: "wait" };
+    return { message: [`Requested at ${time(Date.parse(letter.resendRequestedAt))}. The pipeline's worker sends it at one of its next checkpoints.${late}`], kind: "wait" };
   }
   if (before === undefined) return null;
-  if (letter.attempts > before) return { message: [`The handler failed again, at the ${ordinal(letter.attempts)} attempt: `, { userText: letter.reason }], isPending: false, kind: "wrong" };
-  return { message: ["The request is no longer pending, and the letter is unchanged: send it again."], isPending: false, kind: "wrong" };
+  if (letter.attempts > before) return { message: [`The handler failed again, at the ${ordinal(letter.attempts)} attempt: `, { userText: letter.reason }], kind: "wrong" };
+  return { message: ["The request is no longer pending, and the letter is unchanged: send it again."], kind: "wrong" };
 }
 
 /** The letter is gone after a request. */
-export const ACCEPTED: Progress = { message: ["The handler has accepted the event, and the letter is deleted, unless somebody dropped it meanwhile."], isPending: false, kind: "done" };
+export const ACCEPTED: Progress = { message: ["The handler has accepted the event, and the letter is deleted, unless somebody dropped it meanwhile."], kind: "done" };
 /** Requests that take longer than this are explained: a worker starts each minute. */
 const LATE_MS = 120_000;
 
@@ -44,13 +43,8 @@ export const resendEffects = (letter: LetterDetails): Message[] => [
 export const DROP_EFFECTS: Message[] = [["The letter is deleted, and the handler does not receive this event again. The event stays in the run's log. This cannot be undone."]];
 
 /** Why a change failed, or that its result is unknown. */
-export function letterError(error: unknown, id: LetterId): Message {
-  if (!(error instanceof ApiError)) return ["Unexpected error in this page: reload it, and check the letter before you retry."];
-  const details: Message = [" Error: ", { userText: error.message }, "."];
-  if (error.status === 401) return ["You are not signed in.", ...details];
-  if (error.status === 403) return [...needed(id), ...details];
-  if (error.status === 404) return ["The letter does not exist anymore, or its pipeline is gone: somebody sent or dropped it, it has expired, or the pipeline's file was deleted.", ...details];
-  if (error.status === 409) return ["The letter has changed meanwhile: reload the page.", ...details];
-  if (error.isTransient) return ["The server did not respond, or is unavailable. The change may have been applied: check before you retry.", ...details];
-  return ["The server rejected the request.", ...details];
-}
+export const letterError = (error: unknown, id: LetterId): Message => changeFailure(error, "letter", {
+  403: needed(id),
+  404: ["The letter does not exist anymore, or its pipeline is gone: somebody sent or dropped it, it has expired, or the pipeline's file was deleted."],
+  409: ["The letter has changed meanwhile: reload the page."],
+});

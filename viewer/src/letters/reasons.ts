@@ -2,7 +2,7 @@
 
 import { api, type Letter } from "../api";
 import { fill, name } from "../dom";
-import { shown } from "../files/rows";
+import { shown } from "../log/ansi";
 
 const CONCURRENT = 4;
 /** A larger letter is not fetched for its reason. */
@@ -18,12 +18,14 @@ export class Reasons {
   /** `onChange` is called when a cell has its reason. */
   constructor(private readonly onChange: () => void) {}
 
-  /** Fill the cell with the reason once it is in view. */
-  watch(cell: HTMLElement, letter: Letter): void {
+  /** Fill the cell with the reason: at once if rows are searched, otherwise once it is in view. */
+  watch(cell: HTMLElement, letter: Letter, isSearched: boolean): void {
     if (letter.bytes > MAX_BYTES) return fill(cell, "Open it to see the reason.");
     fill(cell, "…");  // an empty cell is never in view on a narrow screen
     this.letters.set(cell, letter);
-    this.observer.observe(cell);
+    if (!isSearched) return this.observer.observe(cell);
+    this.enqueue(cell);
+    this.start();
   }
 
   /** The list begins anew. */

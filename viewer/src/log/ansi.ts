@@ -61,6 +61,9 @@ export function copyable(raw: string): string {
 /** Full text for display, each state of a line overwritten by carriage returns in a line of its own. */
 export const allStates = (raw: string): string => raw.replace(/\r$/, "").split("\r").map(plain).join("\n");
 
+/** The displayed text of several lines. */
+export const shown = (text: string): string => text.split("\n").map(plain).join("\n");
+
 /**
  * What a terminal leaves of a line that is overwritten after carriage returns, such as a progress bar: index of the first piece of the last
  * state, and the number of earlier states with text.

@@ -3,6 +3,7 @@
 import { el } from "../dom";
 import { count } from "../format";
 import { CONTEXTS, type SearchQuery } from "../place";
+import { PLAIN } from "../ui/fields";
 import type { Search } from "./search";
 
 const TYPING_MS = 300;
@@ -16,7 +17,7 @@ export interface SearchEvents {
 }
 
 export class SearchBox {
-  readonly input = el("input", { type: "search", id: "search", "aria-label": "Search in this run", placeholder: "Search in this run", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+  readonly input = el("input", { type: "search", id: "search", "aria-label": "Search in this run", placeholder: "Search in this run", ...PLAIN });
   private readonly regex = toggle(".*", "Regular expression");
   private readonly exact = toggle("Aa", "Case-sensitive");
   private readonly result = el("span", { class: "matches", role: "status" });

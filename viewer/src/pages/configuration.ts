@@ -5,6 +5,7 @@ import type { App, View } from "../app";
 import { el, fill, name } from "../dom";
 import { jsonText } from "../log/data";
 import { cell, fact } from "../ui/facts";
+import { PLAIN } from "../ui/fields";
 import { errorText, type ErrorContext } from "../ui/notice";
 import { adminTabs } from "../ui/tabs";
 
@@ -30,7 +31,7 @@ class ConfigurationPage implements View {
   private isShown = false;
 
   constructor(private readonly app: App, fqn: string) {
-    this.input = el("input", { type: "search", id: "fqn", value: fqn, placeholder: "shop.orders", spellcheck: "false", autocapitalize: "off", autocomplete: "off", "aria-describedby": "fqn-hint" });
+    this.input = el("input", { type: "search", id: "fqn", value: fqn, placeholder: "shop.orders", ...PLAIN, "aria-describedby": "fqn-hint" });
     this.input.addEventListener("input", () => {
       clearTimeout(this.typing);
       this.typing = window.setTimeout(() => this.submit(), TYPING_MS);

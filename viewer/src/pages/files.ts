@@ -4,6 +4,7 @@ import { api, ApiError, type FileEvent, type PipelineFile } from "../api";
 import type { App, View } from "../app";
 import { el, fill, name } from "../dom";
 import { count, plural, size, time } from "../format";
+import { applicationOf } from "../files/application";
 import { downloadFile, filesOf } from "../files/download";
 import { EVENTS_HEAD, eventRow, FILES_HEAD, fileRow, stateOf } from "../files/rows";
 import { loadUntil } from "../paging";
@@ -78,10 +79,10 @@ class FilesPage implements View {
   /** The opened file stays open while its application is the same. */
   private submit(): void {
     const { namespace, app, base, key, read, find } = this.query;
-    const query: FilesQuery = { ...valuesOf(this.fields), ...(read && { read }), ...(find && { find }) };
+    const query: FilesQuery = { ...valuesOf(this.fields), read, find };
     const isSame = namespace === query.namespace && app === query.app && base === query.base;
-    const next = { ...query, ...(key && isSame && { key }) };
-    if (JSON.stringify(filled(next)) === JSON.stringify(filled(this.query))) return;
+    const next = { ...query, ...(isSame && { key }) };
+    if (addressOf({ files: next }) === addressOf({ files: this.query })) return;
     this.query = next;
     this.app.setPlace({ files: this.query });
     this.open();
@@ -130,9 +131,8 @@ class FilesPage implements View {
       const button = el("button", { onclick: () => void this.download(key) }, "Download");
       const facts = el("dl", { class: "facts" }, fact("Format", name(file.format)), fact("Size", size(file.bytes)), fact("Events", count(file.events)),
         fact("First event", time(file.firstTime)), fact("Last event", time(file.lastTime)), fact("State", stateOf(file)));
-      const { namespace, app, base, level } = this.query;
-      const query: FilesQuery = { key, from: String(first), to: String(first + DAY_MS), ...filled({ namespace, app, base, level }) };
-      this.readEvents(query, el("div", {}, el("div", { class: "title" }, el("h2", {}, name(key)), button), facts, el("p", {}, this.linkToList())));
+      this.readEvents({ ...this.query, from: String(first), to: String(first + DAY_MS) },
+        el("div", {}, el("div", { class: "title" }, el("h2", {}, name(key)), button), facts, el("p", {}, this.linkToList())));
     } catch (error) {
       if (!signal.aborted) this.app.fail(this.content, error, () => this.open(), ERROR_CONTEXT);
     }
@@ -164,13 +164,11 @@ class FilesPage implements View {
   }
 
   private linkToList(): HTMLElement {
-    const { key: _, read: __, ...rest } = this.query;
-    return el("a", { href: addressOf({ files: rest }), "data-go": true }, "List of files");
+    return el("a", { href: addressOf({ files: { ...this.query, key: "", read: "" } }), "data-go": true }, "List of files");
   }
 
   private filter(text: string): void {
-    const { find: _, ...rest } = this.query;
-    this.query = { ...rest, ...(text && { find: text }) };
+    this.query = { ...this.query, find: text };
     this.app.setPlace({ files: this.query });
     this.list?.filter(text);
   }
@@ -206,11 +204,9 @@ class FilesPage implements View {
 
   private async suggestNames(text: string): Promise<void> {
     const answer = await api.pipelines(text, null, this.suggesting.signal, SUGGESTED).catch(() => null);
-    const parts = (answer?.pipelines ?? []).map(({ fqn }) => fqn.split(".")).filter((each) => !each.join().includes('"'));
+    const applications = (answer?.pipelines ?? []).flatMap(({ fqn }) => applicationOf(fqn) ?? []);
     const options = (values: string[]) => [...new Set(values)].map((value) => el("option", { value }));
-    fill(this.namespaces, ...options(parts.map(([namespace = ""]) => namespace)));
-    fill(this.apps, ...options(parts.map(([namespace = "", app = namespace]) => app)));
+    fill(this.namespaces, ...options(applications.map(({ namespace }) => namespace)));
+    fill(this.apps, ...options(applications.map(({ app }) => app)));
   }
 }
-
-const filled = (query: Partial<Record<string, string | undefined>>): FilesQuery => Object.fromEntries(Object.entries(query).filter(([, value]) => value).sort()) as FilesQuery;

@@ -5,8 +5,8 @@ import type { App, View } from "../app";
 import { el, fill, name } from "../dom";
 import { count, time } from "../format";
 import { ACCEPTED, DROP_EFFECTS, ERROR_CONTEXT, letterError, named, needed, type Progress, progressOf, resendEffects } from "../letters/messages";
+import { shown } from "../log/ansi";
 import { jsonText } from "../log/data";
-import { shown } from "../files/rows";
 import { addressOf, type LettersQuery } from "../place";
 import { confirm } from "../ui/confirm";
 import { fact, when } from "../ui/facts";
@@ -24,8 +24,8 @@ class LetterPage implements View {
   private readonly id: LetterId;
   private readonly content = el("div", {}, el("p", { class: "soft" }, "Loading…"));
   private readonly progress = el("p", { role: "status", class: "outcome-text" });
-  private readonly resend = el("button", { onclick: () => this.confirmResend() }, "Send again…");
-  private readonly drop = el("button", { onclick: () => this.confirmDrop() }, "Drop…");
+  private readonly resend = el("button", { onclick: () => this.confirmResend(), "aria-describedby": "needed" }, "Send again…");
+  private readonly drop = el("button", { onclick: () => this.confirmDrop(), "aria-describedby": "needed" }, "Drop…");
   private readonly hint = el("p", { class: "soft", id: "needed" });
   private readonly actions = el("div", { class: "acts", hidden: true }, this.resend, " ", this.drop);
   private readonly onVisible = () => this.schedule(0);
@@ -35,8 +35,6 @@ class LetterPage implements View {
   private letter: LetterDetails | null = null;
   /** The attempts before the request whose result is awaited; undefined: there is none. */
   private before: number | undefined;
-  private isPending = false;
-  private isMay = false;
 
   constructor(private readonly app: App, query: LettersQuery) {
     const { pipeline = "", handler = "", fqn = "", run = "", line = "" } = query;
@@ -45,6 +43,15 @@ class LetterPage implements View {
       el("div", { class: "title" }, el("h1", {}, "Dead letter of ", ...render(named(this.id))), this.actions), this.hint, this.progress, this.content);
     document.addEventListener("visibilitychange", this.onVisible);
     void this.load();
+  }
+
+  private get isPending(): boolean {
+    return this.letter !== null && this.letter.resendRequestedAt !== null;
+  }
+
+  /** Whether the user administers the pipeline. */
+  private get isAllowed(): boolean {
+    return this.letter !== null && this.letter.trace !== null;
   }
 
   leave(): void {
@@ -70,8 +77,8 @@ class LetterPage implements View {
     const isGone = error instanceof ApiError && error.status === 404;
     if (isGone && this.isPending) return this.end(ACCEPTED);
     if (this.letter && error instanceof ApiError && error.isTransient) return this.schedule();
-    [this.letter, this.isPending] = [null, false];
-    this.allow(false);
+    this.letter = null;
+    this.showActions();
     this.app.fail(this.content, error, () => void this.load(), ERROR_CONTEXT);
   }
 
@@ -80,25 +87,19 @@ class LetterPage implements View {
     if (letter.resendRequestedAt !== null) this.before ??= letter.attempts;
     const requestedMs = letter.resendRequestedAt === null ? 0 : Date.now() - Date.parse(letter.resendRequestedAt);
     const progress = progressOf(letter, this.before, requestedMs);
-    this.isPending = progress?.isPending ?? false;
     if (progress) this.report(progress);
     if (this.isPending) this.schedule();
     else this.before = undefined;
-    this.allow(letter.trace !== null);
+    this.showActions();
     fill(this.content, factsOf(this.id, letter), ...bodyOf(letter), this.link());
   }
 
   /** Without the scope, the buttons stay visible, and the page says what they require. */
-  private allow(isAllowed: boolean): void {
-    this.isMay = isAllowed;
+  private showActions(): void {
     this.actions.hidden = this.letter === null;
-    for (const button of [this.resend, this.drop]) {
-      if (isAllowed) button.removeAttribute("aria-disabled");
-      else button.setAttribute("aria-disabled", "true");
-      button.setAttribute("aria-describedby", "needed");
-    }
-    if (this.isPending) this.resend.setAttribute("aria-disabled", "true");
-    fill(this.hint, !isAllowed && this.letter && render(needed(this.id)));
+    disable(this.resend, !this.isAllowed || this.isPending);
+    disable(this.drop, !this.isAllowed);
+    fill(this.hint, !this.isAllowed && this.letter && render(needed(this.id)));
   }
 
   private report({ message, kind }: Progress): void {
@@ -109,10 +110,9 @@ class LetterPage implements View {
   /** The letter is gone: nothing can be done with it. */
   private end(progress: Progress): void {
     clearTimeout(this.timer);
-    this.isPending = false;
     this.letter = null;
     this.report(progress);
-    this.allow(false);
+    this.showActions();
     fill(this.content, this.link());
   }
 
@@ -130,7 +130,7 @@ class LetterPage implements View {
 
   private confirmResend(): void {
     const { letter } = this;
-    if (!letter || !this.isMay || this.isPending) return;
+    if (!letter || !this.isAllowed || this.isPending) return;
     this.ask(["Send to ", ...named(this.id), " again?"], resendEffects(letter), "Send again", async () => {
       const { requestedAt } = await api.resend(this.id);
       this.stop.abort();
@@ -140,11 +140,11 @@ class LetterPage implements View {
   }
 
   private confirmDrop(): void {
-    if (!this.letter || !this.isMay) return;
+    if (!this.isAllowed) return;
     this.ask(["Drop the letter of ", ...named(this.id), "?"], DROP_EFFECTS, "Drop", async () => {
       await api.drop(this.id);
       this.stop.abort();
-      this.end({ message: ["The letter is dropped."], isPending: false, kind: "done" });
+      this.end({ message: ["The letter is dropped."], kind: "done" });
     });
   }
 
@@ -155,6 +155,12 @@ class LetterPage implements View {
     };
     confirm({ title, effects, verb, send, read: () => true, explain });
   }
+}
+
+/** The button stays visible and can have the focus. */
+function disable(button: HTMLElement, isDisabled: boolean): void {
+  if (isDisabled) button.setAttribute("aria-disabled", "true");
+  else button.removeAttribute("aria-disabled");
 }
 
 function factsOf({ fqn, runId, line }: LetterId, letter: LetterDetails): HTMLElement {

@@ -20,7 +20,9 @@ const MAX_REQUESTS = 5;
 
 export function lettersPage(app: App, place: LettersQuery): View {
   let query = place;
-  const reasons = new Reasons(() => list.filter(query.find ?? ""));
+  const reasons = new Reasons(() => {
+    if (query.find) list.filter(query.find);
+  });
   const fields = [textField("pipeline", "Processing pipeline", "audit"), textField("handler", "Handler", "files"), textField("fqn", "Logged by pipeline", "mysql.ingest"), textField("run", "Run", "run-1"), timeField("from", "Last attempt from"), timeField("to", "Last attempt before")];
   for (const field of fields) field.write(query[field.id as keyof LettersQuery] ?? "");
   const hint = el("p", { class: "soft", role: "status" });
@@ -28,18 +30,16 @@ export function lettersPage(app: App, place: LettersQuery): View {
     head: ["Last attempt", "Pipeline", "Handler", "Run", "Line", "Reason"],
     label: "Dead letters",
     empty: "There are no dead letters that match, and that you may read: handlers have processed all events. Processing shows whether all pipelines run.",
-    row: (letter) => rowOf(letter, reasons),
+    row: (letter) => rowOf(letter, reasons, Boolean(query.find)),
     fetch: (start, signal) => loadUntil(async (cursor) => {
       const { run, line: _, find: __, ...names } = query;
       const { letters, cursor: next } = await api.letters({ ...names, runId: run, limit: PAGE_LETTERS, cursor }, signal);
-      if (query.find) setTimeout(() => reasons.loadAll());  // after their rows are made
       return { items: letters, cursor: next };
     }, start, SCREENFUL, MAX_REQUESTS),
     failed: (where, error, retry) => app.fail(where, error, retry, ERROR_CONTEXT),
   });
   const find = findField(query.find ?? "", (text) => {
-    const { find: _, ...rest } = query;
-    query = { ...rest, ...(text && { find: text }) };
+    query = { ...query, find: text };
     app.setPlace({ letters: query });
     list.filter(text);
     reasons.loadAll();
@@ -51,7 +51,7 @@ export function lettersPage(app: App, place: LettersQuery): View {
     if (!needsName) void list.load();
   };
   const submit = (): void => {
-    query = { ...valuesOf(fields), ...(query.find && { find: query.find }) };
+    query = { ...valuesOf(fields), find: query.find };
     app.setPlace({ letters: query });
     load();
   };
@@ -73,10 +73,10 @@ export function lettersPage(app: App, place: LettersQuery): View {
   };
 }
 
-function rowOf(letter: Letter, reasons: Reasons): HTMLElement[] {
+function rowOf(letter: Letter, reasons: Reasons, isSearched: boolean): HTMLElement[] {
   const { pipeline, handler, fqn, runId, line } = letter;
   const link = el("a", { href: addressOf({ letters: { pipeline, handler, fqn, run: runId, line: String(line) } }), "data-go": true, class: "open" }, when(Date.parse(letter.storedAt)));
   const reason = cell();
-  reasons.watch(reason, letter);
+  reasons.watch(reason, letter, isSearched);
   return [cell(link), cell(name(pipeline)), cell(name(handler)), cell(name(`${fqn}/${runId}`)), cell(count(line + 1)), reason];
 }

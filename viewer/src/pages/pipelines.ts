@@ -7,6 +7,7 @@ import { count, size } from "../format";
 import { loadUntil } from "../paging";
 import { addressOf, type Place } from "../place";
 import { badge, cell, number, when } from "../ui/facts";
+import { PLAIN } from "../ui/fields";
 import { ListView } from "../ui/listing";
 import { listTabs } from "../ui/tabs";
 
@@ -17,7 +18,7 @@ const MAX_REQUESTS = 5;
 
 export function pipelinesPage(app: App, place: Place): View {
   let typing = 0;
-  const input = el("input", { type: "search", id: "prefix", value: place.contains ?? "", placeholder: "orders", spellcheck: "false", autocapitalize: "off", autocomplete: "off" });
+  const input = el("input", { type: "search", id: "prefix", value: place.contains ?? "", placeholder: "orders", ...PLAIN });
   const list = new ListView<Pipeline>({
     head: ["Pipeline", "Last run", "Lines", "Size", "Last activity"],
     label: "Pipelines",

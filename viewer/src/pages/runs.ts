@@ -4,6 +4,7 @@ import { api, type RunFacts } from "../api";
 import type { App, View } from "../app";
 import { byRun } from "../attempts";
 import { el, name } from "../dom";
+import { applicationOf } from "../files/application";
 import { count, duration, size } from "../format";
 import { addressOf } from "../place";
 import { badge, cell, number, when } from "../ui/facts";
@@ -29,9 +30,9 @@ export function runsPage(app: App, fqn: string): View {
   });
   void list.load();
   const again = el("button", { class: "quiet", onclick: () => void list.load() }, "Refresh");
-  const [namespace = "", application = namespace] = fqn.includes('"') ? [] : fqn.split(".");
+  const application = applicationOf(fqn);
   const links = el("span", {},
     el("a", { href: addressOf({ letters: { fqn } }), "data-go": true, class: "nav-link" }, "Dead letters"),
-    namespace !== "" && el("a", { href: addressOf({ files: { namespace, app: application } }), "data-go": true, class: "nav-link" }, "Pipeline files"), again);
+    application?.namespace && el("a", { href: addressOf({ files: application }), "data-go": true, class: "nav-link" }, "Pipeline files"), again);
   return { element: el("div", { class: "page" }, el("div", { class: "title" }, el("h1", {}, "Runs of ", name(fqn)), links), list.element), leave: () => list.leave() };
 }

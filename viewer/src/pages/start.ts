@@ -11,6 +11,8 @@ import { CHIPS, emptyText, isAll, nextOrder, PERIODS, type Filter, type Period }
 import { Lookups } from "../start/lookups";
 import { groupOf, groups, keyOf, refreshed } from "../start/order";
 import { HEAD, RunGroup } from "../start/rows";
+import { PLAIN } from "../ui/fields";
+import { moveFocus } from "../ui/listing";
 import { listTabs } from "../ui/tabs";
 
 /** A failure is listed about a second after it; with the refresh, within ten. */
@@ -33,7 +35,7 @@ class StartPage implements View {
   private runs: ListedRun[] = [];
   private readonly rows = new Map<string, RunGroup>();
   private readonly lookups = new Lookups((fqn) => this.rows.forEach((row) => row.updateLookups(fqn)));
-  private readonly input = el("input", { type: "search", id: "find", placeholder: "pipeline or run id", spellcheck: "false", autocapitalize: "off", autocomplete: "off", oninput: () => this.type() });
+  private readonly input = el("input", { type: "search", id: "find", placeholder: "pipeline or run id", ...PLAIN, oninput: () => this.type() });
   private readonly period = el("select", { id: "within", onchange: () => this.choose({ period: this.period.value as Period }) },
     ...Object.entries(PERIODS).map(([value, { label }]) => el("option", { value }, label)));
   private readonly chips = CHIPS.map(({ label, next }) => el("button", { type: "button", class: "toggle", onclick: () => this.choose({ outcomes: next(this.filter.outcomes) }) }, label));
@@ -78,18 +80,10 @@ class StartPage implements View {
 
   key(event: KeyboardEvent): boolean {
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
-    if (step) return this.move(step);
+    if (step) return moveFocus(this.links(), step);
     if (event.key !== "/") return false;
     this.input.focus();
     return true;
-  }
-
-  /** Focus the next or previous run. */
-  private move(step: number): boolean {
-    const links = this.links();
-    const at = links.findIndex((link) => link.closest("tr")?.contains(document.activeElement));
-    links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + step))]?.focus();
-    return links.length > 0;
   }
 
   private links(): HTMLElement[] {

@@ -1,9 +1,8 @@
 /** Texts of the page of processing pipelines: states, details, and the dialogs that confirm changes. */
 
 import type { Action, Handler, Processing } from "../api";
-import { ApiError } from "../errors";
 import { ago, count, plural, time } from "../format";
-import type { Message } from "../ui/message";
+import { changeFailure, type Message } from "../ui/message";
 import type { ErrorContext } from "../ui/notice";
 
 /** A state as a badge: its CSS class, label and tooltip. */
@@ -34,7 +33,6 @@ const HANDLER_STATES: Record<Handler["state"], State> = {
 export const stateOf = (pipeline: Processing): State => STATES[pipeline.state] ?? ["done", pipeline.state, ""];
 export const handlerState = (handler: Handler): State => HANDLER_STATES[handler.state] ?? ["done", handler.state, ""];
 export const isOff = (handler: Handler): boolean => handler.state === "disabled" || handler.state === "failed";
-export const plain = (message: Message): string => message.map((part) => (typeof part === "string" ? part : part.userText)).join("");
 
 /** Details of a pipeline below its figures: exceptions only, such as late events. */
 export function detailsOf(pipeline: Processing): string {
@@ -108,12 +106,7 @@ export function replayTime(input: string, now = Date.now()): { ms: number | null
 }
 
 /** Why a change failed, or that its result is unknown. */
-export function changeError(error: unknown, pipeline: string): Message {
-  if (!(error instanceof ApiError)) return ["Unexpected error in this page: reload it, and check the status before you retry."];
-  const details: Message = [" Error: ", { userText: error.message }, "."];
-  if (error.status === 401) return ["You are not signed in.", ...details];
-  if (error.status === 403) return ["Changing this pipeline requires the scope admin for ", { userText: `pipelines/${pipeline}` }, ".", ...details];
-  if (error.status === 404) return ["The pipeline does not exist anymore: its file may have been deleted.", ...details];
-  if (error.isTransient) return ["The server did not respond, or is unavailable. The change may have been applied: check before you retry.", ...details];
-  return ["The server rejected the request.", ...details];
-}
+export const changeError = (error: unknown, pipeline: string): Message => changeFailure(error, "status", {
+  403: ["Changing this pipeline requires the scope admin for ", { userText: `pipelines/${pipeline}` }, "."],
+  404: ["The pipeline does not exist anymore: its file may have been deleted."],
+});

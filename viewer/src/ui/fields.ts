@@ -3,7 +3,8 @@
 import { el } from "../dom";
 import { localInput } from "../format";
 
-const PLAIN = { spellcheck: "false", autocapitalize: "off", autocomplete: "off" };
+/** Attributes of an input of names or patterns, which a browser must not change or suggest. */
+export const PLAIN = { spellcheck: "false", autocapitalize: "off", autocomplete: "off" };
 
 type Control = HTMLInputElement | HTMLSelectElement;
 

@@ -16,6 +16,13 @@ export interface Listing<Item> {
   failed(container: HTMLElement, error: unknown, retry: () => void): void;
 }
 
+/** Focus the link of the next or previous row: of the first one if none has the focus. Returns whether there is a link. */
+export function moveFocus(links: HTMLElement[], step: number): boolean {
+  const at = links.findIndex((link) => link.closest("tr")?.contains(document.activeElement));
+  links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + step))]?.focus();
+  return links.length > 0;
+}
+
 export class ListView<Item> {
   private readonly body = el("tbody");
   private readonly status = el("p", { class: "soft status", role: "status" });
@@ -59,10 +66,7 @@ export class ListView<Item> {
 
   /** Focus the first link of the next or previous visible row. Returns whether there is one. */
   move(step: number): boolean {
-    const links = this.groups.flatMap(([row]) => (row && !row.hidden ? [row.querySelector("a")] : [])).filter((link) => link !== null);
-    const at = links.findIndex((link) => link.closest("tr")?.contains(document.activeElement));
-    links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + step))]?.focus();
-    return links.length > 0;
+    return moveFocus(this.groups.flatMap(([row]) => (row && !row.hidden ? row.querySelector("a") ?? [] : [])), step);
   }
 
   /** While the list is filtered, only the button continues: a text that is rare would load everything. */
