@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -83,8 +83,12 @@ def _succeed(_: logging.LogRecord) -> None:
 
 def pipeline(name: str = "test", *, to: Sequence[str] = ("all",), cls: str = RECORDS, **sections: Any) -> PipelineFile:
     """A pipeline with a recording handler for each of ``to``, with the same name."""
-    handlers = {each: {"class": cls, "to": each} for each in to}
-    logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": list(to)}}
+    return pipeline_of({each: {"class": cls, "to": each} for each in to}, name, **sections)
+
+
+def pipeline_of(handlers: Mapping[str, Any], name: str = "test", **sections: Any) -> PipelineFile:
+    """A pipeline with these handlers, which get all events in this order; ``sections`` replace and add sections of its file."""
+    logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": list(handlers)}}
     return parse_pipeline_file(yaml.safe_dump({"name": name, "logging": logging_} | sections), name, modules=MODULES)
 
 
@@ -142,6 +146,16 @@ class PipelinesHarness(World):
         tails = EventTails(LogSnapshots(store, index, self.layout), parts.indexing, parts.index, self.clock)
         return StoredSidecarReader(parts.indexing, tails, index, self.clock)
 
+    def recorded(self, run: Run, on_request: Callable[[str], object]) -> Callable[[Any], Any]:
+        """Wraps ports: ``on_request`` gets each request before it is made, as its operation and its key below the run's prefix."""
+
+        def gate(operation: str, call: Callable[[], Any]) -> Any:
+            assert isinstance(call, Call)
+            on_request(f"{operation} {str(call.arguments[0]).removeprefix(self.layout.run_prefix(run))}")
+            return call()
+
+        return lambda port: Intercepted(port, gate)
+
     def dead_letters(self) -> list[dict[str, Any]]:
         """The documents of all dead letters."""
         return [json.loads(self.store.get(found.key).body) for found in list_all(self.store, "_dead/")]
@@ -166,7 +180,8 @@ class LiveRun:
         self.written = 0
         self._has_events, self._parts = has_events, event_parts(self.world)
         self._requests: list[str] = []
-        parts = self.world.parts(self._recorded(self.world.store), self._recorded(self.world.index))
+        port = self.world.recorded(self.run, self._requests.append)
+        parts = self.world.parts(port(self.world.store), port(self.world.index))
         self.append(batches)
         if is_compacted:
             self._parts.compactor.compact(self.run, self.world.deadline())
@@ -174,7 +189,7 @@ class LiveRun:
             pipeline(),
             logs=parts.reader,
             segments=NewSegmentReader(parts.writer.tails),
-            sidecars=self.world.sidecars(event_parts(self.world, self._recorded), self._recorded),
+            sidecars=self.world.sidecars(event_parts(self.world, port), port),
         )
         self.worker.start()
         self.world.work(self.worker)
@@ -198,14 +213,6 @@ class LiveRun:
         self.worker.step()
         return list(self._requests)
 
-    def _recorded(self, port: Any) -> Any:
-        def gate(operation: str, call: Callable[[], Any]) -> Any:
-            assert isinstance(call, Call)
-            self._requests.append(f"{operation} {str(call.arguments[0]).removeprefix(self.world.layout.run_prefix(self.run))}")
-            return call()
-
-        return Intercepted(port, gate)
-
 
 def line(at_ms: int, text: str, level: str = "INFO", logger: str = "app") -> str:
     """A line of a log with a time."""
@@ -215,4 +222,15 @@ def line(at_ms: int, text: str, level: str = "INFO", logger: str = "app") -> str
     return f"{stamp} {level:<8} {logger} - {text}"
 
 
-__all__ = ["MEASURES", "MODULES", "RECORDS", "START_MS", "LiveRun", "PipelinesHarness", "RecordingHandler", "line", "pipeline"]
+__all__ = [
+    "MEASURES",
+    "MODULES",
+    "RECORDS",
+    "START_MS",
+    "LiveRun",
+    "PipelinesHarness",
+    "RecordingHandler",
+    "line",
+    "pipeline",
+    "pipeline_of",
+]

@@ -9,17 +9,16 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-import yaml
 
 from chalicelib.errors import LeaseError, UnavailableError
 from chalicelib.pipelines.checkpoints import Checkpoints, LayoutChangedError
-from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.pipeline_state import DesiredState, PipelineStateStore
 from chalicelib.pipelines.shards import Shard, shards
 from chalicelib.ports import Run
 from tests.faults.interception import BEFORE, FAULTS, Crash, Intercepted, StopAt
 from tests.faults.test_pipelines_every_call import Both
-from tests.pipelines_harness import MODULES, START_MS, PipelinesHarness, line
+from tests.pipelines_harness import START_MS, PipelinesHarness, line, pipeline_of
 
 RUNS = [Run(f"svc.{name}", "r1") for name in "abcde"]
 LATER = [f"{run.fqn} {number}" for run in RUNS for number in (2, 3)]
@@ -35,12 +34,7 @@ def fresh() -> Iterator[None]:
 
 def file(count: int) -> PipelineFile:
     handlers = {"h": {"class": "tests.faults.test_pipelines_every_call.Both"}}
-    document = {
-        "shards": count,
-        "properties": {"checkpoint_interval_ms": 1000},
-        "logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["h"]}},
-    }
-    return parse_pipeline_file(yaml.safe_dump(document), "test", modules=MODULES)
+    return pipeline_of(handlers, shards=count, properties={"checkpoint_interval_ms": 1000})
 
 
 def live(world: PipelinesHarness, count: int, owner: str, gate: Any = None, steps: int = 8) -> None:

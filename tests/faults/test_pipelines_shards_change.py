@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import yaml
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from chalicelib.errors import LeaseError, UnavailableError
 from chalicelib.pipelines.checkpoints import LayoutChangedError
-from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.files.rows import FileRow, FileRows
 from chalicelib.pipelines.files.run_logs import StoredRunLogs
@@ -36,8 +35,9 @@ from chalicelib.pipelines.shards import Shard, shards
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Database, ObjectStore, Put, Run, Write
 from tests.faults.interception import AFTER, BEFORE, CONFLICT, LATER, WRITES, Crash
+from tests.faults.state_machines import run_state_machine
 from tests.faults.stepping import Actor
-from tests.pipelines_harness import MODULES, PipelinesHarness, line
+from tests.pipelines_harness import PipelinesHarness, line, pipeline_of
 from tests.sampling import IS_COMPLETE, pick, seed_of
 from tests.support.clock import ManualClock
 from tests.support.database import InMemoryDatabase
@@ -83,20 +83,12 @@ class Recorder(logging.Handler):
 
 
 def file(count: int) -> PipelineFile:
-    document = {
-        "shards": count,
-        "properties": {"checkpoint_interval_ms": 1000, "event_delay_ms": 500},
-        "errors": {"max": 1_000_000, "retries": 0},
-        "logging": {
-            "version": 1,
-            "handlers": {
-                "files": {"class": ROLLING, "base": BASE, "format": "jsonl", "workers": 1, "max_bytes": 600},
-                "plain": {"class": f"{__name__}.Recorder"},
-            },
-            "root": {"handlers": ["files", "plain"]},
-        },
+    handlers = {
+        "files": {"class": ROLLING, "base": BASE, "format": "jsonl", "workers": 1, "max_bytes": 600},
+        "plain": {"class": f"{__name__}.Recorder"},
     }
-    return parse_pipeline_file(yaml.safe_dump(document), "test", modules=MODULES)
+    properties = {"checkpoint_interval_ms": 1000, "event_delay_ms": 500}
+    return pipeline_of(handlers, shards=count, properties=properties, errors={"max": 1_000_000, "retries": 0})
 
 
 FILES = {count: file(count) for count in range(1, MAX_SHARDS + 1)}
@@ -521,19 +513,6 @@ def committed_events(store: ObjectStore, database: Database) -> Counter[tuple[st
 
 @pytest.mark.behavior("Any change of a pipeline's number of shards, under kills, keeps files exact and loses no event.")
 def test_any_change_of_the_number_of_shards_keeps_files_exact_and_loses_no_event() -> None:
-    print(f"\nseed: RUNLAKE_SEED={SEED} RUNLAKE_EXAMPLES={EXAMPLES} RUNLAKE_STEPS={STEPS}")
-    machine = seed(SEED)(ChangesOfShards)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            database=None,
-            print_blob=True,
-            phases=PHASES,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_state_machine(ChangesOfShards, seed=SEED, examples=EXAMPLES, steps=STEPS, phases=PHASES)
     print(", ".join(f"{name}: {count}" for name, count in sorted(TOTALS.items())))
     assert TOTALS["examples"] >= EXAMPLES

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from chalicelib.errors import RunClosedError, UnavailableError
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.reader import Page, PageRequest
 from tests.faults.interception import AFTER, BEFORE, Crash
+from tests.faults.state_machines import run_state_machine
 from tests.faults.stepping import Actor
 from tests.sampling import pick, seed_of
 from tests.world import RUN, START_MS, World
@@ -238,18 +238,6 @@ class Interleavings(RuleBasedStateMachine):
 
 @pytest.mark.behavior("Writers, compactors and readers in any order keep every line once and in order.")
 def test_any_interleaving_keeps_every_line_once_and_in_order() -> None:
-    print(f"\nseed: RUNLAKE_SEED={SEED} RUNLAKE_EXAMPLES={EXAMPLES} RUNLAKE_STEPS={STEPS}")
-    machine = seed(SEED)(Interleavings)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            database=None,
-            print_blob=True,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_state_machine(Interleavings, seed=SEED, examples=EXAMPLES, steps=STEPS)
     print(f"interleavings: {TOTALS['interleavings']}, steps: {TOTALS['steps']}, faults: {TOTALS['faults']}")
     assert TOTALS["interleavings"] >= EXAMPLES

@@ -79,7 +79,7 @@ def test_result_of_a_task_has_the_metrics_of_handlers(world: PipelinesHarness) -
         done = work(composition.services(), file, JobPart("j.0", epoch), known(world)[:2], 1 << 20, silent)
     metrics = {"all": {"length": {"count": 6, "sum": 18.0, "min": 3.0, "max": 3.0}}}
     assert json.loads(done.metrics) == metrics
-    assert _summed([{**asdict(done)}])["metrics"] == metrics
+    assert _summed([asdict(done)])["metrics"] == metrics
 
 
 def test_meanwhile_the_pipeline_is_the_jobs(world: PipelinesHarness) -> None:

@@ -27,7 +27,6 @@ from chalicelib.runlog.histogram import histogram
 from tests.events_harness import EventParts, event_parts
 from tests.pipelines_harness import PipelinesHarness
 from tests.spark.memory import Reading
-from tests.unit.test_pl_events import beside
 
 RUN = Run("svc.orders", "run-1")
 CASES = json.loads((Path(__file__).parents[1] / "error_cases.json").read_text())
@@ -90,7 +89,7 @@ def test_all_readers_see_the_same_errors(name: str) -> None:
         fetch_bytes=1 << 20,
         patience_ms=0,
         clock=world.clock,
-        sidecars=beside(world, parts),
+        sidecars=world.sidecars(parts),
     )
     make = record_maker(RUN, "1")
     records = [make(each) for each in feed.fetch().events]

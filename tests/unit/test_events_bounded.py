@@ -17,12 +17,9 @@ from chalicelib.events.event_view import EventFilter
 from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_outline, decode_sidecar, encode_sidecar
 from chalicelib.events.sidecar_bundle import SidecarGroup
 from chalicelib.events.sinks import BatchSink
-from chalicelib.events.snapshots import LogSnapshots
-from chalicelib.events.tail import EventTails
 from chalicelib.pipelines import run_event_reader as feeds
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import RunEventReader
-from chalicelib.pipelines.sidecar_reader import StoredSidecarReader
 from chalicelib.ports import PutOptions, Run, StoredObject
 from tests.events_harness import EventParts, event_parts, make_event, read_step_log
 from tests.pipelines_harness import PipelinesHarness
@@ -119,11 +116,9 @@ def test_pipeline_reads_large_sidecars_in_pieces(monkeypatch: pytest.MonkeyPatch
     for first in (0, 10):
         parts.log.append(A, [make_event(f"m{number}", data={"k": "x" * 50}) for number in range(first, first + 10)])
     world.end(A)
-    tails = EventTails(LogSnapshots(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
-    beside = StoredSidecarReader(parts.indexing, tails, world.index, world.clock)
     reading = RunEventReader(
         world.parts().reader, A, EventPosition(0, 0, START_MS), "", fetch_bytes=4096, patience_ms=0, clock=world.clock,
-        sidecars=beside,
+        sidecars=world.sidecars(parts),
     )  # fmt: skip
     pieces = [reading.fetch()]
     while not pieces[-1].at_end:

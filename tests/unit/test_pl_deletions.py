@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.errors import LeaseError, StoreUnavailableError
 from chalicelib.pipelines import deletions
-from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.deletions import AT_ONCE, DELETIONS
 from chalicelib.pipelines.files.generations import Generations
 from chalicelib.pipelines.pipeline_state import DISABLED, REPLAYING, HandlerState, PipelineStateStore
@@ -21,7 +20,7 @@ from chalicelib.pipelines.ports import GENERATION
 from chalicelib.pipelines.shards import shard_of, shards
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Run
-from tests.pipelines_harness import MODULES, PipelinesHarness, line, pipeline
+from tests.pipelines_harness import PipelinesHarness, line, pipeline, pipeline_of
 
 FQNS = [f"svc.p{number}" for number in range(4)]
 
@@ -115,9 +114,7 @@ def site() -> Iterator[Site]:
 def keeping(count: int = 1, event_delay_ms: int = 20_000, names: str = "h") -> PipelineFile:
     """Events wait for two steps."""
     handlers = {name: {"class": f"{__name__}.Keeping"} for name in names}
-    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": list(names)}}
-    document = {"logging": logging_, "shards": count, "properties": {"event_delay_ms": event_delay_ms}}
-    return parse_pipeline_file(yaml.safe_dump(document), "test", modules=MODULES)
+    return pipeline_of(handlers, shards=count, properties={"event_delay_ms": event_delay_ms})
 
 
 class AlwaysFails(logging.Handler):
@@ -195,8 +192,7 @@ def test_hook_that_always_fails_keeps_no_other_handler_back(site: Site, monkeypa
     """Within the limit of its errors, so it is never disabled."""
     monkeypatch.setattr(deletions, "AT_ONCE", 2)
     handlers = {"fails": {"class": f"{__name__}.AlwaysFails"}, "h": {"class": f"{__name__}.Keeping"}}
-    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["fails", "h"]}}
-    [worker] = site.fleet(parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES))
+    [worker] = site.fleet(pipeline_of(handlers))
     for _ in range(5):
         delete_one(site)
     site.steps([worker], 3)
@@ -253,15 +249,8 @@ def test_handler_that_is_disabled_while_its_worker_runs_is_not_notified(site: Si
 def test_handler_that_could_not_be_built_keeps_its_place(site: Site, count: int) -> None:
     """Also if the number of shards has changed meanwhile."""
     handlers = {name: {"class": f"{__name__}.Keeping"} for name in "gh"}
-    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["g", "h"]}}
-    file = parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES)
-    broken = parse_pipeline_file(
-        yaml.safe_dump(
-            {"logging": {**logging_, "handlers": {**handlers, "g": {"class": "tests.no.such.Handler"}}}, "shards": count}
-        ),
-        "test",
-        modules=MODULES,
-    )
+    file = pipeline_of(handlers)
+    broken = pipeline_of({**handlers, "g": {"class": "tests.no.such.Handler"}}, shards=count)
     first = delete_one(site)
     site.steps(site.fleet(file), 2)
     second = delete_one(site)

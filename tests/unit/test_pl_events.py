@@ -11,10 +11,6 @@ import pytest
 from chalicelib.deadline import Deadline
 from chalicelib.errors import PreconditionFailedError
 from chalicelib.events import bundling
-from chalicelib.events.sidecar import Sidecar
-from chalicelib.events.sidecar_bundle import SidecarGroup
-from chalicelib.events.snapshots import LogSnapshots
-from chalicelib.events.tail import EventTails
 from chalicelib.pipelines.ordering import PendingEvent
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import RunEventReader
@@ -32,23 +28,6 @@ def world() -> Iterator[PipelinesHarness]:
     RecordingHandler.forget()
     yield PipelinesHarness()
     RecordingHandler.forget()
-
-
-class Counted(StoredSidecarReader):
-    """Records its requests."""
-
-    asked: list[list[SidecarGroup]]
-
-    def sidecars(self, run: Run, groups: list[SidecarGroup]) -> Iterator[tuple[int, Sidecar | None]]:
-        self.asked.append(groups)
-        return super().sidecars(run, groups)
-
-
-def beside(world: PipelinesHarness, parts: EventParts) -> Counted:
-    tails = EventTails(LogSnapshots(world.store, world.index, world.layout), parts.indexing, parts.index, world.clock)
-    made = Counted(parts.indexing, tails, world.index, world.clock)
-    made.asked = []
-    return made
 
 
 def catalogued(world: PipelinesHarness, run: Run = A) -> None:
@@ -101,7 +80,7 @@ def test_each_is_one_record_with_what_it_said(world: PipelinesHarness, state: st
     wanted = mixed(world, parts)
     if state == "ended":
         world.end(A)
-    worker = world.worker(pipeline(), sidecars=beside(world, parts))
+    worker = world.worker(pipeline(), sidecars=world.sidecars(parts))
     worker.start()
     world.work(worker)
     worker.stop()
@@ -110,7 +89,11 @@ def test_each_is_one_record_with_what_it_said(world: PipelinesHarness, state: st
 
 
 def reader(
-    world: PipelinesHarness, sidecars: Counted, fetch_bytes: int, place: EventPosition | None = None, patience_ms: int = 0
+    world: PipelinesHarness,
+    sidecars: StoredSidecarReader,
+    fetch_bytes: int,
+    place: EventPosition | None = None,
+    patience_ms: int = 0,
 ) -> RunEventReader:
     return RunEventReader(
         world.parts().reader,
@@ -136,7 +119,7 @@ def rest(reading: RunEventReader) -> list[PendingEvent]:
 
 
 def fed(world: PipelinesHarness, parts: EventParts, fetch_bytes: int, place: EventPosition | None = None) -> list[tuple[int, str]]:
-    reading = reader(world, beside(world, parts), fetch_bytes, place, patience_ms=2000)
+    reading = reader(world, world.sidecars(parts), fetch_bytes, place, patience_ms=2000)
     return [(each.line, each.parsed.message) for each in rest(reading)]
 
 
@@ -146,7 +129,7 @@ def test_pieces_of_any_size_and_from_any_border_give_the_same(world: PipelinesHa
     wanted = [(at, message) for at, _, _, message, _, _ in mixed(world, parts)]
     world.end(A)
     assert fed(world, parts, fetch_bytes) == wanted
-    for each in reader(world, beside(world, parts), 10_000).fetch().events:
+    for each in reader(world, world.sidecars(parts), 10_000).fetch().events:
         assert fed(world, parts, fetch_bytes, EventPosition(each.line, each.byte, START_MS)) == [
             one for one in wanted if one[0] >= each.line
         ]
@@ -190,13 +173,15 @@ def test_no_more_sidecars_are_held_than_twice_those_that_a_piece_has(world: Pipe
     for number in range(100):
         parts.log.append(A, [make_event(f"event {number:03d}", "s", timestamp=START_MS + number)])
     world.end(A)
-    source = beside(world, parts)
+    source = world.sidecars(parts)
     reading = reader(world, source, 100)  # ten events a piece
     found: list[PendingEvent] = []
-    while not (fetched := reading.fetch()).at_end:
-        assert max(map(len, source.asked)) <= 16 and sum(map(len, source.asked)) <= 2 * 11
-        source.asked.clear()
-        found += fetched.events
+    with patch.object(source, "sidecars", wraps=source.sidecars) as read:
+        while not (fetched := reading.fetch()).at_end:
+            counts = [len(each.args[1]) for each in read.call_args_list]
+            assert max(counts) <= 16 and sum(counts) <= 2 * 11
+            read.reset_mock()
+            found += fetched.events
     found += fetched.events
     assert [each.parsed.message for each in found] == [f"event {number:03d}" for number in range(100)]
     assert {each.context.step for each in found if each.context} == {"s"}
@@ -208,7 +193,7 @@ def test_events_of_a_run_that_is_bundled_between_two_pieces_are_complete(world: 
         parts.log.append(A, [make_event(f"event {number:02d}", "s", timestamp=START_MS + number)])
     world.end(A)
     world.clock.advance(1300)
-    reading = reader(world, beside(world, parts), 50)  # five events a piece
+    reading = reader(world, world.sidecars(parts), 50)  # five events a piece
     found = [*reading.fetch().events]
     with patch.object(bundling, "MAX_SIDECARS", 7):
         assert parts.bundler.bundle(A, Deadline(world.clock)) == bundling.Bundled(20, 3)

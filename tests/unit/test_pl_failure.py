@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from chalicelib.errors import DamagedLogError, StoreUnavailableError
-from chalicelib.pipelines.configuration import PipelineFile, parse_pipeline_file
+from chalicelib.pipelines.configuration import PipelineFile
 from chalicelib.pipelines.dead_letters import dead_key, dead_prefixes
 from chalicelib.pipelines.pipeline_state import DISABLED, FAILED, REPLAYING, HandlerState, PipelineStateStore
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import Key, Put, Run
 from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.reader import LogRange
-from tests.pipelines_harness import MODULES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line, pipeline
+from tests.pipelines_harness import RECORDS, START_MS, PipelinesHarness, RecordingHandler, line, pipeline, pipeline_of
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r1")
 
@@ -71,8 +70,7 @@ def run_whole(world: PipelinesHarness, file: PipelineFile, texts: list[str], **c
 
 def with_handler(cls: str, **errors: int) -> PipelineFile:
     handlers = {"bad": {"class": cls}, "good": {"class": RECORDS, "to": "good"}}
-    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["bad", "good"]}}
-    return parse_pipeline_file(yaml.safe_dump({"logging": logging_, "errors": errors}), "test", modules=MODULES)
+    return pipeline_of(handlers, errors=errors)
 
 
 @pytest.mark.behavior("An event that a handler cannot process is stored with its reason, and the next is processed.")
@@ -194,9 +192,7 @@ def test_errors_of_a_handler_behind_another_count_for_that_one_and_lose_nothing(
         "m": {"class": "logging.handlers.MemoryHandler", "capacity": 100, "target": "s"},
         "s": {"class": f"{__name__}.Swallows"},
     }
-    file = parse_pipeline_file(
-        yaml.safe_dump({"logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["m"]}}}), "test", modules=MODULES
-    )
+    file = pipeline(logging={"version": 1, "handlers": handlers, "root": {"handlers": ["m"]}})
     worker = run_whole(world, file, ["one", "bad", "three"])
     assert sorted(Swallows.kept) == ["bad", "one", "three"]
     assert worker.delivery.budget.total == {"m": 1}
@@ -222,12 +218,11 @@ def test_own_errors_of_a_handler_replace_those_of_the_pipeline(world: PipelinesH
     own = {"strict": {"max": 1}, "usual": {"window_s": 300}, "patient": "cfg://limits", "plain": None}
     handlers = {name: {"class": RECORDS, "to": name, **({"errors": each} if each else {})} for name, each in own.items()}
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": list(own)}, "limits": {"max": 5}}
-    document = {"logging": logging_, "errors": {"max": 2, "retries": 0, "window_s": 1}}
     for name in own:
         RecordingHandler.fails[name] = poison("", lambda: OSError("down"))
     world.write(A, [line(START_MS + at, f"e{at}") for at in range(8)])
     world.end(A)
-    worker = world.worker(parse_pipeline_file(yaml.safe_dump(document), "test", modules=MODULES))
+    worker = world.worker(pipeline(logging=logging_, errors={"max": 2, "retries": 0, "window_s": 1}))
     worker.start()
     world.work(worker)
     worker.stop()
@@ -278,13 +273,12 @@ B = Run("svc.b", "r1")
 
 def test_a_handler_that_cannot_start_is_told_the_others_go_on_and_later_it_gets_what_it_missed(world: PipelinesHarness) -> None:
     handlers = {"late": {"class": "tests.no.such.Handler"}, "good": {"class": RECORDS, "to": "good"}}
-    logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["late", "good"]}}
-    run_whole(world, parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), ["one", "two"]).stop()
+    run_whole(world, pipeline_of(handlers), ["one", "two"]).stop()
     assert RecordingHandler.messages("good") == ["one", "two"]
     assert [each["handler"] for each in world.told if "could not be started" in each["message"]] == ["late"]
     assert PipelineStateStore(world.database, world.clock).read("test")[1]["late"].state == FAILED
     handlers["late"] = {"class": RECORDS, "to": "late"}
-    worker = world.worker(parse_pipeline_file(yaml.safe_dump({"logging": logging_}), "test", modules=MODULES), owner="w2")
+    worker = world.worker(pipeline_of(handlers), owner="w2")
     worker.start()
     world.work(worker)
     worker.stop()

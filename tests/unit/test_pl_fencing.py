@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,13 +23,12 @@ from chalicelib.errors import (
 )
 from chalicelib.pipelines import active_runs
 from chalicelib.pipelines.checkpoints import MAX_RUNS, Checkpoints, JobPart, RowsRefusedError
-from chalicelib.pipelines.configuration import parse_pipeline_file
 from chalicelib.pipelines.heads import MAX_HEAD_BYTES, head_bytes, read_head
 from chalicelib.pipelines.ports import HandlerContext
 from chalicelib.pipelines.rows import EventPosition, RunCheckpoint, pack_checkpoints, pipeline_key, unpack_checkpoints
 from chalicelib.pipelines.worker import Worker
 from chalicelib.ports import ABSENT_ROW, Key, Put, Run, Write
-from tests.pipelines_harness import MODULES, START_MS, PipelinesHarness, line
+from tests.pipelines_harness import START_MS, PipelinesHarness, line, pipeline_of
 from tests.support.clock import ManualClock
 from tests.support.database import InMemoryDatabase, row_bytes
 
@@ -494,10 +492,7 @@ def world() -> PipelinesHarness:
 
 
 def publishing() -> Any:
-    handlers = {"rows": {"class": f"{__name__}.Publishing"}}
-    return parse_pipeline_file(
-        yaml.safe_dump({"logging": {"version": 1, "handlers": handlers, "root": {"handlers": ["rows"]}}}), "test", modules=MODULES
-    )
+    return pipeline_of({"rows": {"class": f"{__name__}.Publishing"}})
 
 
 def rows(world: PipelinesHarness) -> list[str]:

@@ -25,7 +25,6 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.new_segments import MAX_LISTED_SEGMENTS, NewSegmentReader
 from tests.events_harness import event_parts, make_event
-from tests.faults.interception import Call, Intercepted
 from tests.pipelines_harness import LiveRun, PipelinesHarness, line
 from tests.world import RUN
 
@@ -44,9 +43,10 @@ class Log(PipelinesHarness):
         self.requests: list[str] = []
         self.missing: dict[str, bytes] = {}
         self.before_request: Callable[[], None] = lambda: None
+        self.port = self.recorded(RUN, self._note)
 
     def reader(self, *, follows: bool = True, fetch_bytes: int = 10_000) -> RunEventReader:
-        port = self.recorded if follows else lambda inner: inner
+        port = self.port if follows else lambda inner: inner
         parts = self.parts(port(self.store), port(self.index))
         return RunEventReader(
             parts.reader,
@@ -60,14 +60,9 @@ class Log(PipelinesHarness):
             segments=NewSegmentReader(parts.writer.tails) if follows else None,
         )
 
-    def recorded(self, port: Any) -> Any:
-        def gate(operation: str, call: Callable[[], Any]) -> Any:
-            assert isinstance(call, Call)
-            self.before_request()
-            self.requests.append(f"{operation} {str(call.arguments[0]).removeprefix(self.layout.run_prefix(RUN))}")
-            return call()
-
-        return Intercepted(port, gate)
+    def _note(self, request: str) -> None:
+        self.before_request()
+        self.requests.append(request)
 
     def visit(self, reader: RunEventReader, live_bytes: int | None = 0) -> tuple[list[Event], FetchedEvents]:
         """Read to the end: the events, and the last piece."""
@@ -202,7 +197,8 @@ def test_followed_run_has_the_events_of_snapshots(
             BETWEEN[name](log)
         live_bytes = log.size if is_known else 0
         if meanwhile:
-            _before_request(log, *meanwhile)
+            number, change = meanwhile
+            _before_request(log, number, partial(MEANWHILE[change], log))
             seen += log.visit(followed, live_bytes)[0]
             log.before_request = lambda: None
             log.clock.advance(3)
@@ -215,13 +211,13 @@ def test_followed_run_has_the_events_of_snapshots(
         assert (last.final, last.bytes, last.lines) == (snapshot.final, snapshot.bytes, snapshot.lines)
 
 
-def _before_request(log: Log, number: int, change: str) -> None:
-    """Make a change before a request, once."""
+def _before_request(log: Log, number: int, act: Callable[[], None]) -> None:
+    """Act before a request, once."""
     numbers = iter(range(1_000_000))
 
     def before() -> None:
         if next(numbers) == number:
-            MEANWHILE[change](log)
+            act()
 
     log.before_request = before
 
@@ -331,7 +327,7 @@ def test_segments_are_read_up_to_a_size(fitting: int, excess: int, segments: int
         log.lines()
         sizes.append(log.size - before)
     log.requests.clear()
-    read = NewSegmentReader(log.parts(log.recorded(log.store)).writer.tails).read_after(
+    read = NewSegmentReader(log.parts(log.port(log.store)).writer.tails).read_after(
         RUN, end, sum(sizes[:fitting]) + excess, log.size
     )
     assert read and (len(read.segments), read.is_log_end, len(log.requests)) == (segments, False, requests)
@@ -354,7 +350,7 @@ def test_segment_that_is_retired_after_it_was_listed_ends_a_piece() -> None:
     log.lines(6)
     log.requests.clear()
     log.before_request = lambda: log.store.delete(log.layout.segment(RUN, 5)) if len(log.requests) == 3 else None
-    read = NewSegmentReader(log.parts(log.recorded(log.store)).writer.tails).read_after(RUN, end, 10_000, log.size)
+    read = NewSegmentReader(log.parts(log.port(log.store)).writer.tails).read_after(RUN, end, 10_000, log.size)
     assert read and (len(read.segments), read.is_log_end) == (4, False)
 
 
@@ -380,7 +376,7 @@ def test_failed_request_of_a_followed_run_is_repeated_without_a_snapshot() -> No
     log, reader = followed_log()
     log.events()
     for number in range(3):
-        _fail_request(log, number)
+        _before_request(log, number, _fail)
         with pytest.raises(StoreUnavailableError):
             log.visit(reader)
     log.before_request = lambda: None
@@ -388,14 +384,8 @@ def test_failed_request_of_a_followed_run_is_repeated_without_a_snapshot() -> No
     assert [step for *_, step in events] == ["step", "step"] and SNAPSHOT not in log.requests
 
 
-def _fail_request(log: Log, number: int) -> None:
-    numbers = iter(range(1_000_000))
-
-    def before() -> None:
-        if next(numbers) == number:
-            raise StoreUnavailableError("throttled")
-
-    log.before_request = before
+def _fail() -> None:
+    raise StoreUnavailableError("throttled")
 
 
 NEXT, AFTER, SIDECAR, LIST = "get segments/", "get segments/", "get events/", "list segments/"

@@ -32,8 +32,7 @@ from chalicelib.pipelines.records import record_maker
 from chalicelib.pipelines.worker import RESUME_AFTER_MS, Worker
 from chalicelib.ports import Run
 from tests.events_harness import event_parts, make_event
-from tests.pipelines_harness import MODULES, RECORDS, START_MS, PipelinesHarness, RecordingHandler, line
-from tests.unit.test_pl_events import beside
+from tests.pipelines_harness import RECORDS, START_MS, PipelinesHarness, RecordingHandler, line, pipeline_of
 from tests.vendors import Bulk, LogsClient, Otlp, Wire
 
 A, B = Run("svc.a", "r1"), Run("svc.b", "r1")
@@ -51,8 +50,7 @@ def forwarding(**more: Any) -> PipelineFile:
     """A forwarding handler next to one that records."""
     target = {"kind": "elasticsearch", "url": "http://es", "index": "logs"}
     handlers = {"out": {"class": FORWARD, "target": target}, "good": {"class": RECORDS, "to": "good"}}
-    logging_ = {"version": 1, "handlers": handlers, "root": {"level": "NOTSET", "handlers": ["out", "good"]}}
-    return parse_pipeline_file(yaml.safe_dump({"logging": logging_, **more}), "test", modules=MODULES)
+    return pipeline_of(handlers, **more)
 
 
 def written(world: PipelinesHarness, run: Run, texts: Sequence[str], at: int = 0) -> None:
@@ -126,7 +124,7 @@ def test_structured_events_arrive_as_the_api_has_them(world: PipelinesHarness) -
         writer="w-1",
     )
     world.end(A)
-    session(world, elasticsearch(bulk), sidecars=beside(world, parts))
+    session(world, elasticsearch(bulk), sidecars=world.sidecars(parts))
     browsed = parts.browser.page(A, EventFilter())
     assert list(bulk.documents.values()) == [json.loads(json.dumps(document(each.event()))) for each in browsed.events]
     assert len(bulk.documents) == 2
@@ -137,7 +135,7 @@ def test_equal_ids_without_a_writer_are_different_events(world: PipelinesHarness
     for number in range(3):
         parts.log.append(A, [make_event(f"of batch {number}", timestamp=START_MS + number, id=0)])
     world.end(A)
-    session(world, elasticsearch(bulk), sidecars=beside(world, parts))
+    session(world, elasticsearch(bulk), sidecars=world.sidecars(parts))
     assert [each["message"] for each in bulk.documents.values()] == ["of batch 0", "of batch 1", "of batch 2"]
 
 

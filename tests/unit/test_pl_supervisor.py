@@ -296,7 +296,7 @@ def test_a_pipeline_that_cannot_be_built_stops_no_other(world: PipelinesHarness)
         "handlers": {"h": {"class": RECORDS}},
         "root": {"handlers": ["h"]},
     }
-    broken = parse_pipeline_file(yaml.safe_dump({"name": "broken", "logging": bad}), "broken", modules=MODULES)
+    broken = pipeline("broken", logging=bad)
     outcome = supervisor(world).run([broken, pipeline("well", to=["well"])], world.deadline(600))
     assert outcome == {"broken": PipelineOutcome.FAILED, "well": PipelineOutcome.STOPPED}
     assert RecordingHandler.messages("well") == texts
