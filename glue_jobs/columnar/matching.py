@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from chalicelib.lines.layout import LineLayout
 from chalicelib.lines.levels import LEVELS, ORDER
 from chalicelib.lines.timestamps import Places, ReadTimestamp, TimestampParser
-from glue_jobs.columnar.blocks import Bools, Ints, LineBlock, spans
+from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, spans
 from glue_jobs.columnar.patterns import FOREIGN, GroupPattern
-from glue_jobs.columnar.timestamps import parse_times
+from glue_jobs.columnar.timestamps import RepeatedTexts, parse_times
 
 NO_LEVEL = len(ORDER)
 """The number of lines without a level; other levels have their place in ``ORDER``."""
@@ -127,18 +127,23 @@ class FixedMatcher:
         return partial(self._matches, time_parser.zone)
 
     def _matches(self, zone: tzinfo, block: LineBlock, candidates: Ints) -> LineMatches:
-        lines = candidates[self._has_time(block, block.starts[candidates])]
-        width = self._places[-1][1]
-        times = parse_times(block, block.starts[lines] + (len(self._head) - width), width, self._places, zone)
-        tails = _extracted(texts_from(block, lines, times.end), self._tail.patterns)
-        return self._columns.of(lines, tails, times.us, times.is_valid, times.end, times.is_sure)
+        starts = block.starts[candidates]
+        heads = RepeatedTexts.of(block.windows(starts, len(self._head)))
+        fits = self._fits(heads.distinct)
+        if not fits.all():
+            is_head = fits[heads.places]
+            candidates, starts = candidates[is_head], starts[is_head]
+            heads = RepeatedTexts.of(block.windows(starts, len(self._head)))
+        seconds = RepeatedTexts(heads.distinct[:, len(self._head) - self._places[-1][1] :], heads.places)
+        times = parse_times(block, seconds, starts + len(self._head), self._places, zone)
+        tails = _extracted(texts_from(block, candidates, times.end), self._tail.patterns)
+        return self._columns.of(candidates, tails, times.us, times.is_valid, times.end, times.is_sure)
 
-    def _has_time(self, block: LineBlock, at: Ints) -> Bools:
-        """Whether lines begin with what comes before a time, and the notation of its second."""
-        text = block.windows(at, len(self._head))
-        fits = np.ones(len(at), np.bool_)
+    def _fits(self, heads: Bytes) -> Bools:
+        """Whether texts are what comes before a time, and the notation of its second."""
+        fits = np.ones(len(heads), np.bool_)
         for place, allowed in enumerate(self._head):
-            fits &= allowed[text[:, place]]
+            fits &= allowed[heads[:, place]]
         return fits
 
 

@@ -20,6 +20,21 @@ _ZERO, _SPACE, _COLON, _PLUS, _MINUS, _DOT, _COMMA, _ZULU = b"0 :+-.,Z"
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatedTexts:
+    """Texts of one length, of which adjacent ones are often the same: text *n* is row ``places[n]`` of ``distinct``."""
+
+    distinct: Bytes
+    places: Ints
+
+    @classmethod
+    def of(cls, texts: Bytes) -> RepeatedTexts:
+        """The rows of an array."""
+        whole = texts.view(f"S{texts.shape[1]}")[:, 0]
+        is_other = np.append(np.ones(min(len(whole), 1), np.bool_), whole[1:] != whole[:-1])
+        return cls(texts[is_other], np.cumsum(is_other) - 1)
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedTimes:
     """Times of some lines. ``end``: the places behind the timestamps. ``us``: microseconds since the epoch where ``is_valid``; other
     lines have no time. ``is_sure``: whether these are the results of the row parser; other lines must be given to it."""
@@ -30,18 +45,18 @@ class ParsedTimes:
     is_sure: Bools
 
 
-def parse_times(block: LineBlock, at: Ints, width: int, places: Places, zone: tzinfo) -> ParsedTimes:
-    """The times that begin at ``at`` with seconds of ``width`` bytes, all of which match the notation, and their optional fraction and
-    zone. ``zone`` applies to times without one."""
-    digits = block.windows(at, width) - _ZERO
-    numbers = [_number(digits[:, first:end]) for first, end in places]
-    seconds, is_valid = _seconds(numbers, has_century=places[0][1] - places[0][0] > 2)
-    fraction_us, behind_fraction, is_short = _fractions(block, at + width)
+def parse_times(block: LineBlock, seconds: RepeatedTexts, end: Ints, places: Places, zone: tzinfo) -> ParsedTimes:
+    """The times of lines whose ``seconds`` match the notation and end at ``end``, with the optional fraction and zone behind them.
+    ``zone`` applies to times without one."""
+    digits = seconds.distinct - _ZERO
+    numbers = [_number(digits[:, first:last]) for first, last in places]
+    second, is_valid = _seconds(numbers, has_century=places[0][1] - places[0][0] > 2)
+    offset_us, is_sure = _offsets(second - (numbers[5] == 60), zone)
+    us, is_valid, is_sure = (second * SECOND_US)[seconds.places], is_valid[seconds.places], is_sure[seconds.places]
+    fraction_us, behind_fraction, is_short = _fractions(block, end)
     zones = _zones(block, behind_fraction)
-    offset_us, is_sure = _offsets(seconds - (numbers[5] == 60), zone)
-    us = seconds * SECOND_US
     is_valid &= _is_in_range(us) | ~zones.is_stated
-    us -= np.where(zones.is_stated, zones.offset_us, offset_us)
+    us -= np.where(zones.is_stated, zones.offset_us, offset_us[seconds.places])
     is_valid &= _is_in_range(us) & zones.is_valid
     return ParsedTimes(behind_fraction + zones.sizes, us + fraction_us, is_valid, is_short & (is_sure | zones.is_stated))
 
@@ -76,18 +91,29 @@ def _is_in_range(us: Ints) -> Bools:
 def _fractions(block: LineBlock, at: Ints) -> tuple[Ints, Ints, Bools]:
     """Microseconds, the place behind the digits, and whether there are no more digits than a fraction has."""
     us, end, is_short = np.zeros(len(at), np.int64), at.copy(), np.ones(len(at), np.bool_)
-    has_mark = np.flatnonzero((block.octets[at] == _DOT) | (block.octets[at] == _COMMA))
+    marks = block.octets[at]
+    has_mark = np.flatnonzero((marks == _DOT) | (marks == _COMMA))
     if len(has_mark):
         digits = block.windows(at[has_mark] + 1, _FRACTION_DIGITS + 1) - _ZERO
-        is_digit = digits <= 9
-        count = np.where(is_digit.all(axis=1), _FRACTION_DIGITS + 1, is_digit.argmin(axis=1))
+        count = _digit_counts(digits <= 9)
+        most = min(int(count.max()), 6)
         fraction = np.zeros(len(has_mark), np.int64)
-        for place in range(6):
+        for place in range(most):
             fraction = fraction * 10 + np.where(place < count, digits[:, place], 0)
-        us[has_mark] = fraction
+        us[has_mark] = fraction * 10 ** (6 - most)
         end[has_mark] += np.where(count, count + 1, 0)
         is_short[has_mark] = count <= _FRACTION_DIGITS
     return us, end, is_short
+
+
+def _digit_counts(is_digit: Bools) -> Ints:
+    """The number of digits with which each row begins."""
+    size = is_digit.shape[1]
+    first = size if is_digit[0].all() else int(is_digit[0].argmin())
+    if is_digit[:, :first].all() and not is_digit[:, first : first + 1].any():  # most logs have one precision
+        return np.full(len(is_digit), first)
+    counts: Ints = np.where(is_digit.all(axis=1), size, is_digit.argmin(axis=1))
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +140,9 @@ def _zones(block: LineBlock, at: Ints) -> _Zones:
         spaced = np.flatnonzero(is_spaced & (block.octets[at + 1] == name[0]))
         is_name = (block.windows(at[spaced] + 1, 3) == np.frombuffer(name, np.uint8)).all(axis=1)
         zones.sizes[spaced[is_name]] = 4
-    sign = block.octets[at + is_spaced]
-    signed = np.flatnonzero((sign == _PLUS) | (sign == _MINUS))
+    sign = at + is_spaced
+    has_sign = np.isin(block.octets[sign], (_PLUS, _MINUS))
+    signed = np.flatnonzero(has_sign & (block.octets[sign + 1] - _ZERO <= 9))
     if len(signed):
         _add_offsets(block, at, signed, is_spaced[signed], zones)
     return zones

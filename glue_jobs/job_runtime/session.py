@@ -26,6 +26,7 @@ _ELSEWHERE = {
     "spark.ui.showConsoleProgress": "false",  # the job shows its own
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.unix.domain.socket.enabled": "true",  # over TCP each task waits 80 ms for delayed acknowledgements
     "spark.sql.shuffle.partitions": "16",
 }
 
