@@ -102,7 +102,7 @@ def throughput(bench: Bench, rounds: int) -> list[Measure]:
     each_gb = dollars(requests) / (bench.size / 1e9)
     said = f"{times:.1f} ({rate:.1f} MB/s, plain {bench.size / 1e6 / min(plain_s):.1f} MB/s)"
     cost = f"{sum(requests.values()) / (bench.size / 1e9):.0f} requests, ${each_gb:.5f}"
-    glue = f"{per_core:.1f} MB/s a core, {hours_a_tb:.0f} DPU-hours, ${hours_a_tb * DPU_HOUR:.0f}"
+    glue = f"{per_core:.1f} MB/s a core, {hours_a_tb:.1f} DPU-hours, ${hours_a_tb * DPU_HOUR:.2f}"
     return [
         Measure(
             f"build_dataset: {bench.size / GIB:.2g} GiB of text, over plain Spark with one regular expression that writes the same columns",

@@ -9,7 +9,7 @@ from itertools import groupby, islice
 
 from chalicelib.lines.formats import FORMATS, PLAIN, LogFormat
 from chalicelib.lines.text import INDENTATION, decode_line
-from chalicelib.lines.timestamps import TimestampParser
+from chalicelib.lines.timestamps import ReadTimestamp, TimestampFormat, TimestampParser
 
 SAMPLE_LINES = 1000
 """Only this many first lines of a sample are parsed."""
@@ -17,6 +17,13 @@ _NEARLY = 0.75
 _UNSURE_SHARE = 0.25
 _BY_ODDS = sorted(FORMATS, key=lambda each: each.odds)
 """The formats with the least ``odds`` first, then in the order of FORMATS."""
+
+
+class _UntimedParser(TimestampParser):
+    """Computes no times of layouts, which takes longer than all the rest: whether a line is in a layout does not depend on its time."""
+
+    def reader(self, stamp: TimestampFormat) -> ReadTimestamp:
+        return lambda second, fraction, zone: None
 
 
 class FormatSample:
@@ -93,7 +100,7 @@ def parsed_counts(texts: Sequence[str]) -> Iterator[tuple[LogFormat, int]]:
                 by_next.setdefault(seen["next"] if "next" in pattern.groupindex else None, []).append(text)
         return by_next
 
-    time_parser = TimestampParser()
+    time_parser = _UntimedParser()
     for each in _BY_ODDS:
         parse, then = each.bind(time_parser), each.prefix.then
         by_next = fitting(each.prefix.first, each.prefix.look).items()

@@ -26,8 +26,8 @@ _GROUPS = ("second", "fraction", "zone", "level", "logger")
 class LineLayout:
     """Optional groups of ``pattern``: second, fraction, zone, level, logger. The message begins at the end of the match.
 
-    A line with a level that is not in ``levels`` has another layout. ``refine`` changes or rejects the result. Only the first 10,000
-    characters are matched, which bounds the work for lines of any length.
+    A line with a level that is not in ``levels`` has another layout. ``refine`` changes or rejects the result, whatever its time. Only the
+    first 10,000 characters are matched, which bounds the work for lines of any length.
 
     ``around``: the parts of ``pattern`` before and after a timestamp with an optional fraction and zone; None: it has other parts.
     """
