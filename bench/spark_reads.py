@@ -31,8 +31,8 @@ from pyspark.sql.types import StructType
 from bench.measure import Measure, reported
 from bench.spark_dataset_logs import LogServer, write_day
 from glue_jobs.datasource import RunlakeDataSource
-from glue_jobs.datasource.worker_reuse import begin_task
 from glue_jobs.job_runtime.session import spark_session
+from glue_jobs.job_runtime.worker_reuse import begin_task
 
 MIB = 1024**2
 _CORES = 2

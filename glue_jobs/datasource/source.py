@@ -20,7 +20,7 @@ from glue_jobs.datasource.schema import ORIGIN, OUTCOME, PROBLEMS, checked_colum
 from glue_jobs.datasource.selection import Selection, level_names, narrowed, selection_of
 from glue_jobs.datasource.steps import ending, follower, starting
 from glue_jobs.datasource.tasks import Slices, Task
-from glue_jobs.datasource.worker_reuse import begin_task
+from glue_jobs.job_runtime.worker_reuse import begin_task
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -75,9 +75,9 @@ class RunlakeReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         """A task's rows."""
-        begin_task()
         work = cast(Slices, partition)
         bucket, catalog = clients_of(self._options)
+        begin_task()
         origins = not self._options.is_between_offsets
         index = catalog.segments if ORIGIN.intersection(self._columns) else None
         spec = ReadSpec(self._options, self._selection, index, origins, outcomes=OUTCOME in self._columns)

@@ -32,7 +32,7 @@ MUTANTS = (
         ("RepeatedTexts.of", "whole[1:] != whole[:-1]", "False", "all events have the second of the first one"),
         ("_digit_counts", "is_digit[:, :first].all()", "True", "a shorter fraction than the first one is read with what follows it"),
         ("_fractions", "fraction * 10 ** (6 - most)", "fraction", "milliseconds are read as microseconds")),
-    *group("glue_jobs.datasource.worker_reuse", "tests/unit/test_worker_reuse.py",
+    *group("glue_jobs.job_runtime.worker_reuse", "tests/unit/test_worker_reuse.py",
         ("begin_task", "isinstance(importer, zipimporter)", "False", "each task reads the directories of archives again")),
     *group("glue_jobs.columnar.patterns", "tests/unit/test_columnar.py",
         ("_Translation._repetition", "after.may_be_empty or characters.isdisjoint(after.first)", "True",

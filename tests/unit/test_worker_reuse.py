@@ -11,7 +11,7 @@ from zipimport import zipimporter
 
 import pytest
 
-from glue_jobs.datasource.worker_reuse import begin_task
+from glue_jobs.job_runtime.worker_reuse import begin_task
 
 
 def test_directories_of_imported_archives_are_not_read_for_the_next_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from zipimport import zipimporter
 
 
 def begin_task() -> None:
-    """To be called when a task begins: forgets importers of archives, which Python makes anew for the next import, and exempts what the
-    worker has imported so far from collections."""
+    """To be called when a task has its clients: forgets importers of archives, which Python makes anew for the next import, and exempts
+    what the worker has imported and built for its first task from collections."""
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimporter):
             sys.path_importer_cache.pop(path, None)
