@@ -16,7 +16,7 @@ from functools import partial
 from bench.command import measure_all, parse_selection, parser_of
 from bench.measure import Measure, Measurement
 
-_SOURCE = ("glue_jobs/datasource", "glue_jobs/columnar", "chalicelib/lines")
+_SOURCE = ("glue_jobs/datasource", "glue_jobs/columnar", "glue_jobs/job_runtime", "chalicelib/lines")
 _JOBS = ("glue_jobs/job_runtime", "glue_jobs/transforms")
 _MIB = 1024**2
 

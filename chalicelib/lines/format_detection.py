@@ -20,7 +20,7 @@ _BY_ODDS = sorted(FORMATS, key=lambda each: each.odds)
 
 
 class _UntimedParser(TimestampParser):
-    """Computes no times of layouts, which takes longer than all the rest: whether a line is in a layout does not depend on its time."""
+    """Skips the times of layouts, which are most of the work: whether a line matches does not depend on them."""
 
     def reader(self, stamp: TimestampFormat) -> ReadTimestamp:
         return lambda second, fraction, zone: None

@@ -129,12 +129,12 @@ class FixedMatcher:
     def _matches(self, zone: tzinfo, block: LineBlock, candidates: Ints) -> LineMatches:
         starts = block.starts[candidates]
         heads = RepeatedTexts.of(block.windows(starts, len(self._head)))
-        fits = self._fits(heads.distinct)
+        fits = self._fits(heads.runs)
         if not fits.all():
             is_head = fits[heads.places]
             candidates, starts = candidates[is_head], starts[is_head]
-            heads = RepeatedTexts.of(block.windows(starts, len(self._head)))
-        seconds = RepeatedTexts(heads.distinct[:, len(self._head) - self._places[-1][1] :], heads.places)
+            heads = RepeatedTexts(heads.runs, heads.places[is_head])
+        seconds = RepeatedTexts(heads.runs[:, len(self._head) - self._places[-1][1] :], heads.places)
         times = parse_times(block, seconds, starts + len(self._head), self._places, zone)
         tails = _extracted(texts_from(block, candidates, times.end), self._tail.patterns)
         return self._columns.of(candidates, tails, times.us, times.is_valid, times.end, times.is_sure)

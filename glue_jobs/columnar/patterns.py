@@ -68,27 +68,12 @@ def translated(pattern: str) -> GroupPattern:
     tree = _parsed(pattern)
     names = {number: name for name, number in tree.state.groupdict.items()}
     translation = _Translation(names)
-    texts = tuple(f"^(?P<head>{translation.sequence(items, _END)})" for items in translation.choices(_factored(tree)))
+    texts = tuple(f"^(?P<head>{translation.sequence(items, _END)})" for items in translation.choices(list(tree)))
     groups = tuple(name for number, name in sorted(names.items()))
     optional, first = frozenset(groups) - translation.certain(tree), translation.first_of(tree)
     if optional & translation.may_be_empty:
         raise UntranslatableError("an absent group looks like an empty one")
     return GroupPattern(texts, groups, optional, _ALL if first.may_be_empty else first.first)
-
-
-def _factored(items: Any) -> Sequence[Any]:
-    """``(?:cX)?c+`` becomes ``c(?:Xc)?c*``, which matches the same texts in the same way, and each of whose characters decides what
-    follows it."""
-    factored: list[tuple[Any, Any]] = []
-    for kind, value in items:
-        if factored and kind in _REPEATS and value[0] == 1 and value[1] is op.MAXREPEAT:
-            (kind_before, before), repeated = factored[-1], list(value[2])
-            if kind_before is op.MAX_REPEAT and before[:2] == (0, 1) and list(before[2])[:1] == repeated:
-                optional = (op.MAX_REPEAT, (0, 1, [*list(before[2])[1:], *repeated]))
-                factored[-1:] = [*repeated, optional, (kind, (0, *value[1:]))]
-                continue
-        factored.append((kind, value))
-    return factored
 
 
 def _has_groups(items: Any) -> bool:
@@ -174,23 +159,24 @@ class _Translation:
 
     def choices(self, items: Sequence[Any]) -> Sequence[Sequence[Any]]:
         """A pattern as two, the first of which is tried first: without the optional part at its beginning that it prefers to leave out, or
-        with only the first of the alternatives at its end. RE2 needs half the time for a pattern in which each character decides what
-        follows it, because it then reads each only once."""
+        with fewer alternatives at its end. RE2 takes half the time for one-pass patterns."""
         for kind, value in items[:1]:
             if kind is op.MIN_REPEAT and value[:2] == (0, 1) and not _has_groups(value[2]):
                 return [items[1:], [*value[2], *items[1:]]]
         for kind, value in items[-1:]:
-            if (
-                kind is op.BRANCH
-                and not any(map(_has_groups, value[1]))
-                and self._is_decided(items[:-1], self.first_of(items[-1:]))
-            ):
-                return [[*items[:-1], *value[1][0]], items]
+            end = self.first_of(items[-1:])
+            if kind is not op.BRANCH or end.may_be_empty or any(map(_has_groups, value[1])):
+                continue
+            if not self._is_one_pass(items[:-1], end) or self._is_one_pass(items, _END):
+                continue
+            for count in range(len(value[1]) - 1, 0, -1):
+                fewer = [*items[:-1], (op.BRANCH, (None, value[1][:count]))]
+                if self._is_one_pass(fewer, _END):
+                    return [fewer, items]
         return [items]
 
-    def _is_decided(self, items: Any, after: _After) -> bool:
-        """Whether each character of a text that is followed by ``after`` decides what the next one must be: there is only one way to
-        match it."""
+    def _is_one_pass(self, items: Any, after: _After) -> bool:
+        """Whether each character of a text that is followed by ``after`` determines the next step, so that there is one way to match it."""
         for kind, value in reversed(list(items)):
             if kind is op.BRANCH:
                 firsts = [self.first_of(each) for each in value[1]]
@@ -200,12 +186,12 @@ class _Translation:
                 parts, behind = value[1], after
             elif kind in _REPEATS:
                 first = self.first_of(value[2])
-                if first.may_be_empty or (value[0] != value[1] and first.first & after.first):
+                if value[0] != value[1] and first.first & after.first:
                     return False
                 parts, behind = [value[2]], _After(first.first | after.first, after.may_be_empty) if value[1] > 1 else after
             else:
                 parts, behind = ([value[3]] if kind is op.SUBPATTERN else []), after
-            if not all(self._is_decided(part, behind) for part in parts):
+            if not all(self._is_one_pass(part, behind) for part in parts):
                 return False
             after = after.behind(self._first(kind, value))
         return True
@@ -256,7 +242,7 @@ class _Translation:
                 raise UntranslatableError("a possessive repetition that could give back characters")
         elif first.may_be_empty:
             raise UntranslatableError("a repetition of what may be empty")
-        again = _After(first.first | after.first, after.may_be_empty) if most > 1 else after
+        again = _After(first.first | after.first, after.may_be_empty and least < 2) if most > 1 else after
         bounds = f"{{{least},}}" if most is op.MAXREPEAT else f"{{{least},{most}}}"
         return f"(?:{self.sequence(items, again)}){bounds}{'?' if kind is op.MIN_REPEAT else ''}"
 

@@ -21,17 +21,17 @@ _ZERO, _SPACE, _COLON, _PLUS, _MINUS, _DOT, _COMMA, _ZULU = b"0 :+-.,Z"
 
 @dataclass(frozen=True, slots=True)
 class RepeatedTexts:
-    """Texts of one length, of which adjacent ones are often the same: text *n* is row ``places[n]`` of ``distinct``."""
+    """Run-length encoded texts of one length: text *n* is row ``places[n]`` of ``runs``."""
 
-    distinct: Bytes
+    runs: Bytes
     places: Ints
 
     @classmethod
     def of(cls, texts: Bytes) -> RepeatedTexts:
         """The rows of an array."""
         whole = texts.view(f"S{texts.shape[1]}")[:, 0]
-        is_other = np.append(np.ones(min(len(whole), 1), np.bool_), whole[1:] != whole[:-1])
-        return cls(texts[is_other], np.cumsum(is_other) - 1)
+        begins = np.append(np.ones(min(len(whole), 1), np.bool_), whole[1:] != whole[:-1])
+        return cls(texts[begins], np.cumsum(begins) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class ParsedTimes:
 def parse_times(block: LineBlock, seconds: RepeatedTexts, end: Ints, places: Places, zone: tzinfo) -> ParsedTimes:
     """The times of lines whose ``seconds`` match the notation and end at ``end``, with the optional fraction and zone behind them.
     ``zone`` applies to times without one."""
-    digits = seconds.distinct - _ZERO
+    digits = seconds.runs - _ZERO
     numbers = [_number(digits[:, first:last]) for first, last in places]
-    second, is_valid = _seconds(numbers, has_century=places[0][1] - places[0][0] > 2)
-    offset_us, is_sure = _offsets(second - (numbers[5] == 60), zone)
-    us, is_valid, is_sure = (second * SECOND_US)[seconds.places], is_valid[seconds.places], is_sure[seconds.places]
+    epoch_s, is_valid = _seconds(numbers, has_century=places[0][1] - places[0][0] > 2)
+    offset_us, is_sure = _offsets(epoch_s - (numbers[5] == 60), zone)
+    us, is_valid, is_sure = (epoch_s * SECOND_US)[seconds.places], is_valid[seconds.places], is_sure[seconds.places]
     fraction_us, behind_fraction, is_short = _fractions(block, end)
     zones = _zones(block, behind_fraction)
     is_valid &= _is_in_range(us) | ~zones.is_stated
@@ -109,8 +109,8 @@ def _fractions(block: LineBlock, at: Ints) -> tuple[Ints, Ints, Bools]:
 def _digit_counts(is_digit: Bools) -> Ints:
     """The number of digits with which each row begins."""
     size = is_digit.shape[1]
-    first = size if is_digit[0].all() else int(is_digit[0].argmin())
-    if is_digit[:, :first].all() and not is_digit[:, first : first + 1].any():  # most logs have one precision
+    first = int(is_digit[0].argmin())
+    if is_digit[:, :first].all() and not is_digit[:, first].any():  # most logs have one precision
         return np.full(len(is_digit), first)
     counts: Ints = np.where(is_digit.all(axis=1), size, is_digit.argmin(axis=1))
     return counts

@@ -33,7 +33,7 @@ from glue_jobs.datasource.slices import Slice
 from glue_jobs.datasource.tasks import Task
 from glue_jobs.job_runtime.environment import apply_environment, worker_environment
 from glue_jobs.job_runtime.request_counts import request_counter, snapshot
-from glue_jobs.job_runtime.worker_reuse import begin_task
+from glue_jobs.job_runtime.worker_reuse import prepare_reuse
 
 TASK_BYTES = 1024 * MIB
 """Text that a task reads at most, unless a single slice is larger: the size of files, and the work that is repeated if it fails."""
@@ -101,7 +101,7 @@ def write_events(
         before = snapshot()
         bucket, catalog = clients_of(options)
         files = destination(uri)
-        begin_task()
+        prepare_reuse()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 spec = ReadSpec(options, selection_of(options), catalog.segments, origins=False)

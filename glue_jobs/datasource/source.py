@@ -20,7 +20,7 @@ from glue_jobs.datasource.schema import ORIGIN, OUTCOME, PROBLEMS, checked_colum
 from glue_jobs.datasource.selection import Selection, level_names, narrowed, selection_of
 from glue_jobs.datasource.steps import ending, follower, starting
 from glue_jobs.datasource.tasks import Slices, Task
-from glue_jobs.job_runtime.worker_reuse import begin_task
+from glue_jobs.job_runtime.worker_reuse import prepare_reuse
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -77,7 +77,7 @@ class RunlakeReader(DataSourceReader):
         """A task's rows."""
         work = cast(Slices, partition)
         bucket, catalog = clients_of(self._options)
-        begin_task()
+        prepare_reuse()
         origins = not self._options.is_between_offsets
         index = catalog.segments if ORIGIN.intersection(self._columns) else None
         spec = ReadSpec(self._options, self._selection, index, origins, outcomes=OUTCOME in self._columns)

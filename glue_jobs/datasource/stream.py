@@ -19,7 +19,7 @@ from glue_jobs.datasource.schema import EVENTS, ORIGIN, OUTCOME
 from glue_jobs.datasource.selection import selection_of
 from glue_jobs.datasource.steps import follower, starting
 from glue_jobs.datasource.tasks import Slices, Task
-from glue_jobs.job_runtime.worker_reuse import begin_task
+from glue_jobs.job_runtime.worker_reuse import prepare_reuse
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -65,7 +65,7 @@ class RunlakeStreamReader(DataSourceStreamReader):
         compacted."""
         work = cast(Slices, partition)
         bucket, catalog = clients_of(self._options)
-        begin_task()
+        prepare_reuse()
         index = catalog.segments if ORIGIN.intersection(self._columns) else None
         spec = ReadSpec(self._options, selection_of(self._options), index, origins=False, outcomes=OUTCOME in self._columns)
         yield from Task(bucket.store, spec).batches(work.slices, self._columns)

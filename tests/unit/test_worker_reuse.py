@@ -6,12 +6,13 @@ import gc
 import importlib
 import sys
 import zipfile
+from importlib.machinery import FileFinder
 from pathlib import Path
 from zipimport import zipimporter
 
 import pytest
 
-from glue_jobs.job_runtime.worker_reuse import begin_task
+from glue_jobs.job_runtime.worker_reuse import _exempt_imports, prepare_reuse
 
 
 def test_directories_of_imported_archives_are_not_read_for_the_next_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,16 +22,20 @@ def test_directories_of_imported_archives_are_not_read_for_the_next_task(tmp_pat
             file.writestr(name, "VALUE = __name__\n")
     monkeypatch.syspath_prepend(str(archive))
     importlib.import_module("shipped.first")
-    begin_task()
-    assert not [each for each in sys.path_importer_cache.values() if isinstance(each, zipimporter)]
+    prepare_reuse()
+    kinds = set(map(type, sys.path_importer_cache.values()))
+    assert zipimporter not in kinds and FileFinder in kinds
     assert importlib.import_module("shipped.second").VALUE == "shipped.second"
+    prepare_reuse()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("shipped/third.py", "VALUE = 3\n")
+    assert importlib.import_module("shipped.third").VALUE == 3
 
 
-def test_imported_modules_are_exempt_from_the_collection_between_tasks() -> None:
-    begin_task()
-    exempt = gc.get_freeze_count()
-    assert exempt
-    later: list[object] = []
-    later.append(later)
-    begin_task()
-    assert gc.get_freeze_count() <= exempt, "only what the first task found: later garbage is collected"
+def test_what_a_worker_has_imported_is_exempt_from_collections_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    exemptions: list[None] = []
+    monkeypatch.setattr(gc, "freeze", lambda: exemptions.append(None))
+    _exempt_imports.cache_clear()
+    prepare_reuse()
+    prepare_reuse()
+    assert len(exemptions) == 1
