@@ -212,7 +212,7 @@ def logs(draw: st.DrawFn) -> tuple[LogFormat, list[bytes]]:
 )
 @example((format_named("python"), [ERROR, b"a.b.Error: x", INFO]), b"\n", True, UTC, [], 0)
 @example((format_named("python"), MISLEADING), b"\n", True, UTC, [], 0)
-@example((format_named("iso"), [b"2026-11-21 03:12:45,123 x", b"2026-11-21 03:12:45,5    x"]), b"\n", True, UTC, [], 0)
+@example((format_named("iso"), [b"2026-11-21 03:12:45,123 x", b"2026-11-21 03:12:45,5    x", INFO]), b"\n", True, UTC, [], 0)
 @example((PLAIN, MISLEADING), b"\n", True, UTC, [], 0)
 @example((format_named("apache-error"), [b"[Sat Nov 21 03:12:45.1 2026] [:error] x"]), b"\n", True, UTC, [], 0)
 @example((format_named("level"), [b"2026-11-21 03:12:45 INFO"]), b"\r\n", True, UTC, [], 0)
