@@ -37,6 +37,7 @@ from glue_jobs.job_runtime.worker_reuse import prepare_reuse
 MIB = 1024**2
 _CORES = 2
 _LINE = r"^(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2},\d{3}) - (\S+) - (\w+) - (.*)$"
+_CONF = {"spark.driver.memory": "2g", "spark.python.unix.domain.socket.enabled": "true"}
 _SEPARATOR = "\x01"
 _FIELDS = _SEPARATOR.join(("$1", "$2", "$3", "$4"))
 _POSITION, _NUMBER = "fqn string, run_id string, line bigint", "line bigint"
@@ -163,7 +164,7 @@ def _read_all(folder: Path, cores: int, rounds: int) -> Spent:
     try:
         with (
             tempfile.TemporaryDirectory(prefix="runlake-ready-") as ready,
-            spark_session("reads", {"spark.driver.memory": "2g"}) as session,
+            spark_session("reads", _CONF) as session,
         ):
             works = _works(session, folder, server)
             if cores < _CORES:

@@ -57,7 +57,7 @@ class Options:
     time_slack_s: int | None = 15 * 60
     mode: str = PERMISSIVE
     rows: str = EVENTS
-    pushdown: bool = True
+    pushdown: bool = False
     starting_offsets: str = field(default=EARLIEST, repr=False)
     ending_offsets: str = field(default=LATEST, repr=False)
     max_bytes_per_batch: int | None = None

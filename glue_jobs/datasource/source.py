@@ -102,7 +102,8 @@ class RunlakeReader(DataSourceReader):
 
 
 class PushdownReader(RunlakeReader):
-    """A batch read that uses filters."""
+    """A batch read that uses filters, of one query: Spark 4.1 makes one reader for each ``load()``, so the filters of a query also apply to
+    all others of the same data frame."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Uses the supported filters, and returns all to Spark except those on levels, because Spark would compare spellings."""

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
@@ -29,8 +28,6 @@ _ELSEWHERE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "16",
 }
-_MAX_SOCKET_FOLDER_CHARS = 55
-"""A socket's path has at most 104 characters on macOS, of which Spark's name for it takes 43."""
 
 
 @contextmanager
@@ -38,30 +35,18 @@ def spark_session(name: str, conf: Mapping[str, str] | None = None) -> Iterator[
     """A session in which ``format("runlake")`` is registered. ``conf`` overrides this module's settings; ``SPARK_CONF_DIR`` and
     the like work as usual."""
     builder = SparkSession.builder.appName(f"runlake {name}")
-    settings = dict(_ALWAYS)
-    with TemporaryDirectory(prefix="runlake-") as sockets:
-        if not is_on_glue():
-            master = os.environ.get("SPARK_MASTER", "local[*,4]")
-            builder = builder.master(master)
-            settings |= _ELSEWHERE | (_local_sockets(sockets) if master.startswith("local") else {})
-            _set_environment_of_workers()
-        for key, value in (settings | dict(conf or {})).items():
-            builder = builder.config(key, value)
-        session = builder.getOrCreate()
-        session.sparkContext.setLogLevel("WARN" if is_on_glue() else "ERROR")
-        session.dataSource.register(RunlakeDataSource)
-        try:
-            yield session
-        finally:
-            session.stop()
-
-
-def _local_sockets(folder: str) -> dict[str, str]:
-    """Settings by which Spark and its Python workers communicate over Unix sockets in a folder, which only this user can enter. Over TCP
-    each task waits 80 ms for delayed acknowledgements. Spark before 4.1 ignores them."""
-    if len(folder) > _MAX_SOCKET_FOLDER_CHARS:
-        return {}
-    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": folder}
+    for key, value in ({**_ALWAYS, **(conf or {})} if is_on_glue() else {**_ELSEWHERE, **_ALWAYS, **(conf or {})}).items():
+        builder = builder.config(key, value)
+    if not is_on_glue():
+        builder = builder.master(os.environ.get("SPARK_MASTER", "local[*,4]"))
+        _set_environment_of_workers()
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("WARN" if is_on_glue() else "ERROR")
+    session.dataSource.register(RunlakeDataSource)
+    try:
+        yield session
+    finally:
+        session.stop()
 
 
 def is_on_glue() -> bool:

@@ -69,19 +69,24 @@ def test_only_runs_with_the_right_names_are_read(
 
 def test_a_query_of_one_pipeline_and_run_in_spark(read: Read, pipelines: Bucket) -> None:
     """Lists the run and gets it, and sends no other request."""
-    frame = read().where((F.col("fqn") == "svc.a") & (F.col("run_id") == "run-2") & (F.col("line") >= 10) & (F.col("line") < 13))
+    frame = read(pushdown="true").where(
+        (F.col("fqn") == "svc.a") & (F.col("run_id") == "run-2") & (F.col("line") >= 10) & (F.col("line") < 13)
+    )
     pipelines.server.traffic.reset()
     assert sorted(row["message"] for row in frame.collect()) == ["row 10", "row 11", "row 12"]
     assert dict(pipelines.server.traffic.requests) == {"LIST": 1, "GET": 1}
 
 
-def test_without_pushdown_the_rows_are_the_same(read: Read, pipelines: Bucket) -> None:
-    frame = read(pushdown="false").where((F.col("fqn") == "svc.a") & (F.col("line") < 2))
-    assert frame.count() == 8
+def test_queries_of_one_data_frame_do_not_change_each_other(read: Read, pipelines: Bucket) -> None:
+    frame = read()
+    first, second = (frame.where(F.col("line") == line) for line in (0, 1))
+    assert [first.count(), frame.count(), second.count()] == [12, 1200, 12]
+    assert {row["line"] for row in first.union(second).collect()} == {0, 1}
+    assert first.join(frame, ["fqn", "run_id"]).count() == 1200
 
 
 def test_filters_that_cannot_be_used_are_left_to_spark(read: Read, pipelines: Bucket) -> None:
-    frame = read().where(
+    frame = read(pushdown="true").where(
         (F.col("fqn") != "svc.a") & (F.col("fqn").rlike("^svc") | (F.col("run_id") == "none")) & (F.col("line") % 50 == 0)
     )
     assert {(row["fqn"], row["line"]) for row in frame.collect()} == {("svc.b", 0), ("svc.b", 50)}
