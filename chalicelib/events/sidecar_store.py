@@ -102,23 +102,22 @@ class SidecarStore:
         if len(groups) == 1 and not groups[0].bundles:
             yield groups[0].first, partial(self.read_one, run, groups[0].first, decode)
             return
-        with ThreadPoolExecutor(_THREADS) as threads:
+        threads = ThreadPoolExecutor(_THREADS)
+        try:
             for at in range(0, len(groups), TOGETHER):
                 begun = deque(
                     (group, None if group.bundles else threads.submit(self._begin, run, group.first))
                     for group in groups[at : at + TOGETHER]
                 )
-                try:
-                    while begun:
-                        group, beginning = begun.popleft()
-                        if beginning is None:
-                            yield from self._bundled(run, group, decode, only)
-                        else:
-                            yield group.first, partial(self._finish, run, group.first, beginning.result, decode)
-                finally:
-                    for _, beginning in begun:
-                        if beginning:
-                            beginning.cancel()
+                while begun:
+                    group, beginning = begun.popleft()
+                    if beginning is None:
+                        yield from self._bundled(run, group, decode, only)
+                    else:
+                        yield group.first, partial(self._finish, run, group.first, beginning.result, decode)
+        finally:
+            # Not waiting: garbage collection may close the generator in one of these threads.
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def bundle(self, run: Run, name: BundleName) -> Mapping[int, bytes]:
         """The stored sidecars in a bundle, by number. One GET, none if it is one of the last two. Raises ObjectNotFoundError,

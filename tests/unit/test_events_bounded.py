@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import queue
+import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -167,6 +169,26 @@ def test_sidecars_are_read_on_demand() -> None:
     next(found)
     found.close()  # type: ignore[attr-defined]
     assert sum(len(store.asked) for store in stores) < 64
+
+
+def test_reading_of_sidecars_can_be_closed_by_one_of_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As garbage collection does, which runs in any thread."""
+    is_suspended, errors = threading.Event(), queue.SimpleQueue[Exception | None]()
+    sidecars = event_parts(World()).indexing.sidecars
+
+    def close(run: object, number: int) -> None:
+        if number == 0 and is_suspended.wait(60):
+            try:
+                found.close()  # type: ignore[attr-defined]
+                errors.put(None)
+            except RuntimeError as error:
+                errors.put(error)
+
+    monkeypatch.setattr(sidecars, "_begin", close)
+    found = sidecars.readers(RUN, [SidecarGroup(0, 0, (0,)), SidecarGroup(1, 1, (1,))])
+    next(found)
+    is_suspended.set()
+    assert errors.get(timeout=60) is None
 
 
 def test_unindexed_events_are_bounded_and_the_rest_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
