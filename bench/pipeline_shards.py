@@ -69,6 +69,9 @@ HISTORY = 200
 """Events that each run has, and that the pipeline has processed, when the simulation begins: the runs are in progress."""
 
 
+_POOLS = {"ThreadPoolExecutor", "ReadAhead"}
+
+
 class Metered:
     """Advances a clock by a worker's processor time and by its requests; ``requests``: their number by operation."""
 
@@ -122,7 +125,7 @@ class MeteredPort:
 
 
 class SimulatedPool:
-    """Takes the place of ``ThreadPoolExecutor``: tasks run at once, each at the time at which one of the threads would be free."""
+    """Takes the place of thread pools: tasks run at once, each at the time at which one of the threads would be free."""
 
     clock: ManualClock
 
@@ -292,10 +295,9 @@ def simulate(runs: list[Run], file: PipelineFile, shard: Shard, seconds: float, 
     metered = Metered(clock)
     live = LiveRuns(runs, metered)
     SimulatedPool.clock = clock
-    for module in [
-        each for name, each in sys.modules.items() if name.startswith("chalicelib.") and hasattr(each, "ThreadPoolExecutor")
-    ]:
-        module.ThreadPoolExecutor = SimulatedPool  # type: ignore[attr-defined]
+    for module in [each for name, each in sys.modules.items() if name.startswith("chalicelib.")]:
+        for pool in _POOLS & vars(module).keys():
+            setattr(module, pool, SimulatedPool)
     database = InMemoryDatabase()
     ports = composition.Ports(
         MeteredPort(live.store, metered, "S3", S3_S, live.write_due),

@@ -30,16 +30,15 @@ from pyspark.sql.types import StructType
 
 from bench.measure import Measure, reported
 from bench.spark_dataset_logs import LogServer, write_day
+from bench.spark_dataset_plain import event_columns, match_each, match_once, read_lines
 from glue_jobs.datasource import RunlakeDataSource
+from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.job_runtime.session import spark_session
 from glue_jobs.job_runtime.worker_reuse import prepare_reuse
 
 MIB = 1024**2
 _CORES = 2
-_LINE = r"^(\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2},\d{3}) - (\S+) - (\w+) - (.*)$"
 _CONF = {"spark.driver.memory": "2g", "spark.python.unix.domain.socket.enabled": "true"}
-_SEPARATOR = "\x01"
-_FIELDS = _SEPARATOR.join(("$1", "$2", "$3", "$4"))
 _POSITION, _NUMBER = "fqn string, run_id string, line bigint", "line bigint"
 _ABSENT = {"segment": "bigint", "connector_id": "string", "epoch": "int"}
 """Columns without values in logs like these."""
@@ -127,7 +126,7 @@ def measure(size: int = 1024 * MIB, seed: int = 1, rounds: int = 3) -> list[Meas
         ),
         reported(
             "the same over one match for each line",
-            f"{two[MATCHED][0] / two[ALL][0]:.1f} ({size / 1e6 / two[MATCHED][0]:.0f} MB/s of text)",
+            f"{two[MATCHED][0] / two[ALL][0]:.1f} ({rate(MATCHED)})",
         ),
         ratio("data source, all columns: times as slow as bare spark.read.text", 6, ALL, TEXT, at_least=False),
         ratio("data source, only run and line number: times as slow as spark.read.text", 1.5, POSITIONS, TEXT, at_least=False),
@@ -181,12 +180,12 @@ def _read_all(folder: Path, cores: int, rounds: int) -> Spent:
 
 
 def _works(session: SparkSession, folder: Path, server: LogServer) -> dict[str, Callable[[], object]]:
-    text = session.read.option("recursiveFileLookup", "true").text(str(folder))
+    text = read_lines(session, folder)
     source = session.read.format("runlake").options(**server.options).load()
     positions, numbers = (
         session.read.format("runlake").options(**server.options).schema(each).load() for each in (_POSITION, _NUMBER)
     )
-    extracted, matched = _extracted(text), _matched_once(text)
+    extracted, matched = _columns(text, match_each()), _columns(text, match_once())
     lines = text.count()
     assert positions.count() == lines, "every line is an event"
     return {
@@ -202,8 +201,8 @@ def _works(session: SparkSession, folder: Path, server: LogServer) -> dict[str, 
 
 def _ready(session: SparkSession, folder: Path, server: LogServer) -> dict[str, Callable[[], object]]:
     session.dataSource.register(ReadyBatches)
-    sources = {READY: session.read.format("runlake").options(**server.options).load().schema}
-    sources[READY_POSITIONS] = StructType([sources[READY][name] for name in ("fqn", "run_id", "line")])
+    every = schema_of(EVENTS)
+    sources = {READY: every, READY_POSITIONS: StructType([every[name] for name in ("fqn", "run_id", "line")])}
     works: dict[str, Callable[[], object]] = {}
     for name, schema in sources.items():
         _write_ready(folder / name, server.options, schema)
@@ -211,30 +210,11 @@ def _ready(session: SparkSession, folder: Path, server: LogServer) -> dict[str, 
     return works
 
 
-def _extracted(lines: DataFrame) -> DataFrame:
-    """The data source's columns by Spark's own functions."""
-    return _columns(lines, [F.regexp_extract("value", _LINE, group) for group in range(1, 5)])
-
-
-def _matched_once(lines: DataFrame) -> DataFrame:
-    """The same with one match for each line, which is faster."""
-    fields = F.split(F.regexp_replace("value", _LINE, _FIELDS), _SEPARATOR, 4)
-    return _columns(lines, [fields[number] for number in range(4)])
-
-
 def _columns(lines: DataFrame, fields: Sequence[Column]) -> DataFrame:
-    """``fields``: time, logger, level and message of each line."""
-    value, place = F.col("value"), F.split(F.input_file_name(), "/")
-    time_, logger, level, message = fields
+    """The data source's columns by Spark's own functions."""
     return lines.select(
-        F.element_at(place, -3).alias("fqn"),
-        F.element_at(place, -2).alias("run_id"),
-        F.monotonically_increasing_id().alias("line"),
-        F.to_timestamp(time_, "yyyy-MM-dd HH:mm:ss,SSS").alias("timestamp"),
-        level.alias("level"),
-        logger.alias("logger"),
-        message.alias("message"),
-        F.concat(value, F.lit("\n")).cast("binary").alias("raw"),
+        *event_columns(fields),
+        F.concat("value", F.lit("\n")).cast("binary").alias("raw"),
         *(F.lit(None).cast(kind).alias(name) for name, kind in _ABSENT.items()),
         F.lit("unknown").alias("outcome"),
     )

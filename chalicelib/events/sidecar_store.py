@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from threading import Lock
@@ -17,6 +16,7 @@ from chalicelib.errors import DamagedLogError, ObjectNotFoundError, RangeNotSati
 from chalicelib.events.sidecar import Sidecar, decode_sidecar
 from chalicelib.events.sidecar_bundle import BundleName, SidecarGroup, decode_bundle, group_sidecars
 from chalicelib.ports import ListedObject, ObjectStore, Run, StoredObject
+from chalicelib.read_ahead import ReadAhead
 from chalicelib.runlog.layout import Layout, ParsedKey
 from chalicelib.runlog.log_end import list_all
 
@@ -102,8 +102,7 @@ class SidecarStore:
         if len(groups) == 1 and not groups[0].bundles:
             yield groups[0].first, partial(self.read_one, run, groups[0].first, decode)
             return
-        threads = ThreadPoolExecutor(_THREADS)
-        try:
+        with ReadAhead(_THREADS) as threads:
             for at in range(0, len(groups), TOGETHER):
                 begun = deque(
                     (group, None if group.bundles else threads.submit(self._begin, run, group.first))
@@ -115,9 +114,6 @@ class SidecarStore:
                         yield from self._bundled(run, group, decode, only)
                     else:
                         yield group.first, partial(self._finish, run, group.first, beginning.result, decode)
-        finally:
-            # Not waiting: garbage collection may close the generator in one of these threads.
-            threads.shutdown(wait=False, cancel_futures=True)
 
     def bundle(self, run: Run, name: BundleName) -> Mapping[int, bytes]:
         """The stored sidecars in a bundle, by number. One GET, none if it is one of the last two. Raises ObjectNotFoundError,

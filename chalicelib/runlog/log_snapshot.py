@@ -7,11 +7,11 @@ contains it now. If a compaction changes the objects between two requests of a s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from chalicelib.errors import ObjectNotFoundError, RangeNotSatisfiableError, SnapshotChangedError, StoreConditionError
 from chalicelib.ports import ListedObject, ObjectStore, Run, StoredObject
+from chalicelib.read_ahead import ReadAhead
 from chalicelib.runlog.artifact import Artifact, Extent, artifact_of, closed_if_legacy, extent_of, find_artifact, read_chunks
 from chalicelib.runlog.concatenation import READERS
 from chalicelib.runlog.layout import Layout
@@ -102,7 +102,7 @@ class SnapshotReader:
         """Segments in parallel: first 1, then 2, 4, … so that a short page reads few and a long one does not wait for each."""
         pending = list(_overlapping(snapshot.segments, snapshot.extent.bytes, start, end))
         width = 1
-        with ThreadPoolExecutor(READERS) as readers:
+        with ReadAhead(READERS) as readers:
             while pending:
                 yield from readers.map(lambda part: self.store.get(*part).body, pending[:width])
                 pending, width = pending[width:], min(width * 2, READERS)

@@ -46,6 +46,10 @@ class _After:
         """What follows if ``other`` comes before this."""
         return _After(other.first | self.first, self.may_be_empty) if other.may_be_empty else other
 
+    def or_again(self, first: frozenset[int], least: int, most: int) -> _After:
+        """What follows each pass of a repetition before this: another pass, which begins with one of ``first``, or this."""
+        return _After(first | self.first, self.may_be_empty and least < 2) if most > 1 else self
+
 
 _END = _After(frozenset(), True)
 _NOTHING_FITS = _After(frozenset(), False)
@@ -188,7 +192,7 @@ class _Translation:
                 first = self.first_of(value[2])
                 if value[0] != value[1] and first.first & after.first:
                     return False
-                parts, behind = [value[2]], _After(first.first | after.first, after.may_be_empty) if value[1] > 1 else after
+                parts, behind = [value[2]], after.or_again(first.first, *value[:2])
             else:
                 parts, behind = ([value[3]] if kind is op.SUBPATTERN else []), after
             if not all(self._is_one_pass(part, behind) for part in parts):
@@ -242,7 +246,7 @@ class _Translation:
                 raise UntranslatableError("a possessive repetition that could give back characters")
         elif first.may_be_empty:
             raise UntranslatableError("a repetition of what may be empty")
-        again = _After(first.first | after.first, after.may_be_empty and least < 2) if most > 1 else after
+        again = after.or_again(first.first, least, most)
         bounds = f"{{{least},}}" if most is op.MAXREPEAT else f"{{{least},{most}}}"
         return f"(?:{self.sequence(items, again)}){bounds}{'?' if kind is op.MIN_REPEAT else ''}"
 

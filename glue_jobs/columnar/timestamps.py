@@ -11,12 +11,14 @@ from datetime import datetime, timedelta, timezone, tzinfo
 import numpy as np
 
 from chalicelib.lines.timestamps import FIRST_US, LAST_US, SECOND_US, Places
-from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock
+from glue_jobs.columnar.blocks import Bools, Bytes, Ints, LineBlock, bytes_among
 
 _FRACTION_DIGITS, _ZONE_CHARS = 9, 7
 _HOUR_S = 3600
 _EPOCH = datetime(1970, 1, 1)
-_ZERO, _SPACE, _COLON, _PLUS, _MINUS, _DOT, _COMMA, _ZULU = b"0 :+-.,Z"
+_ZERO, _SPACE, _COLON, _MINUS, _ZULU = b"0 :-Z"
+_MARKS, _SIGNS = bytes_among(b".,"), bytes_among(b"+-")
+"""For each byte: whether it begins a fraction, and whether an offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,7 @@ def _is_in_range(us: Ints) -> Bools:
 def _fractions(block: LineBlock, at: Ints) -> tuple[Ints, Ints, Bools]:
     """Microseconds, the place behind the digits, and whether there are no more digits than a fraction has."""
     us, end, is_short = np.zeros(len(at), np.int64), at.copy(), np.ones(len(at), np.bool_)
-    marks = block.octets[at]
-    has_mark = np.flatnonzero((marks == _DOT) | (marks == _COMMA))
+    has_mark = np.flatnonzero(_MARKS[block.octets[at]])
     if len(has_mark):
         digits = block.windows(at[has_mark] + 1, _FRACTION_DIGITS + 1) - _ZERO
         count = _digit_counts(digits <= 9)
@@ -141,8 +142,7 @@ def _zones(block: LineBlock, at: Ints) -> _Zones:
         is_name = (block.windows(at[spaced] + 1, 3) == np.frombuffer(name, np.uint8)).all(axis=1)
         zones.sizes[spaced[is_name]] = 4
     sign = at + is_spaced
-    has_sign = np.isin(block.octets[sign], (_PLUS, _MINUS))
-    signed = np.flatnonzero(has_sign & (block.octets[sign + 1] - _ZERO <= 9))
+    signed = np.flatnonzero(_SIGNS[block.octets[sign]] & (block.octets[sign + 1] - _ZERO <= 9))
     if len(signed):
         _add_offsets(block, at, signed, is_spaced[signed], zones)
     return zones

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from itertools import chain, islice
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from chalicelib.errors import (
     StoreUnavailableError,
 )
 from chalicelib.ports import UNKNOWN, ObjectStore, Run, StoredObject
+from chalicelib.read_ahead import ReadAhead
 from chalicelib.runlog.layout import Layout
 from chalicelib.runlog.segment import SEAL, end_of, entry_of
 from glue_jobs.datasource.clients import THREADS
@@ -199,25 +200,21 @@ class Content:
         if len(first) < 2:
             yield from filter(None, map(self.fetch, chain(first, waiting)))
             return
-        with ThreadPoolExecutor(THREADS) as threads:
+        with ReadAhead(THREADS) as threads:
             running: deque[tuple[Future[Chunk | None], int]] = deque()
             waiting = chain(first, waiting)
-            try:
-                while True:
-                    while len(running) < width and sum(size for _, size in running) < AHEAD_BYTES:
-                        request = next(waiting, None)
-                        if request is None:
-                            break
-                        size = request.last - request.first if isinstance(request, Request) else 0
-                        running.append((threads.submit(self.fetch, request), size))
-                    if not running:
-                        return
-                    chunk = running.popleft()[0].result()
-                    if chunk is not None:
-                        yield chunk
-            finally:
-                for future, _ in running:
-                    future.cancel()
+            while True:
+                while len(running) < width and sum(size for _, size in running) < AHEAD_BYTES:
+                    request = next(waiting, None)
+                    if request is None:
+                        break
+                    size = request.last - request.first if isinstance(request, Request) else 0
+                    running.append((threads.submit(self.fetch, request), size))
+                if not running:
+                    return
+                chunk = running.popleft()[0].result()
+                if chunk is not None:
+                    yield chunk
 
     def _look_anew(self, at: int) -> bool:
         """Whether the run has this byte after another listing."""

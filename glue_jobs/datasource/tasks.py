@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from pyarrow import RecordBatch
@@ -13,6 +12,7 @@ from pyspark.sql.datasource import InputPartition
 
 from chalicelib.errors import RangeNotSatisfiableError, StoreConditionError
 from chalicelib.ports import ObjectStore
+from chalicelib.read_ahead import ReadAhead
 from chalicelib.runlog.layout import Layout
 from glue_jobs.datasource.batches import batches_of
 from glue_jobs.datasource.clients import THREADS
@@ -47,8 +47,8 @@ class Task:
         return batches_of(self._events(slices, columns), columns, EVENTS)
 
     def _events(self, slices: Sequence[Slice], columns: Sequence[str]) -> Iterator[Row | RecordBatch]:
-        with ThreadPoolExecutor(THREADS) as threads, closing(self._loaded(slices, threads)) as loaded:
-            for part, content in loaded:
+        with ReadAhead(THREADS) as threads:
+            for part, content in self._loaded(slices, threads):
                 opened = open_slice(content, part, self._spec)
                 if opened is not None:
                     yield from column_batches(opened, columns) if can_read_columns(opened) else rows_of(opened)
@@ -64,31 +64,26 @@ class Task:
     def _content(self, part: Slice) -> Content:
         return Content(self._store, self._layout, part.run, part.base, part.pieces, self.problems, part.sidecars)
 
-    def _loaded(self, slices: Sequence[Slice], threads: ThreadPoolExecutor) -> Generator[tuple[Slice, Content], None, None]:
+    def _loaded(self, slices: Sequence[Slice], threads: ReadAhead) -> Iterator[tuple[Slice, Content]]:
         """Slices with their content, which is prefetched for small ones."""
         ahead: deque[_Loading] = deque()
         waiting = iter(slices)
-        try:
-            while True:
-                while (
-                    sum(loading[3] for loading in ahead) < AHEAD_BYTES
-                    and sum(len(loading[2]) + 1 for loading in ahead) < AHEAD_REQUESTS
-                ):
-                    part = next(waiting, None)
-                    if part is None:
-                        break
-                    ahead.append(self._start(part, threads))
-                if not ahead:
-                    return
-                part, content, futures, _ = ahead.popleft()
-                self._finish(content, futures)
-                yield part, content
-        finally:
-            for _, _, futures, _ in ahead:
-                for future in futures:
-                    future.cancel()
+        while True:
+            while (
+                sum(loading[3] for loading in ahead) < AHEAD_BYTES
+                and sum(len(loading[2]) + 1 for loading in ahead) < AHEAD_REQUESTS
+            ):
+                part = next(waiting, None)
+                if part is None:
+                    break
+                ahead.append(self._start(part, threads))
+            if not ahead:
+                return
+            part, content, futures, _ = ahead.popleft()
+            self._finish(content, futures)
+            yield part, content
 
-    def _start(self, part: Slice, threads: ThreadPoolExecutor) -> _Loading:
+    def _start(self, part: Slice, threads: ReadAhead) -> _Loading:
         content = self._content(part)
         first, end = part.first_byte, part.end.byte
         if self._spec.selection.to_us is not None or self._spec.selection.end_line is not None:

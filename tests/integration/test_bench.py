@@ -30,6 +30,18 @@ def test_measurements_run_at_their_small_sizes() -> None:
     assert all(f"{name}: " in done.stderr for name in names)
 
 
+def test_simulation_of_shards_runs() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "bench.pipeline_shards",
+        *["--shards", "1", "--runs", "10", "--seconds", "4", "--warm-up", "1"],
+    ]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert len(done.stdout.splitlines()) == 3
+
+
 def test_unknown_measurement_is_an_error_that_lists_the_others() -> None:
     done = subprocess.run([sys.executable, "-m", "bench", "nonsense"], cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 2

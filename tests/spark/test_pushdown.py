@@ -85,6 +85,11 @@ def test_queries_of_one_data_frame_do_not_change_each_other(read: Read, pipeline
     assert first.join(frame, ["fqn", "run_id"]).count() == 1200
 
 
+def test_without_pushdown_the_rows_are_the_same(read: Read, pipelines: Bucket) -> None:
+    frame = read(pushdown="false").where((F.col("fqn") == "svc.a") & (F.col("line") < 2))
+    assert frame.count() == 8
+
+
 def test_filters_that_cannot_be_used_are_left_to_spark(read: Read, pipelines: Bucket) -> None:
     frame = read(pushdown="true").where(
         (F.col("fqn") != "svc.a") & (F.col("fqn").rlike("^svc") | (F.col("run_id") == "none")) & (F.col("line") % 50 == 0)

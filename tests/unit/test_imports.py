@@ -17,7 +17,14 @@ import pytest
 PROJECT = Path(__file__).parents[2]
 _CLIENT = PROJECT / "client" / "src"
 BASE = frozenset(
-    {"chalicelib", "chalicelib.deadline", "chalicelib.errors", "chalicelib.ports", "chalicelib.response_size"}
+    {
+        "chalicelib",
+        "chalicelib.deadline",
+        "chalicelib.errors",
+        "chalicelib.ports",
+        "chalicelib.read_ahead",
+        "chalicelib.response_size",
+    }
 )  # "chalicelib" itself has only its version
 POWERTOOLS = "aws_lambda_powertools"
 
@@ -38,6 +45,7 @@ def rule(*ours: str, others: tuple[str, ...] = ()) -> Rule:
 RULES = {
     "chalicelib": Rule(frozenset()),
     "chalicelib.errors": Rule(frozenset()),
+    "chalicelib.read_ahead": Rule(frozenset()),
     "chalicelib.response_size": Rule(frozenset()),
     "chalicelib.ports": Rule(frozenset({"chalicelib.errors"})),
     "chalicelib.deadline": Rule(frozenset({"chalicelib.errors", "chalicelib.ports"})),
