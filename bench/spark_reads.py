@@ -181,7 +181,9 @@ def _read_all(folder: Path, cores: int, rounds: int) -> Spent:
             for _ in range(rounds + 1):
                 for name, work in works.items():
                     spent[name].append(_timed(work, server.pid))
-            return {name: (min(each[0] for each in times[1:]), median(each[1] for each in times[1:])) for name, times in spent.items()}
+            return {
+                name: (min(each[0] for each in times[1:]), median(each[1] for each in times[1:])) for name, times in spent.items()
+            }
     finally:
         server.stop()
 
