@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.fake import START_MS, STORED, FakeRun, FakeServer, numbered
 from tests.browser.test_viewer_for_everybody import violations
@@ -184,9 +184,12 @@ def test_five_million_lines_open_at_once_and_every_place_is_in_reach(page: Page,
 
 def test_a_time_is_jumped_to(page: Page, serve: Serve) -> None:
     server = serve({FQN: [large()]})
+    opening: list[Route] = []
+    page.route(re.compile(r"/logs/.*after=0"), lambda route: opening.append(route), times=1)
     page.goto(address(server))
     page.get_by_label("Go to a line or a time").fill(time.strftime("%Y-%m-%d %H:%M", time.gmtime(START_MS // 1000 + 1600)))
     page.keyboard.press("Enter")
+    opening[0].continue_()  # until now the page does not know how long the log is
     at = START_MS // 1000 + 1600
     line = (at - at % 60) * 1000 - START_MS
     expect(page.locator(f'[data-line="{line}"]')).to_have_class(re.compile("selected"))

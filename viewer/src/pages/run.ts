@@ -62,6 +62,7 @@ class RunPage implements View {
   private readonly histogram: HistogramView;
   private readonly head: RunHead;
   private readonly steps: RunSteps;
+  private opening: Promise<void>;
   private readonly summary = new Summary((line) => this.goTo(line));
   private isExplanationRequested = false;
   private isFindingError = false;
@@ -113,7 +114,7 @@ class RunPage implements View {
     this.query = place.search;
     if (this.query) this.box.show(this.query);
     this.wrap(localStorage.getItem(WRAP_KEY) === "yes");
-    void this.open(place);
+    this.opening = this.open(place);
   }
 
   key(event: KeyboardEvent): boolean {
@@ -190,7 +191,7 @@ class RunPage implements View {
       void this.steps.start(facts.status === "open", place.step, place.step === undefined ? undefined : place.lines);
       if (!this.element.contains(document.activeElement)) this.view.element.focus({ preventScroll: true }); // the user may be typing already
     } catch (error) {
-      if (!this.isClosed) this.app.fail(this.trouble, error, () => void this.open(place));
+      if (!this.isClosed) this.app.fail(this.trouble, error, () => (this.opening = this.open(place)));
     }
   }
 
@@ -322,8 +323,10 @@ class RunPage implements View {
     }
   }
 
-  /** Jump to the entered line or time. The server finds the line of a time. */
+  /** Jump to the entered line or time, once the run's facts and size are known. The server finds the line of a time. */
   private async jumpTo(typed: string): Promise<void> {
+    await this.opening;
+    if (this.isClosed) return;
     const target = parseTarget(typed, this.histogram.fromMs ?? this.facts?.startedMs ?? Date.now());
     if (!target) return this.head.showMessage("Not a line number or a time: try 1200, 10:05 or 2026-11-21 10:05.");
     const { line, clock } = "line" in target ? { line: target.line, clock: undefined } : await this.lineAt(target.ms);
