@@ -21,7 +21,7 @@ settings.load_profile(sampling.LEVEL)
 
 _ROOT = Path(__file__).parent
 _LONG = tuple(f"{_ROOT}/tests/{folder}/" for folder in ("spark", "integration", "browser"))
-_STARTS_SPARK = re.compile(r"/tests/spark/|_job\.py$")
+_STARTS_SPARK = re.compile(r"/tests/spark/|/tests/integration/.*_job\.py$")
 _FAST_CASES = 2
 """Cases of a parametrized test in a fast run, unless its ``sampled`` marker has another number."""
 _SERVERS = {"moto", "ministack"}
