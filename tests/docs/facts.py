@@ -26,6 +26,33 @@ EXEMPT = {
 }
 """Pages with reasons. Decisions (``docs/decisions/``) are exempt too: each keeps the numbers of its time."""
 
+WRITTEN = {
+    "CONTRIBUTING.md": 1,
+    "README.md": 1,
+    "SECURITY.md": 1,
+    "client/README.md": 45,
+    "docs/agents.md": 2,
+    "docs/dataset.md": 7,
+    "docs/events.md": 9,
+    "docs/explanation.md": 40,
+    "docs/failure-modes.md": 6,
+    "docs/forwarding.md": 18,
+    "docs/http-api.md": 2,
+    "docs/limits.md": 7,
+    "docs/log-formats.md": 47,
+    "docs/masking.md": 8,
+    "docs/operations.md": 49,
+    "docs/performance.md": 54,
+    "docs/pipeline-files.md": 11,
+    "docs/pipeline-handlers.md": 5,
+    "docs/pipelines.md": 49,
+    "docs/retention.md": 6,
+    "docs/security.md": 3,
+    "docs/spark.md": 13,
+    "docs/viewer.md": 52,
+}
+"""How many numbers with a unit stand in the prose of a page outside of generated parts. No page gets more: a new one is generated."""
+
 FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "CONTRIBUTING.md": {
         "{} to a first change": "estimate: the installation takes one or two",

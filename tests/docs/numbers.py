@@ -6,6 +6,8 @@ Every such number is one of these:
 - measured: between ``<!-- measured: COMMAND -->`` and ``<!-- measured: end -->``, where the command measures it;
 - in ``facts.FACTS``: a fragment of its page, where ``{}`` stands for the number, and what the number must be;
 - on a page in ``facts.EXEMPT``.
+
+New ones are generated: ``facts.WRITTEN`` has how many others a page may have, at present.
 """
 
 from __future__ import annotations
@@ -63,7 +65,16 @@ class Number:
 
 def text_of(page: Path) -> str:
     """The prose of a page in which numbers must be bound, with single spaces, without code and addresses of links."""
-    text = _COMMENT.sub("", _MEASURED.sub("", written(page)))
+    return _plain(_MEASURED.sub("", written(page)))
+
+
+def count_written(page: Path) -> int:
+    """How many numbers with a unit somebody wrote in the prose of a page, measured ones included."""
+    return len(list(numbers(_plain(written(page)))))
+
+
+def _plain(text: str) -> str:
+    text = _COMMENT.sub("", text)
     text = re.sub(r"`[^`\n]*`", lambda span: _QUANTITY.sub("_", span[0]), text)
     return re.sub(r"\s+", " ", re.sub(r"\]\([^)]*\)", "]", text))
 

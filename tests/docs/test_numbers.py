@@ -15,18 +15,19 @@ from chalicelib.routes import openapi
 from chalicelib.settings import Settings
 from docs import generate
 from tests.docs import facts
-from tests.docs.numbers import Number, amount, expected, numbers, places, stated_by_test, text_of
+from tests.docs.numbers import Number, amount, count_written, expected, numbers, places, stated_by_test, text_of
 from tests.docs.pages import DOCS, PAGES, PROJECT, name_of, written
 from tests.docs.references import command_problem
 
 CHECKED = [page for page in PAGES if name_of(page) not in facts.EXEMPT and page.parent != DOCS / "decisions"]
+COUNTED = [*CHECKED, DOCS / "performance.md"]
 OPENAPI = "OpenAPI"
 BOUND = [
     (page, fragment, sources)
     for page, rows in (facts.FACTS | {OPENAPI: facts.OPENAPI}).items()
     for fragment, sources in rows.items()
 ]
-ADVICE = "delete it, generate it (docs/generate.py), or bind it in tests/docs/facts.py"
+ADVICE = "delete it, or generate it between `value` comments (docs/generate.py)"
 
 
 def unbound(text: str, fragments: list[str]) -> list[Number]:
@@ -39,6 +40,23 @@ def unbound(text: str, fragments: list[str]) -> list[Number]:
 def test_every_number_of_a_page_is_bound(page: Path) -> None:
     missing = unbound(text_of(page), list(facts.FACTS.get(name_of(page), ())))
     assert [f"{each.text!r} in {each.around!r}: {ADVICE}" for each in missing] == []
+
+
+@pytest.mark.parametrize("page", COUNTED, ids=name_of)
+def test_page_gets_no_further_written_number(page: Path) -> None:
+    """Each copy of a number in prose has to be found when the number changes: a new one is generated, an old one may go."""
+    count, allowed = count_written(page), facts.WRITTEN.get(name_of(page), 0)
+    assert count <= allowed, f"{count - allowed} new numbers in the prose of {name_of(page)}: put them between `value` comments"
+    assert count == allowed, f"{name_of(page)} has fewer numbers: write {count} in WRITTEN of tests/docs/facts.py"
+
+
+def test_generated_numbers_are_not_written_ones(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    generated = (
+        "<!-- value: five-failures -->10 minutes<!-- value: end -->\n<!-- generated: limits -->\n5 MB\n<!-- generated: end -->\n"
+    )
+    page.write_text(f"{generated}<!-- measured: make bench -->\n4 ms\n<!-- measured: end -->\nafter 30 s, `7 s`\n")
+    assert count_written(page) == 2
 
 
 def openapi_texts() -> str:

@@ -1,10 +1,9 @@
-"""Names and imports that keep the code easy to enter: unique class names, terms of the field, no cycles."""
+"""Names and imports that keep the code easy to enter: terms of the field, no cycles."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -54,15 +53,6 @@ def has_banned_word(name: str) -> bool:
     """Whether a word of a name in snake or camel case is banned; "not found" is HTTP's own term."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", re.sub("not_?found", "", name, flags=re.IGNORECASE))
     return any(word.lower() in BANNED for word in words)
-
-
-def test_no_public_class_name_is_defined_twice() -> None:
-    places: dict[str, list[str]] = defaultdict(list)
-    for path, nodes in _nodes("chalicelib").items():
-        for node in nodes:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(str(path))
-    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
 def test_no_public_name_has_a_banned_word() -> None:
