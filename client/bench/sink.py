@@ -51,13 +51,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._send({})
 
     def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length") or 0))
         self.sums.requests += 1
-        self._send({})
+        self._send({"runId": "r", "attempt": 1, "position": "0", "joined": False})
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         self.sums.requests += 1
-        if "/writers/" in self.path or "/steps/" in self.path:
+        if "/writers/" in self.path or "/steps/" in self.path or self.path.endswith("/close"):
             return self._send({})
         base = int((self.headers.get("cookie") or "=0").partition("=")[2])
         kind = self.headers.get("content-type")
@@ -65,7 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = json.loads(body).encode()
         elif body and kind != "application/x-ndjson":
             body = gzip.decompress(body)
-        self._send({"position": str(self.sums.append(body, base) if body else base)})
+        self._send({"position": str(self.sums.append(body, base) if body else base), "errors": []})
 
     def _send(self, value: dict[str, Any]) -> None:
         body = json.dumps(value).encode()
