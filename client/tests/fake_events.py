@@ -149,7 +149,7 @@ def _steps(events: StoredEvents, closed: bool) -> list[Json]:
         said = [event for event in events.stored if event["step"] == step]
         started, ended = facts.get("startedMs"), facts.get("endedMs")
         rows.append({
-            "step": step, "name": facts.get("name"), "parent": facts.get("parent"), "startedMs": started, "endedMs": ended,
+            "step": step, "name": facts.get("name", step), "parent": facts.get("parent"), "startedMs": started, "endedMs": ended,
             "durationMs": None if ended is None else ended - started, "lines": sum(event["lines"] for event in said),
             "bytes": sum(len(event["message"].encode()) + 1 for event in said),
             "errors": sum(event["level"] == "ERROR" for event in said),

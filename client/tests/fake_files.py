@@ -45,7 +45,6 @@ class StoredFiles:
     part_bytes: int = 1000
     page_files: int = 2
     unverified_asks: int = 0
-    has_warnings: bool = True
     may_read: bool = True
     ids: Any = field(default_factory=lambda: (f"{number:032x}" for number in itertools.count(1)))
 
@@ -128,8 +127,8 @@ class StoredFiles:
             upload = {"method": "MULTIPART", "part_size": self.part_bytes, "parts": parts, "complete_url": link, "abort_url": link}
         about = {"id": file_id, "url": f"s3://archive/{file_id}/data", "http_url": f"{base}/v0/archive/files/{file_id}/data"}
         expires_at = datetime.fromtimestamp(time.time() + 3600, UTC).isoformat()
-        warnings = {"warnings": metadata.warnings()} if self.has_warnings else {}
-        return 201, about | {"metadata": metadata.document(), "upload": upload, "expires_at": expires_at} | warnings, {}
+        more = {"expires_at": expires_at, "warnings": metadata.warnings()}
+        return 201, about | {"metadata": metadata.document(), "upload": upload} | more, {}
 
     def _page(self, base: str, query: Mapping[str, str]) -> Answer:
         if "work_id" in query and "start" in query and query.get("combine") != "true":

@@ -65,17 +65,13 @@ class FakeServer:
         self.fault: Callable[[str, str], Fault] = lambda method, path: ""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.token: str | None = None
-        self.has_stream = True
         self.letters: list[dict[str, Any]] = []
         self.file_events: list[dict[str, Any]] = []
         self.pipeline_files: list[dict[str, Any]] = []
         self.configuration: dict[str, Any] = {}
-        """Of how events are written and browsed, with ``chosen`` for every pipeline; empty: of an earlier release."""
+        """Of how events are written and browsed, with ``chosen`` for every pipeline."""
         self.clock = ""
         """Of pages since a time."""
-        self.has_events = True
-        self.has_attempts = True
-        self.has_heartbeats = True
         self.heartbeats: list[tuple[str, str]] = []
         self.silent: set[str] = set()
         """Run ids."""
@@ -85,7 +81,6 @@ class FakeServer:
         self.links_above_bytes = 1 << 30
         self.link_cuts: list[int] = []
         self.stream_lines = 1000
-        self.has_invert = True
         self.replacement: bytes | None = None
         """The response to every request except health, with this status."""
         self.replacement_status = 200
@@ -244,7 +239,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._object(self.server.fake.runs[fqn, run_id].data)
             case ("GET", "v1", "health"):
                 self._json({"status": "ok", "version": "1"})
-            case ("GET", "v1", "configuration") if fake.configuration:
+            case ("GET", "v1", "configuration"):
                 chosen = {"fqn": self.query["fqn"], **fake.configuration["chosen"]}
                 self._json(fake.configuration | {"chosen": chosen})
             case ("GET", "v1", "pipeline-files", "files"):
@@ -266,14 +261,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self._explanation(fake.runs[fqn, run_id])
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "grep"):
                 self._grep(self._seen(fqn, run_id))
-            case ("PUT", "v1", "events", fqn, run_id, "starts", start) if fake.has_attempts:
+            case ("PUT", "v1", "events", fqn, run_id, "starts", start):
                 self._start(fqn, run_id, start)
-            case ("PUT", "v1", "events", fqn, run_id, "heartbeat") if fake.has_heartbeats:
+            case ("PUT", "v1", "events", fqn, run_id, "heartbeat"):
                 with fake.changed:
                     fake.heartbeats.append((fqn, run_id))
                     fake.changed.notify_all()
                 self._json({"recorded": True})
-            case (_, "v1", "events", fqn, run_id, *rest) if fake.has_events:
+            case (_, "v1", "events", fqn, run_id, *rest):
                 self._events(self._seen(fqn, run_id) if method == "GET" else fake.runs[fqn, run_id], [method, *rest])
             case _:
                 self._json({"code": 404, "message": "there is no such path"}, 404)
@@ -412,8 +407,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, fqn: str, run_id: str) -> None:
         fake = self.server.fake
-        if not fake.has_stream:
-            return self._json({"code": 404, "message": "the live stream is not served: read pages with wait=20"}, 404)
         run = fake.runs[fqn, run_id]
         begin = int(self.headers.get("last-event-id") or self.query.get("after") or 0)
         if "tail" in self.query and not self.headers.get("last-event-id"):
@@ -466,12 +459,12 @@ class _Handler(BaseHTTPRequestHandler):
         self._json({"candidates": found, "fromLine": run.explained_from, "complete": run.closed, "streaming": not run.closed})
 
     def _grep(self, run: StoredRun) -> None:
-        fake, begin, lines = self.server.fake, int(self.query["after"]), run.lines
+        begin, lines = int(self.query["after"]), run.lines
         is_true = {name for name, value in self.query.items() if value == "true"}
         pattern = re.compile(
             self.query["q"] if "regex" in is_true else re.escape(self.query["q"]), re.IGNORECASE if "ignoreCase" in is_true else 0
         )
-        inverts = "invert" in is_true and fake.has_invert
+        inverts = "invert" in is_true
         end = min(begin + 100, len(lines))
         found = [
             {"line": at, "text": line, "spans": [] if inverts else [each.span() for each in pattern.finditer(line)]}
@@ -481,8 +474,8 @@ class _Handler(BaseHTTPRequestHandler):
         if found and len(found) == int(self.query["limit"]):
             end = found[-1]["line"] + 1  # type: ignore[operator]
         after = str(end) if end < len(lines) else None
-        answer = {"matches": found, "after": after, "scannedLines": end - begin, "scannedBytes": 0, "total": len(lines)}
-        self._json(answer | ({"invert": inverts} if fake.has_invert else {}))
+        scanned = {"scannedLines": end - begin, "scannedBytes": 0}
+        self._json({"matches": found, "after": after, **scanned, "total": len(lines), "invert": inverts})
 
     def _pipelines(self) -> None:
         names = sorted({fqn for fqn, _ in self.server.fake.runs if fqn.startswith(self.query.get("prefix", ""))})

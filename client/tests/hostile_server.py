@@ -64,11 +64,15 @@ class HostileServer:
             case ("GET", "catalog", "pipelines", _, "runs", _):
                 return self._facts()
             case ("GET", "catalog", "pipelines", _, "runs", _, "explanation"):
-                candidate = {"line": 0, "text": self.text, "rule": self.text, "family": self.text, "score": self.text}
-                return {"candidates": [candidate], "fromLine": 1, "complete": False, "streaming": True}
+                return {
+                    "candidates": [self._explanation() | {"about": self.text}],
+                    "fromLine": 1,
+                    "complete": False,
+                    "streaming": True,
+                }
             case ("GET", "catalog", "pipelines", _, "runs", _, "grep"):
                 match_ = {"line": 0, "text": self.text, "spans": [[9, 40], [12, 50], [60, 55], [-5, 90], [10**9, 10**9 + 1]]}
-                return {"matches": [match_], "after": None, "total": 4}
+                return {"matches": [match_], "after": None, "total": 4, "invert": False}
             case ("GET", "services", _, "logs", _):
                 return {"runs": [self.text.replace("/", "").replace(".", "")], "cursor": None}
             case ("GET", "services", _, "logs", _, "stream", _):
@@ -82,7 +86,7 @@ class HostileServer:
             case ("POST", "services", _, "logs", _, _, "close"):
                 return {"message": self.text}
             case ("GET", "events", _, _, "steps"):
-                return {"steps": [self._step()]}
+                return {"steps": [self._step()], "after": None}
             case ("GET", "events", _, _, "completeness"):
                 writer = {
                     "writer": self.text,
@@ -93,7 +97,7 @@ class HostileServer:
                     "missing": [[1, 2]],
                     "lastTimestamp": None,
                 }
-                return {"state": self.text, "sealed": False, "writers": [writer], "lost": [self.text]}
+                return {"state": self.text, "sealed": False, "writers": [writer], "lost": [self.text], "after": None}
             case ("GET", "events", _, _, "log"):
                 return {"text": self.text + "\n", "next": 1, "complete": True}
             case ("GET", "events", _, _):
@@ -148,7 +152,11 @@ class HostileServer:
             "command",
             "firstRunId",
         )
-        return {**dict.fromkeys(names, self.text), "complete": False, "attempt": 2, "lostLines": self.text, **figures}
+        more = {"complete": False, "attempt": 2, "lostLines": self.text, "silentSinceMs": None, "explanation": self._explanation()}
+        return {**dict.fromkeys(names, self.text), **more, **figures}
+
+    def _explanation(self) -> dict[str, Any]:
+        return {"line": 0, **dict.fromkeys(("text", "rule", "family", "score"), self.text)}
 
     def _file(self) -> dict[str, Any]:
         names = dict.fromkeys(("id", "hash", "what", "where", "path", "work_id"), self.text)

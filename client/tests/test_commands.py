@@ -287,7 +287,6 @@ def test_tail(filled: FakeServer) -> None:
     [
         ([], "lines", "runlake: times are those of the lines (UTC where they name no zone), or of arrival where that is later\n"),
         ([], "arrival", "runlake: times are those of arrival, because those of the lines are unknown\n"),
-        ([], "", ""),  # a server of 0.1.0
         (["--clock", "lines"], "lines", "runlake: times are those of the lines (UTC where they name no zone)\n"),
         (["--clock", "lines"], "arrival", "runlake: times are those of arrival, because those of the lines are unknown\n"),
         (["--clock", "arrival"], "arrival", ""),
@@ -303,9 +302,8 @@ def test_tail_since_tells_whose_times_it_means(options: list[str], clock: str, t
     assert call(filled, "tail", "nightly.orders", "run-1").stderr == ""
 
 
-@pytest.mark.parametrize("has_stream", [True, False], ids=["stream", "pages"])
-def test_tail_follows_to_the_end(has_stream: bool, filled: FakeServer) -> None:
-    filled.has_stream, filled.stream_lines = has_stream, 7
+def test_tail_follows_to_the_end(filled: FakeServer) -> None:
+    filled.stream_lines = 7
     assert answered(filled, "tail", "-f", "nightly.orders", "-n", "100") == "".join(f"line {n}\n" for n in range(150, 250))
     assert answered(filled, "tail", "-f", "nightly.orders", "--since", "1d") == "".join(f"line {n}\n" for n in range(250))
 
@@ -531,7 +529,6 @@ def test_config_tells_origins_and_no_secret(filled: FakeServer, tmp_path: Path) 
 
 
 def test_config_of_a_pipeline_is_what_the_server_chooses(filled: FakeServer) -> None:
-    assert call(filled, "config", "--pipeline", "shop.a").exit_code == 2, "the server is of an earlier release"
     problem = {"kind": "browser", "name": "absent", "problem": "cannot be loaded", "fallback": "runlog"}
     chosen: dict[str, Any] = {"method": "runlog", "browser": "absent", "outputs": ["a", "b"], "locator": "shop.*"}
     broken = {"kind": "output", "name": "a", "problem": "invalid target", "fallback": None}

@@ -13,6 +13,7 @@ import pytest
 
 from client.tests.fake_server import FakeServer
 from runlake import Archive, RunClosedError, RunName, draining
+from runlake.deliveries import EventDelivery, WriterEnd
 from runlake.draining import Drain
 from runlake.leftovers import Leftover, claimed, leftovers_in, write_leftover
 from runlake.outcomes import RunEnd
@@ -178,7 +179,7 @@ def test_events_of_a_closed_run_are_complete_in_its_next_attempt_wherever_the_dr
         folder = tmp_path / str(at) / "left"
         folder.mkdir(parents=True)
         (folder / "0000000000.chunk").write_bytes(b"".join(events[3:]))
-        of_writer = {"writer": "w", "count": len(events), "lastTimestampMs": 1}  # as the release before this one wrote it
+        of_writer = EventDelivery(RUN, "w", lambda: WriterEnd(len(events), 1)).facts()
         write_leftover(folder, Leftover(server.url, RUN, "e.3", close=False, facts=of_writer), None)
         steps = Steps(at, after=after)
         with suppress(PowerCutError):
@@ -210,8 +211,8 @@ def test_drain_closes_an_attempt_that_was_to_stay_open_only_if_it_joins_and_star
     assert (server.lines("p", "r"), server.runs["p", "r"].closed) == ([b"one"], is_closed)
 
 
-def test_without_attempts_a_closed_run_takes_nothing_and_nothing_is_thrown_away(server: FakeServer, tmp_path: Path) -> None:
-    server.has_attempts = False
+def test_lines_of_a_closed_run_whose_next_start_is_refused_stay(server: FakeServer, tmp_path: Path) -> None:
+    server.fault = lambda method, path: "400" if "/starts/" in path else ""
     leave(tmp_path, server, sent=b"", position=None)
     server.add("p", "r", b"of another\n", close=True)
     with pytest.raises(RunClosedError):

@@ -21,10 +21,10 @@ def follower(archive: Archive, **more: int) -> Follower:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("has_stream", [True, False], ids=["stream", "pages"])
-def test_every_line_once_while_the_connection_is_cut(seed: int, has_stream: bool, server: FakeServer) -> None:
+@pytest.mark.parametrize("is_streamed", [True, False], ids=["stream", "pages"])
+def test_every_line_once_while_the_connection_is_cut(seed: int, is_streamed: bool, server: FakeServer) -> None:
     chance = random.Random(seed)
-    server.has_stream, server.stream_lines = has_stream, 20
+    server.stream_lines = 20
     server.fault = lambda method, path: chance.choice(["", "", "", "500", "cut", "lost"])
 
     def write() -> None:
@@ -34,7 +34,7 @@ def test_every_line_once_while_the_connection_is_cut(seed: int, has_stream: bool
     writer = threading.Thread(target=write)
     with Archive(server.url) as archive:
         writer.start()
-        pieces = list(follower(archive).pieces())
+        pieces = list(follower(archive, _is_streamed=is_streamed).pieces())
         writer.join()
     assert [int(line) for piece in pieces for line in piece.lines] == list(range(300))
     assert pieces[-1].end == "runFinished"
@@ -70,17 +70,10 @@ def test_a_limit_of_one_response_is_no_end_and_keeps_the_position(reason: str, e
     assert ((piece and piece.end), following.next_line) == (end, 7)
 
 
-@pytest.mark.parametrize(
-    ("frame", "error"),
-    [
-        ('"interrupted"', UnavailableError),
-        ('"error"', UnavailableError),  # of a server of an earlier release
-        ('"error", "final": true', ApiError),
-    ],
-)
-def test_failures_of_the_stream(frame: str, error: type[Exception], server: FakeServer) -> None:
+@pytest.mark.parametrize(("kind", "error"), [("interrupted", UnavailableError), ("error", ApiError)])
+def test_failures_of_the_stream(kind: str, error: type[Exception], server: FakeServer) -> None:
     with Archive(server.url) as archive, pytest.raises(error, match="the reason"):
-        follower(archive)._piece_of(Event(f'{{"eventType": {frame}, "message": "the reason"}}', None, None))
+        follower(archive)._piece_of(Event(f'{{"eventType": "{kind}", "message": "the reason"}}', None, None))
 
 
 @pytest.mark.parametrize(("is_silent", "end"), [(False, "runFinished"), (True, "idleTimeout")])

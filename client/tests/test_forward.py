@@ -71,7 +71,6 @@ def test_extra_that_is_not_installed_is_named(filled: FakeServer, tmp_path: Path
     ("stored", "target", "taken"),
     [
         (None, TARGET, None),
-        ("1:", TARGET, "1:"),  # of an earlier release
         ("1:\n{owner}\n", TARGET | {"headers": {"Authorization": "new"}}, "1:"),
     ],
 )

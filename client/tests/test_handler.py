@@ -184,13 +184,13 @@ def test_batch_without_an_answer_waits_on_disk_where_nothing_else_does(server: F
     assert server.lines("p", "r") == [b"one"]
 
 
-@pytest.mark.parametrize(("attempt", "has_attempts"), [(2, True), (None, False)], ids=["taken", "old server"])
+@pytest.mark.parametrize(("attempt", "fault"), [(2, ""), (None, "400")], ids=["taken", "refused"])
 def test_lines_that_no_attempt_takes_wait_on_disk(
-    server: FakeServer, settings: Settings, pace: Pace, attempt: int | None, *, has_attempts: bool
+    server: FakeServer, settings: Settings, pace: Pace, attempt: int | None, fault: str
 ) -> None:
     server.runs["p", "r"].closed = True
     server.runs["p", "r~2"].start = "of another process"
-    server.has_attempts = has_attempts
+    server.fault = lambda method, path: fault if "/starts/" in path else ""
     messages: list[str] = []
     handler = RunlogHandler(
         "p", "r", settings=settings, pace=pace, tell=messages.append, close_run=True, command="./load.sh", attempt=attempt
@@ -199,8 +199,8 @@ def test_lines_that_no_attempt_takes_wait_on_disk(
         logger.info("one")
     assert (handler.counts.kept_lines, handler.counts.lost_lines) == (1, 0)
     assert server.lines("p", "r") == server.lines("p", "r~2") == []
-    assert len(messages) == 2 and "1 lines of p/r wait in" in messages[1]
-    server.has_attempts = True
+    assert "1 lines of p/r wait in" in messages[-1]
+    server.fault = lambda method, path: ""
     assert CliRunner().invoke(runlake, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
     assert len(server.lines("p", "r~3")) == 1 and server.runs["p", "r~3"].closed
 

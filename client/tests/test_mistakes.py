@@ -322,7 +322,7 @@ def test_null_reasons_of_events_and_streams_are_not_printed(filled: FakeServer) 
         follower = Follower(archive, RunName("p", "r"), next_line=0, notice=pytest.fail)
         filled.replacement = b'data: {"eventType": "complete", "after": "4", "reason": null}\n\n'
         assert [piece.end for piece in follower.pieces()] == ["no reason given"]
-        filled.replacement = b'data: {"eventType": "error", "message": null}\n\n'
+        filled.replacement = b'data: {"eventType": "interrupted", "message": null}\n\n'
         with pytest.raises(pytest.fail.Exception, match=r"^the stream was interrupted: retrying"):
             list(follower.pieces())
 

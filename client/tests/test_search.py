@@ -166,14 +166,6 @@ def test_json_of_lines_around_a_match(server: FakeServer) -> None:
     assert lines == [{"line": 3, "text": "Error: disk", "spans": [[7, 11]]}, {"line": 4, "text": "ok", "context": True}]
 
 
-def test_server_that_ignores_invert_is_an_error(server: FakeServer) -> None:
-    server.add("p", "r", LOG.encode())
-    server.has_invert = False
-    result = call(server, "grep", "-v", "ok", "p", "r")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("runlake: this server's release cannot search lines without a match\nnext: leave -v out")
-
-
 @pytest.fixture
 def shop(server: FakeServer) -> FakeServer:
     """Five runs of two pipelines; the fake server lists the last active ones by name."""

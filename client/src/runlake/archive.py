@@ -59,7 +59,7 @@ _STORE_FIELD = re.compile(r"<(Code|Message)>([^<]*)<")
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page of a log's lines. ``after``: the number of the line after them; ``is_end``: no more for now; ``streaming``: more may come.
-    ``clock``: the times that ``since`` was compared with, "lines" or "arrival"; "" without ``since`` and from servers of earlier releases."""
+    ``clock``: the times that ``since`` was compared with, "lines" or "arrival"; "" without ``since``."""
 
     lines: list[str]
     after: int
@@ -125,8 +125,8 @@ class Archive:
         return str(_checked(self._json("POST", self._log(run)), "position")["position"])
 
     def start_run(self, run: RunName, start: Start) -> StartedRun:
-        """Start a run, or its next attempt. Idempotent: repeating a start returns the same attempt. Raises AttemptTakenError, NotFoundError (a
-        server of an earlier release), RefusedError (no start is possible), ApiError, UnavailableError."""
+        """Start a run, or its next attempt. Idempotent: repeating a start returns the same attempt. Raises AttemptTakenError, RefusedError (no
+        start is possible), ApiError, UnavailableError."""
         path = f"{self._events(run)}/starts/{path_segment(start.start_id)}"
         try:
             answer, refusal = self._json_or_shorter("PUT", path, start.body(), start.body(has_details=False))
@@ -136,14 +136,12 @@ class Archive:
             if start.attempt is None:
                 raise
             raise AttemptTakenError(error.status, str(error)) from error
-        position = str(_checked(answer, "position")["position"])
-        is_joined = bool(answer.get("joined", start.is_joining))  # without the field, the server could have joined one
-        name = RunName(run.fqn, str(_checked(answer, "runId")["runId"]))
-        return StartedRun(name, int(answer.get("attempt", 1)), position, is_joined, refusal)
+        _checked(answer, "runId", "attempt", "position", "joined")
+        name = RunName(run.fqn, str(answer["runId"]))
+        return StartedRun(name, int(answer["attempt"]), str(answer["position"]), bool(answer["joined"]), refusal)
 
     def send_heartbeat(self, run: RunName) -> None:
-        """Report that a run without new lines is alive. Raises NotFoundError or RefusedError (a server of an earlier release), ApiError,
-        UnavailableError."""
+        """Report that a run without new lines is alive. Raises ApiError, UnavailableError."""
         self._json("PUT", f"{self._events(run)}/heartbeat")
 
     def append(self, run: RunName, packed: bytes, position: str) -> Json:
@@ -182,7 +180,7 @@ class Archive:
             {"Cookie": f"{COOKIE}={position}"} if position else {}
         )
         answer = self._json("POST", self._events(run), params={"writer": writer}, content=events, headers=headers)
-        return _checked(answer, "position")
+        return _checked(answer, "position", "errors")
 
     def close_writer(self, run: RunName, writer: str, count: int, last_timestamp_ms: int | None = None) -> None:
         """Report the number of events of a writer. Idempotent for the same count. Raises ApiError, UnavailableError."""
@@ -200,7 +198,7 @@ class Archive:
         while after is not None:
             page = self._json("GET", self._events(run) + "/steps", params={"after": after} if after else {})
             found += page["steps"]
-            after = page.get("after")
+            after = page["after"]
         return found
 
     def completeness(self, run: RunName, wait_s: int = 0) -> Json:
@@ -208,7 +206,7 @@ class Archive:
         is pending."""
         path, params = self._events(run) + "/completeness", {"wait": wait_s} if wait_s else {}
         document = self._json("GET", path, params=params, wait_s=wait_s)
-        while document.get("after"):
+        while document["after"] is not None:
             page = self._json("GET", path, params={"after": document["after"]})
             document = page | {name: [*document[name], *page[name]] for name in ("writers", "lost")}
         return document
@@ -228,7 +226,7 @@ class Archive:
         after = answer["after"]
         lines = logs.split("\n") if logs or after is not None or _is_one_empty_line(query, total) else []
         end = total if after is None else int(after)
-        return Page(lines, end, total, after is None, bool(answer.get("streaming")), str(answer.get("clock", "")))
+        return Page(lines, end, total, after is None, bool(answer["streaming"]), str(answer.get("clock", "")))
 
     def newest_run(self, fqn: str) -> RunName:
         """The run that started last. Raises NotFoundError if the pipeline has none."""
@@ -282,7 +280,7 @@ class Archive:
 
     def dead_letters(self, limit: int = 100, **query: str) -> Iterator[Json]:
         """Dead letters: ``pipeline``, ``handler``, ``fqn``, ``runId``, ``line``, ``bytes``, ``storedAt``. Query: ``fqn``, ``runId``, ``pipeline``,
-        ``handler``. Raises ApiError (also a server of an earlier release without ``fqn``), UnavailableError."""
+        ``handler``. Raises ApiError, UnavailableError."""
         return self._pages(_LETTERS, "letters", limit, query)
 
     def dead_letter(self, letter: DeadLetterName) -> Json:
@@ -298,8 +296,7 @@ class Archive:
         self._letter_request("DELETE", letter)
 
     def configuration(self, fqn: str) -> Json:
-        """How events are written and browsed; ``chosen``: what a new run of a pipeline gets. Raises NotFoundError (a server
-        of an earlier release)."""
+        """How events are written and browsed; ``chosen``: what a new run of a pipeline gets. Raises ApiError, UnavailableError."""
         return _checked(self._json("GET", "/v1/configuration", params={"fqn": fqn}), "chosen")
 
     def grep(self, run: RunName, **query: Any) -> Json:
@@ -313,7 +310,7 @@ class Archive:
 
     @contextmanager
     def events(self, run: RunName, last_id: str | None, **query: Any) -> Iterator[Iterator[str]]:
-        """The lines of one response of the event stream (SSE). Raises NotFoundError (the server has no stream), ApiError, UnavailableError."""
+        """The lines of one response of the event stream (SSE). Raises ApiError, UnavailableError."""
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id is not None else {})
         address = f"{_LOGS}/{path_segment(run.fqn)}/stream/{path_segment(run.run_id)}"
         timeout = self._timeout(_STREAM_WAIT_S)
@@ -559,8 +556,8 @@ def _is_one_empty_line(query: Mapping[str, Any], total: int) -> bool:
     return total > int(query["after"]) if "after" in query else total > 0 and bool(query.get("tail"))
 
 
-def _checked(answer: Json, field: str) -> Json:
-    if field not in answer:
+def _checked(answer: Json, *fields: str) -> Json:
+    if not answer.keys() >= set(fields):
         raise _foreign_answer()
     return answer
 

@@ -73,20 +73,12 @@ def step_of(archive: Archive, run: RunName, named: str) -> str:
     return ids[0]
 
 
-def completeness_of(archive: Archive, run: RunName) -> Json | None:
-    """None if the server is of a release without events."""
-    try:
-        return archive.completeness(run)
-    except NotFoundError:
-        return None
-
-
 def later_attempts(archive: Archive, run: RunName, facts: Json) -> list[Json]:
     """The attempts after this one, whose catalog entry is ``facts``; the latest first. Costs a request for each 100 runs that the pipeline
     started since, at most ten."""
     since = takewhile(lambda each: int(each["startedMs"]) >= int(facts["startedMs"]), archive.runs(run.fqn, _MAX_RUNS_SINCE))
-    own = int(facts.get("attempt", 1))
-    found = [each for each in since if each.get("firstRunId") == facts.get("firstRunId") and int(each.get("attempt", 1)) > own]
+    own = int(facts["attempt"])
+    found = [each for each in since if each["firstRunId"] == facts["firstRunId"] and int(each["attempt"]) > own]
     return sorted(found, key=lambda each: -int(each["attempt"]))
 
 

@@ -195,14 +195,9 @@ class EventDelivery:
         return ""
 
     def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
-        """Events, then steps. A batch of more than ``MAX_EVENTS`` was stored on disk by an earlier release: if the run is closed between two of its
-        requests, the next attempt has all of the events, and this one the first of them."""
+        """Events, then steps."""
         events = [_with_attempt_id(event, self.first_id) for event in _events_of(packed)]
-        stored = AppendResult(position, 0)
-        for begin in range(0, len(events), MAX_EVENTS):
-            part = self._append(archive, events[begin : begin + MAX_EVENTS], stored.position)
-            reason = stored.reason or part.reason
-            stored = AppendResult(part.position, stored.items + part.items, stored.refused + part.refused, reason)
+        stored = self._append(archive, events, position) if events else AppendResult(position, 0)
         for step, facts in _steps_of(packed).items():
             try:
                 archive.update_step(self.run, step, facts)
@@ -230,7 +225,7 @@ class EventDelivery:
             answer = archive.append_events(self.run, self.writer, body, key, position)
         except RefusedError as error:
             return AppendResult(position, 0, len(events), str(error))
-        errors = answer.get("errors") or []
+        errors = answer["errors"]
         reason = text_of(errors[0].get("message"), "refused without a reason") if errors else ""
         return AppendResult(str(answer["position"]), len(events) - len(errors), len(errors), reason)
 
@@ -239,9 +234,8 @@ def delivery_of(run: RunName, facts: Mapping[str, Any]) -> Delivery:
     """The inverse of ``Delivery.facts``."""
     if "writer" not in facts:
         return TextDelivery(run)
-    end = WriterEnd(int(facts["count"]), facts.get("lastTimestampMs"))
-    # Earlier releases count a writer's ids over all attempts, and store neither id.
-    return EventDelivery(run, str(facts["writer"]), lambda: end, int(facts.get("firstId", 0)), facts.get("endId"))
+    end = WriterEnd(int(facts["count"]), facts["lastTimestampMs"])
+    return EventDelivery(run, str(facts["writer"]), lambda: end, int(facts["firstId"]), facts["endId"])
 
 
 def _events_of(batch: bytes) -> list[bytes]:

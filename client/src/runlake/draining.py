@@ -90,10 +90,7 @@ class Drain:
                 started = self._retry(lambda: self.archive.start_run(self.leftover.run, start))
             except AttemptTakenError:
                 raise
-            except (
-                NotFoundError,
-                RefusedError,
-            ):  # a server of an earlier release, or one that refuses the start: the run without it
+            except RefusedError:  # the server refuses the start: the run without it
                 self._save(replace(self.leftover, start=None))
                 return self._open()
             delivery = self.leftover.delivery.for_run(started.run)

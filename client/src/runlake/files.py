@@ -271,7 +271,7 @@ class Files:
         size, resumed_at = announced["size"], state.stored_bytes
         created = state.created or self._archive.begin_upload(announced)
         record = {name: created[name] for name in ("id", "url", "http_url", "metadata")}
-        warnings = tuple(map(str, created.get("warnings", ())))
+        warnings = tuple(map(str, created["warnings"]))
         try:
             may_read, known = self._known(announced["what"], announced["where"], created["metadata"])
             if known is not None:

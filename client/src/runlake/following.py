@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runlake.archive import Archive, text_of
-from runlake.errors import ApiError, NotFoundError, UnavailableError
+from runlake.errors import ApiError, UnavailableError
 from runlake.names import RunName
 from runlake.pacing import Backoff
 from runlake.sse import Event, events_of
@@ -47,8 +47,8 @@ def pages(archive: Archive, run: RunName, **begin: Any) -> Iterator[Piece]:
 class Follower:
     """Follows one run to its end, over many responses and outages.
 
-    ``next_line``: where it resumes; ``pause``: waits (seconds). It uses the event stream, one request per 25 s without new lines, or
-    long-polls pages if the server has no stream. ``notice`` gets one message per outage.
+    ``next_line``: where it resumes; ``pause``: waits (seconds). It uses the event stream, one request per 25 s without new lines, and
+    long-polls pages of a run that is alive without lines. ``notice`` gets one message per outage.
     """
 
     archive: Archive
@@ -59,7 +59,7 @@ class Follower:
     backoff: Backoff = field(default_factory=lambda: Backoff(0.25, 5.0))
     notice: Callable[[str], None] = lambda text: None
     requests: int = 0
-    _is_served: bool = True
+    _is_streamed: bool = True
     _retry_s: float = 0.25
 
     def pieces(self) -> Iterator[Piece]:
@@ -72,12 +72,12 @@ class Follower:
                     self.backoff.reset()
                     is_away = False
                     if piece.end == IDLE and self._is_alive():
-                        self._is_served = False  # long-polling has no idle timeout
+                        self._is_streamed = False  # long-polling has no idle timeout
                         continue
                     end = piece.end
                     yield piece
                 if end is None:
-                    self.pause(self._retry_s if self._is_served else 0)
+                    self.pause(self._retry_s if self._is_streamed else 0)
             except UnavailableError as error:
                 if not is_away:
                     self.notice(f"{error}: retrying")
@@ -85,18 +85,12 @@ class Follower:
                 self.pause(self.backoff.next_s(error.retry_after_s))
 
     def _is_alive(self) -> bool:
-        """Whether the run has heartbeats without lines, or has ended since. False for servers of a release without outcomes."""
-        return self.archive.facts(self.run).get("outcome") not in (None, "silent")
+        """Whether the run has heartbeats without lines, or has ended since."""
+        return bool(self.archive.facts(self.run)["outcome"] != "silent")
 
     def _response(self) -> Iterator[Piece]:
         self.requests += 1
-        if self._is_served:
-            try:
-                yield from self._streamed()
-                return
-            except NotFoundError:
-                self._is_served = False
-        yield from self._paged()
+        yield from self._streamed() if self._is_streamed else self._paged()
 
     def _streamed(self) -> Iterator[Piece]:
         last_id = None if self.next_line is None else str(self.next_line)
@@ -111,9 +105,9 @@ class Follower:
     def _piece_of(self, event: Event) -> Piece | None:
         frame = json.loads(event.data)
         kind = frame.get("eventType")
-        if kind == "error" and frame.get("final"):
+        if kind == "error":  # permanent: the log is damaged, or the run has expired
             raise ApiError(200, text_of(frame.get("message"), "the stream ended with an error"))
-        if kind in ("interrupted", "error"):  # servers of earlier releases report all failures as ``error``
+        if kind == "interrupted":  # a failure of the service
             raise UnavailableError(text_of(frame.get("message"), "the stream was interrupted"))
         if kind == "complete":
             after, reason = int(frame["after"]), text_of(frame.get("reason"), "no reason given")

@@ -12,13 +12,13 @@ from collections.abc import Callable
 
 
 class Heartbeats:
-    """Calls ``send`` after each ``interval_s`` without requests (0: never), until it returns False or ``stop`` is called. ``send`` must not raise.
-    ``wait``: blocks until ``stop``, at most so many seconds; True: stopped."""
+    """Calls ``send`` after each ``interval_s`` without requests (0: never), until ``stop`` is called. ``send`` must not raise. ``wait``: blocks
+    until ``stop``, at most so many seconds; True: stopped."""
 
     def __init__(
         self,
         interval_s: float,
-        send: Callable[[], bool],
+        send: Callable[[], None],
         clock_s: Callable[[], float] = time.monotonic,
         wait: Callable[[float], bool] | None = None,
     ) -> None:
@@ -49,8 +49,7 @@ class Heartbeats:
         while not self._wait(max(self._left_s(), 0)):
             if self._left_s() <= 0:
                 self.sent()
-                if not self._send():
-                    return
+                self._send()
 
     def _left_s(self) -> float:
         return self._last_s + self._interval_s - self._clock_s()

@@ -139,8 +139,8 @@ def _read(folder: Path) -> Leftover:
     try:
         facts = json.loads(data)
         run = RunName(facts["fqn"], facts["runId"])
-        start = Start.of(facts["start"]) if facts.get("start") else None  # earlier releases have none
-        end = RunEnd.of(facts["end"]) if facts.get("end") else None
+        start = Start.of(facts["start"]) if facts["start"] else None
+        end = RunEnd.of(facts["end"]) if facts["end"] else None
         how_far = (facts["sent"], facts["begin"])
         return Leftover(facts["url"], run, facts["position"], facts["close"], facts["delivery"], start, *how_far, end)
     except (ValueError, LookupError, TypeError) as error:

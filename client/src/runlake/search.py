@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from runlake.archive import Archive
-from runlake.errors import RefusedError, UnavailableError
+from runlake.errors import UnavailableError
 from runlake.names import RunName
 
 Json = dict[str, Any]
@@ -67,12 +67,6 @@ class Search:
             self.on_request()
             limit = min(left or _PAGE_MATCHES, _PAGE_MATCHES)
             answer = self.archive.grep(run, **self.query, after=after, limit=limit)
-            if "invert" in self.query and not answer.get("invert"):
-                raise RefusedError(
-                    400,
-                    "this server's release cannot search lines without a match",
-                    next_step="leave -v out, or upgrade the server",
-                )
             _check_progress(answer, int(after), limit)
             left = None if left is None else left - len(answer["matches"])
             after = None if left == 0 else answer["after"]

@@ -125,7 +125,7 @@ class Shipper:
     ) -> None:
         self._connect, self._delivery, self._buffer, self._notify = connect, delivery, buffer, notify
         self._requested, self._start_of_run, self._on_started = delivery.run, start_of_run, on_started
-        self._moves, self._has_attempts, self._is_started = 0, True, False
+        self._moves, self._is_start_refused = 0, False
         self._has_own_attempt = False
         self._pace = pace or Pace()
         self._heartbeats = Heartbeats(self._pace.heartbeat_s, self._send_heartbeat)
@@ -417,29 +417,27 @@ class Shipper:
         if self._position is None:
             start = self._start_of_run
             self._close_in_closed_run(archive)
-            started = self._start(archive, start) if start and (self._has_attempts or self._moves) else None
+            started = self._start(archive, start) if start and (self._moves or not self._is_start_refused) else None
             opened = self._delivery.open(archive) if started is None or self._delivery.needs_close else ""
             self._position = started.position if started else opened
 
     def _start(self, archive: Archive, start: Start) -> StartedRun | None:
-        """None: the server is of a release without attempts, or refuses the start. Raises AttemptTakenError, RunClosedError, UnavailableError."""
+        """None: the server refuses the start. Raises AttemptTakenError, NotFoundError, RunClosedError, UnavailableError."""
         try:
             started = archive.start_run(self._requested, start)
         except AttemptTakenError:
             raise
-        except (NotFoundError, RefusedError) as error:
-            is_old = isinstance(error, NotFoundError)
-            reason = "the server does not support attempts" if is_old else f"its start is refused: {error}"
+        except RefusedError as error:
+            reason = f"its start is refused: {error}"
             if self._moves:
                 self._moves = MAX_MOVES
                 raise RunClosedError(409, f"the run is closed, and {reason}") from None
-            self._has_attempts = False
-            if not is_old:
-                self._report(f"{self.run}: {reason}")
+            self._is_start_refused = True
+            self._report(f"{self.run}: {reason}")
             return None
         if started.refusal:
             self._report(f"{started.run} is started without host, command and age: {started.refusal}")
-        self._delivery, self._is_started = self._delivery.for_run(started.run), True
+        self._delivery = self._delivery.for_run(started.run)
         if start.is_joining:
             self._has_own_attempt = not started.is_joined
         if self._on_started:
@@ -453,18 +451,13 @@ class Shipper:
         except (NotFoundError, RefusedError, RunClosedError) as error:
             self._report_once(error)  # the next lines can still be stored
 
-    def _send_heartbeat(self) -> bool:
-        """Whether to continue. Called in the heartbeats' thread."""
+    def _send_heartbeat(self) -> None:
+        """Called in the heartbeats' thread."""
         _own.shipping = True
         archive = self._archive
         if archive is not None and self._position is not None:
-            try:
+            with suppress(Exception):  # for example, the connection was closed meanwhile
                 archive.send_heartbeat(self.run)
-            except (NotFoundError, RefusedError):
-                return self._is_started  # otherwise the server may be of a release without heartbeats
-            except Exception:
-                return True  # for example, the connection was closed meanwhile
-        return True
 
     def _continue_in_next_attempt(self, error: RunClosedError) -> float | None:
         """Seconds to wait before the batch is sent to the next attempt; None: it stays for the disk."""

@@ -55,12 +55,9 @@ class UploadState:
 
     def record(self, created: Json, number: int, etag: str) -> None:
         """Keep a stored part: one write, of which a reader sees all or nothing. If that fails, this part and later ones are not kept."""
-        try:
-            head = [] if self.created else [{"format": _FORMAT, "created": _checked(created)}]
-        except (ValueError, LookupError, TypeError):  # a server whose uploads name no time
-            self._file = None
         if self._file is None:
             return
+        head = [] if self.created else [{"format": _FORMAT, "created": created}]
         data = "".join(json.dumps(line) + "\n" for line in [*head, [number, etag]]).encode()
         try:
             with open(self._file, "ab", buffering=0, closefd=False) as file:

@@ -78,7 +78,7 @@ def events(
 
 def _row(node: tuple[int, dict[str, Any]]) -> list[str]:
     depth, step = node
-    name = "  " * depth + (step["name"] or step["step"])
+    name = "  " * depth + step["name"]
     lasted = "-" if step["durationMs"] is None else short_duration_of(step["durationMs"])
     state = "complete" if step["complete"] else "incomplete"
     return [name, _SIGNS.get(step["status"], "-"), lasted, str(step["lines"]), str(step["errors"]), state, step["step"]]

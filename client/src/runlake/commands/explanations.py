@@ -41,7 +41,7 @@ def why(session: Session, fqn: str | None, run_id: str | None, as_json: bool) ->
         explanation = archive.explanation(run)
         candidates = explanation["candidates"]
         if as_json:
-            show_json({"fqn": run.fqn, "runId": run.run_id, "outcome": facts.get("outcome"), **explanation})
+            show_json({"fqn": run.fqn, "runId": run.run_id, "outcome": facts["outcome"], **explanation})
         else:
             _show(archive, run, facts, candidates)
         _report_limits(explanation)

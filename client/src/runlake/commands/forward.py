@@ -71,15 +71,16 @@ def forward(
 
 class _Progress:
     """The position of ``--position``, whose file is replaced atomically. Its lines: the position, and a digest of the run and the
-    target's address, since a position is a number of lines, which would skip events of another run or target silently. A file of an
-    earlier release has the position only. Raises SettingsError for a file that cannot be read, or is of another run or target."""
+    target's address, since a position is a number of lines, which would skip events of another run or target silently. Raises
+    SettingsError for a file that cannot be read, has no position, or that of another run or target."""
 
     def __init__(self, path: Path | None, run: RunName, target: str) -> None:
         self._path, self._owner = path, _digest(run, target)
-        stored = _text(path).split("\n") if path and path.exists() else [""]
-        self.position = stored[0].strip() or None
-        owner = "".join(stored[1:2])
-        if self._owner and owner and owner != self._owner:
+        stored = _text(path).splitlines() if path and path.exists() else []
+        self.position = stored[0] if stored else None
+        if stored and len(stored) != 2:
+            raise SettingsError(f"not a position of this command file={path}", next_step="check the file of --position")
+        if stored and self._owner and stored[1] != self._owner:
             raise SettingsError(
                 f"the position is of another run or target file={path}",
                 next_step="use one file for each run and target, or delete it to begin with the first event",

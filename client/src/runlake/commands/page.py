@@ -50,7 +50,7 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
             of = f" fqn={fqn!r}" if fqn else ""
             raise NotFoundError(404, f"no run has failed{of}", next_step="`runlake runs` lists runs with their outcomes")
         fqn, run_id = str(facts["fqn"]), str(facts["runId"])
-        explanation = facts.get("explanation")
+        explanation = facts["explanation"]
         line = line or (int(explanation["line"]) + 1 if explanation else None)
     else:
         url = session.settings().required_url()

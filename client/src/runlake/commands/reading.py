@@ -189,9 +189,9 @@ def _by_run(runs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The last active first; attempts of a run together, the newest first, at the place of the last active one."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for facts in sorted(runs, key=lambda facts: -int(facts["lastAppendMs"])):
-        groups.setdefault(facts.get("firstRunId", facts["runId"]), []).append(facts)
+        groups.setdefault(facts["firstRunId"], []).append(facts)
     for attempts in groups.values():
-        yield from sorted(attempts, key=lambda facts: -int(facts.get("attempt", 1)))
+        yield from sorted(attempts, key=lambda facts: -int(facts["attempt"]))
 
 
 def _follow(follower: Follower, as_json: bool) -> None:
@@ -245,6 +245,6 @@ def _run_row(facts: dict[str, Any]) -> list[str]:
         size,
         active,
         lasted,
-        str(facts.get("attempt", 1)),
-        str((facts.get("explanation") or {}).get("text") or reason_of(facts)),
+        str(facts["attempt"]),
+        str((facts["explanation"] or {}).get("text") or reason_of(facts)),
     ]

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from runlake.browsing import completeness_of, later_attempts
+from runlake.browsing import later_attempts
 from runlake.commands.candidates import pipeline_candidates
 from runlake.commands.output import duration_of, report, show_json, show_rows, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
-from runlake.commands.states import outcome_of, outcome_with_reason, state_of
+from runlake.commands.states import outcome_with_reason, state_of
 from runlake.names import public_url
 from runlake.settings import NAMES, help_of, settings_file, settings_path
 
@@ -26,10 +26,10 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
         run = run_of(archive, fqn, run_id)
         facts = archive.facts(run)
         later = later_attempts(archive, run, facts) if run_id else []  # the newest run has none
-        events = completeness_of(archive, run)
+        events = archive.completeness(run)
     if as_json:
         latest = {"latestAttempt": later[0]} if later else {}
-        show_json({**facts, **latest} if events is None else {**facts, **latest, "events": events})
+        show_json({**facts, **latest, "events": events})
         return
     show_rows(
         ("", ""),
@@ -38,11 +38,11 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
             *_start_rows(facts),
             *_later_rows(facts, later),
             ("status", state_of(facts)),
-            *_outcome_rows(facts),
+            ("outcome", outcome_with_reason(facts)),
             ("finalized", "yes" if facts["complete"] else "no"),
             ("pending", size_of(facts["pendingBytes"])),
-            ("lost", f"{facts.get('lost', 0)} lines"),
-            *([("lost by its client", f"{facts['lostLines']} lines")] if facts.get("lostLines") else []),
+            ("lost", f"{facts['lost']} lines"),
+            *([("lost by its client", f"{facts['lostLines']} lines")] if facts["lostLines"] else []),
             ("lines", str(facts["lines"])),
             ("size", size_of(facts["bytes"])),
             ("started", time_of(facts["startedMs"])),
@@ -53,28 +53,24 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
     )
 
 
-def _outcome_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    return [("outcome", outcome_with_reason(facts))] if outcome_of(facts) else []
-
-
 def _later_rows(facts: dict[str, Any], later: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """No rows for the latest attempt."""
     if not later:
         return []
-    count, latest = int(facts.get("attempt", 1)) + len(later), later[0]
-    return [("attempts", f"{count}, latest {latest['runId']}: {outcome_with_reason(latest) or state_of(latest)}")]
+    count, latest = int(facts["attempt"]) + len(later), later[0]
+    return [("attempts", f"{count}, latest {latest['runId']}: {outcome_with_reason(latest)}")]
 
 
 def _start_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """No rows for a run without a start, or from a server of an earlier release."""
-    attempt = int(facts.get("attempt", 1))
+    """No rows for a run without a start."""
+    attempt = int(facts["attempt"])
     rows = [("attempt", f"{attempt} of {facts['firstRunId']}")] if attempt > 1 else []
-    return rows + [(name, facts[name]) for name in ("host", "command") if facts.get(name)]
+    return rows + [(name, facts[name]) for name in ("host", "command") if facts[name]]
 
 
-def _events_rows(events: dict[str, Any] | None) -> list[tuple[str, str]]:
+def _events_rows(events: dict[str, Any]) -> list[tuple[str, str]]:
     """No rows for a run without writers of events."""
-    if events is None or not events["writers"]:
+    if not events["writers"]:
         return []
     rows = [("events", events["state"])]
     for writer in events["writers"]:
@@ -121,7 +117,7 @@ def config(session: Session, pipeline: str | None, as_json: bool) -> None:
 
 def _show_chosen(configuration: Mapping[str, Any], *, as_json: bool) -> None:
     chosen = configuration["chosen"]
-    problems = [each for each in configuration.get("plugins", ()) if each.get("problem")]
+    problems = [each for each in configuration["plugins"] if each["problem"]]
     if as_json:
         show_json({**chosen, "problems": problems})
         return

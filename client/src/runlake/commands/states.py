@@ -20,21 +20,21 @@ def state_of(facts: Mapping[str, Any]) -> str:
 
 
 def outcome_of(facts: Mapping[str, Any]) -> str:
-    """The outcome of a run; for a silent one, with the time of its last sign of life; empty if the server's release has no outcomes."""
-    since_ms = facts.get("silentSinceMs")
-    return f"silent since {time_of(since_ms)}" if since_ms else str(facts.get("outcome") or "")
+    """The outcome of a run; for a silent one, with the time of its last sign of life."""
+    since_ms = facts["silentSinceMs"]
+    return f"silent since {time_of(since_ms)}" if since_ms else str(facts["outcome"])
 
 
 def reason_of(facts: Mapping[str, Any]) -> str:
     """Why a run failed or was cancelled, in a few words; empty if its client reported no reason."""
     reasons = []
-    if facts.get("signal"):
+    if facts["signal"]:
         reasons.append(f"killed by {facts['signal']}")
-    elif facts.get("exitCode"):
+    elif facts["exitCode"]:
         reasons.append(f"exit status {facts['exitCode']}")
-    if facts.get("exception"):
+    if facts["exception"]:
         reasons.append(str(facts["exception"]))
-    if facts.get("failedStep"):
+    if facts["failedStep"]:
         reasons.append(f"in step {facts['failedStep']}")
     return ", ".join(reasons)
 
