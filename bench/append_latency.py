@@ -16,49 +16,35 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from bench.bench_world import BUCKET, Context, Function, append_event, cookie_of, lambda_variables
-from bench.measure import Measure, reported
+from bench.measure import Measure
 from bench.workload import LINE
 
 GOAL = 1.3
 _BATCH = LINE * 40
-_TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled={}"
+_TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
 _Times = dict[str, float]
 
 
 def append_latency(function: Function, count: int = 1500) -> list[Measure]:
-    """Traced and not traced: by default X-Ray samples one request a second and 5 % of the rest."""
-    sampled, unsampled = (_in_a_function(function.token, count, traced) for traced in (True, False))
-    ratio = sampled["append_ms"] / sampled["conditional_put_ms"]
-    size = len(_BATCH)
+    """Sampled by X-Ray."""
+    times = _in_a_function(function.token, count)
+    ratio = times["append_ms"] / times["put_ms"]
     return [
         Measure(
-            f"warm append as deployed, {size:,} bytes, traced, over a conditional put_object by the same client, p50",
+            f"warm append as deployed, {len(_BATCH):,} bytes, traced, over a conditional put_object by the same client, p50",
             f"at most {GOAL}",
-            _compared(sampled, "conditional_put_ms"),
+            f"{ratio:.2f} ({times['append_ms']:.2f} ms over {times['put_ms']:.2f} ms)",
             ratio <= GOAL,
-        ),
-        reported("the same, not sampled by X-Ray", _compared(unsampled, "conditional_put_ms")),
-        reported("the same over an unconditional put_object by the same client", _compared(sampled, "put_ms")),
-        reported("the same over an unconditional put_object by a default boto3 client", _compared(sampled, "default_put_ms")),
-        reported("processor time of a warm append as deployed, traced; not sampled", f"{_cpu(sampled)}; {_cpu(unsampled)}"),
+        )
     ]
 
 
-def _compared(times: _Times, baseline: str) -> str:
-    return f"{times['append_ms'] / times[baseline]:.2f} ({times['append_ms']:.2f} ms over {times[baseline]:.2f} ms)"
-
-
-def _cpu(times: _Times) -> str:
-    return f"{times['append_cpu_ms']:.2f} ms, the conditional PUT's {times['conditional_put_cpu_ms']:.2f} ms"
-
-
-def _in_a_function(token: str, count: int, traced: bool) -> _Times:
+def _in_a_function(token: str, count: int) -> _Times:
     command = [sys.executable, "-m", "bench.append_latency", str(count)]
     with lambda_variables("app.app") as variables:
-        environment = os.environ | variables | {"_X_AMZN_TRACE_ID": _TRACE.format(int(traced)), "BENCH_TOKEN": token}
+        environment = os.environ | variables | {"_X_AMZN_TRACE_ID": _TRACE, "BENCH_TOKEN": token}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"the function failed: {done.stderr[-3000:]}")
@@ -75,39 +61,23 @@ def _main(count: int) -> _Times:
     client = composition.services().store._inner._client  # type: ignore[attr-defined]
     function = Function(app, None, None, None, token=os.environ["BENCH_TOKEN"])
     body = _BATCH.encode()
-    spent: dict[str, list[float]] = {name: [] for name in (*_PUTS, "append")}
-    cpu: dict[str, list[float]] = {"append": [], "conditional_put": []}
+    spent: dict[str, list[float]] = {"append": [], "put": []}
     cookie = function.append(append_event("svc.bench/time", _BATCH))
-    default = _default_client()
     for number in range(count):
         event = append_event("svc.bench/time", _BATCH, cookie)
-        with _timed(spent["append"], cpu["append"]):
+        with _timed(spent["append"]):
             answer = app.app(function.authorized(event), Context())
         cookie = cookie_of(answer)
-        for name, options in _PUTS.items():
-            with _timed(spent[name], cpu.get(name, [])):
-                (default if name == "default_put" else client).put_object(
-                    Bucket=BUCKET, Key=f"bare/{os.getpid()}/{name}/{number:010d}", Body=body, **options
-                )
-    times = {f"{name}_ms": statistics.median(values) * 1000 for name, values in spent.items()}
-    return times | {f"{name}_cpu_ms": statistics.median(values) * 1000 for name, values in cpu.items()}
-
-
-_PUTS: dict[str, dict[str, str]] = {"conditional_put": {"IfNoneMatch": "*"}, "put": {}, "default_put": {}}
-
-
-def _default_client() -> Any:
-    import boto3
-
-    return boto3.client("s3")
+        with _timed(spent["put"]):
+            client.put_object(Bucket=BUCKET, Key=f"bare/{os.getpid()}/{number:010d}", Body=body, IfNoneMatch="*")
+    return {f"{name}_ms": statistics.median(values) * 1000 for name, values in spent.items()}
 
 
 @contextlib.contextmanager
-def _timed(seconds: list[float], cpu_seconds: list[float]) -> Iterator[None]:
-    started_s, started_cpu_s = time.perf_counter(), time.process_time()
+def _timed(seconds: list[float]) -> Iterator[None]:
+    started_s = time.perf_counter()
     yield
     seconds.append(time.perf_counter() - started_s)
-    cpu_seconds.append(time.process_time() - started_cpu_s)
 
 
 if __name__ == "__main__":

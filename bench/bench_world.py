@@ -42,7 +42,6 @@ class Requests:
 
     def __init__(self) -> None:
         self.by_service: Counter[str] = Counter()
-        self.by_operation: Counter[str] = Counter()
         self.uploaded_bytes = 0
 
     def watch(self, client: Any) -> None:
@@ -52,9 +51,8 @@ class Requests:
         return self.by_service - earlier
 
     def _seen(self, request: Any, event_name: str, **_: Any) -> None:
-        service, operation = event_name.split(".")[1:]
+        service = event_name.split(".")[1]
         self.by_service[service] += 1
-        self.by_operation[operation] += 1
         if service == "s3" and request.method == "PUT":
             self.uploaded_bytes += int(request.headers.get("Content-Length", 0))
 
@@ -90,10 +88,6 @@ class Function:
         variables = {f"RUNLAKE_{name.upper()}_TABLE": table for name, table in tables.items()}
         os.environ.update(variables, RUNLAKE_REPORT_TOPIC_ARN=topic_arn)
         composition.install(None)
-        services = composition.services()
-        self.requests.watch(services.archive_store._inner._client)  # type: ignore[attr-defined]
-        self.requests.watch(services.database._client)  # type: ignore[attr-defined]
-        self.requests.watch(services.publisher._client)  # type: ignore[union-attr]
         yield
         composition.install(self.services)
 

@@ -1,4 +1,4 @@
-"""Events a second of each codec, and of decoding alone, on one core.
+"""Events a second of the codecs between which an operator chooses, and of decoding alone, on one core.
 
 "Decoding alone" is the minimum of any receiver: ``json.loads``, ``msgpack.unpackb``, ``ParseFromString``. A codec also extracts
 message, time, level and step, validates the event, and keeps the rest as its data. Times are processor time, the best of several
@@ -7,8 +7,6 @@ runs, from the bytes of a body to a list.
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,7 +14,7 @@ from typing import Any
 
 from bench.bench_world import Function
 from bench.measure import Measure, cpu_s, reported
-from chalicelib.events.codecs import bulk, firehose, fluent, logstash, otlp, plain, syslog
+from chalicelib.events.codecs import fluent, otlp
 from chalicelib.events.event import NewEvent
 
 _RUNS = 7
@@ -44,22 +42,10 @@ def _codecs(events: int) -> Iterator[Codec]:
     """Name, body, decoding alone, decoding by the codec."""
     made = [_event(number) for number in range(events)]
     yield "Fluent Bit, json", fluent.encode_json(made), json.loads, fluent.decode_json
-    yield "Fluent Bit, json_lines", fluent.encode_json_lines(made), _json_lines, fluent.decode_json
     yield "Fluent Bit, msgpack", fluent.encode_msgpack(made), _msgpack, fluent.decode_msgpack
-    yield "Logstash, json_batch", logstash.encode(made), json.loads, logstash.decode
-    yield "Elasticsearch, _bulk", bulk.encode(made, "logs"), _json_lines, bulk.decode
     attributed = [each.model_copy(update={"data": {"attributes": each.data}}) for each in made]
     yield "OTLP, JSON", otlp.encode_json(attributed, _RESOURCE), json.loads, otlp.decode_json
     yield "OTLP, protobuf", otlp.encode_protobuf(attributed, _RESOURCE), _protobuf, otlp.decode_protobuf
-    yield "syslog, RFC 5424", syslog.encode(made), _lines, lambda body: syslog.decode(body, _START_MS)
-    yield "syslog, JSON", logstash.encode_lines(made), _json_lines, lambda body: syslog.decode(body, _START_MS)
-    yield (
-        "Firehose",
-        firehose.encode(made, "request", _START_MS),
-        _delivery,
-        lambda body: firehose.decode(body, gzip.decompress).items,
-    )
-    yield "text", b"".join(each.message.encode() + b"\n" for each in made), _lines, plain.decode
 
 
 def _event(number: int) -> NewEvent:
@@ -73,14 +59,6 @@ def _event(number: int) -> NewEvent:
     return NewEvent(
         message=f"{_MESSAGE} {number}", timestamp=_START_MS + number, level="INFO", step=f"step-{number % 5}", data=data
     )
-
-
-def _json_lines(body: bytes) -> list[Any]:
-    return [json.loads(line) for line in body.splitlines()]
-
-
-def _lines(body: bytes) -> list[str]:
-    return body.decode().split("\n")
 
 
 def _msgpack(body: bytes) -> list[Any]:
@@ -97,10 +75,6 @@ def _protobuf(body: bytes) -> Any:
     request = ExportLogsServiceRequest()
     request.ParseFromString(body)
     return request
-
-
-def _delivery(body: bytes) -> list[Any]:
-    return [json.loads(base64.b64decode(record["data"])) for record in json.loads(body)["records"]]
 
 
 def _seconds(work: Callable[[bytes], Any], body: bytes) -> float:

@@ -1,7 +1,7 @@
 """The figures of docs/performance.md: stored in docs/figures.json, each with the date and commit of its measurement.
 
-A row also names the measured code, with a digest: if that code changes, the page marks the row as stale until it is measured again.
-Docstrings, comments and layout do not change the digest.
+A row also names the measured code, with a digest: if that code changes, the row is stale until it is measured again, and the page has the
+number of stale rows of each table. Docstrings, comments and layout do not change the digest.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ def is_stale(row: Row, project: Path = PROJECT) -> bool:
     return bool(digest(row["code"], project) != row["digest"])
 
 
-def markdown(rows: Iterable[Row]) -> str:
-    """The rows as a Markdown table."""
-    return "\n".join([*HEAD, *(_line(row) for row in rows)])
+def markdown(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table, below the number of stale ones."""
+    stale = sum(map(is_stale, rows))
+    return "\n".join([f"Code changed since the measurement: {stale} of {len(rows)} rows.", "", *HEAD, *map(_line, rows)])
 
 
 def line(row: Measure, when: str = "now") -> str:
@@ -86,9 +87,7 @@ def digest(code: Iterable[str], project: Path = PROJECT) -> str:
 
 
 def _line(row: Row) -> str:
-    stale = ", code changed since" if is_stale(row) else ""
-    measure = Measure(row["what"], row["goal"], row["measured"], row["reached"])
-    return line(measure, f"{row['date']}, {row['commit']}{stale}")
+    return line(Measure(row["what"], row["goal"], row["measured"], row["reached"]), f"{row['date']}, {row['commit']}")
 
 
 def _meaning(path: Path) -> bytes:

@@ -15,7 +15,6 @@ from typing import Any
 from bench import (
     archive_measures,
     codecs,
-    coordination,
     coordination_kill,
     forwarding_measures,
     masking_measures,
@@ -23,7 +22,6 @@ from bench import (
 )
 from bench.append_latency import append_latency
 from bench.bench_world import MIB, Function, append_event, cookie_of, gateway_event
-from bench.identity import identity
 from bench.measure import Measure, Measurement
 from bench.pipeline_visits import pipeline_visits
 from bench.start_up import start_up
@@ -166,16 +164,14 @@ ALL = (
     Measurement("append_latency", append_latency, (*_RUN_LOG, *_HTTP, "chalicelib/masking"), {"count": 20}),
     Measurement("two_writers", two_writers, (*_RUN_LOG, *_HTTP), {"count": 20}),
     Measurement("pages_of_a_large_log", pages_of_a_large_log, (*_RUN_LOG, *_HTTP), {"size": 8 * MIB}),
-    Measurement("write_amplification", write_amplification, _RUN_LOG, {"sizes": (64 * 1024,)}),
+    Measurement("write_amplification", write_amplification, _RUN_LOG, {"size": 8 * MIB}),
     Measurement("finalizing", finalizing, _RUN_LOG, {"size": 24 * MIB}),
     Measurement(
         "archive",
         archive_measures.archive,
         (*_CATALOG, *_HTTP, "chalicelib/ingestion"),
-        {"sizes": (120,), "ingested": 40, "queries": 3},
+        {"size": 120, "ingested": 40, "queries": 3},
     ),
-    Measurement("read_units_of_pages", archive_measures.read_units_of_pages, _CATALOG, {"sizes": (10,)}),
-    Measurement("coordination", coordination.coordination, _COORDINATION, {"workers": (1, 2), "partitions": 20}),
     Measurement(
         "coordination_kill", coordination_kill.coordination_kill, _COORDINATION, {"partitions": 10, "workers": 3, "steps": 2}
     ),
@@ -184,8 +180,7 @@ ALL = (
     ),
     Measurement("pipeline_visits", pipeline_visits, ("chalicelib/pipelines", "chalicelib/runlog"), {"batches": 3}),
     Measurement("masking", masking_measures.masking, ("chalicelib/masking",), {"size": 64 * 1024}),
-    Measurement("forwarding", forwarding_measures.forwarding, ("chalicelib/events", "chalicelib/masking"), {"events": 200}),
-    Measurement("identity", identity, ("chalicelib/access",), {"tokens": 3}),
+    Measurement("forwarding", forwarding_measures.forwarding, ("chalicelib/events",), {"events": 200}),
     Measurement("codecs", codecs.codecs, ("chalicelib/events/codecs", "chalicelib/events/event.py"), {"events": 50}),
     Measurement("start_up", start_up, _PACKAGE, {"rounds": 1}),
     Measurement("package_size", package_size, (*_PACKAGE, "local/package.py", "local/bundle.py")),

@@ -1,4 +1,4 @@
-"""``python -m bench.pipeline_shards``: the share of late events of a pipeline with many live runs, by its number of shards.
+"""``python -m bench.pipeline_shards``: the share of late events of a pipeline with live runs, and how many a shard keeps up with.
 
 A simulation of the worker (its real code) of one shard, the one with the median number of runs, by a clock that advances with the
 requests that the worker makes and with the processor time that it takes. Nothing waits. The other shards do not slow it: on AWS each
@@ -421,19 +421,15 @@ def _at(ages: list[float], share: float) -> float:
 def main() -> None:
     """Print the figures, or store them."""
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline_shards", description=__doc__)
-    parser.add_argument("--shards", type=int, nargs="+", default=[1, 4, 16])
-    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--shards", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=100)
     parser.add_argument("--warm-up", type=float, default=50)
     parser.add_argument("--write", action="store_true", help="store the figures in docs/figures.json")
     options = parser.parse_args()
     window = options.seconds, options.warm_up
     rows = []
-    for measure in (
-        *(partial(late_events, count, options.runs, *window) for count in options.shards),
-        partial(late_events, 1, 10, *window),
-        partial(capacity, *window),
-    ):
+    for measure in (partial(late_events, options.shards, options.runs, *window), partial(capacity, *window)):
         rows.append(measure())
         print(f"{rows[-1].what}: {rows[-1].measured}", flush=True)
     if options.write:

@@ -61,7 +61,6 @@ def pipeline_visits(function: Function, batches: int = 20) -> list[Measure]:
     names = {"lines": False, "events": True}
     runs = [VisitedRun(function, Run("svc.visits", name), has_events=each, batches=batches) for name, each in names.items()]
     spent = [run.visit(new) for new in (1, 2) for run in runs]
-    pause = [run.visit(0) for run in runs for _ in range(2)]
     return [
         Measure(
             "requests of a pipeline's visit to a running run: a new batch of lines; of events; two of lines; of events",
@@ -69,7 +68,6 @@ def pipeline_visits(function: Function, batches: int = 20) -> list[Measure]:
             "; ".join(map(str, spent)),
             max(spent) <= MOST,
         ),
-        Measure("the same, if nothing is new and the last event may continue", "at most 1", str(max(pause)), max(pause) <= 1),
     ]
 
 

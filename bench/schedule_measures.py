@@ -1,4 +1,4 @@
-"""One tick of the compaction schedule: many open runs, some of them due; by one invocation, and by four that share the work.
+"""One tick of the compaction schedule: many open runs, some of them due; by one invocation, and by one and by four that share the work.
 
 ``python -m bench.schedule_measures OPEN DUE`` measures it alone at another size; the goals are for the full size.
 """
@@ -16,20 +16,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.bench_world import Function, bench_world
-from bench.measure import Measure, reported
+from bench.measure import Measure
 from bench.schedule_archive import BUCKET, NAME, RUNS, SEGMENTS, Archive
 from chalicelib.catalog.runs import SHARDS
 
 OPEN, DUE = 10_000, 2000
 WORKERS = 4
 SLOWED = 10
-"""In the second half each request takes this many times as long as on AWS, because all share one machine, whose
-processors would be the limit."""
+"""To compare workers, each request takes this many times as long as on AWS, because all share one machine, whose processors would be
+the limit."""
 SLOWED_PART = 20
 """Only one in this many due runs is processed then."""
 _WORK = f"{NAME}-work"
 _TIMEOUT_S = 600
-_Ticks = dict[tuple[bool, int], "Tick"]
 
 
 @dataclass(frozen=True)
@@ -38,41 +37,24 @@ class Tick:
 
     due: int
     sent: Counter[str]
-    refused: int
     seconds: float
     share_s: float
-    cpu_s: float
-    printed: int
-
-    @property
-    def s3_each(self) -> float:
-        """S3 requests for each due run."""
-        return sum(count for name, count in self.sent.items() if " " not in name) / self.due  # DynamoDB's name their table
-
-    @property
-    def dynamodb_each(self) -> float:
-        """DynamoDB requests for each due run, without the queries for due runs."""
-        return (self.sent.total() - self.sent[f"Query {RUNS}"]) / self.due - self.s3_each
-
-    @property
-    def requests(self) -> str:
-        """All requests as text."""
-        parts = (f"{count / self.due:.2f} {name.replace(NAME + '-', '')}" for name, count in self.sent.most_common(10))
-        return f"{self.s3_each:.2f} and {self.dynamodb_each:.2f} ({', '.join(parts)})"
 
 
 def schedules(_: Function, open_runs: int = OPEN, due: int = DUE) -> list[Measure]:
-    """The same runs are due twice, with equally many new segments; then some of them twice more, with slowed requests."""
+    """Some runs are due; then a part of them twice more, with equally many new segments and slowed requests."""
     archive = Archive(open_runs)
     archive.fill()
-    ticks: _Ticks = {}
-    for is_slowed in (False, True):
-        for workers in (1, WORKERS):
-            part = due // SLOWED_PART if is_slowed else due
-            archive.append(part)
-            ticks[is_slowed, workers] = _tick(part, workers, SLOWED if is_slowed else 0)
-            archive.check_compacted(part)
-    return _measures(f"{due:,} of {open_runs:,} open runs due", ticks)
+
+    def tick(due: int, workers: int, slowed: int) -> Tick:
+        archive.append(due)
+        done = _tick(due, workers, slowed)
+        archive.check_compacted(due)
+        return done
+
+    every = tick(due, 1, 0)
+    one, four = (tick(due // SLOWED_PART, workers, SLOWED) for workers in (1, WORKERS))
+    return [_finding(f"{due:,} of {open_runs:,} open runs due", every), _sharing(one, four)]
 
 
 def _tick(due: int, workers: int, slowed: int) -> Tick:
@@ -90,11 +72,8 @@ def _tick(due: int, workers: int, slowed: int) -> Tick:
     return Tick(
         due,
         sent=sum((Counter(each["sent"]) for each in outputs), Counter()),
-        refused=sum(each["refused"] for each in outputs),
         seconds=max(each["to_s"] for each in outputs) - begun_s,
         share_s=outputs[0]["shared_s"] - begun_s,
-        cpu_s=sum(each["cpu_s"] for each in outputs),
-        printed=sum(each["printed"] for each in outputs),
     )
 
 
@@ -130,39 +109,29 @@ def _go(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def _measures(what: str, ticks: _Ticks) -> list[Measure]:
-    one, four = ticks[False, 1], ticks[False, WORKERS]
-    queries, more = one.sent[f"Query {RUNS}"], one.sent["ListObjectsV2"] - one.due
-    scans = sum(count for name, count in one.sent.items() if name.startswith("Scan"))
-    s3, dynamodb = max(one.s3_each, four.s3_each), max(one.dynamodb_each, four.dynamodb_each)
-    refused, ratio = four.refused / four.due, ticks[True, 1].seconds / ticks[True, WORKERS].seconds
-    return [
-        Measure(
-            f"requests that find what is due, {what}",
-            f"{SHARDS} queries; no scan, no listing of what is not due",
-            f"{queries} queries, {scans} scans, {more} listings",
-            (queries, scans, more) == (SHARDS, 0, 0),
-        ),
-        Measure(
-            f"requests of a due run, S3 and DynamoDB, by one worker; by {WORKERS}",
-            "at most 9 and 9",
-            f"{one.requests}; {four.requests}",
-            s3 <= 9 and dynamodb <= 9,
-        ),
-        Measure(f"refused writes for each due run, {WORKERS} workers", "at most 0.2", f"{refused:.2f}", refused <= 0.2),
-        reported(f"a tick of one worker; of {WORKERS}, {what}", f"{_seconds(one)}; {_seconds(four)}"),
-        Measure(
-            f"a tick of one worker over one of {WORKERS}, where requests take {SLOWED} times as long as on AWS",
-            "at least 2",
-            f"{ratio:.1f} ({_seconds(ticks[True, 1])}; {_seconds(ticks[True, WORKERS])})",
-            ratio >= 2,
-        ),
-    ]
+def _finding(what: str, tick: Tick) -> Measure:
+    queries, more = tick.sent[f"Query {RUNS}"], tick.sent["ListObjectsV2"] - tick.due
+    scans = sum(count for name, count in tick.sent.items() if name.startswith("Scan"))
+    return Measure(
+        f"requests that find what is due, {what}",
+        f"{SHARDS} queries; no scan, no listing of what is not due",
+        f"{queries} queries, {scans} scans, {more} listings",
+        (queries, scans, more) == (SHARDS, 0, 0),
+    )
+
+
+def _sharing(one: Tick, four: Tick) -> Measure:
+    ratio = one.seconds / four.seconds
+    return Measure(
+        f"a tick of one worker over one of {WORKERS}, where requests take {SLOWED} times as long as on AWS",
+        "at least 2",
+        f"{ratio:.1f} ({_seconds(one)}; {_seconds(four)})",
+        ratio >= 2,
+    )
 
 
 def _seconds(tick: Tick) -> str:
-    each = f"CPU {tick.cpu_s * 1000 / tick.due:.0f} ms and {tick.printed / tick.due:.0f} bytes of metrics a run"
-    return f"{tick.due:,} runs in {tick.seconds:.0f} s, {tick.share_s:.1f} s of it to share them out, {each}"
+    return f"{tick.due:,} runs in {tick.seconds:.0f} s, {tick.share_s:.1f} s of it to share them out"
 
 
 if __name__ == "__main__":

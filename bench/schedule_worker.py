@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import resource
 import sys
 import time
 from collections import Counter
@@ -23,25 +22,20 @@ from bench.bench_world import Context
 AWS_S = {"s3": 0.015, "dynamodb": 0.004}
 """Approximate latency of a small request on AWS."""
 _TABLE = re.compile(rb'"TableName": ?"([^"]+)"')
-_REFUSED = frozenset({"ConditionalCheckFailedException", "PreconditionFailed", "ConditionalRequestConflict"})
 
 
 class Requests:
-    """Counts the requests of this process, retries included, by operation (DynamoDB's with the table), and refused conditional
-    writes."""
+    """Counts the requests of this process, retries included, by operation (DynamoDB's with the table)."""
 
     def __init__(self, slowed: int) -> None:
         self._slowed = slowed
         self.reset()
         boto3.setup_default_session()
-        events = boto3.DEFAULT_SESSION.events  # clients created from now on inherit its handlers
-        events.register("before-send", self._sent)
-        events.register("after-call", self._answered)
+        boto3.DEFAULT_SESSION.events.register("before-send", self._sent)  # clients created from now on inherit it
 
     def reset(self) -> None:
         """Count from 0."""
         self.sent: Counter[str] = Counter()
-        self.refused = 0
         self.first_s3_s: float | None = None
 
     def _sent(self, request: Any, event_name: str, **_: Any) -> None:
@@ -51,20 +45,6 @@ class Requests:
         if service == "s3" and self.first_s3_s is None:
             self.first_s3_s = time.time()
         time.sleep(self._slowed * AWS_S[service])
-
-    def _answered(self, parsed: dict[str, Any], **_: Any) -> None:
-        self.refused += parsed.get("Error", {}).get("Code") in _REFUSED
-
-
-class OutputCounter(io.TextIOBase):
-    """Swallows the function's own logs and metrics, and counts their characters."""
-
-    def __init__(self) -> None:
-        self.characters = 0
-
-    def write(self, text: str) -> int:
-        self.characters += len(text)
-        return len(text)
 
 
 class StartedWorkers:
@@ -86,24 +66,16 @@ class FunctionContext(Context):
 
 def main() -> None:
     number, share, slowed = map(int, sys.argv[1:])
-    answers, printed = sys.stdout, OutputCounter()
-    sys.stdout = printed
+    answers, sys.stdout = sys.stdout, io.StringIO()  # the function's own logs and metrics
     requests = Requests(slowed)
     compact = _warm_function(share, answers)
     print("ready", file=answers, flush=True)
     if not sys.stdin.readline():
         return  # the parent has ended
     requests.reset()
-    printed.characters = 0
-    from_s, from_cpu_s = time.time(), _cpu_s()
+    from_s = time.time()
     results = compact(_event(number), FunctionContext())
-    result: dict[str, Any] = {
-        "from_s": from_s,
-        "to_s": time.time(),
-        "cpu_s": _cpu_s() - from_cpu_s,
-        "shared_s": requests.first_s3_s,
-    }
-    result |= {"results": results, "sent": requests.sent, "refused": requests.refused, "printed": printed.characters}
+    result = {"from_s": from_s, "to_s": time.time(), "shared_s": requests.first_s3_s, "results": results, "sent": requests.sent}
     print(json.dumps(result), file=answers, flush=True)
 
 
@@ -128,11 +100,6 @@ def _event(worker: int) -> dict[str, Any]:
     """An event in EventBridge's format, as ``chalicelib.aws.workers`` builds it."""
     names = ("version", "account", "region", "detail-type", "time", "id", "source")
     return dict.fromkeys(names, "") | {"resources": [], "detail": {"worker": worker}}
-
-
-def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

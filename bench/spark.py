@@ -32,15 +32,13 @@ def _measured_here(name: str, **sizes: object) -> list[Measure]:
 
 
 ALL = (
-    _measurement("spark_planning", _SOURCE, shapes=((20, 10),)),
-    _measurement("spark_columnar", ("glue_jobs/columnar", "chalicelib/lines"), records=1000, runs=1),
+    _measurement("spark_planning", _SOURCE, runs=20, segments=10),
     _measurement("spark_reads", _SOURCE, size=4 * _MIB, rounds=1),
     _measurement("spark_dataset", (*_SOURCE, *_JOBS, "glue_jobs/dataset", "glue_jobs/build_dataset.py"), size=4 * _MIB, rounds=1),
     _measurement(
         "spark_compaction",
         (*_JOBS, "glue_jobs/compaction", "glue_jobs/bulk_compact.py", "chalicelib/runlog"),
         runs=20,
-        few=5,
         rounds=1,
     ),
     _measurement("spark_upkeep", (*_JOBS, "glue_jobs/catalog", "glue_jobs/expiration", "chalicelib/catalog"), runs=10, files=10),

@@ -1,83 +1,28 @@
-"""The columnar parser against the row parser, both from the bytes of a log to Arrow columns, on one core.
+"""``python -m bench.spark_columnar FILE…``: the columnar parser against the row parser, both from the bytes of log files to Arrow columns.
 
-``python -m bench.spark_columnar FILE…`` compares their events of log files, and prints which share of the lines the row parser still read.
-
-All lines differ in time and message, so that the row parser's caches do not repeat themselves; every fiftieth record is an error with a
-stack trace, whose lines are joined.
+Compares all columns, and prints the speeds on one core and the share of lines that the row parser still read.
 """
 
 from __future__ import annotations
 
 import argparse
-import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from bench.measure import Measure, cpu_s
+from bench.measure import cpu_s
 from chalicelib.lines.events import events
 from chalicelib.lines.format_detection import detect_format
-from chalicelib.lines.formats import LogFormat, format_named
+from chalicelib.lines.formats import LogFormat
 from chalicelib.lines.text import number_lines
 from chalicelib.lines.timestamps import TimestampParser
 from glue_jobs.columnar.parser import ColumnarParser
 
-_HEADS = {
-    "python": "{time:%Y-%m-%d %H:%M:%S},{ms:03} - {logger} - {level} - ",
-    "spark": "{time:%y/%m/%d %H:%M:%S} {level} {logger}: ",
-    "log4j": "{time:%Y-%m-%d %H:%M:%S},{ms:03} {level} [main] org.example.{logger}: ",
-    "openmetadata": "[{time:%Y-%m-%d %H:%M:%S}] {level:8} {{metadata.{logger}:ingestion:{ms}}} - ",
-}
-_LEVELS, _LOGGERS = ("INFO", "INFO", "INFO", "DEBUG", "WARNING"), ("orders.load", "orders.write", "shop.model.cache")
-_TRACE = 'Traceback (most recent call last):\n  File "orders.py", line 12, in load\n    rows = source.fetch(table)\nValueError: no such table\n'
-_FIRST_S, _EVERY = 1_800_000_000, 50
-_GOAL = 6
 _MB = 1e6
-
-
-def measure(records: int = 60_000, runs: int = 5) -> list[Measure]:
-    """The speed of each format."""
-    return [_measured(name, records, runs) for name in _HEADS]
-
-
-def log_of(name: str, records: int) -> bytes:
-    """A log of a format, the same in every run."""
-    return "".join(_records(_HEADS[name], records)).encode()
-
-
-def _records(head: str, records: int) -> Iterator[str]:
-    numbers = random.Random(1)
-    for number in range(records):
-        is_error = number % _EVERY == _EVERY - 1
-        yield head.format(
-            time=datetime.fromtimestamp(_FIRST_S + number, UTC),
-            ms=numbers.randrange(1000),
-            level="ERROR" if is_error else numbers.choice(_LEVELS),
-            logger=numbers.choice(_LOGGERS),
-        )
-        yield f"loaded {numbers.randrange(10**6)} rows of table shop.orders_{numbers.randrange(999)} in {numbers.random():.3f} s from "
-        yield f"s3://bucket/{numbers.randrange(10**9):x}\n{_TRACE if is_error else ''}"
-
-
-def _measured(name: str, records: int, runs: int) -> Measure:
-    body, format = log_of(name, records), format_named(name)
-    parser = ColumnarParser(format, TimestampParser())
-    row_s, columnar_s = (
-        _best(work, runs) for work in (partial(_by_rows, body, format, TimestampParser()), partial(_by_columns, body, parser))
-    )
-    by_rows, by_columns = len(body) / _MB / row_s, len(body) / _MB / columnar_s
-    share = f"{100 * parser.row_lines / parser.lines:.1f} % of lines by the row parser"
-    return Measure(
-        f"columnar parser over the row parser, both to Arrow columns, lines that differ, format {name}",
-        f"at least {_GOAL}",
-        f"{row_s / columnar_s:.1f} ({by_columns:.0f} over {by_rows:.1f} MB/s a core; {share})",
-        row_s >= _GOAL * columnar_s,
-    )
 
 
 def _best(work: Callable[[], object], runs: int) -> float:

@@ -128,11 +128,6 @@ class BenchArchive:
             self.s3.delete_objects(Bucket=BUCKET, Delete={"Objects": [{"Key": key} for key in keys[first : first + 1000]]})
         self.rows.put_all([_row(each) for each in runs])
 
-    def mark_finalized(self, runs: Sequence[BenchRun]) -> None:
-        """Write rows as of finalized runs, which are not due."""
-        rows = [_row(each) | {"final_segments": len(each.entries)} for each in runs]
-        self.rows.put_all([{name: value for name, value in row.items() if name != "activity_shard"} for row in rows])
-
     def put(self, key: str, body: bytes, metadata: dict[str, str]) -> None:
         """Put one object."""
         status, text = self._request("PUT", key, body, {f"x-amz-meta-{name}": value for name, value in metadata.items()})

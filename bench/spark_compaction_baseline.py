@@ -1,7 +1,7 @@
 """Baseline of bulk compaction: a minimal loop over boto3, without leases, checks or a catalog.
 
-``python -m bench.spark_compaction_baseline THREADS FIRST COUNT``: waits for a line, then writes logs.txt of some of
-``uniform_runs`` with one LIST, a GET for each segment and one PUT, and prints the seconds.
+``python -m bench.spark_compaction_baseline THREADS COUNT``: writes logs.txt of ``uniform_runs`` with one LIST, a GET for each segment and
+one PUT, and prints the seconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chalicelib.ports import Run
 
 
 def main() -> None:
-    threads, first, count = map(int, sys.argv[1:])
+    threads, count = map(int, sys.argv[1:])
     s3 = boto3.client("s3", config=Config(max_pool_connections=threads))
 
     def compact(run: Run) -> None:
@@ -27,9 +27,7 @@ def main() -> None:
         bodies = [s3.get_object(Bucket=BUCKET, Key=found["Key"])["Body"].read() for found in listed if found["Size"]]
         s3.put_object(Bucket=BUCKET, Key=f"{prefix}logs.txt", Body=b"".join(bodies))
 
-    runs = [each.run for each in uniform_runs(first + count, 1, 1)[first:]]
-    print("ready", flush=True)
-    sys.stdin.readline()
+    runs = [each.run for each in uniform_runs(count, 1, 1)]
     started_s = time.monotonic()
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(compact, runs):

@@ -1,4 +1,5 @@
-"""``python -m bench.spark_many``: run each job over a run of 100,000 one-line segments. Every line must exist once afterwards."""
+"""``python -m bench.spark_many``: ``build_dataset`` and ``rebuild_catalog`` over a run of 100,000 one-line segments, of which every line must
+exist once afterwards. Bulk compaction: ``python -m bench.spark_compaction --dirty``."""
 
 from __future__ import annotations
 
@@ -51,20 +52,13 @@ def measure(segments: int = SEGMENTS) -> list[Measure]:
     with bench_archive() as (archive, _), tempfile.TemporaryDirectory(prefix="runlake-many-") as folder:
         with_files(archive)
         archive.fill([many])
-        _dataset(turns, many, Path(folder) / "segments", "build_dataset, from segments")
+        _dataset(turns, many, Path(folder))
         _rebuild(turns, archive, many)
-        with turns.turn("bulk_compact") as holds:
-            told = job()
-            holds += [told["runs"]["finalized"] == 1, archive.artifact(many) == many.log]
-        _dataset(turns, many, Path(folder) / "logs", "build_dataset, from logs.txt")
-        with turns.turn("retention, its plan") as holds:
-            told = job("--rules", '{"default": {"keep_days": 1}}', name="retention")
-            holds += [told["runs_in_all"] == 1, told["runs"] == 0]
     return turns.rows
 
 
-def _dataset(turns: _Turns, many: BenchRun, folder: Path, name: str) -> None:
-    with turns.turn(name) as holds:
+def _dataset(turns: _Turns, many: BenchRun, folder: Path) -> None:
+    with turns.turn("build_dataset, from segments") as holds:
         told = job("--dest", folder.as_uri(), "--live", name="build_dataset")
         stored = duckdb.sql(f"select {RAW} from read_parquet('{folder}/data/**/*.parquet') order by line")
         found = stored.fetchall() if stored else []

@@ -1,8 +1,7 @@
 """``python -m bench.spark_planning``: speed of the data source's planning, and bytes that it reads.
 
-Planning is measured twice: in its own process, which Spark starts for it, and through Spark, from ``load()`` to the number of
-tasks, with the memory of all its processes. The bucket is a separate process (``bench.spark_listing``) on the same machine, so its
-time counts too.
+Planning is measured in a process of its own, as Spark starts one for it. The bucket is a separate process (``bench.spark_listing``) on the
+same machine, so its time counts too.
 """
 
 from __future__ import annotations
@@ -15,14 +14,10 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
-import psutil
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, LessThan
 
 from bench.figures import print_rows
@@ -32,36 +27,26 @@ from bench.spark_listing import listing_server
 from glue_jobs.datasource.options import parse_options
 from glue_jobs.datasource.schema import EVENTS, schema_of
 from glue_jobs.datasource.source import PushdownReader
-from glue_jobs.job_runtime.session import spark_session
 
-SHAPES = ((10_000, 100), (100_000, 10), (1, 1_000_000))
-"""(runs, segments of each run)."""
+RUNS, SEGMENTS = 100_000, 10
 _MIB = 1024**2
 _PIPELINES, _HOURS, _LOG_BYTES = 5, 24, 1_000_000
 _DAY = datetime(2026, 11, 21, tzinfo=UTC)
 _HOUR = 10
 
 
-def planning(shapes: Sequence[tuple[int, int]] = SHAPES) -> list[Measure]:
-    """Segments in several shapes, and the first shape through Spark."""
-    rows = [_planned(runs, segments) for runs, segments in shapes]
-    return [*rows, _planned_by_spark(*shapes[0])]
-
-
-def bytes_read() -> list[Measure]:
+def bytes_read() -> Measure:
     """One pipeline's hour of a day: 5 pipelines, each with an hourly run of an hour, 1 MB each, all finalized."""
     server = BucketServer()
     try:
         _fill(server)
-        rows = [_ratio("finished runs, without the catalog's tables", server)]
-        server.empty()
-        _fill(server, is_open=True)
-        return [*rows, _ratio("the same as open runs of a segment a minute", server)]
+        return _ratio(server)
     finally:
         server.stop()
 
 
-def _planned(runs: int, segments: int) -> Measure:
+def planning(runs: int = RUNS, segments: int = SEGMENTS) -> Measure:
+    """Runs of this many segments each."""
     with listing_server(runs, segments) as url:
         command = [sys.executable, "-m", "bench.spark_planning", "--plan", url]
         answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -85,64 +70,14 @@ def _plan(url: str) -> dict[str, Any]:
     }
 
 
-def _planned_by_spark(runs: int, segments: int) -> Measure:
-    with listing_server(runs, segments) as url, spark_session("planning", {"spark.driver.memory": "1g"}) as spark:
-        frame = spark.read.format("runlake").options(bucket="logs", endpoint=url, **OPTIONS)
-        frame.load().limit(0).collect()  # excludes Spark's own start
-        with _watched() as peak:
-            started_s = time.perf_counter()
-            tasks = frame.load().rdd.getNumPartitions()
-            took_s = time.perf_counter() - started_s
-    what = f"the same through Spark ({runs:,} runs): time; memory of the driver with its JVM and Python"
-    measured = f"{took_s:.1f} s for {tasks:,} tasks; {peak[0] / _MIB:,.0f} MiB"
-    return Measure(what, "below 60 s; below 2 GB", measured, took_s < 60 and peak[0] < 2e9)
-
-
-@contextmanager
-def _watched() -> Iterator[list[int]]:
-    """Peak memory of this process and its children together, without the bucket's server."""
-    peak, ended = [0], Event()
-
-    def watch() -> None:
-        while not ended.wait(0.1):
-            peak[0] = max(peak[0], sum(map(_memory, _processes())))
-
-    thread = Thread(target=watch)
-    thread.start()
-    try:
-        yield peak
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _processes() -> list[psutil.Process]:
-    here = psutil.Process()
-    return [here, *(each for each in here.children(recursive=True) if "spawn_main" not in _command(each))]
-
-
-def _command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
-def _memory(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0
-
-
-def _fill(server: BucketServer, *, is_open: bool = False) -> None:
+def _fill(server: BucketServer) -> None:
     chance = random.Random(1)
     for pipeline in range(_PIPELINES):
         for hour in range(_HOURS):
             first = _DAY + timedelta(hours=hour)
             minutes = [_minute(first + timedelta(minutes=minute), chance) for minute in range(60)]
             times = [int((first + timedelta(minutes=minute + 1)).timestamp() * 1000) for minute in range(60)]
-            put_log(server, f"svc.p{pipeline}", f"run-{hour:02d}", minutes, times, is_final=not is_open)
+            put_log(server, f"svc.p{pipeline}", f"run-{hour:02d}", minutes, times, is_final=True)
 
 
 def _minute(moment: datetime, chance: random.Random) -> bytes:
@@ -158,7 +93,7 @@ def _minute(moment: datetime, chance: random.Random) -> bytes:
     return "".join(lines).encode()
 
 
-def _ratio(what: str, server: BucketServer) -> Measure:
+def _ratio(server: BucketServer) -> Measure:
     first = _DAY + timedelta(hours=_HOUR)
     server.traffic.reset()
     rows = _read(
@@ -172,7 +107,7 @@ def _ratio(what: str, server: BucketServer) -> Measure:
     ratio = read / matching
     assert matching > _LOG_BYTES * 0.95, matching
     return Measure(
-        f"a pipeline's hour of a day through the data source, bytes read over bytes matching; {what}",
+        "a pipeline's hour of a day through the data source, bytes read over bytes matching; finished runs, without the catalog's tables",
         "at most 3",
         f"{ratio:.2f} ({read:,} over {matching:,} bytes, {requests:,} requests)",
         ratio <= 3,
@@ -187,9 +122,9 @@ def _read(server: BucketServer, *filters: Filter, **options: str) -> list[dict[s
     return [row for part in reader.partitions() for batch in reader.read(part) for row in batch.to_pylist()]
 
 
-def measure(shapes: Sequence[tuple[int, int]] = SHAPES) -> list[Measure]:
+def measure(runs: int = RUNS, segments: int = SEGMENTS) -> list[Measure]:
     """The rows of both measurements."""
-    return [*planning(shapes), *bytes_read()]
+    return [planning(runs, segments), bytes_read()]
 
 
 def main() -> int:
@@ -205,8 +140,7 @@ def main() -> int:
     known = {each.__name__: each for each in (planning, bytes_read)}
     if unknown := set(arguments.names) - set(known):
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
-    rows = [row for name in arguments.names or known for row in known[name]()]
-    return print_rows(rows)
+    return print_rows([known[name]() for name in arguments.names or known])
 
 
 if __name__ == "__main__":

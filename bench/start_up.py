@@ -1,4 +1,4 @@
-"""Start time of each function as on Lambda, relative to importing Chalice and boto3 alone; each in its own process, alternating."""
+"""Start time of the API function as on Lambda, relative to importing Chalice and boto3 alone; each in its own process, alternating."""
 
 from __future__ import annotations
 
@@ -11,27 +11,20 @@ from collections.abc import Mapping
 from bench.bench_world import Function, lambda_variables
 from bench.measure import Measure, reported
 
-_HANDLERS = ("app", "authorize", "ingest", "compact", "sweep", "pipelines")
 _ALONE = "import chalice, boto3"
 
 
 def start_up(_: Function, rounds: int = 9) -> list[Measure]:
     """Import, settings, clients, services, and the issuer's keys; no request."""
     alone: list[float] = []
-    spent: dict[str, list[float]] = {handler: [] for handler in _HANDLERS}
+    started: list[float] = []
     for _round in range(rounds):
         alone.append(_seconds(_ALONE, {}))
-        for handler, times in spent.items():
-            with lambda_variables(f"app.{handler}") as variables:
-                times.append(_seconds("import app", variables))
-    alone_s = statistics.median(alone)
-    return [
-        reported(
-            f"start of the function {handler} over `{_ALONE}`, p50 of {rounds}",
-            f"{statistics.median(times) / alone_s:.2f} ({statistics.median(times) * 1000:.0f} ms over {alone_s * 1000:.0f} ms)",
-        )
-        for handler, times in spent.items()
-    ]
+        with lambda_variables("app.app") as variables:
+            started.append(_seconds("import app", variables))
+    alone_s, started_s = statistics.median(alone), statistics.median(started)
+    figures = f"{started_s / alone_s:.2f} ({started_s * 1000:.0f} ms over {alone_s * 1000:.0f} ms)"
+    return [reported(f"start of the function app over `{_ALONE}`, p50 of {rounds}", figures)]
 
 
 def _seconds(statement: str, variables: Mapping[str, str]) -> float:

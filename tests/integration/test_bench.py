@@ -39,7 +39,7 @@ def test_simulation_of_shards_runs() -> None:
     ]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=COMMAND_S, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
-    assert len(done.stdout.splitlines()) == 3
+    assert len(done.stdout.splitlines()) == 2
 
 
 def test_unknown_measurement_is_an_error_that_lists_the_others() -> None:

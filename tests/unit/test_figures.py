@@ -64,13 +64,15 @@ def test_uncommitted_code_is_not_published(tmp_path: Path, monkeypatch: pytest.M
     assert path.read_text() == "{}"
 
 
-def test_page_marks_stale_and_missed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_counts_stale_rows_and_marks_missed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "digest", lambda code, project: "new")
     fresh = ROW | {"what": "fresh", "digest": "new"}
     stale = ROW | {"what": "stale", "goal": "at least 2", "reached": False, "digest": "old"}
-    assert markdown([fresh, stale]).splitlines()[2:] == [
+    count, _, _, _, *rows = markdown([fresh, stale]).splitlines()
+    assert count == "Code changed since the measurement: 1 of 2 rows."
+    assert rows == [
         "| fresh |  | 1 | reported | 2026-11-01, 0123abcd |",
-        "| stale | at least 2 | 1 | **missed** | 2026-11-01, 0123abcd, code changed since |",
+        "| stale | at least 2 | 1 | **missed** | 2026-11-01, 0123abcd |",
     ]
 
 
