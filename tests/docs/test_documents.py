@@ -14,6 +14,7 @@ from chalicelib.routes.operations import OPERATIONS
 from docs import generate
 from tests.docs.pages import DOCS, PAGES, PROJECT, anchor, blocks, headings, name_of, prose
 
+CHANGELOG_WORDS = 1000
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 _MACHINE = re.compile(r"(?<![\w.])(/(?:work|root|home|Users|tmp|mnt)/[\w.-]+)")
@@ -26,6 +27,10 @@ def test_the_documents_that_the_readme_promises_are_there() -> None:
     assert named <= {page.name for page in DOCS.glob("*.md")}
     numbers = [page.name[:4] for page in sorted((DOCS / "decisions").glob("*.md"))]
     assert numbers == [f"{number:04d}" for number in range(1, len(numbers) + 1)]
+
+
+def test_changelog_stays_short() -> None:
+    assert len((PROJECT / "CHANGELOG.md").read_text().split()) <= CHANGELOG_WORDS
 
 
 @every_page

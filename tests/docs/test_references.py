@@ -10,23 +10,20 @@ from tests.docs.pages import PAGES, PROJECT, name_of, spans
 from tests.docs.references import FOREIGN, command_problem, problem
 from tests.docs.shell_blocks import commands, shell_blocks
 
-WRITTEN = [page for page in PAGES if page.name != "CHANGELOG.md"]
-"""The changelog names what was there before."""
 
-
-@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_names_exists(page: Path) -> None:
     assert [f"`{span}`: {said}" for span in dict.fromkeys(spans(page)) if (said := problem(span))] == []
 
 
-@pytest.mark.parametrize("page", WRITTEN, ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_commands_of_shell_blocks_are_accepted_by_their_parsers(page: Path) -> None:
     lines = [line for block in shell_blocks(page) for line in commands(block.text)]
     assert [f"{line}: {said}" for line in lines if (said := command_problem(line))] == []
 
 
 def test_pages_of_the_client_and_of_security_are_checked() -> None:
-    assert {PROJECT / "client" / "README.md", PROJECT / "SECURITY.md", PROJECT / "README.md"} <= set(WRITTEN)
+    assert {PROJECT / "client" / "README.md", PROJECT / "SECURITY.md", PROJECT / "README.md"} <= set(PAGES)
 
 
 @pytest.mark.parametrize(
@@ -98,5 +95,5 @@ def test_good_reference_passes(good: str) -> None:
 
 def test_foreign_words_are_all_used() -> None:
     """A word that no page has is deleted from the list."""
-    text = "\n".join(span for page in WRITTEN for span in spans(page))
+    text = "\n".join(span for page in PAGES for span in spans(page))
     assert [word for words in FOREIGN.values() for word in words.split() if word not in text] == []
