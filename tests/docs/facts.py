@@ -26,7 +26,8 @@ EXEMPT = {
 """Pages with reasons. Decisions (``docs/decisions/``) are exempt too: each keeps the numbers of its time."""
 
 WRITTEN = {
-    "CONTRIBUTING.md": 1,
+    "CHANGELOG.md": 1,
+    "CONTRIBUTING.md": 2,
     "README.md": 1,
     "SECURITY.md": 1,
     "client/README.md": 45,
@@ -39,9 +40,9 @@ WRITTEN = {
     "docs/http-api.md": 2,
     "docs/limits.md": 7,
     "docs/log-formats.md": 47,
-    "docs/masking.md": 8,
+    "docs/masking.md": 7,
     "docs/operations.md": 49,
-    "docs/performance.md": 54,
+    "docs/performance.md": 31,
     "docs/pipeline-files.md": 11,
     "docs/pipeline-handlers.md": 5,
     "docs/pipelines.md": 49,
