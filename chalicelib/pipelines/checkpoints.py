@@ -30,7 +30,6 @@ from chalicelib.pipelines.heads import Head, read_head
 from chalicelib.pipelines.rows import (
     HEAD,
     PIPELINES,
-    STATUS,
     RunCheckpoint,
     checkpoint_of,
     checkpoint_row,
@@ -185,7 +184,7 @@ class Checkpoints:
         """Move the active runs of other heads to rows. Returns the time from which runs have to be discovered: the earliest of
         all heads."""
         old = before or Head()
-        looked_ms = {0: old.looked_ms if old.layout else self._looked_before_layouts()}
+        looked_ms = {0: old.looked_ms}
         while True:
             rows, _ = self._database.query(PIPELINES, self._key.partition, f"{HEAD}#", f"{HEAD}$", limit=1, only="at")
             if not rows:
@@ -199,11 +198,6 @@ class Checkpoints:
         if old.is_moving:
             return old.since_ms  # some heads may have been moved before
         return min(looked_ms.get(number, old.since_ms) for number in range(max(1, old.shards)))
-
-    def _looked_before_layouts(self) -> int:
-        """``looked_ms`` as releases without layouts stored it."""
-        key = pipeline_key(self._name, STATUS)
-        return int(self._database.get_many([key]).get(key, {}).get("looked_ms", 0))
 
     def _mark(self, from_ms: int) -> None:
         late = (
@@ -357,7 +351,7 @@ class Checkpoints:
         row: Row = rows.get(self._key, {})
         if (row.get("epoch"), row.get("owner")) != (self._head.epoch, self._head.owner):
             raise self._overtaken()
-        return str(row.get("attempt", ""))
+        return str(row["attempt"])
 
     def _overtaken(self) -> PartitionNotOwnedError:
         return PartitionNotOwnedError(f"another worker has taken the pipeline over pipeline={self._name} epoch={self._head.epoch}")

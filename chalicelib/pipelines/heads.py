@@ -59,14 +59,13 @@ class Head:
         return replace(self, commit=self.commit + 1, attempt=uuid4().hex, **changes)
 
     def unchanged_condition(self) -> RowCondition:
-        """The condition that the stored head is this one. Rows of releases that stored no attempts have none."""
-        attempt = Clause(("attempt",), "=", self.attempt) if self.attempt else Clause(("attempt",), "absent")
+        """The condition that the stored head is this one."""
         return (
             (
                 Clause(("epoch",), "=", self.epoch),
                 Clause(("owner",), "=", self.owner),
                 Clause(("commit",), "=", self.commit),
-                attempt,
+                Clause(("attempt",), "=", self.attempt),
             ),
         )
 
@@ -125,7 +124,7 @@ def read_head(database: Database, key: Key) -> Head | None:
 
 def _texts(database: Database, key: Key, row: Row) -> Sequence[str] | None:
     """The pages of a head; None if some of them belong to another write."""
-    keys = [page_key(key, number) for number in range(1, int(row.get("pages", 1)))]
+    keys = [page_key(key, number) for number in range(1, int(row["pages"]))]
     pages = database.get_many(keys) if keys else {}
     if any(each not in pages or pages[each]["attempt"] != row["attempt"] for each in keys):
         return None
@@ -139,14 +138,14 @@ def _head(row: Row, pages: Sequence[str]) -> Head:
             int(row["epoch"]),
             str(row["owner"]),
             int(row["commit"]),
-            str(row.get("attempt", "")),
+            str(row["attempt"]),
             checkpoints,
-            int(row.get("looked_ms", 0)),
-            bool(row.get("backlog", False)),
-            str(row.get("layout", "")),
-            int(row.get("shards", 1)),
-            bool(row.get("moving", False)),
-            int(row.get("since_ms", 0)),
+            int(row["looked_ms"]),
+            bool(row["backlog"]),
+            str(row["layout"]),
+            int(row["shards"]),
+            bool(row["moving"]),
+            int(row["since_ms"]),
             pages,
         )
     except (KeyError, ValueError, TypeError) as error:

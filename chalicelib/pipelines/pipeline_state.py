@@ -153,17 +153,17 @@ def _combined(rows: Sequence[Row]) -> Row:
         return rows[0]
     errors: Counter[str] = Counter()
     for row in rows:
-        errors.update({name: int(count) for name, count in dict(row.get("errors", {})).items()})
-    newest_first = sorted(rows, key=lambda row: -int(row.get("told_ms", 0)))
-    sums = {name: sum(int(row.get(name, 0)) for row in rows) for name in _SUMMED}
-    oldest = {name: min(int(row.get(name, 0)) for row in rows) for name in ("told_ms", "looked_ms")}
+        errors.update({name: int(count) for name, count in dict(row["errors"]).items()})
+    newest_first = sorted(rows, key=lambda row: -int(row["told_ms"]))
+    sums = {name: sum(int(row[name]) for row in rows) for name in _SUMMED}
+    oldest = {name: min(int(row[name]) for row in rows) for name in ("told_ms", "looked_ms")}
     return {
         **newest_first[0],
         **sums,
         **oldest,
-        "lag_ms": max(int(row.get("lag_ms", 0)) for row in rows),
+        "lag_ms": max(int(row["lag_ms"]) for row in rows),
         "errors": dict(errors),
-        "last_error": next((str(row["last_error"]) for row in newest_first if row.get("last_error")), ""),
+        "last_error": next((str(row["last_error"]) for row in newest_first if row["last_error"]), ""),
     }
 
 
@@ -176,14 +176,14 @@ def handler_row(name: str, state: HandlerState) -> tuple[Key, Row]:
 def _handler(row: Row) -> HandlerState:
     return HandlerState(
         row["at"].removeprefix(HANDLER),
-        str(row.get("state", "")),
-        str(row.get("reason", "")),
-        int(row.get("since_ms", 0)),
-        str(row.get("run", "")),
-        int(row.get("line", 0)),
+        str(row["state"]),
+        str(row["reason"]),
+        int(row["since_ms"]),
+        str(row["run"]),
+        int(row["line"]),
     )
 
 
 def _desired(row: Row) -> DesiredState:
-    replay = row.get("replay_ms")
-    return DesiredState(bool(row.get("enabled", True)), None if replay is None else int(replay), int(row.get("asked_ms", 0)))
+    replay = row["replay_ms"]
+    return DesiredState(bool(row["enabled"]), None if replay is None else int(replay), int(row["asked_ms"]))

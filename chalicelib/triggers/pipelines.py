@@ -80,11 +80,11 @@ def measure(services: Services, files: Sequence[PipelineFile]) -> None:
         logger.warning("could not read pipeline status", extra={"error": str(error)})
         return
     for status in statuses.values():
-        record(PIPELINE_LAG_EVENTS, int(status.get("lag_events", 0)))
-        record(PIPELINE_LAG_MS, int(status.get("lag_ms", 0)))
-        record(PIPELINE_EVENTS, int(status.get("processed", 0)))
-        record(PIPELINE_DEAD_LETTERS, int(status.get("dead", 0)))
-        record(PIPELINE_ERRORS, sum(map(int, status.get("errors", {}).values())))
+        record(PIPELINE_LAG_EVENTS, int(status["lag_events"]))
+        record(PIPELINE_LAG_MS, int(status["lag_ms"]))
+        record(PIPELINE_EVENTS, int(status["processed"]))
+        record(PIPELINE_DEAD_LETTERS, int(status["dead"]))
+        record(PIPELINE_ERRORS, sum(map(int, status["errors"].values())))
     record(PIPELINE_HANDLERS_OFF, sum(off))
 
 

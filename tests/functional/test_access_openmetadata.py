@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from chalicelib import composition
 from chalicelib.access.patterns import matches
 from chalicelib.deadline import Deadline
-from chalicelib.ports import Put, PutOptions, Run
+from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import shared_legacy_name
 from chalicelib.runlog.tombstones import find_tombstone
@@ -231,17 +231,6 @@ def test_schedule_finishes_a_permitted_deletion_of_a_shared_log(world: World) ->
     generations.end(SPELLING, SPELLING)  # the request broke off here
     upkeep(world)
     assert stored(world) == {world.layout.tombstone(Run(SPELLING, "run-1"))}
-
-
-def test_schedule_leaves_a_shared_log_where_an_earlier_release_began_the_deletion(world: World) -> None:
-    """Its rows do not record the caller's permissions."""
-    put(world, "partial.txt")
-    world.clock.advance(1)
-    [dead] = composition.services().pipeline_files.generations.end(SPELLING, SPELLING)
-    row = {name: value for name, value in dead.document().items() if name != "all_spellings"}
-    world.database.put_many([Put(dead.key, row)])
-    upkeep(world)
-    assert stored(world) == {FOLDER + "partial.txt"}
 
 
 def test_deletion_in_progress_includes_the_shared_log_after_a_permitted_request(world: World) -> None:

@@ -43,7 +43,7 @@ MUTANTS = (
             "started_ms < max(_deleted_ms(above), _deleted_ms(own))",
             "a run that began in the millisecond of the deletion belongs to the new generation",
             "::test_a_run_that_began_with_the_deletion_is_of_the_dead_generation"),
-        ("Generations.dead", "bool(row.get('all_spellings', False))", "True",
+        ("Generations.dead", "bool(row['all_spellings'])", "True",
             "the schedule deletes more than the requester of the deletion may delete", _SHARED),
         ("Generations._ended", "not each.all_spellings and covers(each.fqn)", "False",
             "a principal that may delete every spelling is blocked by the one that started the deletion", _SHARED)),

@@ -20,7 +20,7 @@ from chalicelib.pipelines.pipeline_state import (
     replay_done,
     status_key,
 )
-from chalicelib.pipelines.rows import SWITCH, EventPosition, RunCheckpoint, pack_checkpoints, pipeline_key, row_at
+from chalicelib.pipelines.rows import SWITCH, EventPosition, RunCheckpoint, pipeline_key, row_at
 from chalicelib.pipelines.run_discovery import CatalogRunDiscovery
 from chalicelib.pipelines.shards import OF_A_JOB, Shard, shard_of, shards
 from chalicelib.pipelines.supervisor import Assignment, PipelineOutcome
@@ -146,30 +146,6 @@ def test_other_number_of_shards_loses_and_doubles_nothing(world: PipelinesHarnes
         worker.stop()
     assert sorted(RecordingHandler.messages()) == expected
     assert len(heads(world)) == after
-
-
-def test_checkpoint_of_the_previous_release_is_divided(world: PipelinesHarness) -> None:
-    """Its head has no attempt and no layout; some of its runs have ended meanwhile and are in no index any more."""
-    expected = write(world, "abc")
-    end(world)
-    positions: dict[Run, RunCheckpoint] = {}
-    for run in RUNS:
-        text = "".join(line(START_MS, f"{run.fqn} {letter}") + "\n" for letter in "ab")
-        positions[run] = RunCheckpoint(EventPosition(2, len(text), START_MS), "")
-    leave_index(world)
-    head = {
-        "key": "pipeline#test",
-        "at": "checkpoint",
-        "epoch": 7,
-        "owner": "old",
-        "commit": 41,
-        "runs": pack_checkpoints(positions),
-    }
-    status = {"key": "pipeline#test", "at": "status", "looked_ms": world.clock.now_ms()}
-    rows = [Put(pipeline_key("test", "checkpoint"), head), Put(pipeline_key("test", "status"), status)]
-    world.database.put_many(rows)
-    live(world, 3)
-    assert sorted(RecordingHandler.messages()) == [text for text in expected if text.endswith(" c")]
 
 
 def listing(world: PipelinesHarness, several: int, turns: int) -> None:

@@ -46,7 +46,7 @@ def _everything(fqn: str) -> bool:
 class DeadGeneration:
     """A deleted generation. ``is_swept``: the last search for its data found nothing. ``is_done``: the deletion was reported as
     done, so a later request is a new one. ``all_spellings``: the requester may delete the logs of every pipeline that
-    OpenMetadata spells like this one (decision 0033); rows of earlier releases lack it."""
+    OpenMetadata spells like this one (decision 0033)."""
 
     generation: str
     namespace: str
@@ -184,13 +184,12 @@ class Generations:
                 row["fqn"],
                 int(row["deleted_ms"]),
                 bool(row["is_swept"]),
-                bool(row.get("is_done", False)),
-                bool(row.get("all_spellings", False)),
+                bool(row["is_done"]),
+                bool(row["all_spellings"]),
             )
 
     def deletions(self, after: int, limit: int) -> list[NumberedDeletion]:
-        """The ends of pipelines' generations after a number, in order: numbers have no gaps. Those of earlier releases have none. One
-        Query. Raises UnavailableError."""
+        """The ends of pipelines' generations after a number, in order: numbers have no gaps. One Query. Raises UnavailableError."""
         rows, _ = self._database.query(TABLE, DELETIONS, _number(after + 1), _number(_MAX_NUMBER), limit=limit)
         return [NumberedDeletion(int(row["at"]), row["fqn"], row["generation"]) for row in rows]
 

@@ -63,4 +63,4 @@ def get_output_set(database: Database, name: str) -> OutputSet | None:
 
 def _base(row: Row) -> OutputSet:
     keep_ms, keep_bytes, keep_files = (int(each) for each in row["keep"])
-    return OutputSet(row["at"], row["bucket"], keep_ms, keep_bytes, keep_files, row.get("role", ""), row.get("owner", ""))
+    return OutputSet(row["at"], row["bucket"], keep_ms, keep_bytes, keep_files, row["role"], row["owner"])
