@@ -224,9 +224,9 @@ class SegmentEntry:
     ``line`` and ``byte`` are the log's totals before this segment; ``lines`` and ``bytes`` its own size. ``session``, ``base`` (the
     sequence number in the writer's position) and ``digest`` distinguish a retry from a new batch. ``landmarks`` are (line, byte) pairs
     inside a large segment, relative to its start; they bound the bytes that a page reads. ``errors``: number of its lines that report an
-    error, None if not counted (by earlier versions). ``events``: number of its events, 0: plain text; a segment of events has a sidecar
+    error, None for a seal, or if its entry was lost. ``events``: number of its events, 0: plain text; a segment of events has a sidecar
     (decision 0022). ``end``: on a seal whose close reported an outcome; rows of the index omit it. ``first_ms`` and ``last_ms``: the first
-    and last timestamp in its lines, None if no line has one or an earlier version wrote the segment (decision 0043); for display only.
+    and last timestamp in its lines, None if no line has one (decision 0043); for display only.
     Times in ms since the epoch; ``appended_ms`` is by the writer's clock.
     """
 

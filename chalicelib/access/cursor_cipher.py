@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MARK = "~"
 _PERSON = b"runlake-cursors"
 _PAD = b"\xff"
-"""A byte that UTF-8 does not contain. Cursors of earlier releases have none, and are read as well."""
+"""A byte that UTF-8 does not contain."""
 _CLASS_BYTES = 1024
 """Plain cursors are padded to a multiple of it. No name of a pipeline is longer, so the length of a cursor does not reveal that of a name."""
 

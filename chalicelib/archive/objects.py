@@ -23,7 +23,7 @@ ANNOUNCED_BYTES = "runlake-upload-bytes"
 """User metadata of an object of a presigned upload: the announced size in bytes."""
 
 _HEX_ID = re.compile(r"[0-9a-f]{32}")
-"""Ids in keys of documents without an id: earlier versions took no other id from a key, and no file changes its id."""
+"""An id as the datalake makes it: taken from the key for a document without an id."""
 
 
 def object_ref(bucket: str, key: str) -> ObjectRef:

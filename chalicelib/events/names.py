@@ -10,24 +10,19 @@ from chalicelib.runlog.layout import UNPRINTABLE
 MAX_NAME_CHARS = 200
 MAX_NAME_BYTES = 600
 """Percent-encoded, as in keys and rows."""
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def checked_name(what: str, name: str) -> str:
-    """The name of a writer or step in a request that reads: accepts all names that earlier releases stored. Raises
-    InvalidEventError."""
-    if not name or len(name) > MAX_NAME_CHARS or _CONTROL.search(name) or _encoded_bytes(name) > MAX_NAME_BYTES:
+    """The name of a writer or step. Raises InvalidEventError."""
+    checked_label(what, name)
+    if not name or len(name) > MAX_NAME_CHARS or _SURROGATE.search(name) or _encoded_bytes(name) > MAX_NAME_BYTES:
         raise InvalidEventError(f"a {what} is named by 1 to {MAX_NAME_CHARS} printable characters length={len(name)}")
     return name
 
 
-def checked_new_name(what: str, name: str) -> str:
-    """The name of a writer or step to store. Raises InvalidEventError."""
-    return checked_name(what, checked_label(what, name))
-
-
 def checked_label(what: str, label: str) -> str:
-    """A text that is displayed like a name but not used in keys, to be stored. Raises InvalidEventError."""
+    """A text that is displayed like a name but not used in keys. Raises InvalidEventError."""
     if UNPRINTABLE.search(label):
         raise InvalidEventError(f"control or invisible character in {what} name length={len(label)}")
     return label

@@ -18,7 +18,7 @@ from itertools import islice
 from chalicelib.errors import PreconditionFailedError
 from chalicelib.events.batch import prepare_batch, relocate_entries
 from chalicelib.events.event import Loggable, NewEvent
-from chalicelib.events.names import checked_new_name
+from chalicelib.events.names import checked_name
 from chalicelib.events.ports import Accepted
 from chalicelib.events.sidecar import Sidecar, encode_sidecar
 from chalicelib.lines.text import number_lines
@@ -60,7 +60,7 @@ class RunEventLog:
         idempotency_key: str | None = None,
     ) -> Accepted:
         """See the port. Two PUTs; a repeat one or two HEADs more. Also raises BatchTooLargeError and InvalidNameError."""
-        name = checked_new_name("writer", writer) if writer else ""
+        name = checked_name("writer", writer) if writer else ""
         self._masker.check_names(run.fqn, run.fqn, run.run_id, name)
         if not events:
             opened = self._writer.append(run, Batch.from_bytes(b""), position=position)

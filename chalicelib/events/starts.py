@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from chalicelib.events.names import checked_new_name
+from chalicelib.events.names import checked_name
 from chalicelib.events.well_formed import WellFormedText
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import Run
@@ -60,7 +60,7 @@ class Starts:
         """Start an attempt, see ``Attempts.start``. Raises InvalidEventError, InvalidNameError, AttemptTakenError, UnavailableError."""
         self.masker.check_names(run.fqn, run.fqn, run.run_id, start_id)
         host, command = (self._masked(run, text) for text in (body.host, body.command))
-        name = checked_new_name("start", start_id)
+        name = checked_name("start", start_id)
         request = StartRequest(name, host, command, body.age_ms, body.attempt, body.join, body.heartbeat_s)
         return self.attempts.start(run, request)
 

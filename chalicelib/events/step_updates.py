@@ -22,7 +22,7 @@ from chalicelib.errors import (
 from chalicelib.events.event import Timestamp
 from chalicelib.events.index import EventIndex
 from chalicelib.events.masking import masked_name
-from chalicelib.events.names import MAX_NAME_CHARS, checked_label, checked_new_name
+from chalicelib.events.names import MAX_NAME_CHARS, checked_label, checked_name
 from chalicelib.events.well_formed import WellFormedText
 from chalicelib.masking.fields import FieldMask
 from chalicelib.masking.mask import Masked
@@ -62,7 +62,7 @@ class StepUpdates:
         step, update = self._masked(run, step, update)
         for label in (update.name, update.parent):
             checked_label("step", label or "")
-        key = self._layout.step(run, checked_new_name("step", step))
+        key = self._layout.step(run, checked_name("step", step))
         for _ in range(_TRIES):
             seen, etag = self._read(key)
             merged = {**seen, **update.model_dump(by_alias=True, exclude_unset=True)}

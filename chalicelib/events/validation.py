@@ -9,7 +9,7 @@ import json
 
 from chalicelib.errors import InvalidEventError
 from chalicelib.events.event import INSTANCE_ID, MANDATORY, MAX_LEVEL_CHARS, STEP_ID, Loggable, NewEvent
-from chalicelib.events.names import checked_new_name
+from chalicelib.events.names import checked_name
 from chalicelib.lines.levels import ORDER, level_of_name
 
 MAX_DETAILS_BYTES = 64 * 1024
@@ -55,7 +55,7 @@ def _step(event: NewEvent) -> str | None:
         return None
     if not isinstance(step, str):
         raise InvalidEventError(f"data.{STEP_ID} must be a string")
-    return checked_new_name("step", step)
+    return checked_name("step", step)
 
 
 def _details_bytes(event: NewEvent) -> int:

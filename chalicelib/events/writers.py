@@ -21,7 +21,7 @@ from chalicelib.errors import (
     InvalidEventError,
     PreconditionFailedError,
 )
-from chalicelib.events.names import checked_new_name
+from chalicelib.events.names import checked_name
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import ABSENT, Clock, ListedObject, ObjectStore, PutOptions, Run
 from chalicelib.runlog.conflicts import put_retrying_conflicts
@@ -81,7 +81,7 @@ class Writers:
         self._layout.check_new(run)
         if self._masker:
             self._masker.check_names(run.fqn, run.fqn, run.run_id, writer)
-        return self._layout.writer(run, checked_new_name("writer", writer), what)
+        return self._layout.writer(run, checked_name("writer", writer), what)
 
     def _facts(self, writer: str, objects: dict[str, ListedObject]) -> WriterRecord:
         closed = self._document(objects[CLOSED].key) if CLOSED in objects else {}

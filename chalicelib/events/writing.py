@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from chalicelib.errors import InvalidEventError
 from chalicelib.events.event import Event, Loggable, NewEvent, WriterEndEvent, invalid_field, run_of
-from chalicelib.events.names import checked_new_name
+from chalicelib.events.names import checked_name
 from chalicelib.events.ports import NO_DATA, WriterData
 from chalicelib.events.sinks import Sink
 from chalicelib.events.validation import checked_event
@@ -42,7 +42,7 @@ class SinkWriter:
         on_close: OnClose | None = None,
     ) -> None:
         run_of(loggable)
-        self.writer = checked_new_name("writer", writer or f"w-{secrets.token_hex(8)}")
+        self.writer = checked_name("writer", writer or f"w-{secrets.token_hex(8)}")
         self._mandatory = loggable.mandatory_data()
         own = _checked_own(step, data, loggable)
         self._step, self._data = own.step, own.data
@@ -67,7 +67,7 @@ class SinkWriter:
 
     def stream(self, *, step: str | None = None) -> TextIO:
         """See the port. Raises InvalidEventError immediately for an invalid step."""
-        step = None if step is None else checked_new_name("step", well_formed_text(step))
+        step = None if step is None else checked_name("step", well_formed_text(step))
 
         def write_line(line: str, began_ms: int) -> None:
             self.write_event(NewEvent(message=line, step=step, timestamp=began_ms))

@@ -70,7 +70,7 @@ def pipelines(request: ApiRequest) -> Response:
     gate.require_any_scope("pipelines", Scope.LOGS_READ)
     services, who, query = composition.services(), gate.principal(), request.query
     prefix, contains = _part_of_name(query, "prefix"), _part_of_name(query, "contains")
-    bound_to = ("pipelines", prefix, *filter(None, [contains]))  # omitted if empty, so that earlier cursors stay valid
+    bound_to = ("pipelines", prefix, contains)
     after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
     page = services.pipelines.page(_pipeline_query(who, prefix, contains), _limit(query), after)
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -91,8 +91,7 @@ def recent_runs(request: ApiRequest) -> Response:
     services, who, query = composition.services(), gate.principal(), request.query_joining("outcome")
     pattern, contains = _part_of_name(query, "fqn"), _part_of_name(query, "contains")
     outcomes, since_ms = _outcomes(query), _since_ms(query)
-    # A cursor of an earlier release has no ``contains``, and stays valid.
-    bound_to = ("runs", pattern, ",".join(outcomes), query.get("since") or "", *filter(None, [contains]))
+    bound_to = ("runs", pattern, ",".join(outcomes), query.get("since") or "", contains)
     after = decrypt_cursor(query.get("cursor") or "", (Scope.LOGS_READ,), *bound_to)
 
     def may_see(run: Run) -> bool:

@@ -110,7 +110,7 @@ class InterruptedEvent(TypedDict):
 
 
 class ErrorEvent(TypedDict):
-    """A permanent failure. ``final`` distinguishes it from the temporary failures of earlier versions."""
+    """A permanent failure. ``final``: the same request would fail again."""
 
     eventType: Literal["error"]
     runId: str

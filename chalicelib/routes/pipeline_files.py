@@ -49,7 +49,7 @@ DEFAULT_BASE = "pipeline-files"
 """Output base of the built-in pipeline."""
 READ_S, WORK_S = 8, 20
 _MAX_SKIPPED = 10**12
-_NO_CURSOR = "invalid cursor, or the cursor of an earlier release: omit it to start from the first page"
+_NO_CURSOR = "invalid cursor: omit it to start from the first page"
 _MAX_NAME_CHARS = 1000
 _MAX_WARNINGS = 20
 

@@ -25,7 +25,7 @@ class Artifact:
 
     ``next_segment``: all segments below are in it. ``reason``: "closed" or "abandoned" if it ends with such a seal, else empty.
     ``lines`` is None if the lines must be counted (an object of OpenMetadata). ``modified_ms``: last modified on S3.
-    ``end``: from the seal that it ends with; None: not stated, or written by an earlier release. ``is_deleted``: marker of a deleted run, which
+    ``end``: from the seal that it ends with; None: not stated. ``is_deleted``: marker of a deleted run, which
     catalogs omit.
     """
 

@@ -207,7 +207,7 @@ class _NamedAlike:
 
 
 def read_start(store: ObjectStore, layout: Layout, run: Run) -> RunStart | None:
-    """The start of a run; None if it has none, like all runs of earlier releases. One GET. Raises DamagedLogError."""
+    """The start of a run; None if it has none, like the runs of OpenMetadata's connectors. One GET. Raises DamagedLogError."""
     key = layout.start(run)
     try:
         document = json.loads(store.get(key).body)
@@ -219,7 +219,7 @@ def read_start(store: ObjectStore, layout: Layout, run: Run) -> RunStart | None:
             command=str(document["command"]),
             started_ms=int(document["startedMs"]),
             registered_ms=int(document["registeredMs"]),
-            heartbeat_s=int(document.get("heartbeatS", 0)),
+            heartbeat_s=int(document["heartbeatS"]),
         )
     except ObjectNotFoundError:
         return None

@@ -50,12 +50,12 @@ def read_choice(store: ObjectStore, layout: Layout, run: Run) -> Choice | None:
     key = layout.chosen(run)
     try:
         document = json.loads(store.get(key).body)
-        outputs = document.get("outputs")  # not in the choices of earlier versions
+        outputs = document["outputs"]
         names = None if outputs is None else tuple(outputs)
-        return Choice(document.get("method", RUN_LOG), document.get(_BROWSER, RUN_LOG), names, document.get("locator"))
+        return Choice(document["method"], document[_BROWSER], names, document["locator"])
     except ObjectNotFoundError:
         return None
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise DamagedLogError(f"not a stored choice of method and browser key={key}") from error
 
 

@@ -40,7 +40,7 @@ RESERVED_RUN_IDS = frozenset({"last", "close", "download"})  # words of the API'
 
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 """C0 and C1 controls, bidirectional controls, line separators, byte order marks and tags: characters that control a terminal, reorder the
-text around them, or are invisible. Rejected in new names only: existing runs with such names stay readable."""
+text around them, or are invisible. Rejected in names of new runs only: logs that OpenMetadata stored under such names are readable."""
 UNFINISHED = "unfinished.json"
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

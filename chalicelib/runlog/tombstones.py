@@ -40,7 +40,7 @@ class Tombstone:
 
 
 def put_tombstone(store: ObjectStore, layout: Layout, tombstone: Tombstone) -> None:
-    """Write a tombstone, replacing an older one. One PUT; none if the key is too long, which only names of earlier releases can cause."""
+    """Write a tombstone, replacing an older one. One PUT; none if the key is too long, as it can be for a log of OpenMetadata."""
     key = layout.tombstone(Run(tombstone.fqn, tombstone.run_id))
     if not is_key(key):
         return

@@ -266,7 +266,7 @@ class Writer:
 
     def _put(self, run: Run, entry: SegmentEntry, body: bytes) -> None:
         if entry.sequence == 0:
-            self._layout.check_new(run)  # not for existing runs, which may be older than this check
+            self._layout.check_new(run)
         chosen = self._policy.segment_metadata(run) if self._policy and entry.sequence == 0 else {}
         key, options = self._layout.segment(run, entry.sequence), PutOptions({**metadata_of(entry), **chosen})
         put_retrying_conflicts(self._store, key, body, options, ABSENT)

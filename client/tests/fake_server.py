@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from chalicelib.errors import InvalidInputError
-from chalicelib.events.names import checked_new_name
+from chalicelib.events.names import checked_name
 from chalicelib.events.starts import StartBody
 from chalicelib.routes.close_requests import read_run_end
 from client.tests.fake_events import StoredEvents, answer_events
@@ -340,7 +340,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _start(self, fqn: str, run_id: str, start: str) -> None:
         """As the archive allocates attempts, of runs whose ids do not look like attempts."""
         try:
-            checked_new_name("start", start)
+            checked_name("start", start)
             StartBody.model_validate_json(self.body)
         except (InvalidInputError, ValueError) as error:
             return self._json({"code": 400, "message": str(error)}, 400)

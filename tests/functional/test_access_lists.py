@@ -140,7 +140,7 @@ def decoded(text: str) -> str:
 def test_cursor_made_with_the_key_of_positions_is_refused_where_cursors_have_their_own(
     granted: dict[str, list[str]], is_sealed: bool
 ) -> None:
-    """A leaked key neither creates nor decrypts cursors of the other key. A list that spans the upgrade starts over."""
+    """A leaked key neither creates nor decrypts cursors of the other key. A list that spans the change starts over."""
     world, topic = World(), InMemoryPublisher()
     token, query = bearer(ISSUER.granted(**granted)), TIMES | {"what": "sales_a"}
 

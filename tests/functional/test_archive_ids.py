@@ -14,12 +14,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from chalicelib import composition
 from chalicelib.archive.objects import ANNOUNCED_BYTES
 from chalicelib.catalog import search
 from chalicelib.catalog.file_ids import run_object_id
-from chalicelib.catalog.registration import ObjectRef
-from chalicelib.deadline import Deadline
 from chalicelib.errors import ObjectNotFoundError
 from chalicelib.ports import PutOptions, Run
 from tests.functional.archive import BASE, FILES, Site, deployed, hash_of, is_refusal
@@ -130,27 +127,11 @@ def test_lone_surrogate_is_an_error_in_the_report(site: Site) -> None:
 
 
 def test_stored_document_without_an_id_gets_32_digits_also_under_a_key_of_an_id(site: Site) -> None:
-    """As earlier versions made it, so no file changes its id."""
     document = {name: value for name, value in site.document().items() if name != "id"}
     for key in ("foo/data", "ab" * 16 + "/data"):
         site.store(key, b"x", json.dumps(document))
         assert site.notify(key) == []
     assert set(site.ids(what="syslog")) == {hash_of(b"s3://archive/foo/data"), "ab" * 16}
-
-
-@pytest.mark.parametrize("file_id", ["ab" * 16, "bar", "foo"])
-def test_rows_of_an_earlier_version_under_a_key_of_an_id_stay_in_step(site: Site, file_id: str) -> None:
-    """For it ``foo/data`` was a key without an id, so there is a row of its URL."""
-    services = composition.services()
-    site.push(key="foo/data", id=file_id)
-    ref = ObjectRef("archive", "foo/data", None)
-    services.registration.update([ref], lambda each: services.archive_objects.describe(each, Deadline(site.world.clock)))
-    assert site.ids(what="syslog") == [file_id]
-    assert site.notify("foo/data") == [] and site.ids(what="syslog") == [file_id]
-    site.push(key="foo/data", id="other")
-    assert site.notify("foo/data") == [] and site.ids(what="syslog") == ["other"]
-    site.world.archive_store.delete("foo/data")
-    assert site.notify("foo/data", name="ObjectRemoved:Delete") == [] and site.ids(what="syslog") == []
 
 
 # No id reaches another object

@@ -1,4 +1,4 @@
-"""Names with control or invisible characters: rejected if new, readable if an earlier release stored them."""
+"""Names with control or invisible characters: rejected if new, readable if OpenMetadata stored them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from urllib.parse import quote
 import pytest
 
 from chalicelib.ports import PutOptions, Run
-from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.tombstones import Tombstone, find_tombstone, put_tombstone
 from tests.functional.gateway import LOGS, call, installed, post
 from tests.world import World
@@ -90,29 +89,16 @@ def test_new_run_leaves_room_for_each_of_its_keys(world: World) -> None:
     assert find_tombstone(world.store, world.layout, run) == tombstone
 
 
-def test_run_of_an_earlier_release_without_room_for_a_tombstone_has_none(world: World) -> None:
+def test_run_without_room_for_a_tombstone_has_none(world: World) -> None:
     room = 1024 - len(world.layout.tombstone(Run("svc.a", "")))
     run = Run("svc.a", "r" * (room + 1))
     put_tombstone(world.store, world.layout, Tombstone(run.fqn, run.run_id, "age", 0, "plan-1", 2, 1, 3, 4, 5, 6, 7, "etag"))
     assert find_tombstone(world.store, world.layout, run) is None and keys(world) == []
 
 
-@pytest.fixture
-def stored_by_earlier_release(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
-    name = "old\u202e\x9b2J"
-    with monkeypatch.context() as patched:
-        patched.setattr("chalicelib.runlog.layout.Layout.check_new", lambda self, run: None)
-        world.parts().writer.append(Run("svc.a", name), Batch.from_bytes(b"one\n"))
-    key = world.layout.step(Run("svc.a", name), name)
-    world.store.put(key, json.dumps({"name": name, "version": 1}).encode(), PutOptions())
-    return name
-
-
-def test_unprintable_stored_run_is_read_appended_and_closed(stored_by_earlier_release: str, world: World) -> None:
-    path = path_of("svc.a", stored_by_earlier_release)
-    assert post(path, "two\n", TEXT).status == 200
-    assert call("GET", f"{LOGS}/{path}").json["logs"] == "one\ntwo"
-    assert post(path + "/close", "").status == 200
-    assert call("GET", f"{LOGS}/{path}/download").body == "one\ntwo\n"
+def test_log_of_openmetadata_under_an_unprintable_name_is_read(world: World) -> None:
+    run = Run("svc.a", "old\u202e\x9b2J")
+    world.store.put(world.layout.legacy_logs(run), b"one\n", PutOptions())
+    path = path_of(*astuple(run))
+    assert call("GET", f"{LOGS}/{path}").json["logs"] == "one"
     assert call("GET", f"/v1/events/{path}").json["events"][0]["message"] == "one"
-    assert call("GET", f"/v1/events/{path}/log?step={path_of(stored_by_earlier_release)}").status == 200

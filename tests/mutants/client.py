@@ -32,8 +32,7 @@ MUTANTS = (
             "a handler's messages have untrusted text of the server")),
     # names
     *group("chalicelib.runlog.writer", _NAMES,
-        ("Writer._put", "self._layout.check_new(run)", "None", "names of new runs reach other users' terminals"),
-        ("Writer._put", "entry.sequence == 0", "True", "a run of an earlier release continues")),
+        ("Writer._put", "self._layout.check_new(run)", "None", "names of new runs reach other users' terminals")),
     *group("chalicelib.events.names", _NAMES,
         ("checked_label", "UNPRINTABLE.search(label)", "False", "names of steps are printed as a tree")),
     # lines on disk

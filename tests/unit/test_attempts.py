@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from itertools import count
 
 import pytest
 
 from chalicelib.errors import AttemptTakenError, InvalidNameError, RunClosedError, UnavailableError
-from chalicelib.ports import ObjectStore, PutOptions, Run, RunStart
+from chalicelib.ports import ObjectStore, PutOptions, Run
 from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartRequest, read_start
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import MAX_KEY_BYTES
@@ -51,7 +50,7 @@ def test_start_of_new_run_stores_attempt_1_with_host_and_time() -> None:
         (["open"], 1),  # a client that only appends: exec joins it
         (["start"], 2),
         (["start", "close"], 2),
-        (["open", "close"], 2),  # a run of an earlier release
+        (["open", "close"], 2),  # a run of OpenMetadata's connector
         (["open", "abandon"], 2),
         (["start", "close", "other", "close 2"], 3),
         (["start", "other"], 3),
@@ -243,15 +242,6 @@ def test_run_that_was_deleted_is_not_sealed_by_the_sweep() -> None:
     world = World()
     assert not world.parts().finalizer.abandon(RUN, START_MS, world.deadline()).sealed
     assert not world.store.list("").objects
-
-
-def test_start_of_a_release_without_heartbeats_promises_none() -> None:
-    world = World()
-    document = {
-        "startId": "a", "runId": RUN.run_id, "attempt": 1, "host": "h", "command": "c", "startedMs": 1, "registeredMs": 2,
-    }  # fmt: skip
-    world.store.put(world.layout.start(RUN), json.dumps(document).encode(), PutOptions())
-    assert read_start(world.store, world.layout, RUN) == RunStart("a", RUN.run_id, 1, "h", "c", 1, 2, heartbeat_s=0)
 
 
 def test_started_run_without_a_line_is_swept_when_it_is_old() -> None:

@@ -292,13 +292,13 @@ def finished(live: LiveSystem, lines: int = 30) -> LiveSystem:
 
 
 def without_entries(live: LiveSystem) -> LiveSystem:
-    """As written by a version that kept no entries of deleted segments."""
+    """Entries of deleted segments expire, and may be deleted."""
     for found in live.world.store.list(live.world.layout.all_retired(RUN)).objects:
         live.world.store.delete(found.key)
     return live
 
 
-def test_what_an_earlier_version_deleted_is_left_as_the_table_has_it() -> None:
+def test_rows_stay_whose_entries_are_gone() -> None:
     live, items = finished(LiveSystem()), Items()
     live.repairer(items).repair(RUN)
     right = items.snapshot()
@@ -307,7 +307,7 @@ def test_what_an_earlier_version_deleted_is_left_as_the_table_has_it() -> None:
     assert (result.outcome, result.unknown, items.snapshot()) == (CORRECT, 31, right)
 
 
-def test_what_an_earlier_version_deleted_and_the_table_lost_is_one_row_that_pages_are_read_by() -> None:
+def test_lost_rows_without_entries_become_one_row_with_landmarks() -> None:
     live, items = finished(LiveSystem(), lines=4), Items()
     for number in range(40):
         live.append(OTHER, "".join(f"{number} {line} {'x' * 1000}\n" for line in range(100)))
@@ -357,7 +357,7 @@ def test_run_whose_seal_expired_before_its_log_keeps_its_outcome(
     match row:
         case "lost":
             items.runs.clear()
-        case "without its seal":  # from an earlier release
+        case "without its seal":  # whose notification was lost
             items.runs[RUN] = {name: value for name, value in items.runs[RUN].items() if name not in _OF_SEAL}
     live.repairer(items).repair(RUN)
     item = items.runs[RUN]

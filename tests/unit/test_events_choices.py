@@ -173,7 +173,7 @@ def test_choice_that_could_not_be_stored_is_the_same_after_a_repeat(number: int,
     assert choices(world).settle(RUN, CONFIGURATION.choose(RUN.fqn)) == chosen
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"5", b'{"outputs": 5}'])
+@pytest.mark.parametrize("body", [b"{", b"[]", b"5", b"{}", b'{"outputs": 5}'])
 def test_damaged_choice_is_reported(body: bytes) -> None:
     world = World()
     world.store.put(world.layout.chosen(RUN), body, PutOptions())

@@ -7,6 +7,7 @@ import io
 import json
 import traceback
 from collections.abc import Callable
+from dataclasses import asdict
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from chalicelib.events.snapshots import LogSnapshots
 from chalicelib.masking.masker import Masker
 from chalicelib.masking.rules import MaskingRule
 from chalicelib.ports import PutOptions
+from chalicelib.runlog.choice import Choice
 from tests.events_harness import INSTANCE, event_parts
 from tests.faults.interception import AFTER, Intercepted, StopAt
 from tests.sampling import examples
@@ -347,7 +349,7 @@ def test_the_choice_is_kept_with_the_run(tmp_path: Path) -> None:
 
 def test_a_browser_that_is_gone_falls_back_to_the_run_log(tmp_path: Path) -> None:
     house = House("runlog", tmp_path)
-    house.world.store.put(house.world.layout.chosen(RUN), b'{"browser": "gone"}', PutOptions())
+    house.world.store.put(house.world.layout.chosen(RUN), json.dumps(asdict(Choice(browser="gone"))).encode(), PutOptions())
     assert isinstance(house.browser, RunLogBrowser)
 
 

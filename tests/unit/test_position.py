@@ -77,9 +77,3 @@ def test_writer_without_keys_seals_and_appends_nothing() -> None:
         writer.append(RUN, Batch.from_bytes(b"line\n"))
     assert list(list_all(world.store, "")) == []
     assert writer.seal(RUN, ABANDONED, LogEnd())
-
-
-def test_token_of_the_previous_release_is_read() -> None:
-    """A token of the previous release, signed with this key: cookies outlive an upgrade."""
-    token = "1_2abe9b1e8e6bef85_00ff_1_7_70_7000_0_1700000000000.4IYiT9GNA1iZe0OSUfE2DLGU6NKWmGD18ruNBcrwRkc"
-    assert SIGNER.loads(RUN, token) == POSITION
