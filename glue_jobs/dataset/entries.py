@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from chalicelib.errors import DamagedLogError, InvalidConfigurationError
 
 VERSION = 2
-_READABLE = (1, VERSION)
-"""Release 0.1.0 reads 1 only. It would merge files without the column ``raw_head``, whose text ``raw`` lacks."""
 APPEND, REWRITE = "append", "rewrite"
 STAGING, DATA = "_staging/", "data/"
 
@@ -158,6 +156,6 @@ def _loaded(body: bytes) -> Any:
         document = json.loads(body)
     except ValueError as error:
         raise DamagedLogError("invalid JSON in a ledger file") from error
-    if not isinstance(document, dict) or document.get("v") not in _READABLE:
-        raise InvalidConfigurationError(f"unsupported ledger version expected={' or '.join(map(str, _READABLE))}")
+    if not isinstance(document, dict) or document.get("v") != VERSION:
+        raise InvalidConfigurationError(f"unsupported ledger version expected={VERSION}")
     return document

@@ -49,8 +49,7 @@ class NewRuns:
         """The slices between two offsets. Repeated calls give the same rows."""
         slices = self._follower.slices(self._offset(start), self._offset(end))
         arrived_s = {part.run: part.reference_s for part in slices}
-        # Positions of earlier releases lack the outcome of ended runs.
-        failed = {part.run for part in slices if part.outcome in (*EXPLAINED_OUTCOMES, "")}
+        failed = {part.run for part in slices if part.outcome in EXPLAINED_OUTCOMES}
         return Work(slices, arrived_s, failed, sum(part.end.byte - part.start.byte for part in slices))
 
     def problems(self) -> Counter[str]:

@@ -36,8 +36,7 @@ _AT_THE_END = "!"
 class Position(NamedTuple):
     """Everything before ``byte`` and ``line``, and the segments below ``next``, were seen. ``floor``: all complete events before
     it were emitted; the last event after it is held back while it may grow. ``format``: fixed when the run was first read; empty:
-    the run was complete then. ``reference_s``: about that time. ``reported``: the outcome of an ended run; empty: it is lost, or
-    an earlier release made the position."""
+    the run was complete then. ``reference_s``: about that time. ``reported``: the outcome of an ended run; empty: it is lost."""
 
     next: int
     byte: int
@@ -50,8 +49,8 @@ class Position(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """Outcome of the run at that time; empty: not known."""
-        return self.reported or {OPEN: RUNNING, ABANDONED: LOST}.get(self.state, "")
+        """Outcome of the run at that time."""
+        return self.reported or {OPEN: RUNNING, ABANDONED: LOST}.get(self.state, UNKNOWN)
 
     @property
     def edge(self) -> Edge:

@@ -8,7 +8,6 @@ import pytest
 
 from bench.stored_runs import Bucket, StoredRun
 from chalicelib.ports import RunEnd
-from glue_jobs.datasource.offsets import Offset
 from glue_jobs.datasource.steps import latest, offset_of
 
 FAILED = RunEnd("failed", exit_code=2, exception="ValueError: 42")
@@ -62,11 +61,3 @@ def test_rows_between_offsets_have_the_outcome_of_that_time(bucket: Bucket) -> N
     assert {row["outcome"] for row in bucket.rows(endingOffsets=first.text)} == {"running"}
     rows = bucket.rows(startingOffsets=first.text, endingOffsets=second.text)
     assert [(row["line"], row["outcome"]) for row in rows] == [(1, "failed")]
-
-
-def test_offset_of_an_earlier_release_has_the_outcome_that_is_stored(bucket: Bucket) -> None:
-    bucket.run().append(LINE).seal(end=FAILED)
-    end = latest(bucket.options)
-    earlier = Offset(end.of, end.through_s, {name: position._replace(reported="") for name, position in end.runs.items()})
-    assert ".cf." in end.text and ".c." in earlier.text
-    assert [row["outcome"] for row in bucket.rows(endingOffsets=earlier.text)] == ["failed"]
