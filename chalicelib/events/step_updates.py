@@ -92,7 +92,7 @@ class StepUpdates:
         document, _ = self._read(self._layout.step(run, step))
         if not document:
             raise ObjectNotFoundError(f"no update of the step is stored step={step[:80]!r}")
-        self._index.put_step_update(run, step, document, int(document.get("version", 1)))
+        self._index.put_step_update(run, step, document, int(document["version"]))
 
     def _read(self, key: str) -> tuple[dict[str, Any], str]:
         try:

@@ -97,7 +97,7 @@ def record_of_event(event: Mapping[str, Any], generation: str) -> logging.LogRec
     """The record of the event of a dead letter."""
     parsed = ParsedLine(None, event["level"], event["logger"], event["message"])
     step, data = str(event.get("step", "")), event.get("data", {})
-    origin = event.get("origin", {"id": event["line"]})  # letters of earlier releases have none
+    origin = event.get("origin", {"id": event["line"]})  # letters of plain lines have none
     context = EventContext(step, data, **origin) if step or data or "origin" in event else None
     run, time_ms = Run(event["fqn"], event["run_id"]), event["time_ms"]
     return record_maker(run, generation)(PendingEvent(time_ms, "", event["line"], 0, time_ms, 0, parsed, context))
