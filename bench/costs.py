@@ -131,7 +131,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help=f"store the counts in {PAGE.name}")
     arguments, port = parser.parse_args(), free_port()
     quiet = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
-    quiet["PipelineEventDelayMs"] = "0"  # the measurement does not wait for the run
+    quiet |= {"BuiltInPipeline": "true", "PipelineEventDelayMs": "0"}  # the measurement does not wait for the run
     with tempfile.TemporaryDirectory(prefix="runlake-costs-") as folder:
         calls = Path(folder) / "calls.jsonl"
         try:

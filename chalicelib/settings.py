@@ -284,7 +284,7 @@ class Settings(BaseSettings):
         max_length=1024,
     )
     built_in_pipeline: bool = _setting(
-        True,
+        False,
         "Whether the built-in [processing pipeline](pipelines.md), which writes a second copy of each event, runs until an operator enables "
         "or disables it.",
         "true or false",
@@ -539,9 +539,8 @@ def document() -> str:
 
 def _row(name: str, field: FieldInfo) -> str:
     seed = _seed_name(name).replace("awsConfig_", "awsConfig.")
-    default = (
-        "(required)" if field.is_required() else "" if field.default is None else f"`{str(field.default).replace('True', 'true')}`"
-    )
+    value = str(field.default).lower() if isinstance(field.default, bool) else field.default
+    default = "(required)" if field.is_required() else "" if value is None else f"`{value}`"
     return f"| `{_variables(name)[0]}` | `{seed}` | {default} | {_extra(field)['allowed']} | {field.description} |\n"
 
 

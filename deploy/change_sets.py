@@ -15,9 +15,6 @@ from deploy.artifacts import Uploaded
 from deploy.errors import DeployError
 from deploy.stages import Stage
 
-NEW_STACK_PARAMETERS = {"BuiltInPipeline": "false"}
-"""Parameters of a stack that is created. The template's defaults also apply to stacks of earlier releases, so they keep the behavior of
-those."""
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _GIVE_UP_S = 0.2, 5.0, 3600.0
 _EMPTY = ("didn't contain changes", "No updates are to be performed")
@@ -66,7 +63,7 @@ class Stacks:
     def propose(self, stage: Stage, uploaded: Uploaded, overrides: Mapping[str, str]) -> ChangeSet:
         """Create a change set for a stage. Raises DeployError, and leaves no change set then."""
         there = self.find(stage.stack)
-        values = {**({} if there else NEW_STACK_PARAMETERS), **stage.parameters, **overrides}
+        values = {**stage.parameters, **overrides}
         if unknown := sorted(set(values) - uploaded.parameters):
             raise DeployError(f"the template has no such parameter: {', '.join(unknown)}")
         id_ = self._create(stage, uploaded, _parameters(values, there, uploaded.parameters), is_new=there is None)

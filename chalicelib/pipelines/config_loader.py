@@ -164,7 +164,7 @@ def load_pipelines(
     modules: AllowedModules = DEFAULTS_ONLY,
     *,
     outputs: Iterable[Output] = (),
-    runs_built_in: bool = True,
+    runs_built_in: bool = False,
 ) -> LoadedPipelines:
     """The built-in pipeline, those of ``outputs``, and those of these files. ``runs_built_in``: whether the built-in one is enabled
     until an operator enables or disables it. Raises InvalidConfigurationError if that is missing or invalid."""

@@ -43,7 +43,7 @@ def world(tmp_path: Path) -> Iterator[PipelinesHarness]:
     logging_ = {"version": 1, "handlers": handlers, "root": {"handlers": ["a", "b"]}}
     (tmp_path / "audit.yaml").write_text(yaml.safe_dump({"logging": logging_, "errors": {"max": 1, "retries": 0}}))
     (tmp_path / "bad.yaml").write_text("[")
-    with installed(made, runs=made.runs, pipelines_config=str(tmp_path), pipeline_modules="tests.*"):
+    with installed(made, runs=made.runs, pipelines_config=str(tmp_path), pipeline_modules="tests.*", built_in_pipeline="true"):
         yield made
     RecordingHandler.forget()
 
@@ -136,7 +136,7 @@ def test_a_pipeline_is_disabled_and_enabled(world: PipelinesHarness) -> None:
 
 @pytest.mark.behavior("The built-in pipeline runs if its setting enables it; other pipelines run in any case.")
 def test_built_in_pipeline_is_disabled_by_its_setting_until_an_operator_enables_it(world: PipelinesHarness, tmp_path: Path) -> None:
-    with installed(world, runs=world.runs, pipelines_config=str(tmp_path), pipeline_modules="tests.*", built_in_pipeline="false"):
+    with installed(world, runs=world.runs, pipelines_config=str(tmp_path), pipeline_modules="tests.*"):
         log(world)
         assert post("runlake/replay", f'{{"from": {START_MS}}}').json["state"] == "disabled"
         assert tick() == {"runlake": "disabled", "audit": "stopped"}
@@ -309,11 +309,25 @@ class Started:
 def test_each_pipeline_has_an_invocation_of_its_own_where_there_are_workers(world: PipelinesHarness, tmp_path: Path) -> None:
     log(world)
     workers = Started()
-    with installed(world, runs=world.runs, workers=workers, pipelines_config=str(tmp_path), pipeline_modules="tests.*"):
+    with installed(
+        world,
+        runs=world.runs,
+        workers=workers,
+        pipelines_config=str(tmp_path),
+        pipeline_modules="tests.*",
+        built_in_pipeline="true",
+    ):
         assert tick() == {"runlake": "stopped"}
         assert workers.numbers == [1]
         assert work_pipelines(composition.services(), 120_000, 1) == {"audit": "stopped"}
-    with installed(world, runs=world.runs, workers=Started(most=0), pipelines_config=str(tmp_path), pipeline_modules="tests.*"):
+    with installed(
+        world,
+        runs=world.runs,
+        workers=Started(most=0),
+        pipelines_config=str(tmp_path),
+        pipeline_modules="tests.*",
+        built_in_pipeline="true",
+    ):
         assert set(tick()) == {"runlake", "audit"}
 
 

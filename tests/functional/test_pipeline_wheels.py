@@ -66,7 +66,8 @@ def upload(world: PipelinesHarness, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def settings(tmp_path: Path, sha256: str) -> dict[str, Any]:
-    return {"pipelines_config": str(tmp_path / "conf"), "pipeline_modules": MODULES, "pipeline_wheels": sha256}
+    named = {"pipelines_config": str(tmp_path / "conf"), "pipeline_modules": MODULES, "pipeline_wheels": sha256}
+    return named | {"built_in_pipeline": "true"}
 
 
 def received() -> dict[str, list[str]]:

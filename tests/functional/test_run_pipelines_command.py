@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     world.end(A)
     logging_ = {"version": 1, "handlers": {"h": {"class": RECORDS}}, "root": {"handlers": ["h"]}}
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"logging": logging_}))
-    with installed(world, runs=world.runs, pipeline_modules="tests.*"):
+    with installed(world, runs=world.runs, pipeline_modules="tests.*", built_in_pipeline="true"):
         yield tmp_path
     RecordingHandler.forget()
 

@@ -56,6 +56,7 @@ NAMED = {
     "PolicyParameter": POLICY,
     "Masking": json.dumps([{"fqn": MASKED, "values_from": [f"ssm:{PARAMETER}", f"secretsmanager:{SECRET}"]}]),
     "PipelinesConfig": f"s3://{BUCKET}/_pipelines",
+    "BuiltInPipeline": "true",
     "MaskingSecretArns": f"arn:aws:ssm:*:*:parameter{PARAMETER},arn:aws:secretsmanager:*:*:secret:{SECRET}",
 }
 """Settings that let a function read more."""

@@ -43,13 +43,14 @@ logging:
 
 
 QUIET = dict.fromkeys(("PartialFlushIntervalMinutes", "CleanupIntervalMinutes", "PipelinesIntervalMinutes"), "1440")
+CONFIGURED = {"PipelinesConfig": f"s3://{BUCKET}/_pipelines", "BuiltInPipeline": "true"}
 ROLE = "arn:aws:iam::000000000000:role/runlake-audit"
 
 
 @pytest.fixture(scope="module")
 def quiet() -> Iterator[Stack]:
     """A stack whose pipelines are disabled unless a test enables them."""
-    with running_stack(PipelinesConfig=f"s3://{BUCKET}/_pipelines", **QUIET) as stack:
+    with running_stack(**CONFIGURED, **QUIET) as stack:
         with closing(stack.client("s3")) as s3:
             s3.put_object(Bucket=stack["bucket"], Key="_pipelines/audit.yaml", Body=AUDIT.encode())
             s3.put_object(Bucket=stack["bucket"], Key="_pipelines/bad.yaml", Body=b"[")
@@ -227,7 +228,7 @@ def test_files_in_a_bucket_that_a_role_opens() -> None:
     """Written by the scheduled function and read by the API. The emulator enforces neither policies nor owners."""
     elsewhere = f"      format: jsonl\n      bucket: audit-elsewhere\n      role: {ROLE}\n      path: '{{application}}/{{level}}'"
     with (
-        running_stack(PipelinesConfig=f"s3://{BUCKET}/_pipelines", PipelineRoles=ROLE, **QUIET) as stack,
+        running_stack(**CONFIGURED, PipelineRoles=ROLE, **QUIET) as stack,
         closing(stack.client("s3")) as s3,
     ):
         s3.create_bucket(Bucket="audit-elsewhere")

@@ -35,7 +35,8 @@ def archive() -> Iterator[PipelineArchive]:
     with patch.dict(os.environ):
         server = BucketServer("unused", one_at_a_time=True)
         set_environment(server.url)
-        os.environ |= {"RUNLAKE_PIPELINE_CHECKPOINT_INTERVAL_MS": "200", "PYTHONPATH": str(PROJECT), "SPARK_MASTER": "local[2,4]"}
+        os.environ |= {"RUNLAKE_BUILT_IN_PIPELINE": "true", "RUNLAKE_PIPELINE_CHECKPOINT_INTERVAL_MS": "200"}
+        os.environ |= {"PYTHONPATH": str(PROJECT), "SPARK_MASTER": "local[2,4]"}
         with closing(PipelineArchive(server.url)) as made:
             yield made
         server.stop()

@@ -9,13 +9,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from deploy.artifacts import Uploaded
-from deploy.change_sets import NEW_STACK_PARAMETERS, ChangeSet, Stacks
+from deploy.change_sets import ChangeSet, Stacks
 from deploy.errors import DeployError
 from deploy.stages import Stage
 from deploy.teardown import Clients, destroy
 
 STAGE = Stage(stack="s", parameters={"A": "1"}, tags={"x": "y"})
-UPLOADED = Uploaded("https://bucket/template.yaml", frozenset({"A", "B", "Secret", *NEW_STACK_PARAMETERS}))
+UPLOADED = Uploaded("https://bucket/template.yaml", frozenset({"A", "B", "Secret"}))
 THERE = {
     "StackStatus": "UPDATE_COMPLETE",
     "Parameters": [{"ParameterKey": name} for name in ("A", "Secret", "Gone")],
@@ -62,9 +62,6 @@ def test_a_new_stack_is_made_and_a_proposal_for_it_thrown_away_leaves_no_shell()
     proposed = Stacks(client).propose(STAGE, UPLOADED, {})
     request = client.create_change_set.call_args.kwargs
     assert proposed.is_new and request["ChangeSetType"] == "CREATE"
-    assert {"ParameterKey": "BuiltInPipeline", "ParameterValue": "false"} in request["Parameters"]
-    Stacks(client).propose(STAGE, UPLOADED, {"BuiltInPipeline": "true"})
-    assert {"ParameterKey": "BuiltInPipeline", "ParameterValue": "true"} in client.create_change_set.call_args.kwargs["Parameters"]
     Stacks(client).discard(proposed)
     client.delete_change_set.assert_called_once_with(ChangeSetName="cs", StackName="s")
     client.delete_stack.assert_called_once_with(StackName="s")
