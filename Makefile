@@ -81,7 +81,7 @@ STAGED = --stage $(or $(STAGE),$(error which stage? STAGE=prod, a file of infra/
 	$(if $(BUCKET),--bucket $(BUCKET)) $(if $(PROFILE),--profile $(PROFILE))
 GIVEN = $(foreach each,$(PARAMS),--parameter '$(each)')
 
-deploy: $(READY) ## make or upgrade a stage; STAGE=prod PARAMS="Name=Value ..." BUCKET=artifacts PROFILE=name
+deploy: $(READY) ## create or update a stage; STAGE=prod PARAMS="Name=Value ..." BUCKET=artifacts PROFILE=name
 	@$(RUN) -m deploy deploy $(STAGED) $(GIVEN)
 
 diff: $(READY) ## what deploy would change, and change nothing; as deploy

@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m deploy", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="command")
     texts: tuple[tuple[str, Callable[[argparse.Namespace], int], str], ...] = (
-        ("deploy", _deploy, "create or upgrade a stage's stack"),
+        ("deploy", _deploy, "create or update a stage's stack"),
         ("diff", _diff, "show what a deployment would change"),
         ("check", _check_only, "check the stage file and the parameter Events, without an account"),
         ("destroy", _destroy, "delete a stage's stack; its buckets remain"),

@@ -1,7 +1,4 @@
-"""An operator's commands against the emulator: the previous release, its upgrade with data, and its deletion.
-
-The previous release allowed every caller; this one needs an issuer first.
-"""
+"""An operator's commands against the emulator: deployment, another one with other parameters and data, and deletion."""
 
 from __future__ import annotations
 
@@ -17,13 +14,11 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-import yaml
 
 from local import deploy as on_the_emulator
-from local import gateway, package
+from local import gateway
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port, without_aws
 from local.state import PROJECT
-from tests.integration import previous_release
 from tests.integration.stacks import COMMAND_S, PATIENCE_S
 from tests.issuer import AUDIENCE, EVERYTHING, ISSUER, Issuer, bearer, serve_document
 
@@ -32,7 +27,7 @@ HOLD_DATA = ("S3::Bucket ", "DynamoDB::Table", "SQS::Queue ")
 OF_THE_API = ("ApiUrl", "RestAPIId", "EndpointURL")
 """For a new definition the emulator creates a new API; CloudFormation overwrites the existing one."""
 LOGS = "/v1/services/ingestionPipelines/logs"
-RUNS = 6
+FQN, RUNS = "svc.deployed", 6
 QUIET = {"PartialFlushIntervalMinutes": "1440", "CleanupIntervalMinutes": "1440"}
 
 
@@ -108,46 +103,20 @@ def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str
             return error.code, error.read()
 
 
-def deploy_previous(operator: Operator, folder: Path) -> dict[str, Any]:
-    """Deploy as its own operator did: the packaged template, its code, one stack."""
-    package.ensure_packaged()
-    code = folder / "previous.zip"
-    previous_release.write_code(package.ZIP, code)
-    template: dict[str, Any] = yaml.safe_load(previous_release.template())
-    for resource in template["Resources"].values():
-        if resource["Type"] == "AWS::Serverless::Function":
-            resource["Properties"]["CodeUri"] = "s3://before/code.zip"
-    with closing(operator.client("s3")) as s3, closing(operator.client("cloudformation")) as cloudformation:
-        s3.create_bucket(Bucket="before")
-        s3.put_object(Bucket="before", Key="code.zip", Body=code.read_bytes())
-        s3.put_object(Bucket="before", Key="template.yaml", Body=yaml.safe_dump(template).encode())
-        account = "000000000000"
-        given = {"BucketName": f"logs-{account}", "ArchiveBucketName": f"archive-{account}", "PositionKeys": "k" * 32} | QUIET
-        cloudformation.create_stack(
-            StackName=STACK,
-            TemplateURL=f"{operator.emulator.endpoint_url}/before/template.yaml",
-            Parameters=[{"ParameterKey": name, "ParameterValue": value} for name, value in given.items()],
-            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
-        )
-        waiter = cloudformation.get_waiter("stack_create_complete")
-        waiter.wait(StackName=STACK, WaiterConfig={"Delay": 1, "MaxAttempts": 120})
-    return template
-
-
-def write_runs(url: str) -> dict[str, bytes]:
+def write_runs(url: str, token: str) -> dict[str, bytes]:
     """Write runs and close every second one; returns each run's log, which must remain readable."""
     logs = {}
     for number in range(RUNS):
         text = b"".join(b"line %d of run %d\n" % (line, number) for line in range(number + 1))
-        assert ask(f"{url}{LOGS}/svc.upgraded/run-{number}", "POST", text)[0] == 200
+        assert ask(f"{url}{LOGS}/{FQN}/run-{number}", "POST", text, **bearer(token))[0] == 200
         if number % 2:
-            assert ask(f"{url}{LOGS}/svc.upgraded/run-{number}/close", "POST", b"")[0] == 200
+            assert ask(f"{url}{LOGS}/{FQN}/run-{number}/close", "POST", b"", **bearer(token))[0] == 200
         logs[f"run-{number}"] = text
     return logs
 
 
 def read_runs(url: str, token: str) -> dict[str, bytes]:
-    return {f"run-{number}": ask(f"{url}{LOGS}/svc.upgraded/run-{number}/download", **bearer(token))[1] for number in range(RUNS)}
+    return {f"run-{number}": ask(f"{url}{LOGS}/{FQN}/run-{number}/download", **bearer(token))[1] for number in range(RUNS)}
 
 
 def tables(operator: Operator) -> dict[str, list[str]]:
@@ -161,60 +130,53 @@ def tables(operator: Operator) -> dict[str, list[str]]:
     return found
 
 
-def listed(url: str, token: str = "") -> list[str]:
-    return sorted(json.loads(ask(f"{url}{LOGS}/svc.upgraded", **bearer(token))[1])["runs"])
+def listed(url: str, token: str) -> list[str]:
+    return sorted(json.loads(ask(f"{url}{LOGS}/{FQN}", **bearer(token))[1])["runs"])
 
 
-def wait_until_listed(operator: Operator, url: str) -> None:
+def wait_until_listed(operator: Operator, url: str, token: str) -> None:
     from tests.integration.rebuild_harness import wait_until_quiet
     from tests.integration.stacks import Stack
 
     described = {"aws_endpoint_url": operator.emulator.endpoint_url, "ingest_queue_url": operator.outputs()["IngestQueueUrl"]}
     wait_until_quiet(Stack(described))
-    assert listed(url) == sorted(f"run-{number}" for number in range(RUNS))
+    assert listed(url, token) == sorted(f"run-{number}" for number in range(RUNS))
 
 
-@pytest.mark.behavior("A stack of the previous release is upgraded with its data.")
-def test_a_stack_of_the_previous_release_is_upgraded_with_its_data(
-    operator: Operator, tmp_path: Path, template: dict[str, Any]
-) -> None:
-    stage = f"STAGE={operator.stage}"
-    url = operator.url(deploy_previous(operator, tmp_path))
-    logs = write_runs(url)
-    wait_until_listed(operator, url)
-    before, rows = operator.outputs(), tables(operator)
-
+@pytest.mark.behavior("A stack is deployed again with other parameters, and keeps its data.")
+def test_stack_with_data_is_deployed_again(operator: Operator, template: dict[str, Any]) -> None:
+    stage, change = f"STAGE={operator.stage}", "PARAMS=LogLevel=DEBUG"
     assert "Auth jwt needs JwtIssuer" in operator.make("diff", stage, expected=1)
     operator.believe()
-    told = operator.make("diff", stage)
-    assert "CompactRole" in told and "ScheduleRole" in told, told
-    lost = [line for line in told.splitlines() if line.partition("AWS::")[2].startswith(HOLD_DATA) and "  REPLACED" in line]
-    assert lost == [], (
-        "nothing that holds data; the emulator says of any change that it may be so, the outputs below say that it is not"
-    )
-    assert (operator.outputs(), tables(operator)) == (before, rows), "and it changes nothing"
+    operator.make("deploy", stage)
+    assert "nothing changes" in operator.make("diff", stage)
+    url, token = operator.url(template), operator.token
+    assert ask(f"{url}{LOGS}/{FQN}/run-0")[0] == 401
+    assert "all well" in operator.make("smoke", f"URL={url}", f"TOKEN={token}")
+    assert "FAILED" in operator.make("smoke", "URL=http://127.0.0.1:1/api", expected=1)
+    logs = write_runs(url, token)
+    wait_until_listed(operator, url, token)
+    before, rows = operator.outputs(), tables(operator)
 
-    told = operator.make("deploy", stage)
+    told = operator.make("diff", stage, change)
+    assert "LogLevel" in told
+    lost = [line for line in told.splitlines() if line.partition("AWS::")[2].startswith(HOLD_DATA) and "  REPLACED" in line]
+    assert lost == [] and (operator.outputs(), tables(operator)) == (before, rows), "it changes nothing"
+
+    assert "LogLevel" in operator.make("deploy", stage, change)
     after = operator.outputs()
     assert {name: after[name] for name in before if name not in OF_THE_API} == {
         name: before[name] for name in before if name not in OF_THE_API
     }
     url, token = operator.url(template), operator.token
-    assert ask(f"{url}{LOGS}/svc.upgraded/run-0")[0] == 401
-    kept = {name: found for name, found in tables(operator).items() if name in rows}  # all remaining ones are new
-    assert read_runs(url, token) == logs and kept == rows and listed(url, token) == sorted(logs)
-    assert ask(f"{url}{LOGS}/svc.upgraded/run-0", "POST", b"after the upgrade\n", **bearer(token))[0] == 200
-    assert read_runs(url, token)["run-0"] == logs["run-0"] + b"after the upgrade\n"
-
-    assert "nothing changes" in operator.make("diff", stage)
-    assert "all well" in operator.make("smoke", f"URL={url}", f"TOKEN={token}")
-    assert "LogLevel" in operator.make("deploy", stage, "PARAMS=LogLevel=DEBUG")
-    assert "FAILED" in operator.make("smoke", "URL=http://127.0.0.1:1/api", expected=1)
+    assert read_runs(url, token) == logs and tables(operator) == rows and listed(url, token) == sorted(logs)
+    assert ask(f"{url}{LOGS}/{FQN}/run-0", "POST", b"after the change\n", **bearer(token))[0] == 200
+    assert read_runs(url, token)["run-0"] == logs["run-0"] + b"after the change\n"
 
     assert "nothing was deleted" in operator.make("destroy", stage, typed="yes\n", expected=1)
     assert after["BucketName"] in operator.make("destroy", stage, typed=f"{STACK}\n")
     with closing(operator.client("s3")) as s3:
-        kept = s3.list_objects_v2(Bucket=after["BucketName"], Prefix="pipeline-logs/svc.upgraded/run-1/")
+        kept = s3.list_objects_v2(Bucket=after["BucketName"], Prefix=f"pipeline-logs/{FQN}/run-1/")
     assert kept["KeyCount"] > 0, "logs stay"
 
 

@@ -245,7 +245,7 @@ def test_error_count_is_in_metadata_row_and_retired_entry() -> None:
     assert [entry.errors for entry in world.retired_entries()] == [2, 2, 2]
 
 
-def test_segments_of_earlier_versions_have_no_error_count() -> None:
+def test_segment_without_a_count_of_errors_has_none() -> None:
     metadata = {
         "kind": DATA, "epoch": "1", "first-line": "0", "first-byte": "0", "lines": "1", "session": "s", "base": "0", "digest": "d",
         "appended-ms": "5",
