@@ -27,7 +27,7 @@ from glue_jobs.catalog.run_row_builder import ArtifactExtent, RunFacts, run_item
 
 CORRECT, REPAIRED, GONE, FAILED = "right", "mended", "gone", "failed"
 """Results of a run: all rows were correct; rows were repaired; S3 has no objects of the run, and its rows were or may be removed;
-failed. The job's summary keeps these older words."""
+failed. The values are those of the job's summary."""
 MISSING, WRONG, EXTRA = "missing", "wrong", "extra"
 """Kinds of differences."""
 RUNS, SEGMENTS = "runs", "segments"

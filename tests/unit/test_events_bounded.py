@@ -44,7 +44,7 @@ def peak_bytes(act: Callable[[], object]) -> int:
 
 
 def body_of(sequence: int, events: int = EVENTS) -> bytes:
-    """A sidecar of an earlier release: every event repeats the shared field."""
+    """A sidecar whose events all repeat a field."""
     head = {"v": 1, "sequence": sequence, "line": sequence * events, "byte": sequence * events * 2, "lines": events}
     head |= {"bytes": events * 2, "writer": "", "instance": "house-1", "appended_ms": START_MS}
     numbers = range(sequence * events, (sequence + 1) * events)
