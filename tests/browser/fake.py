@@ -211,13 +211,16 @@ class FakeServer:
         self.is_gone = False
         self.examined_names = 8_000
         """Of pipelines, by one request."""
-        self.pipelines: list[FakePipeline] | None = []
-        """Processing pipelines; None: a server release without them."""
+        self.pipelines: list[FakePipeline] = []
+        """Processing pipelines."""
         self.problems: list[dict[str, str]] = []
         self.refusals: dict[str, tuple[int, str]] = {}
         """Errors for requests about processing pipelines, by method: status and message."""
-        self.configuration: dict[str, Any] = {"method": "runlog", "browser": "runlog", "outputs": []}
-        """As of an older server: without locators and plugins."""
+        self.failing = ""
+        """The end of paths whose requests fail."""
+        self.configuration: dict[str, Any] = {
+            "method": "runlog", "browser": "runlog", "outputs": [], "locators": [], "plugins": [], "chosen": None
+        }  # fmt: skip
         self.changes: list[tuple[str, str, dict[str, Any]]] = []
         """Requested actions: pipeline, action, body."""
         self.output = FakeOutput()
@@ -291,6 +294,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._ui(self.path.removeprefix("/api"))
         if fake.token and self.headers["Authorization"] != f"Bearer {fake.token}":
             return self._json({"code": 401, "message": "the token has expired: get another one"}, 401)
+        if fake.failing and parts.path.endswith(fake.failing):
+            return self._json({"code": 503, "message": "try again later"}, 503)
         return self._answer(given)
 
     def _answer(self, given: dict[str, str]) -> None:
@@ -383,8 +388,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _processing(self, given: dict[str, str]) -> None:
         fake = self.server_of
-        if fake.pipelines is None:
-            return self._json({"code": 404, "message": "no such path"}, 404)
         if self.command in fake.refusals:
             status, message = fake.refusals[self.command]
             return self._json({"code": status, "message": message}, status)
@@ -404,7 +407,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json({"code": 400, "message": f"invalid name fqn={fqn}"}, 400)
         if fqn.startswith("other"):
             return self._json({"code": 403, "message": f"you may not administer {fqn}"}, 403)
-        if fqn and "locators" in document:
+        if fqn:
             matching = [each for each in document["locators"] if fnmatchcase(fqn, each["pattern"])]
             defaults = {"method": document["method"], "browser": document["browser"], "outputs": []}
             choice = {name: (matching or [defaults])[0][name] for name in defaults}
@@ -515,7 +518,7 @@ def _steps(run: FakeRun, _query: dict[str, str]) -> dict[str, Any]:
         told = {"step": step.step, "name": step.name or step.step, "parent": step.parent, "status": step.status, **times}
         of_log = {"firstLine": first, "lineRanges": _line_ranges(said), "complete": step.complete}
         rows.append({**told, "lines": len(lines), "bytes": size, "errors": errors, **of_log})
-    return {"steps": rows}
+    return {"steps": rows, "after": None}
 
 
 def _line_ranges(said: list[dict[str, Any]]) -> list[list[int]]:
@@ -557,7 +560,7 @@ def _found_events(run: FakeRun, query: dict[str, str]) -> dict[str, Any]:
 def _completeness(run: FakeRun, _query: dict[str, str]) -> dict[str, Any]:
     state = "lost" if run.lost else "pending" if run.status == "open" else "complete"
     writers = [{"writer": name} for name in ["w", *run.lost]] if run.events else []
-    return {"state": state, "sealed": run.status != "open", "writers": writers, "lost": run.lost}
+    return {"state": state, "sealed": run.status != "open", "writers": writers, "lost": run.lost, "after": None}
 
 
 _EVENTS = {"": _found_events, "/log": _step_log, "/steps": _steps, "/completeness": _completeness}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.fake import FakeRun, FakeServer, numbered
+from tests.browser.fake import FakeRun, FakeServer, FakeStep, numbered
 from tests.browser.test_viewer import FQN, RUN, address
 from tests.browser.test_viewer_for_everybody import violations
 
@@ -80,3 +80,17 @@ def test_an_explanation_that_is_not_recorded_is_requested_once(page: Page, serve
     expect(page.locator('[data-line="30000"]')).to_have_class(re.compile("cause"))
     expect(page.get_by_role("region", name="Why the run failed")).to_contain_text("Lost")
     assert len([path for path, _ in server.asked if "/explanation" in path]) == 1
+
+
+@pytest.mark.parametrize("failing", ["/explanation", "/steps", "/completeness"])
+def test_failed_request_is_an_error_until_it_succeeds(page: Page, serve: Serve, failing: str) -> None:
+    run = failed()
+    run.explained, run.steps = [candidate(30_000)], [FakeStep("s", "Load")]
+    server = serve({FQN: [run]})
+    server.failing = failing
+    page.goto(address(server))
+    expect(page.get_by_role("alert")).to_contain_text("Server error")
+    server.failing = ""
+    expect(page.get_by_role("treeitem")).to_have_count(2)
+    expect(page.get_by_role("region", name="Why the run failed")).to_contain_text("Line 30,001")
+    expect(page.get_by_role("alert")).to_have_count(0)

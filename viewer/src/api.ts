@@ -17,7 +17,6 @@ export interface RunFacts {
   durationMs: number;
   complete: boolean;
   pendingBytes: number;
-  lost?: number;
   outcome: "running" | "silent" | "succeeded" | "failed" | "cancelled" | "lost" | "unknown";
   /** The last sign of life of a silent run. */
   silentSinceMs: number | null;
@@ -32,12 +31,15 @@ export interface RunFacts {
   firstRunId: string;
   host: string | null;
   command: string | null;
-  /** Only in lists of runs: the best candidate; absent: of an older server. */
-  explanation?: Candidate | null;
-  /** Only in the facts of one run; absent: of an older server. */
-  candidates?: Candidate[];
-  /** Address of the run in its orchestrator; also only there. */
-  orchestratorUrl?: string | null;
+  /** The best candidate. */
+  explanation: Candidate | null;
+}
+export interface RunDetails extends RunFacts {
+  /** Lines whose segments were deleted too early. */
+  lost: number;
+  candidates: Candidate[];
+  /** Address of the run in its orchestrator. */
+  orchestratorUrl: string | null;
 }
 /** A line that may explain a failure, from 0. */
 export interface Candidate { line: number; text: string; rule: string; score: number }
@@ -54,7 +56,7 @@ export interface Bucket { fromMs: number; toMs: number; line: number; lines: num
 export interface Histogram { fromMs: number; toMs: number; buckets: Bucket[]; partial: boolean; clock: Clock }
 export interface Step {
   step: string;
-  name: string | null;
+  name: string;
   parent: string | null;
   startedMs: number | null;
   endedMs: number | null;
@@ -63,8 +65,8 @@ export interface Step {
   bytes: number;
   errors: number;
   firstLine: number | null;
-  /** First and last lines of its longest ranges in the run's log; absent: of an older server. */
-  lineRanges?: [number, number][];
+  /** First and last lines of its longest ranges in the run's log. */
+  lineRanges: [number, number][];
   status: "running" | "succeeded" | "failed" | null;
   complete: boolean;
 }
@@ -108,8 +110,8 @@ export interface Choice { fqn: string; method: string; browser: string; outputs:
 export interface Locator { pattern: string; method: string; browser: string; outputs: string[] }
 /** `problem`: why it cannot be used; `fallback`: what is used instead; `protocol` null: it is not installed. */
 export interface Plugin { kind: "method" | "browser" | "output"; name: string; protocol: number | null; problem: string | null; fallback: string | null }
-/** Locators, plugins and choice: absent of an older server. */
-export interface Configuration { method: string; browser: string; outputs?: unknown[]; locators?: Locator[]; plugins?: Plugin[]; chosen?: Choice | null }
+/** `chosen`: with the name of a pipeline. */
+export interface Configuration { method: string; browser: string; outputs: unknown[]; locators: Locator[]; plugins: Plugin[]; chosen: Choice | null }
 /** A file of a processing pipeline. Times in ms since the epoch. */
 export interface PipelineFile { key: string; fqn: string; program: string; format: string; bytes: number; events: number; firstTime: number; lastTime: number; complete: boolean; url: string }
 /** `fqn` is empty and `line` negative if the file's format has none. */
@@ -177,7 +179,7 @@ export const api = {
     json<{ pipelines: Pipeline[]; cursor: string | null }>("/v1/catalog/pipelines", { contains, cursor, limit }, signal),
   runs: (fqn: string, cursor: string | null, signal?: AbortSignal) =>
     json<{ runs: RunFacts[]; cursor: string | null }>(`/v1/catalog/pipelines/${name(fqn)}/runs`, { cursor, limit: 50 }, signal),
-  facts: (fqn: string, runId: string, signal?: AbortSignal) => json<RunFacts>(run(fqn, runId), {}, signal),
+  facts: (fqn: string, runId: string, signal?: AbortSignal) => json<RunDetails>(run(fqn, runId), {}, signal),
   explanation: (fqn: string, runId: string) => json<{ candidates: Candidate[] }>(`${run(fqn, runId)}/explanation`),
   page: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Page>(logPath(fqn, runId), query, signal),
   grep: (fqn: string, runId: string, query: Query, signal?: AbortSignal) => json<Grep>(`${run(fqn, runId)}/grep`, query, signal),

@@ -2,17 +2,17 @@
 
 export interface Completeness { state: "complete" | "pending" | "lost"; sealed: boolean; writers: { writer: string }[]; lost: string[] }
 
-export type Paged<Page> = Page & { after?: string | null };
+export type Paged<Page> = Page & { after: string | null };
 
-/** All pages. The response of an older server is one page without `after`. */
+/** All pages. */
 export async function allPages<Page>(load: (after: string | null) => Promise<Paged<Page>>): Promise<Page[]> {
   const pages: Page[] = [];
   let after: string | null = null;
   do {
     const page: Paged<Page> = await load(after);
     pages.push(page);
-    after = page.after ?? null;
-  } while (after !== null);
+    after = page.after;
+  } while (after);
   return pages;
 }
 

@@ -11,10 +11,6 @@ test("pages are loaded until one has no next page", async () => {
   expect(pages.flatMap((page) => page.steps)).toEqual([1, 2, 3]);
 });
 
-test("a response without `after` is one page", async () => {
-  expect(await allPages(async () => ({ steps: [1] }))).toEqual([{ steps: [1] }]);
-});
-
 test.each([
   { sizes: [0, 0, 2, 9], items: 2, cursor: "3" }, // enough
   { sizes: [0, 0, 0, 0, 9], items: 0, cursor: "4" }, // at most four requests

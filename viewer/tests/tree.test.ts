@@ -4,7 +4,7 @@ import { initiallyFolded, treeOf, visible } from "../src/steps/tree";
 
 function step(id: string, parent: string | null = null, more: Partial<Step> = {}): Step {
   const times = { startedMs: 0, endedMs: 1, durationMs: 1 };
-  return { step: id, name: id, parent, ...times, lines: 0, bytes: 0, errors: 0, firstLine: null, status: "succeeded", complete: true, ...more };
+  return { step: id, name: id, parent, ...times, lines: 0, bytes: 0, errors: 0, firstLine: null, lineRanges: [], status: "succeeded", complete: true, ...more };
 }
 
 const shape = (steps: Step[], folded: string[] = []) => visible(treeOf(steps), new Set(folded)).map((node) => "  ".repeat(node.depth) + node.step.step);

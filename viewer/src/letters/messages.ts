@@ -6,7 +6,7 @@ import { changeFailure, type Message } from "../ui/message";
 import type { ErrorContext } from "../ui/notice";
 
 export const ERROR_CONTEXT: ErrorContext = {
-  missing: { title: "There is no such dead letter", next: "Its handler has accepted it since, somebody dropped it, or it has expired. Older servers have no dead letters.", canRetry: true },
+  missing: { title: "There is no such dead letter", next: "Its handler has accepted it since, somebody dropped it, or it has expired.", canRetry: true },
   forbidden: "You lack permission to see dead letters",
   token: "read logs (scope logs:read)",
 };

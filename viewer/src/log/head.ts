@@ -1,6 +1,6 @@
 /** The header and footer of a run's log: facts, buttons, messages, and the range of visible lines. */
 
-import type { RunFacts } from "../api";
+import type { RunDetails } from "../api";
 import { el } from "../dom";
 import { count, duration, size, time } from "../format";
 import { badge, fact, hasFailed, reasonOf, when } from "../ui/facts";
@@ -47,8 +47,8 @@ export class RunHead {
     return isOn(this.wrapButton);
   }
 
-  showFacts(facts: RunFacts, total: number): void {
-    const lines = (facts.lost ?? 0) + facts.lostLines;
+  showFacts(facts: RunDetails, total: number): void {
+    const lines = facts.lost + facts.lostLines;
     const lost = lines ? [fact("Lost lines", count(lines))] : [];
     const reason = reasonOf(facts) ? [fact("Reason", reasonOf(facts))] : [];
     const end = hasFailed(facts) ? [] : [fact("Status", badge(facts)), ...reason]; // of a failed run: see the summary

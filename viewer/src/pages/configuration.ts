@@ -13,7 +13,6 @@ const TYPING_MS = 300;
 /** An invalid name, and one that the user may not administer. */
 const NAME_STATUSES = [400, 403];
 const ERROR_CONTEXT: ErrorContext = {
-  missing: { title: "This server does not report its configuration", next: "The server's version does not support it. Reading logs is not affected.", canRetry: true },
   forbidden: "You lack permission to see the configuration",
   token: "see the configuration (scope admin)",
 };
@@ -66,7 +65,7 @@ class ConfigurationPage implements View {
     this.stop = new AbortController();
     const [{ signal }, fqn] = [this.stop, this.input.value.trim()];
     try {
-      this.show(await api.configuration(fqn, signal), fqn);
+      this.show(await api.configuration(fqn, signal));
     } catch (error) {
       if (signal.aborted) return;
       const isOfName = fqn && error instanceof ApiError && NAME_STATUSES.includes(error.status);
@@ -77,7 +76,7 @@ class ConfigurationPage implements View {
 
   private async rejected(error: ApiError, signal: AbortSignal): Promise<void> {
     try {
-      if (!this.isShown) this.show(await api.configuration("", signal), "");
+      if (!this.isShown) this.show(await api.configuration("", signal));
       this.input.setAttribute("aria-invalid", "true");
       fill(this.answer, el("p", { class: "wrong", dir: "auto" }, errorText(error).next));
     } catch (failure) {
@@ -85,11 +84,11 @@ class ConfigurationPage implements View {
     }
   }
 
-  private show(document: Configuration, fqn: string): void {
+  private show(document: Configuration): void {
     this.isShown = true;
     this.trouble.replaceChildren();
     this.input.removeAttribute("aria-invalid");
-    fill(this.answer, fqn !== "" && choiceOf(document.chosen));
+    fill(this.answer, document.chosen && choiceOf(document.chosen));
     fill(this.content, sectionsOf(document));
   }
 
@@ -101,20 +100,18 @@ class ConfigurationPage implements View {
   }
 }
 
-function choiceOf(chosen: Choice | null | undefined): HTMLElement {
-  if (!chosen) return el("p", {}, "This server does not report what is chosen for a name.");
+function choiceOf(chosen: Choice): HTMLElement {
   const locator = chosen.locator === null ? "None matches: the defaults" : name(chosen.locator);
   return el("dl", { class: "facts" }, fact("Method", name(chosen.method)), fact("Browser", name(chosen.browser)), fact("Outputs", namesOf(chosen.outputs)), fact("Locator", locator));
 }
 
-/** Older servers have neither locators nor plugins. */
-function sectionsOf({ method, browser, outputs = [], locators, plugins }: Configuration): HTMLElement[] {
+function sectionsOf({ method, browser, outputs, locators, plugins }: Configuration): HTMLElement[] {
   return [
     section("Defaults", el("dl", { class: "facts" }, fact("Method", name(method)), fact("Browser", name(browser)))),
-    ...(locators ? [section("Locators", table("Locators", ["Pattern", "Method", "Browser", "Outputs"],
-      locators.map((each) => [name(each.pattern), name(each.method), name(each.browser), namesOf(each.outputs)]), "None: the defaults apply to all pipelines."))] : []),
+    section("Locators", table("Locators", ["Pattern", "Method", "Browser", "Outputs"],
+      locators.map((each) => [name(each.pattern), name(each.method), name(each.browser), namesOf(each.outputs)]), "None: the defaults apply to all pipelines.")),
     section("Outputs", table("Outputs", ["Name", "Kind", "Options"], outputs.map(outputCells), "None: no other system gets copies of events.")),
-    ...(plugins ? [section("Plugins", table("Plugins", ["Name", "Kind", "Protocol", "State"], plugins.map(pluginCells), "None is installed."))] : []),
+    section("Plugins", table("Plugins", ["Name", "Kind", "Protocol", "State"], plugins.map(pluginCells), "None is installed.")),
   ];
 }
 
@@ -145,6 +142,6 @@ function table(label: string, head: string[], rows: (Node | string)[][], empty: 
     el("tbody", {}, ...rows.map((row) => el("tr", {}, ...cells(row)))));
 }
 
-function namesOf(names: string[] = []): HTMLElement {
+function namesOf(names: string[]): HTMLElement {
   return el("span", {}, ...(names.length ? names.flatMap((each, at) => [at ? ", " : "", name(each)]) : ["none"]));
 }

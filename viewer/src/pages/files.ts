@@ -25,7 +25,6 @@ const DAY_MS = 86_400_000;
 const SUGGESTED = 50;
 const TYPING_MS = 300;
 const ERROR_CONTEXT: ErrorContext = {
-  missing: { title: "This server has no pipeline files", next: "The server's version does not support them. Reading logs is not affected.", canRetry: true },
   forbidden: "You lack permission to read files of pipelines",
   token: "read logs (scope logs:read)",
 };

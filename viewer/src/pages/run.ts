@@ -1,6 +1,6 @@
 /** The page of a run: facts, log, search, histogram, steps. Connects the components of log/ and steps/. */
 
-import { api, type Clock, linesOf, type RunFacts, type Step } from "../api";
+import { api, type Clock, linesOf, type RunDetails, type Step } from "../api";
 import type { App, View } from "../app";
 import { el } from "../dom";
 import { clockName, count, plural, zone } from "../format";
@@ -44,7 +44,7 @@ export function runPage(app: App, fqn: string, runId: string, place: Place): Vie
 }
 
 class RunPage implements View {
-  private facts: RunFacts | null = null;
+  private facts: RunDetails | null = null;
   private selected: Range | undefined;
   private isFollowing = false;
   private readonly timers: number[] = [];
@@ -77,7 +77,7 @@ class RunPage implements View {
       rowState: (index) => this.rowState(this.visible.number(index), this.visible.isAfterGap(index)),
       scrolled: (isAtEnd) => this.follow(isAtEnd && this.feed.isRunning),
       rangeChanged: () => this.rangeChanged(),
-      failed: (error) => this.linesFailed(error),
+      failed: (error) => this.failed(error),
     });
     this.feed = new Feed(fqn, runId, {
       next: () => this.lines.total,
@@ -106,7 +106,7 @@ class RunPage implements View {
       loaded: (steps) => this.stepsLoaded(steps),
       goTo: (line) => this.jump(line),
       rangeChanged: (...range) => this.head.showRange(...range),
-      failed: (error) => this.linesFailed(error),
+      failed: (error) => this.failed(error),
     });
     this.element = el("div", { class: "run" }, this.summary.element, this.head.element, this.histogram.element, this.trouble, this.steps.element, this.head.foot);
     this.view.element.addEventListener("click", (event) => this.click(event));
@@ -214,18 +214,22 @@ class RunPage implements View {
   }
 
   /** Resolves when the candidates of a failed run are known. */
-  private async showFacts(facts: RunFacts): Promise<void> {
+  private async showFacts(facts: RunDetails): Promise<void> {
     this.facts = facts;
     this.head.showFacts(facts, this.lines.total);
     if (!hasFailed(facts)) return;
-    const recorded = facts.candidates ?? [];
-    this.summary.show(facts, recorded);
-    if (recorded.length || this.isExplanationRequested) return;
+    this.summary.show(facts, facts.candidates);
+    if (facts.candidates.length || this.isExplanationRequested) return;
     this.isExplanationRequested = true;
-    const found = await api.explanation(this.fqn, this.runId).catch(() => null); // an older server has none
-    if (!found || this.isClosed) return;
-    this.summary.show(facts, found.candidates);
-    this.view.draw();
+    try {
+      const { candidates } = await api.explanation(this.fqn, this.runId);
+      if (this.isClosed) return;
+      this.summary.show(facts, candidates);
+      this.view.draw();
+    } catch (error) {
+      this.isExplanationRequested = false;
+      this.failed(error);
+    }
   }
 
   /** Show the best candidate, unless the user is somewhere else already. */
@@ -261,8 +265,15 @@ class RunPage implements View {
     if (hasEnded && this.facts?.status === "open" && !this.isClosed) this.timers.push(window.setTimeout(() => void this.settle(true), SETTLE_MS));
   }
 
-  private linesFailed(error: unknown): void {
-    if (!this.isClosed) this.app.fail(this.trouble, error, () => this.view.update());
+  /** Show why lines, steps or the explanation are missing. */
+  private failed(error: unknown): void {
+    if (!this.isClosed) this.app.fail(this.trouble, error, () => this.loadMissing());
+  }
+
+  private loadMissing(): void {
+    this.view.update();
+    this.steps.retry();
+    if (this.facts && !this.isExplanationRequested) void this.showFacts(this.facts);
   }
 
   // Position in the log

@@ -11,7 +11,6 @@ export type State = [kind: string, label: string, reason: string];
 export interface Change { action: Action; handler?: string; title: Message; effects: Message[]; done: Message }
 
 export const ERROR_CONTEXT: ErrorContext = {
-  missing: { title: "This server has no processing pipelines", next: "The server's version does not support them. Reading logs is not affected.", canRetry: true },
   forbidden: "You lack permission to see the processing pipelines",
   token: "administer pipelines (scope admin for names pipelines/…)",
 };

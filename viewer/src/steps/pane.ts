@@ -41,7 +41,7 @@ export class StepPane {
       rangeChanged: () => this.reportRange(),
       failed: (error) => events.failed(error),
     });
-    this.view.element.setAttribute("aria-label", `Log of the step ${step.name ?? step.step}`);
+    this.view.element.setAttribute("aria-label", `Log of the step ${step.name}`);
     this.view.element.addEventListener("click", (event) => this.click(event));
     this.element = el("div", { class: "step-pane" }, this.head, this.view.element);
     this.timer = window.setInterval(() => void this.poll(), POLL_MS);
@@ -54,7 +54,7 @@ export class StepPane {
     const summary = [step.status && LABELS[step.status], durationText(step), plural(step.lines, "line"), step.errors > 0 && plural(step.errors, "error"), !step.complete && step.status !== "running" && "incomplete", this.log.isTruncated && "only the beginning is shown"];
     const { firstLine } = step;
     this.head.replaceChildren(
-      el("h2", {}, name(step.name ?? step.step)), el("span", { class: "soft" }, summary.filter(Boolean).join(" · ")),
+      el("h2", {}, name(step.name)), el("span", { class: "soft" }, summary.filter(Boolean).join(" · ")),
       el("div", { class: "buttons" },
         firstLine !== null && el("button", { type: "button", onclick: () => this.events.goTo(firstLine) }, "Go to first line"),
         el("button", { type: "button", title: "Back to the whole log (Esc)", onclick: () => this.events.close() }, "Whole log")));

@@ -37,7 +37,7 @@ export class StepPanel {
     return this.steps.find((each) => each.step === step);
   }
 
-  show(steps: Step[], completeness: Completeness | null): void {
+  show(steps: Step[], completeness: Completeness): void {
     const isSame = JSON.stringify(steps) === JSON.stringify(this.steps);
     this.steps = steps;
     this.element.hidden = this.isEmpty;
@@ -58,12 +58,10 @@ export class StepPanel {
     (this.tree.querySelector<HTMLElement>('[tabindex="0"]') ?? this.tree).focus();
   }
 
-  private updateState(completeness: Completeness | null): void {
-    const { state, lost } = completeness ?? { state: "pending", lost: [] };
+  private updateState({ state, lost }: Completeness): void {
     const text = this.text(state, lost);
     if (this.state.dataset["announced"] === text) return; // so that screen readers do not repeat it
     this.state.dataset["announced"] = text;
-    this.state.hidden = completeness === null;
     this.state.className = `state ${state}`;
     this.state.replaceChildren(...(state === "lost" ? ["Events are lost. Writers: ", ...lost.flatMap((each, index) => [index ? ", " : "", name(each)])] : [text]));
   }
@@ -92,7 +90,7 @@ export class StepPanel {
     const node = el("li", { ...this.attributes(step.step, depth + 1), "aria-expanded": children.length ? String(!isFolded) : null, title: this.tooltip(step) },
       el("span", { class: "fold", "aria-hidden": true }, children.length ? (isFolded ? "▸" : "▾") : ""),
       el("span", { class: `sign ${step.status ?? "none"}`, "aria-hidden": true }, sign),
-      el("span", { class: "label" }, name(step.name ?? step.step)),
+      el("span", { class: "label" }, name(step.name)),
       el("span", { class: "hidden" }, ` ${label}`),
       step.errors > 0 && el("span", { class: "errors" }, ` ${plural(step.errors, "error")}`),
       !step.complete && step.status !== "running" && el("span", { class: "partly" }, " incomplete"),
@@ -106,7 +104,7 @@ export class StepPanel {
   }
 
   private tooltip(step: Step): string {
-    return `${step.name ?? step.step}: ${count(step.lines)} lines, ${size(step.bytes)}${step.complete ? "" : ", more may follow"}`;
+    return `${step.name}: ${count(step.lines)} lines, ${size(step.bytes)}${step.complete ? "" : ", more may follow"}`;
   }
 
   private click(event: MouseEvent): void {

@@ -12,8 +12,8 @@ export const signOf = ({ status }: Step): readonly [string, string] => (status ?
 export function rangesOf(steps: Step[]): StepRange[] {
   return steps.flatMap((step) => {
     const [sign, state] = signOf(step);
-    return (step.lineRanges ?? [])
+    return step.lineRanges
       .filter(([first, last]) => last > first)
-      .map(([first, last]) => ({ first, last, name: step.name ?? step.step, state, sign, kind: step.status ?? "none" }));
+      .map(([first, last]) => ({ first, last, name: step.name, state, sign, kind: step.status ?? "none" }));
   });
 }

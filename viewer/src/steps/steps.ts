@@ -17,6 +17,7 @@ export interface StepsEvents {
   loaded(steps: Step[]): void;
   goTo(line: number): void;
   rangeChanged(first: number, end: number, total: number): void;
+  /** Lines or the steps could not be loaded: see `retry`. */
   failed(error: unknown): void;
 }
 
@@ -29,6 +30,8 @@ export class RunSteps {
   private timer = 0;
   private remainingRefreshes = Infinity;
   private isWrapped = false;
+  /** Load the steps, if that failed. */
+  retry = (): void => undefined;
 
   constructor(private readonly fqn: string, private readonly runId: string, private readonly runView: LogView, private readonly events: StepsEvents) {
     this.panel = new StepPanel({ open: (step) => this.open(step) });
@@ -43,16 +46,22 @@ export class RunSteps {
 
   /** Load the steps, and poll them while the run is running. Opens `step` if the run has it. */
   async start(isLive: boolean, step?: string, lines?: Range): Promise<void> {
-    await this.refresh();
+    this.retry = () => undefined;
+    try {
+      await this.refresh();
+    } catch (error) {
+      this.retry = () => void this.start(isLive, step, lines);
+      return this.events.failed(error);
+    }
     const initial = step === undefined ? undefined : this.panel.find(step);
     if (initial && !this.isClosed) this.open(initial, lines);
-    if (isLive && !this.isClosed) this.timer = window.setInterval(() => void this.refresh(), REFRESH_MS);
+    if (isLive && !this.isClosed) this.timer = window.setInterval(() => this.poll(), REFRESH_MS);
   }
 
   /** Handle the run's end: keep polling for a while until its events are complete. */
   ended(): void {
     this.remainingRefreshes = MAX_REFRESHES_AFTER_END;
-    void this.refresh();
+    this.poll();
   }
 
   find(step: string): Step | undefined {
@@ -102,19 +111,25 @@ export class RunSteps {
     this.runView.element.hidden = false;
   }
 
-  /** Load steps and completeness. Older servers support neither, and other runs have no steps: the panel then stays hidden. */
+  /** Steps that cannot be loaded again stay as they are until the next poll. */
+  private poll(): void {
+    void this.refresh().catch(() => undefined);
+  }
+
+  /** Load steps and completeness. Without steps, the panel stays hidden. */
   private async refresh(): Promise<void> {
     if (document.hidden && !this.panel.isEmpty) return;
     this.remainingRefreshes -= 1;
-    const steps = await api.steps(this.fqn, this.runId).catch(() => null);
-    if (this.remainingRefreshes <= 0 || (this.remainingRefreshes < Infinity && steps?.length === 0)) clearInterval(this.timer);
-    if (!steps?.length || this.isClosed) return;
-    const completeness = await api.completeness(this.fqn, this.runId).catch(() => null);
+    if (this.remainingRefreshes <= 0) clearInterval(this.timer);
+    const steps = await api.steps(this.fqn, this.runId);
+    if (this.remainingRefreshes < Infinity && steps.length === 0) clearInterval(this.timer);
+    if (steps.length === 0 || this.isClosed) return;
+    const completeness = await api.completeness(this.fqn, this.runId);
     if (this.isClosed) return;
     this.panel.show(steps, completeness);
     this.events.loaded(steps);
     const open = this.pane && this.panel.find(this.pane.step.step);
     if (open) this.pane?.update(open);
-    if (completeness?.sealed && completeness.state !== "pending") clearInterval(this.timer);
+    if (completeness.sealed && completeness.state !== "pending") clearInterval(this.timer);
   }
 }

@@ -3,16 +3,16 @@
 import { ApiError } from "../api";
 import { el } from "../dom";
 
-/** Error texts of a page that shows no log: for status 404 and 403, and the permission that a token needs. */
-export interface ErrorContext { missing: ErrorText; forbidden: string; token: string }
+/** Error texts of a page that shows no log: for status 404, if that has a meaning there, and 403, and the permission that a token needs. */
+export interface ErrorContext { missing?: ErrorText; forbidden: string; token: string }
 export interface ErrorText { title: string; next: string; canRetry: boolean; canSignIn?: boolean }
 
 export function errorText(error: unknown, context?: ErrorContext): ErrorText {
   if (!(error instanceof ApiError)) return { title: "Unexpected error in this page", next: "Reload the page; if the error persists, contact the operator.", canRetry: true };
   if (error.status === 401) return { title: "You are not signed in", next: error.message, canRetry: false, canSignIn: true };
   if (error.status === 403) return { title: context?.forbidden ?? "You lack permission to read this", next: error.message, canRetry: false, canSignIn: true };
-  if (error.status === 404 && context) return context.missing;
-  if (error.status === 404) return { title: "Log not found", next: "The run may not have stored lines yet: this page retries automatically. If the run is older, check the URL; its log may have expired.", canRetry: true };
+  if (error.status === 404 && context?.missing) return context.missing;
+  if (error.status === 404 && !context) return { title: "Log not found", next: "The run may not have stored lines yet: this page retries automatically. If the run is older, check the URL; its log may have expired.", canRetry: true };
   if (error.status === 0) return { title: "The server does not respond", next: "It may be restarting, or you are offline. This page keeps retrying.", canRetry: true };
   if (error.status >= 500) return { title: "Server error", next: `${error.message}. This page keeps retrying.`, canRetry: true };
   return { title: "The server rejected the request", next: error.message, canRetry: true };
