@@ -6,7 +6,7 @@ RunlakeError
  │   ├─ InvalidBatchError        a body that is not a batch of log lines
  │   ├─ BatchTooLargeError       a body over the limit, packed or unpacked
  │   ├─ InvalidEventError        an event that lacks a mandatory field, or has a value that cannot be stored
- │   ├─ OtherMethodError         an append to a run whose logging method is not the run log
+ │   ├─ OtherMethodError         lines for a run whose logging method is not the run log, or the reverse
  │   ├─ RequestRefusedError      another system rejects the content of a request
  │   ├─ InvalidMetadataError     an invalid metadata document of a file
  │   ├─ UploadTooLargeError      a file over the limit of presigned uploads
@@ -75,7 +75,7 @@ class InvalidEventError(InvalidInputError):
 
 
 class OtherMethodError(InvalidInputError):
-    """An append to a run whose logging method is not the run log: only writers in Python use other methods."""
+    """An append to a run whose lines are written to another store than the run log, or a start with another logging method than the run's."""
 
 
 class RequestRefusedError(InvalidInputError):

@@ -351,23 +351,16 @@ class Settings(BaseSettings):
         "Rules of [masking](masking.md) before a line is stored. Default: none.",
         'JSON: [{"fqn": "pattern", "shapes": […], "values": […], "values_from": […]}, …]',
     )
-    logging_method: str | None = _setting(
-        None,
-        "How new runs are written: the name of a logging method. Only Python code uses another than the run log; over HTTP runs of another "
-        "are [refused](events.md#configuration). Default: the one in `events`, else the run log.",
-        "runlog, files, or an installed one",
-        pattern=r"^[A-Za-z0-9_.-]{1,100}$",
-    )
     log_browser: str | None = _setting(
         None,
         "Where new runs are [read](events.md#which-requests-use-the-browser): the name of a log browser. Default: the one in `events`, else the "
         "run log.",
-        "runlog, files, elasticsearch, opensearch, cloudwatch, or an installed one",
+        "runlog, elasticsearch, opensearch, cloudwatch, or an installed one",
         pattern=r"^[A-Za-z0-9_.-]{1,100}$",
     )
     events: SecretStr | None = _setting(
         None,
-        "Methods, browsers and outputs by the names of pipelines, and the rules that assign agents' records to runs: "
+        "Browsers and outputs by the names of pipelines, and the rules that assign agents' records to runs: "
         "[events](events.md#configuration). Default: none.",
         "YAML or JSON",
     )

@@ -26,12 +26,11 @@ def check(template: Mapping[str, Any], parameters: Mapping[str, str], stage_file
 
 
 def check_events(parameters: Mapping[str, str]) -> None:
-    """Check ``Events`` with ``LoggingMethod`` and ``LogBrowser`` as the functions do, except whether plugins are installed. Without
+    """Check ``Events`` with ``LogBrowser`` as the functions do, except whether plugins are installed. Without
     ``Events`` nothing: a stack keeps its value, which cannot be read. Raises DeployError without values."""
     if "Events" not in parameters:
         return
-    names = ("Events", "LoggingMethod", "LogBrowser")
-    if problems := list(problems_of_document(*(parameters.get(name, "") for name in names))):
+    if problems := list(problems_of_document(parameters["Events"], parameters.get("LogBrowser", ""))):
         raise DeployError("invalid parameter Events: " + "; ".join(problems))
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.events.bundling import SidecarBundler
 from chalicelib.events.completeness import CompletenessWatch
 from chalicelib.events.event import NewEvent
-from chalicelib.events.event_browser import EventBrowser
+from chalicelib.events.event_browser import MAX_LIMIT, EventBrowser
+from chalicelib.events.event_view import EventFilter, EventView
 from chalicelib.events.index import EventIndex
 from chalicelib.events.indexing import EventIndexing
 from chalicelib.events.ports import Accepted
@@ -118,6 +119,15 @@ def notify(world: World, parts: EventParts, run: Run = RUN) -> None:
         parsed = world.layout.parse(found.key)
         assert parsed
         parts.indexing.index_object(parsed)
+
+
+def all_events(parts: EventParts, run: Run = RUN) -> Iterator[EventView]:
+    """Every event, page by page."""
+    after: int | None = 0
+    while after is not None:
+        page = parts.browser.page(run, EventFilter(), after, MAX_LIMIT)
+        yield from page.events
+        after = page.after
 
 
 def read_log(parts: EventParts, run: Run = RUN) -> str:

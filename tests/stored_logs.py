@@ -11,10 +11,10 @@ from chalicelib.aws.cloudwatch_browser import CloudWatchBrowser
 from chalicelib.aws.cloudwatch_logs import CloudWatchLogsTarget
 from chalicelib.events.browsers.elasticsearch import ElasticsearchBrowser
 from chalicelib.events.browsers.query_browser import QueryBrowser
-from chalicelib.events.event import Event, Loggable
+from chalicelib.events.event import Event, Loggable, WriterEndEvent
 from chalicelib.events.event_view import EventFilter
-from chalicelib.events.methods import SinkMethod, to_target
-from chalicelib.events.ports import EventWriter, Target
+from chalicelib.events.forwarding import Forwarder
+from chalicelib.events.ports import Target
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.transport import Transport
 from chalicelib.ports import Clock, Run
@@ -22,6 +22,36 @@ from tests.vendors import LogsClient, Searchable, Wire
 
 GRACE_MS = 3_600_000
 _numbers = count()
+
+
+class StoredWriter:
+    """A writer that forwards numbered events to a store; the last one sent is the record of its end."""
+
+    def __init__(self, target: Target, loggable: Loggable, clock: Clock, name: str) -> None:
+        self._forwarder, self._loggable, self._clock, self._name = Forwarder(target, loggable, clock), loggable, clock, name
+        self._count = self._last_ms = 0
+
+    def write(self, message: str, step: str | None = None, ms: int | None = None, level: str | None = None) -> None:
+        at_ms = self._clock.now_ms() if ms is None else ms
+        data = self._loggable.mandatory_data(step)
+        self._forwarder.add(Event(id=self._count, message=message, timestamp=at_ms, data=data, level=level, writer=self._name))
+        self._count, self._last_ms = self._count + 1, max(self._last_ms, at_ms)
+
+    def flush(self) -> None:
+        self._forwarder.flush()
+
+    def close(self, unsent: int = 0) -> None:
+        """``unsent``: events that it counted and did not send."""
+        end = WriterEndEvent(
+            id=self._count + unsent,
+            message="writer closed",
+            timestamp=max(self._clock.now_ms(), self._last_ms),
+            data=self._loggable.mandatory_data(),
+            writer=self._name,
+            last_timestamp_ms=self._last_ms if self._count else None,
+        )
+        self._forwarder.end(end)
+        self._forwarder.close()
 
 
 @dataclass
@@ -41,10 +71,8 @@ class StoredLog:
         self.refresh()
         return self.make_browser(self.loggable)
 
-    def writer(self, name: str, loggable: Loggable | None = None) -> EventWriter:
-        return SinkMethod(to_target(self.make_target, None, self.clock), self.clock).create_writer(
-            loggable or self.loggable, writer=name
-        )
+    def writer(self, name: str, loggable: Loggable | None = None) -> StoredWriter:
+        return StoredWriter(self.make_target(), loggable or self.loggable, self.clock, name)
 
     def send(self, *events: Event) -> None:
         assert self.make_target().send(self.loggable, events) == ()

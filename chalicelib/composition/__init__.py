@@ -111,10 +111,6 @@ class _AppendPolicy:
 
     services: Services
 
-    def check_append(self, run: Run) -> None:
-        """See ``AppendPolicy``."""
-        self.services.events.choices.check_append(run)
-
     def check_first_segment(self, run: Run) -> None:
         """See ``AppendPolicy``."""
         self.services.events.choices.check_first_segment(run)

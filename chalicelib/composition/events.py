@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from chalicelib.composition import SECONDS_OF_A_DAY, Services
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from chalicelib.events.configuration import EventsConfiguration
     from chalicelib.events.event import Loggable
     from chalicelib.events.event_browser import EventBrowser
-    from chalicelib.events.methods import MakeSink
     from chalicelib.events.plugins import PluginState
     from chalicelib.events.ports import LogBrowser
     from chalicelib.events.registry import Registry
@@ -131,8 +130,7 @@ class EventServices:
         """Reports whether events of a run are missing."""
         from chalicelib.events.completeness import CompletenessWatch
 
-        grace_ms = self._services.settings.events_lost_after_seconds * _MS_OF_A_SECOND
-        return CompletenessWatch(self.writers, self.index, self._services.writer.tails, self._clock, grace_ms)
+        return CompletenessWatch(self.writers, self.index, self._services.writer.tails, self._clock, self._grace_ms)
 
     @cached_property
     def router(self) -> Router:
@@ -150,22 +148,18 @@ class EventServices:
 
     @cached_property
     def registry(self) -> Registry:
-        """Logging methods and log browsers by name."""
-        from chalicelib.events.registry import Context, Registry, RunLogParts
+        """Log browsers by name."""
+        from chalicelib.events.registry import Context, Registry
 
-        parts = RunLogParts(self._store, self.log, self.writers, self.snapshots, self.logs, self.browser, self.watch)
-        make_output, make_browser = partial(_output, self._services), partial(_browser, self._services)
-        context = Context(self._clock, self._services.masker.mask, parts, make_output, make_browser)
+        context = Context(self._clock, self._grace_ms, self._browser_of_target)
         return Registry(context, self.configuration, self.choices, _report)
 
     @cached_property
     def plugin_problems(self) -> int:
-        """The number of configured methods and browsers that are replaced by a fallback or have invalid options, each reported by a log line
+        """The number of configured browsers that are replaced by a fallback or have invalid options, each reported by a log line
         and a metric when this is built. Loads nothing if the configuration names only the run log. Raises InvalidConfigurationError for a
         name that is not installed."""
-        from chalicelib.runlog.choice import RUN_LOG
-
-        if not (self.configuration.methods_in_use | self.configuration.browsers_in_use) - {RUN_LOG}:
+        if not self.configuration.has_other_browsers:
             return 0
         problems = [each for each in self.registry.plugins(in_use=True) if each.problem and each.kind != "output"]
         for each in problems:
@@ -175,16 +169,14 @@ class EventServices:
     def browsed_elsewhere(self, run: Run) -> BrowsedRun | None:
         """A run for HTTP reads whose browser is not the run log; None: read the run log. No request while the configuration names no other
         browser, else those of ``RunChoices.of``. Raises DamagedLogError, UnavailableError, also for invalid options of the browser."""
-        from chalicelib.runlog.choice import RUN_LOG
-
-        if not self.configuration.browsers_in_use - {RUN_LOG}:
+        if not self.configuration.has_other_browsers:
             return None
         from chalicelib.events.browsed_run import BrowsedRun
         from chalicelib.events.event import Loggable
 
         services = self._services
         try:
-            browser = self.registry.open_other_browser(Loggable.of_run(run, services.settings.instance_id))
+            browser = self.registry.open_browser(Loggable.of_run(run, services.settings.instance_id))
         except InvalidConfigurationError as error:
             raise UnavailableError(
                 f"the log browser of this run cannot be used until its options are corrected, {error}"
@@ -198,32 +190,26 @@ class EventServices:
 
     @cached_property
     def configuration(self) -> EventsConfiguration:
-        """How events are written and browsed."""
+        """Where events are browsed and forwarded."""
         from chalicelib.events.configuration import parse_configuration
 
         settings = self._services.settings
         document = settings.events.get_secret_value() if settings.events else ""
-        return parse_configuration(document, settings.logging_method, settings.log_browser)
+        return parse_configuration(document, settings.log_browser)
+
+    @property
+    def _grace_ms(self) -> int:
+        return self._services.settings.events_lost_after_seconds * _MS_OF_A_SECOND
+
+    def _browser_of_target(self, document: Any, loggable: Loggable) -> LogBrowser:
+        from chalicelib.aws.browsers import make_browser
+        from chalicelib.events.targets.configuration import target_of
+
+        return make_browser(target_of(document), loggable, self._clock, self._grace_ms)
 
 
 def _report(state: PluginState) -> None:
     """Problems of outputs are reported by the function ``pipelines``."""
-    message = "a plugin is replaced by its fallback" if state.fallback else "options of a log browser or logging method are invalid"
+    message = "a plugin is replaced by its fallback" if state.fallback else "options of a log browser are invalid"
     logger.error(message, extra={f"plugin_{key}": value for key, value in state.document().items()})
     record(PLUGINS_FAILED, 1)
-
-
-def _output(services: Services, document: Any) -> MakeSink:
-    from chalicelib.aws.targets import make_target
-    from chalicelib.events.methods import to_target
-    from chalicelib.events.targets.configuration import target_of
-
-    return to_target(partial(make_target, target_of(document)), services.masker, services.clock)
-
-
-def _browser(services: Services, document: Any, loggable: Loggable) -> LogBrowser:
-    from chalicelib.aws.browsers import make_browser
-    from chalicelib.events.targets.configuration import target_of
-
-    grace_ms = services.settings.events_lost_after_seconds * _MS_OF_A_SECOND
-    return make_browser(target_of(document), loggable, services.clock, grace_ms)

@@ -1,4 +1,4 @@
-"""Decides how a run is written and browsed: by the choice that is stored with it, else by the configuration (decision 0047).
+"""Decides where a run is browsed: by the choice that is stored with it, else by the configuration (decision 0047).
 
 A new choice is for new runs only: a run that has lines and no stored choice was begun with the run log.
 """
@@ -13,7 +13,7 @@ from threading import Lock
 from chalicelib.errors import OtherMethodError
 from chalicelib.events.configuration import EventsConfiguration
 from chalicelib.ports import ObjectStore, Run, after_folder
-from chalicelib.runlog.choice import RUN_LOG, Choice, put_choice, read_choice
+from chalicelib.runlog.choice import RUN_LOG, Choice, read_choice
 from chalicelib.runlog.layout import Layout
 
 _MAX_REMEMBERED = 4096
@@ -36,25 +36,11 @@ class RunChoices:
         whose name is configured otherwise than the run log. Raises DamagedLogError, UnavailableError."""
         return self._stored(run) or self._unless_begun(run, self.for_new(run.fqn))
 
-    def settle(self, run: Run, choice: Choice) -> Choice:
-        """Store a choice for a run that has none; returns the one that holds. One PUT, and a GET if the run has one; a LIST more unless the
-        choice is the run log. A repeat after a failure returns the same. Raises DamagedLogError, UnavailableError."""
-        choice = self._unless_begun(run, choice)
-        if put_choice(self._store, self._layout, run, choice):
-            return choice
-        return self._stored(run) or choice
-
-    def check_append(self, run: Run) -> None:
-        """See ``AppendPolicy``. No request for names whose method is the run log; else those of ``of``."""
-        if self.for_new(run.fqn).method == RUN_LOG:
-            return
-        _check_run_log(self.of(run))
-
     def check_first_segment(self, run: Run) -> None:
-        """See ``AppendPolicy``. No request while the configuration has no other method than the run log; else a GET, none if the choice is
+        """See ``AppendPolicy``. No request while the configuration has no other browser than the run log; else a GET, none if the choice is
         remembered."""
-        if self._configuration.has_other_methods and (stored := self._stored(run)):
-            _check_run_log(stored)
+        if self._configuration.has_other_browsers and (stored := self._stored(run)) and stored.method != RUN_LOG:
+            raise OtherMethodError(f"the log of this run is written to another store than the run log method={stored.method}")
 
     def segment_metadata(self, run: Run) -> Mapping[str, str]:
         """See ``AppendPolicy``."""
@@ -79,10 +65,3 @@ class RunChoices:
                 if len(self._remembered) > _MAX_REMEMBERED:
                     self._remembered.popitem(last=False)
         return known
-
-
-def _check_run_log(choice: Choice) -> None:
-    if choice.method != RUN_LOG:
-        raise OtherMethodError(
-            f"runs of this pipeline are written by Python code, with another logging method than the run log method={choice.method}"
-        )

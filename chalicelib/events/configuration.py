@@ -1,18 +1,16 @@
-"""The operator's configuration of how events are written and browsed: environment variables and a YAML document, validated together.
+"""The operator's configuration of where events are browsed and forwarded: environment variables and a YAML document, validated together.
 
 ::
 
-    method: runlog                    # the logging method, by its name in the registry
-    browser: runlog                   # the log browser
-    methods:                          # options, by name
-      files: {directory: /var/log/runs}
-    browsers: {}
+    browser: elasticsearch            # the log browser, by its name in the registry
+    browsers:                         # options, by name
+      elasticsearch: {url: "https://es.example.com:9200", index: logs}
     rules: []                         # the run of an agent's record (docs/agents.md)
     outputs: []                       # other systems that events are forwarded to, each with a name (docs/forwarding.md)
     locators:                         # the first whose pattern matches the FQN replaces the above; what it leaves out stays
-      - {pattern: team.*, method: runlog, browser: files, outputs: []}
+      - {pattern: team.*, browser: runlog, outputs: []}
 
-``RUNLAKE_LOGGING_METHOD`` and ``RUNLAKE_LOG_BROWSER`` override the document. JSON is valid YAML.
+``RUNLAKE_LOG_BROWSER`` overrides ``browser``. JSON is valid YAML.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 from chalicelib.errors import InvalidConfigurationError
 from chalicelib.runlog.choice import RUN_LOG, Choice
 
-FILES = "files"
 HIDDEN = "***"
 _MAX_LOCATORS, _MAX_PATTERN_CHARS = 1000, 512
 _VARIABLE = "RUNLAKE_EVENTS"
@@ -57,7 +54,6 @@ class Locator(_Strict):
     refused: in a pipeline's selection of runs, to which locators are converted for outputs, it excludes."""
 
     pattern: str = Field(min_length=1, max_length=_MAX_PATTERN_CHARS, pattern=r"^[^!]")
-    method: _PluginName | None = None
     browser: _PluginName | None = None
     outputs: list[_PluginName] | None = None
 
@@ -65,9 +61,7 @@ class Locator(_Strict):
 class EventsConfiguration(_Strict):
     """The validated configuration; see the module."""
 
-    method: _PluginName = RUN_LOG
     browser: _PluginName = RUN_LOG
-    methods: _Options = {}
     browsers: _Options = {}
     rules: list[JsonValue] = []
     outputs: list[JsonValue] = []
@@ -94,16 +88,6 @@ class EventsConfiguration(_Strict):
         return tuple(name for name, _ in self.named_outputs)
 
     @property
-    def methods_in_use(self) -> frozenset[str]:
-        """Methods that a run may get."""
-        return frozenset({self.method, *(each.method for each in self.locators if each.method)})
-
-    @cached_property
-    def has_other_methods(self) -> bool:
-        """Whether a run may have another method than the run log: a new run, or an earlier one, whose method still has options."""
-        return (self.methods_in_use | self.methods.keys()) != {RUN_LOG}
-
-    @property
     def browsers_named(self) -> frozenset[str]:
         """Browsers that a new run may get."""
         return frozenset({self.browser, *(each.browser for each in self.locators if each.browser)})
@@ -113,15 +97,20 @@ class EventsConfiguration(_Strict):
         """Browsers that a new run may get, and those with options, which earlier runs may have."""
         return self.browsers_named | self.browsers.keys()
 
+    @cached_property
+    def has_other_browsers(self) -> bool:
+        """Whether a run may be browsed elsewhere than in the run log."""
+        return self.browsers_in_use != {RUN_LOG}
+
     def choose(self, fqn: str) -> Choice:
         """The choice for a new run: of the first locator whose pattern matches. No request; time linear in the patterns."""
         locator = next((each for each in self.locators if fnmatchcase(fqn, each.pattern)), None)
-        return self.choice_of(locator) if locator else Choice(self.method, self.browser, self._output_names)
+        return self.choice_of(locator) if locator else Choice(browser=self.browser, outputs=self._output_names)
 
     def choice_of(self, locator: Locator) -> Choice:
         """The choice for runs that a locator matches."""
         outputs = self._output_names if locator.outputs is None else tuple(locator.outputs)
-        return Choice(locator.method or self.method, locator.browser or self.browser, outputs, locator.pattern)
+        return Choice(browser=locator.browser or self.browser, outputs=outputs, locator=locator.pattern)
 
     def patterns_of(self, output: str) -> Iterator[tuple[str, bool]]:
         """Which runs an output gets: pairs of a pattern and whether it includes or excludes the FQNs that match; the first pattern that
@@ -152,10 +141,10 @@ def _default_name(target: Mapping[str, JsonValue]) -> str:
     return f"{target.get('kind')}-{blake2b(packed, digest_size=_DIGEST_BYTES).hexdigest()}"
 
 
-def parse_configuration(document: str, method: str | None = None, browser: str | None = None) -> EventsConfiguration:
+def parse_configuration(document: str, browser: str | None = None) -> EventsConfiguration:
     """Parse the settings. Raises InvalidConfigurationError, whose message has the field and no value."""
     document_values = _parsed(document) if document.strip() else {}
-    chosen = {name: value for name, value in (("method", method), ("browser", browser)) if value}
+    chosen = {"browser": browser} if browser else {}
     try:
         return EventsConfiguration.model_validate(document_values | chosen)
     except ValidationError as error:

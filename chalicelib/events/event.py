@@ -92,8 +92,7 @@ class WriterEndEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Loggable:
-    """The subject of a log. For a run: ``loggable_id`` is the run id, ``job_id`` the pipeline's FQN. Writers and browsers refuse other
-    types."""
+    """The subject of a log. For a run: ``loggable_id`` is the run id, ``job_id`` the pipeline's FQN. Browsers refuse other types."""
 
     instance_id: str
     loggable_type: str

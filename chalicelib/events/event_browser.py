@@ -106,14 +106,6 @@ class EventBrowser:
         UnavailableError."""
         return retry_on_change(lambda: self._page(run, event_filter, after, limit, is_last_included))
 
-    def all(self, run: Run) -> Iterator[EventView]:
-        """Every event, page by page."""
-        after: int | None = 0
-        while after is not None:
-            page = self.page(run, EventFilter(), after, MAX_LIMIT)
-            yield from page.events
-            after = page.after
-
     def _page(self, run: Run, event_filter: EventFilter, after: int, limit: int, is_last_included: bool) -> EventPage:
         page = _Page(after, limit, Deadline(self._clock, MAX_TIME_S), [])
         loggable = Loggable.of_run(run, self._instance_id)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from chalicelib.events.event import INJECTED, Annotation, Event, Loggable, complete_data
+from chalicelib.events.event import INJECTED, Event, Loggable, complete_data
 from chalicelib.events.sidecar import Sidecar, SidecarEntry
 from chalicelib.lines.errors import level_of_text
 from chalicelib.lines.levels import ORDER, level_of_name
@@ -52,19 +52,6 @@ class EventView:
     def has_data(self) -> bool:
         """Whether it has data beyond ``INJECTED``."""
         return not self.data.keys() <= INJECTED
-
-    def event(self) -> Event:
-        """The complete event, as a log browser returns it. An event without a time gets time 0."""
-        notes = tuple(Annotation.model_validate(dict(each)) for each in self.annotations)
-        return Event(
-            id=self.id,
-            message=self.message,
-            timestamp=max(self.timestamp or 0, 0),
-            data=self.data,
-            annotations=notes,
-            level=self.level,
-            writer=self.writer,
-        )
 
 
 def build_event_view(entry: SidecarEntry, sidecar: Sidecar, message: bytes, loggable: Loggable) -> EventView:

@@ -1,4 +1,4 @@
-"""Checks options of built-in methods and browsers, outputs and rules, without building anything and without a request.
+"""Checks options of built-in browsers, outputs and rules, without building anything and without a request.
 
 Options of a plugin are checked by its factory, when it is called.
 """
@@ -7,25 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 
 from pydantic import JsonValue
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.events.configuration import FILES, parse_configuration
+from chalicelib.events.configuration import parse_configuration
 
-DEFAULT_DIRECTORY = "runlake-logs"
 OTHER_STORES = ("elasticsearch", "opensearch", "cloudwatch")
 """Names of built-in browsers of other stores: kinds of targets (``targets.configuration``) whose events can be read."""
 Options = Mapping[str, JsonValue]
-
-
-def directory_of(options: Options) -> Path:
-    """The folder of plain files. Raises InvalidConfigurationError."""
-    directory = options.get("directory", DEFAULT_DIRECTORY)
-    if not isinstance(directory, str) or not directory or set(options) - {"directory"}:
-        raise InvalidConfigurationError("plain files have one option: directory, a path")
-    return Path(directory)
 
 
 def target_document(kind: str, options: Options) -> dict[str, JsonValue]:
@@ -36,9 +26,7 @@ def target_document(kind: str, options: Options) -> dict[str, JsonValue]:
 
 
 def problem_of_options(name: str, options: Options) -> str | None:
-    """The reason why options of a built-in method or browser are invalid, without values; None: they are valid, or of a plugin."""
-    if name == FILES:
-        return _problem(partial(directory_of, options))
+    """The reason why options of a built-in browser are invalid, without values; None: they are valid, or of a plugin."""
     return _problem(lambda: _check_target(target_document(name, options))) if name in OTHER_STORES else None
 
 
@@ -47,18 +35,16 @@ def problem_of_target(target: JsonValue) -> str | None:
     return _problem(partial(_check_target, target))
 
 
-def problems_of_document(document: str, method: str = "", browser: str = "") -> Iterator[str]:
+def problems_of_document(document: str, browser: str = "") -> Iterator[str]:
     """What is invalid in a value of ``RUNLAKE_EVENTS``, without values. Names that are not built in may be plugins."""
     from chalicelib.events.routing import Router
 
     try:
-        configuration = parse_configuration(document, method, browser)
+        configuration = parse_configuration(document, browser)
         Router.of(configuration.rules)
     except InvalidConfigurationError as error:
         yield str(error)
         return
-    if problem := problem_of_options(FILES, configuration.methods.get(FILES, {})):
-        yield f"{problem} method={FILES}"
     for name in sorted(configuration.browsers_in_use):
         if problem := problem_of_options(name, configuration.browsers.get(name, {})):
             yield f"{problem} browser={name}"

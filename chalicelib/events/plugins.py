@@ -1,6 +1,6 @@
-"""Logging methods and log browsers of other packages: entry points that declare the version of the protocol that they implement.
+"""Log browsers of other packages: entry points that declare the version of the protocol that they implement.
 
-An entry point is a factory (``registry.MethodFactory``, ``BrowserFactory``) with an attribute ``RUNLAKE_PROTOCOL = 1``, or in a module that has
+An entry point is a factory (``registry.BrowserFactory``) with an attribute ``RUNLAKE_PROTOCOL = 1``, or in a module that has
 it. One that cannot be loaded, implements another version, or raises when it is called, is replaced by a fallback and reported; it
 stops no function.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from chalicelib.errors import UnavailableError
 
 PROTOCOL = 1
-"""The version of ``events.ports.LoggingMethod`` and ``LogBrowser``. It grows when an implementation would have to change."""
+"""The version of ``events.ports.LogBrowser``. It grows when an implementation would have to change."""
 _DECLARATION = "RUNLAKE_PROTOCOL"
 
 

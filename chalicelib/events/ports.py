@@ -1,24 +1,17 @@
-"""Ports of events: writers and readers know each other only by these protocols."""
+"""Ports of events: the run log, other systems that receive events, and browsers of a run's log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO
-
-from pydantic import JsonValue
 
 from chalicelib.events.event import Event, Loggable, NewEvent
 from chalicelib.ports import Run
 
 if TYPE_CHECKING:
     from chalicelib.events.completeness import Completeness
-
-WriterData = Mapping[str, JsonValue]
-"""Data that a writer adds to all of its events."""
-NO_DATA: WriterData = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,38 +80,6 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Release connections. May be called twice."""
-
-
-class EventWriter(Protocol):
-    """Writes the events of one run; not thread-safe. ids count up from 0 within ``writer``."""
-
-    writer: str
-
-    def write_event(self, event: NewEvent) -> None:
-        """Injects mandatory data and masks secrets. May send; raises UnavailableError if a full batch could not be sent."""
-
-    def write_message(self, message: str, *, step: str | None = None, level: str | None = None) -> None:
-        """Write a message with the current time."""
-
-    def stream(self, *, step: str | None = None) -> TextIO:
-        """A text stream whose lines are events; its unterminated last line becomes one at the close. A line that is written in parts has
-        the time of the first one."""
-
-    def flush(self) -> None:
-        """Returns when all written events are durable."""
-
-    def close(self) -> None:
-        """Flushes, and records the number of events and the last timestamp. May be called twice."""
-
-
-class LoggingMethod(Protocol):
-    """Creates writers. Independent of how logs are browsed."""
-
-    def create_writer(
-        self, loggable: Loggable, *, writer: str | None = None, step: str | None = None, data: WriterData = NO_DATA
-    ) -> EventWriter:
-        """A writer that injects the run's mandatory data. ``writer``: its name; generated if None. ``step`` and ``data``: of each event that
-        has no such field of its own. Raises InvalidEventError for a loggable that is no run, and for data that no event may have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,9 @@ MAX_DETAILS_BYTES = 64 * 1024
 """An event's data and annotations as JSON."""
 
 
-def checked_event(event: NewEvent, loggable: Loggable) -> NewEvent:
-    """The event with its step only in ``step``, and without data that the loggable implies. Raises InvalidEventError."""
-    return measured_event(event, loggable)[0]
-
-
 def measured_event(event: NewEvent, loggable: Loggable) -> tuple[NewEvent, int]:
-    """``checked_event``, and the bytes of its data and annotations. Raises InvalidEventError."""
+    """The event with its step only in ``step``, and without data that the loggable implies; and the bytes of its data and annotations.
+    Raises InvalidEventError."""
     if event.level is not None:
         checked_level(event.level)
     if any(annotation.position > len(event.message) for annotation in event.annotations):

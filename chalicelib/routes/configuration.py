@@ -1,5 +1,4 @@
-"""The configuration of logging methods and log browsers, for operators: selected and installed ones, and what a new run gets. Secrets are
-hidden."""
+"""The configuration of log browsers and outputs, for operators: selected and installed ones, and what a new run gets. Secrets are hidden."""
 
 from __future__ import annotations
 

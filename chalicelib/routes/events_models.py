@@ -209,15 +209,14 @@ class LocatorEntry(ResponseModel):
     """A locator with what it chooses, in the order in which they are tried."""
 
     pattern: str
-    method: str
     browser: str
     outputs: Annotated[list[str], Field(description="Names of outputs.")]
 
 
 class PluginEntry(ResponseModel):
-    """A logging method, a log browser, or a configured output."""
+    """A log browser or a configured output."""
 
-    kind: Annotated[str, one_of(["method", "browser", "output"])]
+    kind: Annotated[str, one_of(["browser", "output"])]
     name: str
     protocol: Annotated[int | None, Field(description="The version of the protocol that it declares.")]
     problem: Annotated[str | None, Field(description="Why it cannot be used.")]
@@ -228,22 +227,19 @@ class ChosenEntry(ResponseModel):
     """What a new run of a pipeline gets."""
 
     fqn: str
-    method: str
     browser: str
     outputs: Annotated[list[str], Field(description="Names of outputs.")]
     locator: Annotated[str | None, Field(description="The pattern of the locator that chose; null: none matches.")]
 
 
 class RedactedConfiguration(ResponseModel):
-    """Configuration of how events are written and browsed. Secrets are replaced by `***`."""
+    """Configuration of where events are browsed and forwarded. Secrets are replaced by `***`."""
 
-    method: str
     browser: str
-    methods: Annotated[dict[str, Any], Field(description="Options by name.")]
     browsers: Annotated[dict[str, Any], Field(description="Options by name.")]
     rules: Annotated[list[Any], Field(description="Rules that assign agents' records to runs.")]
     outputs: Annotated[list[Any], Field(description="Other systems that events are forwarded to.")]
-    installed: Annotated[dict[str, list[str]], Field(description="Available methods and browsers.")]
+    installed: Annotated[dict[str, list[str]], Field(description="Available browsers.")]
     locators: list[LocatorEntry]
     plugins: list[PluginEntry]
     chosen: Annotated[ChosenEntry | None, Field(description="With `fqn`: what a new run of that pipeline gets.")]

@@ -56,11 +56,11 @@ _WRITER = {
 }
 _OUTLINED = {"line": 0, "lines": 1, "severity": "INFO", "hasData": True}
 _CONFIGURATION = {
-    "method": "runlog", "browser": "runlog", "methods": {"files": {"directory": "/var/log/runs"}}, "browsers": {}, "rules": [],
-    "outputs": [], "installed": {"methods": ["files", "runlog"], "browsers": ["cloudwatch", "elasticsearch", "files", "opensearch", "runlog"]},
-    "locators": [{"pattern": "team.*", "method": "runlog", "browser": "files", "outputs": []}],
-    "plugins": [{"kind": "method", "name": "runlog", "protocol": 1, "problem": None, "fallback": None}],
-    "chosen": {"fqn": "team.load", "method": "runlog", "browser": "files", "outputs": [], "locator": "team.*"},
+    "browser": "runlog", "browsers": {"cloudwatch": {"group": "runs"}}, "rules": [], "outputs": [],
+    "installed": {"browsers": ["cloudwatch", "elasticsearch", "opensearch", "runlog"]},
+    "locators": [{"pattern": "team.*", "browser": "cloudwatch", "outputs": []}],
+    "plugins": [{"kind": "browser", "name": "cloudwatch", "protocol": 1, "problem": None, "fallback": None}],
+    "chosen": {"fqn": "team.load", "browser": "cloudwatch", "outputs": [], "locator": "team.*"},
 }  # fmt: skip
 
 SCHEMAS = component_schemas(
@@ -303,7 +303,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "responses": {200: "StepList"},
     },
     "getConfiguration": {
-        "summary": "Get the configuration of how events are written and browsed",
+        "summary": "Get the configuration of where events are browsed and forwarded",
         "parameters": ["chosenFqn"],
         "responses": {200: "Configuration"},
     },

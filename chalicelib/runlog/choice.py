@@ -1,6 +1,6 @@
 """The logging method and the log browser of a run: ``events/chosen``, written once (decision 0047).
 
-In-process writers write it before their first event. Over HTTP the first segment carries the browser's name in its metadata, in the PUT that
+The first segment carries the browser's name in its metadata, in the PUT that
 the append sends anyway, and the ingest function copies it. A run without the object was begun with the run log as both.
 """
 
@@ -16,7 +16,7 @@ from chalicelib.runlog.conflicts import put_retrying_conflicts
 from chalicelib.runlog.layout import Layout
 
 RUN_LOG = "runlog"
-"""The built-in method and browser on S3."""
+"""The method and browser on S3."""
 _BROWSER = "browser"
 
 

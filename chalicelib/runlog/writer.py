@@ -79,13 +79,10 @@ class AppendTarget:
 
 
 class AppendPolicy(Protocol):
-    """The configuration of how runs are written, see ``runlog.choice``. Most runs need no request."""
-
-    def check_append(self, run: Run) -> None:
-        """Raises OtherMethodError for a run whose name is configured for another log than the run log."""
+    """Where runs are written and browsed, see ``runlog.choice``. Most runs need no request."""
 
     def check_first_segment(self, run: Run) -> None:
-        """Raises OtherMethodError for a run without segments whose log is stored elsewhere, whatever the configuration says now."""
+        """Raises OtherMethodError for a run without lines whose log is stored elsewhere."""
 
     def segment_metadata(self, run: Run) -> Mapping[str, str]:
         """User metadata for the first segment of a run. No request."""
@@ -117,8 +114,6 @@ class Writer:
         (a key used twice), InvalidNameError (a new run with unprintable names), OtherMethodError (nothing stored), UnavailableError (stored
         or not: repeat it).
         """
-        if self._policy:
-            self._policy.check_append(run)
         presented = self._signer.loads(run, position)
         if not batch.lines:
             return self._open(run, presented, position)
@@ -173,7 +168,7 @@ class Writer:
         return identity, AppendTarget(LogEnd.at(presented))
 
     def _write(self, run: Run, batch: Batch, identity: WriterIdentity, tail: LogEnd) -> Appended:
-        if self._policy and tail.sequence == 0:
+        if self._policy and tail.line == 0:
             self._policy.check_first_segment(run)
         for step in range(1, _MAX_STEPS):
             entry = self._data_entry(tail, identity, batch)

@@ -52,7 +52,7 @@ class HostileServer:
             return {"code": self.status, "message": self.text}
         match (method, *path[1:]):
             case ("GET", "configuration"):
-                chosen = dict.fromkeys(("fqn", "method", "browser", "locator"), self.text)
+                chosen = dict.fromkeys(("fqn", "browser", "locator"), self.text)
                 plugin = dict.fromkeys(("kind", "name", "problem", "fallback"), self.text)
                 return {"chosen": {**chosen, "outputs": [self.text]}, "plugins": [plugin]}
             case ("GET", "catalog"):

@@ -530,11 +530,11 @@ def test_config_tells_origins_and_no_secret(filled: FakeServer, tmp_path: Path) 
 
 def test_config_of_a_pipeline_is_what_the_server_chooses(filled: FakeServer) -> None:
     problem = {"kind": "browser", "name": "absent", "problem": "cannot be loaded", "fallback": "runlog"}
-    chosen: dict[str, Any] = {"method": "runlog", "browser": "absent", "outputs": ["a", "b"], "locator": "shop.*"}
+    chosen: dict[str, Any] = {"browser": "absent", "outputs": ["a", "b"], "locator": "shop.*"}
     broken = {"kind": "output", "name": "a", "problem": "invalid target", "fallback": None}
     filled.configuration = {"chosen": chosen, "plugins": [{"problem": None}, problem, broken]}
     shown = call(filled, "config", "--pipeline", "shop.a")
-    assert shown.stdout == "pipeline\tshop.a\nmethod\trunlog\nbrowser\tabsent\noutputs\ta, b\nlocator\tshop.*\n"
+    assert shown.stdout == "pipeline\tshop.a\nbrowser\tabsent\noutputs\ta, b\nlocator\tshop.*\n"
     assert (
         shown.stderr
         == "runlake: browser absent is replaced by runlog: cannot be loaded\nrunlake: output a cannot be used: invalid target\n"

@@ -218,9 +218,7 @@ class FakeServer:
         """Errors for requests about processing pipelines, by method: status and message."""
         self.failing = ""
         """The end of paths whose requests fail."""
-        self.configuration: dict[str, Any] = {
-            "method": "runlog", "browser": "runlog", "outputs": [], "locators": [], "plugins": [], "chosen": None
-        }  # fmt: skip
+        self.configuration: dict[str, Any] = {"browser": "runlog", "outputs": [], "locators": [], "plugins": [], "chosen": None}
         self.changes: list[tuple[str, str, dict[str, Any]]] = []
         """Requested actions: pipeline, action, body."""
         self.output = FakeOutput()
@@ -409,7 +407,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json({"code": 403, "message": f"you may not administer {fqn}"}, 403)
         if fqn:
             matching = [each for each in document["locators"] if fnmatchcase(fqn, each["pattern"])]
-            defaults = {"method": document["method"], "browser": document["browser"], "outputs": []}
+            defaults = {"browser": document["browser"], "outputs": []}
             choice = {name: (matching or [defaults])[0][name] for name in defaults}
             locator = matching[0]["pattern"] if matching else None
             document = document | {"chosen": {"fqn": fqn, "locator": locator, **choice}}

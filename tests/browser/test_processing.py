@@ -233,12 +233,11 @@ def test_no_violation(page: Page, serve: Serve, theme: str, width: int) -> None:
 def configured() -> dict[str, object]:
     """A configuration with a locator, an output and a plugin that cannot be used."""
     return {
-        "method": "runlog",
         "browser": "runlog",
         "outputs": [{"name": "search", "kind": "opensearch", "url": f"https://x.org/{HOSTILE}"}],
-        "locators": [{"pattern": "shop.*", "method": "files", "browser": "files", "outputs": ["search", HOSTILE]}],
+        "locators": [{"pattern": "shop.*", "browser": "cloudwatch", "outputs": ["search", HOSTILE]}],
         "plugins": [
-            {"kind": "method", "name": "files", "protocol": 1, "problem": None, "fallback": None},
+            {"kind": "browser", "name": "cloudwatch", "protocol": 1, "problem": None, "fallback": None},
             {"kind": "browser", "name": "acme", "protocol": None, "problem": f"is gone {HOSTILE}", "fallback": "runlog"},
         ],
         "chosen": None,
@@ -262,10 +261,10 @@ def test_the_configuration_and_what_it_chooses_for_a_name(page: Page, serve: Ser
     expect(plugins.last).to_contain_text(f"acmebrowserProblem is gone {HOSTILE}, runlog is used instead")
     chosen = page.locator(".answer")
     for name, answer in (
-        ("shop.orders", f"MethodfilesBrowserfilesOutputssearch, {HOSTILE}Locatorshop.*"),
+        ("shop.orders", f"BrowsercloudwatchOutputssearch, {HOSTILE}Locatorshop.*"),
         ("a/b", "invalid name fqn=a/b"),
         ("other.team", "you may not administer other.team"),
-        ("hr.payroll", "MethodrunlogBrowserrunlogOutputsnoneLocatorNone matches: the defaults"),
+        ("hr.payroll", "BrowserrunlogOutputsnoneLocatorNone matches: the defaults"),
     ):
         page.keyboard.press("/")
         page.keyboard.press("Control+A")
@@ -275,10 +274,10 @@ def test_the_configuration_and_what_it_chooses_for_a_name(page: Page, serve: Ser
         page.locator("main").focus()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     expect(page).to_have_url(re.compile(r"\?configuration&fqn=hr.payroll$"))
-    server.configuration["method"] = "files"
+    server.configuration["browser"] = "cloudwatch"
     page.goto(f"{server.url}?configuration&fqn=a/b")
     expect(chosen).to_have_text("invalid name fqn=a/b")
-    expect(page.locator("main")).to_contain_text("Methodfiles")
+    expect(page.locator("main")).to_contain_text("Browsercloudwatch")
 
 
 def written(fake: FakeServer) -> None:

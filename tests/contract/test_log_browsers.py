@@ -18,7 +18,7 @@ from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.http import Urllib3Transport
 from chalicelib.events.browsers.elasticsearch import ElasticsearchBrowser
 from chalicelib.events.completeness import COMPLETE, PENDING
-from chalicelib.events.event import Event, Loggable, NewEvent
+from chalicelib.events.event import Event, Loggable
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.targets.document import document
 from chalicelib.lines.errors import level_of_text
@@ -55,7 +55,7 @@ class Model:
 
     def write(self, writer: str, step: str | None, message: str, ms: int) -> None:
         at_ms = self.start_ms + ms
-        self.writers[writer].write_event(NewEvent(message=message, step=step, timestamp=at_ms))
+        self.writers[writer].write(message, step, at_ms)
         data = self.log.loggable.mandatory_data(step)
         level = level_of_text(message.encode())
         event = Event(id=self.counts[writer], message=message, timestamp=at_ms, data=data, writer=writer, level=level)
@@ -139,7 +139,7 @@ def test_any_interleaving_is_read_as_written(make_log: Any, log_kind: str) -> No
         model = Model(make_log())
         other = Loggable.of_run(Run(model.log.loggable.job_id or "", "another"), "here")
         noise = model.log.writer("v", other)
-        noise.write_event(NewEvent(message="of another run", timestamp=model.start_ms))
+        noise.write("of another run", ms=model.start_ms)
         noise.close()
         for step in steps:
             if isinstance(step, tuple):
@@ -179,9 +179,7 @@ def test_growing_log_is_read_by_one_browser_without_gaps_or_repeats(make_log: An
     browser, writer, read, after, expected = log.browser, log.writer("w"), {None: "", "a": ""}, None, list[str]()
     start = {None: 0, "a": 0}
     for number in range(12):
-        writer.write_event(
-            NewEvent(message=f"line {number}\n more", step=STEPS[number % 3], timestamp=log.clock.now_ms() - BACK_MS + number // 4)
-        )
+        writer.write(f"line {number}\n more", STEPS[number % 3], log.clock.now_ms() - BACK_MS + number // 4)
         writer.close() if number == 11 else writer.flush()
         log.refresh()
         for step in read:
@@ -205,7 +203,7 @@ def test_deleted_log_is_empty_and_others_stay(make_log: Any) -> None:
     for loggable in (log.loggable, other):
         writer = log.writer("w", loggable)
         for number in range(2_500 if isinstance(log.browser, ElasticsearchBrowser) else 20):
-            writer.write_message(str(number))
+            writer.write(str(number))
         writer.close()
     browser = log.browser
     assert (browser.completeness().state, browser.overall_log().text[:4]) == (COMPLETE, "0\n1\n")
@@ -213,7 +211,7 @@ def test_deleted_log_is_empty_and_others_stay(make_log: Any) -> None:
     browser.delete()
     assert (text_of(log), browser.completeness().state) == ("", PENDING)
     writer = log.writer("w")
-    writer.write_message("again")
+    writer.write("again")
     writer.close()
     log.refresh()
     assert (browser.completeness().state, text_of(log)) == (COMPLETE, "again\n")

@@ -9,8 +9,8 @@ import pytest
 from tests.docs.pages import DOCS, headings, rows, section
 
 PAGES = ["openmetadata.md", "datalake.md", "external-logging.md", "cdap-logging.md"]
-CODE = r"`(chalicelib|infra|docs)/[\w/.-]+`"
-TEST = r"`tests/[\w/]+\.py::test_\w+`"
+CODE = r"`(chalicelib|client/src|infra|docs)/[\w/.-]+`"
+TEST = r"`(client/)?tests/[\w/]+\.py::test_\w+`"
 CHECKLISTS = [(page, heading) for page in PAGES for heading in headings(DOCS / page)[1:-2]]
 
 

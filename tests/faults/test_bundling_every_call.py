@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.coordination import InMemoryPartitionStore
 from chalicelib.runlog.compaction import BUNDLE_FROM
-from tests.events_harness import event_parts, make_event
+from tests.events_harness import all_events, event_parts, make_event
 from tests.faults.interception import CONFLICT, FAULTS
 from tests.faults.test_explanation_every_call import Ticked, stop_at_every_call
 from tests.support.run_catalog import InMemoryRunCatalog
@@ -33,7 +33,7 @@ class EndedRun(Ticked):
 
     def check(self) -> None:
         parts = event_parts(self.world)
-        assert [event.message for event in parts.browser.all(RUN)] == [f"event {number}" for number in range(BUNDLE_FROM)]
+        assert [event.message for event in all_events(parts, RUN)] == [f"event {number}" for number in range(BUNDLE_FROM)]
         assert (parts.indexing.single_numbers(RUN, 0), len(parts.indexing.sidecars.bundles(RUN))) == ([], 1)
         assert list(self.runs.active(self.world.clock.now_ms() + 1)) == [], "it is retired"
 

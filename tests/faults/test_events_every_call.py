@@ -17,7 +17,16 @@ from chalicelib.events.event import NewEvent
 from chalicelib.events.step_updates import StepUpdate
 from chalicelib.ports import PutOptions
 from chalicelib.runlog.log_end import list_all
-from tests.events_harness import ClientWriter, EventParts, event_parts, make_event, notify, read_log, read_step_log
+from tests.events_harness import (
+    ClientWriter,
+    EventParts,
+    all_events,
+    event_parts,
+    make_event,
+    notify,
+    read_log,
+    read_step_log,
+)
 from tests.faults.interception import CONFLICT, FAULTS, THROTTLED, Crash, Intercepted, StopAt
 from tests.faults.stepping import Actor
 from tests.world import RUN, World
@@ -144,7 +153,7 @@ def _check(world: World, model: list[NewEvent], at_most: list[NewEvent]) -> None
     for step, text in logs.items():
         assert text in (_text(model, step), _text(at_most, step))
     assert read_log(parts) in (_text(model), _text(at_most))
-    assert [event.message for event in parts.browser.all(RUN)][: len(model)] == [event.message for event in model]
+    assert [event.message for event in all_events(parts, RUN)][: len(model)] == [event.message for event in model]
 
 
 def _check_end(scenario: Scenario) -> None:
@@ -155,8 +164,8 @@ def _check_end(scenario: Scenario) -> None:
     parts.finalizer.close(RUN)
     notify(world, parts)
     assert parts.watch.check(RUN).state == COMPLETE
-    assert [event.message for event in parts.browser.all(RUN)] == [event.message for event in scenario.model]
-    assert [(event.id, event.writer) for event in parts.browser.all(RUN)] == [(0, "w"), (1, "w"), (2, "w")]
+    assert [event.message for event in all_events(parts, RUN)] == [event.message for event in scenario.model]
+    assert [(event.id, event.writer) for event in all_events(parts, RUN)] == [(0, "w"), (1, "w"), (2, "w")]
     _check(world, scenario.model, at_most=scenario.model)
 
 
@@ -177,7 +186,7 @@ def test_bundling_meets_another_process(other: str, calls: int) -> None:
                 bundle(scenario, parts)
             elif other == "the deletion of the run":
                 wrap(scenario.world.store).delete_many([found.key for found in list_all(scenario.world.store, "")])
-            return [event.message for event in parts.browser.all(RUN)]
+            return [event.message for event in all_events(parts, RUN)]
 
         def bundles(wrap: Any, scenario: Scenario = scenario) -> None:
             bundle(scenario, event_parts(scenario.world, wrap))

@@ -18,7 +18,7 @@ from chalicelib.observability import metrics
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.compaction import BUNDLE_FROM, RETIRE_AFTER_MS
 from chalicelib.triggers import schedules
-from tests.events_harness import event_parts, make_event, read_step_log
+from tests.events_harness import all_events, event_parts, make_event, read_step_log
 from tests.faults.interception import Call
 from tests.functional.gateway import Context
 from tests.functional.test_explained_runs import Ended
@@ -55,7 +55,7 @@ class WithEvents(Ended):
     def check(self, run: Run, events: int) -> None:
         messages = [f"event {number}" for number in range(events)]
         parts = event_parts(self)
-        assert [event.message for event in parts.browser.all(run)] == messages
+        assert [event.message for event in all_events(parts, run)] == messages
         page = parts.browser.page(run, EventFilter(step="s"), 0, 1000)
         assert [event.message for event in page.events] == messages
         assert read_step_log(parts, "s", run) == "".join(f"{message}\n" for message in messages)

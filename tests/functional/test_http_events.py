@@ -5,37 +5,54 @@ from __future__ import annotations
 import gzip
 import json
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chalicelib import composition
+from chalicelib.aws import browsers
 from chalicelib.deadline import Deadline
 from chalicelib.events import plugins
 from chalicelib.events.event import Loggable
-from chalicelib.events.files import FilesMethod
+from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.ports import Run
 from chalicelib.response_size import RESPONSE_BYTES
+from chalicelib.runlog.choice import Choice, put_choice
 from tests.events_harness import notify
 from tests.functional.gateway import Answer, call, installed, post
 from tests.functional.gateway import get as get_log
 from tests.functional.test_no_secret_leaves import everything_said
 from tests.ingestion_harness import ingest_one, ingester_of, message, s3_record
 from tests.issuer import JWT, Issuer, bearer
+from tests.stored_logs import StoredWriter
 from tests.support.publisher import InMemoryPublisher
 from tests.support.run_catalog import InMemoryRunCatalog
+from tests.vendors import Searchable, Wire
 from tests.world import START_MS, World
 
 RUN = "/v1/events/svc.pipeline/run-1"
 JSON = {"Content-Type": "application/json"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
+ELSEWHERE = json.dumps({"browser": "elasticsearch", "browsers": {"elasticsearch": {"url": "https://es", "index": "logs"}}})
 
 
 @pytest.fixture
 def world() -> Any:
     with installed(World(), instance_id="house-1") as world:
         yield world
+
+
+@pytest.fixture
+def vendor(monkeypatch: pytest.MonkeyPatch) -> Searchable:
+    """The store that browsers read."""
+    vendor = Searchable()
+    monkeypatch.setattr(browsers, "make_transport", lambda *_: Wire(vendor))
+    return vendor
+
+
+def writer_to(vendor: Searchable, world: World) -> StoredWriter:
+    loggable = Loggable("house-1", "run", "run-1", "svc.pipeline")
+    return StoredWriter(ElasticsearchTarget(Wire(vendor), "https://es", "logs"), loggable, world.clock, "w")
 
 
 def send(body: Any, query: str = "", headers: dict[str, str] = JSON) -> Answer:
@@ -58,35 +75,30 @@ def close() -> None:
 
 
 @pytest.mark.behavior("A run whose logging method is not the run log takes no lines over HTTP.")
-def test_appends_over_http_to_runs_of_another_method_are_refused(tmp_path: Path) -> None:
+def test_appends_to_runs_of_another_method_are_refused() -> None:
     world, item = World(), {"message": "m", "runlake": {"fqn": "svc.pipeline", "run_id": "run-1"}}
-    configured = {"locators": [{"pattern": "svc.*", "method": "files"}], "methods": {"files": {"directory": str(tmp_path)}}}
-    with installed(world, events=json.dumps(configured)):
-        for answer in (send({"message": "hello"}), post("svc.pipeline/run-1", '"hello"'), post("svc.pipeline/run-1", '""')):
-            assert (answer.status, answer.json["message"].partition(" method=")[2]) == (400, "files")
+    put_choice(world.store, world.layout, Run("svc.pipeline", "run-1"), Choice("target", "elasticsearch"))
+    stored = world.names()
+    with installed(world, events=ELSEWHERE):
+        for answer in (send({"message": "hello"}), post("svc.pipeline/run-1", '"hello"')):
+            assert (answer.status, answer.json["message"].partition(" method=")[2]) == (400, "target")
         refused = call("POST", "/v1/agents/fluent", json.dumps(item), JSON)
-        assert refused.status == 400 and "method=files" in refused.body
-        assert world.names() == [] and list(tmp_path.iterdir()) == []
+        assert refused.status == 400 and "method=target" in refused.body
+        assert world.names() == stored
         assert call("POST", "/v1/events/other.a/r", '{"message": "hello"}', JSON).status == 200
-    with installed(world):
-        assert send({"message": "hello"}).status == 200
-    with installed(world, events=json.dumps(configured)):
-        assert send({"message": "of a run that has begun"}).status == 200
 
 
 @pytest.mark.behavior("Reads over HTTP use the browser that was configured when the run began.")
-def test_reads_use_the_browser_of_the_run(tmp_path: Path) -> None:
-    """Pages, steps, events and downloads come from plain files; the rest of the API reads the run log."""
-    world, runs = World(), InMemoryRunCatalog()
-    run, loggable = Run("svc.pipeline", "run-1"), Loggable("house-1", "run", "run-1", "svc.pipeline")
-    events = json.dumps({"browser": "files", "browsers": {"files": {"directory": str(tmp_path)}}})
-    with installed(world, runs=runs, events=events, instance_id="house-1"):
+def test_reads_use_the_browser_of_the_run(vendor: Searchable) -> None:
+    """Pages, steps, events and downloads come from the other store; the rest of the API reads the run log."""
+    world, runs, run = World(), InMemoryRunCatalog(), Run("svc.pipeline", "run-1")
+    with installed(world, runs=runs, events=ELSEWHERE, instance_id="house-1"):
         send({"message": "in the run log"})
         before = call("GET", f"{RUN}/log").json["text"]
         ingest_one(ingester_of(world, runs, InMemoryPublisher()), message(s3_record(world.layout.segment(run, 0))))
-        writer = FilesMethod(tmp_path, world.clock).create_writer(loggable, writer="w")
+        writer = writer_to(vendor, world)
         for number in range(5):
-            writer.write_message(f"line {number}\n+ {number}", step="odd" if number % 2 else "even", level="ERROR")
+            writer.write(f"line {number}\n+ {number}", "odd" if number % 2 else "even", level="ERROR")
         writer.close()
         text = "".join(f"line {number}\n+ {number}\n" for number in range(5))
         assert before == "in the run log\n" and get("/log")["text"] == text
@@ -114,13 +126,15 @@ def test_reads_use_the_browser_of_the_run(tmp_path: Path) -> None:
         assert get("/log")["text"] == "in the run log\n", "no browser but the run log is configured"
 
 
-def test_log_in_another_store_that_is_too_slow_or_too_large_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_in_another_store_that_is_too_slow_or_too_large_is_reported(
+    vendor: Searchable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = World()
-    path = tmp_path / "svc.pipeline" / "run-1" / "log.txt"
-    path.parent.mkdir(parents=True)
-    path.write_text("x" * 7_000_000 + "\nlast\n")
-    events = json.dumps({"browser": "files", "browsers": {"files": {"directory": str(tmp_path)}}})
-    with installed(world, events=events):
+    with installed(world, events=ELSEWHERE, instance_id="house-1"):
+        writer = writer_to(vendor, world)
+        for message in (*["x" * 1_100_000] * 6, "last"):
+            writer.write(message)
+        writer.close()
         assert read_page("run-1/download").status == 400
         assert read_page("run-1?tail=1").json["logs"] == "last" and len(read_page("run-1").json["logs"]) > 1_000_000
         monkeypatch.setattr(Deadline, "remaining_s", lambda _: 0.0)
@@ -348,60 +362,56 @@ def test_list_that_is_too_large_for_a_response_is_paged(world: World) -> None:
 
 
 def test_configuration_is_returned_without_secrets() -> None:
-    document = "methods: {files: {directory: /x}}\noutputs: [{kind: logstash, url: 'https://h', headers: {api_key: hunter2}}]"
-    with installed(World(), events=document, log_browser="files"):
+    document = "browsers: {cloudwatch: {group: x}}\noutputs: [{kind: logstash, url: 'https://h', headers: {api_key: hunter2}}]"
+    with installed(World(), events=document, log_browser="cloudwatch"):
         found = call("GET", "/v1/configuration").json
-    assert (found["method"], found["browser"], found["methods"]) == ("runlog", "files", {"files": {"directory": "/x"}})
+    assert (found["browser"], found["browsers"]) == ("cloudwatch", {"cloudwatch": {"group": "x"}})
     assert found["outputs"] == [{"kind": "logstash", "url": "https://h", "headers": {"api_key": "***"}}]
-    with installed(World(), logging_method="nonsense"):
+    with installed(World(), log_browser="nonsense"):
         assert call("GET", "/v1/configuration").status == 500
 
 
 def test_configuration_says_what_a_new_run_gets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "entry_points", lambda group: [EntryPoint("absent", "no_such_module:x", group)])
     outputs = [{"kind": "logstash", "url": "https://h", "name": "copy"}]
-    locators = [{"pattern": "svc.*", "browser": "absent", "outputs": []}, {"pattern": "*.x", "method": "files"}]
+    locators = [{"pattern": "svc.*", "browser": "absent", "outputs": []}, {"pattern": "*.x"}]
     document = json.dumps({"outputs": outputs, "locators": locators})
     with installed(World(), events=document), everything_said() as said:
         assert composition.services().events.plugin_problems == 1
         found = call("GET", "/v1/configuration?fqn=svc.a").json
         assert call("GET", "/v1/configuration").json == found | {"chosen": None}
         assert call("GET", "/v1/configuration?fqn=").status == 400
-        assert call("GET", "/v1/configuration?fqn=b.x").json["chosen"] == {
-            "fqn": "b.x", "method": "files", "browser": "runlog", "outputs": ["copy"], "locator": "*.x",
-        }  # fmt: skip
-    assert found["chosen"] == {"fqn": "svc.a", "method": "runlog", "browser": "absent", "outputs": [], "locator": "svc.*"}
-    assert found["locators"] == [
-        {"pattern": "svc.*", "method": "runlog", "browser": "absent", "outputs": []},
-        {"pattern": "*.x", "method": "files", "browser": "runlog", "outputs": ["copy"]},
-    ]
+        of_x = {"browser": "runlog", "outputs": ["copy"]}
+        assert call("GET", "/v1/configuration?fqn=b.x").json["chosen"] == of_x | {"fqn": "b.x", "locator": "*.x"}
+    assert found["chosen"] == {"fqn": "svc.a", "browser": "absent", "outputs": [], "locator": "svc.*"}
+    assert found["locators"] == [{"pattern": "svc.*", "browser": "absent", "outputs": []}, of_x | {"pattern": "*.x"}]
     problems = [(each["kind"], each["name"], each["fallback"]) for each in found["plugins"] if each["problem"]]
-    assert problems == [("method", "absent", "runlog"), ("browser", "absent", "runlog")]
+    assert problems == [("browser", "absent", "runlog")]
     assert {"kind": "output", "name": "copy", "protocol": 1, "problem": None, "fallback": None} in found["plugins"]
     assert '"plugin_name":"absent"' in said.getvalue() and "ModuleNotFoundError" in said.getvalue()
 
 
 def test_invalid_outputs_and_options_are_reported_and_stop_only_reads_of_the_browser() -> None:
-    files = {"pattern": "svc.*", "browser": "files"}
-    browsers = {"files": {"folder": "/x"}, "elasticsearch": {"url": "ftp://h", "index": "i"}, "cloudwatch": {"kind": "cloudwatch"}}
-    document = json.dumps({"outputs": [{"kind": "logstash", "name": "copy"}], "browsers": browsers, "locators": [files]})
+    invalid = "the name of a browser is its kind browser=cloudwatch field=kind"
+    options = {"elasticsearch": {"url": "ftp://h", "index": "i"}, "cloudwatch": {"kind": "cloudwatch"}}
+    locators = [{"pattern": "svc.*", "browser": "cloudwatch"}]
+    document = json.dumps({"outputs": [{"kind": "logstash", "name": "copy"}], "browsers": options, "locators": locators})
     with installed(World(), events=document), everything_said() as said:
-        assert composition.services().events.plugin_problems == 3
+        assert composition.services().events.plugin_problems == 2
         found = call("GET", "/v1/configuration")
         answers = [call("GET", f"{RUN}{path}") for path in ("", "/log")] + [read_page(path) for path in ("run-1", "run-1/download")]
         for answer in answers:
             assert (answer.status, answer.json["code"]) == (503, 503)
-            assert answer.json["message"].endswith("corrected, plain files have one option: directory, a path")
+            assert answer.json["message"].endswith(f"corrected, {invalid}")
         assert send({"message": "stored"}).status == 200
-    assert said.getvalue().count('"plugin_name":"files"') == 1
+    assert said.getvalue().count('"plugin_name":"cloudwatch"') == 1
     problems = {
         each["name"]: (each["kind"], each["problem"], each["fallback"]) for each in found.json["plugins"] if each["problem"]
     }
     assert problems == {
-        "cloudwatch": ("browser", "the name of a browser is its kind browser=cloudwatch field=kind", None),
+        "cloudwatch": ("browser", invalid, None),
         "copy": ("output", "invalid target, field required field=logstash.url", None),
         "elasticsearch": ("browser", problems["elasticsearch"][1], None),
-        "files": ("browser", "plain files have one option: directory, a path", None),
     }
     assert "field=elasticsearch.url" in problems["elasticsearch"][1]
 

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -16,11 +17,15 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
+from chalicelib.aws.clock import SystemClock
+from chalicelib.aws.http import Urllib3Transport
 from chalicelib.events.event import Loggable
+from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.ports import Run
 from tests import sampling
-from tests.integration.rebuild_harness import services_of
 from tests.integration.stacks import PATIENCE_S, Stack, eventually, running_stack
+from tests.stored_logs import StoredWriter
+from tests.vendors import Searchable, VendorServers
 
 WRITERS = 20 if sampling.IS_COMPLETE else 8
 GRACE_S = 30
@@ -28,16 +33,19 @@ GRACE_S = 30
 
 
 @pytest.fixture(scope="module")
-def events(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The operator's document: runs of two kinds of pipelines are in plain files."""
-    files = {"files": {"directory": str(tmp_path_factory.mktemp("files"))}}
-    locators = [{"pattern": "walk-*", "method": "files", "browser": "files"}, {"pattern": "read-*", "browser": "files"}]
-    return json.dumps({"methods": files, "browsers": files, "locators": locators})
+def elsewhere() -> Iterator[str]:
+    """The address of another store."""
+    with VendorServers({"es": Searchable()}) as there:
+        yield f"{there.url}/es"
 
 
 @pytest.fixture(scope="module")
-def stack(events: str) -> Iterator[Stack]:
-    with running_stack(EventsLostAfterSeconds=str(GRACE_S), Events=events) as running:
+def stack(elsewhere: str) -> Iterator[Stack]:
+    """Runs of two kinds of pipelines are read from the other store."""
+    browsers = {"elasticsearch": {"url": elsewhere, "index": "logs"}}
+    locators = [{"pattern": pattern, "browser": "elasticsearch"} for pattern in ("walk-*", "read-*")]
+    document = json.dumps({"browsers": browsers, "locators": locators})
+    with running_stack(EventsLostAfterSeconds=str(GRACE_S), Events=document, InstanceId="house-1") as running:
         yield running
 
 
@@ -109,34 +117,29 @@ def test_concurrent_writers(stack: Stack, killed: int) -> None:
         assert log == [event["message"] for event in reader.ask("GET", f"?step={step}&limit=1000")["events"]]
 
 
-def test_walk_through_of_external_logging(stack: Stack, events: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_walk_through_of_external_logging(stack: Stack, elsewhere: str) -> None:
     """The seed's: configure, run, browse a step of the running run, restart the writer, browse again."""
     fqn = f"walk-{uuid4().hex[:8]}"
     client = Client(f"{stack.api_url}/v1/events/{fqn}/run-1", "")
     configured = requests.get(f"{stack.api_url}/v1/configuration?fqn={fqn}", timeout=PATIENCE_S).json()
-    assert configured["chosen"] == {"fqn": fqn, "method": "files", "browser": "files", "outputs": [], "locator": "walk-*"}
-    monkeypatch.setenv("RUNLAKE_EVENTS", events)
+    assert configured["chosen"] == {"fqn": fqn, "browser": "elasticsearch", "outputs": [], "locator": "walk-*"}
 
     def write(writer: str, *messages: str, is_killed: bool = False) -> None:
-        with services_of(stack, 0) as services:
-            loggable = Loggable.of_run(Run(fqn, "run-1"), services.settings.instance_id)
-            opened = services.events.registry.create_writer(loggable, writer=writer)
+        with closing(Urllib3Transport()) as transport:
+            loggable = Loggable.of_run(Run(fqn, "run-1"), "house-1")
+            opened = StoredWriter(ElasticsearchTarget(transport, elsewhere, "logs"), loggable, SystemClock(), writer)
             for message in messages:
-                opened.write_message(message, step=message.split()[0])
+                opened.write(message, message.split()[0])
             opened.flush() if is_killed else opened.close()
 
     write("first", "load 1", "check 1", "load 2", is_killed=True)
     live = client.ask("GET", "/log?step=load")
     assert (live["text"], live["complete"]) == ("load 1\nload 2\n", False)
-    with client.session.post(client.base, json={"message": "over HTTP"}, timeout=PATIENCE_S) as refused:
-        assert refused.status_code == 400 and "method=files" in refused.text
     write("second", "check 2", "load 3")
     resumed = client.ask("GET", f"/log?step=load&start={live['next']}")
     assert resumed["text"] == "load 3\n"
     assert [event["message"] for event in client.ask("GET", "?step=check")["events"]] == ["check 1", "check 2"]
     logs = f"{stack.api_url}/v1/services/ingestionPipelines/logs"
-    requests.post(f"{logs}/{fqn}/run-1/close", timeout=PATIENCE_S).close()
-    eventually(lambda: client.ask("GET", f"/log?step=load&start={resumed['next']}")["complete"])
     with requests.get(f"{logs}/{fqn}/run-1/download", timeout=PATIENCE_S) as download:
         assert download.text == "load 1\ncheck 1\nload 2\ncheck 2\nload 3\n"
     client.session.close()

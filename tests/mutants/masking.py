@@ -33,7 +33,7 @@ MUTANTS = (
             "a secret in a level is stored", "::test_every_field_of_an_event_is_masked"),
         ("masked_details", 'changes["step"] = A', 'changes["step"] = event.step', "a secret in a step is stored"),
         ("masked_name", "MARKERS[CONFIGURED].decode()", "name", "a step that masking makes too long is stored unmasked")),
-    *group("chalicelib.masking.offsets", "tests/unit/test_event_writing.py::test_annotations_keep_their_place_in_the_text",
+    *group("chalicelib.masking.offsets", "tests/unit/test_event_forwarding.py::test_annotations_keep_their_place_in_the_text",
         ("OffsetMap._shifted", "byte < self._edits[before - 1].end", "False",
             "an annotation within a secret moves beyond its marker")),
     *group("chalicelib.masking.masker", _FIELDS,

@@ -72,14 +72,14 @@ def test_wrong_parameter_is_said_before_an_account_is_asked_for(
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [
-        (("Events=browser: files",), ""),
+        (("Events=browser: runlog",), ""),
         (("LogBrowser=elasticsearch",), ""),
-        (("Events=browser: third-party\nbrowsers: {third-party: {any: option}}", "LoggingMethod=other"), ""),
+        (("Events=browser: third-party\nbrowsers: {third-party: {any: option}}",), ""),
         (("Events=browser: [hunter2]",), "field=browser"),
         (("Events=rules: [{fqn: 5}]",), "field=rules.0"),
         (("Events=browsers: {cloudwatch: {group: hunter2 x}}",), "field=cloudwatch.group browser=cloudwatch"),
         (("Events={}", "LogBrowser=elasticsearch"), "field=elasticsearch.url browser=elasticsearch"),
-        (("Events=methods: {files: {folder: hunter2}}",), "plain files have one option: directory, a path method=files"),
+        (("Events=method: hunter2",), "field=method"),
         (("Events=outputs: [{kind: otlp, url: 'hunter2', name: copy}]",), "field=otlp.url output=copy"),
     ],
 )

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from chalicelib.errors import BatchTooLargeError
-from chalicelib.events import batch, indexing, sidecar, sidecar_store, sinks, step_events, tail
-from chalicelib.events.event import Event, NewEvent
+from chalicelib.events import batch, indexing, sidecar, sidecar_store, step_events, tail
+from chalicelib.events.event import NewEvent
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.sidecar import Sidecar, SidecarEntry, decode_outline, decode_sidecar, encode_sidecar
 from chalicelib.events.sidecar_bundle import SidecarGroup
-from chalicelib.events.sinks import BatchSink
 from chalicelib.pipelines import run_event_reader as feeds
 from chalicelib.pipelines.rows import EventPosition
 from chalicelib.pipelines.run_event_reader import RunEventReader
@@ -246,16 +245,6 @@ def test_a_batch_of_too_much_data_stores_nothing(monkeypatch: pytest.MonkeyPatch
         event_parts(world).log.append(RUN, events)
     assert not world.store.list("").objects
     assert event_parts(world).log.append(RUN, events[:2]).accepted == 2
-
-
-def test_a_writer_sends_before_its_data_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sinks, "BATCH_DETAILS_BYTES", 1_000)
-    sent: list[int] = []
-    sink = BatchSink(lambda events: sent.append(len(events)))
-    for number in range(6):
-        sink.add(Event(id=number, message="m", timestamp=START_MS, data={"k": "x" * 400}))
-    sink.flush()
-    assert sent == [2, 2, 2]
 
 
 def test_identity_of_a_batch_is_unchanged() -> None:

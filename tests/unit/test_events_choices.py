@@ -1,31 +1,28 @@
-"""The choice of method, browser and outputs: by the name of the pipeline, kept with the run; and plugins that cannot be used."""
+"""The choice of browser and outputs: by the name of the pipeline, kept with the run; and plugins that cannot be used."""
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from chalicelib.errors import DamagedLogError, InvalidConfigurationError, OtherMethodError, UnavailableError
+from chalicelib.errors import DamagedLogError, InvalidConfigurationError, InvalidEventError, OtherMethodError, UnavailableError
 from chalicelib.events import plugins
 from chalicelib.events.choices import RunChoices
-from chalicelib.events.configuration import parse_configuration
+from chalicelib.events.configuration import EventsConfiguration, parse_configuration
 from chalicelib.events.event import Loggable
-from chalicelib.events.files import FilesBrowser
 from chalicelib.events.plugins import PluginState
-from chalicelib.events.registry import METHODS_GROUP, Context, Registry
-from chalicelib.masking.masker import Masker
+from chalicelib.events.registry import BROWSERS_GROUP, Context, Registry
 from chalicelib.ports import PutOptions
 from chalicelib.runlog.batch import Batch
-from chalicelib.runlog.choice import Choice, choice_of_segment
+from chalicelib.runlog.choice import Choice, choice_of_segment, put_choice
 from chalicelib.runlog.writer import Writer
-from tests.faults.interception import AFTER, BEFORE, Intercepted, StopAt
+from tests.events_harness import GRACE_MS
+from tests.faults.interception import BEFORE, Intercepted, StopAt
 from tests.world import RUN, World
 
 UNNAMED = "logstash-a61bb56a541a"
@@ -34,20 +31,22 @@ OUTPUTS = [
     {"kind": "logstash", "url": "https://i", "name": "second"},
 ]
 LOCATORS = [
-    {"pattern": "svc.pip*", "browser": "files", "outputs": ["second"]},
-    {"pattern": "svc.*", "method": "files", "outputs": []},
-    {"pattern": "*.[ab]", "method": "runlog"},
+    {"pattern": "svc.pip*", "browser": "cloudwatch", "outputs": ["second"]},
+    {"pattern": "svc.*", "outputs": []},
+    {"pattern": "*.[ab]", "browser": "runlog"},
 ]
 CONFIGURATION = parse_configuration(json.dumps({"browser": "b", "outputs": OUTPUTS, "locators": LOCATORS}))
-FILES = parse_configuration("method: files\nbrowser: files")
+ELSEWHERE = parse_configuration("browser: cloudwatch")
+LOGGABLE = Loggable.of_run(RUN, "here")
+CHOSEN = Choice("target", "cloudwatch", ())
 
 
 @pytest.mark.parametrize(
     ("fqn", "expected"),
     [
-        ("svc.pipeline", Choice("runlog", "files", ("second",), "svc.pip*")),
-        ("svc.other/x", Choice("files", "b", (), "svc.*")),
-        ("x.a", Choice("runlog", "b", (UNNAMED, "second"), "*.[ab]")),
+        ("svc.pipeline", Choice("runlog", "cloudwatch", ("second",), "svc.pip*")),
+        ("svc.other/x", Choice("runlog", "b", (), "svc.*")),
+        ("x.a", Choice("runlog", "runlog", (UNNAMED, "second"), "*.[ab]")),
         ("SVC.pipeline", Choice("runlog", "b", (UNNAMED, "second"), None)),
         ("", Choice("runlog", "b", (UNNAMED, "second"), None)),
     ],
@@ -59,11 +58,11 @@ def test_first_locator_that_matches_chooses(fqn: str, expected: Choice) -> None:
 @pytest.mark.parametrize(
     "document",
     [
-        {"locators": [{"method": "files"}]},
+        {"locators": [{"browser": "cloudwatch"}]},
         {"locators": [{"pattern": ""}]},
         {"locators": [{"pattern": "x" * 513}]},
         {"locators": [{"pattern": "!test.*"}]},
-        {"locators": [{"pattern": "*", "method": "a b"}]},
+        {"locators": [{"pattern": "*", "browser": "a b"}]},
         {"locators": [{"pattern": "*", "outputs": ["absent"]}]},
         {"locators": [{"pattern": "*", "other": 1}]},
         {"locators": [{"pattern": "*"}] * 1001},
@@ -86,7 +85,7 @@ def test_output_has_its_patterns_in_order() -> None:
     assert CONFIGURATION.named_outputs[1][1] == {"kind": "logstash", "url": "https://i"}
 
 
-def choices(world: World, configuration: Any = FILES, port: Any = lambda inner: inner) -> RunChoices:
+def choices(world: World, configuration: EventsConfiguration = ELSEWHERE, port: Any = lambda inner: inner) -> RunChoices:
     return RunChoices(port(world.store), world.layout, configuration)
 
 
@@ -94,52 +93,40 @@ def append(world: World, policy: RunChoices) -> None:
     Writer(world.store, world.index, world.layout, world.signer, world.clock, policy=policy).append(RUN, Batch.from_text("a\n"))
 
 
-def test_choice_holds_for_the_run_and_changes_for_new_runs() -> None:
+def test_stored_choice_holds_whatever_is_configured() -> None:
     world = World()
-    chosen = choices(world).settle(RUN, FILES.choose(RUN.fqn))
-    assert json.loads(world.store.get(world.layout.chosen(RUN)).body) == asdict(chosen) | {"outputs": []}
-    for configuration in (FILES, CONFIGURATION, parse_configuration("")):
+    assert put_choice(world.store, world.layout, RUN, CHOSEN)
+    for configuration in (ELSEWHERE, CONFIGURATION, parse_configuration("")):
         later = choices(world, configuration)
-        assert later.of(RUN) == later.settle(RUN, later.for_new(RUN.fqn)) == chosen
+        assert later.of(RUN) == CHOSEN
     world.store.calls.clear()
-    assert later.of(RUN) == chosen and not world.store.calls.total()
+    assert later.of(RUN) == CHOSEN and not world.store.calls.total()
 
 
 def test_run_that_began_in_the_run_log_stays_there() -> None:
-    """Its lines are there: neither a reader nor a writer in Python goes elsewhere, and clients go on."""
     world = World()
-    append(world, choices(world, parse_configuration("browser: files")))
-    assert world.store.calls["get"] == 0, "no other method is configured"
+    append(world, choices(world, parse_configuration("")))
+    assert world.store.calls["get"] == 0, "no other browser is configured"
     assert choices(world).of(RUN).is_run_log
     append(world, choices(world))
-    assert choices(world).settle(RUN, FILES.choose(RUN.fqn)).is_run_log
 
 
-def test_append_to_a_new_run_of_another_method_is_refused() -> None:
+@pytest.mark.parametrize(
+    "document", ["browser: cloudwatch", "browsers: {cloudwatch: {}}", "locators: [{pattern: x, browser: cloudwatch}]"]
+)
+def test_run_of_another_method_takes_no_lines(document: str) -> None:
     world = World()
-    with pytest.raises(OtherMethodError, match="method=files"):
-        append(world, choices(world))
-    assert world.names() == []
-    choices(world).settle(RUN, FILES.choose(RUN.fqn))
-    with pytest.raises(OtherMethodError):
-        append(world, choices(world))
-
-
-@pytest.mark.parametrize("document", ["methods: {files: {}}", "locators: [{pattern: other, method: files}]"])
-def test_run_of_another_method_is_not_split_after_the_configuration_goes_back(document: str) -> None:
-    world, back = World(), parse_configuration(document)
-    choices(world).settle(RUN, FILES.choose(RUN.fqn))
-    stored = world.names()
-    policy = choices(world, back)
+    put_choice(world.store, world.layout, RUN, CHOSEN)
+    stored, policy = world.names(), choices(world, parse_configuration(document))
     for _ in range(2):
-        with pytest.raises(OtherMethodError, match="method=files"):
+        with pytest.raises(OtherMethodError, match="method=target"):
             append(world, policy)
     assert world.names() == stored and world.store.calls["get"] == 1
 
 
 def test_append_is_not_stored_while_the_choice_cannot_be_read() -> None:
-    world, back = World(), parse_configuration("methods: {files: {}}")
-    policy = choices(world, back, lambda port: Intercepted(port, StopAt(0, BEFORE, "error")))
+    world = World()
+    policy = choices(world, ELSEWHERE, lambda port: Intercepted(port, StopAt(0, BEFORE, "error")))
     with pytest.raises(UnavailableError):
         append(world, policy)
     assert world.names() == []
@@ -152,25 +139,9 @@ def test_first_segment_carries_the_browser_and_later_ones_take_no_other_request(
     append(world, choices(world, CONFIGURATION))
     append(world, choices(world, CONFIGURATION))
     heads = [world.store.head(world.layout.segment(RUN, number)).metadata for number in (0, 1)]
-    assert [choice_of_segment(each) for each in heads] == [Choice(browser="files"), None]
-    assert world.store.calls["put"] == 2 and world.store.calls["get"] == 1, (
-        "another method is named: the first append looks for a choice"
-    )
+    assert [choice_of_segment(each) for each in heads] == [Choice(browser="cloudwatch"), None]
+    assert world.store.calls["put"] == 2 and world.store.calls["get"] == 1, "the first append looks for a choice"
     assert choices(world).of(RUN).is_run_log, "until the ingest function has copied it"
-
-
-@pytest.mark.parametrize("moment", [BEFORE, AFTER])
-@pytest.mark.parametrize("number", range(3))
-def test_choice_that_could_not_be_stored_is_the_same_after_a_repeat(number: int, moment: str) -> None:
-    world, chosen = World(), FILES.choose(RUN.fqn)
-    stop = StopAt(number, moment, "error")
-    failing = choices(world, FILES, lambda port: Intercepted(port, stop))
-    for _ in range(2):
-        try:
-            assert failing.settle(RUN, chosen) == chosen
-        except UnavailableError:
-            continue
-    assert choices(world).settle(RUN, CONFIGURATION.choose(RUN.fqn)) == chosen
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"5", b"{}", b'{"outputs": 5}'])
@@ -179,6 +150,52 @@ def test_damaged_choice_is_reported(body: bytes) -> None:
     world.store.put(world.layout.chosen(RUN), body, PutOptions())
     with pytest.raises(DamagedLogError, match="key="):
         choices(world).of(RUN)
+
+
+def make_registry(world: World, document: str, made: Any = None, report: Any = lambda _: None) -> Registry:
+    configuration = parse_configuration(document)
+    context = Context(world.clock, GRACE_MS, lambda target, loggable: made)
+    return Registry(context, configuration, choices(world, configuration), report)
+
+
+def install(monkeypatch: pytest.MonkeyPatch, load: Any, name: str = "elsewhere") -> None:
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [EntryPoint(name, "x:y", group)] * (group == BROWSERS_GROUP))
+    monkeypatch.setattr(EntryPoint, "load", lambda _: load())
+
+
+def test_only_runs_that_are_browsed_elsewhere_have_a_browser() -> None:
+    world, browser = World(), object()
+    registry = make_registry(world, "browser: cloudwatch", browser)
+    assert registry.open_browser(LOGGABLE) is browser
+    with pytest.raises(InvalidEventError, match="only runs have logs loggableType='node'"):
+        registry.open_browser(Loggable("here", "node", "agent-7", RUN.fqn))
+    append(world, choices(world))
+    assert registry.open_browser(LOGGABLE) is None
+
+
+def test_browser_that_is_gone_is_replaced_by_the_run_log() -> None:
+    world = World()
+    world.store.put(world.layout.chosen(RUN), b'{"browser": "gone"}', PutOptions())
+    assert make_registry(world, "browser: cloudwatch").open_browser(LOGGABLE) is None
+
+
+def test_browser_that_is_not_installed_cannot_be_chosen() -> None:
+    with pytest.raises(InvalidConfigurationError, match="known=cloudwatch,elasticsearch,opensearch,runlog"):
+        make_registry(World(), "browser: nonsense")
+    with pytest.raises(InvalidConfigurationError, match="field=kind"):
+        make_registry(World(), "browser: cloudwatch\nbrowsers: {cloudwatch: {kind: otlp}}").open_browser(LOGGABLE)
+
+
+@pytest.mark.behavior("Browsers of other packages are loaded from entry points.")
+def test_third_party_browser_is_loaded_from_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    def factory(context: Context, options: Any, loggable: Loggable) -> Any:
+        return context.grace_ms, options, loggable
+
+    factory.RUNLAKE_PROTOCOL = 1  # type: ignore[attr-defined]
+    install(monkeypatch, lambda: factory)
+    registry = make_registry(World(), "browser: elsewhere\nbrowsers: {elsewhere: {url: x}}")
+    assert registry.open_browser(LOGGABLE) == (GRACE_MS, {"url": "x"}, LOGGABLE)
+    assert registry.describe()["installed"] == {"browsers": ["cloudwatch", "elasticsearch", "elsewhere", "opensearch", "runlog"]}
 
 
 def fake(protocol: Any) -> Any:
@@ -215,11 +232,10 @@ def of_a_module() -> Any:
 )
 def test_plugin_states_its_protocol_or_its_problem(load: Any, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "declaring", SimpleNamespace(RUNLAKE_PROTOCOL=1))
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [EntryPoint("elsewhere", "x:y", group)] * (group == METHODS_GROUP))
-    monkeypatch.setattr(EntryPoint, "load", lambda _: load())
-    registry = Registry(Context(World().clock, Masker([], None, World().clock).mask), parse_configuration("method: elsewhere"))
+    install(monkeypatch, load)
+    registry = make_registry(World(), "browser: elsewhere")
     (state,) = [each for each in registry.plugins() if each.name == "elsewhere"]
-    assert state == PluginState("method", "elsewhere", *expected, "files" if expected[1] else None)
+    assert state == PluginState("browser", "elsewhere", *expected, "runlog" if expected[1] else None)
     assert state in list(registry.plugins(in_use=True))
 
 
@@ -232,10 +248,10 @@ def test_plugin_states_its_protocol_or_its_problem(load: Any, expected: Any, mon
     ],
 )
 def test_factory_that_fails_when_it_is_called_is_replaced_and_reported_once(
-    result: Any, problem: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    result: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each call tries it again. A run that is written meanwhile is the fallback's, also for later readers."""
-    results: list[Any] = []
+    """Each call tries it again."""
+    results: list[Any] = [result]
 
     def factory(*arguments: Any) -> Any:
         if isinstance(done := results[-1], BaseException):
@@ -243,24 +259,16 @@ def test_factory_that_fails_when_it_is_called_is_replaced_and_reported_once(
         return done
 
     factory.RUNLAKE_PROTOCOL = 1  # type: ignore[attr-defined]
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [EntryPoint("elsewhere", "x:y", group)])
-    monkeypatch.setattr(EntryPoint, "load", lambda _: factory)
-    monkeypatch.chdir(tmp_path)
-    world, reported = World(), list[PluginState]()
-    configuration = parse_configuration("method: elsewhere\nbrowser: elsewhere")
-    stored = choices(world, configuration)
-    registry = Registry(Context(world.clock, Masker([], None, world.clock).mask), configuration, stored, reported.append)
-    loggable = Loggable.of_run(RUN, "here")
-    results.append(result)
+    install(monkeypatch, lambda: factory)
+    reported = list[PluginState]()
+    registry = make_registry(World(), "browser: elsewhere", report=reported.append)
     for _ in range(2):
-        assert isinstance(registry.open_browser(loggable), FilesBrowser)
-    registry.create_writer(loggable).close()
-    assert stored.of(RUN).method == "files"
-    assert reported == [PluginState(kind, "elsewhere", 1, problem, "files") for kind in ("browser", "method")]
-    assert [each for each in registry.plugins() if each.problem] == reported[::-1]
+        assert registry.open_browser(LOGGABLE) is None
+    assert reported == [PluginState("browser", "elsewhere", 1, problem, "runlog")]
+    assert [each for each in registry.plugins() if each.problem] == reported
     results.append(UnavailableError("the store is away"))
     with pytest.raises(UnavailableError):
-        registry.open_browser(loggable)
+        registry.open_browser(LOGGABLE)
     results.append(browser := object())
-    assert registry.open_browser(loggable) is browser
-    assert [each.kind for each in registry.plugins() if each.problem] == ["method"]
+    assert registry.open_browser(LOGGABLE) is browser
+    assert [each.kind for each in registry.plugins() if each.problem] == []

@@ -15,6 +15,7 @@ from chalicelib.errors import (
     DeadlineExceededError,
     InvalidConfigurationError,
     InvalidCursorError,
+    InvalidInputError,
     RequestRefusedError,
     RunlakeError,
     StoreUnavailableError,
@@ -22,20 +23,21 @@ from chalicelib.errors import (
 )
 from chalicelib.events.browsers.query import encode_position
 from chalicelib.events.browsers.query_browser import BATCH_EVENTS, QueryBrowser
+from chalicelib.events.choices import RunChoices
 from chalicelib.events.completeness import COMPLETE, LOST, PENDING
 from chalicelib.events.configuration import EventsConfiguration
-from chalicelib.events.event import Loggable, NewEvent
+from chalicelib.events.event import Loggable
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.options import OTHER_STORES
 from chalicelib.events.registry import Context, Registry
 from chalicelib.events.targets.configuration import target_of
 from chalicelib.events.targets.document import document, parse_document, uid
 from chalicelib.events.targets.transport import Answer
-from chalicelib.masking.mask import Masked
 from chalicelib.ports import Run
 from tests.stored_logs import GRACE_MS, StoredLog, in_cloudwatch, in_elasticsearch, in_searchable, paged, text_of
 from tests.support.clock import ManualClock
 from tests.vendors import LogsClient, Searchable, Wire
+from tests.world import World
 
 NOW_MS = 1_795_000_000_000
 PARTIAL: Mapping[str, Callable[[dict[str, Any]], None]] = {
@@ -56,9 +58,29 @@ def cloudwatch(faults: Any = ()) -> tuple[StoredLog, LogsClient]:
 
 def written(log: StoredLog) -> StoredLog:
     writer = log.writer("w")
-    writer.write_event(NewEvent(message="x", step="s"))
+    writer.write("x", "s")
     writer.close()
     return log
+
+
+def test_log_is_read_in_every_way() -> None:
+    for log in (searchable(), cloudwatch()[0]):
+        writer = log.writer("w")
+        for number, (message, step) in enumerate((("a", "s"), ("b\nc", None), ("d", "s"))):
+            writer.write(message, step, NOW_MS - 9 + number)
+        writer.flush()
+        browser = log.browser
+        with browser.open_binary() as binary, browser.open_text() as text:
+            assert binary.read() == text.read().encode() == b"a\nb\nc\nd\n"
+        assert [browser.lines(most) for most in (0, 2, 99)] == [[], ["c", "d"], ["a", "b", "c", "d"]]
+        with pytest.raises(InvalidInputError, match="lines=-1"):
+            browser.lines(-1)
+        first = browser.step_log("s", False)
+        assert (first.text, first.complete) == ("a\nd\n", False)
+        assert browser.step_log("s", False, 2).text == "d\n" and browser.step_log("none", False).text == ""
+        path = browser.log_file()
+        assert path.read_text() == "a\nb\nc\nd\n"
+        path.unlink()
 
 
 def read_and_delete(browser: QueryBrowser) -> None:
@@ -230,15 +252,14 @@ def test_late_and_missing_events_decide_completeness() -> None:
         assert browser.completeness().state == COMPLETE
         other = log.writer("v")
         for number in range(3):
-            other.write_event(NewEvent(message=str(number), timestamp=log.clock.now_ms() - number))
+            other.write(str(number), ms=log.clock.now_ms() - number)
         other.flush()
         assert [each.writer for each in browser.completeness().writers if not each.closed] == ["v"]
         other.close()
         assert (browser.completeness().state, browser.overall_log().complete) == (COMPLETE, True)
         lacking = log.writer("u")
-        lacking.write_event(NewEvent(message="never sent"))
-        lacking._count += 2  # type: ignore[attr-defined]
-        lacking.close()
+        lacking.write("sent")
+        lacking.close(unsent=2)
         for state in (PENDING, LOST):
             found = browser.completeness()
             assert (found.state, found.lost) == (state, ["u"] if state == LOST else [])
@@ -260,9 +281,9 @@ def test_log_that_ends_while_it_is_read_is_not_complete_without_its_last_events(
 
     log = searchable(Racing())
     writer = log.writer("w")
-    writer.write_message("first")
+    writer.write("first")
     writer.flush()
-    writer.write_message("last")
+    writer.write("last")
     browser = log.browser
     answers = [browser.overall_log(), browser.overall_log(len("first\n"))]
     assert [(answer.text, answer.complete) for answer in answers] == [("first\n", False), ("last\n", True)]
@@ -372,14 +393,15 @@ def test_registry_builds_browsers_from_documents_of_targets(name: str, options: 
     def build(document: Any, loggable: Loggable) -> Any:
         return make_browser(target_of(document), loggable, ManualClock(NOW_MS), GRACE_MS)
 
-    configuration = EventsConfiguration(method="files", browser=name, browsers={name: options})
-    context = Context(ManualClock(NOW_MS), lambda _, body: Masked(body, {}), make_browser=build)
+    world, configuration = World(), EventsConfiguration(browser=name, browsers={name: options})
+    choices = RunChoices(world.store, world.layout, configuration)
+    registry = Registry(Context(world.clock, GRACE_MS, build), configuration, choices)
     loggable = Loggable.of_run(Run("svc", "run-1"), "here")
     if error is None:
-        assert name in OTHER_STORES and type(Registry(context, configuration).open_browser(loggable)).__name__.endswith("Browser")
+        assert name in OTHER_STORES and type(registry.open_browser(loggable)).__name__.endswith("Browser")
         return
     with pytest.raises(InvalidConfigurationError, match=error):
-        Registry(context, configuration).open_browser(loggable)
+        registry.open_browser(loggable)
 
 
 def test_request_that_hangs_ends_before_the_function_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from chalicelib.errors import InvalidEventError
 from chalicelib.events.codecs import firehose
 from chalicelib.events.event import MAX_TIMESTAMP_MS, Loggable, NewEvent
 from chalicelib.events.starts import StartBody
-from chalicelib.events.validation import checked_event
+from chalicelib.events.validation import measured_event
 from chalicelib.ports import Run
 from chalicelib.routes import (
     agent_requests,
@@ -326,7 +326,7 @@ def test_an_event_is_valid_in_the_document_if_it_is_stored(is_valid: bool, more:
     event = {"message": "one"} | more
     assert (mistakes(COMPONENTS["schemas"]["NewEvent"], event) == []) == is_valid
     with nullcontext() if is_valid else pytest.raises((ValidationError, InvalidEventError)):
-        checked_event(NewEvent.model_validate_json(json.dumps(event)), Loggable.of_run(Run("p", "r"), "runlake"))
+        measured_event(NewEvent.model_validate_json(json.dumps(event)), Loggable.of_run(Run("p", "r"), "runlake"))
 
 
 @pytest.mark.parametrize("heartbeat_s", [-1, 0, 1, 9, 10, 86_400, 86_401])

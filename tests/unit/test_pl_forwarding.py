@@ -15,6 +15,7 @@ from chalicelib.events.configuration import EventsConfiguration
 from chalicelib.events.event import Annotation
 from chalicelib.events.event_view import EventFilter
 from chalicelib.events.ports import Target
+from chalicelib.events.run_forwarding import event_of
 from chalicelib.events.targets.document import document
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.otlp import OtlpTarget
@@ -31,6 +32,7 @@ from chalicelib.pipelines.ports import HandlerContext, MakeTarget
 from chalicelib.pipelines.records import record_maker
 from chalicelib.pipelines.worker import RESUME_AFTER_MS, Worker
 from chalicelib.ports import Run
+from chalicelib.routes.events import browsed_event
 from tests.events_harness import event_parts, make_event
 from tests.pipelines_harness import RECORDS, START_MS, PipelinesHarness, RecordingHandler, line, pipeline_of
 from tests.vendors import Bulk, LogsClient, Otlp, Wire
@@ -126,7 +128,9 @@ def test_structured_events_arrive_as_the_api_has_them(world: PipelinesHarness) -
     world.end(A)
     session(world, elasticsearch(bulk), sidecars=world.sidecars(parts))
     browsed = parts.browser.page(A, EventFilter())
-    assert list(bulk.documents.values()) == [json.loads(json.dumps(document(each.event()))) for each in browsed.events]
+    assert list(bulk.documents.values()) == [
+        json.loads(json.dumps(document(event_of(browsed_event(each))))) for each in browsed.events
+    ]
     assert len(bulk.documents) == 2
 
 

@@ -106,12 +106,12 @@ export interface Processing {
 }
 export interface ProcessingList { pipelines: Processing[]; problems: { file: string; reason: string }[] }
 /** What is chosen for the runs of a pipeline. `locator`: the pattern that decided; null: none. */
-export interface Choice { fqn: string; method: string; browser: string; outputs: string[]; locator: string | null }
-export interface Locator { pattern: string; method: string; browser: string; outputs: string[] }
+export interface Choice { fqn: string; browser: string; outputs: string[]; locator: string | null }
+export interface Locator { pattern: string; browser: string; outputs: string[] }
 /** `problem`: why it cannot be used; `fallback`: what is used instead; `protocol` null: it is not installed. */
-export interface Plugin { kind: "method" | "browser" | "output"; name: string; protocol: number | null; problem: string | null; fallback: string | null }
+export interface Plugin { kind: "browser" | "output"; name: string; protocol: number | null; problem: string | null; fallback: string | null }
 /** `chosen`: with the name of a pipeline. */
-export interface Configuration { method: string; browser: string; outputs: unknown[]; locators: Locator[]; plugins: Plugin[]; chosen: Choice | null }
+export interface Configuration { browser: string; outputs: unknown[]; locators: Locator[]; plugins: Plugin[]; chosen: Choice | null }
 /** A file of a processing pipeline. Times in ms since the epoch. */
 export interface PipelineFile { key: string; fqn: string; program: string; format: string; bytes: number; events: number; firstTime: number; lastTime: number; complete: boolean; url: string }
 /** `fqn` is empty and `line` negative if the file's format has none. */

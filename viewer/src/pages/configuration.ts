@@ -102,14 +102,14 @@ class ConfigurationPage implements View {
 
 function choiceOf(chosen: Choice): HTMLElement {
   const locator = chosen.locator === null ? "None matches: the defaults" : name(chosen.locator);
-  return el("dl", { class: "facts" }, fact("Method", name(chosen.method)), fact("Browser", name(chosen.browser)), fact("Outputs", namesOf(chosen.outputs)), fact("Locator", locator));
+  return el("dl", { class: "facts" }, fact("Browser", name(chosen.browser)), fact("Outputs", namesOf(chosen.outputs)), fact("Locator", locator));
 }
 
-function sectionsOf({ method, browser, outputs, locators, plugins }: Configuration): HTMLElement[] {
+function sectionsOf({ browser, outputs, locators, plugins }: Configuration): HTMLElement[] {
   return [
-    section("Defaults", el("dl", { class: "facts" }, fact("Method", name(method)), fact("Browser", name(browser)))),
-    section("Locators", table("Locators", ["Pattern", "Method", "Browser", "Outputs"],
-      locators.map((each) => [name(each.pattern), name(each.method), name(each.browser), namesOf(each.outputs)]), "None: the defaults apply to all pipelines.")),
+    section("Defaults", el("dl", { class: "facts" }, fact("Browser", name(browser)))),
+    section("Locators", table("Locators", ["Pattern", "Browser", "Outputs"],
+      locators.map((each) => [name(each.pattern), name(each.browser), namesOf(each.outputs)]), "None: the defaults apply to all pipelines.")),
     section("Outputs", table("Outputs", ["Name", "Kind", "Options"], outputs.map(outputCells), "None: no other system gets copies of events.")),
     section("Plugins", table("Plugins", ["Name", "Kind", "Protocol", "State"], plugins.map(pluginCells), "None is installed.")),
   ];

@@ -97,7 +97,7 @@ def _missing(spans: list[list[int]]) -> str:
 def config(session: Session, pipeline: str | None, as_json: bool) -> None:
     """Show the settings in force, and where each comes from: argument, environment, file or default.
 
-    With --pipeline, the logging method, log browser and outputs of its new runs, which requires the scope admin.
+    With --pipeline, the log browser and outputs of its new runs, which requires the scope admin.
     """
     if pipeline is not None:
         with session.archive() as archive:
@@ -125,7 +125,6 @@ def _show_chosen(configuration: Mapping[str, Any], *, as_json: bool) -> None:
         ("", ""),
         [
             ("pipeline", chosen["fqn"]),
-            ("method", chosen["method"]),
             ("browser", chosen["browser"]),
             ("outputs", ", ".join(map(str, chosen["outputs"])) or "-"),
             ("locator", "-" if chosen["locator"] is None else chosen["locator"]),

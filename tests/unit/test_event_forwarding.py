@@ -1,4 +1,4 @@
-"""Writers, text streams, tees, and forwarding from a position: no event is skipped, and secondaries do not affect the primary."""
+"""Forwarding from a position: no event is skipped. Targets of a configuration, and the secrets of an event."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from random import Random
-from threading import Event as Signal
 from typing import Any
 
 import pytest
@@ -14,22 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from chalicelib.errors import InvalidConfigurationError, InvalidEventError, StoreUnavailableError, TargetUnavailableError
-from chalicelib.events.event import STEP_ID, Annotation, Event, Loggable, NewEvent, WriterEndEvent
+from chalicelib.errors import InvalidConfigurationError, TargetUnavailableError
+from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
 from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.masking import masked_event
-from chalicelib.events.methods import SinkMethod, teed, to_target
 from chalicelib.events.ports import Limits, Refused
 from chalicelib.events.run_forwarding import ApiSource, EventBatch, event_of, follow, forward
 from chalicelib.events.targets.configuration import TargetConfiguration, parsed_target, target_of, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
-from chalicelib.events.tee import BufferLimits, Secondary, Tee
-from chalicelib.events.writing import LineStream, SinkWriter
 from chalicelib.masking.mask import Edit, mask
-from chalicelib.masking.masker import Masker
 from chalicelib.masking.offsets import OffsetMap
-from chalicelib.masking.rules import parse_rules
 from chalicelib.masking.shapes import SHAPES, finders
 from chalicelib.ports import Run
 from tests.faults.interception import Crash
@@ -38,235 +32,6 @@ from tests.unit.test_event_targets import LOGGABLE, NOW_MS, es, events_of
 from tests.vendors import Bulk, Otlp, Shipper, Wire
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-class Listed:
-    """A sink that collects events in a list, and fails on demand."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.ends: list[tuple[str, int, int | None]] = []
-        self.flushed = self.closed = 0
-        self.fails: Exception | None = None
-
-    def add(self, event: Event) -> None:
-        if self.fails:
-            raise self.fails
-        self.events.append(event)
-
-    def end(self, end: WriterEndEvent) -> None:
-        if self.fails:
-            raise self.fails
-        self.ends.append((end.writer, end.id, end.last_timestamp_ms))
-
-    def flush(self) -> None:
-        if self.fails:
-            raise self.fails
-        self.flushed = len(self.events)
-
-    def close(self) -> None:
-        self.flush()
-        self.closed += 1
-
-    @property
-    def messages(self) -> list[str]:
-        return [event.message for event in self.events]
-
-
-def writer(sink: Any, clock: ManualClock | None = None, **more: Any) -> SinkWriter:
-    return SinkWriter(sink, LOGGABLE, clock or ManualClock(NOW_MS), **more)
-
-
-# Writers
-
-
-def test_ids_count_from_0_and_mandatory_data_is_there() -> None:
-    sink, clock = Listed(), ManualClock(NOW_MS)
-    mine = writer(sink, clock, writer="w", step="compile")
-    mine.write_message("one", level="INFO")
-    clock.advance(1)
-    mine.write_event(NewEvent(message="two\nlines", id=77, timestamp=5, step="test", data={"a": 1, "jobId": LOGGABLE.job_id}))
-    mine.write_event(NewEvent(message="", annotations=(Annotation(position=0, note="x"),)))
-    assert [event.id for event in sink.events] == [0, 1, 2] and {event.writer for event in sink.events} == {"w"}
-    assert [event.timestamp for event in sink.events] == [NOW_MS, 5, NOW_MS + 1000]
-    assert [event.data[STEP_ID] for event in sink.events] == ["compile", "test", "compile"]
-    assert sink.events[1].data == {**LOGGABLE.mandatory_data("test"), "a": 1}
-    assert sink.events[2].annotations[0].note == "x"
-
-
-def test_writers_without_a_name_have_one_each() -> None:
-    method = SinkMethod(lambda _: Listed(), ManualClock(0))
-    assert len({method.create_writer(LOGGABLE).writer for _ in range(50)}) == 50
-    assert method.create_writer(LOGGABLE, writer="w").writer == "w"
-
-
-def test_event_without_mandatory_data_is_refused() -> None:
-    with pytest.raises(InvalidEventError, match="missing=jobId"):
-        SinkWriter(Listed(), Loggable("here", "run", "run-1"), ManualClock(0)).write_message("x")
-
-
-def test_close_flushes_tells_how_many_and_may_be_called_twice() -> None:
-    sink, told = Listed(), []
-    mine = writer(sink, writer="w", on_close=lambda *what: told.append(what))
-    for ms in (5, 9, 7):
-        mine.write_event(NewEvent(message="x", timestamp=ms))
-    mine.close()
-    mine.close()
-    assert told == sink.ends == [("w", 3, 9)] and sink.flushed == 3 and sink.closed == 1
-    with pytest.raises(InvalidEventError, match="closed"):
-        mine.write_message("late")
-    other = writer(Listed(), writer="v", on_close=lambda *what: told.append(what))
-    other.close()
-    assert told[1] == ("v", 0, None)
-
-
-def test_failed_close_can_be_repeated() -> None:
-    sink, told = Listed(), []
-    mine = writer(sink, writer="w", on_close=lambda *what: told.append(what))
-    mine.write_message("x")
-    sink.fails = StoreUnavailableError("away")
-    with pytest.raises(StoreUnavailableError):
-        mine.close()
-    assert told == sink.ends == []
-    with pytest.raises(StoreUnavailableError):
-        mine.write_message("not taken")
-    sink.fails = None
-    mine.write_message("taken")
-    mine.close()
-    assert told == sink.ends == [("w", 2, NOW_MS)] and [event.id for event in sink.events] == [0, 1], "what was not taken has no id"
-
-
-@QUIET
-@given(st.lists(st.text(st.sampled_from("ab\n\r\u2028é"), max_size=8), max_size=12))
-def test_a_stream_is_its_lines(pieces: list[str]) -> None:
-    sink = Listed()
-    stream = writer(sink).stream(step="s")
-    for piece in pieces:
-        assert stream.write(piece) == len(piece)
-        assert len(sink.events) == "".join(pieces[: pieces.index(piece)]).count("\n") + piece.count("\n") or pieces.count(piece) > 1
-    stream.close()
-    stream.close()
-    text = "".join(pieces)
-    wanted = text.split("\n")
-    assert sink.messages == (wanted[:-1] if not wanted[-1] else wanted)
-
-
-def test_a_stream_works_with_print_and_keeps_what_could_not_be_written() -> None:
-    sink = Listed()
-    stream = writer(sink).stream()
-    print("one", 2, file=stream)
-    sink.fails = StoreUnavailableError("away")
-    with pytest.raises(StoreUnavailableError):
-        stream.write("three\nfour\nfi")
-    sink.fails = None
-    with stream:
-        stream.write("ve")
-    assert sink.messages == ["one 2", "three", "four", "five"] and stream.closed
-    with pytest.raises(ValueError, match="closed"):
-        stream.write("x")
-    assert LineStream(print, lambda: 0).writable()
-
-
-def test_line_that_is_written_in_parts_has_the_time_of_the_first() -> None:
-    sink, clock = Listed(), ManualClock(NOW_MS)
-    with writer(sink, clock).stream() as stream:
-        for piece in ("", "a", "b\nc", "", "d\n", "e\nf"):
-            stream.write(piece)
-            clock.advance(1)
-    assert [(event.message, event.timestamp - NOW_MS) for event in sink.events] == [
-        ("ab", 1000),
-        ("cd", 2000),
-        ("e", 5000),
-        ("f", 5000),
-    ]
-
-
-# Tees
-
-
-def test_secondaries_get_what_the_primary_took_in_order() -> None:
-    primary, copy = Listed(), Listed()
-    tee = Tee(primary, [Secondary(copy)])
-    mine = writer(tee)
-    for number in range(500):
-        mine.write_message(str(number))
-    mine.flush()
-    assert len(primary.events) == 500 == primary.flushed
-    mine.close()
-    assert copy.events == primary.events and copy.closed == 1 and tee.dropped == 0
-    assert copy.ends == primary.ends == [(mine.writer, 500, NOW_MS)]
-
-
-def test_event_that_primary_refused_is_not_copied() -> None:
-    primary, copy = Listed(), Listed()
-    primary.fails = StoreUnavailableError("away")
-    tee = Tee(primary, [Secondary(copy, make_thread=lambda _: None)])
-    with pytest.raises(StoreUnavailableError):
-        tee.add(events_of(1)[0])
-    with pytest.raises(StoreUnavailableError):
-        tee.close()
-    assert copy.events == [] and copy.closed == 1
-
-
-def test_failures_of_a_secondary_are_only_counted() -> None:
-    primary, broken, copy = Listed(), Listed(), Listed()
-    broken.fails = RuntimeError("what a secondary may do wrong is anything")
-    secondaries = [Secondary(broken, make_thread=lambda _: None), Secondary(copy, make_thread=lambda _: None)]
-    tee = Tee(primary, secondaries)
-    for each in events_of(5):
-        tee.add(each)
-    tee.flush()
-    tee.close()
-    assert len(primary.events) == len(copy.events) == 5 and tee.dropped == 5
-    assert secondaries[0].failures == 7 and "RuntimeError" in secondaries[0].last_failure
-
-
-@pytest.mark.behavior("A secondary target never delays the primary, and dropped events are counted.")
-def test_a_secondary_that_hangs_delays_nothing_and_what_does_not_fit_is_counted() -> None:
-    primary, gate, begun = Listed(), Signal(), Signal()
-
-    class Hanging(Listed):
-        def add(self, event: Event) -> None:
-            begun.set()
-            gate.wait(30)
-            super().add(event)
-
-    copy = Hanging()
-    secondary = Secondary(copy, BufferLimits(events=10))
-    tee = Tee(primary, [secondary], linger_s=0)
-    events = events_of(100)
-    tee.add(events[0])
-    assert begun.wait(30), "it has the first in hand"
-    for each in events[1:]:
-        tee.add(each)
-    tee.flush()
-    assert len(primary.events) == 100 and secondary.dropped == 89
-    tee.close()
-    assert secondary.dropped == 99
-    gate.set()
-    assert secondary._thread
-    secondary._thread.join(30)
-
-
-def test_the_room_of_a_secondary_is_bytes_too() -> None:
-    copy = Listed()
-    secondary = Secondary(copy, BufferLimits(events=100, bytes=3_000), make_thread=lambda _: None)
-    for number in range(5):
-        secondary.offer(Event(id=number, message="x" * 900, timestamp=0, data={}))
-    assert secondary.dropped == 3
-    secondary.close()
-    secondary.offer(events_of(1)[0])
-    assert len(copy.events) == 2 and secondary.dropped == 4
-
-
-def test_unsent_events_of_a_secondary_are_dropped_at_the_close() -> None:
-    kit = es([503] * 99)
-    away = Forwarder(kit.target, LOGGABLE, kit.clock, policy=RetryPolicy(attempts=2), random=Random(1))
-    secondary = Secondary(away, make_thread=lambda _: None)
-    for each in events_of(4):
-        secondary.offer(each)
-    secondary.close()
-    assert secondary.dropped == 4 and kit.received() == []
 
 
 # Forwarding from a position
@@ -544,24 +309,6 @@ def test_annotations_keep_their_place_in_the_text(parts: list[tuple[str, str]], 
     positions = [min(each, len(text)) for each in positions]
     wanted = [places[each] if each < len(places) else len(masked) for each in positions]
     assert OffsetMap(edits).map_positions(positions, text, masked.encode()) == wanted
-
-
-# Methods
-
-
-def test_a_method_of_a_target_masks_by_the_pipelines_rules_and_a_tee_has_copies() -> None:
-    masker = Masker(parse_rules('[{"fqn": "svc.*", "shapes": ["jwt"], "values": ["geheim"]}]'), None, ManualClock(0))
-    main, copy, clock = Bulk(), Shipper(), ManualClock(NOW_MS)
-    to_main = to_target(lambda: ElasticsearchTarget(Wire(main), "https://es", "logs"), masker, clock)
-    to_copy = to_target(lambda: ShipperTarget(Wire(copy), "http://l", logstash_record), masker, clock)
-    made = SinkMethod(teed(to_main, [to_copy]), clock).create_writer(LOGGABLE, step="build")
-    with made.stream() as stream:
-        stream.write("one geheim\ntwo password=x")
-    made.close()
-    wanted = ["one ***configured-value***", "two password=x", "writer closed events=2"]
-    assert [each["message"] for each in main.documents.values()] == [each["message"] for each in copy.records] == wanted
-    assert [each["data"].get("stepId") for each in copy.records] == ["build", "build", None]
-    assert [each.get("writerEnd") for each in copy.records] == [None, None, {"count": 2, "lastTimestampMs": NOW_MS}]
 
 
 def test_position_is_saved_once_all_before_it_is_settled_when_a_forwarder_is_used_again() -> None:
