@@ -175,7 +175,7 @@ def test_only_runs_that_are_browsed_elsewhere_have_a_browser() -> None:
 
 def test_browser_that_is_gone_is_replaced_by_the_run_log() -> None:
     world = World()
-    world.store.put(world.layout.chosen(RUN), b'{"browser": "gone"}', PutOptions())
+    put_choice(world.store, world.layout, RUN, Choice(browser="gone"))
     assert make_registry(world, "browser: cloudwatch").open_browser(LOGGABLE) is None
 
 
