@@ -73,7 +73,7 @@ class EventServices:
         from chalicelib.runlog.attempts import Attempts
 
         attempts = Attempts(self._store, self._layout, self._services.writer, self._clock)
-        return Starts(attempts, self._services.masker)
+        return Starts(attempts, self._services.masker, self.choices)
 
     @cached_property
     def log(self) -> RunEventLog:
@@ -141,7 +141,7 @@ class EventServices:
 
     @cached_property
     def choices(self) -> RunChoices:
-        """Decides how runs are written and browsed."""
+        """Where runs are written and browsed."""
         from chalicelib.events.choices import RunChoices
 
         return RunChoices(self._store, self._layout, self.configuration)

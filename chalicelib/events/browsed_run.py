@@ -7,7 +7,7 @@ costs. Each page is bounded in time; one whose beginning is not reached in time 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import BinaryIO
 
 from chalicelib.deadline import Deadline
@@ -15,6 +15,7 @@ from chalicelib.errors import DeadlineExceededError, InvalidInputError
 from chalicelib.events.event import Event
 from chalicelib.events.event_browser import MAX_ANSWER_BYTES, EventPage
 from chalicelib.events.event_view import EventFilter, EventView
+from chalicelib.events.index import VisibleIds
 from chalicelib.events.ports import LogBrowser, LogText
 from chalicelib.events.text import cut, decode_text
 from chalicelib.ports import Clock
@@ -92,6 +93,10 @@ class BrowsedRun:
         logs, count, truncated = fit(list(lines))
         after = first + count if first + count < total or not is_end else None
         return Page(logs, after, total, streaming=not self._is_ended(), truncated=truncated)
+
+    def visible(self) -> Mapping[str, VisibleIds]:
+        """See ``LogBrowser``."""
+        return self._browser.visible()
 
     def download(self) -> str:
         """The log as text, "" for an unknown run. Raises InvalidInputError if it does not fit a response."""

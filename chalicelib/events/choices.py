@@ -1,4 +1,4 @@
-"""Decides where a run is browsed: by the choice that is stored with it, else by the configuration (decision 0047).
+"""Where a run is written and browsed: by the choice that is stored with it, else by the configuration (decisions 0047 and 0055).
 
 A new choice is for new runs only: a run that has lines and no stored choice was begun with the run log.
 """
@@ -13,7 +13,7 @@ from threading import Lock
 from chalicelib.errors import OtherMethodError
 from chalicelib.events.configuration import EventsConfiguration
 from chalicelib.ports import ObjectStore, Run, after_folder
-from chalicelib.runlog.choice import RUN_LOG, Choice, read_choice
+from chalicelib.runlog.choice import RUN_LOG, Choice, put_choice, read_choice
 from chalicelib.runlog.layout import Layout
 
 _MAX_REMEMBERED = 4096
@@ -35,6 +35,28 @@ class RunChoices:
         """The choice of a run, or what a new run would get. One GET, none if it is remembered; a LIST more for a run without a stored choice
         whose name is configured otherwise than the run log. Raises DamagedLogError, UnavailableError."""
         return self._stored(run) or self._unless_begun(run, self.for_new(run.fqn))
+
+    def for_start(self, fqn: str, method: str) -> Choice:
+        """The choice of a new run whose client has another method than the run log. No request. Raises OtherMethodError if its log could not be
+        read."""
+        choice = replace(self.for_new(fqn), method=method)
+        if choice.browser == RUN_LOG:
+            raise OtherMethodError(
+                f"this pipeline has no browser for logs in another store: name one in RUNLAKE_EVENTS, in browser or a locator method={method}"
+            )
+        return choice
+
+    def settle(self, run: Run, choice: Choice) -> None:
+        """Store the choice of a run with another method than the run log, before its first event. A LIST and a PUT; if the run has lines or
+        a choice, a GET too. Repeatable. Raises OtherMethodError for a run that began in the run log or with another method,
+        DamagedLogError, UnavailableError."""
+        if not self._has_begun(run) and put_choice(self._store, self._layout, run, choice):
+            return
+        stored = self._stored(run)
+        if stored is None or stored.method != choice.method:
+            raise OtherMethodError(
+                f"the run began with another logging method began={stored.method if stored else RUN_LOG} method={choice.method}"
+            )
 
     def check_first_segment(self, run: Run) -> None:
         """See ``AppendPolicy``. No request while the configuration has no other browser than the run log; else a GET, none if the choice is

@@ -8,12 +8,13 @@
     pending     neither
 
 All inputs are durable: S3 has the registered and closed writers and the seal, index rows have the visible ids. A row is written
-after the events that it makes visible, so a lag of the index can only delay the answer.
+after the events that it makes visible, so a lag of the index can only delay the answer. Of a run in another store the visible ids are
+those that its browser reads there (decision 0055).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chalicelib.deadline import Deadline
@@ -25,8 +26,12 @@ from chalicelib.runlog.log_end import LogEnd, LogEndFinder
 
 COMPLETE, PENDING, LOST = "complete", "pending", "lost"
 MAX_WAIT_S = 25.0
-POLL_S = 0.5
+POLL_S, ELSEWHERE_POLL_S = 0.5, 5.0
 MAX_LISTED_RANGES = 10
+
+
+ReadVisible = Callable[[], Mapping[str, VisibleIds]]
+"""Returns the visible ids of a run's writers, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +73,16 @@ class CompletenessWatch:
     def __init__(self, writers: Writers, index: EventIndex, tails: LogEndFinder, clock: Clock, grace_ms: int) -> None:
         self._writers, self._index, self._tails, self._clock, self._grace_ms = writers, index, tails, clock, grace_ms
 
-    def check(self, run: Run) -> Completeness:
-        """The current state. A LIST and a GET for each closed writer; a query; the requests for the end of the log. Raises
-        UnavailableError.
+    def check(self, run: Run, read_visible: ReadVisible | None = None) -> Completeness:
+        """The current state. A LIST and a GET for each closed writer; a query, or the requests of ``read_visible`` instead; the requests for the
+        end of the log. Raises UnavailableError.
 
         The seal is read first, then the registered writers, then the visible ids: concurrent changes can only make the result
         pending.
         """
         tail = self._tails.find(run)
         registered = self._writers.all(run)
-        visible = self._index.visible(run)
+        visible = read_visible() if read_visible else self._index.visible(run)
         names = sorted(set(registered) | set(visible))
         states = [self._state(name, registered.get(name), visible.get(name), tail) for name in names]
         counted = [each for each in states if each.writer in registered]
@@ -85,13 +90,13 @@ class CompletenessWatch:
             return Completeness(COMPLETE, True, states)
         return Completeness(LOST if any(each.lost for each in states) else PENDING, bool(tail.seal), states)
 
-    def wait(self, run: Run, seconds: float) -> Completeness:
-        """Check twice a second until the state is not pending, or the time is over."""
-        deadline = Deadline(self._clock, min(seconds, MAX_WAIT_S))
-        state = self.check(run)
+    def wait(self, run: Run, seconds: float, read_visible: ReadVisible | None = None) -> Completeness:
+        """Check twice a second, with ``read_visible`` every 5 s, until the state is not pending, or the time is over."""
+        deadline, poll_s = Deadline(self._clock, min(seconds, MAX_WAIT_S)), ELSEWHERE_POLL_S if read_visible else POLL_S
+        state = self.check(run, read_visible)
         while state.state == PENDING and deadline.remaining_s() > 0:
-            self._clock.sleep(min(POLL_S, deadline.remaining_s()))
-            state = self.check(run)
+            self._clock.sleep(min(poll_s, deadline.remaining_s()))
+            state = self.check(run, read_visible)
         return state
 
     def _state(self, name: str, facts: WriterRecord | None, visible: VisibleIds | None, tail: LogEnd) -> WriterState:

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from chalicelib.errors import InvalidConfigurationError
-from chalicelib.runlog.choice import RUN_LOG, Choice
+from chalicelib.runlog.choice import NAME, RUN_LOG, Choice
 
 HIDDEN = "***"
 _MAX_LOCATORS, _MAX_PATTERN_CHARS = 1000, 512
@@ -42,7 +42,7 @@ vary."""
 _HEADERS = re.compile(r"headers?", re.IGNORECASE)
 _VISIBLE_HEADERS = frozenset({"accept", "accept-encoding", "content-encoding", "content-type", "host", "user-agent"})
 _Options = dict[str, dict[str, JsonValue]]
-_PluginName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
+_PluginName = Annotated[str, Field(pattern=NAME)]
 
 
 class _Strict(BaseModel):

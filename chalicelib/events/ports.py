@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol, TextIO
@@ -11,7 +11,7 @@ from chalicelib.events.event import Event, Loggable, NewEvent
 from chalicelib.ports import Run
 
 if TYPE_CHECKING:
-    from chalicelib.events.completeness import Completeness
+    from chalicelib.events.index import VisibleIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class LogBrowser(Protocol):
     def events(self) -> Iterator[Event]:
         """All events in the log's order."""
 
-    def completeness(self) -> Completeness:
-        """Whether all events of the registered writers are there. Raises UnavailableError, DamagedLogError."""
+    def visible(self) -> Mapping[str, VisibleIds]:
+        """The ids of all events that are there, by writer. Raises UnavailableError, DamagedLogError."""
 
     def delete(self) -> None:
         """Delete the log."""

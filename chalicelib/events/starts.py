@@ -1,9 +1,13 @@
-"""Starts of runs as clients send them: validated and masked before they are stored (``runlog.attempts``)."""
+"""Starts of runs as clients send them: validated and masked before they are stored (``runlog.attempts``).
+
+A client that writes to another store than the run log names its logging method. The choice is stored before the start is answered, so
+before the first event (decision 0055).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -12,6 +16,10 @@ from chalicelib.events.well_formed import WellFormedText
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import Run
 from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartRequest
+from chalicelib.runlog.choice import NAME, RUN_LOG, Choice
+
+if TYPE_CHECKING:
+    from chalicelib.events.choices import RunChoices
 
 MAX_HOST_CHARS = 255
 MAX_COMMAND_CHARS = 2_000
@@ -47,6 +55,11 @@ class StartBody(BaseModel):
         description="Seconds between the heartbeats that the client will send; 0: none. The run is silent after three times as long without a "
         "line or a heartbeat.",
     )
+    method: Annotated[str, Field(pattern=NAME)] = Field(
+        RUN_LOG,
+        description="The logging method of the client: `runlog` sends lines to this API. Another one writes elsewhere, so the pipeline needs a "
+        "browser of that store, and the run takes no lines here.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +68,24 @@ class Starts:
 
     attempts: Attempts
     masker: Masker
+    choices: RunChoices
 
     def start(self, run: Run, start_id: str, body: StartBody) -> Attempt:
-        """Start an attempt, see ``Attempts.start``. Raises InvalidEventError, InvalidNameError, AttemptTakenError, UnavailableError."""
+        """Start an attempt, see ``Attempts.start``; with another method than the run log also ``RunChoices.settle``. Raises InvalidEventError,
+        InvalidNameError, AttemptTakenError, OtherMethodError, UnavailableError."""
         self.masker.check_names(run.fqn, run.fqn, run.run_id, start_id)
+        choice = None if body.method == RUN_LOG else self._choice(run.fqn, body.method)
         host, command = (self._masked(run, text) for text in (body.host, body.command))
         name = checked_name("start", start_id)
         request = StartRequest(name, host, command, body.age_ms, body.attempt, body.join, body.heartbeat_s)
-        return self.attempts.start(run, request)
+        attempt = self.attempts.start(run, request)
+        if choice:
+            self.choices.settle(attempt.run, choice)
+        return attempt
+
+    def _choice(self, fqn: str, method: str) -> Choice:
+        self.masker.check_names(fqn, method)
+        return self.choices.for_start(fqn, method)
 
     def _masked(self, run: Run, text: str) -> str:
         return self.masker.mask(run.fqn, text.encode()).body.decode()

@@ -156,6 +156,7 @@ class StartedAttempt(TypedDict):
     startedMs: Timestamp
     position: Annotated[str, Field(description="The position for its first batch, as in the cookie.")]
     joined: Annotated[bool, Field(description="With `join`: another client started the attempt, and closes it.")]
+    instanceId: Annotated[str, Field(description="The name of this installation, which events in another store need.")]
 
 
 class HeartbeatResult(TypedDict):
@@ -186,7 +187,7 @@ class WriterCompleteness(TypedDict):
     opened: bool
     closed: bool
     count: Annotated[Count | None, Field(description="The count that the writer reported when it was closed.")]
-    visible: Annotated[Count, Field(description="Number of indexed events.")]
+    visible: Annotated[Count, Field(description="Number of indexed events, or of those in the run's store.")]
     missing: Annotated[
         Sequence[Range],
         Field(max_length=MAX_LISTED_RANGES, description="The first ten ranges of missing ids: first and last id."),

@@ -100,7 +100,16 @@ SCHEMAS = component_schemas(
         ],
         "Step": [_STEP],
         "StepList": [{"steps": [_STEP], "after": None}],
-        "StartedRun": [{"runId": "run-1~2", "attempt": 2, "startedMs": 1790000000000, "position": _POSITION, "joined": False}],
+        "StartedRun": [
+            {
+                "runId": "run-1~2",
+                "attempt": 2,
+                "startedMs": 1790000000000,
+                "position": _POSITION,
+                "joined": False,
+                "instanceId": "runlake",
+            }
+        ],
         "Heartbeat": [{"recorded": True}],
         "EventWriter": [{"writer": "agent-1"}],
         "ClosedWriter": [{"writer": "agent-1", "count": 2}],
@@ -249,8 +258,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "startRun": {
         "summary": "Start a run, or its next attempt if it has ended or was started before",
         "description": "Idempotent: the same `start` of a run returns the same attempt. The run itself is attempt 1 if it is running and has no "
-        "other start; further attempts are runs of their own. If `joined` is false, this client closes the run. 409: the requested attempt is "
-        "taken, or all are.",
+        "other start; further attempts are runs of their own. If `joined` is false, this client closes the run. 400: the run began with another "
+        "`method`, or its pipeline has no browser for it. 409: the requested attempt is taken, or all are.",
         "parameters": ["fqn", "runId", "pathStart"],
         "body": _body("RunStart", {"host": "worker-3", "command": "./load.sh --all"}),
         "responses": {200: _STARTED},

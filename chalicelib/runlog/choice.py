@@ -1,7 +1,7 @@
 """The logging method and the log browser of a run: ``events/chosen``, written once (decision 0047).
 
-The first segment carries the browser's name in its metadata, in the PUT that
-the append sends anyway, and the ingest function copies it. A run without the object was begun with the run log as both.
+A start that names another method than the run log writes it. Otherwise the first segment carries the browser's name in its metadata, in the
+PUT that the append sends anyway, and the ingest function copies it. A run without the object was begun with the run log as both.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from chalicelib.runlog.layout import Layout
 
 RUN_LOG = "runlog"
 """The method and browser on S3."""
+NAME = r"^[A-Za-z0-9_.-]{1,100}$"
+"""The pattern of names of methods and browsers."""
 _BROWSER = "browser"
 
 

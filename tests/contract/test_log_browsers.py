@@ -170,6 +170,11 @@ def assert_is_read(model: Model, limit: int, from_ms: int) -> None:
     assert (log.browser.lines(limit), log.browser.lines(99)) == (lines[-limit:], lines)
     for event_filter in (*FILTERS, EventFilter(step="a", from_ms=model.start_ms + from_ms, to_ms=model.start_ms + 3)):
         assert list(paged(log, event_filter, limit)) == model.matching(event_filter)
+    ids = {writer: {event.id for event in model.visible if event.writer == writer} for writer in "vwx"}
+    visible = {
+        writer: {each for low, high in its.ranges for each in range(low, high + 1)} for writer, its in log.browser.visible().items()
+    }
+    assert visible == {writer: its for writer, its in ids.items() if its}
     has_known_open = any(event.writer not in model.closed for event in model.visible)
     assert log.browser.completeness().state == (PENDING if has_known_open or not model.closed else COMPLETE)
 

@@ -187,6 +187,7 @@ PUT    /v1/events/svc_sales.a/b/c/d/run-2/writers/w       401    401    403     
 PUT    /v1/events/svc_sales.a/b/c/d/e/run-2/writers/w     401    401    403     200    403    403   403    403      403 200
 PUT    /v1/events/svc_hr.etl/run-2/writers/w              401    401    403     403    403    403   403    403      200 200
 PUT    /v1/events/svc_sales.etl/run-2/starts/s {}         401    401    403     200    403    403   403    403      403 200
+PUT    /v1/events/svc_sales.etl/run-2/starts/s {"method":"x"} 401    401    403     400    403    403   403    403      403 400
 PUT    /v1/events/svc_sales.a/b/c/run-2/starts/s {}       401    401    403     200    403    403   403    403      403 200
 PUT    /v1/events/svc_hr.etl/run-2/starts/s {}            401    401    403     403    403    403   403    403      200 200
 PUT    /v1/events/svc_sales.etl/run-2/heartbeat           401    401    403     200    403    403   403    403      403 200

@@ -17,7 +17,6 @@ from chalicelib.events.event import Loggable
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.ports import Run
 from chalicelib.response_size import RESPONSE_BYTES
-from chalicelib.runlog.choice import Choice, put_choice
 from tests.events_harness import notify
 from tests.functional.gateway import Answer, call, installed, post
 from tests.functional.gateway import get as get_log
@@ -74,18 +73,62 @@ def close() -> None:
     assert post("svc.pipeline/run-1/close").status == 200
 
 
+def start_elsewhere() -> Any:
+    answer = call("PUT", f"{RUN}/starts/a", '{"method": "target"}', JSON)
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
 @pytest.mark.behavior("A run whose logging method is not the run log takes no lines over HTTP.")
-def test_appends_to_runs_of_another_method_are_refused() -> None:
+def test_run_of_another_method_takes_no_lines_and_all_else() -> None:
     world, item = World(), {"message": "m", "runlake": {"fqn": "svc.pipeline", "run_id": "run-1"}}
-    put_choice(world.store, world.layout, Run("svc.pipeline", "run-1"), Choice("target", "elasticsearch"))
-    stored = world.names()
-    with installed(world, events=ELSEWHERE):
-        for answer in (send({"message": "hello"}), post("svc.pipeline/run-1", '"hello"')):
+    with installed(world, events=ELSEWHERE, instance_id="house-1"):
+        started = start_elsewhere()
+        assert (started["runId"], started["instanceId"]) == ("run-1", "house-1")
+        cookie = {**JSON, "Cookie": f"PIPELINE_SESSION={started['position']}"}
+        for answer in (send({"message": "m"}), send({"message": "m"}, headers=cookie), post("svc.pipeline/run-1", '"m"')):
             assert (answer.status, answer.json["message"].partition(" method=")[2]) == (400, "target")
         refused = call("POST", "/v1/agents/fluent", json.dumps(item), JSON)
         assert refused.status == 400 and "method=target" in refused.body
-        assert world.names() == stored
         assert call("POST", "/v1/events/other.a/r", '{"message": "hello"}', JSON).status == 200
+        assert call("PUT", f"{RUN}/heartbeat").status == call("PUT", f"{RUN}/writers/w").status == 200
+        assert call("POST", f"{RUN}/steps/s", '{"status": "running"}', JSON).status == 200
+        close()
+        assert start_elsewhere() | {"position": ""} == started | {"position": ""}
+        again = call("PUT", f"{RUN}/starts/b", '{"method": "target"}', JSON).json
+        assert (again["runId"], call("POST", "/v1/events/svc.pipeline/run-1~2", '{"message": "m"}', JSON).status) == (
+            "run-1~2",
+            400,
+        )
+
+
+@pytest.mark.behavior("The completeness of a run in another store is that of its events there.")
+def test_completeness_of_a_run_in_another_store_counts_its_events_there(vendor: Searchable) -> None:
+    world = World()
+    with installed(world, events=ELSEWHERE, instance_id="house-1"):
+        start_elsewhere()
+        writer = writer_to(vendor, world)
+        call("PUT", f"{RUN}/writers/w")
+        for number in range(3):
+            writer.write(f"line {number}", ms=START_MS + number)
+        writer.close(unsent=1)
+        assert get("/completeness")["state"] == "pending"
+        call("POST", f"{RUN}/writers/w/close", '{"count": 4, "lastTimestamp": 9}', JSON)
+        close()
+        started_s = world.clock.monotonic_s()
+        assert get("/completeness", "?wait=25")["state"] == "pending" and world.clock.monotonic_s() - started_s == 9
+        world.clock.advance(301)
+        assert get("/completeness") == {
+            "state": "lost", "sealed": True, "lost": ["w"], "after": None,
+            "writers": [{"writer": "w", "opened": True, "closed": True, "count": 4, "visible": 3, "missing": [[3, 3]], "lastTimestamp": 9}],
+        }  # fmt: skip
+        writer = writer_to(vendor, world)
+        for number in range(4):
+            writer.write(f"line {number}", ms=START_MS - number)
+        writer.flush()
+        assert get("/completeness")["state"] == "complete"
+        vendor.alter = lambda answer: answer.update(timed_out=True)
+        assert call("GET", f"{RUN}/completeness").status == 503
 
 
 @pytest.mark.behavior("Reads over HTTP use the browser that was configured when the run began.")
@@ -399,7 +442,9 @@ def test_invalid_outputs_and_options_are_reported_and_stop_only_reads_of_the_bro
     with installed(World(), events=document), everything_said() as said:
         assert composition.services().events.plugin_problems == 2
         found = call("GET", "/v1/configuration")
-        answers = [call("GET", f"{RUN}{path}") for path in ("", "/log")] + [read_page(path) for path in ("run-1", "run-1/download")]
+        answers = [call("GET", f"{RUN}{path}") for path in ("", "/log", "/completeness")] + [
+            read_page(path) for path in ("run-1", "run-1/download")
+        ]
         for answer in answers:
             assert (answer.status, answer.json["code"]) == (503, 503)
             assert answer.json["message"].endswith(f"corrected, {invalid}")

@@ -29,7 +29,9 @@ def start(run_id: str, start_id: str, **body: Any) -> dict[str, Any]:
 @pytest.mark.behavior("A run that is repeated is a new attempt with a log of its own.")
 def test_second_attempt_has_a_log_of_its_own_and_facts_that_name_the_first(world: World) -> None:
     first = start("r1", "a", host="h1", command="./load.sh")
-    assert {name: first[name] for name in ("runId", "attempt", "startedMs")} == {"runId": "r1", "attempt": 1, "startedMs": START_MS}
+    assert first == {
+        "runId": "r1", "attempt": 1, "startedMs": START_MS, "joined": False, "instanceId": "runlake", "position": first["position"],
+    }  # fmt: skip
     cookie = {**TEXT, "Cookie": f"PIPELINE_SESSION={first['position']}"}
     assert post("svc.a/r1", "of the first\n", cookie).json["line"] == 0
     assert post("svc.a/r1/close", "").status == 200
@@ -74,10 +76,18 @@ def test_attempt_that_is_taken_is_a_conflict_with_the_next_step(world: World) ->
     [
         "[]", "{", '{"attempt": 0}', '{"attempt": 1001}', '{"attempt": "2"}', '{"ageMs": -1}', '{"ageMs": 1e30}', '{"host": 1}',
         json.dumps({"command": "x" * 2001}), json.dumps({"host": "x" * 256}), '{"other": 1}',
+        *(json.dumps({"method": value}) for value in ("", "a b", "x" * 101, 5, None, "target\n")),
         *(json.dumps({"heartbeatS": value}) for value in (-1, 1, 9, 86_401, "60", None, 60.5, True)),
     ],
 )  # fmt: skip
 def test_bad_start_is_refused_and_stores_nothing(world: World, body: str) -> None:
     answer = call("PUT", "/v1/events/svc.a/r1/starts/a", body, JSON)
     assert (answer.status, answer.json["code"]) == (400, 400)
+    assert not world.store.list("").objects
+
+
+def test_start_with_a_method_without_a_browser_is_refused_and_stores_nothing(world: World) -> None:
+    answer = call("PUT", "/v1/events/svc.a/r1/starts/a", '{"method": "target"}', JSON)
+    assert (answer.status, answer.json["code"]) == (400, 400)
+    assert answer.json["message"].endswith("name one in RUNLAKE_EVENTS, in browser or a locator method=target")
     assert not world.store.list("").objects

@@ -124,22 +124,32 @@ def test_walk_through_of_external_logging(stack: Stack, elsewhere: str) -> None:
     configured = requests.get(f"{stack.api_url}/v1/configuration?fqn={fqn}", timeout=PATIENCE_S).json()
     assert configured["chosen"] == {"fqn": fqn, "browser": "elasticsearch", "outputs": [], "locator": "walk-*"}
 
+    loggable = Loggable.of_run(Run(fqn, "run-1"), client.ask("PUT", "/starts/a", {"method": "target"})["instanceId"])
+
     def write(writer: str, *messages: str, is_killed: bool = False) -> None:
+        client.ask("PUT", f"/writers/{writer}")
         with closing(Urllib3Transport()) as transport:
-            loggable = Loggable.of_run(Run(fqn, "run-1"), "house-1")
             opened = StoredWriter(ElasticsearchTarget(transport, elsewhere, "logs"), loggable, SystemClock(), writer)
             for message in messages:
                 opened.write(message, message.split()[0])
             opened.flush() if is_killed else opened.close()
+        if not is_killed:
+            client.ask("POST", f"/writers/{writer}/close", {"count": len(messages)})
 
     write("first", "load 1", "check 1", "load 2", is_killed=True)
     live = client.ask("GET", "/log?step=load")
     assert (live["text"], live["complete"]) == ("load 1\nload 2\n", False)
+    with client.session.post(client.base, json={"message": "over HTTP"}, timeout=PATIENCE_S) as refused:
+        assert refused.status_code == 400 and "method=target" in refused.text
     write("second", "check 2", "load 3")
     resumed = client.ask("GET", f"/log?step=load&start={live['next']}")
     assert resumed["text"] == "load 3\n"
     assert [event["message"] for event in client.ask("GET", "?step=check")["events"]] == ["check 1", "check 2"]
     logs = f"{stack.api_url}/v1/services/ingestionPipelines/logs"
+    requests.post(f"{logs}/{fqn}/run-1/close", timeout=PATIENCE_S).close()
+    assert client.ask("GET", "/completeness")["state"] == "pending", "the first writer is killed"
+    client.ask("POST", "/writers/first/close", {"count": 3})
+    eventually(lambda: client.ask("GET", "/completeness")["state"] == "complete")
     with requests.get(f"{logs}/{fqn}/run-1/download", timeout=PATIENCE_S) as download:
         assert download.text == "load 1\ncheck 1\nload 2\ncheck 2\nload 3\n"
     client.session.close()

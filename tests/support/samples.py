@@ -336,7 +336,7 @@ ROWS = (
     Sample("GET", f"{_EVENTS}/steps"),
     Sample("POST", f"{_EVENTS}/steps/{{step}}", {"name": "n", "parent": "p", "startedMs": 1, "status": "running"}),
     Sample("GET", f"{_EVENTS}/completeness", query={"wait": "0"}),
-    Sample("PUT", f"{_EVENTS}/starts/{{start}}", {"host": "h", "command": "c", "ageMs": 1, "heartbeatS": 60}),
+    Sample("PUT", f"{_EVENTS}/starts/{{start}}", {"host": "h", "command": "c", "ageMs": 1, "heartbeatS": 60, "method": "runlog"}),
     Sample("PUT", f"{_EVENTS}/heartbeat"),
     Sample("PUT", f"{_EVENTS}/writers/{{writer}}", {}),
     Sample("POST", f"{_EVENTS}/writers/{{writer}}/close", {"count": 1, "lastTimestamp": 5}),

@@ -1,10 +1,14 @@
-"""The choice of browser and outputs: by the name of the pipeline, kept with the run; and plugins that cannot be used."""
+"""The choice of method, browser and outputs: by the start and the name of the pipeline, kept with the run; and plugins that cannot be
+used."""
 
 from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import EntryPoint
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +21,15 @@ from chalicelib.events.configuration import EventsConfiguration, parse_configura
 from chalicelib.events.event import Loggable
 from chalicelib.events.plugins import PluginState
 from chalicelib.events.registry import BROWSERS_GROUP, Context, Registry
+from chalicelib.events.starts import StartBody, Starts
+from chalicelib.masking.masker import Masker
 from chalicelib.ports import PutOptions
+from chalicelib.runlog.attempts import Attempts
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.choice import Choice, choice_of_segment, put_choice
 from chalicelib.runlog.writer import Writer
 from tests.events_harness import GRACE_MS
-from tests.faults.interception import BEFORE, Intercepted, StopAt
+from tests.faults.interception import BEFORE, CONFLICT, FAULTS, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, World
 
 UNNAMED = "logstash-a61bb56a541a"
@@ -142,6 +149,116 @@ def test_first_segment_carries_the_browser_and_later_ones_take_no_other_request(
     assert [choice_of_segment(each) for each in heads] == [Choice(browser="cloudwatch"), None]
     assert world.store.calls["put"] == 2 and world.store.calls["get"] == 1, "the first append looks for a choice"
     assert choices(world).of(RUN).is_run_log, "until the ingest function has copied it"
+
+
+TARGET = StartBody(method="target", join=True)
+
+
+def starts(world: World, configuration: EventsConfiguration = ELSEWHERE, port: Any = lambda inner: inner) -> Starts:
+    store = port(world.store)
+    attempts = Attempts(store, world.layout, world.parts(store).writer, world.clock)
+    return Starts(attempts, Masker([], None, world.clock), choices(world, configuration, port))
+
+
+@pytest.mark.parametrize(
+    ("before", "document", "outcome"),
+    [
+        ("nothing", "browser: cloudwatch", CHOSEN),
+        ("nothing", "locators: [{pattern: 'svc.*', browser: cloudwatch}]", replace(CHOSEN, locator="svc.*")),
+        ("nothing", "browsers: {cloudwatch: {}}", "name one in RUNLAKE_EVENTS, in browser or a locator method=target"),
+        ("nothing", "browser: cloudwatch\nlocators: [{pattern: '*', browser: runlog}]", "name one in RUNLAKE_EVENTS"),
+        ("a start", "browser: cloudwatch", CHOSEN),
+        ("a line", "browser: cloudwatch", "another logging method began=runlog method=target"),
+        (Choice("target", "elasticsearch"), "browser: cloudwatch", Choice("target", "elasticsearch")),
+        (Choice("other", "cloudwatch"), "browser: cloudwatch", "another logging method began=other method=target"),
+        (Choice(browser="cloudwatch"), "browser: cloudwatch", "another logging method began=runlog method=target"),
+    ],
+    ids=str,
+)
+def test_start_settles_the_method_of_a_run_or_is_refused(before: Any, document: str, outcome: Any) -> None:
+    world, configuration = World(), parse_configuration(document)
+    if before == "a start":
+        starts(world, configuration).start(RUN, "other", StartBody())
+    elif before == "a line":
+        append(world, choices(world, configuration))
+    elif before != "nothing":
+        put_choice(world.store, world.layout, RUN, before)
+    for _ in range(2):
+        stored = world.names()
+        if isinstance(outcome, str):
+            with pytest.raises(OtherMethodError, match=outcome):
+                starts(world, configuration).start(RUN, "a", TARGET)
+            assert "name one" not in outcome or world.names() == stored
+        else:
+            assert starts(world, configuration).start(RUN, "a", TARGET).run == RUN
+            assert choices(world, configuration).of(RUN) == outcome
+
+
+def test_start_with_another_method_costs_a_list_and_a_put() -> None:
+    costs = []
+    for body in (StartBody(), StartBody(method="target")):
+        world = World()
+        world.store.calls.clear()
+        starts(world).start(RUN, "a", body)
+        costs.append(world.store.calls.copy())
+    assert dict(costs[1] - costs[0]) == {"list": 1, "put": 1} and not costs[0] - costs[1]
+
+
+@pytest.mark.parametrize(("moment", "how"), FAULTS)
+def test_start_that_is_stopped_at_any_call_and_repeated_has_one_choice(moment: str, how: str) -> None:
+    for number in count():
+        world, stop = World(), StopAt(number, moment, how)
+        with suppress(UnavailableError, Crash):
+            starts(world, port=lambda inner, stop=stop: Intercepted(inner, stop)).start(RUN, "a", TARGET)  # type: ignore[misc]
+        if not stop.fired:
+            assert number or moment in (THROTTLED, CONFLICT)
+            return
+        other = parse_configuration("browser: elasticsearch")
+        assert starts(world, other, lambda inner, stop=stop: Intercepted(inner, stop.successor)).start(RUN, "a", TARGET).run == RUN  # type: ignore[misc]
+        chosen = choices(world).of(RUN)
+        stop.land()
+        assert (chosen.method, chosen.browser) in {("target", "cloudwatch"), ("target", "elasticsearch")}
+        assert starts(world).start(RUN, "a", TARGET).run == RUN and choices(world).of(RUN) == chosen
+        with pytest.raises(OtherMethodError):
+            append(world, choices(world))
+
+
+def test_of_two_starts_with_different_methods_one_is_refused() -> None:
+    """The other one is answered, before or after any call of the first."""
+    other, calls = StartBody(method="other", join=True), 0
+    for number in count():
+        world, outcomes = World(), list[str]()
+
+        def attempt(body: StartBody, port: Any = lambda inner: inner, world: World = world, outcomes: Any = outcomes) -> None:
+            try:
+                starts(world, port=port).start(RUN, body.method, body)
+                outcomes.append(body.method)
+            except OtherMethodError:
+                outcomes.append("refused")
+
+        numbers = count()
+
+        def gate(_: str, call: Any, numbers: Any = numbers, number: int = number, attempt: Any = attempt) -> Any:
+            if next(numbers) == number:
+                attempt(other)
+            return call()
+
+        attempt(TARGET, lambda inner, gate=gate: Intercepted(inner, gate))
+        if len(outcomes) == 1:
+            break
+        assert sorted(outcomes) == sorted(["refused", choices(world).of(RUN).method])
+        calls += 1
+    assert calls > 3
+
+
+def test_abandoned_run_of_another_method_takes_no_lines() -> None:
+    """A line after the seal would make it a run in two stores."""
+    world = World()
+    starts(world).start(RUN, "a", TARGET)
+    world.clock.advance(60)
+    assert world.parts().finalizer.abandon(RUN, world.clock.now_ms(), world.deadline()).sealed == "abandoned"
+    with pytest.raises(OtherMethodError):
+        append(world, choices(world))
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"5", b"{}", b'{"outputs": 5}'])

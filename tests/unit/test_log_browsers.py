@@ -21,6 +21,7 @@ from chalicelib.errors import (
     StoreUnavailableError,
     UnavailableError,
 )
+from chalicelib.events.browsers import query_browser
 from chalicelib.events.browsers.query import encode_position
 from chalicelib.events.browsers.query_browser import BATCH_EVENTS, QueryBrowser
 from chalicelib.events.choices import RunChoices
@@ -342,7 +343,7 @@ def test_text_continues_within_a_message_and_after_it_grew() -> None:
     assert browser.overall_log(start + 100).text == ""
 
 
-def test_log_by_position_is_bounded_in_time() -> None:
+def test_log_and_ids_are_read_within_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call of a browser in a request begins no search after ``MAX_TIME_S``; a repeated one of the same browser continues."""
 
     class Slow(Searchable):
@@ -361,6 +362,10 @@ def test_log_by_position_is_bounded_in_time() -> None:
     assert browser.overall_log(5 * batch - 2).text == "x\n"
     first = log.browser.overall_log()
     assert (first.text, first.complete) == ("x\n" * 2 * BATCH_EVENTS, False)
+    assert [(each.writer, each.ranges) for each in log.browser.visible().values()] == [("w", ((0, 5 * BATCH_EVENTS - 1),))]
+    monkeypatch.setattr(query_browser, "BATCH_KEYS", BATCH_EVENTS)
+    with pytest.raises(DeadlineExceededError):
+        log.browser.visible()
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from chalicelib.events.browsers.stored_completeness import StoredIds, completene
 from chalicelib.events.completeness import PENDING, Completeness
 from chalicelib.events.event import Event, Loggable, WriterEndEvent, run_of
 from chalicelib.events.event_view import EventFilter
+from chalicelib.events.index import VisibleIds
 from chalicelib.events.log_streams import open_buffered, write_temporary_file
 from chalicelib.events.ports import LogText
 from chalicelib.events.text import ANSWER_BYTES, cut, decode_text
@@ -26,7 +27,7 @@ DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
 BATCH_EVENTS, BATCH_KEYS = 500, 5_000
 """Events of a query, and of one without messages."""
 MAX_PAGE_BYTES = 1024 * 1024
-MAX_TIME_S = 5.0
+MAX_TIME_S, MAX_COUNT_S = 5.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,13 @@ class QueryBrowser(ABC):
             if not answer.has_more or is_full:
                 return StoredPage(events, after, answer.has_more)
 
+    def visible(self) -> dict[str, VisibleIds]:
+        """See ``LogBrowser``. Counts all events, since some may have arrived late: a query for each ``BATCH_KEYS``, none after
+        ``MAX_COUNT_S``, then DeadlineExceededError. Memory: ranges of ids."""
+        self._ids = StoredIds()
+        self._count_ids(Deadline(self._clock, MAX_COUNT_S))
+        return {each.writer: each for each in self._ids.all()}
+
     def completeness(self) -> Completeness:
         """Whether all events of the writers that the store knows are visible. A writer that has sent nothing yet is not known, and
         ``sealed`` is always False, since the end of a run is not stored. Pending if no writer is closed.
@@ -177,8 +185,8 @@ class QueryBrowser(ABC):
                 raise DeadlineExceededError("the store did not return this part of the log in time")
             query = replace(query, after=answer.after)
 
-    def _count_ids(self) -> None:
-        for hit in self._hits(EventQuery(after=self._ids.after, limit=BATCH_KEYS, is_keys_only=True)):
+    def _count_ids(self, deadline: Deadline | None = None) -> None:
+        for hit in self._hits(EventQuery(after=self._ids.after, limit=BATCH_KEYS, is_keys_only=True), deadline):
             self._ids.add(hit.event, hit.position)
 
     def _text(self, event_filter: EventFilter, start: int, *, is_completed: bool) -> LogText:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from chalicelib.events.completeness import COMPLETE, LOST, PENDING, Completeness, WriterState, writer_state
 from chalicelib.events.event import Event, WriterEndEvent
+from chalicelib.events.index import VisibleIds
 from chalicelib.events.ranges import Range, add_id, merged, missing
 
 
@@ -30,6 +31,11 @@ class StoredIds:
     def writers(self) -> Iterable[str]:
         """Names of writers with events."""
         return self._ranges.keys()
+
+    def all(self) -> Iterator[VisibleIds]:
+        """The ids of each writer. The store does not say when they became visible."""
+        for writer in self._ranges:
+            yield VisibleIds(writer, tuple(self.visible(writer)), self.last_ms[writer], indexed_ms=0)
 
     def visible(self, writer: str) -> list[Range]:
         """The ids of a writer, merged."""
