@@ -36,7 +36,19 @@ def pace() -> Pace:
 @pytest.fixture(autouse=True)
 def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNLAKE_CONFIG", os.devnull)
-    for name in ("PROFILE", "URL", "TOKEN", "TOKEN_FILE", "TOKEN_COMMAND", "FQN", "RUN_ID", "START", "ATTEMPT", "HEARTBEAT_S"):
+    for name in (
+        "PROFILE",
+        "URL",
+        "TOKEN",
+        "TOKEN_FILE",
+        "TOKEN_COMMAND",
+        "FQN",
+        "RUN_ID",
+        "START",
+        "ATTEMPT",
+        "HEARTBEAT_S",
+        "METHOD",
+    ):
         monkeypatch.delenv(f"RUNLAKE_{name}", raising=False)
 
 

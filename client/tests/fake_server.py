@@ -27,6 +27,7 @@ LOGS = "/v1/services/ingestionPipelines/logs/"
 Fault = str
 """``400``, ``500``, ``503``, ``cut`` (before anything is done), ``lost`` (done, but not answered), ``hang``, ``page`` (somebody
 else's), or nothing: no fault."""
+INSTANCE_ID = "here"
 
 
 @dataclass
@@ -70,6 +71,8 @@ class FakeServer:
         self.pipeline_files: list[dict[str, Any]] = []
         self.configuration: dict[str, Any] = {}
         """Of how events are written and browsed, with ``chosen`` for every pipeline."""
+        self.has_browser = True
+        """Whether the pipelines are browsed elsewhere than in the run log."""
         self.clock = ""
         """Of pages since a time."""
         self.heartbeats: list[tuple[str, str]] = []
@@ -345,6 +348,8 @@ class _Handler(BaseHTTPRequestHandler):
         except (InvalidInputError, ValueError) as error:
             return self._json({"code": 400, "message": str(error)}, 400)
         fake, body = self.server.fake, json.loads(self.body)
+        if body.get("method", "runlog") != "runlog" and not fake.has_browser:
+            return self._json({"code": 400, "message": "the log browser of this pipeline is the run log"}, 400)
         with fake.changed:
             number = body.get("attempt", 1)
             while True:
@@ -361,7 +366,8 @@ class _Handler(BaseHTTPRequestHandler):
             fake.starts.append(body)
             fake.sessions += 1
             position = f"s{fake.sessions}.{len(run.segments)}"
-        self._json({"runId": name, "attempt": number, "startedMs": 0, "position": position, "joined": is_joined})
+        answer = {"runId": name, "attempt": number, "startedMs": 0, "position": position, "joined": is_joined}
+        self._json(answer | {"instanceId": INSTANCE_ID})
 
     def _append(self, run: StoredRun) -> None:
         fake = self.server.fake

@@ -11,7 +11,7 @@ import pytest
 
 _CLIENT = Path(__file__).parents[1]
 _ALLOWED = {"httpx", "click", "runlake"}
-_EXTRAS = {"forward.py": {"runlake_forwarding"}}
+_EXTRAS = {"targets.py": {"runlake_forwarding"}}
 """What a module imports when it is used: optional dependencies."""
 
 

@@ -29,7 +29,6 @@ WRITTEN = {
     "CHANGELOG.md": 1,
     "CONTRIBUTING.md": 2,
     "README.md": 1,
-    "SECURITY.md": 1,
     "client/README.md": 45,
     "docs/agents.md": 2,
     "docs/dataset.md": 7,
@@ -293,7 +292,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "of {} each, no row twice": "chalicelib.pipelines.handler_rows:MAX_ROW_BYTES",
         "the forwarding handler) for {}, or": "chalicelib.pipelines.delivery:SUSPEND_AFTER_MS",
         "the same one after {}, delivers": "chalicelib.pipelines.worker:RESUME_AFTER_MS",
-        "A worker has at most {} [active runs]": "chalicelib.pipelines.checkpoints:MAX_RUNS",
+        "A worker reads at most {} runs at a time": "chalicelib.pipelines.checkpoints:MAX_RUNS",
         "A line longer than {} is cut": "chalicelib.pipelines.run_event_reader:MAX_PIECE_BYTES",
         "and one after {} without a visit": "chalicelib.pipelines.run_event_reader:MAX_FOLLOWED_MS",
         "a snapshot: about {} requests": "estimate: docs/decisions/0050-running-runs-followed-by-segment-number.md",
@@ -385,9 +384,6 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
             "viewer/src/log/search.ts:PAGE_MATCHES",
             "viewer/src/log/search.ts:MAX_MATCHES",
         ),
-    },
-    "SECURITY.md": {
-        "before it for {} after": "source: what we promise",
     },
 }
 

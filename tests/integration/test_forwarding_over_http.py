@@ -21,6 +21,8 @@ from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.http import Urllib3Transport
 from chalicelib.aws.targets import make_target
 from chalicelib.errors import OutcomeUnknownError, RequestRefusedError, TargetUnavailableError
+from chalicelib.events.browsers.elasticsearch import ElasticsearchBrowser
+from chalicelib.events.event import Loggable
 from chalicelib.events.forwarding import Forwarder, RetryPolicy
 from chalicelib.events.targets.document import document
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
@@ -29,6 +31,7 @@ from chalicelib.events.targets.transport import Answer
 from chalicelib.pipelines.output_pipelines import Output, output_pipeline
 from chalicelib.ports import Run
 from local.emulator import CREDENTIALS, REGION, Emulator, free_port
+from runlake_forwarding import TargetWriter, check_target
 from tests.contract.conftest import client_of
 from tests.integration.stacks import COMMAND_S
 from tests.pipelines_harness import START_MS, PipelinesHarness, line
@@ -249,3 +252,50 @@ def test_a_large_run_over_sockets_that_break() -> None:
             forwarder.add(each)
         forwarder.flush()
     assert [found["id"] for found in bulk.documents.values()] == list(range(20_000))
+
+
+# The client's logging method
+
+
+def test_method_of_the_client_stores_each_event_once_with_its_end() -> None:
+    vendor = Searchable(reject=lambda found: 400 if found["message"] == "4" else 201)
+    events = [{"id": number, "timestamp": START_MS + number, "message": str(number), "level": "warn"} for number in range(9)]
+    run_, reasons = Run("svc.orders", "run-1"), []
+    mandatory = Loggable.of_run(run_, "here").mandatory_data("load")
+    batches = [[each | {"data": mandatory} for each in events[start : start + 3]] for start in (0, 3, 6)]
+    with VendorServers({"es": vendor}, ["close", 503, "lost", None, 429, None, "lost", None]) as site:
+        target = json.dumps({"kind": "elasticsearch", "url": f"{site.url}/es", "index": "logs"})
+        writer = TargetWriter(target, run_.fqn, run_.run_id, instance_id="here", writer="w")
+        for batch in batches:
+            reasons += repeated(lambda batch=batch: writer.write(batch))  # type: ignore[misc]
+        repeated(lambda: writer.end(9, START_MS + 8))
+        repeated(lambda: writer.end(9, START_MS + 8))
+        with closing(Urllib3Transport()) as transport:
+            browser = ElasticsearchBrowser(
+                transport, f"{site.url}/es", "logs", Loggable.of_run(run_, "here"), SystemClock(), 60_000
+            )
+            found, completeness = list(browser.events()), browser.completeness()
+        writer.close()
+    assert [each.message for each in found] == list("01235678") and {(each.level, each.step) for each in found} == {
+        ("warn", "load")
+    }
+    assert len(reasons) == 1 and "status=400" in reasons[0]
+    (state,) = completeness.writers
+    assert (state.count, state.missing, completeness.state) == (9, [(4, 4)], "pending")
+
+
+def test_method_of_the_client_refuses_an_invalid_target() -> None:
+    for wrong in ("[]", '{"kind": "otlp", "url": "ftp://h"}'):
+        with pytest.raises(ValueError, match="invalid target"):
+            check_target(wrong)
+        with pytest.raises(ValueError, match="invalid target"):
+            TargetWriter(wrong, "p", "r", instance_id="i", writer="w")
+
+
+def repeated(act: Callable[[], Any]) -> Any:
+    """Call until the target answers, as the client does."""
+    while True:
+        try:
+            return act()
+        except ConnectionError:
+            continue

@@ -21,6 +21,7 @@ from runlake.errors import (
     AccessError,
     ApiError,
     AttemptTakenError,
+    MethodRefusedError,
     NotFoundError,
     RefusedError,
     RunClosedError,
@@ -30,7 +31,7 @@ from runlake.errors import (
 )
 from runlake.names import DeadLetterName, RunName, path_segment
 from runlake.outcomes import RunEnd
-from runlake.settings import Settings
+from runlake.settings import RUN_LOG, Settings
 from runlake.starts import Start, StartedRun
 from runlake.tokens import Token
 
@@ -125,20 +126,22 @@ class Archive:
         return str(_checked(self._json("POST", self._log(run)), "position")["position"])
 
     def start_run(self, run: RunName, start: Start) -> StartedRun:
-        """Start a run, or its next attempt. Idempotent: repeating a start returns the same attempt. Raises AttemptTakenError, RefusedError (no
-        start is possible), ApiError, UnavailableError."""
+        """Start a run, or its next attempt. Idempotent: repeating a start returns the same attempt. Raises AttemptTakenError,
+        MethodRefusedError, RefusedError (no start is possible), ApiError, UnavailableError."""
         path = f"{self._events(run)}/starts/{path_segment(start.start_id)}"
         try:
             answer, refusal = self._json_or_shorter("PUT", path, start.body(), start.body(has_details=False))
         except RunClosedError as error:
             raise AttemptTakenError(error.status, str(error)) from error
         except RefusedError as error:
+            if start.method != RUN_LOG:
+                raise MethodRefusedError(error.status, str(error)) from error
             if start.attempt is None:
                 raise
             raise AttemptTakenError(error.status, str(error)) from error
-        _checked(answer, "runId", "attempt", "position", "joined")
-        name = RunName(run.fqn, str(answer["runId"]))
-        return StartedRun(name, int(answer["attempt"]), str(answer["position"]), bool(answer["joined"]), refusal)
+        _checked(answer, "runId", "attempt", "position", "joined", "instanceId")
+        name, attempt, position = RunName(run.fqn, str(answer["runId"])), int(answer["attempt"]), str(answer["position"])
+        return StartedRun(name, attempt, position, bool(answer["joined"]), refusal, str(answer["instanceId"]))
 
     def send_heartbeat(self, run: RunName) -> None:
         """Report that a run without new lines is alive. Raises ApiError, UnavailableError."""

@@ -17,6 +17,7 @@ from runlake.archive import Archive, text_of
 from runlake.batches import lines_of
 from runlake.errors import AccessError, ApiError, RefusedError
 from runlake.names import RunName
+from runlake.starts import StartedRun
 
 _LEVEL = 1  # of gzip: a third of the time of level 6 for a tenth more bytes
 MAX_EVENTS = 10_000
@@ -59,7 +60,11 @@ class Delivery(Protocol):
     def needs_close(self) -> bool:
         """Whether it is opened as soon as there are bytes, and closed even if the run stays running."""
 
-    def for_run(self, run: RunName) -> Delivery:
+    @property
+    def reaches_archive(self) -> bool:
+        """Whether a stored batch shows the archive that the run is alive."""
+
+    def for_attempt(self, started: StartedRun) -> Delivery:
         """The same for another attempt of the run."""
 
     def ending_before(self, packed: bytes) -> Delivery:
@@ -97,10 +102,11 @@ class TextDelivery:
     run: RunName
     unit: str = "lines"
     needs_close: bool = False
+    reaches_archive: bool = True
 
-    def for_run(self, run: RunName) -> TextDelivery:
+    def for_attempt(self, started: StartedRun) -> TextDelivery:
         """See ``Delivery``."""
-        return replace(self, run=run)
+        return replace(self, run=started.run)
 
     def ending_before(self, packed: bytes) -> TextDelivery:
         """See ``Delivery``."""
@@ -156,10 +162,11 @@ class EventDelivery:
     end_id: int | None = None
     unit: str = "events"
     needs_close: bool = True
+    reaches_archive: bool = True
 
-    def for_run(self, run: RunName) -> EventDelivery:
+    def for_attempt(self, started: StartedRun) -> EventDelivery:
         """See ``Delivery``."""
-        return replace(self, run=run, first_id=self.first_id if self.end_id is None else self.end_id, end_id=None)
+        return replace(self, run=started.run, first_id=self.first_id if self.end_id is None else self.end_id, end_id=None)
 
     def ending_before(self, packed: bytes) -> EventDelivery:
         """See ``Delivery``. A batch without events has updates of steps only, which a closed run accepts too."""
@@ -196,8 +203,16 @@ class EventDelivery:
 
     def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
         """Events, then steps."""
-        events = [_with_attempt_id(event, self.first_id) for event in _events_of(packed)]
+        events = self.events_in(packed)
         stored = self._append(archive, events, position) if events else AppendResult(position, 0)
+        return self.update_steps(archive, packed, stored)
+
+    def events_in(self, packed: bytes) -> list[bytes]:
+        """The events of a batch as JSON, with their ids in this attempt."""
+        return [_with_attempt_id(event, self.first_id) for event in _events_of(packed)]
+
+    def update_steps(self, archive: Archive, packed: bytes, stored: AppendResult) -> AppendResult:
+        """Send the updates of steps in a batch. Returns the batch's result. Raises AccessError, UnavailableError."""
         for step, facts in _steps_of(packed).items():
             try:
                 archive.update_step(self.run, step, facts)
@@ -209,8 +224,13 @@ class EventDelivery:
 
     def close(self, archive: Archive) -> None:
         """Report how many events there were."""
+        end = self.end_in_attempt()
+        archive.close_writer(self.run, self.writer, end.count, end.last_timestamp_ms)
+
+    def end_in_attempt(self) -> WriterEnd:
+        """The writer's end, with the number of its ids in this attempt."""
         end = self.writer_end()
-        archive.close_writer(self.run, self.writer, end.count - self.first_id, end.last_timestamp_ms)
+        return replace(end, count=end.count - self.first_id)
 
     def facts(self) -> dict[str, Any]:
         """The writer, its end, and its ids in this attempt."""
@@ -230,8 +250,8 @@ class EventDelivery:
         return AppendResult(str(answer["position"]), len(events) - len(errors), len(errors), reason)
 
 
-def delivery_of(run: RunName, facts: Mapping[str, Any]) -> Delivery:
-    """The inverse of ``Delivery.facts``."""
+def delivery_of(run: RunName, facts: Mapping[str, Any]) -> TextDelivery | EventDelivery:
+    """The inverse of ``Delivery.facts``. A logging method uses the delivery of its events (``methoddelivery``)."""
     if "writer" not in facts:
         return TextDelivery(run)
     end = WriterEnd(int(facts["count"]), facts["lastTimestampMs"])

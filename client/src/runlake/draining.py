@@ -19,8 +19,10 @@ from typing import TypeVar
 
 from runlake.archive import Archive
 from runlake.batches import MAX_LINE_BYTES, cut
-from runlake.errors import AttemptTakenError, NotFoundError, RefusedError, RunClosedError, UnavailableError
+from runlake.deliveries import Delivery, EventDelivery
+from runlake.errors import AttemptTakenError, MethodRefusedError, NotFoundError, RefusedError, RunClosedError, UnavailableError
 from runlake.leftovers import Leftover, chunks_in, remove, sent_path, write_facts
+from runlake.methoddelivery import MethodConnection, MethodDelivery
 from runlake.pacing import Backoff
 from runlake.starts import MAX_MOVES, Start
 
@@ -43,12 +45,14 @@ _first_byte = attrgetter("first_byte")
 
 @dataclass(slots=True)
 class Drain:
-    """Ships one claimed folder. ``patience_s``: how long it retries without progress; ``trouble``: why it gave up."""
+    """Ships one claimed folder. ``patience_s``: how long it retries without progress; ``trouble``: why it gave up.
+    ``connection``: to the leftover's logging method, unless that is the run log."""
 
     folder: Path
     leftover: Leftover
     archive: Archive
     patience_s: float
+    connection: MethodConnection | None = None
     pause: Callable[[float], object] = time.sleep
     backoff: Backoff = field(default_factory=Backoff)
     stored: int = 0
@@ -61,6 +65,13 @@ class Drain:
         paths = chunks_in(self.folder)
         first_bytes = accumulate((path.stat().st_size for path in paths), initial=0)
         self._chunks = [_Chunk(path, first_byte) for path, first_byte in zip(paths, first_bytes, strict=False)]
+
+    @property
+    def _delivery(self) -> Delivery:
+        delivery = self.leftover.delivery
+        if self.connection is None or not isinstance(delivery, EventDelivery):
+            return delivery
+        return MethodDelivery(delivery, self.connection, str(self.leftover.facts["instanceId"]))
 
     def run(self) -> int:
         """The number of lines (or events) that are left. Without ``trouble`` the folder is deleted; with it and 0, only the end of the run is left.
@@ -79,7 +90,7 @@ class Drain:
         if self.leftover.sent:
             self._send(sent_path(self.folder).read_bytes(), self.leftover.begin)
         while batch := self._batch_at(self.leftover.begin):
-            self._send(self.leftover.delivery.pack(batch), self.leftover.begin + len(batch))
+            self._send(self._delivery.pack(batch), self.leftover.begin + len(batch))
 
     def _open(self) -> None:
         if self.leftover.position is not None:
@@ -88,29 +99,29 @@ class Drain:
             self._close_in_closed_run()
             try:
                 started = self._retry(lambda: self.archive.start_run(self.leftover.run, start))
-            except AttemptTakenError:
+            except (AttemptTakenError, MethodRefusedError):
                 raise
             except RefusedError:  # the server refuses the start: the run without it
                 self._save(replace(self.leftover, start=None))
                 return self._open()
-            delivery = self.leftover.delivery.for_run(started.run)
+            delivery = self._delivery.for_attempt(started)
             if delivery.needs_close:
                 self._retry(lambda: delivery.open(self.archive))
             close = self.leftover.close or (start.is_joining and not started.is_joined)
             started_run = replace(self.leftover, run=started.run, position=started.position, start=None, close=close)
             self._save(replace(started_run, facts=delivery.facts()))
         else:
-            self._save(replace(self.leftover, position=self._retry(lambda: self.leftover.delivery.open(self.archive))))
+            self._save(replace(self.leftover, position=self._retry(lambda: self._delivery.open(self.archive))))
 
     def _send(self, packed: bytes, end: int) -> None:
         """Store a batch; ``end``: the byte after it. If the run is closed, the batch goes to the next attempt."""
         for _ in range(MAX_MOVES):
             with suppress(RunClosedError):
-                stored = self._retry(lambda: self.leftover.delivery.append(self.archive, packed, str(self.leftover.position)))
+                stored = self._retry(lambda: self._delivery.append(self.archive, packed, str(self.leftover.position)))
                 break
             # This process starts the attempt, so it closes it. A drain that is killed here requests the same attempt again.
             start = Start.now(self.leftover.run, "runlake drain").again()
-            facts = self.leftover.delivery.ending_before(packed).facts()
+            facts = self._delivery.ending_before(packed).facts()
             self._save(replace(self.leftover, position=None, start=start, close=True, facts=facts))
             self._open()
         else:
@@ -121,13 +132,13 @@ class Drain:
 
     def _close_in_closed_run(self) -> None:
         try:
-            self._retry(lambda: self.leftover.delivery.close_in_closed_run(self.archive))
+            self._retry(lambda: self._delivery.close_in_closed_run(self.archive))
         except (NotFoundError, RefusedError, RunClosedError) as error:
             self.reason = self.reason or str(error)  # the next lines can still be stored
 
     def _end(self) -> None:
         try:
-            self._retry(lambda: self.leftover.delivery.close(self.archive))
+            self._retry(lambda: self._delivery.close(self.archive))
         except (NotFoundError, RefusedError, RunClosedError) as error:
             self.reason = self.reason or str(error)  # the run can still be closed
         if self.leftover.close:
@@ -146,7 +157,7 @@ class Drain:
             if len(waiting) > MAX_LINE_BYTES or (len(waiting) >= BATCH_BYTES and b"\n" in waiting[:BATCH_BYTES]):
                 is_end = False
                 break
-        return self.leftover.delivery.fit_to_request(cut(waiting, BATCH_BYTES, final=is_end))
+        return self._delivery.fit_to_request(cut(waiting, BATCH_BYTES, final=is_end))
 
     def _bytes_from(self, begin: int) -> Iterator[bytes]:
         """The bytes from ``begin`` on, counted over all chunks. Chunks before it are not opened."""
@@ -175,5 +186,5 @@ class Drain:
         """Lines (or events) that are not stored, as far as this machine knows. Reads all files. Raises OSError."""
         begin, count = self.leftover.begin, self.leftover.sent
         while batch := self._batch_at(begin):
-            begin, count = begin + len(batch), count + self.leftover.delivery.count(batch)
+            begin, count = begin + len(batch), count + self._delivery.count(batch)
         return count

@@ -8,8 +8,10 @@ RunlakeError
 │   │   └── AddressError the server is not Runlake: fix the address
 │   ├── RunClosedError   write to the next attempt (409): nothing was stored
 │   └── RefusedError     fix the request (other 4xx)
-│       └── AttemptTakenError  omit the number of the attempt
+│       ├── AttemptTakenError  omit the number of the attempt
+│       └── MethodRefusedError correct the run's logging method, or the archive's log browser
 ├── UnavailableError     repeat it: the same append is stored once (no response, 5xx)
+│   └── MethodUnavailableError  repeat it: the system to which a logging method writes is away
 ├── IncompleteError      the bytes differ from those of the archive, or from the announced ones
 ├── TargetError          choose another file name
 │   └── NoAddressError   omit it: the API has no address of this file
@@ -88,6 +90,12 @@ class AttemptTakenError(RefusedError):
     next_step = "leave the number out (--attempt, RUNLAKE_ATTEMPT): the archive takes the next free one"
 
 
+class MethodRefusedError(RefusedError):
+    """The archive refuses to start a run with another logging method than the run log: it could not find the events."""
+
+    next_step = "correct what the message names; then `runlake drain` sends what waits"
+
+
 class UnavailableError(RunlakeError):
     """No response, or one that asks to retry. Outcome unknown. ``retry_after_s``: the wait that the server asked for."""
 
@@ -96,6 +104,12 @@ class UnavailableError(RunlakeError):
     def __init__(self, message: str, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class MethodUnavailableError(UnavailableError):
+    """The system to which a logging method writes gave no response, or one that asks to retry."""
+
+    next_step = "is the target up, and its address and credentials right? events wait meanwhile"
 
 
 class LeftoverError(RunlakeError):

@@ -19,14 +19,16 @@ from typing import Any
 from runlake.annotations import Annotation
 from runlake.archive import Archive, import_for_requests
 from runlake.buffer import Buffer, gap_line
-from runlake.deliveries import EventDelivery, TextDelivery
+from runlake.deliveries import Delivery, EventDelivery, TextDelivery
 from runlake.errors import SettingsError
 from runlake.events import EventInput, EventLines, checked_name, checked_run_name, new_writer_name
 from runlake.levels import checked_level, is_level, level_of_record
 from runlake.masking import Mask
+from runlake.methoddelivery import MethodConnection, MethodDelivery
+from runlake.methods import choose_method
 from runlake.names import RunName, new_run_id
 from runlake.outcomes import RunEnd
-from runlake.settings import PROFILE_VARIABLE, Settings, load_settings
+from runlake.settings import METHOD_VARIABLE, PROFILE_VARIABLE, Settings, load_settings
 from runlake.shipper import Counts, Pace, Shipper, is_shipping, to_stderr
 from runlake.spool import Spool, drain_command
 from runlake.starts import Start, StartedRun, environment_of, inherited_start_id
@@ -83,6 +85,7 @@ class RunlogHandler(logging.Handler):
         attempt: int | None = None,
         on_started: Callable[[StartedRun], None] | None = None,
         start: Start | None = None,
+        method: str | None = None,
         **setting_values: Any,
     ) -> None:
         """``setting_values``: settings as in ``runlake config``. ``close_run``: closing the handler ends the run. ``tell``: gets messages for a
@@ -90,10 +93,12 @@ class RunlogHandler(logging.Handler):
         may override single fields. ``command``: text or words; the
         handler starts the run, as attempt ``attempt`` or the next free one, and calls ``on_started`` with it, from another thread; without it the
         handler joins the run. ``start``: that of another handler, whose attempt this one writes to. In the command of ``runlake exec``, with the
-        same names, the handler writes to the attempt of ``exec``, and only ``exec`` closes it."""
+        same names, the handler writes to the attempt of ``exec``, and only ``exec`` closes it. ``method``: the logging method, by name; by default
+        what the settings say. With another one than ``runlog`` all records are events."""
         self.settings = _settings_of(settings, setting_values)
         self.settings.required_url()
         self.run = checked_run_name(RunName(fqn, run_id or new_run_id()))
+        self._method = choose_method(self.settings, self.run.fqn, method)
         self.mask = secrets if isinstance(secrets, Mask) else Mask(secrets)
         self._requested_writer = None if writer is None else checked_name("writer", self.mask.text(writer))
         super().__init__(level)  # ``logging`` closes it at exit from here on, so nothing may raise after this
@@ -107,10 +112,17 @@ class RunlogHandler(logging.Handler):
         self._on_started = on_started
         heartbeat_s = int(self._pace.heartbeat_s) if self._close_run else 0
         if command is not None or is_of_exec:
-            start = Start.now(self.run, _masked(command or "", self.mask), attempt, heartbeat_s=heartbeat_s)
+            name, text = self._method.name, _masked(command or "", self.mask)
+            start = Start.now(self.run, text, attempt, heartbeat_s=heartbeat_s, method=name)
+        elif start is None and self._method.method is not None:  # the archive must know the method before the first event
+            start = Start.now(self.run, "", is_joining=True, method=self._method.name)
         self._start = start
+        if self._method.problem:
+            tell(self._method.problem)
         self._data = dict(data or {})
-        self._begin(EventLines(self.mask, self._data) if events else None)
+        is_text = not events and self._method.method is None
+        self._rest = b""
+        self._begin(None if is_text else EventLines(self.mask, self._data))
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))
         # Processes of multiprocessing exit without atexit; they have finalizers.
@@ -133,6 +145,8 @@ class RunlogHandler(logging.Handler):
     def environment(self) -> dict[str, str]:
         """The environment variables that make a child process write to the same run and attempt, with the same profile."""
         profile = {PROFILE_VARIABLE: self.settings.profile} if self.settings.profile else {}
+        if self._method.method is not None:
+            profile[METHOD_VARIABLE] = self._method.name
         return profile | (self._start.environment(self.run) if self._start else environment_of(self.run))
 
     @property
@@ -163,12 +177,12 @@ class RunlogHandler(logging.Handler):
         self._put(self.mask.bytes(text.encode("utf-8", "replace")))
 
     def write_bytes(self, data: bytes, wait_s: float) -> None:
-        """Add bytes unchanged, and block until there is room; see ``Buffer.put``.
+        """Add bytes unchanged, and block until there is room; see ``Buffer.put``. With events each line is one, once it is complete.
 
         A secret that continues after their end is not masked: use ``mask.stream()`` for bytes that come in pieces.
         """
         if self._lines is not None:
-            return self._add_event(EventInput(data.decode("utf-8", "replace").removesuffix("\n"), self._step()), wait_s)
+            return self._add_lines(data, wait_s)
         self._put(self.mask.bytes(data), wait_s)
 
     def event(
@@ -224,6 +238,8 @@ class RunlogHandler(logging.Handler):
     ) -> Counts:
         """``close`` with another timeout, and the outcome of the run; see ``Shipper.finish``."""
         _handlers.discard(self)
+        if self._rest:
+            self._add_lines(b"\n", 0.0)
         close_run = self._close_run and os.getpid() == self._owner
         counts = self._shipper.finish(timeout_s, close=close_run, while_moving=while_moving, end=end, report_wait=report_wait)
         super().close()
@@ -235,6 +251,7 @@ class RunlogHandler(logging.Handler):
         return RunlogHandler(
             self.run.fqn, self.run.run_id, events=True, writer=writer, data=data, secrets=self.mask, settings=self.settings,
             connect=self._connect, tell=self._notify, pace=self._pace, start=self._start,
+            method=self._method.name,
         )  # fmt: skip
 
     def leave_open(self) -> None:
@@ -258,10 +275,18 @@ class RunlogHandler(logging.Handler):
         self._lines = lines
         self._writer = None if lines is None else self._writer_name()
         self._buffer = Buffer(settings.memory_bytes, spool, lines.gap if lines else gap_line)
-        delivery = EventDelivery(self.run, self._writer, lines.end) if lines and self._writer else TextDelivery(self.run)
+        delivery = self._delivery(lines)
         ends_the_run = self._close_run and os.getpid() == self._owner
         pace = self._pace if ends_the_run else replace(self._pace, heartbeat_s=0)
         self._shipper = Shipper(self._connect, delivery, self._buffer, pace, self._notify, self._start, self._on_started)
+
+    def _delivery(self, lines: EventLines | None) -> Delivery:
+        if lines is None or self._writer is None:
+            return TextDelivery(self.run)
+        events = EventDelivery(self.run, self._writer, lines.end)
+        if self._method.method is None:
+            return events
+        return MethodDelivery(events, MethodConnection(self._method.name, self._method.method))
 
     def _writer_name(self) -> str:
         if self._requested_writer is None:
@@ -285,6 +310,12 @@ class RunlogHandler(logging.Handler):
         lines = self._events()
         with self._order:
             self._put(lines.event(said), wait_s)
+
+    def _add_lines(self, data: bytes, wait_s: float) -> None:
+        with self._order:
+            *complete, self._rest = (self._rest + data).split(b"\n")
+        for line in complete:
+            self._add_event(EventInput(line.decode("utf-8", "replace"), self._step()), wait_s)
 
     def _put(self, data: bytes, wait_s: float = 0.0) -> None:
         self._buffer.put(data, wait_s)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runlake.deliveries import Delivery, delivery_of
+from runlake.deliveries import EventDelivery, TextDelivery, delivery_of
 from runlake.errors import LeftoverError
 from runlake.names import RunName
 from runlake.outcomes import RunEnd
@@ -43,7 +43,7 @@ class Leftover:
     end: RunEnd | None = None
 
     @property
-    def delivery(self) -> Delivery:
+    def delivery(self) -> TextDelivery | EventDelivery:
         """How the lines get into the archive."""
         return delivery_of(self.run, self.facts)
 

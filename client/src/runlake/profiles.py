@@ -15,6 +15,8 @@ from runlake.errors import SettingsError
 TOKEN_FORMS = ("token", "token_file", "token_command")
 """Settings that count as one."""
 _DEFAULT, _PROFILES = "default_profile", "profiles"
+METHOD_TABLES = ("methods", "locators")
+"""Tables of the top level, or of a profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,34 @@ class SettingsFile:
         with suppress(OSError):
             return bool(self.path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class MethodTables:
+    """``[methods.NAME]``, the options of logging methods, and ``[[locators]]``, which choose one: pairs of ``pattern`` and ``method``."""
+
+    methods: Mapping[str, Mapping[str, Any]]
+    locators: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def taken_from(cls, path: Path, *layers: dict[str, Any]) -> MethodTables:
+        """Removes the tables from the layers; those of the first layer that has them count. Raises SettingsError."""
+        methods, locators = [[layer.pop(name) for layer in layers if name in layer][:1] for name in METHOD_TABLES]
+        for each in methods:
+            if not isinstance(each, dict) or not all(isinstance(options, dict) for options in each.values()):
+                raise SettingsError(f"methods must be tables, as [methods.target] path={path}", next_step=correction_of(path))
+        for each in locators:
+            if not isinstance(each, list) or not all(map(_is_locator, each)):
+                problem = f"locators must be tables [[locators]] with pattern and method path={path}"
+                raise SettingsError(problem, next_step=correction_of(path))
+        pairs = ((each["pattern"], each["method"]) for each in (locators[0] if locators else ()))
+        return cls(methods[0] if methods else {}, tuple(pairs))
+
+
+def _is_locator(table: object) -> bool:
+    if not isinstance(table, dict) or table.keys() != {"pattern", "method"}:
+        return False
+    return all(isinstance(value, str) and value for value in table.values())
 
 
 def without_token(layer: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,20 +5,32 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from runlake.errors import SettingsError
 from runlake.names import is_same_address, public_url
-from runlake.profiles import TOKEN_FORMS, SettingsFile, correction_of, read_settings_file, without_token
+from runlake.profiles import (
+    METHOD_TABLES,
+    TOKEN_FORMS,
+    MethodTables,
+    SettingsFile,
+    correction_of,
+    read_settings_file,
+    without_token,
+)
 from runlake.tokens import Token, token_from
 
 PREFIX = "RUNLAKE_"
 PROFILE_VARIABLE = PREFIX + "PROFILE"
+METHOD_VARIABLE = PREFIX + "METHOD"
 _CONFIG = PREFIX + "CONFIG"
+RUN_LOG = "runlog"
+"""The logging method that writes to the archive."""
 MAX_S = 1_000_000_000
 """The longest timeout in seconds that the operating system accepts."""
 MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 10, 86_400
@@ -30,7 +42,8 @@ _ARGUMENT, _ENVIRONMENT = "argument", "environment"
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings. Each field is a key of the file and, in upper case with ``RUNLAKE_``, an environment variable; ``profile`` is
-    ``default_profile`` in the file. ``notices``: what a person should know about where they come from."""
+    ``default_profile`` in the file. ``methods``: options of logging methods by name; ``locators``: pairs of a pattern of FQNs and the method of
+    their runs, of which the first that matches counts. ``notices``: what a person should know about where they come from."""
 
     url: str = field(default="", metadata={"help": "the stack's address, as https://logs.example.com/api"})
     token: str = field(default="", metadata={"help": "a bearer token"})
@@ -60,7 +73,12 @@ class Settings:
     exit_s: float = field(
         default=10.0, metadata={"help": "seconds an exiting program waits for its lines to be stored", "least": 0}
     )
+    method: str = field(
+        default=RUN_LOG, metadata={"help": "the logging method of new runs, unless a locator of the file names their pipeline"}
+    )
     profile: str = field(default="", metadata={"help": "the profile of the file; `default_profile` in the file"})
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, metadata={"help": ""})
+    locators: tuple[tuple[str, str], ...] = field(default=(), metadata={"help": ""})
     origins: Mapping[str, str] = field(default_factory=dict, metadata={"help": ""})
     notices: tuple[str, ...] = field(default=(), metadata={"help": ""})
 
@@ -86,6 +104,12 @@ class Settings:
     def uploads_folder(self) -> Path:
         """The folder of the states of unfinished uploads."""
         return self.spool_root / "uploads"
+
+    def method_of(self, fqn: str) -> str:
+        """The name of the logging method of a pipeline's runs: an argument or a variable overrides the locators."""
+        if self.origins.get("method") in (_ARGUMENT, _ENVIRONMENT):
+            return self.method
+        return next((method for pattern, method in self.locators if fnmatchcase(fqn, pattern)), self.method)
 
     def required_url(self) -> str:
         """The address without a trailing slash. Raises SettingsError if it is missing, or not an HTTP URL."""
@@ -128,9 +152,11 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
     exported = (_ENVIRONMENT, {name: environ[PREFIX + name.upper()] for name in NAMES if environ.get(PREFIX + name.upper())})
     chosen = next((str(layer["profile"]) for _, layer in (typed, exported) if "profile" in layer), file.default)
     of_profile = file.profile(chosen) if chosen else {}
-    layers = [typed, exported, (f"{file.path} [profiles.{chosen}]", of_profile), (str(file.path), _top_level(file, of_profile))]
-    _check_names(of_profile, layers[2][0])
-    _check_names(file.values, layers[3][0])
+    top_level = _top_level(file, of_profile)
+    tables = MethodTables.taken_from(file.path, of_profile, top_level)
+    layers = [typed, exported, (f"{file.path} [profiles.{chosen}]", of_profile), (str(file.path), top_level)]
+    _check_names(of_profile.keys(), layers[2][0])
+    _check_names(file.values.keys() - set(METHOD_TABLES), layers[3][0])
     notices = (*_notices(file, layers), *_drop_tokens_of_other_servers(layers, chosen))
     _drop_less_specific_tokens(layers)
     values: dict[str, Any] = {}
@@ -139,7 +165,7 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
         for name, value in layer.items():
             if name not in values:
                 values[name], origins[name] = _typed(name, value, origin), origin
-    return Settings(**values, origins=origins, notices=notices)
+    return Settings(**values, methods=tables.methods, locators=tables.locators, origins=origins, notices=notices)
 
 
 def settings_file(environ: Mapping[str, str] = os.environ) -> SettingsFile:
@@ -194,8 +220,8 @@ def _top_level(file: SettingsFile, profile: Mapping[str, Any]) -> dict[str, Any]
     return file.inherited(profile) | ({"profile": file.default} if file.default else {})
 
 
-def _check_names(layer: Mapping[str, Any], origin: str) -> None:
-    if unknown := sorted(layer.keys() - (set(NAMES) - {"profile"})):
+def _check_names(names: Set[str], origin: str) -> None:
+    if unknown := sorted(names - (set(NAMES) - {"profile"})):
         raise SettingsError(f"there is no such setting: {', '.join(unknown)} path={origin}", next_step=correction_of(origin))
 
 

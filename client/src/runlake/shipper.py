@@ -28,6 +28,8 @@ from runlake.errors import (
     AccessError,
     ApiError,
     AttemptTakenError,
+    MethodRefusedError,
+    MethodUnavailableError,
     NotFoundError,
     RefusedError,
     RunClosedError,
@@ -394,6 +396,8 @@ class Shipper:
             act(self._archive)
         except UnavailableError as error:
             self._counts.failures += 1
+            if isinstance(error, MethodUnavailableError):  # nothing else would tell a person that the target is away
+                self._report_once(error)
             return backoff.next_s(error.retry_after_s)
         except (AccessError, NotFoundError, SettingsError) as error:
             # Access may be granted, a token renewed or an address routed while the program runs: lines wait as in an outage.
@@ -402,7 +406,7 @@ class Shipper:
             return backoff.next_s(self._pace.access_wait_s)
         except RunClosedError as error:
             return self._continue_in_next_attempt(error)
-        except AttemptTakenError as error:
+        except (AttemptTakenError, MethodRefusedError) as error:
             self._stop_storing(error)
         except ApiError as error:
             self._refused(error)
@@ -422,10 +426,11 @@ class Shipper:
             self._position = started.position if started else opened
 
     def _start(self, archive: Archive, start: Start) -> StartedRun | None:
-        """None: the server refuses the start. Raises AttemptTakenError, NotFoundError, RunClosedError, UnavailableError."""
+        """None: the server refuses the start. Raises AttemptTakenError, MethodRefusedError, NotFoundError, RunClosedError,
+        UnavailableError."""
         try:
             started = archive.start_run(self._requested, start)
-        except AttemptTakenError:
+        except (AttemptTakenError, MethodRefusedError):
             raise
         except RefusedError as error:
             reason = f"its start is refused: {error}"
@@ -437,7 +442,7 @@ class Shipper:
             return None
         if started.refusal:
             self._report(f"{started.run} is started without host, command and age: {started.refusal}")
-        self._delivery = self._delivery.for_run(started.run)
+        self._delivery = self._delivery.for_attempt(started)
         if start.is_joining:
             self._has_own_attempt = not started.is_joined
         if self._on_started:
@@ -490,7 +495,8 @@ class Shipper:
             self._counts.requests += 1
         assert self._position is not None
         stored = self._delivery.append(archive, sent.packed, self._position)
-        self._heartbeats.sent()
+        if self._delivery.reaches_archive:
+            self._heartbeats.sent()
         with self._state:
             if self._finish.abandoned.is_set():
                 return  # it is on disk with its position: a repeat is harmless

@@ -17,6 +17,7 @@ from typing import Any
 
 from runlake.errors import SettingsError
 from runlake.names import RunName
+from runlake.settings import RUN_LOG
 
 MAX_ATTEMPTS = 1000
 MAX_MOVES = 20
@@ -33,7 +34,8 @@ _START_ATTEMPT = "RUNLAKE_START_ATTEMPT"
 class Start:
     """``began_ms``: by this machine's clock. ``attempt``: the number to start, None for the next free one. ``is_joining``: an open attempt of
     another start is acceptable, as for a handler that only writes. ``heartbeat_s``: the interval of the heartbeats that this process promises, 0:
-    none; another process that reports this start later sends none. ``began_s``: by the monotonic clock, None in another process."""
+    none; another process that reports this start later sends none. ``began_s``: by the monotonic clock, None in another process. ``method``: the
+    logging method, which the archive stores with the attempt."""
 
     start_id: str
     command: str = ""
@@ -43,10 +45,18 @@ class Start:
     is_joining: bool = False
     heartbeat_s: int = 0
     began_s: float | None = None
+    method: str = RUN_LOG
 
     @classmethod
     def now(
-        cls, run: RunName, command: str, attempt: int | None = None, *, is_joining: bool = False, heartbeat_s: int = 0
+        cls,
+        run: RunName,
+        command: str,
+        attempt: int | None = None,
+        *,
+        is_joining: bool = False,
+        heartbeat_s: int = 0,
+        method: str = RUN_LOG,
     ) -> Start:
         """A start of this process; in the command of ``runlake exec`` for the same run, that of ``exec`` with its attempt. Raises SettingsError."""
         inherited = inherited_start_id(run)
@@ -54,7 +64,7 @@ class Start:
         asked = _attempt_of_environment(_START_ATTEMPT if inherited else _ATTEMPT)
         number = asked if attempt is None or inherited else checked_attempt(attempt)
         start_id, shortened = inherited or new_start_id(), command[:_COMMAND_CHARS]
-        return cls(start_id, shortened, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic())
+        return cls(start_id, shortened, host, _now_ms(), number, is_joining, heartbeat_s, time.monotonic(), method)
 
     def again(self, heartbeat_s: int = 0) -> Start:
         """Another start, for the next free attempt, since that of this start accepts no more lines. It begins now, so that it is the newer one.
@@ -63,13 +73,14 @@ class Start:
         return replace(another, began_ms=_now_ms(), began_s=time.monotonic())
 
     def body(self, *, has_details: bool = True) -> dict[str, Any]:
-        """The request's body. It has the age, not the time: a wrong clock does no harm. Without details: only what selects the attempt."""
+        """The request's body. It has the age, not the time: a wrong clock does no harm. Without details: what selects attempt and method."""
         number = {} if self.attempt is None else {"attempt": self.attempt}
         join = {"join": True} if self.is_joining else {}
+        selection = number | join | ({} if self.method == RUN_LOG else {"method": self.method})
         if not has_details:
-            return number | join
+            return selection
         heartbeat = {"heartbeatS": self.heartbeat_s} if self.heartbeat_s else {}
-        return {"host": self.host, "command": self.command, "ageMs": self._age_ms(), **number, **join, **heartbeat}
+        return {"host": self.host, "command": self.command, "ageMs": self._age_ms(), **selection, **heartbeat}
 
     def environment(self, run: RunName) -> dict[str, str]:
         """The environment variables that make a child process write to the same attempt, and the child's other runs to their own."""
@@ -80,12 +91,13 @@ class Start:
         """The JSON for another process."""
         began_ms = _now_ms() - self._age_ms()  # the clock may have changed since
         of_process = {"id": self.start_id, "command": self.command, "host": self.host, "beganMs": began_ms}
-        return of_process | {"attempt": self.attempt, "join": self.is_joining}
+        return of_process | {"attempt": self.attempt, "join": self.is_joining, "method": self.method}
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Start:
         """The inverse of ``facts``. Raises LookupError, TypeError."""
-        return cls(facts["id"], facts["command"], facts["host"], facts["beganMs"], facts["attempt"], facts["join"])
+        where = (facts["id"], facts["command"], facts["host"])
+        return cls(*where, facts["beganMs"], facts["attempt"], facts["join"], method=facts["method"])
 
     def _age_ms(self) -> int:
         """In another process by the wall clock: if that was changed meanwhile, an age of 0 is better than one of decades."""
@@ -96,13 +108,14 @@ class Start:
 @dataclass(frozen=True, slots=True)
 class StartedRun:
     """The response to a start: the run that stores the log, its attempt number, the position of the first batch. ``is_joined``: another start
-    opened the attempt. ``refusal``: why the details of the start are not stored."""
+    opened the attempt. ``refusal``: why the details of the start are not stored. ``instance_id``: the archive's, for the data of events."""
 
     run: RunName
     attempt: int
     position: str
     is_joined: bool = False
     refusal: str = ""
+    instance_id: str = ""
 
     def __str__(self) -> str:
         return f"{self.run} (attempt {self.attempt})" if self.attempt > 1 else str(self.run)

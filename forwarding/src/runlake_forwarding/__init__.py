@@ -13,7 +13,9 @@ from chalicelib.events.forwarding import Forwarder
 from chalicelib.events.run_forwarding import ApiSource, Get, Save, follow, forward
 from chalicelib.events.targets.configuration import parsed_target
 from chalicelib.ports import Run
+from runlake_forwarding.writing import TargetWriter, check_target
 
+__all__ = ["Forwarded", "TargetWriter", "check_target", "forward_run"]
 _MAX_REASONS = 10
 
 

@@ -18,6 +18,7 @@ from runlake.commands.session import Session, fqn_argument, pass_session, run_ar
 from runlake.errors import SettingsError, UnavailableError, advise
 from runlake.names import RunName
 from runlake.pacing import retried
+from runlake.targets import forwarding
 
 _ADDRESS = ("kind", "url", "index", "group", "region")
 """Fields of a target that say where events go; other headers or another shape continue."""
@@ -38,13 +39,7 @@ def forward(
 
     Needs `pip install ./forwarding './client[forward]'` in a checkout. For all runs, let the archive forward: a handler of a pipeline.
     """
-    try:
-        from runlake_forwarding import forward_run  # an extra: boto3 and pydantic
-    except ImportError as error:
-        raise SettingsError(
-            f"forwarding is not installed: {error}",
-            next_step="run `pip install ./forwarding './client[forward]'` in a checkout of Runlake",
-        ) from error
+    forward_run = forwarding().forward_run
     run, document = RunName(fqn, run_id), _text(target)
     progress = _Progress(position, run, document)
     again = "repeat the command with the same --position" if position else "use --position, to continue from there"

@@ -19,7 +19,9 @@ from runlake.draining import Drain
 from runlake.errors import RunlakeError, SettingsError
 from runlake.execution import execute, interruptible
 from runlake.handler import RunlogHandler
-from runlake.leftovers import claimed, discard_leftover, leftovers_in, waiting_bytes
+from runlake.leftovers import Leftover, claimed, discard_leftover, leftovers_in, waiting_bytes
+from runlake.methoddelivery import MethodConnection
+from runlake.methods import choose_method
 from runlake.names import RunName, page_url
 from runlake.outcomes import CANCELLED, FAILED, RunEnd
 from runlake.settings import Settings
@@ -76,6 +78,7 @@ class _Exec(click.Command):
     metavar="SECONDS",
     help="Seconds without output until a sign of life is sent, from 10; 0: none [default: the setting heartbeat_s].",
 )
+@click.option("--method", metavar="NAME", help="The logging method: where the lines are written [default: as the settings say].")
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the run's name and its page.")
 @click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
 @fqn_argument()
@@ -89,6 +92,7 @@ def execute_command(
     attempt: int | None,
     patience: float,
     heartbeat: int | None,
+    method: str | None,
     quiet: bool,
     mask_env: tuple[str, ...],
 ) -> None:
@@ -102,7 +106,7 @@ def execute_command(
     """
     started: list[StartedRun] = []
     try:
-        settings = session.settings(heartbeat_s=heartbeat)
+        settings = session.settings(heartbeat_s=heartbeat, method=method)
         handler = RunlogHandler(
             fqn,
             run_id,
@@ -248,13 +252,24 @@ def _discard(root: Path, folders: list[Path], names: tuple[str, ...], as_json: b
         sys.exit(1)
 
 
+def _connection_of(leftover: Leftover, settings: Settings) -> MethodConnection | None:
+    """The logging method of a leftover; None for the run log. Its options are in the settings: they may contain secrets."""
+    if "method" not in leftover.facts:
+        return None
+    chosen = choose_method(settings, leftover.run.fqn, str(leftover.facts["method"]))
+    if chosen.method is None:
+        raise SettingsError(chosen.problem, next_step="install the package of the method again, then drain")
+    return MethodConnection(chosen.name, chosen.method)
+
+
 def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, int, bool]:
     """Lines that were stored, lines that are still in the folder, and whether all is sent, including the end of the run."""
     with claimed(folder) as leftover:
         if leftover is None:
             return 0, 0, True
+        connection = _connection_of(leftover, settings)
         with Archive(leftover.url, settings.bearer, settings.timeout_s) as archive:
-            draining = Drain(folder, leftover, archive, patience_s)
+            draining = Drain(folder, leftover, archive, patience_s, connection)
             left = draining.run()
         if draining.leftover.run != leftover.run:
             report(f"{leftover.run} was started or closed before: its lines are archived as {draining.leftover.run}")

@@ -1,0 +1,125 @@
+"""Delivers a run's events by a logging method other than the run log. The archive still has the start, which names the method, the steps, the
+end of each writer with the number of its events, and the end of the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from runlake.archive import Archive
+from runlake.deliveries import AppendResult, EventDelivery
+from runlake.errors import MethodUnavailableError, RunlakeError, SettingsError
+from runlake.methods import LoggingMethod, MethodWriter
+from runlake.names import RunName
+from runlake.starts import StartedRun
+
+_Answer = TypeVar("_Answer")
+
+
+class MethodConnection:
+    """The writer of a method, made when it is needed, and again for another attempt of the run. Not thread-safe."""
+
+    def __init__(self, name: str, method: LoggingMethod) -> None:
+        self.name, self._method = name, method
+        self._writer: MethodWriter | None = None
+        self._of: tuple[RunName, str] | None = None
+
+    def call(self, run: RunName, writer: str, instance_id: str, act: Callable[[MethodWriter], _Answer]) -> _Answer:
+        """Call the writer of a run. Raises MethodUnavailableError; SettingsError for any other failure of the method: the events wait until it is
+        corrected."""
+        try:
+            if self._writer is None or self._of != (run, writer):
+                self.close()
+                self._writer, self._of = self._method.create_writer(run, writer, instance_id), (run, writer)
+            return act(self._writer)
+        except RunlakeError:
+            raise
+        except OSError as error:
+            raise MethodUnavailableError(f"the logging method {self.name} cannot write: {error}") from error
+        except Exception as error:
+            following = f"correct its options, [methods.{self.name}] of the settings file"
+            raise SettingsError(f"the logging method {self.name} fails: {error!r}", next_step=following) from error
+
+    def close(self) -> None:
+        """Close the writer."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class MethodDelivery:
+    """``Delivery`` of the batches of ``events`` by a logging method. ``instance_id``: the archive's, once the run is started."""
+
+    events: EventDelivery
+    connection: MethodConnection
+    instance_id: str = ""
+    unit: str = "events"
+    needs_close: bool = True
+    reaches_archive: bool = False
+
+    @property
+    def run(self) -> RunName:
+        """See ``Delivery``."""
+        return self.events.run
+
+    def for_attempt(self, started: StartedRun) -> MethodDelivery:
+        """See ``Delivery``."""
+        return replace(self, events=self.events.for_attempt(started), instance_id=started.instance_id)
+
+    def ending_before(self, packed: bytes) -> MethodDelivery:
+        """See ``Delivery``."""
+        return replace(self, events=self.events.ending_before(packed))
+
+    def close_in_closed_run(self, archive: Archive) -> None:
+        """See ``Delivery``: where the events are, then in the archive."""
+        if self.events.end_id is not None:
+            count = self.events.end_id - self.events.first_id
+            self._call(lambda writer: writer.end(count, None))
+        self.events.close_in_closed_run(archive)
+
+    def fit_to_request(self, batch: bytes) -> bytes:
+        """See ``Delivery``."""
+        return self.events.fit_to_request(batch)
+
+    def pack(self, batch: bytes) -> bytes:
+        """See ``Delivery``."""
+        return self.events.pack(batch)
+
+    def count(self, batch: bytes) -> int:
+        """See ``Delivery``."""
+        return self.events.count(batch)
+
+    def open(self, archive: Archive) -> str:
+        """Register the writer: from now on the run is not complete without it."""
+        return self.events.open(archive)
+
+    def append(self, archive: Archive, packed: bytes, position: str) -> AppendResult:
+        """Events by the method, then steps to the archive."""
+        events = [self._complete(json.loads(event)) for event in self.events.events_in(packed)]
+        refused: Sequence[str] = self._call(lambda writer: writer.write(events)) if events else ()
+        stored = AppendResult(position, len(events) - len(refused), len(refused), refused[0] if refused else "")
+        return self.events.update_steps(archive, packed, stored)
+
+    def close(self, archive: Archive) -> None:
+        """Record the end of the writer where its events are, then report it to the archive."""
+        end = self.events.end_in_attempt()
+        self._call(lambda writer: writer.end(end.count, end.last_timestamp_ms))
+        self.events.close(archive)
+        self.connection.close()
+
+    def facts(self) -> dict[str, Any]:
+        """The fields of the events, the method's name, and the archive's instance."""
+        return self.events.facts() | {"method": self.connection.name, "instanceId": self.instance_id}
+
+    def _call(self, act: Callable[[MethodWriter], _Answer]) -> _Answer:
+        return self.connection.call(self.run, self.events.writer, self.instance_id, act)
+
+    def _complete(self, event: dict[str, Any]) -> dict[str, Any]:
+        """The event with the mandatory data of its run, by which the log browser finds it."""
+        step = event.pop("step", None)
+        mandatory = {"instanceId": self.instance_id, "loggableType": "run", "loggableId": self.run.run_id, "jobId": self.run.fqn}
+        of_step = {} if step is None else {"stepId": step}
+        return event | {"data": {**event.get("data", {}), **mandatory, **of_step}}
