@@ -4,46 +4,97 @@ consistent."""
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
+from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import uuid4
 
+import psutil
 import pytest
 import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
-from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.http import Urllib3Transport
-from chalicelib.events.event import Loggable
-from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
-from chalicelib.ports import Run
+from chalicelib.errors import UnavailableError
+from chalicelib.events.targets.transport import Answer
 from tests import sampling
 from tests.integration.stacks import PATIENCE_S, Stack, eventually, running_stack
-from tests.stored_logs import StoredWriter
-from tests.vendors import Searchable, VendorServers
+from tests.vendors import VendorServers
 
+PROJECT = Path(__file__).parents[2]
 WRITERS = 20 if sampling.IS_COMPLETE else 8
 GRACE_S = 30
 """Timeout of a slow writer on a busy machine, also of a killed one."""
 
 
-@pytest.fixture(scope="module")
-def elsewhere() -> Iterator[str]:
-    """The address of another store."""
-    with VendorServers({"es": Searchable()}) as there:
-        yield f"{there.url}/es"
+class RestartedStore:
+    """A server that is compatible with OpenSearch, behind an address that stays. It stores in memory only: what it acknowledged is sent to it
+    again after a restart, as a disk would bring it back."""
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        self.url, self._acknowledged = "", list[tuple[str, bytes]]()
+        self._start, self._transport = start, Urllib3Transport()
+        self._server: Any = None
+        self.restart()
+
+    def handle(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Pass a request on. 503 while the server is away."""
+        path = url.removeprefix("http://vendor")
+        try:
+            answer = self._transport.post(self._server.url + path, {"Content-Type": headers["Content-Type"]}, body)
+            if path.startswith("/_bulk") and answer.status == 200:
+                self._acknowledged.append((path, body))
+                self._transport.post(f"{self._server.url}/logs/_refresh", {}, b"")
+        except UnavailableError:
+            return Answer(503, b"{}")
+        return answer
+
+    def kill(self) -> None:
+        """Kill the server without notice."""
+        self._server.process.kill()
+        self._server.process.wait()
+
+    def restart(self) -> None:
+        """Start a server with the acknowledged events."""
+        self.close()
+        self._server = self._start()
+        for path, body in self._acknowledged:
+            assert self._transport.post(self._server.url + path, {"Content-Type": "application/x-ndjson"}, body).status == 200
+        self._transport.post(f"{self._server.url}/logs/_refresh", {}, b"")
+
+    def close(self) -> None:
+        """Stop the server, and close the connections to it."""
+        self._transport.close()
+        if self._server is not None:
+            self._server.close()
+            for pipe in (self._server.process.stdin, self._server.process.stdout, self._server.process.stderr):
+                if pipe:
+                    pipe.close()
 
 
 @pytest.fixture(scope="module")
-def stack(elsewhere: str) -> Iterator[Stack]:
+def store() -> Iterator[RestartedStore]:
+    """Another store."""
+    osmem = pytest.importorskip("osmem_server")
+    made = RestartedStore(osmem.OsmemServer.start)
+    with VendorServers({"es": made}) as there, closing(made):
+        made.url = f"{there.url}/es"
+        yield made
+
+
+@pytest.fixture(scope="module")
+def stack(store: RestartedStore) -> Iterator[Stack]:
     """Runs of two kinds of pipelines are read from the other store."""
-    browsers = {"elasticsearch": {"url": elsewhere, "index": "logs"}}
-    locators = [{"pattern": pattern, "browser": "elasticsearch"} for pattern in ("walk-*", "read-*")]
+    browsers = {"opensearch": {"url": store.url, "index": "logs"}}
+    locators = [{"pattern": pattern, "browser": "opensearch"} for pattern in ("walk-*", "read-*")]
     document = json.dumps({"browsers": browsers, "locators": locators})
     with running_stack(EventsLostAfterSeconds=str(GRACE_S), Events=document, InstanceId="house-1") as running:
         yield running
@@ -117,38 +168,84 @@ def test_concurrent_writers(stack: Stack, killed: int) -> None:
         assert log == [event["message"] for event in reader.ask("GET", f"?step={step}&limit=1000")["events"]]
 
 
-def test_walk_through_of_external_logging(stack: Stack, elsewhere: str) -> None:
+_SENDER = """
+import sys, runlake
+fqn, closes = sys.argv[1:]
+handler = runlake.RunlogHandler(fqn, "run-1", command="walk" if closes else None, close_run=bool(closes))
+for line in sys.stdin:
+    handler.event(line.rstrip(), step=line.split()[0])
+    handler.flush()
+    print(handler.counts.stored_lines, flush=True)
+handler.close()
+"""
+
+
+@contextmanager
+def sender(stack: Stack, store: RestartedStore, folder: Path, fqn: str, closes: str = "") -> Iterator[Callable[[str], int]]:
+    """A process of the client that writes each line as an event, to the other store. Yields a function that returns the number of stored events."""
+    target = {"kind": "opensearch", "url": store.url, "index": "logs"}
+    fields = ", ".join(f"{name} = {json.dumps(value)}" for name, value in target.items())
+    locators = f'locators = [{{pattern = "walk-*", method = "target"}}]\nmethods.target = {{{fields}}}\n'
+    (folder / "config.toml").write_text(f'url = "{stack.api_url}"\nexit_s = {PATIENCE_S}\nspool_dir = "{folder}"\n{locators}')
+    paths = os.pathsep.join(str(PROJECT / place) for place in ("client/src", "forwarding/src", ""))
+    environment = os.environ | {"RUNLAKE_CONFIG": str(folder / "config.toml"), "PYTHONPATH": paths}
+    command = [sys.executable, "-c", _SENDER, fqn, closes]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout
+
+        def write(line: str, during: Callable[[], object] = lambda: None) -> int:
+            print(line, file=process.stdin, flush=True)
+            during()
+            return int(process.stdout.readline())  # type: ignore[union-attr]
+
+        yield write
+        if closes:
+            process.kill()
+        else:
+            process.stdin.close()
+            assert process.wait(PATIENCE_S) == 0
+
+
+def kill_workers(stack: Stack, function: str) -> int:
+    """Kill the processes of a function without notice. Returns their number."""
+    name, count = stack["functions"][function], 0
+    for process in psutil.process_iter(["cmdline"]):
+        if any(f"-{name}-" in word for word in process.info["cmdline"] or ()):
+            process.kill()
+            count += 1
+    return count
+
+
+@pytest.mark.behavior("A run that its client writes to another store is read there, after client, server and store were killed.")
+def test_walk_through_of_external_logging(stack: Stack, store: RestartedStore, tmp_path: Path) -> None:
     """The seed's: configure, run, browse a step of the running run, restart the writer, browse again."""
     fqn = f"walk-{uuid4().hex[:8]}"
     client = Client(f"{stack.api_url}/v1/events/{fqn}/run-1", "")
     configured = requests.get(f"{stack.api_url}/v1/configuration?fqn={fqn}", timeout=PATIENCE_S).json()
-    assert configured["chosen"] == {"fqn": fqn, "browser": "elasticsearch", "outputs": [], "locator": "walk-*"}
+    assert configured["chosen"] == {"fqn": fqn, "browser": "opensearch", "outputs": [], "locator": "walk-*"}
 
-    loggable = Loggable.of_run(Run(fqn, "run-1"), client.ask("PUT", "/starts/a", {"method": "target"})["instanceId"])
-
-    def write(writer: str, *messages: str, is_killed: bool = False) -> None:
-        client.ask("PUT", f"/writers/{writer}")
-        with closing(Urllib3Transport()) as transport:
-            opened = StoredWriter(ElasticsearchTarget(transport, elsewhere, "logs"), loggable, SystemClock(), writer)
-            for message in messages:
-                opened.write(message, message.split()[0])
-            opened.flush() if is_killed else opened.close()
-        if not is_killed:
-            client.ask("POST", f"/writers/{writer}/close", {"count": len(messages)})
-
-    write("first", "load 1", "check 1", "load 2", is_killed=True)
+    with sender(stack, store, tmp_path, fqn, closes="yes") as write:
+        assert (write("load 1"), write("check 1")) == (1, 2)
+        store.kill()
+        assert write("load 2", during=store.restart) == 3
     live = client.ask("GET", "/log?step=load")
     assert (live["text"], live["complete"]) == ("load 1\nload 2\n", False)
     with client.session.post(client.base, json={"message": "over HTTP"}, timeout=PATIENCE_S) as refused:
         assert refused.status_code == 400 and "method=target" in refused.text
-    write("second", "check 2", "load 3")
+    assert kill_workers(stack, "api") > 0
+    with sender(stack, store, tmp_path, fqn) as write:
+        assert (write("check 2"), write("load 3")) == (1, 2)
     resumed = client.ask("GET", f"/log?step=load&start={live['next']}")
     assert resumed["text"] == "load 3\n"
     assert [event["message"] for event in client.ask("GET", "?step=check")["events"]] == ["check 1", "check 2"]
     logs = f"{stack.api_url}/v1/services/ingestionPipelines/logs"
     requests.post(f"{logs}/{fqn}/run-1/close", timeout=PATIENCE_S).close()
-    assert client.ask("GET", "/completeness")["state"] == "pending", "the first writer is killed"
-    client.ask("POST", "/writers/first/close", {"count": 3})
+    found = client.ask("GET", "/completeness")
+    assert found["state"] == "pending" and [(each["count"], each["visible"]) for each in found["writers"] if each["closed"]] == [
+        (2, 2)
+    ]
+    (killed,) = (each["writer"] for each in found["writers"] if not each["closed"])
+    client.ask("POST", f"/writers/{killed}/close", {"count": 3})
     eventually(lambda: client.ask("GET", "/completeness")["state"] == "complete")
     with requests.get(f"{logs}/{fqn}/run-1/download", timeout=PATIENCE_S) as download:
         assert download.text == "load 1\ncheck 1\nload 2\ncheck 2\nload 3\n"
