@@ -60,8 +60,17 @@ class Registry:
 
     def open_browser(self, loggable: Loggable) -> LogBrowser | None:
         """The run's browser; None: the run log. A plugin that begins to fail is reported. Requests: those of ``RunChoices.of``. Raises
-        InvalidEventError for a loggable that is no run, InvalidConfigurationError for invalid options, UnavailableError."""
-        name = self._choices.of(run_of(loggable)).browser
+        InvalidEventError for a loggable that is no run, UnavailableError, InvalidConfigurationError for invalid options, and for a run that is
+        written to another store: the run log would show nothing of it."""
+        choice = self._choices.of(run_of(loggable))
+        made = self._create(choice.browser, loggable)
+        if made is None and choice.method != RUN_LOG:
+            raise InvalidConfigurationError(
+                f"a run in another store needs its browser method={choice.method} browser={choice.browser}"
+            )
+        return made
+
+    def _create(self, name: str, loggable: Loggable) -> LogBrowser | None:
         factory, options = self._browsers.get(name), self._options(name)
         if not isinstance(factory, Plugin):
             return factory(self._context, options, loggable) if factory else None

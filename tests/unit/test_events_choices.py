@@ -290,10 +290,16 @@ def test_only_runs_that_are_browsed_elsewhere_have_a_browser() -> None:
     assert registry.open_browser(LOGGABLE) is None
 
 
-def test_browser_that_is_gone_is_replaced_by_the_run_log() -> None:
+@pytest.mark.parametrize("method", ["runlog", "target"])
+def test_browser_that_is_gone_is_replaced_unless_the_run_is_elsewhere(method: str) -> None:
     world = World()
-    put_choice(world.store, world.layout, RUN, Choice(browser="gone"))
-    assert make_registry(world, "browser: cloudwatch").open_browser(LOGGABLE) is None
+    put_choice(world.store, world.layout, RUN, Choice(method, browser="gone"))
+    registry = make_registry(world, "browser: cloudwatch")
+    if method == "runlog":
+        assert registry.open_browser(LOGGABLE) is None
+    else:
+        with pytest.raises(InvalidConfigurationError, match="needs its browser method=target browser=gone"):
+            registry.open_browser(LOGGABLE)
 
 
 def test_browser_that_is_not_installed_cannot_be_chosen() -> None:
