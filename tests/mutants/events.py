@@ -27,7 +27,7 @@ MUTANTS = (
     *group("chalicelib.events.plugins", _CHOICES,
         ("Plugin._loaded", "protocol != PROTOCOL", "False", "a plugin of another version is used")),
     *group("chalicelib.events.registry", _CHOICES,
-        ("Registry.open_browser", "factory.problem != before", "True", "a failing plugin is reported by every request")),
+        ("Registry._create", "factory.problem != before", "True", "a failing plugin is reported by every request")),
     *group("chalicelib.composition.events", "tests/functional/test_http_events.py",
         ("EventServices.plugin_problems", 'each.problem and each.kind != "output"', "each.fallback",
             "invalid options are found by the first reader")),
