@@ -27,8 +27,6 @@ import requests
 from tests.integration.datalake.client import BIN, fingerprint, wait_for
 from tests.integration.stacks import PATIENCE_S, Stack
 
-sys.path += [str(path) for path in (BIN.parent / "lib").glob("python*/site-packages")]  # last: only for packages that .venv lacks
-
 YEAR_2010 = 1_262_304_000_000
 _RESENT = {307, 308}
 """Redirects of ours. The datalake's own are 302, and its tests look at them."""
@@ -45,6 +43,8 @@ _stacks: list[Stack] = []
 def use(stack: Stack) -> None:
     """Send the requests of all tests to this stack."""
     _stacks[:] = [stack]
+    paths = (BIN.parent / "lib").glob("python*/site-packages")  # exists once the client is installed
+    sys.path += map(str, paths)  # last: only for packages that .venv lacks
     sys.modules.update(_stand_ins())
 
 
