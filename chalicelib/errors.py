@@ -6,7 +6,7 @@ RunlakeError
  │   ├─ InvalidBatchError        a body that is not a batch of log lines
  │   ├─ BatchTooLargeError       a body over the limit, packed or unpacked
  │   ├─ InvalidEventError        an event that lacks a mandatory field, or has a value that cannot be stored
- │   ├─ OtherMethodError         lines for a run whose logging method is not the run log, or the reverse
+ │   ├─ NoBrowserError           the start of a run that nobody could read: its method writes to another store
  │   ├─ RequestRefusedError      another system rejects the content of a request
  │   ├─ InvalidMetadataError     an invalid metadata document of a file
  │   ├─ UploadTooLargeError      a file over the limit of presigned uploads
@@ -21,6 +21,7 @@ RunlakeError
  │   └─ ForbiddenError           a principal without the permission (403)
  ├─ ConflictError              the present state does not allow the request
  │   ├─ RunClosedError           an append to a run that was closed
+ │   ├─ OtherMethodError         lines or a start for a run that is written by another logging method
  │   ├─ AttemptTakenError        the start of an attempt whose number belongs to another start
  │   └─ NotChangeableError       a file that only its source may change, such as a run's log
  ├─ StoreConditionError        refresh and retry
@@ -74,8 +75,8 @@ class InvalidEventError(InvalidInputError):
     """An event that lacks a mandatory field, or has a value that cannot be stored."""
 
 
-class OtherMethodError(InvalidInputError):
-    """An append to a run whose lines are written to another store than the run log, or a start with another logging method than the run's."""
+class NoBrowserError(InvalidInputError):
+    """The start of a run whose client writes to another store, while its pipeline is read from the run log. Nothing was stored."""
 
 
 class RequestRefusedError(InvalidInputError):
@@ -136,6 +137,11 @@ class ConflictError(RunlakeError):
 
 class RunClosedError(ConflictError):
     """An append to a run that was closed. Nothing was stored."""
+
+
+class OtherMethodError(ConflictError):
+    """An append to a run whose lines are written to another store than the run log (nothing was stored), or a start with another logging
+    method than the run's."""
 
 
 class AttemptTakenError(ConflictError):

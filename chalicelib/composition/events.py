@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from chalicelib.events.writers import Writers
     from chalicelib.masking.mask import Masked
     from chalicelib.ports import Run
+    from chalicelib.runlog.choice import Choice
 
 _MS_OF_A_SECOND = 1000
 
@@ -165,6 +166,12 @@ class EventServices:
         for each in problems:
             _report(each)
         return len(problems)
+
+    def choice_of(self, run: Run) -> Choice:
+        """Where a run is written and read. No request while the configuration names no other browser, else those of ``RunChoices.of``."""
+        from chalicelib.runlog.choice import Choice
+
+        return self.choices.of(run) if self.configuration.has_other_browsers else Choice()
 
     def browsed_elsewhere(self, run: Run) -> BrowsedRun | None:
         """A run for HTTP reads whose browser is not the run log; None: read the run log. No request while the configuration names no other

@@ -20,6 +20,7 @@ from chalicelib.events.ports import LogBrowser, LogText
 from chalicelib.events.text import cut, decode_text
 from chalicelib.ports import Clock
 from chalicelib.response_size import fits_response
+from chalicelib.runlog.following import REPLAY_LINES, FollowEnd, FollowRequest, FollowUpdate
 from chalicelib.runlog.page import RAW_BYTES, fit
 from chalicelib.runlog.reader import INLINE_BYTES, Page, PageRequest
 
@@ -93,6 +94,25 @@ class BrowsedRun:
         logs, count, truncated = fit(list(lines))
         after = first + count if first + count < total or not is_end else None
         return Page(logs, after, total, streaming=not self._is_ended(), truncated=truncated)
+
+    def follow(self, request: FollowRequest, hold_s: float) -> FollowUpdate:
+        """Lines from a line on, or those that arrive within ``hold_s``: a page, read again every ``POLL_S``. Before it reports the end of a run, it
+        reads once more after that time, since the store may show the last events late. Raises as ``page``."""
+        deadline, line, tail, is_ended = Deadline(self._clock, hold_s - MAX_TIME_S), request.after, request.tail, False
+        while True:
+            page = self._page(PageRequest(line, REPLAY_LINES, tail))
+            after = page.total if page.after is None else page.after
+            if after > line and tail != 0:
+                return FollowUpdate(after, f"{page.logs}\n", replay=True, truncated=page.truncated, more=page.after is not None)
+            line, tail = max(line, after), None
+            pause_s = min(POLL_S, deadline.remaining_s())
+            if is_ended or (pause_s <= 0 and not page.streaming):
+                return FollowUpdate(line, end=FollowEnd.RUN_FINISHED)
+            is_ended = not page.streaming
+            if pause_s <= 0:
+                is_over = request.until_ms is not None and self._clock.now_ms() >= request.until_ms
+                return FollowUpdate(line, end=FollowEnd.UNTIL_REACHED if is_over else None)
+            self._clock.sleep(pause_s)
 
     def visible(self) -> Mapping[str, VisibleIds]:
         """See ``LogBrowser``."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from threading import Lock
 
-from chalicelib.errors import OtherMethodError
+from chalicelib.errors import NoBrowserError, OtherMethodError
 from chalicelib.events.configuration import EventsConfiguration
 from chalicelib.ports import ObjectStore, Run, after_folder
 from chalicelib.runlog.choice import RUN_LOG, Choice, put_choice, read_choice
@@ -37,26 +37,29 @@ class RunChoices:
         return self._stored(run) or self._unless_begun(run, self.for_new(run.fqn))
 
     def for_start(self, fqn: str, method: str) -> Choice:
-        """The choice of a new run whose client has another method than the run log. No request. Raises OtherMethodError if its log could not be
-        read."""
+        """The choice of a new run of a client with this method. A run in the run log without outputs is read from there: nothing brings its lines
+        to another store. No request. Raises NoBrowserError if its log could not be read."""
         choice = replace(self.for_new(fqn), method=method)
-        if choice.browser == RUN_LOG:
-            raise OtherMethodError(
+        if method == RUN_LOG and not choice.outputs:
+            return replace(choice, browser=RUN_LOG)
+        if choice.browser == RUN_LOG != method:
+            raise NoBrowserError(
                 f"this pipeline has no browser for logs in another store: name one in RUNLAKE_EVENTS, in browser or a locator method={method}"
             )
         return choice
 
     def settle(self, run: Run, choice: Choice) -> None:
-        """Store the choice of a run with another method than the run log, before its first event. A LIST and a PUT; if the run has lines or
-        a choice, a GET too. Repeatable. Raises OtherMethodError for a run that began in the run log or with another method,
-        DamagedLogError, UnavailableError."""
+        """Store the choice of a run before its first event, unless its pipeline has no other browser. A LIST and a PUT; if the run has lines or a
+        choice, a GET too. Otherwise no request, or a GET while another pipeline has another browser. Repeatable. Raises
+        OtherMethodError for a run that began with another method, DamagedLogError, UnavailableError."""
+        if choice.is_run_log and self.for_new(run.fqn).browser == RUN_LOG:
+            return self.check_first_segment(run)
         if not self._has_begun(run) and put_choice(self._store, self._layout, run, choice):
             return
         stored = self._stored(run)
-        if stored is None or stored.method != choice.method:
-            raise OtherMethodError(
-                f"the run began with another logging method began={stored.method if stored else RUN_LOG} method={choice.method}"
-            )
+        began = stored.method if stored else RUN_LOG
+        if began != choice.method:
+            raise OtherMethodError(f"the run began with another logging method began={began} method={choice.method}")
 
     def check_first_segment(self, run: Run) -> None:
         """See ``AppendPolicy``. No request while the configuration has no other browser than the run log; else a GET, none if the choice is

@@ -16,7 +16,7 @@ from chalicelib.events.well_formed import WellFormedText
 from chalicelib.masking.masker import Masker
 from chalicelib.ports import Run
 from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartRequest
-from chalicelib.runlog.choice import NAME, RUN_LOG, Choice
+from chalicelib.runlog.choice import NAME, RUN_LOG
 
 if TYPE_CHECKING:
     from chalicelib.events.choices import RunChoices
@@ -71,21 +71,18 @@ class Starts:
     choices: RunChoices
 
     def start(self, run: Run, start_id: str, body: StartBody) -> Attempt:
-        """Start an attempt, see ``Attempts.start``; with another method than the run log also ``RunChoices.settle``. Raises InvalidEventError,
-        InvalidNameError, AttemptTakenError, OtherMethodError, UnavailableError."""
-        self.masker.check_names(run.fqn, run.fqn, run.run_id, start_id)
-        choice = None if body.method == RUN_LOG else self._choice(run.fqn, body.method)
+        """Start an attempt, see ``Attempts.start``, and settle its method, see ``RunChoices.settle``: by whatever method it is written later,
+        no other start takes it over. Raises InvalidEventError, InvalidNameError, AttemptTakenError, NoBrowserError (nothing is stored),
+        OtherMethodError, UnavailableError."""
+        own = () if body.method == RUN_LOG else (body.method,)
+        self.masker.check_names(run.fqn, run.fqn, run.run_id, start_id, *own)
+        choice = self.choices.for_start(run.fqn, body.method)
         host, command = (self._masked(run, text) for text in (body.host, body.command))
         name = checked_name("start", start_id)
         request = StartRequest(name, host, command, body.age_ms, body.attempt, body.join, body.heartbeat_s)
         attempt = self.attempts.start(run, request)
-        if choice:
-            self.choices.settle(attempt.run, choice)
+        self.choices.settle(attempt.run, choice)
         return attempt
-
-    def _choice(self, fqn: str, method: str) -> Choice:
-        self.masker.check_names(fqn, method)
-        return self.choices.for_start(fqn, method)
 
     def _masked(self, run: Run, text: str) -> str:
         return self.masker.mask(run.fqn, text.encode()).body.decode()

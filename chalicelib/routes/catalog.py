@@ -54,6 +54,7 @@ from chalicelib.routes.responses import json_response
 from chalicelib.routes.run_links import link_of
 from chalicelib.runlog.artifact import find_artifact
 from chalicelib.runlog.attempts import read_start
+from chalicelib.runlog.choice import RUN_LOG
 from chalicelib.runlog.grep import MAX_MATCHES, GrepRequest
 from chalicelib.runlog.histogram import histogram
 from chalicelib.runlog.layout import checked_fqn
@@ -189,8 +190,8 @@ def _candidates(candidates: Sequence[Mapping[str, Any]]) -> list[ExplainingLine]
 
 
 def run(request: ApiRequest) -> Response:
-    """One run, by one read of its row. Reads S3 for a run without a row, for lost lines of a run that is not finalized, and for a seal that
-    the row lacks. Raises NotFoundError."""
+    """One run, by one read of its row. Reads S3 for a run without a row, for lost lines of a run that is not finalized, for a seal that
+    the row lacks, and for its log browser while another one is configured. Raises NotFoundError."""
     gate.require_run_scope(Scope.LOGS_READ, request)
     services, run = request.services, request.run
     row = services.runs.get(run) or _row_from_objects(services, run)
@@ -201,7 +202,17 @@ def run(request: ApiRequest) -> Response:
     lost = 0 if row.status == "finalized" else lost_lines(services.compactor, services.writer.tails, run)
     facts = run_facts(row, services.clock.now_ms())
     link = link_of(services.settings.run_links, run.fqn, facts["firstRunId"])
-    return json_response(RunDetails(**facts, lost=lost, candidates=list(_recorded_candidates(row)), orchestratorUrl=link))
+    choice = services.events.choice_of(run)
+    return json_response(
+        RunDetails(
+            **facts,
+            lost=lost,
+            candidates=list(_recorded_candidates(row)),
+            method=choice.method,
+            browser=choice.browser,
+            orchestratorUrl=link,
+        )
+    )
 
 
 def explanation(request: ApiRequest) -> Response:
@@ -265,6 +276,9 @@ def _end_of(services: Services, run: Run, tail: LogEnd) -> RunEnd | None:
 def grep(request: ApiRequest) -> Response:
     """Matching lines, from a line on."""
     gate.require_run_scope(Scope.LOGS_READ, request)
+    choice = request.services.events.choice_of(request.run)
+    if choice.method != RUN_LOG:
+        raise InvalidInputError(f"this log is in another store, which is not searched here browser={choice.browser}")
     query = request.query
     wanted = GrepRequest(
         query=query.get("q") or "",

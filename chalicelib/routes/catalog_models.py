@@ -96,6 +96,8 @@ class RunDetails(RunFacts):
 
     lost: Annotated[Count, Field(description="Number of missing lines, whose segments were deleted too early.")]
     candidates: Annotated[list[ExplainingLine], _CANDIDATES]
+    method: Annotated[str, Field(description="The logging method by which it is written; `runlog`: to this API.")]
+    browser: Annotated[str, Field(description="The log browser that reads it; `runlog`: the log is here.")]
     orchestratorUrl: Annotated[
         str | None,
         Field(description="Address of the run in its orchestrator, by the setting `run_links`; null: no pattern matches."),

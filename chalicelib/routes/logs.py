@@ -176,6 +176,8 @@ def stream(request: ApiRequest) -> Response:
     run = request.run
     spare_s = request.context.get_remaining_time_in_millis() / 1000 - _STREAMED_WITHIN_S
     wanted = queries.follow_request(request.query, request.headers.get("last-event-id"))
+    if elsewhere := request.services.events.browsed_elsewhere(run):
+        return sse.update_response(run, elsewhere.follow(wanted, queries.hold_s(request.query, spare_s)))
     try:
         update = request.services.follower.follow(run, wanted, queries.hold_s(request.query, spare_s))
     except DamagedLogError as error:

@@ -68,7 +68,7 @@ ERRORS: dict[int, tuple[int, str, str]] = {
     ),
     409: (
         409,
-        "The runs of all items are closed.",
+        "The runs of all items are closed, or written to another store.",
         "the run is closed: its log takes no more lines sequence=4 refused=1 items=1",
     ),
     413: (413, "The body is too large, or expands too far.", "gzip body expands too far limit=16777216"),

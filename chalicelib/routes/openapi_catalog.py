@@ -58,7 +58,7 @@ _FACTS: dict[str, Any] = {
     "command": "./load.sh --all",
     "explanation": _CANDIDATE,
 }
-_DETAILS = {**_FACTS, "lost": 0, "candidates": [_CANDIDATE], "orchestratorUrl": None}
+_DETAILS = {**_FACTS, "lost": 0, "candidates": [_CANDIDATE], "method": "runlog", "browser": "runlog", "orchestratorUrl": None}
 _EXPLANATION = {
     "candidates": [{**_CANDIDATE, "about": "a disk or its quota is full"}],
     "fromLine": 0,

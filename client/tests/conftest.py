@@ -48,6 +48,7 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         "ATTEMPT",
         "HEARTBEAT_S",
         "METHOD",
+        "START_METHOD",
     ):
         monkeypatch.delenv(f"RUNLAKE_{name}", raising=False)
 

@@ -71,6 +71,8 @@ class FakeServer:
         self.pipeline_files: list[dict[str, Any]] = []
         self.configuration: dict[str, Any] = {}
         """Of how events are written and browsed, with ``chosen`` for every pipeline."""
+        self.elsewhere: set[str] = set()
+        """FQNs of runs in another store, of which facts count nothing."""
         self.has_browser = True
         """Whether the pipelines are browsed elsewhere than in the run log."""
         self.clock = ""
@@ -259,7 +261,12 @@ class _Handler(BaseHTTPRequestHandler):
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs"):
                 self._json({"runs": [self._facts(fqn, run_id) for run_id in self._ids(fqn)], "cursor": None})
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id) if (fqn, run_id) in self.server.fake.runs:
-                self._json(self._facts(fqn, run_id) | {"lost": 0})
+                where = (
+                    {"method": "target", "browser": "opensearch"}
+                    if fqn in fake.elsewhere
+                    else {"method": "runlog", "browser": "runlog"}
+                )
+                self._json(self._facts(fqn, run_id) | {"lost": 0, **where})
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "explanation") if (fqn, run_id) in fake.runs:
                 self._explanation(fake.runs[fqn, run_id])
             case ("GET", "v1", "catalog", "pipelines", fqn, "runs", run_id, "grep"):
@@ -497,9 +504,10 @@ class _Handler(BaseHTTPRequestHandler):
         run = self.server.fake.runs[fqn, run_id]
         first, attempt = self.server.fake.attempts.get(run_id, (run_id, 1))
         is_silent = run_id in self.server.fake.silent
+        counted = StoredRun() if fqn in self.server.fake.elsewhere else run
         return {
             "runId": run_id, "status": "finalized" if run.closed else "open", "end": "closed" if run.closed else None,
-            "lines": len(run.lines), "bytes": len(run.data), "startedMs": 1_780_000_000_000, "lastAppendMs": 1_780_000_060_000,
+            "lines": len(counted.lines), "bytes": len(counted.data), "startedMs": 1_780_000_000_000, "lastAppendMs": 1_780_000_060_000,
             "durationMs": 60_000, "complete": run.closed, "pendingBytes": 0 if run.closed else len(run.data),
             "outcome": run.end.get("outcome", "unknown") if run.closed else "silent" if is_silent else "running",
             "silentSinceMs": 1_790_000_000_000 if is_silent else None,

@@ -151,6 +151,8 @@ class HostileServer:
             "host",
             "command",
             "firstRunId",
+            "method",
+            "browser",
         )
         more = {"complete": False, "attempt": 2, "lostLines": self.text, "silentSinceMs": None, "explanation": self._explanation()}
         return {**dict.fromkeys(names, self.text), **more, **figures}

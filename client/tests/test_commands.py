@@ -534,13 +534,13 @@ def test_config_of_a_pipeline_is_what_the_server_chooses(filled: FakeServer) -> 
     broken = {"kind": "output", "name": "a", "problem": "invalid target", "fallback": None}
     filled.configuration = {"chosen": chosen, "plugins": [{"problem": None}, problem, broken]}
     shown = call(filled, "config", "--pipeline", "shop.a")
-    assert shown.stdout == "pipeline\tshop.a\nbrowser\tabsent\noutputs\ta, b\nlocator\tshop.*\n"
+    assert shown.stdout == "pipeline\tshop.a\nmethod\trunlog\nbrowser\tabsent\noutputs\ta, b\nlocator\tshop.*\n"
     assert (
         shown.stderr
         == "runlake: browser absent is replaced by runlog: cannot be loaded\nrunlake: output a cannot be used: invalid target\n"
     )
     listed = json.loads(call(filled, "config", "--pipeline", "shop.a", "--json").stdout)
-    assert listed == {"fqn": "shop.a", **chosen, "problems": [problem, broken]}
+    assert listed == {"fqn": "shop.a", "method": "runlog", **chosen, "problems": [problem, broken]}
     filled.configuration["chosen"] = chosen | {"outputs": [], "locator": None}
     assert call(filled, "config", "--pipeline", "x").stdout.endswith("outputs\t-\nlocator\t-\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from client.tests.test_commands import call
 from runlake import Pace, RunName, Settings, SettingsError, load_settings
 from runlake.methods import choose_method
 from runlake.settings import RUN_LOG
+from runlake.starts import Start
 
 TARGET = {"kind": "elasticsearch", "url": "http://127.0.0.1:9", "index": "logs"}
 FILE = """
@@ -101,6 +103,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
         Point("next", factory(2, Store)),
         Point("none", Store),
         Point("broken", ImportError("no module")),
+        Point("nothing", factory(1, lambda options: None)),
         Point("strict", factory(1, lambda options: options["url"])),
     ]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "runlake.logging_methods" else [])
@@ -117,7 +120,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Store:
         (Settings(method="store", locators=(("p*", "runlog"),), origins={"method": "argument"}), "p", None, "store"),
         (Settings(method="store", locators=(("p*", "runlog"),), origins={"method": "environment"}), "p", None, "store"),
         (Settings(methods={"target": TARGET}), "p", "target", "target"),
-        *[(Settings(), "p", name, "runlog") for name in ("next", "none", "broken")],
+        *[(Settings(), "p", name, "runlog") for name in ("next", "none", "broken", "nothing")],
     ],
 )
 def test_method_by_argument_variable_locator_and_setting(
@@ -125,21 +128,22 @@ def test_method_by_argument_variable_locator_and_setting(
 ) -> None:
     chosen = choose_method(settings, fqn, name)
     assert (chosen.name, chosen.method is None) == (expected, expected == RUN_LOG)
-    assert bool(chosen.problem) == (name in ("next", "none", "broken"))
+    assert bool(chosen.problem) == (name in ("next", "none", "broken", "nothing"))
 
 
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [
-        ("stroe", {}, "there are broken, next, none, runlog, store, strict, target"),
+        ("stroe", {}, "there are broken, next, none, nothing, runlog, store, strict, target"),
         ("strict", {}, "refuses its options: 'url'"),
-        ("target", {}, "field=kind"),
+        ("target", {}, "[methods.target] is missing"),
+        ("target", {"url": "http://h"}, "field=kind"),
         ("target", {**TARGET, "url": "ftp://h"}, "field=elasticsearch.url"),
         ("target", {**TARGET, "index": {1, 2}}, "set is not JSON"),
     ],
 )
 def test_mistaken_method_raises_before_the_run(store: Store, name: str, options: Any, problem: str) -> None:
-    with pytest.raises(SettingsError, match=problem):
+    with pytest.raises(SettingsError, match=re.escape(problem)):
         choose_method(Settings(methods={name: options}), "p", name)
 
 
@@ -158,7 +162,8 @@ def test_file_has_options_and_locators_of_methods(tmp_path: Path) -> None:
     assert load({"profile": "test"}).method_of("b") == "target" and load({"method": "x"}).method_of("batch.a") == "x"
     assert load({"profile": "test"}).methods == {"target": {"kind": "otlp", "url": "http://127.0.0.1:9"}}
     for wrong in ("methods = 1", "methods.a = 1", "locators = 1", "locators = [1]", 'locators = [{pattern = "a"}]',
-                  'locators = [{pattern = "", method = "a"}]', 'locators = [{pattern = "a", method = 1}]'):  # fmt: skip
+                  'locators = [{pattern = "!a", method = "a"}]', 'locators = [{pattern = "", method = "a"}]',
+                  'locators = [{pattern = "a", method = 1}]'):  # fmt: skip
         path.write_text(wrong)
         with pytest.raises(SettingsError, match="must be tables"):
             load()
@@ -187,7 +192,7 @@ def test_run_by_a_method_has_all_there_and_its_frame_in_the_archive(server: Fake
 def test_method_failing_before_or_after_each_call_has_each_event_once(
     server: FakeServer, settings: Settings, store: Store, pace: Pace
 ) -> None:
-    for error in (ConnectionError("away"), KeyError("a bug")):
+    for error in (ConnectionError("away"), KeyError("a bug"), SystemExit("a package")):
         for failing in range(100):
             calls = iter(range(1000))
             said: list[str] = []
@@ -210,6 +215,36 @@ def test_method_failing_before_or_after_each_call_has_each_event_once(
                 break
         else:
             raise AssertionError("the calls do not end")
+
+
+@pytest.mark.parametrize("answer", [None, "text", ["a reason"] * 2])
+def test_wrong_answer_of_a_method_keeps_the_events_on_disk(
+    server: FakeServer, settings: Settings, store: Store, pace: Pace, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(StoreWriter, "write", lambda *_: answer)
+    with runlake.run(
+        "p", "r", logger=None, settings=replace(settings, exit_s=0.1), method="store", pace=pace, tell=said.append
+    ) as run:
+        run.write("one")
+    assert (run.counts.stored_lines, run.counts.kept_lines) == (0, 1) and any("store fails: TypeError" in each for each in said)
+
+
+def test_archive_that_is_away_makes_no_event_written_again(
+    server: FakeServer, settings: Settings, store: Store, pace: Pace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults, writes, ends = ["503"] * 3, list[int](), list[int]()
+    server.fault = lambda method, path: faults.pop() if faults and ("/steps/" in path or path.endswith("/close")) else ""
+    write, end = StoreWriter.write, StoreWriter.end
+    monkeypatch.setattr(StoreWriter, "write", lambda *args: writes.append(1) or write(*args))
+    monkeypatch.setattr(StoreWriter, "end", lambda *args: ends.append(1) or end(*args))
+    with runlake.run("p", "r", logger=None, settings=settings, method="store", pace=pace) as run:
+        run.event("one")
+        run.handler.update_step("s", {"status": "running"})
+        run.handler.flush()
+        assert faults == []
+        faults += ["503"] * 3
+    assert (len(writes), len(ends)) == (1, 1) and server.runs["p", "r"].closed and faults == []
 
 
 def test_refused_event_is_counted_with_its_reason(server: FakeServer, settings: Settings, store: Store) -> None:
@@ -259,23 +294,72 @@ def test_events_of_a_store_that_is_away_at_the_end_are_drained_once(
     assert store.messages() == ["0", "1", "2", "3"] and list(store.ends.values()) == [4] and server.runs["p", "r"].closed
 
 
+def test_commands_say_that_a_log_is_in_another_store(server: FakeServer, tmp_path: Path) -> None:
+    server.add("p", "r", b"fine\n", close=True)
+    server.elsewhere.add("p")
+    fetched = call(server, "download", "p", "r", "-o", str(tmp_path / "log"))
+    assert fetched.exit_code == 0 and "not verified" in fetched.output and (tmp_path / "log").read_bytes() == b"fine\n"
+    assert "log\tin another store, read by opensearch" in call(server, "status", "p", "r").output
+    why = call(server, "why", "p", "r")
+    assert why.exit_code == 2 and "is in another store" in why.output and "runlake cat p r" in why.output
+    server.fault = lambda method, path: "503" if path.endswith("/completeness") else ""
+    status = call(server, "status", "p", "r")
+    assert status.exit_code == 0 and "cannot be counted browser=opensearch" in status.output
+
+
+def test_settings_show_methods_without_their_secrets(server: FakeServer, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(FILE + '[methods.other]\nkind = "x"\nheaders = {Authorization = "hunter2"}\nurl = "https://u:hunter2@h/p"\n')
+    shown = call(server, "config", environ={"RUNLAKE_CONFIG": str(path)}).output
+    assert (
+        "runs of batch.* are written by runlog" in shown
+        and "method other: kind=x url=https://h" in shown
+        and "hunter2" not in shown
+    )
+    path.write_text('[method.target]\nheaders = {Authorization = "hunter2"}\n')
+    path.chmod(0o600)
+    wrong = call(server, "config", environ={"RUNLAKE_CONFIG": str(path)})
+    assert wrong.exit_code == 2 and "method must be a single value, not a table" in wrong.output and "hunter2" not in wrong.output
+
+
 def test_handler_without_a_command_starts_the_run_for_its_method(server: FakeServer, settings: Settings, store: Store) -> None:
     handler = runlake.RunlogHandler("p", "r", settings=settings, method="store")
     handler.write("one")
     handler.close()
-    assert store.messages() == ["one"] and [(each["method"], each["join"]) for each in server.starts] == [("store", True)]
-    assert server.runs["p", "r"].closed, "it opened the attempt"
+    assert store.messages() == ["one"] and server.runs["p", "r"].closed, "it opened the attempt"
+    (start,) = server.starts
+    assert (start["method"], start["join"], start["heartbeatS"]) == ("store", True, 300), "its events show the archive nothing"
+
+
+def test_writers_of_two_processes_with_one_name_store_both_events(server: FakeServer, settings: Settings, store: Store) -> None:
+    handlers = [runlake.RunlogHandler("p", "r", settings=settings, method="store", writer="w") for _ in range(2)]
+    for handler in handlers:
+        handler.write("one")
+        handler.flush()
+    for handler in handlers:
+        handler.close()
+    assert store.messages() == ["one", "one"] and all(writer.startswith("w-") for _, writer in store.ends)
 
 
 def test_each_line_of_a_command_is_an_event(
     server: FakeServer, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUNLAKE_SPOOL_DIR", str(tmp_path))
-    script = "printf 'one\\ntwo'; printf '%s\\n' \" $RUNLAKE_METHOD\""
+    script = "printf 'one\\ntwo'; printf '%s\\n' \" $RUNLAKE_START_METHOD$RUNLAKE_METHOD\""
     result = call(server, "exec", "--method", "store", "--run-id", "r", "p", "--", "sh", "-c", script)
     assert result.exit_code == 0, result.output
     assert store.messages()[:2] == ["one", "two store"] and store.messages()[2].startswith("[runlake] exit status 0 after")
     assert list(store.ends.values()) == [3] and server.runs["p", "r"].lines == []
+
+
+def test_command_writes_to_its_run_by_its_method_and_to_others_by_theirs(
+    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = Start.now(RunName("p", "r"), "", method="store")
+    for name, value in start.environment(RunName("p", "r")).items():
+        monkeypatch.setenv(name, value)
+    methods = [runlake.RunlogHandler(fqn, "r", settings=settings, method="runlog")._method.name for fqn in ("p", "q")]
+    assert methods == ["store", "runlog"]
 
 
 def test_package_that_cannot_be_used_leaves_the_run_in_the_run_log(server: FakeServer, settings: Settings, store: Store) -> None:

@@ -171,8 +171,8 @@ def test_wrong_profile_is_an_error(text: str, chosen: str, error: str, following
 @pytest.mark.parametrize(
     ("arguments", "environ", "mode", "notices"),
     [
-        ({}, {}, 0o640, ["other users can read the token in {path}: chmod 600 it"]),
-        ({"profile": "prod"}, {}, 0o604, ["other users can read the token in {path}: chmod 600 it"]),
+        ({}, {}, 0o640, ["other users can read the secrets in {path}: chmod 600 it"]),
+        ({"profile": "prod"}, {}, 0o604, ["other users can read the secrets in {path}: chmod 600 it"]),
         ({"profile": "prod"}, {"RUNLAKE_TOKEN": "x", "RUNLAKE_EXIT_S": "1"}, 0o600, []),
         (
             {"profile": "test", "exit_s": 5},
@@ -267,7 +267,7 @@ def test_profiles_are_listed_without_secrets(arguments: list[str], tmp_path: Pat
         }
     else:
         assert result.stdout == "test\t-\thttps://test/api\tvalue\nprod\tactive\thttps://prod/api\t-\nslow\t-\t-\t-\n"
-    assert result.stderr == f"runlake: other users can read the token in {tmp_path / 'profiles.toml'}: chmod 600 it\n"
+    assert result.stderr == f"runlake: other users can read the secrets in {tmp_path / 'profiles.toml'}: chmod 600 it\n"
     (tmp_path / "profiles.toml").write_text("")
     none = CliRunner().invoke(command_line, ["profiles", *arguments], env=profile_file(tmp_path, ""))
     assert (none.exit_code, none.stdout) == (0, "") and ("there are no profiles" in none.stderr) == (not arguments)

@@ -152,6 +152,8 @@ class FakeRun:
             "command": None,
             "explanation": None,
             "candidates": [],
+            "method": "runlog",
+            "browser": "runlog",
             "orchestratorUrl": None,
             **self.known,
         }

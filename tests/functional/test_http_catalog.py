@@ -106,7 +106,7 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
         "command": None,
         "explanation": None,
     }
-    details = {"lost": 0, "candidates": [], "orchestratorUrl": None}
+    details = {"lost": 0, "candidates": [], "method": "runlog", "browser": "runlog", "orchestratorUrl": None}
     assert ask("/svc.a/runs").json == {"runs": [expected], "cursor": None}
     assert ask("/svc.a/runs/run-1").json == expected | details
     first = site.world.layout.segment(Run("svc.a", "run-1"), 0)
@@ -359,7 +359,9 @@ def test_recent_runs_of_all_pipelines_by_outcome(site: Site) -> None:
     )
     facts = call("GET", "/v1/catalog?outcome=failed&limit=1").json["runs"][0]
     assert facts == {"fqn": "shop.e"} | {
-        name: value for name, value in ask("/shop.e/runs/r").json.items() if name not in ("lost", "candidates", "orchestratorUrl")
+        name: value
+        for name, value in ask("/shop.e/runs/r").json.items()
+        if name not in ("lost", "candidates", "method", "browser", "orchestratorUrl")
     }
 
 

@@ -87,9 +87,9 @@ def test_run_of_another_method_takes_no_lines_and_all_else() -> None:
         assert (started["runId"], started["instanceId"]) == ("run-1", "house-1")
         cookie = {**JSON, "Cookie": f"PIPELINE_SESSION={started['position']}"}
         for answer in (send({"message": "m"}), send({"message": "m"}, headers=cookie), post("svc.pipeline/run-1", '"m"')):
-            assert (answer.status, answer.json["message"].partition(" method=")[2]) == (400, "target")
+            assert (answer.status, answer.json["message"].partition(" method=")[2]) == (409, "target")
         refused = call("POST", "/v1/agents/fluent", json.dumps(item), JSON)
-        assert refused.status == 400 and "method=target" in refused.body
+        assert refused.status == 409 and "method=target" in refused.body
         assert call("POST", "/v1/events/other.a/r", '{"message": "hello"}', JSON).status == 200
         assert call("PUT", f"{RUN}/heartbeat").status == call("PUT", f"{RUN}/writers/w").status == 200
         assert call("POST", f"{RUN}/steps/s", '{"status": "running"}', JSON).status == 200
@@ -98,7 +98,7 @@ def test_run_of_another_method_takes_no_lines_and_all_else() -> None:
         again = call("PUT", f"{RUN}/starts/b", '{"method": "target"}', JSON).json
         assert (again["runId"], call("POST", "/v1/events/svc.pipeline/run-1~2", '{"message": "m"}', JSON).status) == (
             "run-1~2",
-            400,
+            409,
         )
 
 
@@ -167,6 +167,45 @@ def test_reads_use_the_browser_of_the_run(vendor: Searchable) -> None:
         assert [each["lines"] for each in get("/steps")["steps"]] == [] and read_page("other/download").status == 404
     with installed(world, runs=runs, instance_id="house-1"):
         assert get("/log")["text"] == "in the run log\n", "no browser but the run log is configured"
+
+
+@pytest.mark.behavior("A run in another store is followed live, and searches of it are refused.")
+def test_run_in_another_store_is_followed_and_not_searched(vendor: Searchable, monkeypatch: pytest.MonkeyPatch) -> None:
+    world, runs = World(), InMemoryRunCatalog()
+    with installed(world, runs=runs, events=ELSEWHERE, instance_id="house-1"):
+        start_elsewhere()
+        facts = "/v1/catalog/pipelines/svc.pipeline/runs/run-1"
+        assert (call("GET", facts).json["method"], call("GET", facts).json["browser"]) == ("target", "elasticsearch")
+        assert call("GET", f"{facts}/grep?q=line").status == 400
+        writer = writer_to(vendor, world)
+        for text in ("one", "", "three"):
+            writer.write(text)
+        writer.flush()
+        frames = followed("after=0")
+        assert [each.get("logs") for each in frames] == ["one\n\nthree\n", None] and frames[1]["reason"] == "maxDuration"
+        assert [each.get("logs") for each in followed("tail=1")] == ["three\n", None]
+        started_s = world.clock.monotonic_s()
+        (idle,) = followed("after=3&wait=15")
+        assert (idle["after"], idle["reason"], world.clock.monotonic_s() - started_s) == ("3", "maxDuration", 10)
+        (until,) = followed(f"after=3&until={world.clock.now_ms()}")
+        assert until["reason"] == "untilReached"
+        close()
+        ingest_one(
+            ingester_of(world, runs, InMemoryPublisher()), message(s3_record(world.layout.segment(Run("svc.pipeline", "run-1"), 0)))
+        )
+        vendor.refreshes = False
+        writer.write("late")
+        writer.close()
+        monkeypatch.setattr(world.clock, "sleep", lambda seconds: world.clock.advance(seconds) or vendor.refresh())
+        assert [each.get("logs") for each in followed("after=3&wait=15")] == ["late\n", None], "the store shows it after the end"
+        (end,) = followed("after=4&wait=15")
+        assert end["reason"] == "runFinished"
+
+
+def followed(query: str) -> list[Any]:
+    """The frames of a response of the live stream."""
+    answer = call("GET", f"/v1/services/ingestionPipelines/logs/svc.pipeline/stream/run-1?{query}")
+    return [json.loads(line.removeprefix("data: ")) for line in answer.body.splitlines() if line.startswith("data: ")]
 
 
 def test_log_in_another_store_that_is_too_slow_or_too_large_is_reported(

@@ -231,7 +231,7 @@ def test_walk_through_of_external_logging(stack: Stack, store: RestartedStore, t
     live = client.ask("GET", "/log?step=load")
     assert (live["text"], live["complete"]) == ("load 1\nload 2\n", False)
     with client.session.post(client.base, json={"message": "over HTTP"}, timeout=PATIENCE_S) as refused:
-        assert refused.status_code == 400 and "method=target" in refused.text
+        assert refused.status_code == 409 and "method=target" in refused.text
     assert kill_workers(stack, "api") > 0
     with sender(stack, store, tmp_path, fqn) as write:
         assert (write("check 2"), write("load 3")) == (1, 2)

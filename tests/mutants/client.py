@@ -63,7 +63,7 @@ MUTANTS = (
         ("Shipper._persist", "self._closes_the_run", "self._finish.close",
             "an attempt whose lines wait on disk is closed by the drain, where its writer would have closed it")),
     *group("runlake.handler", "client/tests/test_heartbeats.py",
-        ("RunlogHandler.__init__", "int(self._pace.heartbeat_s) if self._close_run else 0", "int(self._pace.heartbeat_s)",
+        ("RunlogHandler.__init__", "int(self._pace.heartbeat_s) if self._sends_heartbeats else 0", "int(self._pace.heartbeat_s)",
             "a process that sends no heartbeats promises none, or its run looks silent")),
     # exactly once
     *group("runlake.shipper", "client/tests/test_faults.py",

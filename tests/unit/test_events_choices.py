@@ -14,7 +14,14 @@ from typing import Any
 
 import pytest
 
-from chalicelib.errors import DamagedLogError, InvalidConfigurationError, InvalidEventError, OtherMethodError, UnavailableError
+from chalicelib.errors import (
+    DamagedLogError,
+    InvalidConfigurationError,
+    InvalidEventError,
+    NoBrowserError,
+    OtherMethodError,
+    UnavailableError,
+)
 from chalicelib.events import plugins
 from chalicelib.events.choices import RunChoices
 from chalicelib.events.configuration import EventsConfiguration, parse_configuration
@@ -167,7 +174,7 @@ def starts(world: World, configuration: EventsConfiguration = ELSEWHERE, port: A
         ("nothing", "locators: [{pattern: 'svc.*', browser: cloudwatch}]", replace(CHOSEN, locator="svc.*")),
         ("nothing", "browsers: {cloudwatch: {}}", "name one in RUNLAKE_EVENTS, in browser or a locator method=target"),
         ("nothing", "browser: cloudwatch\nlocators: [{pattern: '*', browser: runlog}]", "name one in RUNLAKE_EVENTS"),
-        ("a start", "browser: cloudwatch", CHOSEN),
+        ("a start", "browser: cloudwatch", "another logging method began=runlog method=target"),
         ("a line", "browser: cloudwatch", "another logging method began=runlog method=target"),
         (Choice("target", "elasticsearch"), "browser: cloudwatch", Choice("target", "elasticsearch")),
         (Choice("other", "cloudwatch"), "browser: cloudwatch", "another logging method began=other method=target"),
@@ -186,7 +193,7 @@ def test_start_settles_the_method_of_a_run_or_is_refused(before: Any, document: 
     for _ in range(2):
         stored = world.names()
         if isinstance(outcome, str):
-            with pytest.raises(OtherMethodError, match=outcome):
+            with pytest.raises(NoBrowserError if "name one" in outcome else OtherMethodError, match=outcome):
                 starts(world, configuration).start(RUN, "a", TARGET)
             assert "name one" not in outcome or world.names() == stored
         else:
@@ -194,14 +201,36 @@ def test_start_settles_the_method_of_a_run_or_is_refused(before: Any, document: 
             assert choices(world, configuration).of(RUN) == outcome
 
 
-def test_start_with_another_method_costs_a_list_and_a_put() -> None:
+def test_start_costs_a_list_and_a_put_where_the_browser_is_another() -> None:
     costs = []
-    for body in (StartBody(), StartBody(method="target")):
+    of_others = parse_configuration("browsers: {cloudwatch: {group: runs}}")
+    for configuration, method in (
+        (EventsConfiguration(), "runlog"),
+        (of_others, "runlog"),
+        (ELSEWHERE, "runlog"),
+        (ELSEWHERE, "target"),
+    ):
         world = World()
         world.store.calls.clear()
-        starts(world).start(RUN, "a", body)
+        starts(world, configuration).start(RUN, "a", StartBody(method=method))
         costs.append(world.store.calls.copy())
-    assert dict(costs[1] - costs[0]) == {"list": 1, "put": 1} and not costs[0] - costs[1]
+    assert [dict(each - costs[0]) for each in costs[1:]] == [{"get": 1}, *2 * [{"list": 1, "put": 1}]]
+
+
+@pytest.mark.parametrize(("outputs", "browser"), [([], "runlog"), ([{"kind": "otlp", "url": "https://o"}], "cloudwatch")])
+def test_run_log_without_outputs_is_read_from_there(outputs: Any, browser: str) -> None:
+    world, configuration = World(), parse_configuration(json.dumps({"browser": "cloudwatch", "outputs": outputs}))
+    starts(world, configuration).start(RUN, "a", StartBody())
+    assert choices(world, configuration).of(RUN).browser == browser
+
+
+@pytest.mark.parametrize("is_joining", [False, True])
+def test_start_by_the_run_log_does_not_take_over_a_run_in_another_store(is_joining: bool) -> None:
+    world = World()
+    starts(world).start(RUN, "a", TARGET)
+    for configuration in (ELSEWHERE, parse_configuration("browsers: {cloudwatch: {group: runs}}")):
+        with pytest.raises(OtherMethodError, match="target"):
+            starts(world, configuration).start(RUN, "a", StartBody(join=is_joining))
 
 
 @pytest.mark.parametrize(("moment", "how"), FAULTS)

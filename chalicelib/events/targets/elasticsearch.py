@@ -19,6 +19,8 @@ from chalicelib.events.targets.document import document, packed, uid
 from chalicelib.events.targets.transport import Transport, check
 
 _CONFLICT = 409
+_RETRYABLE = frozenset({401, 403, 404, 429})
+"""Not about the event: a missing privilege, a missing or read-only index, a full queue. As for a whole request, no event is given up."""
 _MAX_REASON_CHARS = 200
 _FILTER_PATH = quote("errors,items.*.status,items.*.error")
 """The fields requested in the response. Encoded, as the server encodes it to verify the signature."""
@@ -77,4 +79,4 @@ def _refused(items: Sequence[Mapping[str, Any]]) -> Iterator[Refused]:
         if status >= 300 and status != _CONFLICT:
             error = item.get("error") or {}
             about = f"{error.get('type', '')}: {error.get('reason', '')}" if isinstance(error, dict) else str(error)
-            yield Refused(index, f"status={status} {about}"[:_MAX_REASON_CHARS], retryable=status == 429 or status >= 500)
+            yield Refused(index, f"status={status} {about}"[:_MAX_REASON_CHARS], retryable=status in _RETRYABLE or status >= 500)

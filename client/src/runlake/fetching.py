@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from runlake.archive import Archive
+from runlake.archive import Archive, Json
 from runlake.errors import IncompleteError, NotFoundError, RefusedError, UnavailableError, advise
 from runlake.names import RunName
 from runlake.pacing import retried
+from runlake.settings import RUN_LOG
 
 RANGE_NOT_SATISFIABLE = 416
 
@@ -48,7 +49,7 @@ class Download:
         facts = self._facts()
         part = part_of(self.path)
         begin = part.stat().st_size if part.exists() else 0
-        total = int(facts["bytes"]) if facts else None
+        total = int(facts["bytes"]) if facts and facts["browser"] == RUN_LOG else None
         with continued_by_a_repeat(part):
             retried(lambda: self._resume(part, total), self.pause, self.notice)
         size, lines = _measured(part)
@@ -81,16 +82,16 @@ class Download:
                 raise
             # No bytes after the part: it is complete, or part of another log, which the verification detects.
 
-    def _facts(self) -> dict[str, int] | None:
+    def _facts(self) -> Json | None:
         try:
             return self.archive.facts(self.run)
         except NotFoundError:
             return None
 
-    def _verified(self, facts: dict[str, int] | None, size: int, lines: int) -> bool | None:
-        if not facts or not facts["complete"]:
+    def _verified(self, facts: Json | None, size: int, lines: int) -> bool | None:
+        if not facts or not facts["complete"] or facts["browser"] != RUN_LOG:  # the archive does not count what is in another store
             return None
-        return size == facts["bytes"] and lines == facts["lines"]
+        return bool(size == facts["bytes"] and lines == facts["lines"])
 
 
 def check_regular(path: Path) -> None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runlake.errors import SettingsError
 from runlake.names import RunName
-from runlake.settings import RUN_LOG, Settings
+from runlake.settings import RUN_LOG, Settings, settings_path
 from runlake.targets import TARGET, TargetMethod
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class MethodWriter(Protocol):
         from 0. A repeated event should be stored once."""
 
     def end(self, count: int, last_timestamp_ms: int | None) -> None:
-        """Record the end of the writer, where the system can: its ids are 0 to ``count`` - 1. May come again."""
+        """Record the end of the writer, where the system can: its ids are 0 to ``count`` - 1. Comes again after an error."""
 
     def close(self) -> None:
         """Release connections."""
@@ -53,11 +54,13 @@ class LoggingMethod(Protocol):
         """A writer of a run, by its unique name. ``instance_id``: of the archive. Sends nothing. Raises ConnectionError."""
 
 
+@dataclass(frozen=True, slots=True)
 class ChosenMethod:
-    """The method of a run, with the name under which the archive knows it. ``problem``: why the run log replaces the configured method."""
+    """The method of a run, with the name under which the archive knows it; None: the run log. ``problem``: why that replaces the configured one."""
 
-    def __init__(self, name: str, method: LoggingMethod | None, problem: str = "") -> None:
-        self.name, self.method, self.problem = name, method, problem
+    name: str
+    method: LoggingMethod | None
+    problem: str = ""
 
 
 _OF_RUN_LOG = ChosenMethod(RUN_LOG, None)
@@ -70,6 +73,9 @@ def choose_method(settings: Settings, fqn: str, name: str | None = None) -> Chos
     if name == RUN_LOG:
         return _OF_RUN_LOG
     options = settings.methods.get(name, {})
+    if name == TARGET and not options:
+        problem = f"the logging method {name} has no options: [methods.{name}] is missing"
+        raise SettingsError(problem, next_step=f"add it to {settings_path()}, with the fields of the target (client/README.md)")
     if name == TARGET:
         return ChosenMethod(name, TargetMethod(options))
     from importlib.metadata import entry_points  # imported only if needed: most programs use the run log
@@ -84,11 +90,14 @@ def choose_method(settings: Settings, fqn: str, name: str | None = None) -> Chos
     if factory is None:
         return ChosenMethod(RUN_LOG, None, f"the logging method {name} {problem}: the run log replaces it")
     try:
-        return ChosenMethod(name, factory(options))
-    except Exception as error:
+        method = factory(options)
+    except (Exception, SystemExit) as error:
         raise SettingsError(
             f"the logging method {name} refuses its options: {error}", next_step=f"correct [methods.{name}]"
         ) from error
+    if not callable(getattr(method, "create_writer", None)):
+        return ChosenMethod(RUN_LOG, None, f"the logging method {name} creates no writers: the run log replaces it")
+    return ChosenMethod(name, method)
 
 
 def _loaded(point: EntryPoint) -> tuple[Callable[[Mapping[str, Any]], LoggingMethod] | None, str]:

@@ -43,8 +43,8 @@ class SettingsFile:
         return without_token(self.values) if "url" in profile else dict(self.values)
 
     def is_exposed(self) -> bool:
-        """Whether the file holds a token, and other users can read it."""
-        if not any("token" in each for each in (self.values, *self.profiles.values())):
+        """Whether the file holds a token, or options of logging methods, and other users can read it."""
+        if not any({"token", "methods"} & each.keys() for each in (self.values, *self.profiles.values())):
             return False
         with suppress(OSError):
             return bool(self.path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
@@ -76,7 +76,7 @@ class MethodTables:
 def _is_locator(table: object) -> bool:
     if not isinstance(table, dict) or table.keys() != {"pattern", "method"}:
         return False
-    return all(isinstance(value, str) and value for value in table.values())
+    return all(isinstance(value, str) and value for value in table.values()) and not table["pattern"].startswith("!")
 
 
 def without_token(layer: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from runlake.tokens import Token, token_from
 
 PREFIX = "RUNLAKE_"
 PROFILE_VARIABLE = PREFIX + "PROFILE"
-METHOD_VARIABLE = PREFIX + "METHOD"
 _CONFIG = PREFIX + "CONFIG"
 RUN_LOG = "runlog"
 """The logging method that writes to the archive."""
@@ -230,7 +229,7 @@ def _notices(file: SettingsFile, layers: list[tuple[str, dict[str, Any]]]) -> tu
     (_, typed), (_, exported), (_, of_profile), *_ = layers
     notices = []
     if file.is_exposed():
-        notices.append(f"other users can read the token in {file.path}: chmod 600 it")
+        notices.append(f"other users can read the secrets in {file.path}: chmod 600 it")
     if typed.get("profile"):
         overriding = [name for name in exported if name in of_profile.keys() - set(TOKEN_FORMS) and name not in typed]
         notices += [
@@ -256,6 +255,8 @@ def _problem_of(url: str) -> str:
 
 def _typed(name: str, value: Any, origin: str) -> Any:
     kind = _TYPES[name]
+    if isinstance(value, dict | list):  # it may contain secrets, as [method] in place of [methods]
+        raise SettingsError(f"{name} must be a single value, not a table origin={origin}", next_step=_correction(origin, name))
     try:
         typed = kind(value)
     except (TypeError, ValueError, OverflowError) as error:

@@ -245,7 +245,8 @@ class Shipper:
         root = self._buffer.spool_root
         what = f"{lines} {self._delivery.unit} of {self.run} wait" if lines else f"the end of {self.run} waits"
         then = f"left in {root} for `{drain_command(root)}`" if root else "lost, because there is no spool"
-        self._report(f"{what} for the archive, {left_s:.0f} s more while nothing moves; the rest is then {then}")
+        where = "the archive" if self._delivery.reaches_archive else "their store or the archive"
+        self._report(f"{what} for {where}, {left_s:.0f} s more while nothing moves; the rest is then {then}")
 
     def _settle(self) -> None:
         """Stop the thread's effects, store the remaining lines on disk, and report."""

@@ -28,6 +28,8 @@ _HOST_CHARS, _COMMAND_CHARS, _START_CHARS = 255, 2_000, 200
 _FQN, _RUN_ID, _START, _ATTEMPT = "RUNLAKE_FQN", "RUNLAKE_RUN_ID", "RUNLAKE_START", "RUNLAKE_ATTEMPT"
 _START_ATTEMPT = "RUNLAKE_START_ATTEMPT"
 """The attempt of the start in RUNLAKE_START. RUNLAKE_ATTEMPT would also apply to other runs that the command starts, so it is empty there."""
+_START_METHOD = "RUNLAKE_START_METHOD"
+"""The logging method of the start in RUNLAKE_START. Other runs of the command have that of their own settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ class Start:
     def environment(self, run: RunName) -> dict[str, str]:
         """The environment variables that make a child process write to the same attempt, and the child's other runs to their own."""
         number = "" if self.attempt is None else str(self.attempt)
-        return environment_of(run) | {_START: self.start_id, _START_ATTEMPT: number, _ATTEMPT: ""}
+        of_start = {_START: self.start_id, _START_ATTEMPT: number, _START_METHOD: self.method}
+        return environment_of(run) | of_start | {_ATTEMPT: ""}
 
     def facts(self) -> dict[str, Any]:
         """The JSON for another process."""
@@ -135,6 +138,11 @@ def inherited_start_id(run: RunName) -> str | None:
     names, start_id = (os.environ.get(_FQN), os.environ.get(_RUN_ID)), os.environ.get(_START, "")
     is_id = 0 < len(start_id) <= _START_CHARS and start_id.isprintable()
     return start_id if is_id and names == (run.fqn, run.run_id) else None
+
+
+def inherited_method(run: RunName) -> str | None:
+    """The logging method of the start that ``runlake exec`` passes on for this run; None if this process is not its command."""
+    return os.environ.get(_START_METHOD) if inherited_start_id(run) else None
 
 
 def new_start_id() -> str:

@@ -4,12 +4,15 @@ once."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from chalicelib.aws.clock import SystemClock
 from chalicelib.aws.targets import make_target
 from chalicelib.errors import InvalidInputError, UnavailableError
-from chalicelib.events.event import Annotation, Event, Loggable, WriterEndEvent
+from chalicelib.events.event import Annotation, Event, Loggable, WriterEndEvent, invalid_field
 from chalicelib.events.forwarding import Forwarder, Rejection, RetryPolicy
 from chalicelib.events.targets.configuration import parsed_target
 from chalicelib.ports import Run
@@ -30,7 +33,7 @@ class TargetWriter:
         self._writer, self._loggable, self._clock = writer, Loggable.of_run(Run(fqn, run_id), instance_id), SystemClock()
         self._reasons: list[str] = []
         self._batch: Sequence[Mapping[str, Any]] = ()
-        self._added = 0
+        self._added, self._ended = 0, -1
         self._forwarder = _mapped(lambda: self._connected(target))
 
     def write(self, events: Sequence[Mapping[str, Any]]) -> Sequence[str]:
@@ -39,15 +42,26 @@ class TargetWriter:
         if events != self._batch:
             self._batch, self._added, self._reasons = list(events), 0, []
         while self._added < len(self._batch):
-            _mapped(lambda: self._forwarder.add(self._event(self._batch[self._added])))
+            try:
+                event = self._event(self._batch[self._added])
+            except ValidationError as error:
+                self._reasons.append(f"the event is invalid field={invalid_field(error)}")
+            else:
+                _mapped(partial(self._forwarder.add, event))
             self._added += 1
         _mapped(self._forwarder.flush)
         self._batch = ()
         return self._reasons
 
     def end(self, count: int, last_timestamp_ms: int | None) -> None:
-        """Send the record of the writer's end, which the log browser counts by."""
-        end = WriterEndEvent(
+        """Send the record of the writer's end, which the log browser counts by. After ConnectionError, the same record is sent again."""
+        if self._ended != count:
+            _mapped(lambda: self._forwarder.end(self._end(count, last_timestamp_ms)))
+            self._ended = count
+        _mapped(self._forwarder.flush)
+
+    def _end(self, count: int, last_timestamp_ms: int | None) -> WriterEndEvent:
+        return WriterEndEvent(
             id=count,
             message=f"writer closed events={count}",
             timestamp=max(self._clock.now_ms(), last_timestamp_ms or 0),
@@ -55,8 +69,6 @@ class TargetWriter:
             writer=self._writer,
             last_timestamp_ms=last_timestamp_ms,
         )
-        _mapped(lambda: self._forwarder.end(end))
-        _mapped(self._forwarder.flush)
 
     def close(self) -> None:
         """Close the connection."""

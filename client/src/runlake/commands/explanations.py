@@ -12,7 +12,9 @@ from runlake.browsing import last_failed
 from runlake.commands.output import report, show_json, show_numbered, show_text
 from runlake.commands.session import Session, fqn_argument, json_option, pass_session, run_argument
 from runlake.commands.states import outcome_with_reason
+from runlake.errors import RunlakeError
 from runlake.names import RunName, page_url
+from runlake.settings import RUN_LOG
 
 _CONTEXT_LINES = 2
 """Lines before and after the first line."""
@@ -45,6 +47,12 @@ def why(session: Session, fqn: str | None, run_id: str | None, as_json: bool) ->
         else:
             _show(archive, run, facts, candidates)
         _report_limits(explanation)
+        place = {} if candidates else archive.facts(run)
+    if place and place["method"] != RUN_LOG:
+        raise RunlakeError(
+            f"the log of {run} is in another store: Runlake explains only its own browser={place['browser']}",
+            next_step=f"read it: `runlake cat {run.words}`",
+        )
     if not candidates:
         report("no line explains it")
         sys.exit(_NONE)

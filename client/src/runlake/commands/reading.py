@@ -222,7 +222,7 @@ def _show_fetched(fetched: DownloadResult, as_json: bool) -> None:
         fields = {"path": str(fetched.path), "bytes": fetched.bytes, "lines": fetched.lines}
         show_json(fields | {"resumedAt": fetched.resumed_at, "verified": fetched.verified})
         return
-    state = "verified" if fetched.verified else "not verified: the run is not finalized yet"
+    state = "verified" if fetched.verified else "not verified: the run is not finalized yet, or its log is in another store"
     show_text(f"{fetched.path}: {fetched.lines} lines, {size_of(fetched.bytes)}, {state}")
 
 

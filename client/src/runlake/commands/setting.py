@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 
+from runlake.archive import Archive
 from runlake.browsing import later_attempts
 from runlake.commands.candidates import pipeline_candidates
 from runlake.commands.output import duration_of, report, show_json, show_rows, size_of, time_of
 from runlake.commands.session import Session, fqn_and_run, json_option, pass_session, run_of
 from runlake.commands.states import outcome_with_reason, state_of
-from runlake.names import public_url
-from runlake.settings import NAMES, help_of, settings_file, settings_path
+from runlake.errors import UnavailableError
+from runlake.names import RunName, public_url
+from runlake.settings import NAMES, RUN_LOG, help_of, settings_file, settings_path
 
 
 @click.command()
@@ -26,7 +28,7 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
         run = run_of(archive, fqn, run_id)
         facts = archive.facts(run)
         later = later_attempts(archive, run, facts) if run_id else []  # the newest run has none
-        events = archive.completeness(run)
+        events = _completeness_of(archive, run, facts)
     if as_json:
         latest = {"latestAttempt": later[0]} if later else {}
         show_json({**facts, **latest, "events": events})
@@ -40,6 +42,7 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
             ("status", state_of(facts)),
             ("outcome", outcome_with_reason(facts)),
             ("finalized", "yes" if facts["complete"] else "no"),
+            *([] if facts["browser"] == RUN_LOG else [("log", f"in another store, read by {facts['browser']}")]),
             ("pending", size_of(facts["pendingBytes"])),
             ("lost", f"{facts['lost']} lines"),
             *([("lost by its client", f"{facts['lostLines']} lines")] if facts["lostLines"] else []),
@@ -51,6 +54,17 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
             *_events_rows(events),
         ],
     )
+
+
+def _completeness_of(archive: Archive, run: RunName, facts: dict[str, Any]) -> dict[str, Any]:
+    """Unknown while another store is away: the rest of the state is known."""
+    try:
+        return archive.completeness(run)
+    except UnavailableError as error:
+        if facts["browser"] == RUN_LOG:
+            raise
+        report(f"the events of {run} cannot be counted browser={facts['browser']}: {error}")
+        return {"state": "unknown", "writers": [], "lost": []}
 
 
 def _later_rows(facts: dict[str, Any], later: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -97,11 +111,12 @@ def _missing(spans: list[list[int]]) -> str:
 def config(session: Session, pipeline: str | None, as_json: bool) -> None:
     """Show the settings in force, and where each comes from: argument, environment, file or default.
 
-    With --pipeline, the log browser and outputs of its new runs, which requires the scope admin.
+    With --pipeline, its logging method by these settings, and the log browser and outputs of its new runs, which requires the scope admin.
     """
     if pipeline is not None:
         with session.archive() as archive:
-            return _show_chosen(archive.configuration(pipeline), as_json=as_json)
+            method = session.settings().method_of(pipeline)
+            return _show_chosen(archive.configuration(pipeline), method, as_json=as_json)
     settings = session.settings()
     values = settings.display_values()
     origins = {name: settings.origins.get(name, "default") for name in NAMES}
@@ -112,19 +127,27 @@ def config(session: Session, pipeline: str | None, as_json: bool) -> None:
         ("SETTING", "VALUE", "FROM", "MEANING"),
         [(name, str(values[name]), origins[name], help_of(name)) for name in NAMES],
     )
+    for pattern, method in settings.locators:
+        report(f"locator: runs of {pattern} are written by {method}")
+    for name, options in settings.methods.items():
+        where = [f"{key}={options[key]}" for key in ("kind", "index", "group") if key in options]
+        url = [f"url={public_url(str(options['url']))}"] if "url" in options else []
+        report(f"method {name}: {' '.join(where + url)}")
     report(f"file: {settings_path()}")
 
 
-def _show_chosen(configuration: Mapping[str, Any], *, as_json: bool) -> None:
+def _show_chosen(configuration: Mapping[str, Any], method: str, *, as_json: bool) -> None:
+    """``method``: what this machine's settings choose."""
     chosen = configuration["chosen"]
     problems = [each for each in configuration["plugins"] if each["problem"]]
     if as_json:
-        show_json({**chosen, "problems": problems})
+        show_json({**chosen, "method": method, "problems": problems})
         return
     show_rows(
         ("", ""),
         [
             ("pipeline", chosen["fqn"]),
+            ("method", method),
             ("browser", chosen["browser"]),
             ("outputs", ", ".join(map(str, chosen["outputs"])) or "-"),
             ("locator", "-" if chosen["locator"] is None else chosen["locator"]),

@@ -24,7 +24,7 @@ from runlake.methoddelivery import MethodConnection
 from runlake.methods import choose_method
 from runlake.names import RunName, page_url
 from runlake.outcomes import CANCELLED, FAILED, RunEnd
-from runlake.settings import Settings
+from runlake.settings import RUN_LOG, Settings
 from runlake.spool import drain_command
 from runlake.starts import MAX_ATTEMPTS, StartedRun
 
@@ -127,7 +127,7 @@ def execute_command(
         )
         handler.finish(patience, while_moving=True, end=end, report_wait=True)
     handler.finish(0, end=end)  # if the signal came before the call above
-    if started and end.outcome == FAILED:
+    if started and end.outcome == FAILED and handler.method == RUN_LOG:
         report(f"failed: `runlake why {started[-1].run.words}` shows the lines that explain it")
     sys.exit(code)
 
