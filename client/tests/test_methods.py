@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,9 @@ import runlake
 from client.tests.fake_server import INSTANCE_ID, FakeServer
 from client.tests.test_commands import call
 from runlake import Pace, RunName, Settings, SettingsError, load_settings
-from runlake.methods import choose_method
+from runlake.errors import UnavailableError
+from runlake.heartbeats import Heartbeats
+from runlake.methods import GROUP, choose_method
 from runlake.settings import RUN_LOG
 from runlake.starts import Start
 
@@ -42,9 +45,12 @@ class Store:
     ends: dict[tuple[RunName, str], int] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     fault: Any = lambda: None
+    opened: int = 0
+    last_ms: list[int | None] = field(default_factory=list)
 
     def create_writer(self, run: RunName, writer: str, instance_id: str) -> StoreWriter:
         assert instance_id == INSTANCE_ID
+        self.opened += 1
         return StoreWriter(self, run, writer)
 
     def messages(self, run_id: str = "r") -> list[str]:
@@ -58,6 +64,7 @@ class StoreWriter:
     writer: str
 
     def write(self, events: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        assert events
         self.store.fault()
         good = [each for each in events if "refuse" not in each["message"]]
         for each in good:
@@ -68,10 +75,12 @@ class StoreWriter:
     def end(self, count: int, last_timestamp_ms: int | None) -> None:
         self.store.fault()
         self.store.ends[self.run, self.writer] = count
+        self.store.last_ms.append(last_timestamp_ms)
         self.store.fault()
 
     def close(self) -> None:
-        """Nothing to close."""
+        self.store.opened -= 1
+        raise OSError("the connection is gone already")
 
 
 @dataclass
@@ -170,7 +179,8 @@ def test_file_has_options_and_locators_of_methods(tmp_path: Path) -> None:
 
 
 def test_run_by_a_method_has_all_there_and_its_frame_in_the_archive(server: FakeServer, settings: Settings, store: Store) -> None:
-    with runlake.run("p", "r", logger=None, settings=settings, method="store", secrets=["hunter2"]) as run:
+    chosen = replace(settings, locators=(("p", "store"),))
+    with runlake.run("p", "r", logger=None, settings=chosen, secrets=["hunter2"]) as run:
         run.write("one hunter2\n")
         with run.step("load", "load-1"):
             run.event("two", level="warn", data={"n": 1, "jobId": "x"})
@@ -186,13 +196,13 @@ def test_run_by_a_method_has_all_there_and_its_frame_in_the_archive(server: Fake
     assert stored.closed and stored.lines == [] and stored.events.steps["load-1"]["status"] == "succeeded"
     counts = {writer: state["count"] for writer, state in stored.events.writers.items()}
     assert counts == {writer: count for (_, writer), count in store.ends.items()} and sorted(counts.values()) == [1, 2]
-    assert {start["method"] for start in server.starts} == {"store"}
+    assert {start["method"] for start in server.starts} == {"store"} and store.opened == 0 and 5 in store.last_ms
 
 
 def test_method_failing_before_or_after_each_call_has_each_event_once(
     server: FakeServer, settings: Settings, store: Store, pace: Pace
 ) -> None:
-    for error in (ConnectionError("away"), KeyError("a bug"), SystemExit("a package")):
+    for error in (TimeoutError("away"), UnavailableError("away"), KeyError("a bug"), SystemExit("a package")):
         for failing in range(100):
             calls = iter(range(1000))
             said: list[str] = []
@@ -210,7 +220,10 @@ def test_method_failing_before_or_after_each_call_has_each_event_once(
             assert store.messages(run_id) == ["0", "1", "2"]
             assert server.runs["p", run_id].closed and not list(Path(settings.spool_dir).glob("*/run.json"))
             taken = next(calls)
-            assert bool(said) == (failing < taken)
+            problem = {TimeoutError: "cannot write: away", KeyError: "fails: KeyError", SystemExit: "fails: SystemExit"}.get(
+                type(error)
+            )
+            assert [problem in each for each in said] == [True] * (failing < taken) if problem else said == []
             if failing >= taken:
                 break
         else:
@@ -235,9 +248,18 @@ def test_archive_that_is_away_makes_no_event_written_again(
 ) -> None:
     faults, writes, ends = ["503"] * 3, list[int](), list[int]()
     server.fault = lambda method, path: faults.pop() if faults and ("/steps/" in path or path.endswith("/close")) else ""
-    write, end = StoreWriter.write, StoreWriter.end
+    write, end, beats = StoreWriter.write, StoreWriter.end, list[int]()
+    monkeypatch.setattr(Heartbeats, "sent", lambda _: beats.append(1))
     monkeypatch.setattr(StoreWriter, "write", lambda *args: writes.append(1) or write(*args))
-    monkeypatch.setattr(StoreWriter, "end", lambda *args: ends.append(1) or end(*args))
+
+    def counted_end(*args: Any) -> None:
+        assert all(not each["closed"] for each in server.runs["p", "r"].events.writers.values()), (
+            "the archive counts what is stored"
+        )
+        ends.append(1)
+        end(*args)
+
+    monkeypatch.setattr(StoreWriter, "end", counted_end)
     with runlake.run("p", "r", logger=None, settings=settings, method="store", pace=pace) as run:
         run.event("one")
         run.handler.update_step("s", {"status": "running"})
@@ -245,6 +267,7 @@ def test_archive_that_is_away_makes_no_event_written_again(
         assert faults == []
         faults += ["503"] * 3
     assert (len(writes), len(ends)) == (1, 1) and server.runs["p", "r"].closed and faults == []
+    assert beats == [], "the archive sees nothing of a batch"
 
 
 def test_refused_event_is_counted_with_its_reason(server: FakeServer, settings: Settings, store: Store) -> None:
@@ -289,6 +312,10 @@ def test_events_of_a_store_that_is_away_at_the_end_are_drained_once(
     assert run.counts.kept_lines and not server.runs["p", "r"].closed
     store.fault = lambda: None
     monkeypatch.setenv("RUNLAKE_SPOOL_DIR", settings.spool_dir)
+    points = {point.name: point for point in importlib.metadata.entry_points(group=GROUP)}
+    points["store"].made, made = Store, points["store"].made
+    assert "protocol, not 1 (RUNLAKE_PROTOCOL): install its package again" in call(server, "drain").output
+    points["store"].made = made
     result = call(server, "drain")
     assert result.exit_code == 0, result.output
     assert store.messages() == ["0", "1", "2", "3"] and list(store.ends.values()) == [4] and server.runs["p", "r"].closed
@@ -350,6 +377,15 @@ def test_each_line_of_a_command_is_an_event(
     assert result.exit_code == 0, result.output
     assert store.messages()[:2] == ["one", "two store"] and store.messages()[2].startswith("[runlake] exit status 0 after")
     assert list(store.ends.values()) == [3] and server.runs["p", "r"].lines == []
+
+
+def test_line_without_an_end_takes_no_more_memory_than_an_event(settings: Settings, store: Store) -> None:
+    handler = runlake.RunlogHandler("p", "r", settings=settings, method="store")
+    for _ in range(40):
+        handler.write_bytes(b"x" * 65_536, 1.0)
+    handler.write_bytes(b"y", 1.0)
+    handler.close()
+    assert "".join(store.messages()) == "x" * 40 * 65_536 + "y" and handler.counts.cut_lines == 0
 
 
 def test_command_writes_to_its_run_by_its_method_and_to_others_by_theirs(

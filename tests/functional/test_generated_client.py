@@ -212,7 +212,7 @@ def test_dead_letter_is_listed_sent_again_and_dropped(site: Any, api: Any) -> No
 def test_service_is_described(api: Any) -> None:
     assert api.get_health().status == "ok"
     assert api.get_open_api().info["title"] == "Runlake"
-    assert api.get_configuration().method == "runlog"
+    assert api.get_configuration().browser == "runlog"
     assert api.get_viewer_config().auth == "none"
 
 

@@ -24,6 +24,7 @@ from chalicelib.errors import OutcomeUnknownError, RequestRefusedError, TargetUn
 from chalicelib.events.browsers.elasticsearch import ElasticsearchBrowser
 from chalicelib.events.event import Loggable
 from chalicelib.events.forwarding import Forwarder, RetryPolicy
+from chalicelib.events.ports import Limits
 from chalicelib.events.targets.document import document
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
@@ -257,14 +258,22 @@ def test_a_large_run_over_sockets_that_break() -> None:
 # The client's logging method
 
 
-def test_method_of_the_client_stores_each_event_once_with_its_end() -> None:
-    refusals = {"4": [400], "7": [404, 403, 401]}
-    vendor = Searchable(reject=lambda found: refusals[found["message"]].pop() if refusals.get(found["message"]) else 201)
+def test_method_of_the_client_stores_each_event_once_with_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = [404, 403, 401]
+
+    def reject(found: Mapping[str, Any]) -> int:
+        if found["message"] == "7" and missing:
+            return missing.pop()
+        return 400 if found["message"] == "4" else 201
+
+    vendor = Searchable(reject=reject)
     events = [{"id": number, "timestamp": START_MS + number, "message": str(number), "level": "warn"} for number in range(9)]
     run_, reasons = Run("svc.orders", "run-1"), []
     mandatory = Loggable.of_run(run_, "here").mandatory_data("load")
     batches = [[each | {"data": mandatory} for each in events[start : start + 3]] for start in (0, 3, 6)]
     batches[1].append(batches[1][-1] | {"id": 9, "timestamp": -1})
+    batches[0][0]["annotations"] = [{"position": 1, "note": {"kind": "fold"}}]
+    monkeypatch.setattr(ElasticsearchTarget, "limits", Limits(events=2, bytes=1_000_000))
     with VendorServers({"es": vendor}, ["close", 503, "lost", None, 429, None, "lost", None]) as site:
         target = json.dumps({"kind": "elasticsearch", "url": f"{site.url}/es", "index": "logs"})
         writer = TargetWriter(target, run_.fqn, run_.run_id, instance_id="here", writer="w")
@@ -284,6 +293,7 @@ def test_method_of_the_client_stores_each_event_once_with_its_end() -> None:
     assert [each.partition(" document")[0] for each in reasons] == ["the event is invalid field=timestamp", "status=400"]
     (state,) = completeness.writers
     assert (state.count, state.missing, completeness.state) == (9, [(4, 4)], "pending")
+    assert state.last_timestamp_ms == START_MS + 8 and found[0].annotations[0].note == {"kind": "fold"}
 
 
 def test_method_of_the_client_refuses_an_invalid_target() -> None:

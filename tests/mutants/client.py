@@ -3,6 +3,7 @@
 from tests.mutants.mutant import group
 
 _MISTAKES = "client/tests/test_mistakes.py"
+_METHODS = "client/tests/test_methods.py"
 _DRAINING = "client/tests/test_draining.py"
 _NAMES = "tests/functional/test_http_names.py"
 
@@ -30,6 +31,22 @@ MUTANTS = (
     *group("runlake.shipper", "client/tests/test_imports.py",
         ("to_stderr", "sanitize(f'runlake: {text}')", "f'runlake: {text}'",
             "a handler's messages have untrusted text of the server")),
+    # logging methods
+    *group("runlake.methods", _METHODS,
+        ("_loaded", "version != PROTOCOL or isinstance(version, bool)", "False", "a package of another protocol breaks the run"),
+        ("choose_method", "callable(getattr(method, 'create_writer', None))", "True", "lines of a run elsewhere are sent to the run log")),
+    *group("runlake.methoddelivery", _METHODS,
+        ("MethodConnection._once", "self._done is None or self._done[0] != what", "True", "an outage of the archive repeats events"),
+        ("MethodDelivery.close", "self.connection.end(*self._writer, self.events.end_in_attempt())", "None",
+            "the store never has the end of a writer"),
+        ("MethodDelivery._complete", "{**event.get('data', {}), **mandatory, **of_step}", "{**mandatory, **event.get('data', {}), **of_step}",
+            "a run's events are attributed to another")),
+    *group("runlake.handler", _METHODS,
+        ("RunlogHandler.__init__", "inherited or method", "method", "a command writes its own run by two methods"),
+        ("RunlogHandler._writer_name", "os.getpid() == self._owner and self._method.method is None", "os.getpid() == self._owner",
+            "events of two processes with one name replace each other")),
+    *group("runlake.archive", _METHODS,
+        ("Archive.start_run", "start.method != RUN_LOG", "False", "a run that nobody could read is written all the same")),
     # names
     *group("chalicelib.runlog.writer", _NAMES,
         ("Writer._put", "self._layout.check_new(run)", "None", "names of new runs reach other users' terminals")),

@@ -224,6 +224,13 @@ def test_run_log_without_outputs_is_read_from_there(outputs: Any, browser: str) 
     assert choices(world, configuration).of(RUN).browser == browser
 
 
+def test_run_log_that_is_browsed_elsewhere_takes_lines() -> None:
+    world = World()
+    put_choice(world.store, world.layout, RUN, Choice(browser="cloudwatch"))
+    append(world, choices(world))
+    assert choices(world).of(RUN) == Choice(browser="cloudwatch")
+
+
 @pytest.mark.parametrize("is_joining", [False, True])
 def test_start_by_the_run_log_does_not_take_over_a_run_in_another_store(is_joining: bool) -> None:
     world = World()

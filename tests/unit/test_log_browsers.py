@@ -271,6 +271,15 @@ def test_late_and_missing_events_decide_completeness() -> None:
         assert browser.completeness().state == COMPLETE
 
 
+def test_visible_ids_include_events_that_arrived_late() -> None:
+    log = in_searchable(Searchable(), ManualClock(NOW_MS))
+    browser = log.browser
+    log.send(log.event(1, "second", 1))
+    assert browser.visible()["w"].ranges == ((1, 1),)
+    log.send(log.event(0, "first", 0))
+    assert browser.visible()["w"].ranges == ((0, 1),)
+
+
 def test_log_that_ends_while_it_is_read_is_not_complete_without_its_last_events() -> None:
     """The text is read, then the writer sends its last event and is closed, then the records of closed writers are read."""
 

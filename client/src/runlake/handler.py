@@ -34,6 +34,8 @@ from runlake.spool import Spool, drain_command
 from runlake.starts import Start, StartedRun, environment_of, inherited_method, inherited_start_id
 from runlake.steps import Step, current_step
 
+_LONGEST_LINE_BYTES = 128 * 1024
+"""Of an event that is a line of bytes: as JSON, in which a character may take six, it is within the limit of an event."""
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -119,10 +121,11 @@ class RunlogHandler(logging.Handler):
             start = Start.now(self.run, "", is_joining=True, heartbeat_s=heartbeat_s, method=self._method.name)
         self._start = start
         if self._method.problem:
-            tell(self._method.problem)
+            tell(f"{self._method.problem}: the run log replaces it")
         self._data = dict(data or {})
         is_text = not events and self._method.method is None
-        self._rest = b""
+        self._rest = bytearray()
+        self._connection: MethodConnection | None = None
         self._begin(None if is_text else EventLines(self.mask, self._data))
         _handlers.add(self)
         atexit.register(_close_at_exit, weakref.ref(self))
@@ -246,6 +249,8 @@ class RunlogHandler(logging.Handler):
             self._add_lines(b"\n", 0.0)
         close_run = self._close_run and os.getpid() == self._owner
         counts = self._shipper.finish(timeout_s, close=close_run, while_moving=while_moving, end=end, report_wait=report_wait)
+        if self._connection is not None and self._shipper.is_ended:
+            self._connection.close()
         super().close()
         return counts
 
@@ -295,7 +300,8 @@ class RunlogHandler(logging.Handler):
         events = EventDelivery(self.run, self._writer, lines.end)
         if self._method.method is None:
             return events
-        return MethodDelivery(events, MethodConnection(self._method.name, self._method.method))
+        self._connection = MethodConnection(self._method.name, self._method.method)
+        return MethodDelivery(events, self._connection)
 
     def _writer_name(self) -> str:
         if self._requested_writer is None:
@@ -322,10 +328,20 @@ class RunlogHandler(logging.Handler):
             self._put(lines.event(said), wait_s)
 
     def _add_lines(self, data: bytes, wait_s: float) -> None:
+        """An event for each line that is complete; a longer one than ``_LONGEST_LINE_BYTES`` becomes several. Memory: one line of that length."""
         with self._order:
-            *complete, self._rest = (self._rest + data).split(b"\n")
-        for line in complete:
-            self._add_event(EventInput(line.decode("utf-8", "replace"), self._step()), wait_s)
+            self._rest += data
+            lines = list[bytes | bytearray]()
+            if b"\n" in data:
+                complete, _, rest = self._rest.rpartition(b"\n")
+                lines, self._rest = [*complete.split(b"\n")], rest
+            if len(self._rest) >= _LONGEST_LINE_BYTES:
+                lines.append(self._rest)
+                self._rest = bytearray()
+        for line in lines:
+            for start in range(0, max(len(line), 1), _LONGEST_LINE_BYTES):
+                text = line[start : start + _LONGEST_LINE_BYTES].decode("utf-8", "replace")
+                self._add_event(EventInput(text, self._step()), wait_s)
 
     def _put(self, data: bytes, wait_s: float = 0.0) -> None:
         self._buffer.put(data, wait_s)

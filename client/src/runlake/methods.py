@@ -88,7 +88,7 @@ def choose_method(settings: Settings, fqn: str, name: str | None = None) -> Chos
         )
     factory, problem = _loaded(points[name])
     if factory is None:
-        return ChosenMethod(RUN_LOG, None, f"the logging method {name} {problem}: the run log replaces it")
+        return ChosenMethod(RUN_LOG, None, f"the logging method {name} {problem}")
     try:
         method = factory(options)
     except (Exception, SystemExit) as error:
@@ -96,7 +96,7 @@ def choose_method(settings: Settings, fqn: str, name: str | None = None) -> Chos
             f"the logging method {name} refuses its options: {error}", next_step=f"correct [methods.{name}]"
         ) from error
     if not callable(getattr(method, "create_writer", None)):
-        return ChosenMethod(RUN_LOG, None, f"the logging method {name} creates no writers: the run log replaces it")
+        return ChosenMethod(RUN_LOG, None, f"the logging method {name} creates no writers")
     return ChosenMethod(name, method)
 
 

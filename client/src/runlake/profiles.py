@@ -59,7 +59,7 @@ class MethodTables:
     locators: tuple[tuple[str, str], ...]
 
     @classmethod
-    def taken_from(cls, path: Path, *layers: dict[str, Any]) -> MethodTables:
+    def pop_from(cls, path: Path, *layers: dict[str, Any]) -> MethodTables:
         """Removes the tables from the layers; those of the first layer that has them count. Raises SettingsError."""
         methods, locators = [[layer.pop(name) for layer in layers if name in layer][:1] for name in METHOD_TABLES]
         for each in methods:

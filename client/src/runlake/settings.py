@@ -152,7 +152,7 @@ def load_settings(arguments: Mapping[str, Any] | None = None, environ: Mapping[s
     chosen = next((str(layer["profile"]) for _, layer in (typed, exported) if "profile" in layer), file.default)
     of_profile = file.profile(chosen) if chosen else {}
     top_level = _top_level(file, of_profile)
-    tables = MethodTables.taken_from(file.path, of_profile, top_level)
+    tables = MethodTables.pop_from(file.path, of_profile, top_level)
     layers = [typed, exported, (f"{file.path} [profiles.{chosen}]", of_profile), (str(file.path), top_level)]
     _check_names(of_profile.keys(), layers[2][0])
     _check_names(file.values.keys() - set(METHOD_TABLES), layers[3][0])

@@ -150,6 +150,11 @@ class Shipper:
         return self._delivery.run
 
     @property
+    def is_ended(self) -> bool:
+        """Whether its thread does nothing more."""
+        return self._thread is None or self._finish.ended
+
+    @property
     def has_moved(self) -> bool:
         """Whether the run was closed by another process, and later lines go to another attempt."""
         return self._moves > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -258,7 +259,7 @@ def _connection_of(leftover: Leftover, settings: Settings) -> MethodConnection |
         return None
     chosen = choose_method(settings, leftover.run.fqn, str(leftover.facts["method"]))
     if chosen.method is None:
-        raise SettingsError(chosen.problem, next_step="install the package of the method again, then drain")
+        raise SettingsError(f"{chosen.problem}: install its package again")
     return MethodConnection(chosen.name, chosen.method)
 
 
@@ -268,7 +269,10 @@ def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, 
         if leftover is None:
             return 0, 0, True
         connection = _connection_of(leftover, settings)
-        with Archive(leftover.url, settings.bearer, settings.timeout_s) as archive:
+        with (
+            closing(connection) if connection else nullcontext(),
+            Archive(leftover.url, settings.bearer, settings.timeout_s) as archive,
+        ):
             draining = Drain(folder, leftover, archive, patience_s, connection)
             left = draining.run()
         if draining.leftover.run != leftover.run:
