@@ -290,7 +290,7 @@ def test_method_of_the_client_stores_each_event_once_with_its_end(monkeypatch: p
     assert [each.message for each in found] == list("01235678") and {(each.level, each.step) for each in found} == {
         ("warn", "load")
     }
-    assert [each.partition(" document")[0] for each in reasons] == ["the event is invalid field=timestamp", "status=400"]
+    assert [each.partition(" document")[0] for each in reasons] == ["status=400", "the event is invalid field=timestamp"]
     (state,) = completeness.writers
     assert (state.count, state.missing, completeness.state) == (9, [(4, 4)], "pending")
     assert state.last_timestamp_ms == START_MS + 8 and found[0].annotations[0].note == {"kind": "fold"}
