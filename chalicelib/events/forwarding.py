@@ -1,4 +1,4 @@
-"""Forwards events to another system: masked, in batches within the target's limits, in order, retried until it accepts them.
+"""Forwards events to another system: in batches within the target's limits, in order, retried until it accepts them.
 
 A forwarder sends one request at a time, and the next batch only after each event of the current one is accepted or finally refused.
 So events arrive in the order in which they were added, also those of the same millisecond. If the response to a request is lost,
@@ -16,9 +16,7 @@ from random import Random
 from chalicelib.deadline import Deadline
 from chalicelib.errors import DeadlineExceededError, RequestRefusedError, TargetUnavailableError, UnavailableError
 from chalicelib.events.event import LOGGABLE_ID, Event, Loggable, WriterEndEvent, complete_data
-from chalicelib.events.masking import masked_event
 from chalicelib.events.ports import Limits, Refused, Target
-from chalicelib.masking.fields import Mask
 from chalicelib.ports import Clock
 
 MAX_LISTED_REJECTIONS = 100
@@ -58,7 +56,6 @@ class ForwardingStats:
     refused: int = 0
     requests: int = 0
     repeated: int = 0
-    masked_secrets: int = 0
     rejections: list[Rejection] = field(default_factory=list)
 
     @property
@@ -86,14 +83,13 @@ class Forwarder:
         target: Target,
         loggable: Loggable,
         clock: Clock,
-        mask: Mask | None = None,
         policy: RetryPolicy | None = None,
         random: Random | None = None,
         *,
         limits: Limits | None = None,
         on_rejected: OnRejected | None = None,
     ) -> None:
-        self._target, self._loggable, self._mask = target, loggable, mask
+        self._target, self._loggable = target, loggable
         self.clock, self._policy, self._on_rejected = clock, policy or RetryPolicy(), on_rejected
         self._pause = _Pause(clock, self._policy, random or Random())
         self._batch = ForwardBatch(limits or target.limits)
@@ -107,16 +103,17 @@ class Forwarder:
     def add(self, event: Event) -> None:
         """Add an event; sends the batch first if the event does not fit. Raises UnavailableError: the event was not added, add it
         again."""
-        masked = self._masked(event)
-        size = self._target.size(masked)
+        if LOGGABLE_ID not in event.data:  # a plain line: its id is unique only within the run
+            event = event.model_copy(update={"data": complete_data(event.data, self._loggable, None)})
+        size = self._target.size(event)
         if size > self._target.limits.bytes:
             self.flush()
-            self._refuse(masked, f"too large bytes={size} limit={self._target.limits.bytes}", [masked])
+            self._refuse(event, f"too large bytes={size} limit={self._target.limits.bytes}", [event])
             self.added = self.done = self.added + 1
             return
-        if not self._batch.has_room(masked, size):
+        if not self._batch.has_room(event, size):
             self.flush()
-        self._batch.add(masked, size)
+        self._batch.add(event, size)
         self.added += 1
 
     def end(self, end: WriterEndEvent) -> None:
@@ -168,15 +165,6 @@ class Forwarder:
             self.flush()
         finally:
             self._target.close()
-
-    def _masked(self, event: Event) -> Event:
-        if LOGGABLE_ID not in event.data:  # a plain line: its id is unique only within the run
-            event = event.model_copy(update={"data": complete_data(event.data, self._loggable, None)})
-        if self._mask is None:
-            return event
-        masked, counts = masked_event(event, self._loggable, self._mask)
-        self.figures.masked_secrets += sum(counts.values())
-        return masked
 
     def _wait_for(self, left: Sequence[Event], sent: int) -> None:
         """Pause before deferred events are sent again, ahead of the others."""

@@ -21,7 +21,7 @@ from chalicelib.errors import (
 )
 from chalicelib.events.event import Timestamp
 from chalicelib.events.index import EventIndex
-from chalicelib.events.masking import masked_name
+from chalicelib.events.masking import masked_step
 from chalicelib.events.names import MAX_NAME_CHARS, checked_label, checked_name
 from chalicelib.events.well_formed import WellFormedText
 from chalicelib.masking.fields import FieldMask
@@ -84,8 +84,8 @@ class StepUpdates:
             return step, update
         fields = FieldMask(partial(self._mask, run.fqn))
         names = {field: getattr(update, field) for field in ("name", "parent")}
-        changes = {field: masked_name("step", name, fields) for field, name in names.items() if name is not None}
-        return masked_name("step", step, fields), update.model_copy(update=changes)
+        changes = {field: masked_step(name, fields) for field, name in names.items() if name is not None}
+        return masked_step(step, fields), update.model_copy(update=changes)
 
     def index_stored(self, run: Run, step: str) -> None:
         """Index the stored document of a step. A GET and a row. Raises ObjectNotFoundError."""

@@ -1,4 +1,4 @@
-"""Forwarding from a position: no event is skipped. Targets of a configuration, and the secrets of an event."""
+"""Forwarding from a position: no event is skipped. Targets of a configuration, and places of annotations in masked text."""
 
 from __future__ import annotations
 
@@ -14,18 +14,15 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from chalicelib.errors import InvalidConfigurationError, TargetUnavailableError
-from chalicelib.events.event import Annotation, Event, Loggable, NewEvent
+from chalicelib.events.event import Annotation, Event, Loggable
 from chalicelib.events.forwarding import Forwarder, RetryPolicy
-from chalicelib.events.masking import masked_event
 from chalicelib.events.ports import Limits, Refused
 from chalicelib.events.run_forwarding import ApiSource, EventBatch, event_of, follow, forward
 from chalicelib.events.targets.configuration import TargetConfiguration, parsed_target, target_of, target_over_http
 from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.shippers import ShipperTarget, logstash_record
-from chalicelib.masking.mask import Edit, mask
+from chalicelib.masking.mask import Edit
 from chalicelib.masking.offsets import OffsetMap
-from chalicelib.masking.shapes import SHAPES, finders
-from chalicelib.ports import Run
 from tests.faults.interception import Crash
 from tests.support.clock import ManualClock
 from tests.unit.test_event_targets import LOGGABLE, NOW_MS, es, events_of
@@ -256,39 +253,6 @@ def test_target_errors_contain_no_values(text: str, field: str) -> None:
     assert str(caught.value).endswith(f"field={field}") and "hush" not in str(caught.value)
     kinds = TypeAdapter(TargetConfiguration).json_schema()["discriminator"]["mapping"]
     assert field != "kind" or f"known={','.join(sorted(kinds))} " in str(caught.value) or text == "no"
-
-
-# Secrets of an event
-
-
-def all_shapes(body: bytes) -> Any:
-    return mask(body, finders(tuple(SHAPES), [b"geheim"]))
-
-
-def test_event_without_secrets_is_the_same_object() -> None:
-    for each in (
-        events_of(1)[0],
-        NewEvent(message="x", data={"a": [1, None, {"b": "c"}]}, annotations=(Annotation(position=0, note={"k": 1}),)),
-    ):
-        found, counts = masked_event(each, LOGGABLE, all_shapes)  # type: ignore[arg-type]
-        assert found is each and counts == {}
-
-
-def test_names_of_the_loggable_stay_and_other_data_is_masked() -> None:
-    loggable = Loggable.of_run(Run("svc.geheim", "run-geheim"), "geheim")
-    data = {
-        **loggable.mandatory_data("step geheim"),
-        "list": ["geheim", {"geheim": "x", "n": 1}],
-        "token": 12345678,
-        "count": 5,
-        "flag": True,
-    }
-    found, counts = masked_event(NewEvent(message="m", data=data), loggable, all_shapes)  # type: ignore[arg-type]
-    assert (found.data["jobId"], found.data["loggableId"], found.data["instanceId"]) == ("svc.geheim", "run-geheim", "geheim")
-    assert found.data["stepId"] == "step ***configured-value***"
-    assert found.data["list"] == ["***configured-value***", {"***configured-value***": "x", "n": 1}]
-    assert (found.data["token"], found.data["count"], found.data["flag"]) == ("***password***", 5, True)
-    assert counts == {"configured-value": 3, "password": 1}
 
 
 @QUIET

@@ -23,8 +23,6 @@ from chalicelib.events.targets.elasticsearch import ElasticsearchTarget
 from chalicelib.events.targets.otlp import OtlpTarget
 from chalicelib.events.targets.shippers import ShipperTarget, fluentd_record, logstash_record
 from chalicelib.events.targets.transport import Answer, retry_after_s
-from chalicelib.masking.masker import Masker
-from chalicelib.masking.rules import parse_rules
 from chalicelib.ports import Run
 from tests.sampling import examples
 from tests.support.clock import ManualClock
@@ -591,24 +589,3 @@ def test_cloudwatch_names_of_streams() -> None:
     assert stream_name(Loggable.of_run(Run("a:b*c%d", "r/1"), "here")) == "a%3Ab%2Ac%25d/r/1"
     names = {stream_name(Loggable.of_run(Run("p" * 600, f"run-{number}"), "here")) for number in range(3)}
     assert len(names) == 3 and all(len(name) <= 512 for name in names)
-
-
-# Secrets
-
-
-@pytest.mark.behavior("Secrets are masked before events leave the process.")
-@every_target
-def test_secrets_are_masked_before_anything_leaves(name: str) -> None:
-    masker = Masker(parse_rules('[{"values": ["geheim-123"]}]'), None, ManualClock(0))
-    kit = KITS[name]()
-    secret = event(
-        0, "a geheim-123\nZ2VoZWltLTEyMw== password=hunter2", data={"env": {"API": "geheim-123", "password": "hunter2"}},
-        annotations=(Annotation(position=13, note={"url": "http://u:hunter2@h"}),),
-    )  # fmt: skip
-    found = sent(kit, [secret], mask=partial(masker.mask, "svc.orders"))
-    (there,) = kit.received()
-    assert "geheim" not in there.model_dump_json() and "hunter2" not in there.model_dump_json() and "Z2Vo" not in there.message
-    assert there.message == "a ***configured-value***\n***configured-value*** password=***password***"
-    assert there.data["env"] == {"API": "***configured-value***", "password": "***password***"}
-    assert there.annotations[0].position == len("a ***configured-value***\n")
-    assert found.figures.masked_secrets == 6 and there.data["jobId"] == "svc.orders"
