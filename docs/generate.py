@@ -424,10 +424,16 @@ VALUES: dict[str, Callable[[], str]] = {
 """Numbers in prose, between ``<!-- value: NAME -->`` and ``<!-- value: end -->``."""
 
 
-def regenerated(text: str) -> str:
-    """The document with its tables and values generated again."""
-    text = _VALUE.sub(lambda value: f"{value[1]}{VALUES[value[2]]()}{value[4]}", text)
-    return _BLOCK.sub(lambda block: f"{block[1]}{TABLES[block[2]]()}\n{block[4]}", text)
+def regenerated(text: str, page: Path) -> str:
+    """The document with its tables and values generated again. Raises ValueError for a name that is not defined here."""
+
+    def made(kind: str, known: dict[str, Callable[[], str]], name: str) -> str:
+        if name not in known:
+            raise ValueError(f"{page}: there is no {kind} {name}")
+        return known[name]()
+
+    text = _VALUE.sub(lambda value: f"{value[1]}{made('value', VALUES, value[2])}{value[4]}", text)
+    return _BLOCK.sub(lambda block: f"{block[1]}{made('table', TABLES, block[2])}\n{block[4]}", text)
 
 
 def main() -> int:
@@ -437,7 +443,7 @@ def main() -> int:
     is_check, changed = parser.parse_args().check, 0
     for path in sorted(DOCS.rglob("*.md")):
         old = path.read_text()
-        if (new := regenerated(old)) == old:
+        if (new := regenerated(old, path)) == old:
             continue
         changed += 1
         if not is_check:

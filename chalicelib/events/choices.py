@@ -74,7 +74,7 @@ class RunChoices:
     def _unless_begun(self, run: Run, choice: Choice) -> Choice:
         if choice.is_run_log or not self._has_begun(run):
             return choice
-        return replace(choice, method=RUN_LOG, browser=RUN_LOG)
+        return replace(choice, browser=RUN_LOG)
 
     def _has_begun(self, run: Run) -> bool:
         """Whether the run log has lines of a run: all keys after those of ``events/`` belong to it. One LIST."""

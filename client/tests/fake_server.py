@@ -70,7 +70,7 @@ class FakeServer:
         self.file_events: list[dict[str, Any]] = []
         self.pipeline_files: list[dict[str, Any]] = []
         self.configuration: dict[str, Any] = {}
-        """Of how events are written and browsed, with ``chosen`` for every pipeline."""
+        """Of how logs are browsed, with ``chosen`` for every pipeline."""
         self.elsewhere: set[str] = set()
         """FQNs of runs in another store, of which facts count nothing."""
         self.has_browser = True

@@ -74,7 +74,7 @@ def test_no_path_of_a_machine(page: Path) -> None:
 
 @every_page
 def test_generated_tables_are_up_to_date(page: Path) -> None:
-    assert generate.regenerated(page.read_text()) == page.read_text(), "run: python -m docs.generate"
+    assert generate.regenerated(page.read_text(), page) == page.read_text(), "run: python -m docs.generate"
 
 
 @every_page
@@ -91,7 +91,7 @@ def test_values_follow_from_template_and_code() -> None:
         "ten-failures": f"{sum(range(1, 10))} minutes",
     }
     stale = "<!-- value: five-failures -->a quarter of an hour<!-- value: end -->"
-    assert generate.regenerated(stale) == "<!-- value: five-failures -->10 minutes<!-- value: end -->"
+    assert generate.regenerated(stale, Path("page.md")) == "<!-- value: five-failures -->10 minutes<!-- value: end -->"
 
 
 def test_the_page_of_agents_has_each_address() -> None:

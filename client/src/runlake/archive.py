@@ -299,7 +299,7 @@ class Archive:
         self._letter_request("DELETE", letter)
 
     def configuration(self, fqn: str) -> Json:
-        """How events are written and browsed; ``chosen``: what a new run of a pipeline gets. Raises ApiError, UnavailableError."""
+        """How logs are browsed; ``chosen``: what a new run of a pipeline gets. Raises ApiError, UnavailableError."""
         return _checked(self._json("GET", "/v1/configuration", params={"fqn": fqn}), "chosen")
 
     def grep(self, run: RunName, **query: Any) -> Json:
