@@ -383,9 +383,10 @@ def test_line_without_an_end_takes_no_more_memory_than_an_event(settings: Settin
     handler = runlake.RunlogHandler("p", "r", settings=settings, method="store")
     for _ in range(40):
         handler.write_bytes(b"x" * 65_536, 1.0)
-    handler.write_bytes(b"y", 1.0)
+    handler.write_bytes(b"\ny", 1.0)
     handler.close()
     assert "".join(store.messages()) == "x" * 40 * 65_536 + "y" and handler.counts.cut_lines == 0
+    assert all(store.messages()) and len(store.messages()) > 20
 
 
 def test_command_writes_to_its_run_by_its_method_and_to_others_by_theirs(

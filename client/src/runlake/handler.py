@@ -124,7 +124,6 @@ class RunlogHandler(logging.Handler):
             tell(f"{self._method.problem}: the run log replaces it")
         self._data = dict(data or {})
         is_text = not events and self._method.method is None
-        self._rest = bytearray()
         self._connection: MethodConnection | None = None
         self._begin(None if is_text else EventLines(self.mask, self._data))
         _handlers.add(self)
@@ -280,6 +279,7 @@ class RunlogHandler(logging.Handler):
     def _begin(self, lines: EventLines | None) -> None:
         settings = self.settings
         spool = Spool(settings.spool_root, settings.spool_bytes) if settings.spool_bytes else None
+        self._rest = bytearray()
         self._order = threading.RLock()  # ids in the order of the buffer; reentrant, like the buffer's lock
         self._lines = lines
         self._writer = None if lines is None else self._writer_name()
@@ -335,9 +335,10 @@ class RunlogHandler(logging.Handler):
             if b"\n" in data:
                 complete, _, rest = self._rest.rpartition(b"\n")
                 lines, self._rest = [*complete.split(b"\n")], rest
-            if len(self._rest) >= _LONGEST_LINE_BYTES:
-                lines.append(self._rest)
-                self._rest = bytearray()
+            if len(self._rest) > _LONGEST_LINE_BYTES:
+                cut = len(self._rest) - 1  # something of the line stays: its end makes no empty event
+                lines.append(self._rest[:cut])
+                del self._rest[:cut]
         for line in lines:
             for start in range(0, max(len(line), 1), _LONGEST_LINE_BYTES):
                 text = line[start : start + _LONGEST_LINE_BYTES].decode("utf-8", "replace")
