@@ -119,7 +119,7 @@ FACTS: dict[str, dict[str, str | tuple[str, ...]]] = {
     },
     "docs/events.md": {
         "up to its end costs; after {} it": "chalicelib.events.browsed_run:MAX_TIME_S",
-        "with `wait` it reads again every {}.": "chalicelib.events.browsed_run:POLL_S",
+        "with `wait`, and for the live stream, it reads again every {}.": "chalicelib.events.browsed_run:POLL_S",
         "- A download is at most {}, without": "chalicelib.runlog.reader:INLINE_BYTES",
         "with the annotations {} at most": "chalicelib.events.validation:MAX_DETAILS_BYTES",
         "at most twice its bytes and {} where its lines form runs of {} or more": (_TWICE, _TWICE),

@@ -68,7 +68,13 @@ def test_a_run_is_found_searched_and_drawn(stack: Stack) -> None:
     (found,) = eventually(lambda: ask(stack, f"?prefix={fqn}")["pipelines"], lambda found: found and found[0]["last"])
     assert (found["fqn"], found["last"]["lines"], found["last"]["status"]) == (fqn, 3, "open")
     assert ask(stack, f"/{fqn}/runs")["runs"] == [found["last"]]
-    assert ask(stack, f"/{fqn}/runs/run-1") == found["last"] | {"lost": 0, "candidates": [], "orchestratorUrl": None}
+    assert ask(stack, f"/{fqn}/runs/run-1") == found["last"] | {
+        "lost": 0,
+        "candidates": [],
+        "method": "runlog",
+        "browser": "runlog",
+        "orchestratorUrl": None,
+    }
     matches = ask(stack, f"/{fqn}/runs/run-1/grep?q=%5E%5Cd%7B4%7D&regex=true")["matches"]
     assert [(each["line"], each["spans"]) for each in matches] == [(1, [[0, 4]])]
     drawn = eventually(lambda: ask(stack, f"/{fqn}/runs/run-1/histogram"), lambda found: found["buckets"])
