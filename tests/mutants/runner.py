@@ -30,6 +30,7 @@ _COPIED = (
     "conftest.py",
     "deploy",
     "docs",
+    "forwarding",
     "glue_jobs",
     "infra",
     "local",
