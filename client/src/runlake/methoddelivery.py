@@ -18,8 +18,8 @@ from runlake.starts import StartedRun
 
 
 class MethodConnection:
-    """The writer of a method, made when it is needed, and again for another attempt of the run. Not thread-safe. What it did last is not done
-    again when only a request to the archive after it failed."""
+    """The writer of a method, made when it is needed, and again for another attempt; its owner closes it. Not thread-safe. What it did last is
+    not done again when only a request to the archive after it failed."""
 
     def __init__(self, name: str, method: LoggingMethod) -> None:
         self.name, self._method = name, method
@@ -134,7 +134,6 @@ class MethodDelivery:
         """Record the end of the writer where its events are, then report it to the archive."""
         self.connection.end(*self._writer, self.events.end_in_attempt())
         self.events.close(archive)
-        self.connection.close()
 
     def facts(self) -> dict[str, Any]:
         """The fields of the events, the method's name, and the archive's instance."""
