@@ -433,7 +433,7 @@ def test_each_of_many_events_is_in_one_attempt_when_the_run_is_closed_between_tw
     if is_away:
         is_away = False
         environment = {"RUNLAKE_SPOOL_DIR": settings.spool_dir, "RUNLAKE_URL": server.url}
-        assert CliRunner().invoke(command, ["drain"], env=environment).exit_code == 0
+        assert CliRunner().invoke(command, ["drain", "--next-attempt"], env=environment).exit_code == 0
     assert_complete_from_0(server, "r", [str(number) for number in range(taken)])
     assert_complete_from_0(server, "r~2", [str(number) for number in range(taken, count)])
 
@@ -458,7 +458,7 @@ def test_kept_events_of_a_run_that_was_closed_are_complete_in_both_attempts(
     handler.finish(0.1)
     server.fault = lambda method, path: ""
     environment = {"RUNLAKE_SPOOL_DIR": settings.spool_dir, "RUNLAKE_URL": server.url}
-    assert CliRunner().invoke(command, ["drain"], env=environment).exit_code == 0
+    assert CliRunner().invoke(command, ["drain", "--next-attempt"], env=environment).exit_code == 0
     assert_complete_from_0(server, "r", ["first"])
     assert_complete_from_0(server, "r~2", ["second", "third"])
     assert ("p", "r~3") not in server.runs

@@ -153,7 +153,8 @@ def test_forked_process_that_outlives_the_run_closes_the_attempt_that_it_starts(
     server.fault = lambda method, path: ""
     if away:
         assert server.lines("p", "r~2") == []
-        assert CliRunner().invoke(runlake, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
+        command = ["--url", server.url, "--spool-dir", settings.spool_dir, "drain", "--next-attempt"]
+        assert CliRunner().invoke(runlake, command).exit_code == 0
     assert (server.lines("p", "r"), server.lines("p", "r~2")) == ([b"of the parent"], [b"of the child"])
     assert server.runs["p", "r~2"].closed and ("p", "r~3") not in server.runs
 
@@ -259,7 +260,8 @@ def test_a_refused_token_is_told_once_and_read_again(server: FakeServer, setting
     handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=told.append, connect=renewing(server, tokens))
     with logging_to(handler) as logger:
         logger.info("one")
-    assert len(server.lines("p", "r")) == 1
+        handler.flush()
+        assert len(server.lines("p", "r")) == 1
     assert len(told) == 1 and "the token does not hold" in told[0]
 
 

@@ -21,6 +21,7 @@ from runlake.errors import (
     AccessError,
     ApiError,
     AttemptTakenError,
+    ForeignAnswerError,
     MethodRefusedError,
     NotFoundError,
     RefusedError,
@@ -565,9 +566,8 @@ def _checked(answer: Json, *fields: str) -> Json:
     return answer
 
 
-def _foreign_answer() -> UnavailableError:
-    """A response of another server, such as a proxy's login page. Nothing was stored, and a retry may succeed."""
-    return UnavailableError("the response is not Runlake's: is there a proxy in between?")
+def _foreign_answer() -> ForeignAnswerError:
+    return ForeignAnswerError("the response is not Runlake's: is there a proxy in between?")
 
 
 def _no_answer(error: Exception) -> UnavailableError:

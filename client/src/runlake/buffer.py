@@ -1,21 +1,31 @@
-"""The queue between an application and its shipper: bytes wait in memory, then on disk, and are dropped and counted if both are full.
+"""The queue between an application and its shipper: complete lines wait in memory, then on disk, and are dropped and counted if both are full.
 
-Order: while anything is on disk, all new bytes go there too. So the bytes in memory are always older than those on disk, and those that
-``take`` has returned are older than both.
+The oldest bytes are on disk, the newer ones in memory. All bytes get to the disk before they are sent, or ``SAVE_S`` after they were put. If the
+disk refuses, they are sent from memory::
+
+    acknowledged   sent, on disk   on disk   in memory   <- put
+                ^ begin         ^ taken   ^ spool.end ^ end
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from runlake.batches import MAX_LINE_BYTES, first_lines
 from runlake.spool import Spool
 
+SAVE_S = 0.75
+"""Age at which bytes in memory are written to disk: with the time until the thread runs, below a second."""
+_DISK_PAUSE_S = 1.0
+"""After an error of the disk, until it is tried again."""
 _BLOCK_BYTES = 256 * 1024
 _RESUME_PART = 8
-"""After a drop, this fraction of the room must be free before bytes are accepted again: one gap, not thousands."""
+"""After a drop, this fraction of the memory must be free before bytes are accepted again: one gap, not thousands."""
 
 
 def gap_line(lines: int) -> bytes:
@@ -23,90 +33,190 @@ def gap_line(lines: int) -> bytes:
     return b"[runlake] %d lines are missing here: they were dropped, the buffer was full\n" % lines
 
 
-class Buffer:
-    """A bounded queue of bytes from the application's threads to the shipper's.
+def hole_line(lines: int) -> bytes:
+    """The line that the archive has in place of lines that a killed program had sent or was about to send: at most so many are missing."""
+    return b"[runlake] up to %d lines may be missing here: the program was killed, or its disk cannot be read\n" % lines
 
-    Memory: ``memory_bytes``, and one chunk of the spool while it is read. Disk: the spool's limit. ``put`` copies into memory, or writes to a
-    file without an fsync; it blocks only with ``wait_s``. ``gap`` renders the line that states how many lines were dropped.
+
+def no_line(lines: int) -> bytes:
+    """No line: of events, the ids show what is missing."""
+    return b""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Bytes ``begin`` to ``end`` of the stream, ``lines`` lines from number ``first_line`` on, of which ``notices`` state gaps. ``data``: what is sent
+    for them; if ``is_hole``, the bytes cannot be read, and it is the notice of that, or empty."""
+
+    begin: int
+    end: int
+    first_line: int
+    lines: int
+    data: bytes
+    notices: int = 0
+    is_hole: bool = False
+
+    @property
+    def end_line(self) -> int:
+        """The number of the line after it."""
+        return self.first_line + self.lines
+
+
+@dataclass(slots=True)
+class _Block:
+    """Bytes in memory; the oldest was put at ``began_s``."""
+
+    begin: int
+    began_s: float
+    data: bytearray
+
+
+class Buffer:
+    """A bounded queue of lines from the application's threads to the shipper's.
+
+    Memory: ``memory_bytes``, and in addition a batch that was taken and a line that has no newline yet, ``MAX_LINE_BYTES`` at most. Disk: the
+    limit of ``spool``. ``put`` copies into memory, and writes to a file, without an fsync, when the memory is full, or always with
+    ``writes_through``; it waits for the archive only with ``wait_s``. ``gap`` renders the line that states how many lines were dropped;
+    ``hole`` that of lines on disk that cannot be read.
     """
 
-    def __init__(self, memory_bytes: int, spool: Spool | None = None, gap: Callable[[int], bytes] = gap_line) -> None:
-        self._gap = gap
+    def __init__(
+        self,
+        memory_bytes: int,
+        spool: Spool,
+        gap: Callable[[int], bytes] = gap_line,
+        hole: Callable[[int], bytes] = hole_line,
+        *,
+        writes_through: bool = False,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.spool, self._count = spool, spool.count
+        self._gap, self._hole, self._clock_s = gap, hole, clock_s
         self._changed = threading.Condition()  # reentrant: a signal handler may log while its own thread is in here
-        self._memory_bytes, self._spool = memory_bytes, spool
-        self._blocks: deque[bytearray] = deque()
-        self._in_memory = 0
+        self._unsaved = threading.Condition(self._changed._lock)  # type: ignore[attr-defined]
+        self._memory_bytes, self._writes_through = memory_bytes, writes_through
+        self._blocks: deque[_Block] = deque()
+        state = spool.state
+        self._begin = self._taken = state.begin
+        self._begin_line = self._taken_line = state.begin_line
+        self._end, self._end_line = max(spool.end, state.batch_end), spool.end_line
+        self._line = bytearray()  # without its newline
+        self._disk_from_s = -1.0
         self._needed_bytes = 1
-        self._flush_to_bytes = 0
+        self._flush_to = 0
         self._gap_lines = 0
-        self._at_line_start = True
-        self._skipping = False
-        self._ended = False
-        self.put_bytes = 0
-        self.taken_bytes = 0
-        self.dropped_lines = 0
+        self._gaps: deque[int] = deque()  # offsets of the lines that state gaps, unless they are acknowledged
+        self._is_skipping = self._is_ended = self._is_saver_stopped = False
+        self.dropped_lines = state.dropped
+
+    @classmethod
+    def of(cls, spool: Spool, hole: Callable[[int], bytes]) -> Buffer:
+        """The rest of a dead writer, which accepts no more bytes. Raises OSError."""
+        if not spool.state.is_ended:
+            spool.cut_short()
+        made = cls(0, spool, hole=hole)
+        made._is_ended = True
+        return made
 
     @property
     def pending_bytes(self) -> int:
         """Bytes that were put and not taken yet."""
-        return self._in_memory + (self._spool.bytes if self._spool else 0)
+        return self._end - self._taken + len(self._line)
 
     @property
     def pending_lines(self) -> int:
-        """Lines that were put and not taken yet."""
+        """Lines that were put and not acknowledged yet."""
         with self._changed:
-            return sum(block.count(b"\n") for block in self._blocks) + (self._spool.lines if self._spool else 0)
+            return self._end_line - self._begin_line - len(self._gaps) + bool(self._line)
 
     @property
-    def spool_root(self) -> Path | None:
-        """The folder below which ``persist`` writes the remaining bytes; None: there is no spool."""
-        return self._spool.folder.parent if self._spool else None
+    def put_bytes(self) -> int:
+        """Offset after the last byte that was put."""
+        return self._end + len(self._line)
+
+    @property
+    def begin(self) -> int:
+        """Offset of the first byte that is not acknowledged."""
+        return self._begin
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the end was announced."""
+        return self._is_ended
 
     @property
     def is_drained(self) -> bool:
-        """Whether the end was announced and nothing is left."""
+        """Whether the end was announced and all is taken."""
         with self._changed:
-            return self._ended and not self.pending_bytes
+            return self._is_ended and not self.pending_bytes
+
+    @property
+    def spool_root(self) -> Path | None:
+        """The folder below which remaining bytes are kept; None: there is no spool."""
+        return self.spool.root
 
     def put(self, data: bytes, wait_s: float = 0.0) -> bool:
         """Add bytes; False if they were dropped for lack of room, and counted.
 
-        With ``wait_s`` it blocks until there is room, as long as ``take`` makes progress, and at most so many seconds without; after a drop it
+        With ``wait_s`` it blocks until there is room, as long as batches are taken, and at most so many seconds without; after a drop it
         does not block until there is room again. Thread-safe; the bytes of one call stay together.
         """
         with self._changed:
+            if self._line or self._is_skipping or not data.endswith(b"\n"):
+                data = self._complete(data)
+                if not data:
+                    return not self._is_skipping
             if wait_s > 0 and not self._gap_lines:
                 self._wait_for_room(len(data), wait_s)
-            if self._ended or not self._has_room(len(data)):
-                self._drop(data)
+            if self._is_ended or not self._make_room(len(data)):
+                self._drop(self._count(data))
                 return False
-            if self._skipping:
-                data = self._from_next_line(data)
-            self._add(self._take_gap_line() + data)
-            if self.pending_bytes >= self._needed_bytes:
+            self._append_gap_line()
+            self._append(data)
+            if self._writes_through:
+                self._save()
+            if self._end - self._taken >= self._needed_bytes:
                 self._changed.notify_all()
             return True
 
-    def take(self) -> bytes:
-        """The oldest bytes, about a block of them; empty if there are none."""
+    def take(self, batch_bytes: int, fit: Callable[[bytes], bytes] = lambda data: data) -> Batch | None:
+        """The next batch: complete lines, ``batch_bytes`` at most or one longer line, of which ``fit`` returns the start that one request takes. A
+        batch that may have been sent before has the same bounds. None: there is nothing."""
         with self._changed:
+            is_saved = self._save()
+            if self._taken >= self._end:
+                return None
+            state, taken = self.spool.state, self._taken
+            is_repeat = taken == state.begin and state.batch_end > taken
+            if is_repeat:
+                data = self._peek(taken, state.batch_end - taken)
+                data = data if len(data) == state.batch_end - taken else b""
+            else:
+                # What is on disk and what is not are never in one batch: whoever resumes could not repeat it.
+                on_disk = self.spool.end if not is_saved and taken < self.spool.end else None
+                data = fit(self._lines_from(taken, batch_bytes, on_disk))
+            batch = self._batch(data) if data else self._hole_at(taken, is_repeat=is_repeat)
+            self._taken, self._taken_line = batch.end, batch.end_line
+            self._changed.notify_all()
+            return batch
+
+    def untake(self, batch: Batch) -> None:
+        """Take it later, perhaps with other bounds: nothing of it is stored."""
+        with self._changed:
+            self._taken, self._taken_line = batch.begin, batch.first_line
+
+    def acknowledge(self, batch: Batch) -> None:
+        """Forget a batch that is stored or refused, after the state says so."""
+        with self._changed:
+            self._begin, self._begin_line = batch.end, batch.end_line
+            while self._blocks and self._blocks[0].begin + len(self._blocks[0].data) <= self._begin:
+                self._blocks.popleft()
             if self._blocks:
-                block = self._blocks.popleft()
-                self._in_memory -= len(block)
-                return self._taken(bytes(block))
-            chunk = self._spool.oldest() if self._spool else None
-        if chunk is None or self._spool is None:
-            return b""
-        try:
-            data = chunk.path.read_bytes()  # without the lock: no ``put`` waits for the disk
-        except OSError:
-            data = b""
-        with self._changed:
-            if not data:
-                self._gap_lines += chunk.lines
-                self.dropped_lines += chunk.lines
-            self._spool.discard(chunk)
-            return self._taken(data)
+                self._trim(self._begin - self._blocks[0].begin)
+            while self._gaps and self._gaps[0] < self._begin:
+                self._gaps.popleft()
+            self.spool.discard(self._begin)
+            self._changed.notify_all()
 
     def wait(self, needed_bytes: int, timeout_s: float | None) -> None:
         """Wait until so many bytes are pending, a flush was requested, the end was announced, or the time is over."""
@@ -116,108 +226,196 @@ class Buffer:
             self._needed_bytes = 1
 
     def request_flush(self) -> int:
-        """Make ``wait`` return for the bytes that are pending now. Returns the count of bytes put so far."""
+        """Make ``wait`` return for the bytes that are pending now. Returns the offset after them."""
         with self._changed:
-            self._flush_to_bytes = self.put_bytes
+            self._flush_to = self._end
             self._changed.notify_all()
-            return self.put_bytes
+            return self._end
 
     def end(self) -> None:
-        """Accept no more bytes. A gap that nothing followed gets its line now."""
+        """Accept no more bytes, and write all to disk. A gap that nothing followed gets its line now."""
         with self._changed:
-            if not self._ended:
-                if gap := self._take_gap_line():
-                    self._append(gap)
-                self._ended = True
+            if not self._is_ended:
+                line, self._line = bytes(self._line) + b"\n" if self._line else b"", bytearray()
+                if self._is_skipping:
+                    self._is_skipping = False
+                    self._drop(1)
+                if line:
+                    self._append(line)
+                self._append_gap_line()
+                self._is_ended = True
+                self._disk_from_s = -1.0
+                self._save()
                 self._changed.notify_all()
 
-    def persist(self, older: bytes) -> tuple[int, Spool | None]:
-        """Write all remaining bytes to disk, ``older`` first, and return the number of lines on disk. The folder is made even if nothing is left.
-        Without a spool, the lines are counted as dropped."""
+    def settle(self) -> int:
+        """The number of lines that are not acknowledged and wait on disk. Those in memory only are counted as dropped."""
         with self._changed:
-            left = older + b"".join(self._blocks)
-            lines = left.count(b"\n")
+            self._save()
+            waiting = self.pending_lines
+            if not self.spool.is_on_disk:
+                kept = 0
+            elif self._blocks:
+                kept = max(self.spool.end_line - self._begin_line - sum(at < self.spool.end for at in self._gaps), 0)
+            else:
+                kept = waiting
+            self.dropped_lines += waiting - kept
             self._blocks.clear()
-            self._in_memory = 0
-            if self._spool is None:
-                self.dropped_lines += lines
-                return 0, None
-            self._spool.persist(left)
-            return lines + self._spool.lines, self._spool
+            return kept
 
-    def remove_spool(self) -> None:
-        """Delete the spool's folder, once all of its bytes are shipped."""
+    def save_while_open(self) -> None:
+        """Write bytes to disk at an age of ``SAVE_S``, until ``stop_saving``. The loop of a thread."""
+        while True:
+            with self._changed:
+                self._unsaved.wait(self._save_in_s())
+                if self._is_saver_stopped:
+                    return
+                if self._blocks and self._clock_s() >= self._blocks[0].began_s + SAVE_S:
+                    self._save()
+            self.spool.synchronize()
+
+    def stop_saving(self) -> None:
+        """End the loop of ``save_while_open``."""
         with self._changed:
-            if self._spool:
-                self._spool.remove()
+            self._is_saver_stopped = True
+            self._unsaved.notify_all()
 
-    def abandon(self) -> None:
-        """Close files in a forked child: the bytes in here are shipped by the parent."""
-        if self._spool:
-            self._spool.abandon()
+    def _save_in_s(self) -> float | None:
+        if not self._blocks or self.spool.root is None:
+            return None
+        now_s = self._clock_s()
+        return max(self._blocks[0].began_s + SAVE_S - now_s, self._disk_from_s - now_s, 0.001)
 
     def _is_due(self) -> bool:
-        pending = self.pending_bytes
-        return self._ended or pending >= self._needed_bytes or (pending > 0 and self._flush_to_bytes > self.taken_bytes)
+        pending = self._end - self._taken
+        return self._is_ended or pending >= self._needed_bytes or (pending > 0 and self._flush_to > self._taken)
 
-    def _taken(self, data: bytes) -> bytes:
-        self.taken_bytes += len(data)
-        self._changed.notify_all()
-        return data
+    def _complete(self, data: bytes) -> bytes:
+        """The complete lines; the rest waits for its newline. A line that no request can carry is ended early."""
+        if self._is_skipping:
+            _, newline, data = data.partition(b"\n")
+            if not newline:
+                return b""
+            self._is_skipping = False
+            self._drop(1)
+        lines, newline, rest = data.rpartition(b"\n")
+        complete = bytes(self._line) + lines + newline if newline else b""
+        if newline:
+            self._line = bytearray()
+        self._line += rest
+        while len(self._line) >= MAX_LINE_BYTES:
+            complete += bytes(self._line[: MAX_LINE_BYTES - 1]) + b"\n"
+            del self._line[: MAX_LINE_BYTES - 1]
+        return complete
 
     def _wait_for_room(self, size: int, wait_s: float) -> None:
-        while not self._has_room(size) and not self._ended:
-            seen = self.taken_bytes
-            if not self._changed.wait_for(lambda seen=seen: self._ended or self.taken_bytes != seen, wait_s):  # type: ignore[misc]
+        while not self._make_room(size) and not self._is_ended:
+            seen = self._taken, self._begin
+            if not self._changed.wait_for(lambda seen=seen: self._is_ended or (self._taken, self._begin) != seen, wait_s):  # type: ignore[misc]
                 return
 
-    def _has_room(self, size: int) -> bool:
-        spooled, limit = (self._spool.bytes, self._spool.limit_bytes) if self._spool else (0, 0)
-        if self._gap_lines or self._skipping:
-            return self.pending_bytes + size <= (self._memory_bytes + limit) * (_RESUME_PART - 1) // _RESUME_PART
-        return self._fits_memory(size) or spooled + size <= limit
+    def _make_room(self, size: int) -> bool:
+        limit = self._memory_bytes * (_RESUME_PART - 1) // _RESUME_PART if self._gap_lines else self._memory_bytes
+        if self._in_memory + size <= limit:
+            return True
+        return (self._save() and self.spool.waiting_bytes + size <= self.spool.limit_bytes) or self._in_memory + size <= limit
 
-    def _fits_memory(self, size: int) -> bool:
-        return (self._spool is None or self._spool.is_empty) and self._in_memory + size <= self._memory_bytes
+    @property
+    def _in_memory(self) -> int:
+        """Bytes in memory that are not taken."""
+        return self._end - max(self._taken, self._blocks[0].begin) if self._blocks else 0
 
-    def _add(self, data: bytes) -> None:
-        if not data:
-            return
-        if self._spool is None or self._fits_memory(len(data)):
-            self._append(data)
-            return
-        try:
-            self._spool.write(data)
-        except OSError:
-            self._drop(data)
-            return
-        self._count(data)
+    def _save(self) -> bool:
+        """Write all bytes in memory to disk, the oldest first. False if some stay in memory."""
+        if not self._blocks:
+            return True
+        if self.spool.root is None or self._clock_s() < self._disk_from_s:
+            return False
+        self.spool.skip(self._begin, self._begin_line)
+        while self._blocks:
+            block = self._blocks[0]
+            if self.spool.waiting_bytes + len(block.data) > self.spool.limit_bytes:
+                return False
+            try:
+                written = self.spool.write(block.data, self.spool.end_line)
+            except OSError:
+                self._disk_from_s = self._clock_s() + _DISK_PAUSE_S
+                return False
+            if written < len(block.data):
+                self._disk_from_s = self._clock_s() + _DISK_PAUSE_S
+                self._trim(written)
+                return False
+            self._blocks.popleft()
+        return True
+
+    def _trim(self, size: int) -> None:
+        """Remove bytes from the front of the oldest block."""
+        if size > 0:
+            block = self._blocks[0]
+            del block.data[:size]
+            block.begin += size
+
+    def _lines_from(self, offset: int, batch_bytes: int, end: int | None) -> bytes:
+        """Complete lines; empty if the disk has no bytes there."""
+        data = self._peek(offset, batch_bytes if end is None else min(batch_bytes, end - offset))
+        size = first_lines(data, batch_bytes)
+        if not size and data:
+            data = self._peek(offset, MAX_LINE_BYTES + 1)
+            size = first_lines(data, batch_bytes) or len(data)
+        return data[:size]
+
+    def _peek(self, offset: int, size: int) -> bytes:
+        """At most so many bytes, from the disk and then from memory; fewer where the disk has a hole."""
+        found = bytearray()
+        while len(found) < size and offset + len(found) < self.spool.end:
+            try:
+                piece = self.spool.read(offset + len(found), size - len(found))
+            except OSError:
+                piece = b""
+            if not piece:
+                return bytes(found)
+            found += piece
+        for block in self._blocks:
+            at = offset + len(found) - block.begin
+            if len(found) >= size:
+                break
+            if 0 <= at < len(block.data):
+                found += block.data[at : at + size - len(found)]
+        return bytes(found)
+
+    def _batch(self, data: bytes) -> Batch:
+        end = self._taken + len(data)
+        return Batch(self._taken, end, self._taken_line, self._count(data), data, sum(self._taken <= at < end for at in self._gaps))
+
+    def _hole_at(self, offset: int, *, is_repeat: bool) -> Batch:
+        """The batch that states that bytes are missing: up to the next ones, or all that may have been sent."""
+        state = self.spool.state
+        following = self.spool.next_begin(offset)
+        if following is not None and (not is_repeat or following[0] >= state.batch_end):
+            end, lines = following[0], following[1] - self._taken_line
+        elif is_repeat:
+            end, lines = state.batch_end, state.batch_lines
+        else:
+            end, lines = self.spool.end if self.spool.end > offset else self._end, 1
+        lines = max(lines, 0)
+        self.dropped_lines += lines
+        return Batch(offset, end, self._taken_line, lines, self._hole(lines) if lines else b"", is_hole=True)
 
     def _append(self, data: bytes) -> None:
-        if not self._blocks or len(self._blocks[-1]) >= _BLOCK_BYTES:
-            self._blocks.append(bytearray())
-        self._blocks[-1] += data
-        self._in_memory += len(data)
-        self._count(data)
+        if not self._blocks or len(self._blocks[-1].data) >= _BLOCK_BYTES:
+            self._blocks.append(_Block(self._end, self._clock_s(), bytearray()))
+            if len(self._blocks) == 1:
+                self._unsaved.notify()
+        self._blocks[-1].data += data
+        self._end += len(data)
+        self._end_line += self._count(data)
 
-    def _count(self, data: bytes) -> None:
-        self.put_bytes += len(data)
-        self._at_line_start = data.endswith(b"\n")
-
-    def _drop(self, data: bytes) -> None:
-        lines = max(data.count(b"\n"), 1)
+    def _drop(self, lines: int) -> None:
         self._gap_lines += lines
         self.dropped_lines += lines
-        self._skipping = not data.endswith(b"\n")
 
-    def _take_gap_line(self) -> bytes:
+    def _append_gap_line(self) -> None:
         lines, self._gap_lines = self._gap_lines, 0
-        if not lines:
-            return b""
-        return (b"" if self._at_line_start else b"\n") + self._gap(lines)
-
-    def _from_next_line(self, data: bytes) -> bytes:
-        """The bytes after the next newline: the rest of a line whose beginning was dropped is dropped too."""
-        _, newline, rest = data.partition(b"\n")
-        self._skipping = not newline
-        return rest
+        if lines:
+            self._gaps.append(self._end)
+            self._append(self._gap(lines))

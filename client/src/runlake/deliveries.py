@@ -14,7 +14,6 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from runlake.archive import Archive, text_of
-from runlake.batches import lines_of
 from runlake.errors import AccessError, ApiError, RefusedError
 from runlake.names import RunName
 from runlake.starts import StartedRun
@@ -92,7 +91,10 @@ class Delivery(Protocol):
         """Close what ``open`` opened, not the run. Idempotent. Raises ApiError, UnavailableError."""
 
     def facts(self) -> dict[str, Any]:
-        """The fields that ``delivery_of`` needs in another process, once all bytes are put."""
+        """The fields that ``delivery_of`` needs in another process."""
+
+    def end_facts(self) -> dict[str, Any]:
+        """Those that ``close`` needs in addition, once all bytes are put."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ class TextDelivery:
 
     def count(self, batch: bytes) -> int:
         """The number of lines."""
-        return lines_of(batch)
+        return batch.count(b"\n")
 
     def open(self, archive: Archive) -> str:
         """Open a session."""
@@ -141,6 +143,10 @@ class TextDelivery:
 
     def facts(self) -> dict[str, Any]:
         """No fields: the run is enough."""
+        return {}
+
+    def end_facts(self) -> dict[str, Any]:
+        """No fields."""
         return {}
 
 
@@ -194,7 +200,7 @@ class EventDelivery:
 
     def count(self, batch: bytes) -> int:
         """The number of events."""
-        return len(_events_of(batch))
+        return batch.count(b"\n") - batch.count(b"\n" + _OF_STEP) - batch.startswith(_OF_STEP)
 
     def open(self, archive: Archive) -> str:
         """Register the writer: from now on the run is not complete without it."""
@@ -233,10 +239,13 @@ class EventDelivery:
         return replace(end, count=end.count - self.first_id)
 
     def facts(self) -> dict[str, Any]:
-        """The writer, its end, and its ids in this attempt."""
+        """The writer, and its ids in this attempt."""
+        return {"writer": self.writer, "firstId": self.first_id, "endId": self.end_id}
+
+    def end_facts(self) -> dict[str, Any]:
+        """The writer's end."""
         end = self.writer_end()
-        of_writer = {"writer": self.writer, "count": end.count, "lastTimestampMs": end.last_timestamp_ms}
-        return of_writer | {"firstId": self.first_id, "endId": self.end_id}
+        return {"count": end.count, "lastTimestampMs": end.last_timestamp_ms}
 
     def _append(self, archive: Archive, events: list[bytes], position: str) -> AppendResult:
         body = b"".join(event + b"\n" for event in events)
@@ -251,10 +260,10 @@ class EventDelivery:
 
 
 def delivery_of(run: RunName, facts: Mapping[str, Any]) -> TextDelivery | EventDelivery:
-    """The inverse of ``Delivery.facts``. A logging method uses the delivery of its events (``methoddelivery``)."""
+    """The inverse of ``Delivery.facts`` and ``end_facts``. A logging method uses the delivery of its events (``methoddelivery``)."""
     if "writer" not in facts:
         return TextDelivery(run)
-    end = WriterEnd(int(facts["count"]), facts["lastTimestampMs"])
+    end = WriterEnd(int(facts.get("count", 0)), facts.get("lastTimestampMs"))
     return EventDelivery(run, str(facts["writer"]), lambda: end, int(facts["firstId"]), facts["endId"])
 
 

@@ -1,190 +1,224 @@
-"""Shipping the lines that a program left on disk: in order, each line stored once, even if the drain is interrupted.
+"""Shipping what dead processes left in their spools: each line once and in order, even if the drain is interrupted.
 
-The next batch is determined by ``run.json`` and the chunks alone: the position that the batch presents, and the byte at which it begins.
-Both change in one write, after the response. So a drain that was killed sends the same batch with the same position again, and the
-archive stores it once.
+A drain is a shipper without a program: it resumes from the state of the folder, and records each step there as the program did. It ends the run
+only if the program recorded its end, and starts an attempt only if the program had asked for one, or a person does.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
-from operator import attrgetter
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from runlake.archive import Archive
-from runlake.batches import MAX_LINE_BYTES, cut
+from runlake.buffer import Buffer, hole_line, no_line
 from runlake.deliveries import Delivery, EventDelivery
-from runlake.errors import AttemptTakenError, MethodRefusedError, NotFoundError, RefusedError, RunClosedError, UnavailableError
-from runlake.leftovers import Leftover, chunks_in, remove, sent_path, write_facts
+from runlake.errors import RunlakeError, SettingsError
 from runlake.methoddelivery import MethodConnection, MethodDelivery
-from runlake.pacing import Backoff
-from runlake.starts import MAX_MOVES, Start
+from runlake.methods import choose_method
+from runlake.names import RunName, is_same_address
+from runlake.profiles import TOKEN_FORMS
+from runlake.settings import Settings
+from runlake.shipper import Pace, Shipper
+from runlake.spool import Spool, claim, folders_in, remove_unfinished
+from runlake.spoolstate import SpoolState
 
-BATCH_BYTES = 1024 * 1024
-"""A constant, not a setting: a repeated batch must be the same bytes."""
-_READ_BYTES = 256 * 1024
-Answer = TypeVar("Answer")
+_PACE = Pace(interval_s=0)
+_MOST_BYTES, _MOST_S, _MOST_FOLDERS = 32 * 1024 * 1024, 30.0, 100
+"""Of a drain in the background."""
+_MOST_FAILURES = 3
+"""One after another: the server is away, or refuses the token."""
+_UNFINISHED_S = 3600.0
+_LIMITS = 4
+"""Times the limit of one spool: the size that all folders of dead processes may have together."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A file of the folder, and the number of bytes in the files before it. No process writes to it."""
+class Drained:
+    """What became of a folder: lines (or events) stored, refused and left; the bytes of those that do not wait any more; ``is_done``: it is deleted; else ``reason`` says why not. ``run``: as the
+    folder named it; ``stored_as``: the attempt."""
 
-    path: Path
-    first_byte: int
+    run: RunName
+    stored_as: RunName
+    unit: str
+    stored: int
+    refused: int
+    bytes: int
+    left: int
+    is_done: bool
+    reason: str
+    notices: tuple[str, ...]
 
 
-_first_byte = attrgetter("first_byte")
-
-
-@dataclass(slots=True)
-class Drain:
-    """Ships one claimed folder. ``patience_s``: how long it retries without progress; ``trouble``: why it gave up.
-    ``connection``: to the leftover's logging method, unless that is the run log."""
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A folder of a dead process: lines (or events) and bytes that wait, and since when."""
 
     folder: Path
-    leftover: Leftover
-    archive: Archive
-    patience_s: float
-    connection: MethodConnection | None = None
-    pause: Callable[[float], object] = time.sleep
-    backoff: Backoff = field(default_factory=Backoff)
-    stored: int = 0
-    refused: int = 0
-    reason: str = ""
-    trouble: str = ""
-    _chunks: list[_Chunk] = field(init=False)
+    state: SpoolState
+    lines: int
+    bytes: int
+    since_ms: int
 
-    def __post_init__(self) -> None:
-        paths = chunks_in(self.folder)
-        first_bytes = accumulate((path.stat().st_size for path in paths), initial=0)
-        self._chunks = [_Chunk(path, first_byte) for path, first_byte in zip(paths, first_bytes, strict=False)]
 
-    @property
-    def _delivery(self) -> Delivery:
-        delivery = self.leftover.delivery
-        if self.connection is None or not isinstance(delivery, EventDelivery):
-            return delivery
-        return MethodDelivery(delivery, self.connection, str(self.leftover.facts["instanceId"]))
+def waiting_in(folder: Path) -> Waiting | None:
+    """What a folder has; None if its writer lives or another drain works on it. Reads all files. Raises LeftoverError, OSError."""
+    spool = claim(folder)
+    if spool is None:
+        return None
+    with closing(spool):
+        since_ms = int(folder.stat().st_mtime * 1000)
+        lines = max(spool.end_line - spool.state.begin_line, 0)
+        return Waiting(folder, spool.state, lines, spool.waiting_bytes, since_ms)
 
-    def run(self) -> int:
-        """The number of lines (or events) that are left. Without ``trouble`` the folder is deleted; with it and 0, only the end of the run is left.
-        Raises ApiError (the archive accepted none of the rest), OSError."""
-        try:
-            self._send_all()
-            self._end()
-        except UnavailableError as error:
-            self.trouble = str(error)
-            return self.count_left()
-        remove(self.folder)
-        return 0
 
-    def _send_all(self) -> None:
-        self._open()
-        if self.leftover.sent:
-            self._send(sent_path(self.folder).read_bytes(), self.leftover.begin)
-        while batch := self._batch_at(self.leftover.begin):
-            self._send(self._delivery.pack(batch), self.leftover.begin + len(batch))
+def discard(folder: Path) -> bool:
+    """Delete a folder with its lines, readable or not; False if its writer lives or another drain works on it. Raises OSError."""
+    try:
+        spool = claim(folder)
+    except RunlakeError:
+        spool = Spool(folder.parent, SpoolState("", RunName("", ""), RunName("", ""), ""))
+        spool.folder = folder
+    if spool is None:
+        return False
+    spool.remove()
+    return True
 
-    def _open(self) -> None:
-        if self.leftover.position is not None:
-            return
-        if start := self.leftover.start:
-            self._close_in_closed_run()
-            try:
-                started = self._retry(lambda: self.archive.start_run(self.leftover.run, start))
-            except (AttemptTakenError, MethodRefusedError):
-                raise
-            except RefusedError:  # the server refuses the start: the run without it
-                self._save(replace(self.leftover, start=None))
-                return self._open()
-            delivery = self._delivery.for_attempt(started)
-            if delivery.needs_close:
-                self._retry(lambda: delivery.open(self.archive))
-            close = self.leftover.close or (start.is_joining and not started.is_joined)
-            started_run = replace(self.leftover, run=started.run, position=started.position, start=None, close=close)
-            self._save(replace(started_run, facts=delivery.facts()))
-        else:
-            self._save(replace(self.leftover, position=self._retry(lambda: self._delivery.open(self.archive))))
 
-    def _send(self, packed: bytes, end: int) -> None:
-        """Store a batch; ``end``: the byte after it. If the run is closed, the batch goes to the next attempt."""
-        for _ in range(MAX_MOVES):
-            with suppress(RunClosedError):
-                stored = self._retry(lambda: self._delivery.append(self.archive, packed, str(self.leftover.position)))
-                break
-            # This process starts the attempt, so it closes it. A drain that is killed here requests the same attempt again.
-            start = Start.now(self.leftover.run, "runlake drain").again()
-            facts = self._delivery.ending_before(packed).facts()
-            self._save(replace(self.leftover, position=None, start=start, close=True, facts=facts))
-            self._open()
-        else:
-            raise RunClosedError(409, f"other clients keep closing the attempts of {self.leftover.run}")
-        self._save(replace(self.leftover, position=stored.position, sent=0, begin=end))
-        self.stored, self.refused = self.stored + stored.items, self.refused + stored.refused
-        self.reason = self.reason or stored.reason
+def drain_folder(
+    folder: Path,
+    settings: Settings,
+    patience_s: float,
+    *,
+    starts_again: bool = False,
+    is_over: Callable[[int], bool] = lambda begin: False,
+    connect: Callable[[str], Archive] | None = None,
+) -> Drained | None:
+    """Ship a folder; None if its writer lives or another drain works on it. ``starts_again``: lines of a closed run go to its next attempt.
+    Raises SettingsError for a folder of another server than that of the settings, whose token it must not get; LeftoverError, OSError."""
+    spool = claim(folder)
+    if spool is None:
+        return None
+    with closing(spool):
+        state = spool.state
+        check_address(state, settings)
+        notices: list[str] = []
+        root = str(folder.parent)
+        with _delivery_of(state, settings) as delivery:
+            buffer = Buffer.of(spool, no_line if isinstance(state.delivery, EventDelivery) else hole_line)
+            connecting = connect or (lambda url: Archive(url, settings.bearer, settings.timeout_s))
+            shipper = Shipper(lambda: connecting(state.url), delivery, buffer, _PACE, notices.append, starts_again=starts_again)
+            counts = shipper.ship_rest(patience_s, is_over)
+        reason = spool.state.reason
+        is_done = not folder.exists()
+        return Drained(
+            state.run, shipper.run, delivery.unit, counts.stored_lines, counts.refused_lines,
+            buffer.begin - state.begin, counts.kept_lines, is_done, reason, tuple(text for text in notices if root not in text),
+        )  # fmt: skip
 
-    def _close_in_closed_run(self) -> None:
-        try:
-            self._retry(lambda: self._delivery.close_in_closed_run(self.archive))
-        except (NotFoundError, RefusedError, RunClosedError) as error:
-            self.reason = self.reason or str(error)  # the next lines can still be stored
 
-    def _end(self) -> None:
-        try:
-            self._retry(lambda: self._delivery.close(self.archive))
-        except (NotFoundError, RefusedError, RunClosedError) as error:
-            self.reason = self.reason or str(error)  # the run can still be closed
-        if self.leftover.close:
-            reason = self._retry(lambda: self.archive.close_run(self.leftover.run, self.leftover.end))
-            self.reason = self.reason or reason
+def check_address(state: SpoolState, settings: Settings) -> None:
+    """Raises SettingsError if the settings have a token, and not the address of the folder's server: the token may belong to another one."""
+    has_token = any(getattr(settings, name) for name in TOKEN_FORMS)
+    if has_token and not (settings.url and is_same_address(state.url, settings.url)):
+        following = f"give its address and token: --url {state.url}, or a --profile with it"
+        raise SettingsError(f"its lines are for another server: {state.url}", next_step=following)
 
-    def _save(self, leftover: Leftover) -> None:
-        write_facts(self.folder, leftover)
-        self.leftover = leftover
 
-    def _batch_at(self, begin: int) -> bytes:
-        """The next batch from the files; of a line longer than that, as much as one request can carry."""
-        waiting, is_end = bytearray(), True
-        for data in self._bytes_from(begin):
-            waiting += data
-            if len(waiting) > MAX_LINE_BYTES or (len(waiting) >= BATCH_BYTES and b"\n" in waiting[:BATCH_BYTES]):
-                is_end = False
-                break
-        return self._delivery.fit_to_request(cut(waiting, BATCH_BYTES, final=is_end))
+class BackgroundDrain:
+    """Drains the folders of dead processes for the server of these settings, beside a program that logs: one thread, one folder at a time, 32 MiB
+    and 30 s at most, of the 100 oldest folders. Then it bounds what is left: ``report`` gets a message for each folder that is deleted for it."""
 
-    def _bytes_from(self, begin: int) -> Iterator[bytes]:
-        """The bytes from ``begin`` on, counted over all chunks. Chunks before it are not opened."""
-        for chunk in self._chunks[max(bisect_right(self._chunks, begin, key=_first_byte) - 1, 0) :]:
-            with open(chunk.path, "rb") as file:
-                file.seek(max(begin - chunk.first_byte, 0))
-                while data := file.read(_READ_BYTES):
-                    yield data
+    def __init__(self, settings: Settings, report: Callable[[str], object]) -> None:
+        self._settings, self._report = settings, report
+        self._stopped = threading.Event()
 
-    def _retry(self, act: Callable[[], Answer]) -> Answer:
-        """Call until it succeeds. Raises UnavailableError after ``patience_s`` of failures, ApiError."""
-        give_up_s = time.monotonic() + self.patience_s
-        while True:
-            try:
-                answer = act()
-            except UnavailableError as error:
-                wait_s = self.backoff.next_s(error.retry_after_s)
-                if time.monotonic() + wait_s > give_up_s:
-                    raise
-                self.pause(wait_s)
-            else:
-                self.backoff.reset()
-                return answer
+    def start(self) -> None:
+        """Start the thread, the first time in this process. A shutting-down interpreter refuses it: then another process drains."""
+        global _is_started
+        if not _is_started and self._settings.spool_bytes:
+            _is_started = True
+            with suppress(RuntimeError):
+                threading.Thread(target=self.run, name="runlake-drain", daemon=True).start()
 
-    def count_left(self) -> int:
-        """Lines (or events) that are not stored, as far as this machine knows. Reads all files. Raises OSError."""
-        begin, count = self.leftover.begin, self.leftover.sent
-        while batch := self._batch_at(begin):
-            begin, count = begin + len(batch), count + self._delivery.count(batch)
-        return count
+    def stop(self) -> None:
+        """Stop before the next batch. Does not wait: an interrupted drain loses nothing."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """The work of the thread. Never raises: a program must not notice."""
+        with suppress(Exception):
+            root = self._settings.spool_root
+            remove_unfinished(root, _UNFINISHED_S, time.time())
+            folders = folders_in(root)
+            self._drain(folders[:_MOST_FOLDERS])
+            self._bound([folder for folder in folders if folder.exists()])
+
+    def _drain(self, folders: list[Path]) -> None:
+        over_s, left_bytes, failures = time.monotonic() + _MOST_S, _MOST_BYTES, 0
+        for folder in folders:
+            if self._stopped.is_set() or time.monotonic() > over_s or left_bytes <= 0 or failures >= _MOST_FAILURES:
+                return
+            with suppress(Exception):  # it stays as it is
+                state = _state_of(folder)
+                if state is None or state.is_refused:
+                    continue
+                budget = state.begin + left_bytes
+                result = drain_folder(
+                    folder, self._settings, 0,
+                    is_over=lambda begin, budget=budget: self._stopped.is_set() or time.monotonic() > over_s or begin >= budget,  # type: ignore[misc]
+                )  # fmt: skip
+                if result is not None:
+                    left_bytes -= result.bytes
+                    failures = 0 if result.bytes or result.is_done else failures + 1
+
+    def _bound(self, folders: list[Path]) -> None:
+        sizes = {folder: sum(path.stat().st_size for path in folder.glob("*.chunk")) for folder in folders}
+        excess = sum(sizes.values()) - _LIMITS * self._settings.spool_bytes
+        for folder, size in sizes.items():
+            if excess <= 0 or self._stopped.is_set():
+                return
+            waiting = waiting_in(folder)
+            if waiting is not None and discard(folder):
+                excess -= size
+                unit = waiting.state.delivery.unit
+                self._report(f"{waiting.lines} {unit} of {waiting.state.run} are dropped: too many wait in {folder.parent}")
+
+
+def drain_group(settings: Settings, group: str, connect: Callable[[str], Archive]) -> None:
+    """Ship what dead processes of one start left, such as children of a pool, before the run is closed. Waits for no recovery. Never raises."""
+    with suppress(Exception):
+        for folder in folders_in(settings.spool_root):
+            if folder.name.startswith(f"{group}-"):
+                with suppress(Exception):  # it stays for a drain
+                    drain_folder(folder, settings, 0, connect=connect)
+
+
+_is_started = False
+"""Whether this process drains in the background: once is enough."""
+
+
+def _state_of(folder: Path) -> SpoolState | None:
+    spool = claim(folder)
+    if spool is None:
+        return None
+    with closing(spool):
+        return spool.state
+
+
+@contextmanager
+def _delivery_of(state: SpoolState, settings: Settings) -> Iterator[Delivery]:
+    """The delivery of a folder; the options of its logging method are in the settings: they may contain secrets."""
+    delivery = state.delivery
+    if "method" not in state.facts or not isinstance(delivery, EventDelivery):
+        yield delivery
+        return
+    chosen = choose_method(settings, state.run.fqn, str(state.facts["method"]))
+    if chosen.method is None:
+        raise SettingsError(f"{chosen.problem}: install its package again")
+    with closing(MethodConnection(chosen.name, chosen.method)) as connection:
+        yield MethodDelivery(delivery, connection, str(state.facts["instanceId"]))

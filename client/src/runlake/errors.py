@@ -11,6 +11,7 @@ RunlakeError
 │       ├── AttemptTakenError  omit the number of the attempt
 │       └── MethodRefusedError correct the run's logging method, or the archive's log browser
 ├── UnavailableError     repeat it: the same append is stored once (no response, 5xx)
+│   ├── ForeignAnswerError   fix the address, or the proxy: a response is not Runlake's
 │   └── MethodUnavailableError  repeat it: the system to which a logging method writes is away
 ├── IncompleteError      the bytes differ from those of the archive, or from the announced ones
 ├── TargetError          choose another file name
@@ -104,6 +105,12 @@ class UnavailableError(RunlakeError):
     def __init__(self, message: str, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class ForeignAnswerError(UnavailableError):
+    """A response of another server, such as a proxy's login page. Nothing was stored; only a person can change it."""
+
+    next_step = "is the address Runlake's, and ends with the stage (https://host/api)? is there a proxy in between?"
 
 
 class MethodUnavailableError(UnavailableError):

@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import shlex
+import secrets as randomness
 import threading
 import traceback
 import weakref
@@ -13,13 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from hashlib import blake2b
 from multiprocessing import util as processes
 from typing import Any
 
 from runlake.annotations import Annotation
 from runlake.archive import Archive, import_for_requests
-from runlake.buffer import Buffer, gap_line
+from runlake.buffer import Buffer, gap_line, hole_line, no_line
 from runlake.deliveries import Delivery, EventDelivery, TextDelivery
+from runlake.draining import BackgroundDrain, drain_group
 from runlake.errors import SettingsError
 from runlake.events import EventInput, EventLines, checked_name, checked_run_name, new_writer_name
 from runlake.levels import checked_level, is_level, level_of_record
@@ -31,6 +34,7 @@ from runlake.outcomes import RunEnd
 from runlake.settings import PROFILE_VARIABLE, Settings, load_settings
 from runlake.shipper import Counts, Pace, Shipper, is_shipping, to_stderr
 from runlake.spool import Spool, drain_command
+from runlake.spoolstate import SpoolState
 from runlake.starts import Start, StartedRun, environment_of, inherited_method, inherited_start_id
 from runlake.steps import Step, current_step
 
@@ -120,6 +124,8 @@ class RunlogHandler(logging.Handler):
         elif start is None and self._method.method is not None:  # the archive must know the method before the first event
             start = Start.now(self.run, "", is_joining=True, heartbeat_s=heartbeat_s, method=self._method.name)
         self._start = start
+        identity = start.start_id if start else randomness.token_hex(8)
+        self._group = blake2b(identity.encode("utf-8", "replace"), digest_size=8).hexdigest()
         if self._method.problem:
             tell(f"{self._method.problem}: the run log replaces it")
         self._data = dict(data or {})
@@ -130,6 +136,8 @@ class RunlogHandler(logging.Handler):
         atexit.register(_close_at_exit, weakref.ref(self))
         # Processes of multiprocessing exit without atexit; they have finalizers.
         processes.register_after_fork(self, RunlogHandler._close_at_the_end_of_a_child)
+        self._background = BackgroundDrain(self.settings, tell)
+        self._background.start()
 
     @property
     def counts(self) -> Counts:
@@ -244,6 +252,7 @@ class RunlogHandler(logging.Handler):
     ) -> Counts:
         """``close`` with another timeout, and the outcome of the run; see ``Shipper.finish``."""
         _handlers.discard(self)
+        self._background.stop()
         if self._rest:
             self._add_lines(b"\n", 0.0)
         close_run = self._close_run and os.getpid() == self._owner
@@ -252,6 +261,12 @@ class RunlogHandler(logging.Handler):
             self._connection.close()
         super().close()
         return counts
+
+    def record_end(self, end: RunEnd) -> None:
+        """Write the outcome of the run to disk, before its last lines come: if this process is killed from here on, ``runlake drain`` closes the run
+        with it."""
+        if self._close_run and os.getpid() == self._owner:
+            self._shipper.record_end(end)
 
     def additional_writer(self, writer: str | None = None, data: Mapping[str, Any] | None = None) -> RunlogHandler:
         """Another writer of events to the same run, with the same settings and secrets, and data of its own. Closing it does not end the
@@ -277,17 +292,36 @@ class RunlogHandler(logging.Handler):
         self._shipper.start()
 
     def _begin(self, lines: EventLines | None) -> None:
-        settings = self.settings
-        spool = Spool(settings.spool_root, settings.spool_bytes) if settings.spool_bytes else None
         self._rest = bytearray()
         self._order = threading.RLock()  # ids in the order of the buffer; reentrant, like the buffer's lock
         self._lines = lines
         self._writer = None if lines is None else self._writer_name()
-        self._buffer = Buffer(settings.memory_bytes, spool, lines.gap if lines else gap_line)
-        delivery = self._delivery(lines)
-        is_heartbeating = self._sends_heartbeats and os.getpid() == self._owner
-        pace = self._pace if is_heartbeating else replace(self._pace, heartbeat_s=0)
-        self._shipper = Shipper(self._connect, delivery, self._buffer, pace, self._notify, self._start, self._on_started)
+        delivery, is_child = self._delivery(lines), os.getpid() != self._owner
+        self._buffer = Buffer(
+            self.settings.memory_bytes,
+            self._spool(delivery),
+            lines.gap if lines else gap_line,
+            no_line if lines else hole_line,
+            writes_through=is_child,  # it may be ended by a signal, as by a pool, without a chance to ship
+        )
+        pace = self._pace if self._sends_heartbeats and not is_child else replace(self._pace, heartbeat_s=0)
+        before_end = self._drain_group if self._close_run and not is_child else None
+        self._shipper = Shipper(self._connect, delivery, self._buffer, pace, self._notify, self._on_started, before_end)
+
+    def _spool(self, delivery: Delivery) -> Spool:
+        settings = self.settings
+        facts, url = delivery.facts(), settings.required_url()
+        state = SpoolState(url, self.run, self.run, self._group, self._start, facts=facts)
+        root = settings.spool_root if settings.spool_bytes else None
+        return Spool(root, state, settings.spool_bytes, self._report_disk)
+
+    def _report_disk(self, error: OSError) -> None:
+        self._notify(f"{self.run}: the spool cannot be written, lines wait in memory: {error}")
+
+    def _drain_group(self, archive: Archive) -> None:
+        """Ship what dead children left, while the run is open."""
+        if self._method.method is None and self.settings.spool_bytes:
+            drain_group(self.settings, self._group, lambda url: self._connect())
 
     @property
     def _sends_heartbeats(self) -> bool:

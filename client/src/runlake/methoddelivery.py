@@ -139,6 +139,10 @@ class MethodDelivery:
         """The fields of the events, the method's name, and the archive's instance."""
         return self.events.facts() | {"method": self.connection.name, "instanceId": self.instance_id}
 
+    def end_facts(self) -> dict[str, Any]:
+        """The end of the events' writer."""
+        return self.events.end_facts()
+
     @property
     def _writer(self) -> tuple[RunName, str, str]:
         return self.run, self.events.writer, self.instance_id

@@ -1,4 +1,4 @@
-"""The thread that ships a run: batches from a buffer to the archive, in order, each stored once.
+"""Ships a writer's bytes to the archive: batches in order, each stored once. It has a thread, or ships what a dead process left.
 
 Exactly once: the first request gets a position, and each batch presents the one of the previous response. An unanswered batch is sent
 again with the same bytes and position, and the archive stores it once::
@@ -6,8 +6,9 @@ again with the same bytes and position, and the archive stores it once::
     POST batch 7, position 6  ->  stored, the response is lost
     POST batch 7, position 6  ->  repeat recognized: the position of batch 7
 
-So one batch is in flight at a time, and a batch that was sent is never split differently. If the run is closed, the batch and all later
-ones go to its next attempt (``starts``). A shipper that starts an attempt for this reason closes it at its end: no other process would.
+So one batch is in flight at a time, and a batch that was sent is never split differently. What the next process would have to repeat is in the
+state of the spool before each request: the start, then position and bounds of the batch (decision 0056). If the run is closed, the batch and all
+later ones go to its next attempt (``starts``). A shipper that starts an attempt for this reason closes it at its end: no other process would.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
+from typing import Any
 
 from runlake.archive import Archive
-from runlake.batches import MAX_LINE_BYTES, cut
-from runlake.buffer import Buffer
+from runlake.buffer import Batch, Buffer
 from runlake.deliveries import Delivery
 from runlake.errors import (
     AccessError,
+    AddressError,
     ApiError,
     AttemptTakenError,
+    ForeignAnswerError,
     MethodRefusedError,
     MethodUnavailableError,
     NotFoundError,
@@ -38,7 +42,6 @@ from runlake.errors import (
     UnavailableError,
 )
 from runlake.heartbeats import Heartbeats
-from runlake.leftovers import Leftover, write_leftover
 from runlake.names import RunName
 from runlake.notices import WaitNotices
 from runlake.outcomes import RunEnd
@@ -97,22 +100,18 @@ class Pace:
     next_notice_s: float = 60.0
 
 
-@dataclass(slots=True)
-class _InFlightBatch:
-    """A batch that may have been sent, and has no response yet."""
-
-    packed: bytes
-    lines: int
-    bytes: int
+class _StoppedError(Exception):
+    """``finish`` no longer waits: the state belongs to the next process."""
 
 
 class Shipper:
     """Ships the bytes of ``buffer`` to one run, by its ``delivery``. The first ``start`` starts the thread; ``finish`` ends it.
 
-    ``start_of_run``: reported before the first batch; None: the shipper only writes. ``on_started`` is called with the response, in the
-    shipper's thread. ``notify`` gets messages for a person, each once.
+    The start in the state of the spool is reported before the first batch; None: the shipper only writes. ``on_started`` is called with the
+    response, in the shipper's thread. ``notify`` gets messages for a person, each once. ``before_end`` ships what other processes of the run
+    left, before the run is closed. ``starts_again``: whether lines of a closed run go to its next attempt; else they stay on disk.
 
-    Memory in addition to the buffer's: a batch or a line, twice, and a chunk of the spool.
+    Memory in addition to the buffer's: a batch or a line, twice.
     """
 
     def __init__(
@@ -122,26 +121,27 @@ class Shipper:
         buffer: Buffer,
         pace: Pace | None = None,
         notify: Callable[[str], None] = to_stderr,
-        start_of_run: Start | None = None,
         on_started: Callable[[StartedRun], None] | None = None,
+        before_end: Callable[[Archive], object] | None = None,
+        *,
+        starts_again: bool = True,
     ) -> None:
         self._connect, self._delivery, self._buffer, self._notify = connect, delivery, buffer, notify
-        self._requested, self._start_of_run, self._on_started = delivery.run, start_of_run, on_started
+        self._spool, self._on_started, self._before_end = buffer.spool, on_started, before_end
+        self._requested, self._starts_again = buffer.spool.state.run, starts_again
         self._moves, self._is_start_refused = 0, False
-        self._has_own_attempt = False
         self._pace = pace or Pace()
         self._heartbeats = Heartbeats(self._pace.heartbeat_s, self._send_heartbeat)
         self._counts = Counts()
-        self._position: str | None = None
         self._archive: Archive | None = None
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._state = threading.Condition()
-        self._moving = threading.Lock()  # held while bytes move from the buffer to _waiting and _in_flight
-        self._waiting = bytearray()
-        self._in_flight: _InFlightBatch | None = None
-        self._delivered_bytes = 0
+        self._moving = threading.Lock()  # held while bytes move from the buffer to _in_flight
+        self._in_flight: Batch | None = None
         self._finish = _Finish()
+        self._is_access_refused = self._is_permanent = False
+        self._last_error = ""
         self._reported: set[str] = set()
 
     @property
@@ -165,17 +165,24 @@ class Shipper:
         self._counts.dropped_lines = self._buffer.dropped_lines
         return self._counts
 
+    @property
+    def trouble(self) -> str:
+        """Why what is left was not shipped; empty: nothing is left, or only the time was too short."""
+        return self._spool.state.reason
+
     def start(self) -> None:
         """Start the thread, if it is not running. A shutting-down interpreter refuses new threads: then ``finish`` ships."""
         if self._thread is None and not self._finish.asked:
             with self._starting:
                 if self._thread is None:
                     thread = threading.Thread(target=self._work, name=f"runlake-{self.run}", daemon=True)
+                    saver = threading.Thread(target=self._buffer.save_while_open, name=f"runlake-spool-{self.run}", daemon=True)
                     try:
                         thread.start()
+                        self._thread = thread
+                        saver.start()
                     except RuntimeError:
                         return
-                    self._thread = thread
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all bytes put so far are stored or refused; False after the timeout."""
@@ -184,7 +191,12 @@ class Shipper:
         self.start()
         target = self._buffer.request_flush()
         with self._state:
-            return self._state.wait_for(lambda: self._delivered_bytes >= target or self._finish.ended, timeout_s)
+            return self._state.wait_for(lambda: self._buffer.begin >= target or self._finish.ended, timeout_s)
+
+    def record_end(self, end: RunEnd | None) -> None:
+        """Write the outcome to disk as soon as it is known: if this process is killed from here on, the drain closes the run with it."""
+        with suppress(_StoppedError):
+            self._record(close=True, run_end=end)
 
     def finish(
         self,
@@ -199,16 +211,30 @@ class Shipper:
 
         Lines that are not shipped in time are left on disk for ``runlake drain``, and so is a close without a response. ``while_moving`` restarts
         the time after each stored batch; ``report_wait`` notifies a person of the wait. Never raises, and takes at most ``timeout_s`` without
-        progress. A run with lines on disk stays open, so that they can be added later.
+        progress; an error that only a person can correct is not waited for. A run with lines on disk stays open, so that they can be added later.
         """
         if self._finish.asked:
             return self.counts
         self._heartbeats.stop()
-        self._finish.close, self._finish.end = close, end
-        self._buffer.end()
-        has_work = self._has_an_end() or bool(self._buffer.pending_bytes)
+        with self._state:  # the thread must not end between the end of the bytes and their state
+            self._finish.close = close
+            self._buffer.end()
+            has_work = close or self._spool.state.owns_attempt or bool(self._buffer.pending_bytes) or self._thread is not None
+            if has_work:
+                self._record(is_ended=True, close=close, run_end=end, facts=self._delivery.facts() | self._delivery.end_facts())
         if has_work:
             self.start()
+        return self._finished(timeout_s, while_moving, report_wait, has_work=has_work)
+
+    def ship_rest(self, timeout_s: float, is_over: Callable[[int], bool] = lambda begin: False) -> Counts:
+        """Ship in this thread what a dead process left, as ``finish`` does. The run is closed only if its end is on disk. ``is_over``: whether to
+        stop before the batch that begins at this offset."""
+        state = self._spool.state
+        self._finish.is_over = is_over
+        self._finish.close = state.close and (state.is_ended or state.run_end is not None)
+        return self._finished(timeout_s, while_moving=True, report_wait=False, has_work=True)
+
+    def _finished(self, timeout_s: float, while_moving: bool, report_wait: bool, *, has_work: bool) -> Counts:
         self._finish.asked = True
         self._finish.nudge.set()
         try:
@@ -216,7 +242,7 @@ class Shipper:
                 notices = WaitNotices(self._pace.notice_s if report_wait else inf, self._pace.next_notice_s)
                 self._wait(timeout_s, while_moving, notices)
             elif has_work:
-                self._finish.deadline = time.monotonic() + timeout_s
+                self._finish.deadline = Deadline(timeout_s, while_moving)
                 self._work()
         finally:
             self._settle()  # also after an interrupt, so that lines are left on disk
@@ -227,27 +253,23 @@ class Shipper:
         self._finish.asked = self._finish.ended = True
         self._finish.abandoned.set()
         _inherited.append(self._archive)
-        self._buffer.abandon()
 
     def _wait(self, timeout_s: float, while_moving: bool, notices: WaitNotices) -> None:
         deadline = time.monotonic() + timeout_s
-        seen = self._delivered_bytes
+        seen = self._buffer.begin
         while (left_s := deadline - time.monotonic()) > 0:
             with self._state:
                 if self._finish.ended:
                     return
                 self._state.wait(min(left_s, notices.left_s))
-                if while_moving and self._delivered_bytes != seen:
-                    seen, deadline = self._delivered_bytes, time.monotonic() + timeout_s
+                if while_moving and self._buffer.begin != seen:
+                    seen, deadline = self._buffer.begin, time.monotonic() + timeout_s
                     notices.progressed()
             if not self._finish.ended and notices.take():
                 self._report_wait(max(deadline - time.monotonic(), 0))
 
     def _report_wait(self, left_s: float) -> None:
-        with self._moving:
-            sent = self._in_flight
-            lines = (sent.lines if sent else 0) + self._waiting.count(b"\n") + self._buffer.pending_lines
-        root = self._buffer.spool_root
+        lines, root = self._buffer.pending_lines, self._buffer.spool_root
         what = f"{lines} {self._delivery.unit} of {self.run} wait" if lines else f"the end of {self.run} waits"
         then = f"left in {root} for `{drain_command(root)}`" if root else "lost, because there is no spool"
         where = "the archive" if self._delivery.reaches_archive else "their store or the archive"
@@ -258,19 +280,26 @@ class Shipper:
         with self._state:
             self._finish.abandoned.set()
             self._finish.nudge.set()
-        with self._moving:
-            if self._in_flight or self._waiting or self._buffer.pending_bytes or self._is_close_unanswered:
-                self._persist()
-            else:
-                self._buffer.remove_spool()
+            self._buffer.stop_saving()
+            has_lines, is_settled = self._buffer.pending_lines > 0, self._finish.closed or not self._is_close_unanswered
+            if not has_lines and is_settled and not self._is_writer_open:
+                self._spool.remove()
                 self._report_open_run()
+            else:
+                self._keep()
+            self._spool.close()
         if self._thread is None or self._finish.ended:
             self._disconnect()
         self._report_losses()
 
     @property
     def _is_close_unanswered(self) -> bool:
-        return self._finish.close and not self._finish.closed and not self._finish.refusal
+        return self._closes_the_run and not self._finish.closed and not self._finish.refusal
+
+    @property
+    def _is_writer_open(self) -> bool:
+        """Whether the end of a writer of events is not reported yet."""
+        return self._spool.state.is_ended and self._has_an_end() and not self._finish.closed and not self._finish.refusal
 
     def _report_open_run(self) -> None:
         if self._finish.closed:
@@ -284,41 +313,22 @@ class Shipper:
         elif self._has_an_end():
             self._report(f"a writer of {self.run} could not be closed: the run will not be complete")
 
-    def _persist(self) -> None:
-        """Write the remaining lines to disk, with the facts that ``runlake drain`` needs."""
-        sent = self._in_flight
-        try:
-            lines, spool = self._buffer.persist(bytes(self._waiting))
-            if spool is None:
-                self._buffer.dropped_lines += sent.lines if sent else 0
-                self._report_open_run()
-                return
-            facts, count = self._delivery.facts(), sent.lines if sent else 0
-            start = self._start_of_run if self._position is None else None
-            leftover = Leftover(
-                self._url(), self.run, self._position, self._closes_the_run, facts, start, count, end=self._end_with_lost()
-            )
-            write_leftover(spool.folder, leftover, sent.packed if sent else None)
-        except (OSError, RunlakeError) as error:
-            self._buffer.dropped_lines += sent.lines if sent else 0
-            self._report(f"{self._delivery.unit} of {self.run} could not be kept on disk reason={error}")
+    def _keep(self) -> None:
+        """Leave the remaining lines on disk, as the state has described them all along."""
+        with suppress(OSError):  # reported by the spool
+            self._spool.ensure()
+        left = self._counts.kept_lines = self._buffer.settle()
+        self._spool.record(dropped=self._buffer.dropped_lines, reason=self._spool.state.reason or self._last_error)
+        root = self._buffer.spool_root
+        if root is None or not self._spool.is_on_disk:
+            self._spool.remove()
             self._report_open_run()
             return
-        left = self._counts.kept_lines = lines + (sent.lines if sent else 0)
-        root = spool.folder.parent
         command = f"run `{drain_command(root)}` later"
         if left:
             self._report(f"{left} {self._delivery.unit} of {self.run} wait in {root}: {command}")
         else:
             self._report(f"the end of {self.run} waits in {root}: {command}, or it is abandoned after a day")
-
-    def _url(self) -> str:
-        """The server's address; connects only if there was no connection yet."""
-        archive = self._archive
-        if archive is not None:
-            return archive.url
-        with self._connect() as made:
-            return made.url
 
     def _report_losses(self) -> None:
         counts = self.counts
@@ -330,12 +340,19 @@ class Shipper:
         _own.shipping = True
         self._heartbeats.start(f"runlake-heartbeat-{self.run}")
         try:
+            with suppress(OSError):  # reported by the spool: without a disk, memory is all there is
+                self._spool.ensure()
             if self._delivery.needs_close or self._is_to_be_started:
                 self._retry(self._open)
             while not self._finish.abandoned.is_set() and self._ship_next():
-                pass
-            if self._has_an_end() and not self._finish.abandoned.is_set():
+                if self._finish.is_over(self._buffer.begin):
+                    self._finish.abandoned.set()
+            with self._state:
+                has_an_end = self._has_an_end() and not self._finish.abandoned.is_set()
+            if has_an_end:
                 self._retry(self._close)
+        except _StoppedError:
+            pass
         except Exception as error:
             self._report(f"shipping {self.run} stopped reason={error!r}")  # must not reach the application
         finally:
@@ -346,36 +363,31 @@ class Shipper:
                 self._finish.ended = True
                 self._state.notify_all()
 
+    def _record(self, **changes: Any) -> None:
+        """Change the state of the spool, unless another process may have it by now."""
+        with self._state:
+            if self._finish.abandoned.is_set():
+                raise _StoppedError
+            self._spool.record(**changes)
+
+    def _facts(self) -> dict[str, Any]:
+        end = self._delivery.end_facts() if self._spool.state.is_ended else {}
+        return self._delivery.facts() | end
+
     def _ship_next(self) -> bool:
         """Ship one batch; False at the end."""
-        if b"\n" not in self._waiting:
-            self._buffer.wait(1, None)
-        self._buffer.wait(max(self._pace.batch_bytes - len(self._waiting), 1), self._pace.interval_s)
+        self._buffer.wait(1, None)
+        self._buffer.wait(self._pace.batch_bytes, self._pace.interval_s)
         with self._moving:
-            if self._finish.abandoned.is_set():
-                return False
-            self._fill_waiting()
-            final = self._buffer.is_drained
-            batch = cut(self._waiting, self._pace.batch_bytes, final=final)
-            if not batch:
-                return not final
-            fit_to_request = self._delivery.fit_to_request(batch)
-            self._waiting[:0] = batch[len(fit_to_request) :]
-            self._in_flight = self._packed(fit_to_request)
-        self._retry(self._append)
+            batch = self._buffer.take(self._pace.batch_bytes, self._delivery.fit_to_request)
+            if batch is None:
+                return not self._buffer.is_drained
+            self._in_flight = batch
+        if batch.data:
+            self._retry(partial(self._append, self._delivery.pack(batch.data)))
+        else:
+            self._answered(batch)
         return True
-
-    def _fill_waiting(self) -> None:
-        """Take bytes for a batch, or all there are; of a line longer than that, as much as one request can carry."""
-        while len(self._waiting) < self._pace.batch_bytes or (b"\n" not in self._waiting and len(self._waiting) < MAX_LINE_BYTES):
-            more = self._buffer.take()
-            if not more:
-                return
-            self._waiting += more
-
-    def _packed(self, batch: bytes) -> _InFlightBatch:
-        self._counts.cut_lines += not batch.endswith(b"\n") and len(batch) == MAX_LINE_BYTES
-        return _InFlightBatch(self._delivery.pack(batch), self._delivery.count(batch), len(batch))
 
     def _retry(self, act: Callable[[Archive], None]) -> None:
         """Call until it succeeds, is refused for good, or ``finish`` no longer waits."""
@@ -384,52 +396,71 @@ class Shipper:
             wait_s = self._try_once(act, backoff)
             if wait_s is None:
                 return
-            if self._is_too_late():
+            is_last = self._finish.asked and (self._is_permanent or self._is_too_late())
+            if is_last and not self._finish.nudge.is_set():
                 self._finish.abandoned.set()
                 return
             if self._finish.nudge.wait(wait_s) and not self._finish.abandoned.is_set():
                 self._finish.nudge.clear()  # finish was called: try once more at once, then wait as before
 
     def _is_too_late(self) -> bool:
-        return self._finish.deadline is not None and time.monotonic() > self._finish.deadline
+        return self._finish.deadline is not None and self._finish.deadline.is_over(self._buffer.begin)
 
     def _try_once(self, act: Callable[[Archive], None], backoff: Backoff) -> float | None:
         """Seconds to wait before the next try; None: no further try."""
+        self._is_permanent = False
         try:
             if self._archive is None:
                 self._archive = self._connect()
             self._counts.requests += 1
             act(self._archive)
+        except (AccessError, NotFoundError, ForeignAnswerError, SettingsError) as error:
+            return self._permanent(error)
         except UnavailableError as error:
             self._counts.failures += 1
+            self._last_error = str(error)
             if isinstance(error, MethodUnavailableError):  # nothing else would tell a person that the target is away
-                self._report_once(error)
+                self._report_error(error)
             return backoff.next_s(error.retry_after_s)
-        except (AccessError, NotFoundError, SettingsError) as error:
-            # Access may be granted, a token renewed or an address routed while the program runs: lines wait as in an outage.
-            self._counts.failures += 1
-            self._report_once(error)
-            return backoff.next_s(self._pace.access_wait_s)
         except RunClosedError as error:
             return self._continue_in_next_attempt(error)
         except (AttemptTakenError, MethodRefusedError) as error:
             self._stop_storing(error)
         except ApiError as error:
             self._refused(error)
+        else:
+            self._is_access_refused, self._last_error = False, ""
         return None
+
+    def _permanent(self, error: RunlakeError) -> float:
+        """Only a person can correct it: it is tried again slowly, since a policy may be rolling out, and not waited for at the end."""
+        self._counts.failures += 1
+        if isinstance(error, AccessError) and not self._is_access_refused:
+            self._is_access_refused = True  # the token is read again
+            return 0.0
+        self._is_permanent = True
+        if isinstance(error, NotFoundError) and self._archive is not None and not self._archive.is_runlake():
+            error = AddressError(404, f"the server at this address is not Runlake: {error} url={self._archive.url}")
+        self._report_error(error)
+        with suppress(_StoppedError):
+            self._record(reason=str(error))
+        return self._pace.access_wait_s
 
     @property
     def _is_to_be_started(self) -> bool:
         """Whether a start is reported before the first line. A writer that joins reports none."""
-        return self._start_of_run is not None and not self._start_of_run.is_joining
+        start = self._spool.state.start
+        return start is not None and not start.is_joining
 
     def _open(self, archive: Archive) -> None:
-        if self._position is None:
-            start = self._start_of_run
+        state = self._spool.state
+        if state.position is None:
             self._close_in_closed_run(archive)
-            started = self._start(archive, start) if start and (self._moves or not self._is_start_refused) else None
+            started = self._start(archive, state.start) if state.start and (self._moves or not self._is_start_refused) else None
             opened = self._delivery.open(archive) if started is None or self._delivery.needs_close else ""
-            self._position = started.position if started else opened
+            owns = {} if started is None or state.start is None or not state.start.is_joining else {"owns_attempt": not started.is_joined}
+            position = started.position if started else opened
+            self._record(position=position, stored_as=self._delivery.run, facts=self._facts(), **owns)
 
     def _start(self, archive: Archive, start: Start) -> StartedRun | None:
         """None: the server refuses the start. Raises AttemptTakenError, MethodRefusedError, NotFoundError, RunClosedError,
@@ -449,8 +480,6 @@ class Shipper:
         if started.refusal:
             self._report(f"{started.run} is started without host, command and age: {started.refusal}")
         self._delivery = self._delivery.for_attempt(started)
-        if start.is_joining:
-            self._has_own_attempt = not started.is_joined
         if self._on_started:
             with suppress(Exception):  # a failing callback must not cost lines
                 self._on_started(started)
@@ -460,72 +489,82 @@ class Shipper:
         try:
             self._delivery.close_in_closed_run(archive)
         except (NotFoundError, RefusedError, RunClosedError) as error:
-            self._report_once(error)  # the next lines can still be stored
+            self._report_error(error)  # the next lines can still be stored
 
     def _send_heartbeat(self) -> None:
         """Called in the heartbeats' thread."""
         _own.shipping = True
         archive = self._archive
-        if archive is not None and self._position is not None:
+        if archive is not None and self._spool.state.position is not None:
             with suppress(Exception):  # for example, the connection was closed meanwhile
                 archive.send_heartbeat(self.run)
 
     def _continue_in_next_attempt(self, error: RunClosedError) -> float | None:
         """Seconds to wait before the batch is sent to the next attempt; None: it stays for the disk."""
-        if self._moves >= MAX_MOVES:
+        if not self._starts_again or self._moves >= MAX_MOVES:
             self._stop_storing(error)
             return None
         self._moves += 1
-        if self._position is not None and self._in_flight is not None:
-            self._delivery = self._delivery.ending_before(self._in_flight.packed)
-        self._start_again(self._start_of_run or Start.now(self._requested, "", is_joining=True))
+        if self._spool.state.position is not None and self._in_flight is not None:
+            self._delivery = self._delivery.ending_before(self._delivery.pack(self._in_flight.data))
+        self._start_again()
         return 0.0
 
-    def _start_again(self, start: Start) -> None:
-        self._start_of_run, self._position = start.again(int(self._pace.heartbeat_s)), None
-        self._has_own_attempt = not start.is_joining
+    def _start_again(self) -> None:
+        start = self._spool.state.start or Start.now(self._requested, "", is_joining=True)
+        heartbeat_s, begin = int(self._pace.heartbeat_s), self._spool.state.begin
+        again = start.again(heartbeat_s)
+        self._record(
+            start=again, position=None, batch_end=begin, batch_lines=0, facts=self._facts(), owns_attempt=not start.is_joining
+        )
 
     def _stop_storing(self, error: ApiError) -> None:
         """No attempt accepts lines: present and future ones are left on disk."""
-        if self._start_of_run:
-            self._start_again(self._start_of_run)
-        self._position = None
-        self._report_once(error)
+        self._report_error(error)
+        with suppress(_StoppedError):
+            if self._starts_again and self._spool.state.start:
+                self._start_again()
+            self._record(reason=str(error))
         self._finish.abandoned.set()
 
-    def _append(self, archive: Archive) -> None:
+    def _append(self, packed: bytes, archive: Archive) -> None:
         sent = self._in_flight
         assert sent is not None
-        if self._position is None:
+        if self._spool.state.position is None:
             self._open(archive)
             self._counts.requests += 1
-        assert self._position is not None
-        stored = self._delivery.append(archive, sent.packed, self._position)
+        position = self._spool.state.position
+        assert position is not None
+        if self._spool.state.batch_end != sent.end:
+            self._record(batch_end=sent.end, batch_lines=sent.lines)
+        stored = self._delivery.append(archive, packed, position)
         if self._delivery.reaches_archive:
             self._heartbeats.sent()
-        with self._state:
-            if self._finish.abandoned.is_set():
-                return  # it is on disk with its position: a repeat is harmless
-            self._position = stored.position
-            self._counts.stored_lines += sent.lines - stored.refused
-            self._counts.refused_lines += stored.refused
-            self._answered(sent)
+        refused = min(stored.refused, sent.lines)
+        self._answered(sent, position=stored.position, stored=0 if sent.is_hole else sent.lines - sent.notices - refused, refused=refused)
         if stored.reason:
-            self._report_once(RefusedError(400, stored.reason))
+            self._report_error(RefusedError(400, stored.reason))
+            if refused and not stored.items:
+                self._put_aside(sent, stored.reason)
 
     @property
     def _closes_the_run(self) -> bool:
-        return self._finish.close or self._has_own_attempt
+        state = self._spool.state
+        return self._finish.close or (state.owns_attempt and (state.is_ended or self._moves > 0 or not self._buffer.is_ended))
 
     def _has_an_end(self) -> bool:
-        return self._closes_the_run or (self._delivery.needs_close and self._position is not None)
+        is_open = self._delivery.needs_close and self._spool.state.position is not None
+        return self._closes_the_run or (is_open and self._spool.state.is_ended)
 
     def _close(self, archive: Archive) -> None:
-        if self._position is not None:
+        if self._before_end is not None and self._finish.close:
+            self._before_end(archive)
+        state = self._spool.state
+        if state.position is not None and state.is_ended:
             try:
                 self._delivery.close(archive)
             except (NotFoundError, RefusedError, RunClosedError) as error:
-                self._report_once(error)  # the run can still be closed
+                self._report_error(error)  # the run can still be closed
         if self._closes_the_run:
             try:
                 reason = archive.close_run(self.run, self._end_with_lost())
@@ -537,27 +576,43 @@ class Shipper:
         self._finish.closed = True
 
     def _end_with_lost(self) -> RunEnd | None:
-        end, lost = self._finish.end, self.counts.lost_lines
+        end, lost = self._spool.state.run_end, self._buffer.dropped_lines + self._spool.state.refused
         return end.with_lost(lost) if end and lost else end
 
     def _refused(self, error: ApiError) -> None:
-        self._report_once(error)
+        self._report_error(error)
+        sent = self._in_flight
+        if sent is not None:
+            with suppress(_StoppedError):
+                self._answered(sent, refused=sent.lines)
+                self._put_aside(sent, str(error))
+
+    def _put_aside(self, sent: Batch, reason: str) -> None:
+        """Keep a refused batch in a folder of its own, where ``drain --list`` shows it."""
+        with suppress(OSError):
+            self._spool.put_aside(sent.data, position=None, reason=reason, is_refused=True)
+
+    def _answered(self, sent: Batch, position: str | None = None, stored: int = 0, refused: int = 0) -> None:
+        """The batch is stored or refused: first the state says so, then its bytes are forgotten."""
+        how_far = {"begin": sent.end, "begin_line": sent.end_line, "batch_end": sent.end, "batch_lines": 0}
         with self._state:
-            sent = self._in_flight
-            if sent is not None and not self._finish.abandoned.is_set():
-                self._counts.refused_lines += sent.lines
-                self._answered(sent)
+            state = self._spool.state
+            of_response = {} if position is None else {"position": position, "reason": ""}
+            dropped = self._buffer.dropped_lines
+            self._record(**how_far, **of_response, refused=state.refused + refused, dropped=dropped)
+            self._counts.stored_lines += stored
+            self._counts.refused_lines += refused
+            self._in_flight = None
+            self._buffer.acknowledge(sent)
+            self._state.notify_all()
 
-    def _answered(self, sent: _InFlightBatch) -> None:
-        self._in_flight = None
-        self._delivered_bytes += sent.bytes
-        self._state.notify_all()
+    def _report_error(self, error: RunlakeError) -> None:
+        self._report_once(type(error).__name__, f"{self.run}: {error}" + (f" ({error.next_step})" if error.next_step else ""))
 
-    def _report_once(self, error: RunlakeError) -> None:
-        kind = type(error).__name__
+    def _report_once(self, kind: str, text: str) -> None:
         if kind not in self._reported:
             self._reported.add(kind)
-            self._report(f"{self.run}: {error}" + (f" ({error.next_step})" if error.next_step else ""))
+            self._report(text)
 
     def _report(self, text: str) -> None:
         with suppress(Exception):  # a failing callback must not stop the shipper
@@ -569,6 +624,22 @@ class Shipper:
             archive.close()
 
 
+class Deadline:
+    """After ``timeout_s`` without progress, or in all if it is not ``while_moving``."""
+
+    def __init__(self, timeout_s: float, while_moving: bool) -> None:
+        self._timeout_s, self._while_moving = timeout_s, while_moving
+        self._seen: object = None
+        self._over_s = time.monotonic() + timeout_s
+
+    def is_over(self, progress: object) -> bool:
+        """Whether it is too late. ``progress``: a value that changes with each step."""
+        now_s = time.monotonic()
+        if self._while_moving and progress != self._seen:
+            self._seen, self._over_s = progress, now_s + self._timeout_s
+        return now_s > self._over_s
+
+
 @dataclass(slots=True)
 class _Finish:
     """Progress of the end: ``asked``, ``abandoned`` (``finish`` no longer waits) and ``ended``. ``refusal``: why the run can never be
@@ -576,11 +647,11 @@ class _Finish:
 
     asked: bool = False
     close: bool = False
-    end: RunEnd | None = None
     closed: bool = False
     refusal: str = ""
     ended: bool = False
-    deadline: float | None = None
+    deadline: Deadline | None = None
+    is_over: Callable[[int], bool] = lambda begin: False  # noqa: E731
     abandoned: threading.Event = field(default_factory=threading.Event)
     nudge: threading.Event = field(default_factory=threading.Event)
 

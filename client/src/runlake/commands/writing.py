@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,14 @@ from runlake.browsing import checked_run
 from runlake.commands.output import report, report_error, show_json, show_rows, show_text, size_of, time_of
 from runlake.commands.session import Session, fqn_argument, json_option, pass_session, run_argument
 from runlake.commands.times import HeartbeatSeconds, Seconds
-from runlake.draining import Drain
+from runlake.draining import Drained, Waiting, discard, drain_folder, waiting_in
 from runlake.errors import RunlakeError, SettingsError
 from runlake.execution import execute, interruptible
 from runlake.handler import RunlogHandler
-from runlake.leftovers import Leftover, claimed, discard_leftover, leftovers_in, waiting_bytes
-from runlake.methoddelivery import MethodConnection
-from runlake.methods import choose_method
 from runlake.names import RunName, page_url
 from runlake.outcomes import CANCELLED, FAILED, RunEnd
-from runlake.settings import RUN_LOG, Settings
-from runlake.spool import drain_command
+from runlake.settings import RUN_LOG
+from runlake.spool import drain_command, folders_in
 from runlake.starts import MAX_ATTEMPTS, StartedRun
 
 CANNOT_BEGIN = 125
@@ -136,32 +132,44 @@ def execute_command(
 @click.command()
 @click.option("--patience", type=Seconds(), default=30.0, show_default=True, help="Seconds to wait without progress.")
 @click.option("--list", "is_list", is_flag=True, help="Do not send: list the waiting lines with run, server and folder.")
+@click.option("--next-attempt", is_flag=True, help="Store lines of runs that were closed meanwhile in their next attempts.")
 @click.option(
     "--discard",
+    "discarded",
     multiple=True,
     metavar="FOLDER",
     help="Do not send: delete this folder of `--list` with its lines; may be repeated.",
 )
 @json_option
 @pass_session
-def drain(session: Session, patience: float, is_list: bool, discard: tuple[str, ...], as_json: bool) -> None:
-    """Ship the lines, and ends of runs, that programs left on disk because the server was away when they exited."""
+def drain(
+    session: Session, patience: float, is_list: bool, next_attempt: bool, discarded: tuple[str, ...], as_json: bool
+) -> None:
+    """Ship the lines, and ends of runs, that programs left on disk because they were killed or the server was away.
+
+    A run is ended only if the program had reported its end. Lines of a run that was closed meanwhile stay, unless --next-attempt is set. Programs
+    that start on this machine drain in the background; this command says why something stays.
+    """
     settings = session.settings()
-    folders = leftovers_in(settings.spool_root)
+    folders = folders_in(settings.spool_root)
     if is_list:
         _list(folders, as_json)
         return
-    if discard:
-        _discard(settings.spool_root, folders, discard, as_json)
+    if discarded:
+        _discard(settings.spool_root, folders, discarded, as_json)
         return
     drained = kept = failed = 0
     for folder in folders:
         try:
-            stored, left, is_sent = _drained(folder, settings, patience)
-            drained, kept, failed = drained + stored, kept + left, failed + (not is_sent and not left)
+            result = drain_folder(folder, settings, patience, starts_again=next_attempt)
         except Exception as error:  # an error in one folder must not stop the drain
             failed += 1
             report(f"{folder} stays as it is: {_reason_of(error)}")
+            continue
+        if result is not None:
+            drained, kept = drained + result.stored, kept + result.left
+            failed += not result.is_done and not result.left
+            _report_drained(folder, result)
     if as_json:
         show_json({"stored": drained, "kept": kept, "failed": failed})
     else:
@@ -205,35 +213,38 @@ def _list(folders: list[Path], as_json: bool) -> None:
     rows = list(filter(None, map(_waiting, folders)))
     if as_json:
         for row in rows:
-            show_json(row)
+            show_json(_waiting_document(row))
         return
-    heads = ("FOLDER", "RUN", "SERVER", "LINES", "SIZE", "SINCE")
-    show_rows(heads, [_waiting_row(row) for row in rows])
+    show_rows(("FOLDER", "RUN", "SERVER", "LINES", "SIZE", "SINCE", "REASON"), list(map(_waiting_row, rows)))
 
 
 def _reason_of(error: Exception) -> str:
+    if isinstance(error, RunlakeError) and error.next_step:
+        return f"{error} ({error.next_step})"
     return str(error) if isinstance(error, RunlakeError | OSError) else f"{type(error).__name__}: {error}"
 
 
-def _waiting(folder: Path) -> dict[str, Any] | None:
-    """The row of a folder; None if another drain is shipping it. Reports a folder that cannot be read."""
+def _waiting(folder: Path) -> Waiting | None:
+    """None if its writer lives or another drain works on it. Reports a folder that cannot be read."""
     try:
-        with claimed(folder) as leftover:
-            if leftover is None:
-                return None
-            with Archive(leftover.url) as archive:
-                lines = Drain(folder, leftover, archive, 0).count_left()
-            size, since_ms = waiting_bytes(folder, leftover), int(folder.stat().st_mtime * 1000)
+        return waiting_in(folder)
     except Exception as error:  # list the remaining folders
         report(f"{folder} cannot be read: {_reason_of(error)}")
         return None
-    run = {"fqn": leftover.run.fqn, "runId": leftover.run.run_id, "url": leftover.url}
-    return {"folder": folder.name, **run, "lines": lines, "bytes": size, "sinceMs": since_ms}
 
 
-def _waiting_row(row: dict[str, Any]) -> list[str]:
-    run = f"{row['fqn']}/{row['runId']}"
-    return [row["folder"], run, row["url"], str(row["lines"]), size_of(row["bytes"]), time_of(row["sinceMs"])]
+def _why_it_waits(row: Waiting) -> str:
+    return row.state.reason or ("" if row.state.is_ended else "the program was killed")
+
+
+def _waiting_document(row: Waiting) -> dict[str, Any]:
+    run = {"fqn": row.state.run.fqn, "runId": row.state.stored_as.run_id, "url": row.state.url}
+    return {"folder": row.folder.name, **run, "lines": row.lines, "bytes": row.bytes, "sinceMs": row.since_ms, "reason": _why_it_waits(row)}
+
+
+def _waiting_row(row: Waiting) -> list[str]:
+    where = [row.folder.name, str(row.state.stored_as), row.state.url]
+    return [*where, str(row.lines), size_of(row.bytes), time_of(row.since_ms), _why_it_waits(row)]
 
 
 def _discard(root: Path, folders: list[Path], names: tuple[str, ...], as_json: bool) -> None:
@@ -242,46 +253,24 @@ def _discard(root: Path, folders: list[Path], names: tuple[str, ...], as_json: b
         raise SettingsError(
             f"no such folder of unsent lines: {', '.join(unknown)}", next_step=f"`{drain_command(root)} --list` lists them"
         )
-    discarded = [name for name in names if discard_leftover(by_name[name])]
-    for name in discarded:
+    deleted = [name for name in names if discard(by_name[name])]
+    for name in deleted:
         if not as_json:
             show_text(f"{name} is deleted, and its lines are lost")
     if as_json:
-        show_json({"discarded": discarded})
-    if busy := [name for name in names if name not in discarded]:
-        report(f"not deleted, another drain works on it: {', '.join(busy)}")
+        show_json({"discarded": deleted})
+    if busy := [name for name in names if name not in deleted]:
+        report(f"not deleted, its program runs or another drain works on it: {', '.join(busy)}")
         sys.exit(1)
 
 
-def _connection_of(leftover: Leftover, settings: Settings) -> MethodConnection | None:
-    """The logging method of a leftover; None for the run log. Its options are in the settings: they may contain secrets."""
-    if "method" not in leftover.facts:
-        return None
-    chosen = choose_method(settings, leftover.run.fqn, str(leftover.facts["method"]))
-    if chosen.method is None:
-        raise SettingsError(f"{chosen.problem}: install its package again")
-    return MethodConnection(chosen.name, chosen.method)
-
-
-def _drained(folder: Path, settings: Settings, patience_s: float) -> tuple[int, int, bool]:
-    """Lines that were stored, lines that are still in the folder, and whether all is sent, including the end of the run."""
-    with claimed(folder) as leftover:
-        if leftover is None:
-            return 0, 0, True
-        connection = _connection_of(leftover, settings)
-        with (
-            closing(connection) if connection else nullcontext(),
-            Archive(leftover.url, settings.bearer, settings.timeout_s) as archive,
-        ):
-            draining = Drain(folder, leftover, archive, patience_s, connection)
-            left = draining.run()
-        if draining.leftover.run != leftover.run:
-            report(f"{leftover.run} was started or closed before: its lines are archived as {draining.leftover.run}")
-        if draining.trouble:
-            what = f"{left} {leftover.delivery.unit} of {leftover.run} wait" if left else f"the end of {leftover.run} waits"
-            report(f"{what} for {leftover.url} in {folder}: {draining.trouble}")
-        if draining.refused:
-            report(f"{draining.refused} of {leftover.run} were refused: {draining.reason}")
-        elif draining.reason:
-            report(f"{draining.leftover.run}: {draining.reason}")
-        return draining.stored, left, not draining.trouble
+def _report_drained(folder: Path, result: Drained) -> None:
+    for notice in result.notices:
+        report(notice)
+    if result.stored_as != result.run:
+        report(f"{result.run} was started or closed before: its lines are archived as {result.stored_as}")
+    if not result.is_done:
+        what = f"{result.left} {result.unit} of {result.run} wait" if result.left else f"the end of {result.run} waits"
+        report(f"{what} in {folder}: {result.reason or 'the time was too short'}")
+    if result.refused:
+        report(f"{result.refused} {result.unit} of {result.run} were refused")
