@@ -35,7 +35,7 @@ def gap_line(lines: int) -> bytes:
 
 def hole_line(lines: int) -> bytes:
     """The line that the archive has in place of lines that a killed program had sent or was about to send: at most so many are missing."""
-    return b"[runlake] up to %d lines may be missing here: the program was killed, or its disk cannot be read\n" % lines
+    return b"[runlake] lines may be missing here, %d at most: the program was killed, or its disk could not be read\n" % lines
 
 
 def no_line(lines: int) -> bytes:
