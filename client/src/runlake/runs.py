@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -21,12 +22,18 @@ from runlake.shipper import Counts
 from runlake.steps import Step
 
 
+_open_runs: list[Run] = []
+"""Runs in their blocks, the oldest first."""
+_run_of_context: ContextVar[Run | None] = ContextVar("runlake_run", default=None)
+
+
 class Run:
     """One run of a pipeline, open until the block ends. Created by ``run``."""
 
     def __init__(self, handler: RunlogHandler, logger: logging.Logger | None) -> None:
         self.handler = handler
         self._logger = logger
+        self._outer: Run | None = None
         self._writers: list[EventWriter] = []
 
     @property
@@ -80,22 +87,39 @@ class Run:
 
     def __enter__(self) -> Run:
         self.handler.start()
+        self._outer = _run_of_context.get()
+        _run_of_context.set(self)
+        _open_runs.append(self)
         if self._logger is not None:
+            self.handler.addFilter(self._is_in_this_run)
             self._logger.addHandler(self.handler)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """An exception is archived with its trace, determines the run's outcome, and propagates."""
         if kind is not None and error is not None and is_failure(error):
-            self.handler.handle(_record_of("the run ended by an exception", (kind, error, trace)))
+            self.handler.emit(_record_of("the run ended by an exception", (kind, error, trace)))
         if self._logger is not None:
             self._logger.removeHandler(self.handler)
+            self.handler.removeFilter(self._is_in_this_run)
+        _open_runs.remove(self)
+        _run_of_context.set(self._outer)
         for writer in self._writers:
             writer.close()
         if any(writer.counts.kept_lines for writer in self._writers):
             self.handler.leave_open()
         end = RunEnd.of_exception(error, self.handler.failed_step, self.handler.mask.text)
         self.handler.finish(self.handler.settings.exit_s, end=end)
+
+
+    def _is_in_this_run(self, _: logging.LogRecord) -> bool:
+        """Whether a record belongs to this run, of all that are open on its logger: by the context of the code that logs, as of a thread or a task;
+        code without one, as a worker thread, belongs to the oldest of them."""
+        of_logger = [run for run in _open_runs if run._logger is self._logger]
+        if len(of_logger) < 2:
+            return True
+        current = _run_of_context.get()
+        return (current if current in of_logger else of_logger[0]) is self
 
 
 def run(fqn: str, run_id: str | None = None, *, logger: logging.Logger | str | None = "", **options: Any) -> Run:
