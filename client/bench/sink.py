@@ -7,6 +7,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,6 +21,7 @@ class Sum:
 
     def __init__(self) -> None:
         self.batches = self.bytes = self.lines = self.requests = 0
+        self.server_s = 0.0
         self.sha256 = hashlib.sha256()
 
     def append(self, data: bytes, base: int) -> int:
@@ -32,13 +34,16 @@ class Sum:
         return self.batches
 
     def facts(self) -> dict[str, Any]:
-        return {"bytes": self.bytes, "lines": self.lines, "requests": self.requests, "sha256": self.sha256.hexdigest()}
+        counts = {"bytes": self.bytes, "lines": self.lines, "batches": self.batches, "requests": self.requests}
+        return {**counts, "serverS": self.server_s, "sha256": self.sha256.hexdigest()}
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # a response is two writes
     sums = Sum()
+    lag_s = 0.0
+    """Added to each response to a POST: a network's round trip."""
 
     def log_message(self, *_: Any) -> None:
         """Disable logging."""
@@ -53,10 +58,17 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers.get("content-length") or 0))
         self.sums.requests += 1
-        self._send({"runId": "r", "attempt": 1, "position": "0", "joined": False})
+        run_id = self.path.partition("/starts/")[0].rpartition("/")[2]
+        self._send({"runId": run_id, "attempt": 1, "position": "0", "joined": False, "instanceId": "bench"})
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        time.sleep(self.lag_s)
+        begun_s = time.perf_counter()
+        self._answer_post(body)
+        self.sums.server_s += time.perf_counter() - begun_s
+
+    def _answer_post(self, body: bytes) -> None:
         self.sums.requests += 1
         if "/writers/" in self.path or "/steps/" in self.path or self.path.endswith("/close"):
             return self._send({})
@@ -77,9 +89,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running_sink() -> Iterator[str]:
+def running_sink(lag_ms: int = 0) -> Iterator[str]:
     """Start a sink, yield its address, and stop it."""
-    process = subprocess.Popen([sys.executable, "-m", "client.bench.sink"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-m", "client.bench.sink", str(lag_ms)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         yield process.stdout.readline().strip()
@@ -97,6 +109,7 @@ def facts_of(url: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    _Handler.lag_s = int(sys.argv[1]) / 1000
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
     server.serve_forever()

@@ -65,7 +65,7 @@ def test_program_killed_at_any_write_leaves_the_start_of_its_log(
             ended += 1
         if counts is not None:
             assert run.closed and counts["stored_lines"] + counts["kept_lines"] == LINES
-            assert kill_at > 10 and ended > 1
+            assert kill_at > 5 and ended > 0
             return
         kill_at += 1
 

@@ -24,6 +24,8 @@ SAVE_S = 0.75
 _DISK_PAUSE_S = 1.0
 """After an error of the disk, until it is tried again."""
 _BLOCK_BYTES = 256 * 1024
+_UNCOPIED_BYTES = 32 * 1024
+"""Bytes of one call that become a block as they are."""
 _RESUME_PART = 8
 """After a drop, this fraction of the memory must be free before bytes are accepted again: one gap, not thousands."""
 
@@ -68,7 +70,7 @@ class _Block:
 
     begin: int
     began_s: float
-    data: bytearray
+    data: bytearray | bytes
 
 
 class Buffer:
@@ -99,7 +101,7 @@ class Buffer:
         state = spool.state
         self._begin = self._taken = state.begin
         self._begin_line = self._taken_line = state.begin_line
-        self._end, self._end_line = max(spool.end, state.batch_end), spool.end_line
+        self._end = max(spool.end, state.batch_end)
         self._line = bytearray()  # without its newline
         self._disk_from_s = -1.0
         self._needed_bytes = 1
@@ -127,7 +129,9 @@ class Buffer:
     def pending_lines(self) -> int:
         """Lines that were put and not acknowledged yet."""
         with self._changed:
-            return self._end_line - self._begin_line - len(self._gaps) + bool(self._line)
+            in_memory = sum(self._count(block.data) for block in self._blocks)
+            on_disk = max(self.spool.end_line - self._begin_line, 0)
+            return on_disk + in_memory - len(self._gaps) + bool(self._line)
 
     @property
     def put_bytes(self) -> int:
@@ -337,7 +341,7 @@ class Buffer:
             if self.spool.waiting_bytes + len(block.data) > self.spool.limit_bytes:
                 return False
             try:
-                written = self.spool.write(block.data, self.spool.end_line)
+                written = self.spool.write(block.data)
             except OSError:
                 self._disk_from_s = self._clock_s() + _DISK_PAUSE_S
                 return False
@@ -352,7 +356,7 @@ class Buffer:
         """Remove bytes from the front of the oldest block."""
         if size > 0:
             block = self._blocks[0]
-            del block.data[:size]
+            block.data = block.data[size:]
             block.begin += size
 
     def _lines_from(self, offset: int, batch_bytes: int, end: int | None) -> bytes:
@@ -402,13 +406,14 @@ class Buffer:
         return Batch(offset, end, self._taken_line, lines, self._hole(lines) if lines else b"", is_hole=True)
 
     def _append(self, data: bytes) -> None:
-        if not self._blocks or len(self._blocks[-1].data) >= _BLOCK_BYTES:
-            self._blocks.append(_Block(self._end, self._clock_s(), bytearray()))
+        youngest = self._blocks[-1].data if self._blocks else b""
+        if isinstance(youngest, bytearray) and len(youngest) < _BLOCK_BYTES and len(data) < _UNCOPIED_BYTES:
+            youngest += data
+        else:
+            self._blocks.append(_Block(self._end, self._clock_s(), data if len(data) >= _UNCOPIED_BYTES else bytearray(data)))
             if len(self._blocks) == 1:
                 self._unsaved.notify()
-        self._blocks[-1].data += data
         self._end += len(data)
-        self._end_line += self._count(data)
 
     def _drop(self, lines: int) -> None:
         self._gap_lines += lines

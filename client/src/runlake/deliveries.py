@@ -78,7 +78,7 @@ class Delivery(Protocol):
     def pack(self, batch: bytes) -> bytes:
         """A batch in the form in which it is sent, and stored on disk."""
 
-    def count(self, batch: bytes) -> int:
+    def count(self, batch: bytes | bytearray) -> int:
         """The number of items of a batch."""
 
     def open(self, archive: Archive) -> str:
@@ -125,7 +125,7 @@ class TextDelivery:
         """Compressed with gzip."""
         return gzip.compress(batch, _LEVEL, mtime=0)
 
-    def count(self, batch: bytes) -> int:
+    def count(self, batch: bytes | bytearray) -> int:
         """The number of lines."""
         return batch.count(b"\n")
 
@@ -198,7 +198,7 @@ class EventDelivery:
         """Unchanged."""
         return batch
 
-    def count(self, batch: bytes) -> int:
+    def count(self, batch: bytes | bytearray) -> int:
         """The number of events."""
         return batch.count(b"\n") - batch.count(b"\n" + _OF_STEP) - batch.startswith(_OF_STEP)
 

@@ -115,7 +115,7 @@ class MethodDelivery:
         """See ``Delivery``."""
         return self.events.pack(batch)
 
-    def count(self, batch: bytes) -> int:
+    def count(self, batch: bytes | bytearray) -> int:
         """See ``Delivery``."""
         return self.events.count(batch)
 

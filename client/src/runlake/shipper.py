@@ -137,7 +137,6 @@ class Shipper:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._state = threading.Condition()
-        self._moving = threading.Lock()  # held while bytes move from the buffer to _in_flight
         self._in_flight: Batch | None = None
         self._finish = _Finish()
         self._is_access_refused = self._is_permanent = False
@@ -250,7 +249,7 @@ class Shipper:
 
     def abandon(self) -> None:
         """In a forked child: the parent ships all of this."""
-        self._finish.asked = self._finish.ended = True
+        self._finish.asked = self._finish.ended = self._finish.released = True
         self._finish.abandoned.set()
         _inherited.append(self._archive)
 
@@ -287,6 +286,7 @@ class Shipper:
                 self._report_open_run()
             else:
                 self._keep()
+            self._finish.released = True
             self._spool.close()
         if self._thread is None or self._finish.ended:
             self._disconnect()
@@ -366,7 +366,7 @@ class Shipper:
     def _record(self, **changes: Any) -> None:
         """Change the state of the spool, unless another process may have it by now."""
         with self._state:
-            if self._finish.abandoned.is_set():
+            if self._finish.released:
                 raise _StoppedError
             self._spool.record(**changes)
 
@@ -378,11 +378,10 @@ class Shipper:
         """Ship one batch; False at the end."""
         self._buffer.wait(1, None)
         self._buffer.wait(self._pace.batch_bytes, self._pace.interval_s)
-        with self._moving:
-            batch = self._buffer.take(self._pace.batch_bytes, self._delivery.fit_to_request)
-            if batch is None:
-                return not self._buffer.is_drained
-            self._in_flight = batch
+        batch = self._buffer.take(self._pace.batch_bytes, self._delivery.fit_to_request)
+        if batch is None:
+            return not self._buffer.is_drained
+        self._in_flight = batch
         if batch.data:
             self._retry(partial(self._append, self._delivery.pack(batch.data)))
         else:
@@ -642,14 +641,15 @@ class Deadline:
 
 @dataclass(slots=True)
 class _Finish:
-    """Progress of the end: ``asked``, ``abandoned`` (``finish`` no longer waits) and ``ended``. ``refusal``: why the run can never be
-    closed."""
+    """Progress of the end: ``asked``, ``abandoned`` (nothing more is sent), ``ended`` (the thread), and ``released`` (the spool, for other
+    processes). ``refusal``: why the run can never be closed."""
 
     asked: bool = False
     close: bool = False
     closed: bool = False
     refusal: str = ""
     ended: bool = False
+    released: bool = False
     deadline: Deadline | None = None
     is_over: Callable[[int], bool] = lambda begin: False  # noqa: E731
     abandoned: threading.Event = field(default_factory=threading.Event)

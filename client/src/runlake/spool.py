@@ -30,7 +30,7 @@ from typing import Any
 from runlake.errors import LeftoverError
 from runlake.spoolstate import SpoolState
 
-CHUNK_BYTES = 1024 * 1024
+CHUNK_BYTES = 8 * 1024 * 1024
 """A chunk that has this size is followed by a new one, and synchronized with the disk."""
 _SLOT_BYTES = 64 * 1024
 """Room of a state: names, command, exception and step at their limits take less."""
@@ -157,7 +157,7 @@ class Spool:
         self._chunks: deque[Chunk] = deque()
         self._open: int | None = None  # the descriptor of the youngest chunk
         self._unsynced: deque[int] = deque()
-        self._is_recorded = self._is_void = False
+        self._is_recorded = self._is_void = self._is_closed = False
         self._changing = threading.RLock()  # of the state: writers of bytes and of the state are different threads
         _open.add(self)
 
@@ -193,6 +193,8 @@ class Spool:
     def ensure(self) -> None:
         """Create the folder, with the state in it. Raises OSError."""
         with self._changing:
+            if self._is_closed:
+                raise OSError(errno.EBADF, "the spool is closed")
             if self.folder is None and self.root is not None:
                 try:
                     self._create(self.root)
@@ -215,14 +217,13 @@ class Spool:
                     if self.folder is not None:
                         (self.folder / _STATE).unlink()
 
-    def write(self, data: bytes | bytearray, first_line: int) -> int:
-        """Append complete lines, the first of which has this number. Returns the number of bytes on disk; fewer than all if the disk refuses more.
-        Raises OSError if it accepts none."""
+    def write(self, data: bytes | bytearray) -> int:
+        """Append complete lines. Returns the number of bytes on disk; fewer than all if the disk refuses more. Raises OSError if it accepts none."""
         if self.root is None:
             raise OSError(errno.ENOENT, "there is no spool")
         self.ensure()
         try:
-            return self._append(data, first_line)
+            return self._append(data)
         except OSError as error:
             self._report(error)
             raise
@@ -281,7 +282,7 @@ class Spool:
         aside = Spool(self.root, state)
         try:
             aside.ensure()
-            aside.write(data, 0)
+            aside.write(data)
         except OSError:
             aside.remove()
             raise
@@ -290,7 +291,8 @@ class Spool:
         return aside
 
     def close(self) -> None:
-        """Release the folder for other processes."""
+        """Release the folder for other processes, for good."""
+        self._is_closed = True
         self._close_youngest()
         for descriptor in self._unsynced:
             _close(descriptor)
@@ -331,39 +333,37 @@ class Spool:
             raise
         self.folder, self._file, self._is_recorded = root / name, file, True
 
-    def _append(self, data: bytes | bytearray, first_line: int) -> int:
+    def _append(self, data: bytes | bytearray) -> int:
+        if self._open is None or self._chunks[-1].size >= CHUNK_BYTES:
+            self._roll()
+            self._begin_chunk()
+        assert self._open is not None
         written = 0
         with memoryview(data) as view:
             while written < len(data):
-                if self._open is None or self._chunks[-1].size >= CHUNK_BYTES:
-                    self._roll()
-                    self._begin_chunk(first_line + self._complete_lines(data, written))
-                assert self._open is not None
                 try:
-                    more = os.write(self._open, view[written:])
+                    written += os.write(self._open, view[written:])
                 except OSError:
                     if written:
                         break
                     raise
-                chunk = self._chunks[-1]
-                chunk.size += more
-                written += more
-                self.end += more
-        self.end_line = first_line + self._complete_lines(data, written)
+        self._chunks[-1].size += written
+        self.end += written
+        self.end_line += self._complete_lines(data, written)
         return written
 
     def _complete_lines(self, data: bytes | bytearray, size: int) -> int:
-        return self.count(bytes(data[: data.rfind(b"\n", 0, size) + 1]))
+        return self.count(data if size == len(data) else data[: data.rfind(b"\n", 0, size) + 1])
 
     def _lines_in(self, chunk: Chunk) -> int:
         data = chunk.path.read_bytes()
         return self._complete_lines(data, len(data))
 
-    def _begin_chunk(self, line: int) -> None:
+    def _begin_chunk(self) -> None:
         assert self.folder is not None
-        path = self.folder / f"{self.end:020d}-{line:015d}.chunk"
+        path = self.folder / f"{self.end:020d}-{self.end_line:015d}.chunk"
         self._open = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        self._chunks.append(Chunk(path, self.end, line))
+        self._chunks.append(Chunk(path, self.end, self.end_line))
 
     def _roll(self) -> None:
         if self._open is not None:
