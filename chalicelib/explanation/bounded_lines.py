@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 HEAD_BYTES, TAIL_BYTES = 12_288, 4_096
-"""Of a longer line, only this much is read."""
+"""Of a longer line, only this much of its last state is read."""
 LINE_BYTES = HEAD_BYTES + TAIL_BYTES
 _PIECE_BYTES = 262_144
 
@@ -34,8 +34,8 @@ class BoundedLines:
 
     def _extend(self, piece: bytes) -> None:
         self.rest += piece
-        if len(self.rest) > LINE_BYTES:
-            self.rest, self.has_gap = self.rest[:HEAD_BYTES] + self.rest[-TAIL_BYTES:], True
+        if self.has_gap or len(self.rest) > LINE_BYTES:
+            self.rest, self.has_gap = _cut(self.rest), True
 
 
 def _shortened(block: bytes) -> bytes:
@@ -44,8 +44,12 @@ def _shortened(block: bytes) -> bytes:
     while start + LINE_BYTES < len(block):
         end = block.rfind(b"\n", start, start + LINE_BYTES + 1)
         if end < 0:
-            return b"\n".join(
-                line if len(line) <= LINE_BYTES else line[:HEAD_BYTES] + line[-TAIL_BYTES:] for line in block.split(b"\n")
-            )
+            return b"\n".join(line if len(line) <= LINE_BYTES else _cut(line) for line in block.split(b"\n"))
         start = end + 1
     return block
+
+
+def _cut(line: bytes) -> bytes:
+    """The last state of a long line that is overwritten after carriage returns, as by a progress bar; of a long state, its head and tail."""
+    line = line[line.rfind(b"\r", 0, len(line.rstrip(b"\r \t"))) + 1 :]
+    return line if len(line) <= LINE_BYTES else line[:HEAD_BYTES] + line[-TAIL_BYTES:]

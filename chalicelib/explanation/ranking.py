@@ -65,6 +65,8 @@ _BAD_NEWS, _TIE = 0.05, 0.005
 """What lines without any word of a failure get for words of disappointment: the last lines of a log, and others."""
 _STRONG = 0.6
 """From here on a finding is a sign that the run failed after all earlier ones."""
+_SIGN, _NO_SIGNS = 0.19, ("exit-signal", "output", "last-line", "warning-record")
+"""From here on a finding is a sign of a failure, except by these rules."""
 _UNSURE = 0.78
 """The most that a finding gets beside another one that says something else."""
 _FAMILIES_OF_EXIT = {
@@ -114,6 +116,7 @@ def rank(evidence: Evidence, progress: int, end: RunEnd | None) -> list[ScoredLi
     findings = [_with_end(finding, end) for finding in findings if finding.score >= _MIN and finding.message]
     if any(finding.rule != "last-line" and finding.score > STRUCTURE["last-line"][0] for finding in findings):
         findings = [finding for finding in findings if finding.rule != "last-line"]
+    findings = _exits_below(findings)
     findings = sorted(findings, key=lambda each: (-round(each.score, 3), -each.line if each.is_latest else 0, each.line))
     return _doubted(list(_distinct(findings)))
 
@@ -160,6 +163,13 @@ def _overtaken(finding: ScoredLine, strong: Iterable[ScoredLine]) -> ScoredLine:
     if FATAL in levels and finding.level == PLAIN:
         score = min(score, finding.score * _OVERTAKEN_BY_FATAL)
     return replace(finding, score=min(score, _UNSURE) if levels & {FATAL, ERRORS} else score)
+
+
+def _exits_below(findings: list[ScoredLine]) -> list[ScoredLine]:
+    """The report of an exit by a signal gets less than any other sign of a failure, however early it is."""
+    signs = [each.score for each in findings if each.rule not in _NO_SIGNS and each.score >= _SIGN]
+    most = max(signs, default=1.0) - 0.01
+    return [replace(each, score=min(each.score, most)) if each.rule == "exit-signal" else each for each in findings]
 
 
 def _distinct(findings: Iterable[ScoredLine]) -> Iterator[ScoredLine]:

@@ -9,7 +9,7 @@ from typing import Any
 from chalicelib.explanation.evidence import CONTEXT_BYTES, NOTE_BYTES, TAIL_LINES, Evidence, Note
 from chalicelib.explanation.json_lines import text_of_containers, text_of_json
 from chalicelib.explanation.marks import CAUSE, EXIT, LINK, TRACE, FrameSearch, find_marks
-from chalicelib.explanation.texts import INFO, PLAIN, message_of, quick_level
+from chalicelib.explanation.texts import INFO, PLAIN, clean_bytes, message_of, quick_level
 from chalicelib.explanation.traces import TraceReader, is_exceptional
 from chalicelib.explanation.wrappers import EXIT_REPORTS
 
@@ -236,6 +236,7 @@ class _BlockReader:
 
     def _look_at_text(self, raw: bytes, kinds: int) -> None:
         reader = self._reader
+        raw = clean_bytes(raw) if b"\r" in raw else raw
         if kinds & CAUSE and reader.traces.add_cause(self._line, raw, reader.progress, self._before()):
             return
         level, note = quick_level(raw), Note.of(self._line, raw, reader.progress)

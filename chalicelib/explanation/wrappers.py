@@ -138,6 +138,7 @@ NAMED_EXCEPTION = re.compile(r"(?:Exception|Error|Throwable|Failure|Fault|Reject
 """A message that names an exception."""
 EXIT_SIGNAL = re.compile(
     r"\b(?:code|status|exitCode)[:=]? ?\(?(?:137|139|134|143|-9|-11|-6|-15)(?![0-9])|^Aborted(?: \(core dumped\))?$"
+    r"|\b(?:[Kk]illed|terminated|died|crashed|ended|exited|failed) (?:by|with|due to|on) (?:signal\b|<?Signals\.|\"?SIG[A-Z])"
 )
 """The report of an exit by a signal: the cause, if nothing else is known."""
 CONTEXT = re.compile(

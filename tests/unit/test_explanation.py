@@ -73,6 +73,19 @@ def test_corpus_is_explained() -> None:
     assert table(answers) in DOCUMENT.read_text(), "paste the table of .venv/bin/python -m tests.explanation_measure"
 
 
+HEAP = b"java.lang.OutOfMemoryError: Java heap space\n"
+EXIT_REPORTS = (
+    b"Exception: job aborted\n[runlake] exit status 137 after 3.250 s\n",
+    b"[runlake] killed by signal 9 (SIGKILL) after 1.002 s\n",
+    b"Process exited with code 137\n",
+    b"Task exited with return code -9\n",
+    b"Command failed with exit code 1\n",
+    b"ERROR: Job failed: exit status 1\n",
+    b"make: *** [Makefile:2: all] Error 137\n",
+    b'npm ERR! exit status 1\nerror Command failed with signal "SIGKILL".\n',
+)
+
+
 @pytest.mark.parametrize(
     ("log", "end", "text"),
     [
@@ -80,6 +93,7 @@ def test_corpus_is_explained() -> None:
         (b"E1: a.B: x\nValueError: one\nOSError: two\n", RunEnd(FAILED, exception="ValueError: one"), "ValueError: one"),
         (b"ValueError: one\nOSError: two\n", RunEnd(FAILED, exception="OSError: two"), "OSError: two"),
         (b"Traceback (most recent call last):\n  File\nOSError: two\n", RunEnd(FAILED, exception="OSError: two"), "OSError: two"),
+        *((HEAP + b"INFO on\n" * 1200 + report, RunEnd(FAILED, exit_code=137), HEAP.decode().strip()) for report in EXIT_REPORTS),
     ],
 )
 def test_reported_end_of_the_run_counts(log: bytes, end: RunEnd, text: str) -> None:
@@ -104,6 +118,7 @@ DURING = "During handling of the above exception, another exception occurred:\n\
         (traceback("ValueError: one") + DURING + traceback("OSError: two"), [("python-root", 2), ("trace-top", 7)]),
         (traceback("ValueError: one") + OTHERS + DURING + traceback("OSError: two"), [("python-root", 208), ("python-root", 2)]),
         (traceback("a b\n" * 5 + "OSError: two"), [("python-root", 7)]),
+        ("\r 50 %" * 4000 + "\rERROR checksum mismatch" + " x" * 9000 + "\r\n", [("invalid-data", 0)]),
         (traceback("a b\n" * 20 + "OSError: two"), [("exception-line", 22)]),
         (traceback("OSError: one") + "Caused by: a.b.CException: two\n", [("trace-root", 3), ("python-root", 2)]),
         (
@@ -113,7 +128,7 @@ DURING = "During handling of the above exception, another exception occurred:\n\
     ],
     ids=[
         "repeated text", "warning before a vague exception", "answered before a vague exception", "chain", "two chains",
-        "other lines within", "more lines within", "cause after a traceback", "traceback in a cause",
+        "other lines within", "progress bar", "more lines within", "cause after a traceback", "traceback in a cause",
     ],
 )  # fmt: skip
 def test_rules_and_lines_of_the_candidates(log: str, expected: list[tuple[str, int]]) -> None:
