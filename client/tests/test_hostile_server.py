@@ -204,9 +204,10 @@ def test_matches_that_overlap_repeat_no_text(tmp_path: Path) -> None:
     assert (code, re.sub(STYLE, "", written)) == (0, "x" * 100 + "\r\n")
 
 
-def test_progress_bar_in_a_log_shows_its_last_state(tmp_path: Path) -> None:
-    with hostile_server(" 10 %\r 50 %\r100 %\r") as server:
-        assert on_a_pty(typed(("cat", *RUN), tmp_path), environ(server, tmp_path)) == (0, "[2 overwritten] 100 %\r\n")
+@pytest.mark.parametrize("earlier", [2, 300_000])
+def test_progress_bar_in_a_log_shows_its_last_state(earlier: int, tmp_path: Path) -> None:
+    with hostile_server(" 10 %\r" * earlier + "100 %\r") as server:
+        assert on_a_pty(typed(("cat", *RUN), tmp_path), environ(server, tmp_path)) == (0, f"[{earlier} overwritten] 100 %\r\n")
 
 
 def test_long_cell_does_not_widen_other_rows(tmp_path: Path) -> None:

@@ -120,6 +120,7 @@ def test_lone_surrogate_in_json_is_escaped() -> None:
         ("\r10 %\r 50 %\r100 %", "[2 overwritten] 100 %"),
         ("100 %\r  \r", "100 %"),
         ("hidden\rshown", "[1 overwritten] shown"),
+        ("10 %\r20 %\r\x1b[2K\r", "[1 overwritten] 20 %"),
         ("\r\r", ""),
     ],
 )

@@ -19,7 +19,7 @@ MUTANTS = (
         ("label", "len(shown) <= most_chars", "True", "a name of a megabyte is cut"),
         ("json_text", "_UNPRINTABLE.sub(lambda match: _escaped(match[0]), text)", "text",
             "JSON on a terminal has untrusted strings"),
-        ("last_state", "f'[{len(earlier)} overwritten] {last}' if earlier else last", "last",
+        ("last_state", "f'[{earlier} overwritten] {line}' if earlier else line", "line",
             "a carriage return must not silently hide the text before it")),
     *group("runlake.commands.output", "client/tests/test_hostile_server.py",
         ("show_rows", "label(cell)", "cell", "cells are untrusted names", "::test_rows_for_programs_are_not_forged"),

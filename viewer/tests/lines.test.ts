@@ -51,6 +51,17 @@ test("a long line is truncated and has its full length", () => {
   expect(lines.get(3)?.fullLength).toBe(1_000_000);
 });
 
+test.each([
+  ["\rERROR checksum", "ERROR checksum"],
+  ["\rERROR checksum\r", "ERROR checksum\r"],
+  ["\rERROR checksum\r\x1b[K\r", "ERROR checksum\r\x1b[K\r"],
+  ["\r" + "z".repeat(5_000), "z".repeat(MAX_LINE_CHARS)],
+])("the last state of a long progress bar is stored, before %j", (end, text) => {
+  const lines = new Lines(log(0).fetch);
+  lines.put(0, ["\r 50 %".repeat(1_000) + end]);
+  expect(lines.get(0)).toEqual({ text, fullLength: 6_000 + end.length, from: 6_001 });
+});
+
 test("duplicate lines are stored once", () => {
   const lines = new Lines(log(0).fetch);
   lines.put(0, ["a", "b"]);

@@ -17,6 +17,7 @@ RESET = "\x1b[0m"
 MAX_LINE_CHARS = 1024 * 1024
 _UNPRINTABLE = re.compile(f"[{UNPRINTABLE}]")
 _UNPRINTABLE_OR_TAB = re.compile(f"[\t{UNPRINTABLE}]")
+_ESCAPE = re.compile(r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]")
 _STYLE = re.compile(r"\x1b\[([0-9;:]{0,64})m")
 _STYLES = {1: "1", 3: "3", 4: "4"}
 _HUES = (*range(31, 37), *range(91, 97))
@@ -58,13 +59,23 @@ def json_text(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: _escaped(match[0]), text)
 
 
-def last_state(line: str) -> str:
+def last_state(line: str, earlier: int = 0) -> str:
     """The last state of a line that was overwritten, as by a progress bar, and the number of earlier states.
 
-    A trailing carriage return, as of CRLF text, does not count.
+    A trailing carriage return, as of CRLF text, does not count, and neither does a state that only clears the line. ``earlier``: states that are
+    not in ``line``.
     """
-    *earlier, last = [state for state in line.rstrip("\r").split("\r") if state.strip()] or [""]
-    return f"[{len(earlier)} overwritten] {last}" if earlier else last
+    if "\r" in line:
+        overwritten, line = from_last_state(line)
+        earlier, line = earlier + overwritten, line.partition("\r")[0]
+    return f"[{earlier} overwritten] {line}" if earlier else line
+
+
+def from_last_state(line: str) -> tuple[int, str]:
+    """The number of states before the last one with text, and the line from that one on."""
+    states = line.split("\r")
+    texts = [at for at, state in enumerate(states) if _ESCAPE.sub("", state).strip()]
+    return (len(texts) - 1, "\r".join(states[texts[-1] :])) if texts else (0, "")
 
 
 def _styled(text: str) -> Iterator[tuple[str, str]]:

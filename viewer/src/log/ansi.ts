@@ -81,6 +81,16 @@ export function lastState(pieces: Piece[]): { start: number; earlier: number } {
   return { start, earlier };
 }
 
+/** Offset of the last state with text in a raw line of any length. Linear in the line. */
+export function lastStateFrom(raw: string): number {
+  for (let end = raw.length; end > 0; ) {
+    const from = raw.lastIndexOf("\r", end - 1) + 1;
+    if (raw.slice(from, end).replace(ESCAPE, "") !== "") return from;
+    end = from - 1;
+  }
+  return 0;
+}
+
 const isReturn = ({ text, isControl }: Piece): boolean => isControl === true && text === "\u240d";
 
 function addText(pieces: Piece[], text: string, style: Style, at: number): void {

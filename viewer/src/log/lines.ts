@@ -1,9 +1,10 @@
 /**
- * A cache of a run's lines: those in view, their neighbours, and others up to a limit. Long lines are truncated; the full text of a line
- * is fetched separately.
+ * A cache of a run's lines: those in view, their neighbours, and others up to a limit. Of a long line, the beginning of its last state
+ * is stored; the full text of a line is fetched separately.
  */
 
 import type { Page } from "../api";
+import { lastStateFrom } from "./ansi";
 import type { GroupFold, StepHeader } from "./folds";
 
 export const MAX_LINE_CHARS = 4_000;
@@ -19,6 +20,8 @@ export interface Line {
   step?: StepHeader;
   /** Length of the full line, if `text` is truncated. */
   fullLength?: number;
+  /** Offset of `text` in the full line, if it is not its beginning. */
+  from?: number;
 }
 
 /** A log as a view reads it. */
@@ -91,11 +94,11 @@ export class Lines {
 
   private putOne(number: number, line: string): void {
     const block = this.blockOf(Math.floor(number / BLOCK_LINES));
-    const text = line.length > MAX_LINE_CHARS ? copyOf(line.slice(0, MAX_LINE_CHARS)) : line;
+    const stored = lineOf(line);
     const before = block.lines[number % BLOCK_LINES];
-    if (before?.text === text) return;
-    block.lines[number % BLOCK_LINES] = text === line ? { text } : { text, fullLength: line.length };
-    const added = text.length - (before?.text.length ?? 0);
+    if (before?.text === stored.text) return;
+    block.lines[number % BLOCK_LINES] = stored;
+    const added = stored.text.length - (before?.text.length ?? 0);
     block.chars += added;
     this.chars += added;
   }
@@ -129,7 +132,14 @@ export class Lines {
   }
 }
 
+/** A line as it is stored. What overwrites a progress bar is shown, however long the line is. */
+export function lineOf(line: string): Line {
+  if (line.length <= MAX_LINE_CHARS) return { text: line };
+  const from = lastStateFrom(line);
+  return { text: copyOf(line.slice(from, from + MAX_LINE_CHARS)), fullLength: line.length, ...(from && { from }) };
+}
+
 /** A copy of a slice that does not keep the original text in memory. */
-export function copyOf(text: string): string {
+function copyOf(text: string): string {
   return JSON.parse(JSON.stringify(text)) as string;
 }

@@ -9,14 +9,14 @@ const ADDRESS = /(?<![\w+.\-/@])https?:\/\/[^\s\x00-\x20\x7f-\xa0"'<>`{}|\\^\u06
 const CLOSING: Record<string, string> = { ")": "(", "]": "[" };
 
 /** Offsets are those of the raw line. A URL at the end of a truncated line is none, and neither is one with a user's name. */
-export function linksOf({ text, fullLength }: Line): Annotation[] {
+export function linksOf({ text, fullLength = text.length, from: start = 0 }: Line): Annotation[] {
   if (!text.includes("://")) return [];
   const links: Annotation[] = [];
   for (const match of withoutEscapes(text).matchAll(ADDRESS)) {
     const address = withoutPunctuation(match[0]);
     const [from, to] = [match.index, match.index + address.length];
     const href = safeLink(address);
-    if (href === undefined || new URL(href).username || (fullLength !== undefined && to === text.length)) continue;
+    if (href === undefined || new URL(href).username || (to === text.length && start + to < fullLength)) continue;
     links.push({ from, to, href });
     if (links.length === MAX_PARTS_PER_LINE) break;
   }

@@ -48,7 +48,8 @@ function numberOf(number: number, severity: string | null | undefined, isCause =
   return el("a", { class: "number", href: `#L${number + 1}`, tabindex: -1, "aria-label": label, title: severity }, String(number + 1));
 }
 
-function fill(text: HTMLElement, line: Line, { spans, annotations = [] }: RowState): void {
+function fill(text: HTMLElement, line: Line, { spans, annotations: ofFullLine = [] }: RowState): void {
+  const annotations = ofFullLine.map((each) => ({ ...each, from: each.from - (line.from ?? 0), to: each.to - (line.from ?? 0) }));
   const all = parseLine(line.text);
   const { start, earlier } = lastState(all);
   const isCollapsed = !spans.some(([from]) => from < (all[start]?.at ?? 0)); // a match is visible

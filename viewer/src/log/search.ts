@@ -81,12 +81,17 @@ export class Search {
     return this.lines[this.current];
   }
 
-  /** Matches within the loaded text of a line. In long lines, the server returns only the text around the first match. */
+  /**
+   * Matches within the loaded text of a line. Of a long line, the server returns only the text around the first match, and only the last
+   * state is loaded.
+   */
   spansOf(line: number, raw: string): Span[] {
     const hit = this.hits.get(line);
     if (!hit) return [];
-    const shift = raw.startsWith(hit.text) ? 0 : raw.indexOf(hit.text);
-    return shift < 0 ? [] : inUnits(hit.text, hit.spans).map(([from, to]) => [from + shift, to + shift]);
+    const state = raw.includes(hit.text) ? 0 : hit.text.replace(/\r$/, "").lastIndexOf("\r") + 1;
+    const shift = raw.indexOf(hit.text.slice(state)) - state;
+    if (shift < -state) return [];
+    return inUnits(hit.text, hit.spans).filter(([from]) => from >= state).map(([from, to]) => [from + shift, to + shift]);
   }
 
   /** Go to the next or previous match and return its line. Without a current match, start at the match nearest to `line`. */

@@ -5,7 +5,7 @@
 
 import type { Events, StepText } from "../api";
 import { GroupScan } from "../log/groups";
-import { copyOf, MAX_LINE_CHARS, type Line, type LineSource } from "../log/lines";
+import { type Line, lineOf, type LineSource, MAX_LINE_CHARS } from "../log/lines";
 import { type Annotation, annotationsOf, type EventAnnotations, MAX_PARTS } from "../log/annotations";
 import { marksOf, type Mark } from "../log/outline";
 
@@ -129,11 +129,11 @@ export class StepLog implements LineSource {
   }
 
   private put(line: string, start: number): void {
-    if (line.length > MAX_LINE_CHARS) this.starts.set(this.lines.length, start);
-    const text = line.length > MAX_LINE_CHARS ? copyOf(line.slice(0, MAX_LINE_CHARS)) : line;
-    this.lines.push({ text, ...(text === line ? {} : { fullLength: line.length }) });
-    this.chars += text.length + 40;
-    for (const [first, last] of this.groups.next(this.lines.length - 1, text)) this.addFold(first, last);
+    const stored = lineOf(line);
+    if (stored.fullLength !== undefined) this.starts.set(this.lines.length, start);
+    this.lines.push(stored);
+    this.chars += stored.text.length + 40;
+    for (const [first, last] of this.groups.next(this.lines.length - 1, line.slice(0, MAX_LINE_CHARS))) this.addFold(first, last);
   }
 
   /** Load the annotations and levels of the events of the loaded lines. */

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 import click
 
 from runlake.errors import RunlakeError
-from runlake.terminal import MAX_LINE_CHARS, RESET, json_text, label, last_state, sanitize, without_styles
+from runlake.terminal import MAX_LINE_CHARS, RESET, from_last_state, json_text, label, last_state, sanitize, without_styles
 
 _RED, _GREEN, _YELLOW, _MAGENTA, _DIM, _HIT = "31", "32", "33", "35", "2", "1;31"
 _LEVEL_COLOURS = {"ERROR": _RED, "CRITICAL": _RED, "FATAL": _RED, "WARNING": _YELLOW, "WARN": _YELLOW}
@@ -71,14 +71,14 @@ def report_rest(is_all: bool, limit: int) -> None:
         report(f"there are more than these {limit}: -n {limit * 5} lists more")
 
 
-def show_line(line: str) -> None:
-    """A line of a log. A terminal gets its colours and its last state, without other control sequences."""
+def show_line(line: str, earlier: int = 0) -> None:
+    """A line of a log. A terminal gets its colours and its last state, without other control sequences. ``earlier``: see ``last_state``."""
     if not is_terminal():
         _write(sys.stdout, line)
     elif _has_colours(sys.stdout):
-        _write(sys.stdout, sanitize(last_state(line), styles=True))
+        _write(sys.stdout, sanitize(last_state(line, earlier), styles=True))
     else:
-        _write(sys.stdout, sanitize(without_styles(last_state(line))))
+        _write(sys.stdout, sanitize(without_styles(last_state(line, earlier))))
 
 
 def show_log(pieces: Iterable[bytes], *, raw: bool = False) -> None:
@@ -89,18 +89,22 @@ def show_log(pieces: Iterable[bytes], *, raw: bool = False) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    begun = bytearray()
+    begun, earlier = bytearray(), 0
     for piece in pieces:
         begun += piece
         *lines, rest = begun.split(b"\n") if b"\n" in piece or len(begun) > MAX_LINE_CHARS else [begun]
         for line in lines:
-            show_line(line.decode("utf-8", "replace"))
+            show_line(line.decode("utf-8", "replace"), earlier)
+            earlier = 0
+        if len(rest) > MAX_LINE_CHARS and b"\r" in rest:
+            overwritten, last = from_last_state(rest.decode("latin-1"))
+            earlier, rest = earlier + overwritten, bytearray(last, "latin-1")
         if len(rest) > MAX_LINE_CHARS:
-            show_line(rest.decode("utf-8", "replace"))
-            rest = bytearray()
+            show_line(rest.decode("utf-8", "replace"), earlier)
+            earlier, rest = 0, bytearray()
         begun = rest
     if begun:
-        show_line(begun.decode("utf-8", "replace"))
+        show_line(begun.decode("utf-8", "replace"), earlier)
 
 
 def show_event(event: Mapping[str, Any]) -> None:
@@ -244,7 +248,13 @@ def _coloured(text: str, parameters: str) -> str:
 
 
 def _marked(text: str, spans: Sequence[Sequence[int]]) -> str:
+    """Without the overwritten states, unless a match is in one."""
+    earlier, last = from_last_state(text) if "\r" in text else (0, text)
+    hidden = len(text) - len(last)
     shown, at = "", 0
+    if earlier and all(begin >= hidden for begin, _ in spans):
+        shown, text = f"[{earlier} overwritten] ", last.partition("\r")[0]
+        spans = [(begin - hidden, end - hidden) for begin, end in spans]
     for begin, end in ((max(begin, 0), end) for begin, end in spans):
         if begin < at or end <= begin:
             continue
