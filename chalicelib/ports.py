@@ -184,6 +184,8 @@ class RunStart:
 SUCCEEDED, FAILED, CANCELLED, LOST, UNKNOWN = "succeeded", "failed", "cancelled", "lost", "unknown"
 STATED_OUTCOMES = (SUCCEEDED, FAILED, CANCELLED)
 """Outcomes that a client or a record may report."""
+MAX_AGE_MS = 10 * 366 * 86_400_000
+"""The longest time since a run's start or end that a client may report."""
 EXIT_CODES = range(-(2**31), 2**32)
 """Exit codes of any operating system."""
 
@@ -193,7 +195,8 @@ class RunEnd:
     """The end of a run, as its client reports it with the close. ``outcome``: "succeeded", "failed" or "cancelled"; if the sweep ended the
     run also "lost", or "unknown" if no client was expected to close it. Causes of a failure, empty or None if not applicable: ``exit_code``,
     ``signal`` (a name such as SIGKILL), ``exception`` (a line), ``step`` (its id). ``lost_lines``: lines that the client could not store.
-    ``last_sign_ms``: time of the last line, heartbeat or start if the sweep ended the run; 0: not known."""
+    ``ended_ms``: when it ended, by the function's clock: the client reports how long ago that was; if the sweep ended the run, time of the
+    last line, heartbeat or start; 0: when it was closed."""
 
     outcome: str
     exit_code: int | None = None
@@ -201,7 +204,7 @@ class RunEnd:
     exception: str = ""
     step: str = ""
     lost_lines: int = 0
-    last_sign_ms: int = 0
+    ended_ms: int = 0
 
 
 KEYED_SESSION = "k-"

@@ -88,13 +88,19 @@ class RunRow:
 
     @property
     def ended_ms(self) -> int:
-        """The time of its last line or its end; of a run that the sweep ended, its last known sign of life."""
-        return (self.end.last_sign_ms if self.end else 0) or self.last_append_ms
+        """The time of its end, as its client reports it; otherwise of its last line or its close; of a run that the sweep ended, its last
+        known sign of life. Not before its start."""
+        return max(self.end.ended_ms, self.started_ms) if self.end and self.end.ended_ms else self.last_append_ms
 
     @property
     def heartbeat_limit_ms(self) -> int:
         """The longest pause between signs of life of a client that promises heartbeats; 0: it promises none."""
         return MISSED_HEARTBEATS * self.start.heartbeat_s * 1000 if self.start else 0
+
+    def duration_ms(self, now_ms: int) -> int:
+        """The time from its start to its end; of a running run until now, of a silent one until its last sign of life."""
+        until_ms = {RUNNING: now_ms, SILENT: self.last_sign_ms}.get(self.outcome_at(now_ms), self.ended_ms)
+        return max(0, until_ms - self.started_ms)
 
     def silent_since_ms(self, now_ms: int) -> int | None:
         """The last sign of life of a running run that is overdue for the next one, else None."""

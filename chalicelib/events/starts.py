@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from chalicelib.events.names import checked_name
 from chalicelib.events.well_formed import WellFormedText
 from chalicelib.masking.masker import Masker
-from chalicelib.ports import Run
+from chalicelib.ports import MAX_AGE_MS, Run
 from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartRequest
 from chalicelib.runlog.choice import NAME, RUN_LOG
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MAX_HOST_CHARS = 255
 MAX_COMMAND_CHARS = 2_000
-MAX_AGE_MS = 10 * 366 * 86_400_000
 MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 10, 86_400
 _HEARTBEAT = {"anyOf": [{"const": 0}, {"type": "integer", "minimum": MIN_HEARTBEAT_S, "maximum": MAX_HEARTBEAT_S}]}
 

@@ -153,7 +153,8 @@ def run_facts(row: RunRow, now_ms: int) -> RunFacts:
         "bytes": max(row.bytes, row.compacted_bytes),
         "startedMs": row.started_ms,
         "lastAppendMs": row.ended_ms,
-        "durationMs": max(0, row.ended_ms - row.started_ms),
+        "lastHeartbeatMs": row.alive_ms or None,
+        "durationMs": row.duration_ms(now_ms),
         "complete": row.status == "finalized",
         "pendingBytes": row.pending_bytes,
         "outcome": row.outcome_at(now_ms),
@@ -239,7 +240,7 @@ def _row_from_objects(services: Services, run: Run) -> RunRow | None:
     start, tail = read_start(services.store, services.layout, run), services.writer.tails.find(run)
     if not tail.exists and start is None:
         return None
-    appended_ms = tail.appended_ms or (start.registered_ms if start else 0)
+    appended_ms, end = tail.appended_ms or (start.registered_ms if start else 0), _end_of(services, run, tail)
     return RunRow(
         run,
         segments=tail.sequence,
@@ -247,10 +248,10 @@ def _row_from_objects(services: Services, run: Run) -> RunRow | None:
         bytes=tail.byte,
         epoch=tail.epoch,
         seal=tail.seal,
-        started_ms=start.started_ms if start else appended_ms,
+        started_ms=start.started_ms if start else (end.ended_ms if end else 0) or appended_ms,
         last_append_ms=appended_ms,
         start=start,
-        end=_end_of(services, run, tail),
+        end=end,
     )
 
 

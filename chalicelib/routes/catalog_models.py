@@ -56,9 +56,19 @@ class RunFacts(TypedDict):
     bytes: Count
     startedMs: Annotated[Count, Field(description="Time of its start, or else of its first line, in milliseconds since the epoch.")]
     lastAppendMs: Annotated[
-        Count, Field(description="Time of its last line or its end; if the sweep ended it, of its last sign of life.")
+        Count,
+        Field(
+            description="Time of its end, if its client reports when that was; otherwise of its last line or its close; if the sweep ended "
+            "it, of its last sign of life."
+        ),
     ]
-    durationMs: Annotated[Count, Field(description="Time from `startedMs` to `lastAppendMs`.")]
+    lastHeartbeatMs: Annotated[Count | None, Field(description="Time of its last heartbeat; null: none.")]
+    durationMs: Annotated[
+        Count,
+        Field(
+            description="Time from `startedMs` to its end; of a running run until now, of a silent one until its last sign of life."
+        ),
+    ]
     complete: Annotated[bool, Field(description="Whether it is finalized: nothing changes anymore.")]
     pendingBytes: Annotated[Count, Field(description="Bytes that are not compacted yet.")]
     outcome: Annotated[

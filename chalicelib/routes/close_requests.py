@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from chalicelib.errors import InvalidInputError
 from chalicelib.events.well_formed import WellFormedText, well_formed
-from chalicelib.ports import EXIT_CODES, RunEnd
+from chalicelib.ports import EXIT_CODES, MAX_AGE_MS, RunEnd
 
 MAX_EXCEPTION_CHARS, MAX_STEP_CHARS, MAX_SIGNAL_CHARS = 2_000, 200, 20
 MAX_LOST_LINES = 10**12
@@ -28,13 +28,15 @@ class EndBody(BaseModel):
     exception: Annotated[WellFormedText, Field(max_length=MAX_EXCEPTION_CHARS)] = ""
     step: Annotated[WellFormedText, Field(max_length=MAX_STEP_CHARS)] = ""
     lost_lines: Annotated[int, Field(ge=0, le=MAX_LOST_LINES)] = Field(0, alias="lostLines")
+    age_ms: Annotated[int, Field(ge=0, le=MAX_AGE_MS)] = Field(0, alias="ageMs", description="Time since the run ended, in ms.")
 
 
 _FIELDS = tuple(field.alias or name for name, field in EndBody.model_fields.items())
 
 
-def read_run_end(event: Mapping[str, Any], mask: Callable[[bytes], bytes]) -> RunEnd | None:
-    """The end in an API Gateway event, its texts masked; None if there is none. Raises InvalidInputError, UnavailableError."""
+def read_run_end(event: Mapping[str, Any], mask: Callable[[bytes], bytes], now_ms: int) -> RunEnd | None:
+    """The end in an API Gateway event that arrived at ``now_ms``, its texts masked; None if there is none. Raises InvalidInputError,
+    UnavailableError."""
     document = _document(event)
     if document is None:
         return None
@@ -46,7 +48,8 @@ def read_run_end(event: Mapping[str, Any], mask: Callable[[bytes], bytes]) -> Ru
     except ValueError as error:
         raise InvalidInputError(f"not the end of a run: {error}") from error
     exception, step = (mask(text.encode()).decode() for text in (body.exception, body.step))
-    return RunEnd(body.outcome, body.exit_code, body.signal, exception, step, body.lost_lines)
+    ended_ms = now_ms - body.age_ms if body.age_ms else 0
+    return RunEnd(body.outcome, body.exit_code, body.signal, exception, step, body.lost_lines, ended_ms)
 
 
 def _document(event: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -115,7 +115,8 @@ def close(request: ApiRequest) -> Response:
     """Close a run."""
     gate.require_run_scope(Scope.LOGS_WRITE, request)
     request.services.masker.check_names(request.run.fqn, request.run.fqn, request.run.run_id)
-    end = read_run_end(request.event, lambda text: request.services.masker.mask(request.run.fqn, text).body)
+    now_ms = request.services.clock.now_ms()
+    end = read_run_end(request.event, lambda text: request.services.masker.mask(request.run.fqn, text).body, now_ms)
     request.services.finalizer.close(request.run, session_of(request.headers), end, request.services.end_finder.find)
     return json_response(_CLOSED)
 

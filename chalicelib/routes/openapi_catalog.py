@@ -42,6 +42,7 @@ _FACTS: dict[str, Any] = {
     "bytes": 25,
     "startedMs": 1790000000000,
     "lastAppendMs": 1790000003000,
+    "lastHeartbeatMs": None,
     "durationMs": 3000,
     "complete": True,
     "pendingBytes": 0,

@@ -288,7 +288,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "summary": "Close a run",
         "description": "The body reports how the run ended. A body without `outcome` is ignored; the outcome may then follow from "
         "a failed step or the end of the log. `exception` and `step`, the cause of a failure, are masked like lines; `lostLines` counts "
-        "lines that the client could not store. Idempotent: the first outcome is kept. After the response no line can be appended. A run "
+        "lines that the client could not store. `ageMs` is the time since the run ended, for a close that comes late; an age, so that a wrong "
+        "clock does no harm. Idempotent: the first outcome is kept. After the response no line can be appended. A run "
         "without lines can be closed.",
         "parameters": ["fqn", "runId", "session"],
         "body": {

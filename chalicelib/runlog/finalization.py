@@ -96,7 +96,7 @@ class Finalizer:
             if not 0 < last_ms < idle_before_ms:
                 return Finalization("", finalized=False)
             end = (find_end(run, tail) if find_end else None) or RunEnd(LOST)
-            if not self._writer.seal(run, ABANDONED, tail, replace(end, last_sign_ms=max(last_ms, alive_ms))):
+            if not self._writer.seal(run, ABANDONED, tail, replace(end, ended_ms=max(last_ms, alive_ms))):
                 return Finalization("", finalized=False)
         return self.finalize(run, deadline)
 

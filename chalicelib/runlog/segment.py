@@ -3,7 +3,7 @@
 Keys: ``kind``, ``epoch``, ``first-line``, ``first-byte``, ``lines``, ``session``, ``base``, ``digest``, ``appended-ms``; optionally
 ``connector`` (percent-encoded), ``reason`` (of a seal), ``landmarks``, ``errors``, ``events``, ``first-ms`` and ``last-ms``; for a close that
 reports the end of the run ``outcome``, ``exit-code``, ``signal``, ``exception``, ``step`` (texts are percent-encoded), ``lost-lines``,
-``last-sign-ms``; on a run's first segment ``browser`` (``runlog.choice``). The number is in the object's key, the bytes are its size. Metadata
+``ended-ms``; on a run's first segment ``browser`` (``runlog.choice``). The number is in the object's key, the bytes are its size. Metadata
 stays below S3's 2 KB for any batch.
 """
 
@@ -96,7 +96,7 @@ def metadata_of_end(end: RunEnd) -> dict[str, str]:
         metadata["exit-code"] = str(end.exit_code)
     texts = {"signal": end.signal, "exception": end.exception, "step": end.step}
     metadata |= {name: _quoted(text) for name, text in texts.items() if text}
-    numbers = {"lost-lines": end.lost_lines, "last-sign-ms": end.last_sign_ms}
+    numbers = {"lost-lines": end.lost_lines, "ended-ms": end.ended_ms}
     return metadata | {name: str(number) for name, number in numbers.items() if number}
 
 
@@ -123,7 +123,7 @@ def end_of(metadata: Mapping[str, str]) -> RunEnd | None:
         exception=unquote(metadata.get("exception", "")),
         step=unquote(metadata.get("step", "")),
         lost_lines=int(metadata.get("lost-lines", "0")),
-        last_sign_ms=int(metadata.get("last-sign-ms", "0")),
+        ended_ms=int(metadata.get("ended-ms", "0")),
     )
 
 

@@ -43,6 +43,7 @@ class StoredRun:
     closed: bool = False
     start: str = ""
     end: dict[str, Any] = field(default_factory=dict)
+    end_age_ms: int = 0
     events: StoredEvents = field(default_factory=StoredEvents)
     explained_from: int = 0
     explained: str = ""
@@ -296,11 +297,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _close(self, run: StoredRun) -> None:
         """As strict as the archive."""
         try:
-            read_run_end({"body": self.body.decode()}, lambda text: text)
+            read_run_end({"body": self.body.decode()}, lambda text: text, 0)
         except InvalidInputError as error:
             return self._json({"code": 400, "message": str(error)}, 400)
         if self.body and not run.closed:
             run.end = json.loads(self.body)
+            run.end_age_ms = run.end.pop("ageMs", 0)
         run.closed = True
         self._json({"message": "Log stream closed successfully"})
 
@@ -508,6 +510,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {
             "runId": run_id, "status": "finalized" if run.closed else "open", "end": "closed" if run.closed else None,
             "lines": len(counted.lines), "bytes": len(counted.data), "startedMs": 1_780_000_000_000, "lastAppendMs": 1_780_000_060_000,
+            "lastHeartbeatMs": 1_780_000_090_000 if (fqn, run_id) in self.server.fake.heartbeats else None,
             "durationMs": 60_000, "complete": run.closed, "pendingBytes": 0 if run.closed else len(run.data),
             "outcome": run.end.get("outcome", "unknown") if run.closed else "silent" if is_silent else "running",
             "silentSinceMs": 1_790_000_000_000 if is_silent else None,

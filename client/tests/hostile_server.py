@@ -137,7 +137,7 @@ class HostileServer:
         raise LookupError(f"the hostile server does not know {method} {path}")
 
     def _facts(self) -> dict[str, Any]:
-        figures = dict.fromkeys(("lines", "bytes", "startedMs", "lastAppendMs", "durationMs", "pendingBytes"), 1)
+        figures = dict.fromkeys(("lines", "bytes", "startedMs", "lastAppendMs", "durationMs", "pendingBytes", "lastHeartbeatMs"), 1)
         names = (
             "runId",
             "status",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -153,13 +154,14 @@ def test_end_without_lines_is_reported_once_wherever_the_drain_is_killed(
 ) -> None:
     for at in count():
         server.runs.clear()
-        start, end = Start("id", "./load.sh"), RunEnd("failed", exit_code=3)
+        start, end = Start("id", "./load.sh"), RunEnd("failed", exit_code=3, ended_ms=int(time.time() * 1000) - 60_000)
         write_leftover(tmp_path / str(at) / "left", Leftover(server.url, RUN, None, close=True, start=start, end=end), None)
         steps = Steps(at, after=after)
         with suppress(PowerCutError):
             drained(tmp_path / str(at), steps)
         assert drained(tmp_path / str(at)) == 0
-        assert server.runs["p", "r"].end == end.document() and list(server.runs) == [("p", "r")]
+        assert server.runs["p", "r"].end == {"outcome": "failed", "exitCode": 3} and list(server.runs) == [("p", "r")]
+        assert server.runs["p", "r"].end_age_ms >= 60_000
         if steps.taken <= at:
             return
 

@@ -194,6 +194,8 @@ def test_outcome_waits_on_disk_with_the_lines(server: FakeServer, settings: Sett
         raise ValueError("no")
     (facts,) = (json.loads(path.read_text()) for path in Path(settings.spool_dir).glob("*/run.json"))
     server.up()
+    ended_ms = facts["end"].pop("endedMs")
     assert facts["end"] == {"outcome": "failed", "exception": "ValueError: no"}
     assert CliRunner().invoke(command, ["--url", server.url, "--spool-dir", settings.spool_dir, "drain"]).exit_code == 0
     assert server.runs["p", "r"].end == facts["end"]
+    assert 0 <= server.runs["p", "r"].end_age_ms <= time.time() * 1000 - ended_ms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from chalicelib.events.starts import MAX_AGE_MS as MAX_ACCEPTED_AGE_MS
+from chalicelib.ports import MAX_AGE_MS as MAX_ACCEPTED_AGE_MS
 from client.tests.fake_server import FakeServer
 from runlake import Pace, RunlogHandler, RunName, Settings, starts
 from runlake.__main__ import runlake

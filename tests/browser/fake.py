@@ -135,6 +135,7 @@ class FakeRun:
             "bytes": self.total * 120 if self.text else sum(len(line) + 1 for line in self.lines),
             "startedMs": START_MS,
             "lastAppendMs": START_MS + duration,
+            "lastHeartbeatMs": None,
             "durationMs": duration,
             "complete": self.status == "finalized",
             "pendingBytes": 0,

@@ -93,6 +93,7 @@ def test_facts_of_a_run_from_open_to_finalized(site: Site) -> None:
         "durationMs": 2000,
         "complete": False,
         "pendingBytes": 14,
+        "lastHeartbeatMs": None,
         "outcome": "running",
         "silentSinceMs": None,
         "exitCode": None,

@@ -79,7 +79,7 @@ def test_outcome_of_a_close_is_in_the_facts_and_the_first_holds(world: World, bo
     "wrong",
     [
         {"outcome": "lost"}, {"outcome": None}, {"outcome": []}, {"exitCode": "1"}, {"exitCode": 2**40}, {"signal": "kill -9"},
-        {"lostLines": -1}, {"exception": "x" * 2001}, {"step": 7},
+        {"lostLines": -1}, {"exception": "x" * 2001}, {"step": 7}, {"ageMs": -1},
     ],
     ids=lambda value: repr(value)[:40],
 )  # fmt: skip
@@ -121,6 +121,15 @@ def test_outcome_that_the_close_does_not_report_is_found(
     for _ in range(2):
         assert post("svc.a/r/close", json.dumps(body), JSON).status == 200
     assert outcome() == {**_NONE, **facts}
+
+
+@pytest.mark.parametrize(("age_ms", "lasted_ms"), [(60_000, 30_000), (0, 90_000), (100_000, 0)])
+def test_late_close_has_the_times_of_the_client(world: World, age_ms: int, lasted_ms: int) -> None:
+    call("PUT", "/v1/events/svc.a/r/starts/s", json.dumps({"ageMs": 90_000}), JSON)
+    post("svc.a/r/close", json.dumps({"outcome": "failed", "ageMs": age_ms}), JSON)
+    facts = call("GET", "/v1/catalog/pipelines/svc.a/runs/r").json
+    assert (facts["startedMs"], facts["durationMs"]) == (START_MS - 90_000, lasted_ms)
+    assert facts["lastAppendMs"] == START_MS - 90_000 + lasted_ms
 
 
 def test_step_that_succeeded_when_it_was_repeated_is_no_failure(world: World) -> None:

@@ -468,7 +468,7 @@ def test_run_with_heartbeats_is_not_swept_until_they_stop(world: Ticking) -> Non
         world.clock.advance(24 * HOUR_S)
         assert sweep() == did(done=1)
     assert world.body("logs.txt", ONE) == b"old\n"
-    assert world.parts().writer.tails.segment(ONE, 1).end == RunEnd("lost", last_sign_ms=heartbeat_ms)
+    assert world.parts().writer.tails.segment(ONE, 1).end == RunEnd("lost", ended_ms=heartbeat_ms)
 
 
 def test_run_whose_heartbeats_are_a_day_apart_is_not_swept_until_three_are_missed(world: Ticking) -> None:

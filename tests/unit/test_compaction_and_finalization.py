@@ -208,7 +208,7 @@ def test_logs_txt_says_how_the_run_ended() -> None:
     append(world, "a\n")
     world.parts().finalizer.abandon(RUN, world.clock.now_ms() + 1, world.deadline())
     logs = world.layout.logs(RUN)
-    assert artifact_of(world.store.head(logs)).end == RunEnd("lost", last_sign_ms=START_MS)
+    assert artifact_of(world.store.head(logs)).end == RunEnd("lost", ended_ms=START_MS)
     world.parts().finalizer.close(RUN, end=end)
     assert artifact_of(world.store.head(logs)).end == end
     assert world.store.head(logs).metadata["outcome"] == "failed"

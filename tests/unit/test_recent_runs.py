@@ -127,6 +127,8 @@ def test_outcome_and_status_of_a_row(row: dict[str, Any], quiet_ms: int, outcome
     made = RunRow(Run("svc.a", "r"), **{"last_append_ms": START_MS, **row})
     assert (made.outcome_at(START_MS + quiet_ms), made.status) == (outcome, status)
     assert (made.silent_since_ms(START_MS + quiet_ms) is not None) == (outcome == "silent")
+    began = replace(made, started_ms=START_MS - 5)
+    assert began.duration_ms(START_MS + quiet_ms) == 5 + (quiet_ms if outcome == "running" else 0)
 
 
 @pytest.mark.parametrize("place", ["x", "1", "0" * 15, f"{'0' * 15}.{'g' * 16}", f"{'٣' * 15}.{'0' * 16}"])

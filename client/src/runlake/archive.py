@@ -169,7 +169,7 @@ class Archive:
         if end is None:
             self._json("POST", path)
             return ""
-        return self._json_or_shorter("POST", path, end.document(), end.without_details().document())[1]
+        return self._json_or_shorter("POST", path, end.body(), end.without_details().body())[1]
 
     def register_writer(self, run: RunName, writer: str) -> None:
         """Make the completeness of the run depend on this writer's events and end. Idempotent. Raises ApiError, UnavailableError."""

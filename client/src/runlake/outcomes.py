@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from runlake.starts import MAX_AGE_MS
 
 SUCCEEDED, FAILED, CANCELLED = "succeeded", "failed", "cancelled"
 _EXCEPTION_CHARS, _STEP_CHARS = 2_000, 200
@@ -14,7 +17,7 @@ _EXCEPTION_CHARS, _STEP_CHARS = 2_000, 200
 @dataclass(frozen=True, slots=True)
 class RunEnd:
     """``outcome``: succeeded, failed or cancelled; the reason, as far as it applies: ``exit_code``, ``signal``, ``exception``, ``step``.
-    ``lost_lines``: lines that could not be stored."""
+    ``lost_lines``: lines that could not be stored. ``ended_ms``: when it ended, by this machine's clock: when this object was created."""
 
     outcome: str
     exit_code: int | None = None
@@ -22,6 +25,7 @@ class RunEnd:
     exception: str = ""
     step: str = ""
     lost_lines: int = 0
+    ended_ms: int = field(default_factory=lambda: int(time.time() * 1000), compare=False)
 
     @classmethod
     def of_exception(cls, error: BaseException | None, step: str, mask: Callable[[str], str]) -> RunEnd:
@@ -44,10 +48,18 @@ class RunEnd:
 
     def without_details(self) -> RunEnd:
         """The end without the details, for an archive that refuses them."""
-        return RunEnd(self.outcome, lost_lines=self.lost_lines)
+        return RunEnd(self.outcome, lost_lines=self.lost_lines, ended_ms=self.ended_ms)
+
+    def body(self) -> dict[str, Any]:
+        """The request's body. It has the time since the end, not the time: a wrong clock does no harm."""
+        age_ms = int(time.time() * 1000) - self.ended_ms
+        return self._facts() | {"ageMs": age_ms if 0 <= age_ms <= MAX_AGE_MS else 0}
 
     def document(self) -> dict[str, Any]:
-        """The JSON that is sent to the archive, and stored on disk."""
+        """The JSON that is stored on disk."""
+        return self._facts() | {"endedMs": self.ended_ms}
+
+    def _facts(self) -> dict[str, Any]:
         code = {} if self.exit_code is None else {"exitCode": self.exit_code}
         texts = {"signal": self.signal, "exception": self.exception, "step": self.step}
         lost = {"lostLines": self.lost_lines} if self.lost_lines else {}
@@ -63,6 +75,7 @@ class RunEnd:
             document.get("exception", ""),
             document.get("step", ""),
             document.get("lostLines", 0),
+            int(document["endedMs"]),
         )
 
 

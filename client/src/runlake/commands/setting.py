@@ -49,7 +49,7 @@ def status(session: Session, fqn: str, run_id: str | None, as_json: bool) -> Non
             ("lines", str(facts["lines"])),
             ("size", size_of(facts["bytes"])),
             ("started", time_of(facts["startedMs"])),
-            ("last line", time_of(facts["lastAppendMs"])),
+            *_activity_rows(facts),
             ("duration", duration_of(facts["durationMs"])),
             *_events_rows(events),
         ],
@@ -80,6 +80,14 @@ def _start_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     attempt = int(facts["attempt"])
     rows = [("attempt", f"{attempt} of {facts['firstRunId']}")] if attempt > 1 else []
     return rows + [(name, facts[name]) for name in ("host", "command") if facts[name]]
+
+
+def _activity_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The end of the run; while it is running, its last line and its last heartbeat, if it sends any."""
+    if facts["status"] == "open":
+        heartbeats = [("last heartbeat", time_of(facts["lastHeartbeatMs"]))] if facts["lastHeartbeatMs"] else []
+        return [("last line", time_of(facts["lastAppendMs"])), *heartbeats]
+    return [("last sign of life" if facts["end"] == "abandoned" else "ended", time_of(facts["lastAppendMs"]))]
 
 
 def _events_rows(events: dict[str, Any]) -> list[tuple[str, str]]:
