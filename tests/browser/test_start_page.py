@@ -68,10 +68,9 @@ def shown(page: Page) -> list[str]:
 def test_runs_that_need_attention_are_listed_grouped_and_lead_to_their_lines(page: Page, serve: Serve) -> None:
     server = serve(night())
     page.goto(server.url)
-    expect(rows(page)).to_have_count(5)
-    assert shown(page) == ["s-1", "o-3", "p-1~3", "q-1", "o-1"]
+    expect(rows(page)).to_have_count(4)
+    assert shown(page) == ["o-3", "p-1~3", "q-1", "o-1"]
     assert [each.split()[0] for each in page.locator(".start .badge:visible").all_inner_texts()] == [
-        "Running",
         "Failed",
         "Failed",
         "Silent",
@@ -85,9 +84,9 @@ def test_runs_that_need_attention_are_listed_grouped_and_lead_to_their_lines(pag
     assert failed.locator(".sparkline .failed").count() == 1
     expect(failed.locator("td").nth(5)).to_have_text("1")
     page.get_by_role("button", name="2 earlier attempts").click()
-    assert shown(page)[2:5] == ["p-1~3", "p-1~2", "p-1"]
+    assert shown(page)[1:4] == ["p-1~3", "p-1~2", "p-1"]
     page.get_by_role("button", name="2 earlier attempts").click()
-    expect(rows(page)).to_have_count(5)
+    expect(rows(page)).to_have_count(4)
     failed.locator("td").nth(4).click()
     expect(page).to_have_url(re.compile(r"\?p=shop.orders&r=o-3#L42$"))
     expect(page.locator('[data-line="41"]')).to_have_class(re.compile("selected"))
@@ -100,7 +99,7 @@ def test_runs_that_need_attention_are_listed_grouped_and_lead_to_their_lines(pag
 def test_filters_and_order_are_in_the_url(page: Page, serve: Serve) -> None:
     server = serve(night())
     page.goto(server.url)
-    expect(rows(page)).to_have_count(5)
+    expect(rows(page)).to_have_count(4)
     page.get_by_role("button", name="Failed", exact=True).click()
     expect(rows(page)).to_have_count(2)
     page.get_by_role("button", name="Succeeded", exact=True).click()
@@ -130,7 +129,7 @@ def test_filters_and_order_are_in_the_url(page: Page, serve: Serve) -> None:
     ("runs", "text"),
     [
         ({}, "runlake exec my.pipeline"),
-        ({"a.b": [run("r", "succeeded")]}, "No failed, lost, silent or running runs in the last 24 hours."),
+        ({"a.b": [run("r", "succeeded")]}, "No failed, lost or silent runs in the last 24 hours."),
     ],
 )
 def test_an_empty_list_says_why(page: Page, serve: Serve, runs: dict[str, list[FakeRun]], text: str) -> None:
@@ -176,13 +175,13 @@ def test_a_refresh_moves_nothing_and_an_unavailable_server_keeps_the_list(page: 
 
 def test_the_keyboard_moves_and_opens(page: Page, serve: Serve) -> None:
     page.goto(serve(night()).url)
-    expect(rows(page)).to_have_count(5)
+    expect(rows(page)).to_have_count(4)
     page.keyboard.press("/")
     expect(page.get_by_label("Name contains")).to_be_focused()
     page.keyboard.type("shop")
-    expect(rows(page)).to_have_count(3)
+    expect(rows(page)).to_have_count(2)
     page.get_by_label("Name contains").blur()
-    for key, run_id in (("j", "s-1"), ("ArrowDown", "o-3"), ("j", "o-1"), ("j", "o-1"), ("k", "o-3")):
+    for key, run_id in (("j", "o-3"), ("ArrowDown", "o-1"), ("j", "o-1"), ("k", "o-3")):
         page.keyboard.press(key)
         expect(page.get_by_role("link", name=run_id, exact=True)).to_be_focused()
     page.keyboard.press("Enter")
@@ -195,7 +194,7 @@ def test_the_list_is_accessible_and_fits(page: Page, serve: Serve, theme: str, w
     page.emulate_media(color_scheme="dark" if theme == "dark" else "light", reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(serve({**night(), f"a.very.long.name_{'of_a_pipeline_' * 8}": [run("x" * 200, "failed")]}).url)
-    expect(rows(page)).to_have_count(6)
+    expect(rows(page)).to_have_count(5)
     page.get_by_role("button", name="2 earlier attempts").click()
     expect(page.locator(".sparkline").first).to_be_visible()
     assert violations(page) == []

@@ -14,6 +14,8 @@ export interface RunFacts {
   bytes: number;
   startedMs: number;
   lastAppendMs: number;
+  lastHeartbeatMs: number | null;
+  /** Of a running run: until this response. */
   durationMs: number;
   complete: boolean;
   pendingBytes: number;

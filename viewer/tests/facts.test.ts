@@ -4,7 +4,7 @@ import { time } from "../src/format";
 import { stateOf } from "../src/ui/facts";
 
 const facts = (more: Partial<RunFacts>): RunFacts => ({
-  runId: "r", status: "open", end: null, lines: 1, bytes: 2, startedMs: 0, lastAppendMs: 0, durationMs: 0, complete: false, pendingBytes: 0,
+  runId: "r", status: "open", end: null, lines: 1, bytes: 2, startedMs: 0, lastAppendMs: 0, lastHeartbeatMs: null, durationMs: 0, complete: false, pendingBytes: 0,
   outcome: "running", silentSinceMs: null, exitCode: null, signal: null, exception: null, failedStep: null, lostLines: 0, attempt: 1,
   firstRunId: "r", host: null, command: null, explanation: null, ...more,
 });

@@ -45,7 +45,7 @@ test("a column sorts one way, the other way, and no longer", () => {
 });
 
 test("an empty list says what was looked for", () => {
-  expect(emptyText(DEFAULT)).toBe("No failed, lost, silent or running runs in the last 24 hours.");
+  expect(emptyText(DEFAULT)).toBe("No failed, lost or silent runs in the last 24 hours.");
   expect(emptyText({ ...DEFAULT, outcomes: ["failed"] })).toBe("No failed runs in the last 24 hours.");
   expect(emptyText({ ...DEFAULT, outcomes: OUTCOMES, period: "1h", text: "x" })).toBe("No runs in the last hour whose pipeline or run id contains “x”.");
 });

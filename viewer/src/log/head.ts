@@ -30,6 +30,8 @@ export class RunHead {
   private readonly connection = el("span", { class: "connection", role: "status" });
   readonly element: HTMLElement;
   readonly foot = el("div", { class: "foot" }, this.range, this.connection, this.message);
+  private readonly duration = el("span");
+  private known: { facts: RunDetails; atMs: number } | undefined;
   private messageTimer = 0;
   private countdown = 0;
 
@@ -48,17 +50,27 @@ export class RunHead {
   }
 
   showFacts(facts: RunDetails, total: number): void {
+    if (this.known?.facts !== facts) this.known = { facts, atMs: Date.now() };
+    this.showDuration();
     const lines = facts.lost + facts.lostLines;
     const lost = lines ? [fact("Lost lines", count(lines))] : [];
     const reason = reasonOf(facts) ? [fact("Reason", reasonOf(facts))] : [];
     const end = hasFailed(facts) ? [] : [fact("Status", badge(facts)), ...reason]; // of a failed run: see the summary
     const attempt = facts.attempt > 1 ? [fact("Attempt", `${facts.attempt} of ${facts.firstRunId}`)] : [];
     const link = linkTo(facts.orchestratorUrl);
+    const heartbeat = facts.status === "open" && facts.lastHeartbeatMs ? [fact("Last heartbeat", when(facts.lastHeartbeatMs))] : [];
     const host = facts.host ? [fact("Host", facts.host)] : [];
     this.facts.replaceChildren(
       ...attempt, ...end, fact("Lines", count(Math.max(total, facts.lines))), fact("Size", size(facts.bytes)), ...lost,
-      fact("Duration", duration(facts.durationMs)), fact("Started", time(facts.startedMs)), fact("Last activity", when(facts.lastAppendMs)), ...host, ...link,
+      fact("Duration", this.duration), fact("Started", time(facts.startedMs)), fact("Last activity", when(facts.lastAppendMs)), ...heartbeat, ...host, ...link,
     );
+  }
+
+  /** The duration of a running run grows. */
+  showDuration(): void {
+    if (!this.known) return;
+    const { facts, atMs } = this.known;
+    this.duration.textContent = duration(facts.durationMs + (facts.outcome === "running" ? Date.now() - atMs : 0));
   }
 
   /** Show a short message in the footer for some seconds. */

@@ -48,6 +48,7 @@ class RunPage implements View {
   private selected: Range | undefined;
   private isFollowing = false;
   private readonly timers: number[] = [];
+  private ticking = 0;
   private readonly stopping = new AbortController();
   private readonly trouble = el("div", { class: "trouble" });
   private query: SearchQuery | undefined;
@@ -165,6 +166,7 @@ class RunPage implements View {
     this.outline.stop();
     this.view.destroy();
     this.timers.forEach((timer) => clearInterval(timer));
+    clearInterval(this.ticking);
   }
 
   // Opening
@@ -198,6 +200,7 @@ class RunPage implements View {
   private watch(isAtEnd: boolean): void {
     this.feed.start();
     this.follow(isAtEnd);
+    this.ticking = window.setInterval(() => this.head.showDuration(), 1_000);
     this.timers.push(window.setInterval(() => void this.refresh(), FACTS_MS), window.setInterval(() => void this.loadHistogram(), HISTOGRAM_MS));
     void this.loadHistogram();
   }

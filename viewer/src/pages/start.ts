@@ -141,7 +141,7 @@ class StartPage implements View {
     this.runs = runs;
     this.show();
     this.loadedMs = Date.now();
-    this.asOf.textContent = "Loading running and silent runs…";
+    this.asOf.textContent = "Loading runs that have not ended…";
   }
 
   /** Read the newest runs again. */
@@ -155,6 +155,7 @@ class StartPage implements View {
       this.runs = runs;
       if (!isKept) this.rest = rest;
       this.show();
+      if (this.message.querySelector(".first-run")) await this.explainEmpty(signal);
     });
   }
 
@@ -269,14 +270,15 @@ class StartPage implements View {
     if (anchor?.isConnected) scrollBy(0, anchor.getBoundingClientRect().top - before);
   }
 
-  /** Without any pipeline, say how to send the first run. */
+  /** Without any pipeline, say how to send the first run; with the first one, no longer. */
   private async explainEmpty(signal: AbortSignal): Promise<void> {
     const { pipelines, cursor } = await api.pipelines("", null, signal, 1);
-    if (signal.aborted || pipelines.length > 0 || cursor !== null) return;
+    if (signal.aborted) return;
+    if (pipelines.length > 0 || cursor !== null) return fill(this.message, el("p", {}, emptyText(this.filter)));
     const command = `export RUNLAKE_URL=${base}\nrunlake exec my.pipeline -- echo hello`;
     fill(this.message, el("div", { class: "first-run" }, el("h2", {}, "No runs yet"),
       el("p", {}, "There are no runs, or you lack permission to read them. To send the first one:"), el("pre", {}, command),
-      el("p", { class: "soft" }, "It appears here within seconds. ", el("a", { href: addressOf({ isList: true }), "data-go": true }, "Pipelines"))));
+      el("p", { class: "soft" }, "It is listed under All within seconds. ", el("a", { href: addressOf({ isList: true }), "data-go": true }, "Pipelines"))));
   }
 
   private schedule(): void {

@@ -7,7 +7,7 @@ export type Outcome = RunFacts["outcome"];
 /** All outcomes, in the order of their urgency. */
 export const OUTCOMES: readonly Outcome[] = ["failed", "lost", "silent", "running", "cancelled", "unknown", "succeeded"];
 /** Outcomes of runs that may need somebody's attention. */
-export const ATTENTION: readonly Outcome[] = ["failed", "lost", "silent", "running"];
+export const ATTENTION: readonly Outcome[] = ["failed", "lost", "silent"];
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 86_400_000;

@@ -31,10 +31,5 @@ export function groups(runs: ListedRun[], order: Order | null): ListedRun[][] {
 const COMPARE = {
   outcome: (one: ListedRun, other: ListedRun) => OUTCOMES.indexOf(one.outcome) - OUTCOMES.indexOf(other.outcome),
   pipeline: (one: ListedRun, other: ListedRun) => (one.fqn < other.fqn ? -1 : one.fqn > other.fqn ? 1 : 0),
-  duration: (one: ListedRun, other: ListedRun) => lengthMs(one) - lengthMs(other),
+  duration: (one: ListedRun, other: ListedRun) => one.durationMs - other.durationMs,
 };
-
-/** How long a run has taken so far: a running one until now. */
-export function lengthMs(run: ListedRun, now = Date.now()): number {
-  return run.outcome === "running" ? Math.max(0, now - run.startedMs) : run.durationMs;
-}

@@ -8,7 +8,7 @@ import { badge, when } from "../ui/facts";
 import { addressOfRun, whyOf } from "../ui/why";
 import type { Column } from "./filter";
 import type { Lookups } from "./lookups";
-import { keyOf, lengthMs } from "./order";
+import { keyOf } from "./order";
 import { sparkline } from "./sparkline";
 
 /** Columns, and by what they sort. */
@@ -41,7 +41,7 @@ class RunRow {
     this.link.setAttribute("href", addressOfRun(run.fqn, run));
     fill(this.attempt, run.attempt > 1 && `attempt ${run.attempt}`);
     fill(started!, when(run.startedMs));
-    fill(length!, duration(lengthMs(run)));
+    fill(length!, duration(run.durationMs));
     fill(this.why, whyOf(run.fqn, run));
     this.updateLookups();
   }
