@@ -158,7 +158,7 @@ def test_dead_letter_is_shown_sent_again_and_dropped(filled: FakeServer) -> None
         (("*ly", "--outcome", "running", "--outcome", "failed"), ["weekly run-1"]),
         (("--failed",), []),
         (("nightly.orders",), ["run-2", "run-1"]),
-        (("nightly.orders", "--outcome", "unknown", "--since", "1000d"), ["nightly.orders run-1", "nightly.orders run-2"]),
+        (("nightly.orders", "--outcome", "unknown", "--since", "1000d"), ["run-1", "run-2"]),
         (("nightly.orders", "--failed"), []),
         (("nightly.orders", "--since", "2100-01-01"), []),
     ],
@@ -167,7 +167,8 @@ def test_runs_by_pipeline_outcome_and_time(filled: FakeServer, arguments: tuple[
     result = call(filled, "runs", *arguments)
     rows = [line.split("\t") for line in result.stdout.splitlines()]
     assert [" ".join(row[: len(listed[0].split())]) for row in rows] == listed
-    assert result.stderr == ("" if listed else "runlake: no run matches\n")
+    newest = f"`runlake status {arguments[0] if 'nightly.orders' in arguments else 'FQN'}` shows the newest run of a pipeline"
+    assert result.stderr == ("" if listed else f"runlake: no run matches; lists lag by seconds: {newest}\n")
 
 
 @pytest.mark.parametrize(("arguments", "count"), [(("runs",), 4), (("runs", "nightly.orders"), 2), (("pipelines",), 3)])
@@ -439,7 +440,7 @@ def test_why_of_a_running_run_of_a_part_and_of_none(failed: FakeServer) -> None:
     ("fqn", "problem"),
     [
         ("nobody", "the pipeline has no runs fqn='nobody'\nnext: check the name with `runlake pipelines`"),
-        ("nobody.*", "no run matches fqn='nobody.*'\nnext: check the name with `runlake pipelines`"),
+        ("nobody.*", "no run matches fqn='nobody.*'\nnext: check the name with `runlake pipelines`; lists lag by seconds"),
         ("shop.a/run 1", "check the name with `runlake pipelines`, or write the run as a word of its own: shop.a 'run 1'"),
     ],
 )

@@ -198,6 +198,15 @@ def test_long_run_id_is_whole_at_80_columns(tmp_path: Path) -> None:
     assert written.endswith(f"\r\npage: {server.url}/v1/ui/?p=p\r\n")
 
 
+@pytest.mark.parametrize(("options", "fits"), [((), True), (("--wide",), False)])
+def test_runs_fit_80_columns_unless_wide(options: tuple[str, ...], *, fits: bool, tmp_path: Path) -> None:
+    with hostile_server("nightly-2026-11-28") as server:
+        _, written = on_a_pty(typed(("runs", *options), tmp_path), environ(server, tmp_path), columns=80)
+    *rows, _page = written.splitlines()
+    assert all(len(re.sub(STYLE, "", row)) <= 80 for row in rows) == fits and rows[1].startswith("nightly-2026-11-28  nightly")
+    assert "nightly-2026-11-28" in rows[-1]
+
+
 def test_matches_that_overlap_repeat_no_text(tmp_path: Path) -> None:
     with hostile_server("x" * 100) as plain:
         code, written = on_a_pty(typed(("grep", "x", *RUN), tmp_path), environ(plain, tmp_path))

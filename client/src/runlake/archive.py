@@ -580,10 +580,10 @@ def _no_answer(error: Exception) -> UnavailableError:
 
 def no_runs(fqn: str) -> NotFoundError:
     """The error for a pipeline, or a pattern, without runs."""
-    problem = "no run matches" if "*" in fqn else "the pipeline has no runs"
+    problem, lag = ("no run matches", "; lists lag by seconds") if "*" in fqn else ("the pipeline has no runs", "")
     *first, last = fqn.rsplit("/", 1)
     words = f", or write the run as a word of its own: {RunName(first[0], last).words}" if first and all((*first, last)) else ""
-    return NotFoundError(404, f"{problem} fqn={fqn!r}", next_step=f"check the name with `runlake pipelines`{words}")
+    return NotFoundError(404, f"{problem} fqn={fqn!r}", next_step=f"check the name with `runlake pipelines`{words}{lag}")
 
 
 def text_of(value: Any, otherwise: str) -> str:

@@ -13,7 +13,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, TextIO
 
 import click
@@ -37,8 +37,9 @@ def show_json(value: Any) -> None:
     _write(sys.stdout, json_text(json.dumps(value, ensure_ascii=False)))
 
 
-def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on a terminal; rows with tabs, without heads, in a pipe, as they come. No cell is shortened to fit the window."""
+def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]], *, optional: int = 0, notes: Iterable[str] = ()) -> None:
+    """A table on a terminal; rows with tabs, without heads, in a pipe, as they come. No cell is shortened to fit the window. On a terminal,
+    ``optional`` is how many of the last columns are left out where the window is too narrow, and ``notes`` are below the rows, cut to it."""
     cells = ([label(cell) for cell in row] for row in rows)
     if not is_terminal():
         for row in cells:
@@ -46,9 +47,16 @@ def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         return
     table = [list(heads), *cells]
     widths = [min(max(map(_width, column)), _MAX_PADDING) for column in zip(*table, strict=True)]
-    for row in table if any(heads) else table[1:]:
-        padded = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+    window = shutil.get_terminal_size().columns
+    while optional and sum(widths) + 2 * len(widths) - 2 > window:
+        widths, optional = widths[:-1], optional - 1
+    for row, note in zip_longest(table, ("", *notes), fillvalue=""):
+        if row is table[0] and not any(heads):
+            continue
+        padded = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False)]
         _write(sys.stdout, "  ".join(padded).rstrip())
+        if note:
+            _write(sys.stdout, _coloured(_fitted(f"  {label(note)}", window), _DIM))
 
 
 def show_table(rows: Iterable[Any], heads: Sequence[str], row: Callable[[Any], Sequence[str]], *, as_json: bool) -> None:
@@ -220,6 +228,13 @@ def duration_of(span_ms: int) -> str:
     minutes, seconds = divmod(span_ms // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}"
+
+
+def ago_of(at_ms: int) -> str:
+    """How long ago a time was, as ``5 min ago``."""
+    seconds = max(0, int(time.time() - at_ms / 1000))
+    size, unit = next(((size, unit) for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")) if seconds >= size), (1, "s"))
+    return f"{seconds // size} {unit} ago"
 
 
 def clock_of(at_ms: int) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
-from runlake.archive import Archive, no_runs
+from runlake.archive import Archive
 from runlake.browsing import FAILURES, checked_run, step_log, step_of
 from runlake.commands.output import (
     ProgressLine,
+    ago_of,
     duration_of,
     first_rows,
     is_terminal,
@@ -20,6 +22,7 @@ from runlake.commands.output import (
     show_json,
     show_line,
     show_log,
+    show_rows,
     show_table,
     show_text,
     size_of,
@@ -40,6 +43,10 @@ _CLOCKS = {
     ("lines", "arrival"): _UNKNOWN_TIMES,
 }
 """The notice for a page since a time, by the requested clock and the one that was used."""
+_HEADS = ("PIPELINE", "RUN")
+_FACTS = ("OUTCOME", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT", "REASON")
+_SUMMARY = ("OUTCOME", "ACTIVE", "DURATION")
+"""Columns of a list of runs: the names, the facts, and those of them that fit a narrow terminal."""
 
 
 @click.command()
@@ -51,21 +58,30 @@ _CLOCKS = {
 @click.option(
     "--since", type=ms_of, metavar="TIME", help="Only runs that were active since: 10m, 2h, 1d, ISO 8601, or ms since the epoch."
 )
+@click.option("--wide", is_flag=True, help="Show all columns on a terminal too, as in a pipe.")
 @limit_option(20)
 @json_option
 @pass_session
 def runs(
-    session: Session, fqn: str | None, failed: bool, outcomes: tuple[str, ...], since: int | None, limit: int, as_json: bool
+    session: Session,
+    fqn: str | None,
+    failed: bool,
+    outcomes: tuple[str, ...],
+    since: int | None,
+    wide: bool,
+    limit: int,
+    as_json: bool,
 ) -> None:
     """List runs, the last to be active first: of all pipelines, or of those that match FQN, as 'shop.*'.
 
-    Of one pipeline the newest runs are listed, attempts of a run together. The last column is the line that explains a failure, otherwise what
-    the run's client reported.
+    Of one pipeline the newest runs are listed, attempts of a run together. The last column, on a terminal the line below a run, is the line that
+    explains a failure, otherwise what the run's client reported. Lists lag by seconds, that line by up to two minutes.
     """
     wanted = {*outcomes, *(FAILURES if failed else ())}
+    pipeline = None if fqn is None or "*" in fqn else fqn
     with session.archive() as archive:
-        if fqn is not None and "*" not in fqn and not wanted and since is None:
-            newest, is_all = first_rows(_runs_of(archive, fqn, limit + 1), limit)
+        if pipeline and not wanted and since is None:
+            newest, is_all = first_rows(_runs_of(archive, pipeline, limit + 1), limit)
             listed = list(_by_run(newest))
         else:
             query = {"fqn": fqn, "outcome": ",".join(sorted(wanted)), "since": since}
@@ -75,14 +91,18 @@ def runs(
             listed, is_all = first_rows(found, limit)
         if not listed and fqn is not None:
             archive.check_runs_of(fqn)  # a misspelled pipeline must not look like one without failures
-        of_all = ("PIPELINE",) if any("fqn" in each for each in listed) else ()
-        heads = (*of_all, "RUN", "OUTCOME", "STATUS", "LINES", "SIZE", "LAST ACTIVE", "DURATION", "ATTEMPT", "REASON")
-        show_table(listed, heads, _run_row, as_json=as_json)
+        names = ("runId",) if pipeline else ("fqn", "runId")
+        if wide or as_json or not is_terminal():
+            show_table(listed, (*_HEADS[-len(names) :], *_FACTS), lambda facts: _run_row(facts, names), as_json=as_json)
+        else:
+            rows = [[*(facts[name] for name in names), *_summary(facts)] for facts in listed]
+            show_rows((*_HEADS[-len(names) :], *_SUMMARY), rows, optional=2, notes=map(_why, listed))
         report_rest(is_all, limit)
         if not listed:
-            report("no run matches")
+            newest = shlex.join([pipeline]) if pipeline else "FQN"
+            report(f"no run matches; lists lag by seconds: `runlake status {newest}` shows the newest run of a pipeline")
         if is_terminal() and not as_json:
-            show_text(f"page: {page_url(archive.url, fqn if fqn and '*' not in fqn else None)}")
+            show_text(f"page: {page_url(archive.url, pipeline)}")
 
 
 @click.group(invoke_without_command=True)
@@ -176,13 +196,8 @@ def download(session: Session, fqn: str, run_id: str | None, output: Path | None
 
 
 def _runs_of(archive: Archive, fqn: str, limit: int) -> Iterator[dict[str, Any]]:
-    """The newest first. Raises NotFoundError if there are none."""
-    is_empty = True
-    for each in archive.runs(fqn, limit):
-        is_empty = False
-        yield each
-    if is_empty:
-        raise no_runs(fqn)
+    """The newest first, with their pipeline."""
+    return ({"fqn": fqn, **each} for each in archive.runs(fqn, limit))
 
 
 def _by_run(runs: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -233,12 +248,11 @@ def _pipeline_row(pipeline: dict[str, Any]) -> list[str]:
     return [pipeline["fqn"], last["runId"], state_of(last), str(last["lines"]), time_of(last["startedMs"]), outcome_of(last)]
 
 
-def _run_row(facts: dict[str, Any]) -> list[str]:
+def _run_row(facts: dict[str, Any], names: Iterable[str]) -> list[str]:
     size = size_of(facts["bytes"]) if is_terminal() else str(facts["bytes"])
     active, lasted = time_of(facts["lastAppendMs"]), duration_of(facts["durationMs"])
     return [
-        *([facts["fqn"]] if "fqn" in facts else []),
-        facts["runId"],
+        *(facts[name] for name in names),
         outcome_of(facts),
         state_of(facts),
         str(facts["lines"]),
@@ -246,5 +260,13 @@ def _run_row(facts: dict[str, Any]) -> list[str]:
         active,
         lasted,
         str(facts["attempt"]),
-        str((facts["explanation"] or {}).get("text") or reason_of(facts)),
+        _why(facts),
     ]
+
+
+def _summary(facts: dict[str, Any]) -> list[str]:
+    return [facts["outcome"], ago_of(facts["lastAppendMs"]), duration_of(facts["durationMs"])]
+
+
+def _why(facts: dict[str, Any]) -> str:
+    return str((facts["explanation"] or {}).get("text") or reason_of(facts))
