@@ -36,7 +36,8 @@ from chalicelib.ports import ListedObject, Run
 MAX_KEY_BYTES = 1024  # S3's limit
 SEQUENCE_DIGITS = 10
 MAX_SEQUENCE = 10**SEQUENCE_DIGITS - 1
-RESERVED_RUN_IDS = frozenset({"last", "close", "download"})  # words of the API's own paths
+RESERVED_RUN_IDS = frozenset({"last", "close", "download", "grep", "explanation", "histogram"})
+"""Words of the API's own paths. A path of the catalog that is mistyped below that of the log is refused, not read as another run's empty log."""
 
 UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 """C0 and C1 controls, bidirectional controls, line separators, byte order marks and tags: characters that control a terminal, reorder the
@@ -99,7 +100,7 @@ def checked_run(fqn: str, run_id: str) -> Run:
     if not is_short and (names_bytes := len(encode_name(fqn)) + len(encode_name(run_id))) > _LONGEST_NAMES:
         raise InvalidNameError(f"fqn and run id are too long once encoded bytes={names_bytes} limit={_LONGEST_NAMES}")
     if run_id in RESERVED_RUN_IDS:
-        raise InvalidNameError(f"a run id cannot be one of these words: {', '.join(sorted(RESERVED_RUN_IDS))}")
+        raise InvalidNameError(f"a run id cannot be a word of the API's paths: {', '.join(sorted(RESERVED_RUN_IDS))}")
     return Run(fqn, run_id)
 
 

@@ -332,7 +332,7 @@ def test_grep_goes_on_to_the_end_of_the_log(filled: FakeServer) -> None:
     [
         ((), ""),
         (("weekly",), "?p=weekly"),
-        (("a b", "run/1"), "?p=a%20b&r=run%2F1"),
+        (("a b", "run 1"), "?p=a%20b&r=run%201"),
         (("weekly", "run-1", "--line", "12"), "?p=weekly&r=run-1#L12"),
         (("--failed",), "?p=nightly.orders&r=run-2"),
         (("weekly", "--failed"), "?p=weekly&r=run-1#L1"),
@@ -347,6 +347,7 @@ def test_open_shows_the_address_or_opens_it(
     for name in (("nightly.orders", "run-2"), ("weekly", "run-1")):
         filled.runs[name].closed, filled.runs[name].end = True, {"outcome": "failed"}
     filled.runs["weekly", "run-1"].explained = "one"
+    filled.add("a b", "run 1", b"x\n")
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or opens)
     display = {"DISPLAY": "" if opens is None else ":0", "WAYLAND_DISPLAY": "", "BROWSER": ""}
@@ -358,7 +359,7 @@ def test_open_shows_the_address_or_opens_it(
         result.stderr
         == {True: f"runlake: opened {address}\n", False: "runlake: there is no browser that opens it\n", None: ""}[opens]
     )
-    assert len(filled.requests) == ("--failed" in arguments)
+    assert len(filled.requests) == bool(arguments)
     printed = call(filled, "open", "--print", *arguments, environ={"DISPLAY": ":0"})
     assert (printed.stdout, printed.stderr) == (f"{address}\n", "")
 
@@ -370,6 +371,8 @@ def test_open_shows_the_address_or_opens_it(
         (("weekly", "--line", "1"), "--line needs a run: add RUN, or --failed"),
         (("weekly", "--failed"), "no run has failed fqn='weekly'"),
         (("--failed",), "no run has failed\nnext: `runlake runs` lists"),
+        (("weekly", "run-7"), "check the names with `runlake pipelines`"),
+        (("week",), "the pipeline has no runs fqn='week'"),
     ],
 )
 def test_nothing_to_open_is_an_error(arguments: tuple[str, ...], error: str, filled: FakeServer) -> None:

@@ -188,7 +188,8 @@ def test_the_command_knows_its_run(server: FakeServer, tmp_path: Path) -> None:
 def test_name_and_page_of_the_run_are_on_stderr(options: tuple[str, ...], server: FakeServer, tmp_path: Path) -> None:
     arguments = ["--url", server.url, "--spool-dir", str(tmp_path), "exec", *options, "--run-id", "r 1", "p", "--", "echo", "out"]
     result = CliRunner().invoke(runlake, arguments)
-    lines = ["runlake: archived as p/r 1", f"runlake: page: {server.url}/v1/ui/?p=p&r=r%201"]
+    blanks = "runlake: the names have blanks: quote them, as in `runlake status p 'r 1'`"
+    lines = ["runlake: archived as p/r 1", blanks, f"runlake: page: {server.url}/v1/ui/?p=p&r=r%201"]
     assert (result.exit_code, result.stdout, result.stderr.splitlines()) == (0, "out\n", [] if options else lines)
 
 

@@ -431,8 +431,8 @@ def test_wrong_options_before_exec_end_as_those_of_exec(arguments: tuple[str, ..
     assert server.requests == []
 
 
-@pytest.mark.parametrize("run_id", [*sorted(RESERVED_RUN_IDS), "a/b", ".", "..", "x" * 1100])
-def test_exec_runs_nothing_where_the_archive_would_refuse_the_run(run_id: str, server: FakeServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("run_id", [*sorted(RESERVED_RUN_IDS), "a/b", ".", "..", " r", "r ", "x" * 1100])
+def test_exec_runs_nothing_under_a_name_that_is_refused(run_id: str, server: FakeServer, tmp_path: Path) -> None:
     made = tmp_path / "made"
     error = error_of(call(server, "exec", "--run-id", run_id, "p", "--", "touch", str(made)), code=125)
     assert "next: choose another run id" in error

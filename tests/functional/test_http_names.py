@@ -38,6 +38,12 @@ def keys(world: World) -> list[str]:
     return [found.key for found in world.store.list("").objects]
 
 
+@pytest.mark.parametrize("word", ["grep", "explanation", "histogram"])
+def test_path_of_the_catalog_below_that_of_the_log_is_refused(word: str, world: World) -> None:
+    answer = call("GET", f"{LOGS}/svc.a/r1/{word}?q=x")
+    assert answer.status == 400 and "a run id cannot be a word of the API's paths" in answer.json["message"]
+
+
 @pytest.mark.parametrize("name", [f"a{each}b" for each in UNPRINTABLE], ids=ascii)
 def test_unprintable_new_name_is_rejected_and_stores_nothing(name: str, world: World) -> None:
     step = {"name": "Load"}

@@ -28,7 +28,7 @@ MAX_DATA_BYTES = 60_000
 MAX_NAME_CHARS = 200
 MAX_RUN_NAME_BYTES = 1002
 """Of FQN and run id, percent-encoded: beyond that, an S3 key is too long for any prefix of the archive."""
-RESERVED_RUN_IDS = frozenset({"last", "close", "download"})
+RESERVED_RUN_IDS = frozenset({"last", "close", "download", "grep", "explanation", "histogram"})
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -107,6 +107,8 @@ def checked_run_name(run: RunName) -> RunName:
     for what, name in (("fqn", run.fqn), ("run id", run.run_id)):
         if not name or "\t" in name or sanitize(name) != name:
             raise _misnamed("names of runs must have printable characters only", what, name)
+        if name != name.strip():
+            raise _misnamed("names of runs must not begin or end with a blank", what, name)
         if name in (".", ".."):
             raise _misnamed("the name cannot be used in a URL", what, name)
     if run.run_id in RESERVED_RUN_IDS:

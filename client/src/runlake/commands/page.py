@@ -6,14 +6,15 @@ import os
 import sys
 import webbrowser
 from collections.abc import Mapping
+from contextlib import suppress
 
 import click
 
 from runlake.browsing import last_failed
 from runlake.commands.output import report, show_text
 from runlake.commands.session import Session, fqn_argument, pass_session, run_argument
-from runlake.errors import NotFoundError
-from runlake.names import page_url
+from runlake.errors import AccessError, NotFoundError, UnavailableError
+from runlake.names import RunName, page_url
 
 
 @click.command("open")
@@ -36,7 +37,7 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
       runlake open nightly.orders 2026-11-21 --line 120
       runlake open --failed 'shop.*'
 
-    Without a display, the address is printed. It does not contain the token: the page asks for one if it needs it.
+    Without a display, the address is printed. A name that does not exist is an error. It does not contain the token: the page asks for one if it needs it.
     """
     if failed and run_id:
         raise click.UsageError("--failed chooses the run: leave RUN out")
@@ -52,6 +53,14 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
         fqn, run_id = str(facts["fqn"]), str(facts["runId"])
         explanation = facts["explanation"]
         line = line or (int(explanation["line"]) + 1 if explanation else None)
+    elif fqn and "*" not in fqn:
+        with session.archive() as archive:
+            url = archive.url
+            with suppress(AccessError, UnavailableError):  # the page asks for a token, or says that the server is away
+                if run_id:
+                    archive.facts(RunName(fqn, run_id))
+                else:
+                    archive.check_runs_of(fqn)
     else:
         url = session.settings().required_url()
     address = page_url(url, fqn, run_id) + (f"#L{line}" if line else "")

@@ -198,6 +198,8 @@ def _report_start(url: str, runs: list[StartedRun], started: StartedRun) -> None
     """Report a run that was started, and add it to ``runs``."""
     runs.append(started)
     report(f"archived as {started}")
+    if " " in str(started.run):
+        report(f"the names have blanks: quote them, as in `runlake status {started.run.words}`")
     report(f"page: {page_url(url, started.run.fqn, started.run.run_id)}")
 
 
