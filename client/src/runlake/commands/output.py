@@ -13,7 +13,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, zip_longest
+from itertools import chain, islice, repeat
 from typing import Any, TextIO
 
 import click
@@ -50,7 +50,7 @@ def show_rows(heads: Sequence[str], rows: Iterable[Sequence[str]], *, optional: 
     window = shutil.get_terminal_size().columns
     while optional and sum(widths) + 2 * len(widths) - 2 > window:
         widths, optional = widths[:-1], optional - 1
-    for row, note in zip_longest(table, ("", *notes), fillvalue=""):
+    for row, note in zip(table, chain(("",), notes, repeat("")), strict=False):
         if row is table[0] and not any(heads):
             continue
         padded = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=False)]

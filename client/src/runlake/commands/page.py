@@ -37,7 +37,8 @@ def open_page(session: Session, fqn: str | None, run_id: str | None, failed: boo
       runlake open nightly.orders 2026-11-21 --line 120
       runlake open --failed 'shop.*'
 
-    Without a display, the address is printed. A name that does not exist is an error. It does not contain the token: the page asks for one if it needs it.
+    A name that does not exist is an error. Without a display, the address is printed. It does not contain the token: the page asks for one if it
+    needs it.
     """
     if failed and run_id:
         raise click.UsageError("--failed chooses the run: leave RUN out")

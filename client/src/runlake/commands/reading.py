@@ -99,8 +99,8 @@ def runs(
             show_rows((*_HEADS[-len(names) :], *_SUMMARY), rows, optional=2, notes=map(_why, listed))
         report_rest(is_all, limit)
         if not listed:
-            newest = shlex.join([pipeline]) if pipeline else "FQN"
-            report(f"no run matches; lists lag by seconds: `runlake status {newest}` shows the newest run of a pipeline")
+            named = shlex.join([pipeline]) if pipeline else "FQN"
+            report(f"no run matches; lists lag by seconds: `runlake status {named}` shows the newest run of a pipeline")
         if is_terminal() and not as_json:
             show_text(f"page: {page_url(archive.url, pipeline)}")
 
