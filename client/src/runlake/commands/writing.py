@@ -117,12 +117,13 @@ def execute_command(
     except RunlakeError as error:
         report_error(error)
         sys.exit(CANNOT_BEGIN)
-    code, end = _INTERRUPTED, RunEnd(CANCELLED)
+    code, end = _INTERRUPTED, None
     with interruptible():
         code, end = execute(
             command, handler, getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), patience, report
         )
         handler.finish(patience, while_moving=True, end=end, report_wait=True)
+    end = end or RunEnd(CANCELLED)
     handler.finish(0, end=end)  # if the signal came before the call above
     if started and end.outcome == FAILED and handler.method == RUN_LOG:
         report(f"failed: `runlake why {started[-1].run.words}` shows the lines that explain it")
