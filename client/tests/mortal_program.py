@@ -26,9 +26,9 @@ NEVER = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Mortal:
-    """``lines`` are put in ``parts``, each followed by a flush if ``flushes``; then the run ends with exit code 3. The process is killed at
-    step ``kill_at`` of the spool: before it, or, if it is a write, ``halfway``. ``fails_from``: the first step that fails with ENOSPC, if it needs
-    room on the disk."""
+    """``lines``, each begun by ``tag``, are put in ``parts``, each followed by a flush if ``flushes``; ``has_child``: a forked process puts as many,
+    with the tag ``child``, and leaves by ``os._exit``. Then the run ends with exit code 3. A process is ended by ``signal`` at step ``kill_at`` of its
+    spool: before it, or, if it is a write, ``halfway``. ``fails_from``: the first step that fails with ENOSPC, if it needs room on the disk."""
 
     url: str
     spool_dir: str
@@ -41,18 +41,30 @@ class Mortal:
     fails_from: int = NEVER
     exit_s: float = 0.05
     memory_bytes: int = 8 * 1024 * 1024
+    tag: str = "line"
+    has_child: bool = False
+    signal: int = signal.SIGKILL
 
     def run(self) -> dict[str, Any]:
         """The program; returns its counts."""
         settings = Settings(url=self.url, spool_dir=self.spool_dir, timeout_s=2, exit_s=self.exit_s, memory_bytes=self.memory_bytes)
         handler = RunlogHandler("p", self.run_id, settings=settings, pace=PACE, close_run=True, command="./load.py", tell=lambda text: None)
+        if self.has_child and (child := os.fork()) == 0:
+            self._put(handler, "child", range(self.lines))
+            os._exit(0)
+        size = self.lines // self.parts
         for part in range(self.parts):
-            for number in range(part, self.lines, self.parts):
-                handler.write(f"line {number // self.parts + part * self.lines // self.parts:04d} {'x' * (number % 40)}\n")
+            self._put(handler, self.tag, range(part * size, (part + 1) * size))
             if self.flushes:
                 handler.flush()
+        if self.has_child:
+            os.waitpid(child, 0)
         counts = handler.finish(self.exit_s, end=RunEnd("failed", exit_code=3))
         return asdict(counts)
+
+    def _put(self, handler: RunlogHandler, tag: str, numbers: range) -> None:
+        for number in numbers:
+            handler.write(f"{tag} {number:04d} {'x' * (number % 40)}\n")
 
 
 class Steps:
@@ -73,7 +85,7 @@ class Steps:
             if number == self.mortal.kill_at:
                 if self.mortal.halfway and "write" in name:
                     act(arguments[0], bytes(arguments[1])[: len(arguments[1]) // 2], *arguments[2:])
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), self.mortal.signal)
             return act(*arguments, **more)
 
         return counted

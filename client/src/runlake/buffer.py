@@ -12,7 +12,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,7 +109,8 @@ class Buffer:
         self._flush_to = 0
         self._gap_lines = 0
         self._gaps: deque[int] = deque()  # offsets of the lines that state gaps, unless they are acknowledged
-        self._is_skipping = self._is_ended = self._is_saver_stopped = False
+        self._is_skipping = self._is_ended = self._is_saver_stopped = self._is_inside = False
+        self._of_handlers: deque[bytes] = deque()
         self.dropped_lines = state.dropped
 
     @classmethod
@@ -166,27 +168,23 @@ class Buffer:
         does not block until there is room again. Thread-safe; the bytes of one call stay together.
         """
         with self._changed:
-            if self._line or self._is_skipping or not data.endswith(b"\n"):
-                data = self._complete(data)
-                if not data:
-                    return not self._is_skipping
+            if self._is_inside:
+                self._of_handlers.append(data)
+                return True
             if wait_s > 0 and not self._gap_lines:
                 self._wait_for_room(len(data), wait_s)
-            if self._is_ended or not self._make_room(len(data)):
-                self._drop(self._count(data))
-                return False
-            self._append_gap_line()
-            self._append(data)
-            if self._writes_through:
-                self._save()
-            if self._end - self._taken >= self._needed_bytes:
-                self._changed.notify_all()
-            return True
+            self._is_inside = True  # as ``_inside``, which takes longer than the rest
+            try:
+                return self._put(data)
+            finally:
+                self._is_inside = False
+                if self._of_handlers:
+                    self._put_of_handlers()
 
     def take(self, batch_bytes: int, fit: Callable[[bytes], bytes] = lambda data: data) -> Batch | None:
         """The next batch: complete lines, ``batch_bytes`` at most or one longer line, of which ``fit`` returns the start that one request takes. A
         batch that may have been sent before has the same bounds. None: there is nothing."""
-        with self._changed:
+        with self._changed, self._inside():
             is_saved = self._save()
             if self._taken >= self._end:
                 return None
@@ -211,7 +209,7 @@ class Buffer:
 
     def acknowledge(self, batch: Batch) -> None:
         """Forget a batch that is stored or refused, after the state says so."""
-        with self._changed:
+        with self._changed, self._inside():
             self._begin, self._begin_line = batch.end, batch.end_line
             while self._blocks and self._blocks[0].begin + len(self._blocks[0].data) <= self._begin:
                 self._blocks.popleft()
@@ -238,7 +236,7 @@ class Buffer:
 
     def end(self) -> None:
         """Accept no more bytes, and write all to disk. A gap that nothing followed gets its line now."""
-        with self._changed:
+        with self._changed, self._inside():
             if not self._is_ended:
                 line, self._line = bytes(self._line) + b"\n" if self._line else b"", bytearray()
                 if self._is_skipping:
@@ -254,7 +252,7 @@ class Buffer:
 
     def settle(self) -> int:
         """The number of lines that are not acknowledged and wait on disk. Those in memory only are counted as dropped."""
-        with self._changed:
+        with self._changed, self._inside():
             self._save()
             waiting = self.pending_lines
             if not self.spool.is_on_disk:
@@ -275,7 +273,8 @@ class Buffer:
                 if self._is_saver_stopped:
                     return
                 if self._blocks and self._clock_s() >= self._blocks[0].began_s + SAVE_S:
-                    self._save()
+                    with self._inside():
+                        self._save()
             self.spool.synchronize()
 
     def stop_saving(self) -> None:
@@ -283,6 +282,36 @@ class Buffer:
         with self._changed:
             self._is_saver_stopped = True
             self._unsaved.notify_all()
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """A change that a signal handler of the same thread must not interrupt: what it logs follows after the change."""
+        self._is_inside = True
+        try:
+            yield
+        finally:
+            self._is_inside = False
+            self._put_of_handlers()
+
+    def _put_of_handlers(self) -> None:
+        while self._of_handlers:
+            self.put(self._of_handlers.popleft())
+
+    def _put(self, data: bytes) -> bool:
+        if self._line or self._is_skipping or not data.endswith(b"\n"):
+            data = self._complete(data)
+            if not data:
+                return not self._is_skipping
+        if self._is_ended or not self._make_room(len(data)):
+            self._drop(self._count(data))
+            return False
+        self._append_gap_line()
+        self._append(data)
+        if self._writes_through:
+            self._save()
+        if self._end - self._taken >= self._needed_bytes:
+            self._changed.notify_all()
+        return True
 
     def _save_in_s(self) -> float | None:
         if not self._blocks or self.spool.root is None:
@@ -313,7 +342,10 @@ class Buffer:
         return complete
 
     def _wait_for_room(self, size: int, wait_s: float) -> None:
-        while not self._make_room(size) and not self._is_ended:
+        while not self._is_ended:
+            with self._inside():
+                if self._make_room(size):
+                    return
             seen = self._taken, self._begin
             if not self._changed.wait_for(lambda seen=seen: self._is_ended or (self._taken, self._begin) != seen, wait_s):  # type: ignore[misc]
                 return

@@ -97,7 +97,11 @@ class Settings:
         """The folder that has a subfolder for each run."""
         if self.spool_dir:
             return Path(self.spool_dir).expanduser()
-        return Path(tempfile.gettempdir()) / f"runlake-spool-{os.getuid()}"
+        try:
+            folder = tempfile.gettempdir()
+        except OSError:  # none can be written, as with a read-only root: then lines wait in memory
+            folder = os.sep + "tmp"
+        return Path(folder) / f"runlake-spool-{os.getuid()}"
 
     @property
     def uploads_folder(self) -> Path:
@@ -140,7 +144,10 @@ def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
     """The settings file: ``RUNLAKE_CONFIG``, or ``runlake/config.toml`` in the user's configuration folder."""
     if named := environ.get(_CONFIG):
         return Path(named).expanduser()
-    home = environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    try:
+        home = environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    except RuntimeError:  # a user without a home, as in some containers
+        home = Path(os.sep) / "etc"
     return Path(home) / "runlake" / "config.toml"
 
 
