@@ -20,7 +20,7 @@ from runlake.archive import import_for_requests
 from runlake.outcomes import RunEnd
 
 _STEPS = ("open", "write", "pwrite", "fsync", "mkdir", "rename", "unlink", "rmdir")
-PACE = Pace(batch_bytes=300, interval_s=0.002, first_wait_s=0.002, most_wait_s=0.01, access_wait_s=0.01)
+PACE = Pace(batch_bytes=120, interval_s=0.002, first_wait_s=0.002, most_wait_s=0.01, access_wait_s=0.01)
 NEVER = 1_000_000
 
 

@@ -122,8 +122,8 @@ class Day:
         self._small |= {tag} if (is_small := chance.random() < 0.2) else set()
         return Mortal(
             url, self._spool_dir, self._run.run_id, lines=_LINES, parts=chance.choice([1, 2, 3]), tag=tag,
-            flushes=chance.random() < 0.7, has_child=chance.random() < 0.4, exit_s=chance.choice([0.02, 1]),
-            kill_at=chance.randint(0, 40) if chance.random() < 0.6 else NEVER, halfway=chance.random() < 0.3,
+            flushes=chance.random() < 0.5, has_child=chance.random() < 0.4, exit_s=chance.choice([0.02, 1]),
+            kill_at=chance.randint(0, 30) if chance.random() < 0.7 else NEVER, halfway=chance.random() < 0.3,
             fails_from=chance.randint(0, 20) if chance.random() < 0.3 else NEVER,
             memory_bytes=400 if is_small else 8 << 20, signal=chance.choice([signal.SIGKILL, signal.SIGTERM]),
         )  # fmt: skip
