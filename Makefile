@@ -130,8 +130,9 @@ mutants: $(READY) ## change decisive lines one at a time: the tests must notice;
 upstream: $(READY) ## the datalake's own tests of its API against a local stack; CHECKOUT=folder or address of planetlabs/datalake
 	@$(RUN) -m tests.integration.datalake.upstream --upstream $(or $(CHECKOUT),$(error which checkout? CHECKOUT=folder, or the address of planetlabs/datalake)) $(ARGS)
 
-soak: $(READY) ## 200 connectors for 3 minutes on a store that fails and is killed; ARGS="--seconds 30 --seed 7"
+soak: $(READY) ## 200 connectors for 3 minutes on a store that fails and is killed; ARGS="--seconds 30 --seed 7". Then 200 random days of the client
 	@$(RUN) -m bench.soak $(ARGS)
+	@PYTHONPATH=client/src $(RUN) -m client.tests.random_days --seeds 200
 
 $(READY): requirements-dev.lock infra/uv.lock
 	@test -n "$(PYTHON)" || $(call missing,Python 3.11 is missing: install it or name it with PYTHON=path)

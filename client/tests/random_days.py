@@ -1,7 +1,7 @@
 """Random days of programs that log: kills, signals, forks, a disk that refuses, and outages, all from one seed. Afterwards each line is stored once and
 in order, or counted, and no end is invented.
 
-``python -m client.tests.random_days URL --seeds 200`` runs them against a server.
+``python -m client.tests.random_days --seeds 200`` runs them against a server, by default a local stack of its own.
 """
 
 from __future__ import annotations
@@ -178,18 +178,29 @@ def _numbers(lines: list[str], tag: str) -> list[int]:
     return [int(line.split()[1]) for line in lines if line.startswith(f"{tag} ")]
 
 
+@contextmanager
+def _server(url: str | None) -> Iterator[str]:
+    if url:
+        yield url
+        return
+    from tests.integration.stacks import shared_stack
+
+    with shared_stack() as stack:
+        yield stack.api_url
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url")
+    parser.add_argument("--url")
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
     options = parser.parse_args()
     failed = 0
-    with mortal_programs() as program:
+    with _server(options.url) as url, mortal_programs() as program:
         for seed in range(options.first, options.first + options.seeds):
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    print(f"seed {seed}: {Day(seed, options.url, program, f'{folder}/spool-{random.randrange(1 << 40)}').check()}", flush=True)
+                    print(f"seed {seed}: {Day(seed, url, program, f'{folder}/spool-{random.randrange(1 << 40)}').check()}", flush=True)
                 except AssertionError as error:
                     failed += 1
                     print(f"seed {seed}: WRONG {error}", flush=True)

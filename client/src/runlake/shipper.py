@@ -228,9 +228,7 @@ class Shipper:
     def ship_rest(self, timeout_s: float, is_over: Callable[[int], bool] = lambda begin: False) -> Counts:
         """Ship in this thread what a dead process left, as ``finish`` does. The run is closed only if its end is on disk. ``is_over``: whether to
         stop before the batch that begins at this offset."""
-        state = self._spool.state
-        self._finish.is_over = is_over
-        self._finish.close = state.close and (state.is_ended or state.run_end is not None)
+        self._finish.is_over, self._finish.close = is_over, self._spool.state.close
         return self._finished(timeout_s, while_moving=True, report_wait=False, has_work=True)
 
     def _finished(self, timeout_s: float, while_moving: bool, report_wait: bool, *, has_work: bool) -> Counts:

@@ -19,8 +19,8 @@ class SpoolState:
     is no ``position``. The next batch presents the position, and begins at byte ``begin``, which is line ``begin_line``; it ends at ``batch_end``
     after ``batch_lines`` lines if it may have been sent. ``facts``: those of the delivery.
 
-    ``is_ended``: all bytes are written, and ``close`` and ``run_end`` are the program's. Without it the program was killed: whoever ships the rest
-    does not end the run. ``owns_attempt``: nobody else closes the attempt. ``group``: of the writers of one start. ``reason``: why it is not
+    ``is_ended``: all bytes are written. ``close``: the program's end is known, and ends the run with ``run_end``. Without them the program was killed:
+    whoever ships the rest does not end the run. ``owns_attempt``: nobody else closes the attempt. ``group``: of the writers of one start. ``reason``: why it is not
     shipped; ``is_refused``: it is a batch that the archive refuses."""
 
     url: str
