@@ -47,7 +47,10 @@ class StartBody(BaseModel):
     attempt: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS)] | None = Field(
         None, description="The attempt to start; omitted or null: the next free one."
     )
-    join: bool = Field(False, description="Write to the newest running attempt of any client; start one if there is none.")
+    join: bool = Field(
+        False,
+        description="Write to the running attempt with the highest number, of any client; if none is running, start the next one.",
+    )
     heartbeat_s: Annotated[int, AfterValidator(_checked_heartbeat), WithJsonSchema(_HEARTBEAT)] = Field(
         0,
         alias="heartbeatS",

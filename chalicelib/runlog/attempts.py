@@ -7,8 +7,8 @@ attempt 2 as run ``R~2``: all other code sees two runs of one pipeline. ``{run}/
     client B    PUT R/events/start    -> 412: A's     PUT R~2/events/start -> stored: attempt 2
     client C    PUT R/events/start    -> 412: A's     PUT R~2/events/start -> 412: B's     PUT R~3/events/start -> stored: attempt 3
 
-A supervisor of a command starts a new attempt. A library that only writes joins the newest open attempt (``is_joining``), and starts one if
-none is open.
+A supervisor of a command starts a new attempt. A library that only writes joins the newest running attempt (``is_joining``), and starts one
+if none is running. The newest one has the highest number: the clocks of two functions differ, the numbers do not.
 
 The stored start makes a run an attempt of ``R``, never the name: ``R~7`` may be an unrelated run, and then only its number is unavailable.
 
@@ -19,6 +19,7 @@ response does not allocate a second one.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 1000
 """Per run id: one LIST returns them all."""
 _RECENT = 20
-"""Number of attempts, from the highest number down, whose starts are read to find the newest one and a repeated start."""
+"""Number of attempts, from the highest number down, whose starts are read to find the running ones and a repeated start."""
 _MAX_READ = 100
 """Upper bound of the starts read for it, including those of runs whose names only look like attempts."""
 _MAX_PAGES = 10
@@ -46,7 +47,7 @@ _JSON = PutOptions(content_type="application/json")
 @dataclass(frozen=True, slots=True)
 class StartRequest:
     """``start_id``: unique to the starting process. ``number``: the attempt to start; None: the next free one. ``age_ms``: time since the
-    command began, measured by the client, so that a wrong clock does no harm. ``is_joining``: any open attempt is accepted. ``heartbeat_s``:
+    command began, measured by the client, so that a wrong clock does no harm. ``is_joining``: a running attempt is joined. ``heartbeat_s``:
     see ``RunStart``."""
 
     start_id: str
@@ -75,32 +76,45 @@ class Attempts:
         self._store, self._layout, self._writer, self._clock = store, layout, writer, clock
 
     def start(self, run: Run, request: StartRequest) -> Attempt:
-        """Start an attempt of a run: the run itself while it is open and has no other start, else the next free attempt.
+        """Start an attempt of a run: the run itself while it is open and has no other start, else the next free attempt. A writer that joins
+        gets the running attempt with the highest number, and starts one only if none is running.
 
         Requests: a query, one or two LISTs and a PUT for the first attempt. A later one adds a LIST (up to 10 if thousands of run ids begin
         with this one and ``~``), a GET for each of the newest 20 attempts and for other runs with such ids (at most 100 in total), and a PUT.
+        A writer that joins also makes a query, a LIST and at most one HEAD for each attempt down to the one that is running, of the newest
+        20 and the first, and a PUT only if no attempt has a line. S3 decides what is running; the catalog, which may lag, does not.
         Idempotent for the same ``start_id``. Raises AttemptTakenError (the requested number is taken, or there are ``MAX_ATTEMPTS``),
         InvalidNameError, UnavailableError (outcome unknown: repeat it).
         """
         self._layout.check_new(run)
         if request.number is not None:
             return self._take_number(run, request, request.number)
-        tail = self._writer.tails.find(run)
-        if request.is_joining and tail.exists and not tail.seal:
-            return self._joined(run, read_start(self._store, self._layout, run), request, tail)
-        if attempt := self._take(run, self._start_of(run, request, 1), tail):
+        if not request.is_joining and (attempt := self._take(run, self._start_of(run, request, 1), self._writer.tails.find(run))):
             return attempt
-        first = self._first_attempt(run)
+        stored = read_start(self._store, self._layout, run)
+        first = replace(run, run_id=stored.first_run_id) if stored else run
         named = self._named_alike(first)
         attempts = self._starts(first, named)
-        for stored in attempts:
-            if stored.start_id == request.start_id:
-                own = _attempt_run(first, stored.attempt)
-                return Attempt(own, stored, self._writer.position_at(own, self._writer.tails.find(own)))
-        newest = max(((each.registered_ms, each.attempt) for each in attempts), default=(0, 1))[1]
-        if request.is_joining and (joined := self._join(first, newest, request)):
+        for each in (*attempts, *([stored] if stored else [])):
+            if each.start_id == request.start_id:
+                own = _attempt_run(first, each.attempt)
+                return Attempt(own, each, self._writer.position_at(own, self._writer.tails.find(own)))
+        if request.is_joining and (joined := self._join_newest(first, attempts, request)):
             return joined
+        newest = attempts[0].attempt if attempts else 1
         return self._take_next(first, request, newest, named)
+
+    def _join_newest(self, first: Run, later: Sequence[RunStart], request: StartRequest) -> Attempt | None:
+        """The first running attempt of ``later`` (descending), else attempt 1: joined while it is running, started if it does not exist."""
+        for each in later:
+            run = _attempt_run(first, each.attempt)
+            if not (tail := self._writer.tails.find(run)).seal:
+                return self._joined(run, each, request, tail)
+        tail = self._writer.tails.find(first)
+        if tail.seal:
+            return None
+        attempt = None if tail.exists else self._take(first, self._start_of(first, request, 1), tail)
+        return attempt or self._joined(first, read_start(self._store, self._layout, first), request, tail)
 
     def _take_next(self, first: Run, request: StartRequest, newest: int, named: _NamedAlike) -> Attempt:
         """Start the first free number after the newest attempt, else the lowest free one."""
@@ -146,8 +160,7 @@ class Attempts:
         return None if tail.seal else self._joined(run, stored, request, tail)
 
     def _joined(self, run: Run, stored: RunStart | None, request: StartRequest, tail: LogEnd) -> Attempt:
-        is_joined = stored is None or stored.start_id != request.start_id
-        return Attempt(run, stored or self._start_of(run, request, 1), self._writer.position_at(run, tail), is_joined)
+        return Attempt(run, stored or self._start_of(run, request, 1), self._writer.position_at(run, tail), is_joined=True)
 
     def _own(self, run: Run, start: RunStart, tail: LogEnd) -> Attempt | None:
         """The attempt, if this very start created it."""
@@ -169,11 +182,6 @@ class Attempts:
             heartbeat_s=request.heartbeat_s,
         )
 
-    def _first_attempt(self, run: Run) -> Run:
-        """The run of attempt 1, also if ``run`` is a later attempt: by its stored start, never by its name."""
-        stored = read_start(self._store, self._layout, run)
-        return replace(run, run_id=stored.first_run_id) if stored else run
-
     def _named_alike(self, first: Run) -> _NamedAlike:
         """Attempt numbers in the names of existing runs, whether or not these are attempts."""
         prefix, numbers, start_after = self._layout.later_attempts(first), set[int](), ""
@@ -187,7 +195,7 @@ class Attempts:
         return _NamedAlike(numbers, are_all=False)
 
     def _starts(self, first: Run, named: _NamedAlike) -> list[RunStart]:
-        """Starts of the later attempts with the highest numbers, at most ``_RECENT``."""
+        """Starts of the later attempts, descending, at most ``_RECENT``."""
         starts: list[RunStart] = []
         for number in sorted(named.numbers, reverse=True)[:_MAX_READ]:
             stored = read_start(self._store, self._layout, _attempt_run(first, number))

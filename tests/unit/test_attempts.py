@@ -7,11 +7,12 @@ from itertools import count
 
 import pytest
 
-from chalicelib.errors import AttemptTakenError, InvalidNameError, RunClosedError, UnavailableError
+from chalicelib.errors import AttemptTakenError, InvalidNameError, RunClosedError, StoreUnavailableError, UnavailableError
 from chalicelib.ports import ObjectStore, PutOptions, Run
 from chalicelib.runlog.attempts import MAX_ATTEMPTS, Attempt, Attempts, StartRequest, read_start
 from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.layout import MAX_KEY_BYTES
+from chalicelib.runlog.log_end import delete_all, list_all
 from tests.faults.interception import AFTER, BEFORE, CONFLICT, LATE, THROTTLED, Crash, Intercepted, StopAt
 from tests.world import RUN, START_MS, World
 
@@ -31,6 +32,35 @@ def append(world: World, run: Run, line: str, position: str | None = None) -> No
     world.parts().writer.append(run, Batch.from_text(f"{line}\n"), position=position)
 
 
+def prepare(world: World, steps: str) -> None:
+    """Take steps such as ``start 1-3, close 2``; ``clock -3`` is a function whose clock is 3 s behind."""
+    for step in filter(None, steps.split(", ")):
+        action, argument = step.split()
+        if action == "clock":
+            world.clock.advance(int(argument))
+            continue
+        first, _, last = argument.partition("-")
+        for number in range(int(first), int(last or first) + 1):
+            change_attempt(world, action, number)
+
+
+def change_attempt(world: World, action: str, number: int) -> None:
+    """Start, write, close, abandon, or delete an attempt."""
+    run = attempt(number)
+    match action:
+        case "start":
+            started(world, StartRequest(f"start-{number}", number=number))
+        case "write":
+            append(world, run, "one")
+        case "close":
+            world.parts().finalizer.close(run)
+        case "abandon":
+            world.clock.advance(90_000)
+            assert world.parts().finalizer.abandon(run, world.clock.now_ms(), world.deadline()).sealed
+        case "delete":
+            delete_all(world.store, [each.key for each in list_all(world.store, world.layout.run_prefix(run))])
+
+
 def test_start_of_new_run_stores_attempt_1_with_host_and_time() -> None:
     world = World()
     got = started(world, StartRequest("a", "host-1", "./load.sh", age_ms=1500))
@@ -46,34 +76,19 @@ def test_start_of_new_run_stores_attempt_1_with_host_and_time() -> None:
 @pytest.mark.parametrize(
     ("before", "number"),
     [
-        ([], 1),
-        (["open"], 1),  # a client that only appends: exec joins it
-        (["start"], 2),
-        (["start", "close"], 2),
-        (["open", "close"], 2),  # a run of OpenMetadata's connector
-        (["open", "abandon"], 2),
-        (["start", "close", "other", "close 2"], 3),
-        (["start", "other"], 3),
+        ("", 1),
+        ("write 1", 1),  # a client that only appends: exec joins it
+        ("start 1", 2),
+        ("start 1, close 1", 2),
+        ("write 1, close 1", 2),  # a run of OpenMetadata's connector
+        ("write 1, abandon 1", 2),
+        ("start 1-2, close 1-2", 3),
+        ("start 1-2", 3),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_start_takes_open_run_without_another_start(before: list[str], number: int) -> None:
+def test_start_takes_open_run_without_another_start(before: str, number: int) -> None:
     world = World()
-    for step in before:
-        match step:
-            case "open":
-                append(world, RUN, "one")
-            case "start":
-                started(world, A)
-            case "other":
-                started(world, B)
-            case "close":
-                world.parts().finalizer.close(RUN)
-            case "close 2":
-                world.parts().finalizer.close(attempt(2))
-            case "abandon":
-                world.clock.advance(90_000)
-                world.parts().finalizer.abandon(RUN, world.clock.now_ms(), world.deadline())
+    prepare(world, before)
     got = started(world, C)
     assert (got.run, got.start.attempt, got.start.first_run_id) == (attempt(number), number, RUN.run_id)
     append(world, got.run, "of C", got.position)
@@ -210,18 +225,41 @@ def test_attempt_whose_name_leaves_no_room_for_a_tombstone_is_refused(number: in
         started(world, StartRequest("a", number=number), longest)
 
 
-def test_writer_that_joins_takes_the_newest_open_attempt_or_starts_one() -> None:
+@pytest.mark.parametrize("index", ["current", "behind", "lost", "unavailable"])
+@pytest.mark.parametrize(
+    ("before", "number"),
+    [
+        ("start 1, write 1, start 2, write 2", 2),
+        ("start 1, start 2, write 2", 2),
+        ("write 1, start 2", 2),
+        ("start 1, write 1, close 1, start 2, write 2, start 3, write 3, close 3", 2),
+        ("start 1, write 1, start 2, write 2, close 2", 1),
+        ("start 1, start 2, close 2", 1),
+        ("start 1, close 1, start 2, close 2, clock -3, start 3, write 3", 3),
+        ("start 1, start 2, clock -3, start 3, clock -3, start 4, close 4", 3),
+        ("start 1-12, close 11-12", 10),
+        ("start 1-12, close 2-12", 1),
+        ("start 1-3, delete 3", 2),
+        ("start 1-2, delete 1", 2),
+        ("start 1-3, close 2, delete 2, close 3", 1),
+        ("write 1, close 1", 2),
+        ("start 1-2, close 1-2", 3),
+        ("start 1-2, write 2, close 1, abandon 2", 3),
+    ],
+)
+def test_writer_that_joins_gets_the_newest_running_attempt(before: str, number: int, index: str) -> None:
+    """Or the next attempt, if none is running. The index of segments decides nothing."""
     world = World()
-    joining, later = (StartRequest(each, is_joining=True) for each in ("j", "k"))
-    append(world, RUN, "one")
-    assert started(world, joining).run == RUN
-    world.parts().finalizer.close(RUN)
-    assert started(world, joining).run == started(world, later).run == attempt(2)
-    assert started(world, A).run == attempt(3)
-    assert started(world, later).run == attempt(3)
-    for number in (2, 3):
-        world.parts().finalizer.close(attempt(number))
-    assert started(world, later).run == attempt(4)
+    prepare(world, before)
+    world.index.clear()
+    tails = world.parts().writer.tails
+    for run in map(attempt, range(1, 13)):
+        numbers = [world.layout.sequence_of(run, each.key) for each in tails.list_segments(run)]
+        world.index.put(run, [tails.segment(run, each) for each in numbers[: {"current": None, "behind": -1}.get(index, 0)]])
+    if index == "unavailable":
+        world.index.failures.schedule("last", error=StoreUnavailableError, times=100)
+    for start_id in "jk":
+        assert started(world, StartRequest(start_id, is_joining=True)).run == attempt(number)
 
 
 def test_writer_that_joins_learns_whether_it_started_the_attempt() -> None:
@@ -236,6 +274,7 @@ def test_writer_that_joins_learns_whether_it_started_the_attempt() -> None:
     assert not started(world, joining, new).is_joined
     append(world, new, "one")
     assert [started(world, each, new).is_joined for each in (joining, later)] == [False, True]
+    assert [started(world, each, new).run.run_id for each in (A, joining, later)] == ["new~2", "new", "new~2"]
 
 
 def test_run_that_was_deleted_is_not_sealed_by_the_sweep() -> None:
@@ -277,13 +316,13 @@ def test_start_that_is_stopped_at_any_call_and_repeated_gets_one_attempt(moment:
 
 
 @pytest.mark.parametrize("is_joining", [False, True])
-def test_concurrent_starts_get_different_attempts(is_joining: bool) -> None:
+@pytest.mark.parametrize(("before", "free"), [("", 1), ("write 1, close 1", 2), ("start 1-3, close 1-3", 4)])
+def test_concurrent_starts_get_different_attempts(before: str, free: int, is_joining: bool) -> None:
     """B starts between any two calls of A. Joining writers share one attempt."""
     first, second = (StartRequest(each, is_joining=is_joining) for each in "ab")
     for number in count():
         world = World()
-        append(world, RUN, "first")
-        world.parts().finalizer.close(RUN)
+        prepare(world, before)
         made: list[Attempt] = []
         calls = count()
 
@@ -295,7 +334,7 @@ def test_concurrent_starts_get_different_attempts(is_joining: bool) -> None:
         got = started(world, first, store=Intercepted(world.store, gate))
         if not made:
             return
-        assert {got.run, made[0].run} == ({attempt(2)} if is_joining else {attempt(2), attempt(3)})
+        assert {got.run, made[0].run} == {attempt(free), attempt(free if is_joining else free + 1)}
 
 
 def test_closed_attempt_refuses_lines() -> None:
