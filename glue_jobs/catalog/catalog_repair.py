@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from random import random
+from types import NoneType
 from typing import Any
 
 from chalicelib.aws.segment_index import entry_of_row, segment_rows
-from chalicelib.errors import RunlakeError, StoreUnavailableError
+from chalicelib.catalog.runs import shard_of
+from chalicelib.errors import StoreUnavailableError
 from chalicelib.ingestion.run_objects import known_since_ms
 from chalicelib.ports import Clock, ObjectStore, Run, SegmentEntry
 from chalicelib.runlog.compaction import RETIRABLE_MS
@@ -24,6 +26,7 @@ from glue_jobs.catalog.row_merging import is_ahead, merge_forward, names_to_chan
 from glue_jobs.catalog.run_inspection import RunInspection, RunInspector, StoredArtifact
 from glue_jobs.catalog.run_items import RunItems
 from glue_jobs.catalog.run_row_builder import ArtifactExtent, RunFacts, run_item
+from glue_jobs.job_runtime.summary import error_text
 
 CORRECT, REPAIRED, GONE, FAILED = "right", "mended", "gone", "failed"
 """Results of a run: all rows were correct; rows were repaired; S3 has no objects of the run, and its rows were or may be removed;
@@ -44,7 +47,7 @@ _ROWS_AT_ONCE = 250
 @dataclass(slots=True)
 class RunRepair:
     """The result for a run. ``rows``: number of differences by ``table.kind``; ``unknown``: segments of which only the bytes are
-    left; ``differences``: the first ones, as text."""
+    left; ``differences``: the first ones, as text without text of logs."""
 
     run: Run
     outcome: str = CORRECT
@@ -90,8 +93,7 @@ class RunRepairer:
         try:
             return self._repaired(run)
         except Exception as error:  # a failed run does not stop other runs
-            problem = str(error) if isinstance(error, RunlakeError) else f"{type(error).__name__}: {error}"
-            return RunRepair(run, FAILED, problems=[f"{run.fqn}/{run.run_id}: {problem}"[:500]])
+            return RunRepair(run, FAILED, problems=[f"{run.fqn}/{run.run_id}: {error_text(error)}"[:500]])
 
     def _repaired(self, run: Run) -> RunRepair:
         inspector, repair_ = RunInspector(self.store, self.layout, run, self.threads), RunRepair(run)
@@ -117,10 +119,13 @@ class RunRepairer:
 
     def _repair_run(self, repair_: RunRepair, inspection: RunInspection, seen: Item | None) -> bool:
         """False if S3 must be read again."""
-        item = run_item(repair_.run, self._facts(inspection, seen), self.keep_s)
-        if seen == item:
+        item = run_item(repair_.run, self._facts(repair_.run, inspection, seen), self.keep_s)
+        if seen is None:
+            repair_.note(RUNS, MISSING)
+        elif (right := merge_forward(item, seen, seen)) != seen:
+            repair_.note(RUNS, WRONG, what=_difference_text(seen, right))
+        else:
             return True
-        repair_.note(RUNS, WRONG if seen else MISSING, what=_difference_text(seen, item))
         return self.dry_run or self._write_run(repair_.run, seen, item)
 
     def _write_run(self, run: Run, seen: Item | None, item: Item) -> bool:
@@ -141,7 +146,7 @@ class RunRepairer:
     def _is_written(self, run: Run, now: Item | None, merged: Item, names: Sequence[str]) -> bool:
         return self.items.replace_run(run, None, merged) if now is None else self.items.change_run(run, now, merged, names)
 
-    def _facts(self, inspection: RunInspection, seen: Item | None) -> RunFacts:
+    def _facts(self, run: Run, inspection: RunInspection, seen: Item | None) -> RunFacts:
         entries = [inspection.entries[number] for number in sorted(inspection.entries)]
         partial, logs = _reached(inspection.partial), _reached(inspection.logs)
         first = entries[0] if entries else None
@@ -152,7 +157,8 @@ class RunRepairer:
         alive = alive_ms if type(alive_ms) is int else 0
         if seal := inspection.expired_seal:
             entries.append(_at_its_time(seal, seen or {}))
-        return RunFacts(entries, partial, logs, self._is_settled(inspection), known, inspection.start, alive)
+        is_active = (seen or {}).get("activity_shard") == shard_of(run)  # the schedule decides when it is done with a run
+        return RunFacts(entries, partial, logs, not is_active and self._is_settled(inspection), known, inspection.start, alive)
 
     def _is_settled(self, inspection: RunInspection) -> bool:
         """Finalized with nothing left to delete: the schedules no longer process the run, or stop at their next check."""
@@ -260,8 +266,11 @@ def _covering(inspection: RunInspection, numbers: range, rows: Sequence[Item]) -
     return list(by_number.values()) if after is None or at == (after.line, after.byte) else []
 
 
-def _difference_text(seen: Item | None, item: Item) -> str:
-    if seen is None:
-        return ""
-    names = [name for name in {**item, **seen} if seen.get(name) != item.get(name)]
-    return " ".join(f"{name}={seen.get(name)!r}, not {item.get(name)!r}" for name in names)[:300]
+def _difference_text(seen: Item, right: Item) -> str:
+    """The attributes that differ, with their values if these are numbers: any other value may quote the log."""
+    names = [name for name in {**right, **seen} if seen.get(name) != right.get(name)]
+    return " ".join(f"{name}{_numbers_text(seen.get(name), right.get(name))}" for name in names)[:300]
+
+
+def _numbers_text(seen: object, right: object) -> str:
+    return f"={seen}, not {right}" if {type(seen), type(right)} <= {int, NoneType} else ""

@@ -24,6 +24,7 @@ from glue_jobs.backfill import BATCH, Source, batches, catalog_batch
 from glue_jobs.catalog.catalog_repair import EXTRA, MISSING, REPAIRED, WRONG
 from glue_jobs.catalog.run_items import unchanged_condition
 from glue_jobs.catalog.scan import scan_table
+from glue_jobs.job_runtime.summary import error_text
 
 READ_FIRST, CHECKED_LAST = (OBJECTS, LATEST, LISTING), (FILES, LISTING, LATEST)
 """Registration reads the first tables, so unreadable rows are removed from them before; rows without a file are removed
@@ -71,7 +72,7 @@ def _registered(source: Source, subjects: Sequence[ObjectRef], *, dry_run: bool)
             else:
                 yield from [_outcome_result(outcome) for outcome in catalog_batch(source, batch, describe, anew=True)]
         except Exception as error:  # a failed batch does not stop other batches
-            yield _result({"file_failed": len(batch)}, [f"{type(error).__name__}: {error} first={batch[0].key}"])
+            yield _result({"file_failed": len(batch)}, [f"{error_text(error)} first={batch[0].key}"])
 
 
 def _careful(describe: Describe) -> Describe:
@@ -83,7 +84,7 @@ def _careful(describe: Describe) -> Describe:
         except UnavailableError:
             raise
         except Exception as error:
-            return Description(problem=f"{type(error).__name__}: {error} key={subject.key}")
+            return Description(problem=f"{error_text(error)} key={subject.key}")
 
     return look
 

@@ -38,8 +38,8 @@ def merge_forward(item: Item, seen: Item | None, now: Item | None) -> dict[str, 
         _take(("alive_ms",), now, merged)
     if _moved("started_ms", seen, now) and 0 < _number(now, "started_ms") < _number(item, "started_ms"):
         _take(("started_ms",), now, merged)
-    if 0 < _number(now, "explained_segments") == _number(merged, "final_segments"):
-        _take(EXPLANATION, now, merged)  # not on S3: made by reading the log
+    if 0 < _number(now, "explained_segments") <= _number(merged, "final_segments") and isinstance(now.get("explanation"), str):
+        _take(EXPLANATION, now, merged)  # not on S3: made by reading the log; of an earlier end until the schedule replaces it
     return merged
 
 

@@ -27,6 +27,7 @@ from chalicelib.runlog.compaction import Compaction, RunState, retry_on_conditio
 from chalicelib.runlog.concatenation import READERS
 from chalicelib.runlog.finalization import Finalization, Finalizer
 from chalicelib.runlog.segment import SEAL
+from glue_jobs.job_runtime.summary import error_text
 
 LEASE_S = 30.0
 """Short, so that a restarted job soon gets the runs of a killed one."""
@@ -237,7 +238,7 @@ def _failed(run: Run, error: Exception) -> Result:
 
 
 def _problem_text(run: Run, error: Exception) -> str:
-    return f"{run.fqn}/{run.run_id}: {type(error).__name__}: {error}"[:500]
+    return f"{run.fqn}/{run.run_id}: {error_text(error)}"[:500]
 
 
 def _ignore(name: str, value: float) -> None:

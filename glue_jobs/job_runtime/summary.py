@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.errors import RunlakeError
 from glue_jobs.job_runtime.uri_files import write_text
 
 _METRICS_A_CALL = 1000
+
+
+def error_text(error: Exception) -> str:
+    """An error in a report. Of a foreign one its class and place, not its message, which may quote a log or a row."""
+    if isinstance(error, RunlakeError):
+        return f"{type(error).__name__}: {error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else type(error).__name__
 
 
 def finish(name: str, summary: Mapping[str, Any], to: str | None = None, *, dry_run: bool = False) -> None:

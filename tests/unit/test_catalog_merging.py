@@ -57,14 +57,26 @@ def test_heartbeat_that_came_meanwhile_stays() -> None:
     assert "alive_ms" not in names_to_change(now, merged), "the next one does not stop the write"
 
 
-@pytest.mark.parametrize(("explained", "is_kept"), [(5, True), (4, False), ("5", False)])
-def test_explanation_of_the_final_log_stays(explained: object, is_kept: bool) -> None:
+@pytest.mark.parametrize(
+    ("explained", "text", "is_kept"),
+    [(5, "{}", True), (4, "{}", True), (6, "{}", False), (0, "{}", False), ("5", "{}", False), (5, ["{}"], False)],
+)
+def test_explanation_of_a_final_log_stays_unless_damaged(explained: object, text: object, is_kept: bool) -> None:
+    """Also that of an earlier end: the schedule replaces it. One that is ahead of the log would stop the schedule."""
     final = {"final_segments": 5, "final_lines": 50, "final_bytes": 500}
-    explanation = {"explained_segments": explained, "explanation": "{}"}
+    explanation = {"explained_segments": explained, "explanation": text}
     now = S3 | final | explanation
     merged = merge_forward(S3 | final, now, now)
     assert merged == S3 | final | (explanation if is_kept else {})
     assert names_to_change(now, merged) == ([] if is_kept else ["explained_segments", "explanation"])
+
+
+def test_start_that_landed_meanwhile_stays() -> None:
+    """Its object may have been stored after S3 was listed."""
+    start = {"start": {"start_id": "a"}}
+    assert merge_forward(S3, S3, S3 | start) == S3 | start
+    assert merge_forward(S3, S3 | start, S3 | start) == S3, "a start that S3 lacks"
+    assert merge_forward(S3 | start, S3, S3 | {"start": "x"}) == S3 | start
 
 
 def test_earliest_beginning_stays() -> None:

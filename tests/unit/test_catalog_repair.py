@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -57,6 +58,68 @@ def test_heartbeat_of_a_row_is_kept_unless_it_is_damaged(value: object, kept: in
     row = row_of(items.runs[RUN])
     assert (row.alive_ms, row.lines) == (kept, 1)
     assert live.repairer(items).repair(RUN).outcome == CORRECT
+
+
+def failed_run(live: LiveSystem, items: Items) -> None:
+    """A failed run that the schedule has explained, with the live system's row."""
+    live.start(RUN, "a")
+    live.append(RUN, "ERROR boom\n")
+    live.close(RUN)
+    live.notify()
+    live.repairer(items).repair(RUN)
+    for _ in range(3):
+        live.world.clock.advance(1300)
+        live.tick()
+    live.repairer(items).repair(RUN)
+    row = live.catalog.get(RUN)
+    assert row and row.is_explained and "boom" in row.explanation
+    items.runs[RUN] |= {"explained_segments": row.explained_segments, "explanation": row.explanation}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_row_of_an_explained_run_is_right(dry_run: bool) -> None:
+    live, items = LiveSystem(), Items()
+    failed_run(live, items)
+    before = items.snapshot()
+    result = live.repairer(items, dry_run=dry_run).repair(RUN)
+    assert (result.outcome, result.differences, result.rows, items.snapshot()) == (CORRECT, [], {}, before)
+
+
+def test_report_of_wrong_rows_has_names_and_numbers_without_text() -> None:
+    live, items = LiveSystem(), Items()
+    failed_run(live, items)
+    items.runs[RUN] |= {"lines": 7, "explained_segments": 7, "seal": "boom", "end": {"exception": "boom"}}
+    del items.runs[RUN]["bytes"]
+    result = live.repairer(items).repair(RUN)
+    (difference,) = result.differences
+    names = "lines=7, not 1 bytes=None, not 11 seal end explained_segments=7, not None explanation"
+    assert difference == f"runs wrong: {RUN.fqn}/{RUN.run_id} {names}"
+    assert live.repairer(items).repair(RUN).outcome == CORRECT
+
+
+def test_report_of_a_foreign_error_has_its_class_and_place_alone() -> None:
+    live, items = LiveSystem(), Items()
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        raise ValueError("text of a log")
+
+    result = live.repairer(items, port=lambda inner: Intercepted(inner, gate)).repair(RUN)
+    assert result.outcome == FAILED
+    assert re.fullmatch(rf"{RUN.fqn}/{RUN.run_id}: ValueError at \w+\.py:\d+", *result.problems)
+
+
+def test_run_that_awaits_its_explanation_stays_active() -> None:
+    """Or the bundling of its sidecars: S3 does not show what the schedule still has to do."""
+    live, items = LiveSystem(), Items()
+    failed_run(live, items)
+    items.runs[RUN] = {name: value for name, value in items.runs[RUN].items() if not name.startswith("expla")}
+    items.runs[RUN]["activity_shard"] = shard_of(RUN)
+    before = items.snapshot()
+    assert live.repairer(items).repair(RUN).outcome == CORRECT
+    assert items.snapshot() == before
+    items.runs[RUN]["activity_shard"] = "open#x"
+    assert live.repairer(items).repair(RUN).outcome == REPAIRED
+    assert "activity_shard" not in items.runs[RUN]
 
 
 @pytest.mark.sampled(default=10)
