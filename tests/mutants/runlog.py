@@ -132,6 +132,7 @@ MUTANTS = (
     *group("chalicelib.catalog.runs", "tests/unit/test_recent_runs.py",
         ("merge_newest", "part.keys and not part.is_complete", "False",
             "runs behind the last position read of one outcome would be listed before it"),
+        ("merge_newest", "max(A, default='')", "min(A, default='')", "runs of the outcome that is read least far vanish"),
         ("RunRow.outcome_at", "self.seal or not self._is_begun", "self.seal", "OpenMetadata's own log does not run forever")),
     *group("chalicelib.routes.catalog", "tests/functional/test_http_outcomes.py",
         ("run", "row.is_seal_unknown", "False", "a client that waits for the end sees it without its outcome, and stops polling"),

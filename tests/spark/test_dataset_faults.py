@@ -168,10 +168,16 @@ def test_ledger_of_another_version_is_refused(version: int | None) -> None:
 
 
 def test_a_checkpoint_saves_reading_all_entries() -> None:
+    """Before each call of the jobs the ledger can be read: a job that is killed there has a successor."""
     files = MemoryFiles()
     source = [(("2026-11-20", 0), n) for n in range(40)]
+
+    def look(_: str, call: Any) -> Any:
+        assert Ledger(files).head().state.number in (there - 1, there)
+        return call()
+
     for there in range(1, 41):
-        Job(files, source[:there]).append()
+        Job(Intercepted(files, look), source[:there]).append()
     reads: list[str] = []
 
     def note(operation: str, call: Any) -> Any:
