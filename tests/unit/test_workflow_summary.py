@@ -125,6 +125,13 @@ def closed(
     return world.parts().writer.tails.segment(RUN, len(segments)).end
 
 
+def _halves(text: str) -> tuple[str, str]:
+    """Two texts of whole lines, smaller than ``MAX_BYTES`` and larger together."""
+    middle = text.index("\n", len(text) // 2) + 1
+    assert middle < MAX_BYTES < len(text)
+    return text[:middle], text[middle:]
+
+
 @pytest.mark.parametrize("segments", [1, 2, 3, MAX_SEGMENTS])
 def test_summary_is_found_however_the_client_cuts_it(segments: int) -> None:
     lines = (BEFORE + FAILED + COUNTS).splitlines(keepends=True)
@@ -147,9 +154,11 @@ def test_summary_is_found_however_the_client_cuts_it(segments: int) -> None:
         ([record("x" * MAX_BYTES) + FAILED], 2, OF_SOURCE),
         ([record("x" * MAX_BYTES) + FAILED, COUNTS], 3, OF_SOURCE),
         ([FAILED.replace(TABLE, "\n".join(TABLE.split("\n") * 2000)), COUNTS], 3, replace(OF_SOURCE, step="")),
+        ([*_halves(FAILED.replace(TABLE, "\n".join(TABLE.split("\n") * 900))), COUNTS], 4, replace(OF_SOURCE, step="")),
         ([FAILED, "x" * MAX_BYTES], 2, None),
     ],
-    ids=["no run", "lines", "middle", "segment before", "one segment", "counts alone", "too far", "large", "large, counts", "table", "long line"],
+    ids=["no run", "lines", "middle", "segment before", "one segment", "counts alone", "too far", "large", "large, counts", "table",
+         "table in two segments", "long line"],
 )  # fmt: skip
 def test_requests_of_a_close_are_bounded(segments: Sequence[str], gets: int, end: RunEnd | None) -> None:
     names: list[str] = []
