@@ -121,7 +121,7 @@ class Checkpoints:
 
     def _leading(self, before: Head | None, owner: str, replay: Replay | None) -> Head:
         old = before or Head()
-        is_divided = old.layout and old.shards == self._shard.count and not old.is_moving
+        is_divided = old.layout and old.shards == self._shard.count  # a division that broke off goes on under its layout
         if is_divided and self._shard.is_fixed and replay is None:
             return old.next(epoch=old.epoch + 1, owner=owner)
         moving = before is not None or replay is not None  # else the pipeline is new

@@ -17,9 +17,10 @@ from chalicelib.events.sidecar_bundle import encode_bundle
 from chalicelib.observability import metrics
 from chalicelib.ports import PutOptions, Run
 from chalicelib.runlog.compaction import BUNDLE_FROM, RETIRE_AFTER_MS
+from chalicelib.runlog.log_end import delete_all
 from chalicelib.triggers import schedules
 from tests.events_harness import all_events, event_parts, make_event, read_step_log
-from tests.faults.interception import Call
+from tests.faults.interception import Call, Intercepted
 from tests.functional.gateway import Context
 from tests.functional.test_explained_runs import Ended
 from tests.functional.test_schedules import ENOUGH_MS, HOUR_S, RUNS, TICK, compact, did, keys, metrics_of
@@ -177,3 +178,30 @@ def test_bundle_of_a_deleted_run_deletes_no_sidecar_of_its_successor(world: With
             bundler.bundle(ONE, world.deadline())
         assert [found.key for found in sidecars.list_single(ONE)] == [first]
     assert world.store.get(first).body == singles[first]
+
+
+@pytest.mark.parametrize("operation", ["put", "delete"])
+def test_run_that_is_replaced_during_bundling_keeps_its_sidecars(world: WithEvents, operation: str) -> None:
+    """After the bundle was written, or before a sidecar that an earlier call left is deleted: a run of the same name was begun."""
+    world.send(ONE, BUNDLE_FROM)
+    sidecars = event_parts(world).indexing.sidecars
+    singles = [(sidecars.number_of(ONE, found.key), world.store.get(found.key).body) for found in sidecars.list_single(ONE)]
+    world.finish(ONE)
+    world.clock.advance(BUNDLED_S)
+    if operation == "delete":
+        world.store.put(world.layout.bundle(ONE, singles[0][0], singles[-1][0]), encode_bundle(singles), PutOptions())
+        delete_all(world.store, [world.layout.sidecar(ONE, number) for number, _ in singles[1:]])
+    first = world.layout.sidecar(ONE, singles[0][0])
+
+    def replace(name: str, call: Callable[[], Any]) -> Any:
+        assert isinstance(call, Call)
+        if name != operation or world.store.get(first).body != singles[0][1]:
+            return call()
+        answer = call() if name == "put" else None
+        world.store.delete(world.layout.logs(ONE))
+        world.store.put(first, b"of the successor", PutOptions())
+        return answer if name == "put" else call()
+
+    bundling.SidecarBundler(Intercepted(world.store, replace), world.layout, world.clock).bundle(ONE, world.deadline())
+    assert world.store.get(first).body == b"of the successor"
+    assert sidecars.bundles(ONE) == [] or operation == "delete"

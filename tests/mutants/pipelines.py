@@ -206,6 +206,8 @@ MUTANTS = (
         ("events_of_segments", "sidecar is None or (sidecar.line, sidecar.end_line) != (entry.line, entry.end_line)", "False",
             "an event whose sidecar is being written would fail the visit, or be read as plain lines")),
     *group("chalicelib.runlog.new_segments", FOLLOWING,
+        ("ReadSegment.continues", "(entry.sequence, entry.line, entry.byte) == (end.sequence, end.line, end.byte)",
+            "(entry.sequence, entry.line) == (end.sequence, end.line)", "another log of as many lines would be read from its middle"),
         ("ReadSegment.continues", "begins_there and entry.kind == DATA and self.is_complete", "entry.kind == DATA and self.is_complete",
             "a segment of another log of the same name would be read"),
         ("ReadSegment.continues", "begins_there and entry.kind == DATA and self.is_complete", "begins_there and self.is_complete",

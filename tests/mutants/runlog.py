@@ -42,6 +42,7 @@ MUTANTS = (
     *group("chalicelib.runlog.run_end_finder", "tests/functional/test_http_outcomes.py",
         ("RunEndFinder.find_abandoned", "not is_started and (entry.is_keyed or entry.events)", "entry.is_keyed or entry.events",
             "a started command that has vanished counts as lost"),
+        ("RunEndFinder._stated_end", "MAX_BYTES - len(body)", "MAX_BYTES", "a close reads the text of four segments", _SUMMARY),
         ("RunEndFinder._last_bytes", "size <= limit", "True",
             "the time at the end of a large segment differs from the one at its start", _SUMMARY)),
     *group("chalicelib.lines.workflow_summary", _SUMMARY,

@@ -287,6 +287,12 @@ def _other_log(log: Log) -> None:
     log.lines()
 
 
+def _other_log_of_as_many_lines(log: Log) -> None:
+    log.delete()
+    log.parts().writer.append(RUN, Batch.from_text("other\nlines\n"))
+    log.lines()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -294,10 +300,11 @@ def _other_log(log: Log) -> None:
         lambda log: (log.lines(), log.delete()),
         Log.close,
         _other_log,
+        _other_log_of_as_many_lines,
         lambda log: log.store.put(log.layout.segment(RUN, 1), b"x\n", PutOptions()),
         lambda log: log.lines(batches=1, records=100),
     ],
-    ids=["retired", "deleted", "a seal", "another log", "without metadata", "larger than a piece"],
+    ids=["retired", "deleted", "a seal", "another log", "another log of as many lines", "without metadata", "larger than a piece"],
 )
 def test_next_segment_that_does_not_continue_the_log_takes_a_snapshot(change: Callable[[Log], object]) -> None:
     log, _ = followed_log()
