@@ -322,8 +322,11 @@ def test_run_that_was_set_aside_is_explained_at_its_next_end(world: Ended) -> No
         world.lose(ONE)
         world.runs.record_finalization(ONE, 3, 3, world.row(ONE).segments, world.clock.now_ms())
 
+    tried: list[int] = []
+
     def unavailable(operation: str, call: Callable[[], Any]) -> Any:
         if operation == "head":
+            tried.append(number)
             raise StoreUnavailableError("injected")
         return call()
 
@@ -335,11 +338,33 @@ def test_run_that_was_set_aside_is_explained_at_its_next_end(world: Ended) -> No
             assert keys(Status.COMPLETED, EXPLANATION) == ["svc.pipe/run-0"]
         if not number:
             end("ERROR again\n")
+    assert tried == [0, 1], "once after each end"
     end("ERROR once more\n")
     with world.installed():
         compact()
         assert keys(Status.COMPLETED, EXPLANATION) == []
     assert world.lines(ONE) is not None
+
+
+def test_run_that_a_request_explains_before_its_retry_is_not_read(world: Ended) -> None:
+    read: list[str] = []
+
+    def gate(operation: str, call: Callable[[], Any]) -> Any:
+        assert isinstance(call, Call)
+        read.append(call.arguments[0])
+        return call()
+
+    world.end(ONE)
+    with world.installed(failing_for(world, ONE)):
+        compact()
+    world.runs.record_explanation(ONE, world.row(ONE).final_segments, Explanation().to_text())
+    world.end(TWO)
+    world.clock.advance(600)
+    with world.installed(gate):
+        compact()
+        assert keys(Status.UNASSIGNED, EXPLANATION) == []
+    assert (world.lines(ONE), world.lines(TWO)) == ([], [1])
+    assert world.layout.logs(TWO) in read and world.layout.logs(ONE) not in read
 
 
 class AfterRead:

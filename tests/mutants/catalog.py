@@ -109,6 +109,8 @@ MUTANTS = (
             "an explanation waits for the time that compactions leave"),
         ("_explain", "min(SLICE_S, deadline.remaining_s())", "deadline.remaining_s()",
             "a long log makes room for the next one"),
+        ("_explain", "not row.awaits_explanation(services.clock.now_ms())", "False", "a log is read for an explanation that its run has"),
+        ("_retry_reopened", "_failed_ms(partition) < row.last_append_ms", "True", "a run that was set aside is tried in each tick"),
         ("_afterwards", "partial(_not_done, source)", "_failed(services)",
             "a failed explanation is no failed compaction"),
         ("_to_compact", "row.awaits_explanation(now_ms)", "True",

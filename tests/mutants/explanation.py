@@ -44,6 +44,10 @@ MUTANTS = (
             f"{_EXPLANATION}::test_reported_end_of_the_run_counts"),
         ("_doubted", "round(second.score - first.score, 3) >= -0.08 and not _agree(first, second)", "False",
             "two different failures are both certain", f"{_EXPLANATION}::test_scores_are_in_order_and_certain_ones_need_evidence")),
+    *group("chalicelib.explanation.run_explainer", "tests/functional/test_http_catalog.py",
+        ("RequestExplainer.explain", "is_end_known and (is_final and not reading.start)", "is_final and not reading.start",
+            "an explanation without the reported end stays for good",
+            "::test_explanation_without_the_known_end_of_the_run_is_not_kept")),
     *group("chalicelib.explanation.texts", f"{_EXPLANATION}::test_text_is_clean_short_and_numbered_from_the_first_line",
         ("shorten", "_CONTROLS.sub('', A)", "A", "a text reverses the reader's terminal")),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from chalicelib.runlog.batch import Batch
 from chalicelib.runlog.legacy import on_behalf_of
 from chalicelib.runlog.log_end import list_all
 from chalicelib.runlog.reader import MAX_WAIT_S, Page, PageRequest, Reader
+from chalicelib.runlog.since_search import SinceSearch
 from tests.faults.interception import Intercepted
 from tests.sampling import examples
 from tests.world import RUN, START_MS, World
@@ -199,6 +200,8 @@ def test_lines_since_a_time_of_their_own(off_s: int) -> None:
         assert page(world, since_ms=moments[-1] + 5000, clock="lines").logs == ""
         assert page(world, since_ms=moments[3] + 4001, clock="lines").logs.split("\n")[0].endswith("INFO 4.0")
         assert page(world, since_ms=moments[3], clock="lines").total == 72
+        unread = SinceSearch(world.index, lambda *_: pytest.fail("the time is before the segment: its lines are not needed"))
+        assert unread.line(RUN, moments[6] - 3000, "lines") == (36, "lines")
         for number in (0, 1, 6, 11):
             arrived_ms = START_MS + 10_000 * number
             assert page(world, since_ms=arrived_ms, clock="arrival").logs.split("\n")[0].endswith(f"INFO {number}.0")
