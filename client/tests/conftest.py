@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +52,14 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         "START_METHOD",
     ):
         monkeypatch.delenv(f"RUNLAKE_{name}", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _signals_of_this_process() -> Iterator[None]:
+    """``exec`` leaves them blocked."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,36 +94,6 @@ def test_a_command_killed_by_a_signal(server: FakeServer, tmp_path: Path) -> Non
     out, _, code = ran(server, tmp_path, "sh", "-c", "echo before; kill -KILL $$")
     assert (out, code) == (b"before\n", 128 + signal.SIGKILL)
     assert archived(server)[1].startswith("[runlake] killed by signal 9 (SIGKILL) after ")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
-def test_signals_are_passed_on(number: signal.Signals, server: FakeServer, tmp_path: Path) -> None:
-    script = "import signal, sys\ndef got(n, _):\n    print('got', n, flush=True); sys.exit(7)\n"
-    script += f"signal.signal({number.value}, got)\nprint('ready', flush=True)\nsignal.pause()\n"
-    with start(server, tmp_path, sys.executable, "-c", script) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        process.send_signal(number)
-        rest, _ = process.communicate(timeout=60)
-    assert (rest, process.returncode) == (b"got %d\n" % number, 7)
-    assert archived(server)[0] == b"ready\ngot %d\n" % number
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_signal_while_the_archive_is_waited_for_keeps_lines_and_exit_code(
-    number: signal.Signals, server: FakeServer, tmp_path: Path
-) -> None:
-    server.down()
-    script = "import sys, signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32)); print('out', flush=True); sys.exit(5)"
-    with start(server, tmp_path, sys.executable, "-c", script, options=("--patience", "600")) as process:
-        assert process.stdout is not None and process.stdout.readline() == b"out\n"
-        while process.poll() is None:  # the command is ignoring it until it has ended
-            process.send_signal(number)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.1)
-        _, err = process.communicate()
-    assert process.returncode == 5 and b"2 lines of p/r wait in " in err
-    server.up()
 
 
 def test_binary_output_arrives_byte_for_byte(server: FakeServer, tmp_path: Path) -> None:

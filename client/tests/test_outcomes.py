@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -46,29 +44,6 @@ def executed(server: FakeServer, tmp_path: Path, *arguments: str) -> subprocess.
 )
 def test_exec_reports_how_the_command_ended(server: FakeServer, tmp_path: Path, arguments: list[str], end: dict[str, Any]) -> None:
     executed(server, tmp_path, *arguments).communicate()
-    assert server.runs["p", "r"].end == end
-
-
-_TRAP = "trap 'exit 3' TERM USR1; echo there; while :; do sleep 0.05; done"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "script", "end"),
-    [
-        (signal.SIGTERM, "echo there; exec sleep 60", {"outcome": "cancelled", "signal": "SIGTERM"}),
-        (signal.SIGTERM, _TRAP, {"outcome": "cancelled", "exitCode": 3}),
-        (signal.SIGUSR1, _TRAP, {"outcome": "failed", "exitCode": 3}),
-    ],
-)
-def test_command_that_is_ended_from_outside_is_cancelled(
-    number: signal.Signals, script: str, end: dict[str, Any], server: FakeServer, tmp_path: Path
-) -> None:
-    process = executed(server, tmp_path, "sh", "-c", script)
-    while not server.lines("p", "r"):
-        time.sleep(0.01)
-    process.send_signal(number)
-    process.communicate()
     assert server.runs["p", "r"].end == end
 
 

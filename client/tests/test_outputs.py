@@ -23,7 +23,7 @@ READS = st.lists(
 def merged(reads: list[tuple[int, str]]) -> tuple[list[str], str]:
     """The copy of each output, and the log of both."""
     copies = [io.BytesIO() for _ in LETTERS]
-    outputs = [Output(io.BytesIO(), copy, Mask([]).stream(), LINE_BYTES) for copy in copies]
+    outputs = [Output(0, copy, Mask([]).stream(), LINE_BYTES) for copy in copies]
     written = bytearray()
     log = MergedLog(written.extend)
     for number, text in reads:

@@ -32,6 +32,7 @@ from runlake.commands.session import Session
 from runlake.commands.suggestions import suggested_command, suggested_options
 from runlake.commands.times import Seconds
 from runlake.errors import AccessError, AddressError, ApiError, NotFoundError, RunlakeError, SettingsError, UnavailableError
+from runlake_signals import leave_process_1
 
 _FAILED = 2
 _INTERRUPTED = 130
@@ -192,6 +193,7 @@ for _command in (dead_letters.dead, pipeline_files.list_files, pipeline_files.ca
 
 def main() -> None:
     """The entry point. If the reader of stdout closes the pipe, it exits silently with 128 + SIGPIPE, as other filters do."""
+    leave_process_1()
     try:
         runlake(prog_name="runlake")
     except BrokenPipeError:

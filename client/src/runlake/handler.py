@@ -268,6 +268,11 @@ class RunlogHandler(logging.Handler):
         if self._close_run and os.getpid() == self._owner:
             self._shipper.record_end(end)
 
+    def hurry(self, timeout_s: float) -> None:
+        """Make ``finish``, also one that is under way, take at most so many seconds from now; the rest is then left on disk. From any thread."""
+        self._shipper.hurry(timeout_s)
+
+
     def additional_writer(self, writer: str | None = None, data: Mapping[str, Any] | None = None) -> RunlogHandler:
         """Another writer of events to the same run, with the same settings and secrets, and data of its own. Closing it does not end the
         run."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import selectors
-from collections.abc import Callable, Sequence
+import sys
+import termios
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
 from runlake.batches import MAX_LINE_BYTES
@@ -15,15 +18,13 @@ _LONGEST_LINE_BYTES = MAX_LINE_BYTES - 1  # with the newline that ends it early,
 
 
 class Output:
-    """One output of a command: ``source`` is read, ``destination`` gets the bytes at once and unchanged.
+    """One output of a command: the descriptor ``source`` is read, ``destination`` gets the bytes at once and unchanged.
 
     ``put`` and ``end`` return its part of the log: masked, in complete lines. A line waits for its newline, since the archive stores complete
     lines only; a line longer than ``line_bytes`` is returned in pieces of that length. Memory: one line, and the longest form of a secret.
     """
 
-    def __init__(
-        self, source: IO[bytes], destination: IO[bytes] | None, mask: StreamMask, line_bytes: int = _LONGEST_LINE_BYTES
-    ) -> None:
+    def __init__(self, source: int, destination: IO[bytes] | None, mask: StreamMask, line_bytes: int = _LONGEST_LINE_BYTES) -> None:
         self.source = source
         self._destination, self._mask, self._line_bytes = destination, mask, line_bytes
         self._line = bytearray()
@@ -83,21 +84,42 @@ class MergedLog:
             self._write(b"\n")
 
 
-def archive_outputs(outputs: Sequence[Output], write: Callable[[bytes], None]) -> None:
-    """Copy and archive all outputs until each is closed by the last process that has it open.
+def archive_outputs(outputs: Sequence[Output], write: Callable[[bytes], None], stopped: int) -> None:
+    """Copy and archive all outputs until each is closed by the last process that has it open, or until the descriptor ``stopped`` is readable;
+    what was written before is read. Closes the outputs.
 
     Outputs are read as they become readable, so a silent one does not delay the rest; while ``write`` blocks, all of them wait.
     """
     log = MergedLog(write)
+    still_open = list(outputs)
     with selectors.DefaultSelector() as selector:
+        selector.register(stopped, selectors.EVENT_READ)
         for output in outputs:
             selector.register(output.source, selectors.EVENT_READ, output)
-        while selector.get_map():
-            for key, _ in selector.select():
-                output = key.data
-                if data := os.read(key.fd, _READ_BYTES):
+        while still_open:
+            ready = [key.data for key, _ in selector.select()]
+            if None in ready:
+                break
+            for output in ready:
+                if data := os.read(output.source, _READ_BYTES):
                     log.add(output, output.put(data))
                 else:
                     selector.unregister(output.source)
+                    still_open.remove(output)
                     log.add(output, output.end())
+    for output in still_open:
+        for data in _written(output.source):
+            log.add(output, output.put(data))
+        log.add(output, output.end())
+    for output in outputs:
+        os.close(output.source)
     log.end()
+
+
+def _written(source: int) -> Iterator[bytes]:
+    """What a pipe contains now. Its writers may add more for as long as they live."""
+    left_bytes = int.from_bytes(fcntl.ioctl(source, termios.FIONREAD, bytes(4)), sys.byteorder)
+    while left_bytes > 0:
+        data = os.read(source, min(left_bytes, _READ_BYTES))
+        left_bytes -= len(data)
+        yield data

@@ -192,6 +192,12 @@ class Shipper:
         with self._state:
             return self._state.wait_for(lambda: self._buffer.begin >= target or self._finish.ended, timeout_s)
 
+    def hurry(self, timeout_s: float) -> None:
+        """Make ``finish``, also one that is under way, take at most so many seconds from now; the rest is then left on disk. From any thread."""
+        with self._state:
+            self._finish.hurry_until_s = min(self._finish.hurry_until_s, time.monotonic() + timeout_s)
+            self._state.notify_all()
+
     def record_end(self, end: RunEnd | None) -> None:
         """Write the outcome to disk as soon as it is known: if this process is killed from here on, the drain closes the run with it."""
         with suppress(_StoppedError):
@@ -254,7 +260,7 @@ class Shipper:
     def _wait(self, timeout_s: float, while_moving: bool, notices: WaitNotices) -> None:
         deadline = time.monotonic() + timeout_s
         seen = self._buffer.begin
-        while (left_s := deadline - time.monotonic()) > 0:
+        while (left_s := min(deadline, self._finish.hurry_until_s) - time.monotonic()) > 0:
             with self._state:
                 if self._finish.ended:
                     return
@@ -401,7 +407,8 @@ class Shipper:
                 self._finish.nudge.clear()  # finish was called: try once more at once, then wait as before
 
     def _is_too_late(self) -> bool:
-        return self._finish.deadline is not None and self._finish.deadline.is_over(self._buffer.begin)
+        is_over = self._finish.deadline is not None and self._finish.deadline.is_over(self._buffer.begin)
+        return is_over or time.monotonic() > self._finish.hurry_until_s
 
     def _try_once(self, act: Callable[[Archive], None], backoff: Backoff) -> float | None:
         """Seconds to wait before the next try; None: no further try."""
@@ -649,6 +656,7 @@ class _Finish:
     ended: bool = False
     released: bool = False
     deadline: Deadline | None = None
+    hurry_until_s: float = inf
     is_over: Callable[[int], bool] = lambda begin: False  # noqa: E731
     abandoned: threading.Event = field(default_factory=threading.Event)
     nudge: threading.Event = field(default_factory=threading.Event)

@@ -8,6 +8,7 @@ from typing import Any
 from runlake.commands.output import time_of
 
 OUTCOMES = ("running", "silent", "succeeded", "failed", "cancelled", "lost", "unknown")
+_ENDING = {"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"}
 _WORDS = {"open": "running", "sealed": "closed"}
 
 
@@ -29,7 +30,8 @@ def reason_of(facts: Mapping[str, Any]) -> str:
     """Why a run failed or was cancelled, in a few words; empty if its client reported no reason."""
     reasons = []
     if facts["signal"]:
-        reasons.append(f"killed by {facts['signal']}")
+        how = "terminated" if facts["signal"] in _ENDING else "killed"
+        reasons.append(f"{how} by {facts['signal']}")
     elif facts["exitCode"]:
         reasons.append(f"exit status {facts['exitCode']}")
     if facts["exception"]:

@@ -17,17 +17,17 @@ from runlake.commands.session import Session, fqn_argument, json_option, pass_se
 from runlake.commands.times import HeartbeatSeconds, Seconds
 from runlake.draining import Drained, Waiting, discard, drain_folder, waiting_in
 from runlake.errors import RunlakeError, SettingsError
-from runlake.execution import execute, interruptible
+from runlake.execution import execute
 from runlake.handler import RunlogHandler
 from runlake.names import RunName, page_url
-from runlake.outcomes import CANCELLED, FAILED, RunEnd
+from runlake.outcomes import CANCELLED, FAILED
 from runlake.settings import RUN_LOG
 from runlake.spool import drain_command, folders_in
 from runlake.starts import MAX_ATTEMPTS, StartedRun
+from runlake.supervision import Supervisor
 
 CANNOT_BEGIN = 125
 """The exit code of ``exec`` if it ran nothing, as env(1) and timeout(1) report their own errors."""
-_INTERRUPTED = 130
 
 
 class _Exec(click.Command):
@@ -76,6 +76,13 @@ class _Exec(click.Command):
     help="Seconds without output until a sign of life is sent, from 10; 0: none [default: the setting heartbeat_s].",
 )
 @click.option("--method", metavar="NAME", help="The logging method: where the lines are written [default: as the settings say].")
+@click.option(
+    "--on-term",
+    type=click.Choice([FAILED, CANCELLED]),
+    default=FAILED,
+    show_default=True,
+    help="The outcome of a command that fails after SIGTERM, SIGHUP, or a SIGINT or SIGQUIT that was not typed.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the run's name and its page.")
 @click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
 @fqn_argument()
@@ -90,6 +97,7 @@ def execute_command(
     patience: float,
     heartbeat: int | None,
     method: str | None,
+    on_term: str,
     quiet: bool,
     mask_env: tuple[str, ...],
 ) -> None:
@@ -102,32 +110,28 @@ def execute_command(
     The exit code is the command's even if lines could not be stored: they wait on disk, and a message says where.
     """
     started: list[StartedRun] = []
-    try:
-        settings = session.settings(heartbeat_s=heartbeat, method=method)
-        handler = RunlogHandler(
-            fqn,
-            run_id,
-            close_run=True,
-            settings=settings,
-            secrets=_values_of(mask_env),
-            command=command,
-            attempt=attempt,
-            on_started=None if quiet else partial(_report_start, settings.required_url(), started),
-        )
-    except RunlakeError as error:
-        report_error(error)
-        sys.exit(CANNOT_BEGIN)
-    code, end = _INTERRUPTED, None
-    with interruptible():
-        code, end = execute(
-            command, handler, getattr(sys.stdout, "buffer", None), getattr(sys.stderr, "buffer", None), patience, report
-        )
+    with Supervisor() as supervisor:  # before the handler, whose run no signal leaves open
+        try:
+            settings = session.settings(heartbeat_s=heartbeat, method=method)
+            handler = RunlogHandler(
+                fqn,
+                run_id,
+                close_run=True,
+                settings=settings,
+                secrets=_values_of(mask_env),
+                command=command,
+                attempt=attempt,
+                on_started=None if quiet else partial(_report_start, settings.required_url(), started),
+            )
+        except RunlakeError as error:
+            report_error(error)
+            sys.exit(CANNOT_BEGIN)
+        out, err = (getattr(stream, "buffer", None) for stream in (sys.stdout, sys.stderr))
+        code, end = execute(command, handler, supervisor, out, err, patience, report=report, on_term=on_term)
         handler.finish(patience, while_moving=True, end=end, report_wait=True)
-    end = end or RunEnd(CANCELLED)
-    handler.finish(0, end=end)  # if the signal came before the call above
-    if started and end.outcome == FAILED and handler.method == RUN_LOG:
-        report(f"failed: `runlake why {started[-1].run.words}` shows the lines that explain it")
-    sys.exit(code)
+        if started and end.outcome == FAILED and handler.method == RUN_LOG:
+            report(f"failed: `runlake why {started[-1].run.words}` shows the lines that explain it")
+        sys.exit(code)
 
 
 @click.command()
