@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import signal
 import socket
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -54,12 +58,18 @@ class Forked:
     pid: int
     stdin: IO[bytes]
     stdout: IO[bytes]
-    stderr: IO[bytes]
     _answers: IO[bytes]
 
     def wait(self) -> int:
         """The exit code, or -N after signal N."""
         return int(self._answers.readline())
+
+    def kill(self) -> None:
+        """Kill the processes of its group that are left."""
+        self.stdin.close()
+        self.stdout.close()
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
 
 
 class Forker:
@@ -75,16 +85,26 @@ class Forker:
         self._control.settimeout(60)
         self._answers = self._control.makefile("rb")
 
-    def start(self, arguments: Sequence[str], environment: Mapping[str, str], first: str = "") -> Forked:
-        """``first``: code that the process runs before."""
-        pipes = [os.pipe() for _ in range(3)]
-        theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
-        socket.send_fds(self._control, [json.dumps([arguments, dict(environment), first]).encode()], theirs)
-        for each in theirs:
+    def start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], first: str = "", *, has_terminal: bool = False
+    ) -> Forked:
+        """``first``: code that the process runs before. ``has_terminal``: in the foreground of a terminal, without echo."""
+        if has_terminal:
+            ours, end = pty.openpty()
+            mode = termios.tcgetattr(end)
+            mode[3] &= ~termios.ECHO
+            termios.tcsetattr(end, termios.TCSANOW, mode)
+            here, there = [ours, os.dup(ours)], [end, os.dup(end)]
+            first = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); " + first
+        else:
+            stdin, stdout = os.pipe(), os.pipe()
+            here, there = [stdin[1], stdout[0]], [stdin[0], stdout[1]]
+        there.append(os.dup(2))
+        socket.send_fds(self._control, [json.dumps([arguments, dict(environment), first]).encode()], there)
+        for each in there:
             os.close(each)
         pid = int(self._answers.readline())
-        stdin, stdout, stderr = os.fdopen(pipes[0][1], "wb", 0), os.fdopen(pipes[1][0], "rb", 0), os.fdopen(pipes[2][0], "rb", 0)
-        return Forked(pid, stdin, stdout, stderr, self._answers)
+        return Forked(pid, os.fdopen(here[0], "wb", 0), os.fdopen(here[1], "rb", 0), self._answers)
 
     def close(self) -> None:
         """End the process that forks."""
