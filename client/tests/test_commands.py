@@ -263,7 +263,8 @@ def test_address_of_the_page(url: str, names: tuple[str, ...], address: str) -> 
         (None, "unknown"),
         ({"outcome": "succeeded", "exitCode": 0}, "succeeded"),
         ({"outcome": "failed", "exitCode": 3, "lostLines": 7}, "failed (exit status 3)"),
-        ({"outcome": "cancelled", "signal": "SIGTERM"}, "cancelled (killed by SIGTERM)"),
+        ({"outcome": "failed", "signal": "SIGTERM"}, "failed (terminated by SIGTERM)"),
+        ({"outcome": "failed", "signal": "SIGKILL"}, "failed (killed by SIGKILL)"),
         ({"outcome": "failed", "exception": "KeyError: 'x'", "step": "load"}, "failed (KeyError: 'x', in step load)"),
     ],
 )

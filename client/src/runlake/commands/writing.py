@@ -81,7 +81,7 @@ class _Exec(click.Command):
     type=click.Choice([FAILED, CANCELLED]),
     default=FAILED,
     show_default=True,
-    help="The outcome of a command that fails after SIGTERM, SIGHUP, or a SIGINT or SIGQUIT that was not typed.",
+    help="The outcome of a command that fails after a signal to end it, other than a typed Ctrl-C.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Do not print the run's name and its page.")
 @click.option("--mask-env", multiple=True, metavar="NAME", help="Mask the value of this variable in the archive; may be repeated.")
@@ -104,8 +104,9 @@ def execute_command(
     """Run COMMAND and archive its output as a run of pipeline FQN: runlake exec nightly.orders -- ./load.sh --all
 
     Both outputs, signals and the exit code are the command's (128 + N if signal N killed it). The run's last line states the result, and the
-    run is then closed. A run id that was used before gets its next attempt, with its own log: RUN~2, RUN~3, … The command has RUNLAKE_FQN,
-    RUNLAKE_RUN_ID and RUNLAKE_START in its environment: lines that it logs by the library join this attempt.
+    run is then closed, within five seconds of a signal that ended the command. A run id that was used before gets its next attempt, with its
+    own log: RUN~2, RUN~3, … The command has RUNLAKE_FQN, RUNLAKE_RUN_ID and RUNLAKE_START in its environment: lines that it logs by the
+    library join this attempt.
 
     The exit code is the command's even if lines could not be stored: they wait on disk, and a message says where.
     """
