@@ -159,7 +159,7 @@ MUTANTS = (
             "nohup is defeated", "::test_ignored_signals_stay_ignored"),
         ("Supervisor.start", "self._mask", "set(PASSED_ON)",
             "signals stay blocked in the command", "::test_signal_ends_exec_as_its_command"),
-        ("Supervisor._receive", "is_typed(received)", "False",
+        ("_next_signal", "is_typed(received)", "False",
             "the command gets a typed interrupt twice", "::test_interrupt_in_the_foreground_arrives_once"),
         ("Supervisor._reap", "self.received.isdisjoint(ENDING)", "True",
             "a child that has an output open is waited for after SIGTERM", "::test_signal_ends_exec_as_its_command")),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
 from types import TracebackType
 
@@ -17,7 +19,7 @@ END_S = 5.0
 """Seconds from a signal that ends the command, or from the command's end after it, to the end of ``runlake exec``; Docker kills after 10."""
 _ONCE_S = 0.1
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # the interpreter ignores them
-_WAKE = signal.SIGURG  # ignored by default: sent to the thread alone, by this process alone
+_WAKE = signal.SIGURG  # sent to the thread alone, by this process alone
 
 
 class Supervisor:
@@ -64,6 +66,7 @@ class Supervisor:
         """Start the command. Returns the descriptors of its stdout and stderr. Raises OSError; then signals only hurry."""
         self._hurry = hurry
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take the exit code away
+        signal.signal(_WAKE, lambda number, frame: None)  # without a handler, macOS drops it
         out, err = _pipe(), _pipe()
         try:
             self._pid = os.posix_spawnp(
@@ -92,24 +95,23 @@ class Supervisor:
         return self._code
 
     def _wait_for_end(self) -> None:
-        os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
+        _wait_for_exit(self._pid)
         signal.pthread_kill(self._thread.ident or 0, _WAKE)
 
     def _work(self) -> None:
         while True:
-            received = signal.sigwaitinfo(self._signals | {_WAKE})
-            if received.si_signo != _WAKE:
-                self._receive(received)
+            number, is_from_terminal = _next_signal(self._signals | {_WAKE})
+            if number != _WAKE:
+                self._receive(number, is_from_terminal)
             elif self._is_over:
                 return
             elif not self._ended.is_set():
                 self._reap()
 
-    def _receive(self, received: signal.struct_siginfo) -> None:
-        number = received.si_signo
+    def _receive(self, number: int, is_from_terminal: bool) -> None:
         if not self._ended.is_set():
             self.received.add(number)
-            if is_typed(received):
+            if is_from_terminal:
                 self.is_interrupted |= number == signal.SIGINT
             elif self._clock_s() - self._passed_on_s.get(number, -inf) > _ONCE_S:
                 self._passed_on_s[number] = self._clock_s()
@@ -118,8 +120,8 @@ class Supervisor:
 
     def _reap(self) -> None:
         # The signal that ended the command may be a typed one, which is then pending here.
-        while pending := signal.sigtimedwait(self._signals, 0):
-            self._receive(pending)
+        while pending := signal.sigpending() & self._signals:
+            self._receive(*_next_signal(pending))
         self._code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
         self._ended.set()
         self._hurry_if_due(is_ending=not self.received.isdisjoint(ENDING))
@@ -129,6 +131,31 @@ class Supervisor:
             self._is_hurrying = True
             os.close(self._stop)
             self._hurry()
+
+
+def _next_signal(numbers: Collection[int]) -> tuple[int, bool]:
+    """The next of these signals, which are blocked, and whether it was typed. macOS does not say: there, each in the foreground counts as typed."""
+    if sys.platform == "darwin":
+        number = signal.sigwait(numbers)
+        return number, number in (signal.SIGINT, signal.SIGQUIT) and _is_in_foreground()
+    received = signal.sigwaitinfo(numbers)
+    return received.si_signo, is_typed(received)
+
+
+def _is_in_foreground() -> bool:
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
+
+
+def _wait_for_exit(pid: int) -> None:
+    """Wait for the end of a child, without reaping it: until then its pid cannot be another process."""
+    if sys.platform == "darwin":
+        exit_of_child = select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)
+        select.kqueue().control([exit_of_child], 1)
+    else:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
 def _pipe() -> tuple[int, int]:
