@@ -28,6 +28,9 @@ from runlake.__main__ import runlake
 pytestmark = pytest.mark.slow  # it starts processes
 
 _SHORT = "execution.END_S = 0.3"
+_MISSING = "from unittest.mock import Mock; supervision.os.posix_spawnp = Mock(side_effect=FileNotFoundError)"
+_HANGING = {"closing": "/close", "not started": "/close", "start hangs": "/starts/"}
+"""Requests that have no answer, by state."""
 _LATEST_S = 5
 
 
@@ -87,16 +90,17 @@ Send = Callable[[int, int, Sequence[int]], None]
 @dataclass(frozen=True)
 class Row:
     """``script``: of ``sh``, whose first line is the pid of the command, and of its child that has the outputs open too. ``state``: when the signal
-    is sent. ``code``: the exit code; ``end``: the outcome; None: it waits on disk."""
+    is sent. ``code``: the exit code; ``end``: the outcome; ``is_left``: it waits on disk. ``first``: see ``Forker.start``."""
 
     script: str
     number: int
     send: Send
     code: int
-    end: dict[str, Any] | None
+    end: dict[str, Any]
     state: str = "running"
     options: tuple[str, ...] = ()
     first: str = ""
+    is_left: bool = False
 
 
 def trapping(code: int, number: str = "TERM") -> str:
@@ -140,7 +144,7 @@ ROWS = {
         first="execution.RunlogHandler.start = lambda self: os.kill(os.getpid(), signal.SIGTERM)",
         state="starting",
     ),
-    "the start has no answer": Row(_ALONE, SIGTERM, once, 143, None, first=_SHORT, state="start hangs"),
+    "the start has no answer": Row(_ALONE, SIGTERM, once, 143, _BY_TERM, first=_SHORT, state="start hangs", is_left=True),
     **{
         f"ended, {signal.Signals(number).name} {send.__name__}": Row(
             "sleep 60 & echo $$ $!; exit 5", number, send, 5, exited(5), state="ended"
@@ -148,8 +152,9 @@ ROWS = {
         for number, send in [(SIGTERM, once), (SIGHUP, once), (SIGINT, once), (SIGTERM, twice), (SIGTERM, to_each)]
     },
     "ended well": Row("sleep 60 & echo $$ $!", SIGTERM, once, 0, exited(0), state="ended"),
-    "closing": Row("echo $$; exit 5", SIGTERM, twice, 5, None, first=_SHORT, state="closing"),
-    "archive away at the end": Row("echo $$; exit 5", SIGTERM, twice, 5, None, first=_SHORT, state="away"),
+    "not started": Row("", SIGTERM, once, 127, exited(127), "not started", is_left=True, first=f"{_SHORT}; {_MISSING}"),
+    "closing": Row("echo $$; exit 5", SIGTERM, twice, 5, exited(5), first=_SHORT, state="closing", is_left=True),
+    "archive away at the end": Row("echo $$; exit 5", SIGTERM, twice, 5, exited(5), first=_SHORT, state="away", is_left=True),
     "reader of an output stopped": Row(
         "echo $$; exec yes", SIGTERM, once, 143, _BY_TERM, first="execution.END_S = 1", state="full"
     ),
@@ -163,15 +168,14 @@ ROWS = {
 def test_signal_ends_exec_as_its_command(
     row: Row, forker: Forker, server: FakeServer, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    faults = {"closing": "/close", "start hangs": "/starts/"}
-    if row.state in faults:
-        server.fault = lambda method, path: "hang" if faults[row.state] in path else ""
+    if row.state in _HANGING:
+        server.fault = lambda method, path: "hang" if _HANGING[row.state] in path else ""
     if row.state == "away":
         server.down()
     options = ("--patience", "60", *row.options)
     process = forker.start(arguments("sh", "-c", row.script, options=options), environment, row.first)
     try:
-        pids = _pids(process.stdout) if row.state != "starting" else []
+        pids = [] if row.state in ("starting", "not started") else _pids(process.stdout)
         _wait_for(row.state, server, process, pids)
         since_s = time.monotonic()
         if row.state != "starting":
@@ -180,18 +184,18 @@ def test_signal_ends_exec_as_its_command(
         assert time.monotonic() - since_s < _LATEST_S
     finally:
         process.kill()
-    if row.end is None:
-        assert drained(server, environment)
     run = server.runs["p", "r"]
-    assert run.closed and run.lines[-1].startswith(b"[runlake] ")
-    assert run.end == row.end or row.end is None
+    assert run.closed != row.is_left
+    if row.is_left:
+        drain(server, environment)
+    assert run.closed and run.end == row.end and run.lines[-1].startswith(b"[runlake] ")
 
 
-def drained(server: FakeServer, environment: dict[str, str]) -> bool:
+def drain(server: FakeServer, environment: dict[str, str]) -> None:
     server.fault = lambda method, path: ""
     server.down()
     server.up()
-    return CliRunner().invoke(runlake, ["drain"], env=environment).exit_code == 0
+    assert CliRunner().invoke(runlake, ["drain"], env=environment).exit_code == 0
 
 
 def _pids(stdout: IO[bytes] | None) -> list[int]:
@@ -202,9 +206,8 @@ def _pids(stdout: IO[bytes] | None) -> list[int]:
 def _wait_for(state: str, server: FakeServer, process: Forked, pids: Sequence[int]) -> None:
     if state in ("ended", "away"):
         until(lambda: not is_there(pids[0]))
-    elif state in ("closing", "start hangs"):
-        part = {"closing": "/close", "start hangs": "/starts/"}[state]
-        until(lambda: any(part in path for _, path, _ in server.requests))
+    elif state in _HANGING:
+        until(lambda: any(_HANGING[state] in path for _, path, _ in server.requests))
     elif state == "full":
         pipe_bytes = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ)
         until(lambda: int.from_bytes(fcntl.ioctl(process.stdout, termios.FIONREAD, bytes(4)), sys.byteorder) > pipe_bytes - 8192)
@@ -256,6 +259,22 @@ def test_interrupt_in_the_foreground_arrives_once(
         process.kill()
     run = server.runs["p", "r"]
     assert run.end == end and run.data.count(b"got 2") == (command is _COUNTS)
+
+
+def test_signal_repeated_within_milliseconds_is_passed_on_once(
+    forker: Forker, server: FakeServer, environment: dict[str, str]
+) -> None:
+    process = forker.start(arguments(*_COUNTS), environment, "supervision._ONCE_S = 1000")
+    try:
+        assert _pids(process.stdout)
+        os.kill(process.pid, SIGTERM)
+        assert process.stdout.readline() == b"got 15\n"
+        os.kill(process.pid, SIGTERM)
+        process.stdin.write(b"\n")
+        assert process.wait() == 3
+    finally:
+        process.kill()
+    assert server.runs["p", "r"].data.count(b"got 15") == 1
 
 
 @contextmanager

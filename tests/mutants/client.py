@@ -144,7 +144,7 @@ MUTANTS = (
             "::test_pause_that_the_store_asks_for_is_made")),
     # exec
     *group("runlake.execution", "client/tests/test_signals.py",
-        ("_Execution._end", "code if code >= 0 else 128 - code", "code",
+        ("_Execution.end", "code if code >= 0 else 128 - code", "code",
             "a command that a signal killed ends as in a shell", "client/tests/test_exec.py::test_a_command_killed_by_a_signal"),
         ("_end_of", "supervisor.received.isdisjoint(ENDING)", "supervisor.received",
             "a command that fails after SIGUSR1 is not cancelled", "::test_signal_ends_exec_as_its_command"),

@@ -41,12 +41,12 @@ def execute(
     handler's secrets masked even if a read splits them; ``out`` and ``err`` get the bytes at once, unchanged. ``report`` gets the reason if
     the command could not be started.
     """
-
     execution = _Execution(handler, supervisor, on_term)
     handler.start()
     try:
         sources = supervisor.start(command, _environment(handler), execution.hurry)
     except OSError as error:
+        execution.is_read = True
         return _not_started(command, handler, error, report)
     outputs = [Output(source, to, handler.mask.stream()) for source, to in zip(sources, (out, err), strict=True)]
     archive_outputs(outputs, lambda data: handler.write_bytes(data, patience_s), supervisor.stopped)
@@ -54,20 +54,23 @@ def execute(
 
 
 class _Execution:
-    """The end of a command that was started, which a thread brings about if the main one is blocked."""
+    """The end of a command that was started, which a thread brings about if the main one is blocked. ``is_read``: all of the log is written."""
 
     def __init__(self, handler: RunlogHandler, supervisor: Supervisor, on_term: str) -> None:
         self._handler, self._supervisor, self._on_term = handler, supervisor, on_term
         self._started_s = time.monotonic()
-        self._ending = threading.Lock()
-        self._is_read = False
+        self._ending = threading.RLock()  # the main thread does not pass it any more once the other one ends the process
+        self.is_read = False
 
     def end(self, patience_s: float) -> tuple[int, RunEnd]:
         """Write the result line. Returns the exit code and the end of the run."""
         code = self._supervisor.wait()
+        how = f"exit status {code}" if code >= 0 else f"killed by signal {-code} ({_signal_name(-code)})"
+        line = f"[runlake] {how} after {time.monotonic() - self._started_s:.3f} s\n"
+        self._handler.write_bytes(line.encode(), patience_s)
         with self._ending:
-            self._is_read = True
-            return self._end(code, patience_s)
+            self.is_read = True
+        return code if code >= 0 else 128 - code, _end_of(code, self._supervisor, self._on_term)
 
     def hurry(self) -> None:
         """End within ``END_S``."""
@@ -79,16 +82,10 @@ class _Execution:
     def _give_up(self) -> None:
         """End the process if the outputs are not read by now: one's reader has stopped, or the spool is full and the archive away."""
         with self._ending:
-            if not self._is_read:
-                code, end = self._end(self._supervisor.wait(), 0)
+            if not self.is_read:
+                code, end = self.end(0)
                 self._handler.finish(END_S, end=end)
                 os._exit(code)
-
-    def _end(self, code: int, patience_s: float) -> tuple[int, RunEnd]:
-        how = f"exit status {code}" if code >= 0 else f"killed by signal {-code} ({_signal_name(-code)})"
-        line = f"[runlake] {how} after {time.monotonic() - self._started_s:.3f} s\n"
-        self._handler.write_bytes(line.encode(), patience_s)
-        return code if code >= 0 else 128 - code, _end_of(code, self._supervisor, self._on_term)
 
 
 def _end_of(code: int, supervisor: Supervisor, on_term: str) -> RunEnd:

@@ -33,8 +33,7 @@ class Supervisor:
     blocked after the block, so that none replaces the exit code.
     """
 
-    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
-        self._clock_s = clock_s
+    def __init__(self) -> None:
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._signals = {number for number in PASSED_ON - self._mask if signal.getsignal(number) is not signal.SIG_IGN}
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
@@ -79,6 +78,8 @@ class Supervisor:
             )
         except OSError:
             self._ended.set()
+            os.close(out[0])
+            os.close(err[0])
             raise
         finally:
             os.close(out[1])
@@ -113,8 +114,8 @@ class Supervisor:
             self.received.add(number)
             if is_from_terminal:
                 self.is_interrupted |= number == signal.SIGINT
-            elif self._clock_s() - self._passed_on_s.get(number, -inf) > _ONCE_S:
-                self._passed_on_s[number] = self._clock_s()
+            elif time.monotonic() - self._passed_on_s.get(number, -inf) > _ONCE_S:
+                self._passed_on_s[number] = time.monotonic()
                 os.kill(self._pid, number)
         self._hurry_if_due(is_ending=number in ENDING)
 
