@@ -44,7 +44,7 @@ def execute(
     execution = _Execution(handler, supervisor, on_term)
     handler.start()
     try:
-        sources = supervisor.start(command, _environment(handler), execution.hurry)
+        sources = supervisor.start(command, _environment(handler), execution.hurry, execution.record_end)
     except OSError as error:
         execution.is_read = True
         return _not_started(command, handler, error, report)
@@ -60,7 +60,13 @@ class _Execution:
         self._handler, self._supervisor, self._on_term = handler, supervisor, on_term
         self._started_s = time.monotonic()
         self._ending = threading.RLock()  # the main thread does not pass it any more once the other one ends the process
+        self._run_end = RunEnd(FAILED)
         self.is_read = False
+
+    def record_end(self, code: int) -> None:
+        """Write the outcome to disk: the outputs may stay open, and this process be killed. Called by the supervisor's thread."""
+        self._run_end = _end_of(code, self._supervisor, self._on_term)
+        self._handler.record_end(self._run_end)
 
     def end(self, patience_s: float) -> tuple[int, RunEnd]:
         """Write the result line. Returns the exit code and the end of the run."""
@@ -70,7 +76,7 @@ class _Execution:
         self._handler.write_bytes(line.encode(), patience_s)
         with self._ending:
             self.is_read = True
-        return code if code >= 0 else 128 - code, _end_of(code, self._supervisor, self._on_term)
+        return code if code >= 0 else 128 - code, self._run_end
 
     def hurry(self) -> None:
         """End within ``END_S``."""

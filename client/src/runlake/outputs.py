@@ -13,7 +13,7 @@ from typing import IO
 from runlake.batches import MAX_LINE_BYTES
 from runlake.masking import StreamMask
 
-_READ_BYTES = 64 * 1024
+_READ_BYTES = 256 * 1024
 _LONGEST_LINE_BYTES = MAX_LINE_BYTES - 1  # with the newline that ends it early, one request carries it
 
 
@@ -61,7 +61,7 @@ class Output:
 class MergedLog:
     """The log of several outputs, in the order in which they are read: no line of one is split by another.
 
-    ``write`` gets its bytes, at most ``_READ_BYTES`` at once. If an output leaves a line unfinished, because it is too long or the output has
+    ``write`` gets its bytes: what was read at once, and a line at most. If an output leaves a line unfinished, because it is too long or the output has
     ended, and another output continues, a newline ends the line. Nothing else is added.
     """
 
@@ -74,8 +74,7 @@ class MergedLog:
         for piece in pieces:
             if self._unfinished not in (None, output):
                 self._write(b"\n")
-            for start in range(0, len(piece), _READ_BYTES):
-                self._write(piece[start : start + _READ_BYTES])
+            self._write(piece)
             self._unfinished = None if piece.endswith(b"\n") else output
 
     def end(self) -> None:

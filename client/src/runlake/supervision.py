@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import inf
+from contextlib import suppress
 from types import TracebackType
 
 from runlake_signals import ENDING, PASSED_ON, is_typed
@@ -18,6 +19,8 @@ from runlake_signals import ENDING, PASSED_ON, is_typed
 END_S = 5.0
 """Seconds from a signal that ends the command, or from the command's end after it, to the end of ``runlake exec``; Docker kills after 10."""
 _ONCE_S = 0.1
+_PIPE_BYTES = 1024 * 1024
+"""Of an output: fewer switches between the command and this process than with the usual 64 KiB."""
 _RESTORED = (signal.SIGPIPE, signal.SIGXFSZ)  # the interpreter ignores them
 _WAKE = signal.SIGURG  # sent to the thread alone, by this process alone
 
@@ -61,9 +64,16 @@ class Supervisor:
         if not self._is_hurrying:
             os.close(self._stop)
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], hurry: Callable[[], None]) -> tuple[int, int]:
-        """Start the command. Returns the descriptors of its stdout and stderr. Raises OSError; then signals only hurry."""
-        self._hurry = hurry
+    def start(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        hurry: Callable[[], None],
+        ended: Callable[[int], None] = lambda code: None,
+    ) -> tuple[int, int]:
+        """Start the command. Returns the descriptors of its stdout and stderr. ``ended`` is called with its exit code, as that of ``wait``. Raises
+        OSError; then signals only hurry."""
+        self._hurry, self._report_end = hurry, ended
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take the exit code away
         signal.signal(_WAKE, lambda number, frame: None)  # without a handler, macOS drops it
         out, err = _pipe(), _pipe()
@@ -124,6 +134,7 @@ class Supervisor:
         while pending := signal.sigpending() & self._signals:
             self._receive(*_next_signal(pending))
         self._code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        self._report_end(self._code)
         self._ended.set()
         self._hurry_if_due(is_ending=not self.received.isdisjoint(ENDING))
 
@@ -163,6 +174,9 @@ def _pipe() -> tuple[int, int]:
     """The end to read, and the end to write, which is none of the descriptors 0 to 2 even if one of them was closed."""
     source, end = os.pipe()
     try:
+        if sys.platform == "linux":
+            with suppress(OSError):  # beyond the user's limit
+                fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         return source, fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3)
     finally:
         os.close(end)
