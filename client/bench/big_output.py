@@ -81,7 +81,9 @@ def main() -> int:
     is_whole = archived.code == 0 and archived.sha256 == piped.sha256
     ratio = archived.seconds / piped.seconds
     print(f"cat:  {piped.bytes} bytes in {piped.seconds:.1f} s")
-    print(f"exec: {archived.bytes} bytes in {archived.seconds:.1f} s, {archived.bytes / archived.seconds / 1e6:.0f} MB/s, {ratio:.2f} times cat")
+    print(
+        f"exec: {archived.bytes} bytes in {archived.seconds:.1f} s, {archived.bytes / archived.seconds / 1e6:.0f} MB/s, {ratio:.2f} times cat"
+    )
     print(f"CPU {archived.cpu_s:.1f} s; most memory {archived.memory_mib:.0f} MiB")
     if stored:
         ends = stored["bytes"] - archived.bytes - (not archived.ends_line)

@@ -27,8 +27,8 @@ NEVER = 1_000_000
 @dataclass(frozen=True, slots=True)
 class Mortal:
     """``lines``, each begun by ``tag``, are put in ``parts``, each followed by a flush if ``flushes``; ``has_child``: a forked process puts as many,
-    with the tag ``child``, and leaves by ``os._exit``. Then the run ends with exit code 3. A process is ended by ``signal`` at step ``kill_at`` of its
-    spool: before it, or, if it is a write, ``halfway``. ``fails_from``: the first step that fails with ENOSPC, if it needs room on the disk."""
+    with the tag ``child``, and leaves by ``os._exit``. Then the run ends with exit code 3. A process is ended by ``signal`` at step ``kill_at`` of
+    its spool: before it, or, if it is a write, ``halfway``. ``fails_from``: the first step that fails with ENOSPC, if it needs room on the disk."""
 
     url: str
     spool_dir: str
@@ -48,7 +48,9 @@ class Mortal:
     def run(self) -> dict[str, Any]:
         """The program; returns its counts."""
         settings = Settings(url=self.url, spool_dir=self.spool_dir, timeout_s=2, exit_s=self.exit_s, memory_bytes=self.memory_bytes)
-        handler = RunlogHandler("p", self.run_id, settings=settings, pace=PACE, close_run=True, command="./load.py", tell=lambda text: None)
+        handler = RunlogHandler(
+            "p", self.run_id, settings=settings, pace=PACE, close_run=True, command="./load.py", tell=lambda text: None
+        )
         if self.has_child and (child := os.fork()) == 0:
             self._put(handler, "child", range(self.lines))
             os._exit(0)

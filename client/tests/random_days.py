@@ -1,5 +1,5 @@
-"""Random days of programs that log: kills, signals, forks, a disk that refuses, and outages, all from one seed. Afterwards each line is stored once and
-in order, or counted, and no end is invented.
+"""Random days of programs that log: kills, signals, forks, a disk that refuses, and outages, all from one seed. Afterwards each line is stored
+once and in order, or counted, and no end is invented.
 
 ``python -m client.tests.random_days --seeds 200`` runs them against a server, by default a local stack of its own.
 """
@@ -150,14 +150,17 @@ class Day:
                 of_lines = {name: counts[f"{name}_lines"] for name in ("stored", "dropped", "refused", "kept")}
                 assert sum(of_lines.values()) == _LINES, f"{tag}: {of_lines}"
                 least = counts["stored_lines"] + counts["kept_lines"]
-                most = least + (counts["dropped_lines"] if tag in self._diskless else 0)  # a response was lost, and no disk had the batch
+                most = least + (
+                    counts["dropped_lines"] if tag in self._diskless else 0
+                )  # a response was lost, and no disk had the batch
                 assert left or least <= len(numbers) <= most, f"{tag}: {of_lines}, {len(numbers)} stored"
         for run, lines in attempts:
             children = _numbers(lines, "child")
             assert children == sorted(set(children)) or len(self._ended) > 1, f"{run}: children {children}"
             if not archive.page(run, tail=1).streaming:
                 self._check_end(archive, run)
-        return f"{len(attempts)} attempts, {sum(counts is None for counts in self._ended.values())} of {len(self._ended)} killed, {len(left)} folders left"
+        killed = sum(counts is None for counts in self._ended.values())
+        return f"{len(attempts)} attempts, {killed} of {len(self._ended)} killed, {len(left)} folders left"
 
     def _attempts(self, archive: Archive) -> Iterator[tuple[RunName, list[str]]]:
         for number in itertools.count(1):
@@ -202,7 +205,9 @@ def main() -> None:
         for seed in range(options.first, options.first + options.seeds):
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    print(f"seed {seed}: {Day(seed, url, program, f'{folder}/spool-{random.randrange(1 << 40)}').check()}", flush=True)
+                    print(
+                        f"seed {seed}: {Day(seed, url, program, f'{folder}/spool-{random.randrange(1 << 40)}').check()}", flush=True
+                    )
                 except AssertionError as error:
                     failed += 1
                     print(f"seed {seed}: WRONG {error}", flush=True)

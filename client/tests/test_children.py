@@ -74,7 +74,9 @@ def lines_of_children(server: FakeServer) -> list[tuple[int, int]]:
 def test_lines_of_a_child_are_in_the_run_before_it_is_closed(child: str, server: FakeServer, tmp_path: Path) -> None:
     body = _IN_A_RUN[child].replace("\n", "\n    ")
     program = f"{_HEAD}\nwith runlake.run('p', 'r'):\n    {body}\n"
-    done = subprocess.run([sys.executable, "-c", program], env=environment(server, tmp_path), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(server, tmp_path), capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(lines_of_children(server)) == [(number, line) for number in range(_CHILDREN.get(child, 1)) for line in range(3)]
     assert server.runs["p", "r"].closed and ("p", "r~2") not in server.runs

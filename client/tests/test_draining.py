@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runlake.leftovers import Leftover, claimed, leftovers_in, write_leftover
 
 from client.tests.fake_server import FakeServer
 from runlake import Archive, RunClosedError, RunName, draining
 from runlake.deliveries import EventDelivery, WriterEnd
 from runlake.draining import Drain
-from runlake.leftovers import Leftover, claimed, leftovers_in, write_leftover
 from runlake.outcomes import RunEnd
 from runlake.starts import Start
 

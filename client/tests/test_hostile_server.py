@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from runlake.leftovers import Leftover, write_leftover
 
 from client.tests.hostile_server import FORGING, VISIBLE, HostileServer, hostile_server
 from client.tests.on_a_pty import bytes_on_a_pty, on_a_pty
 from client.tests.test_readme import COMMANDS
 from client.tests.test_terminal import is_printable
 from runlake import RunName
-from runlake.leftovers import Leftover, write_leftover
 
 pytestmark = pytest.mark.slow  # it starts processes
 

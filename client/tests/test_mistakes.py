@@ -16,6 +16,7 @@ import click
 import httpx
 import pytest
 from click.testing import CliRunner, Result
+from runlake.leftovers import Leftover, leftovers_in, write_facts, write_leftover
 
 from chalicelib.errors import InvalidNameError
 from chalicelib.ports import Run
@@ -30,7 +31,6 @@ from runlake.commands.times import Seconds, since_of
 from runlake.deliveries import EventDelivery, WriterEnd
 from runlake.events import MAX_RUN_NAME_BYTES, RESERVED_RUN_IDS, checked_run_name
 from runlake.following import Follower
-from runlake.leftovers import Leftover, leftovers_in, write_facts, write_leftover
 from runlake.tokens import Token
 
 pytestmark = pytest.mark.slow  # it starts processes

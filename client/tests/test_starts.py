@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
+from runlake.leftovers import Leftover, write_leftover
 
 from chalicelib.ports import MAX_AGE_MS as MAX_ACCEPTED_AGE_MS
 from client.tests.fake_server import FakeServer
 from runlake import Pace, RunlogHandler, RunName, Settings, starts
 from runlake.__main__ import runlake
-from runlake.leftovers import Leftover, write_leftover
 from runlake.starts import MAX_AGE_MS, Start
 
 _YEAR_MS = 365 * 86_400_000

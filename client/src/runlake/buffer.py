@@ -48,8 +48,8 @@ def no_line(lines: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Bytes ``begin`` to ``end`` of the stream, ``lines`` lines from number ``first_line`` on, of which ``notices`` state gaps. ``data``: what is sent
-    for them; if ``is_hole``, the bytes cannot be read, and it is the notice of that, or empty."""
+    """Bytes ``begin`` to ``end`` of the stream, ``lines`` lines from number ``first_line`` on, of which ``notices`` state gaps. ``data``: what is
+    sent for them; if ``is_hole``, the bytes cannot be read, and it is the notice of that, or empty."""
 
     begin: int
     end: int

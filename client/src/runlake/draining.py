@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from runlake.archive import Archive
 from runlake.buffer import Buffer, hole_line, no_line
@@ -39,8 +38,8 @@ _LIMITS = 4
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What became of a folder: lines (or events) stored, refused and left; the bytes of those that do not wait any more; ``is_done``: it is deleted; else ``reason`` says why not. ``run``: as the
-    folder named it; ``stored_as``: the attempt."""
+    """What became of a folder: lines (or events) stored, refused and left; the bytes of those that do not wait any more; ``is_done``: it is deleted;
+    else ``reason`` says why not. ``run``: as the folder named it; ``stored_as``: the attempt."""
 
     run: RunName
     stored_as: RunName

@@ -80,7 +80,7 @@ class _Execution:
 
     def hurry(self) -> None:
         """End within ``END_S``."""
-        self._handler.hurry(END_S * 0.8)
+        self._handler.hurry(END_S * 0.6)
         timer = threading.Timer(END_S * 0.2, self._give_up)
         timer.daemon = True
         timer.start()

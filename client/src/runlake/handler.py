@@ -5,8 +5,8 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import shlex
 import secrets as randomness
+import shlex
 import threading
 import traceback
 import weakref
@@ -271,7 +271,6 @@ class RunlogHandler(logging.Handler):
     def hurry(self, timeout_s: float) -> None:
         """Make ``finish``, also one that is under way, take at most so many seconds from now; the rest is then left on disk. From any thread."""
         self._shipper.hurry(timeout_s)
-
 
     def additional_writer(self, writer: str | None = None, data: Mapping[str, Any] | None = None) -> RunlogHandler:
         """Another writer of events to the same run, with the same settings and secrets, and data of its own. Closing it does not end the

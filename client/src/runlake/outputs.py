@@ -61,8 +61,8 @@ class Output:
 class MergedLog:
     """The log of several outputs, in the order in which they are read: no line of one is split by another.
 
-    ``write`` gets its bytes: what was read at once, and a line at most. If an output leaves a line unfinished, because it is too long or the output has
-    ended, and another output continues, a newline ends the line. Nothing else is added.
+    ``write`` gets its bytes: what was read at once, and a line at most. If an output leaves a line unfinished, because it is too long or
+    the output has ended, and another output continues, a newline ends the line. Nothing else is added.
     """
 
     def __init__(self, write: Callable[[bytes], None]) -> None:

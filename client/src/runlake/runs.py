@@ -21,7 +21,6 @@ from runlake.outcomes import RunEnd, is_failure
 from runlake.shipper import Counts
 from runlake.steps import Step
 
-
 _open_runs: list[Run] = []
 """Runs in their blocks, the oldest first."""
 _run_of_context: ContextVar[Run | None] = ContextVar("runlake_run", default=None)
@@ -110,7 +109,6 @@ class Run:
             self.handler.leave_open()
         end = RunEnd.of_exception(error, self.handler.failed_step, self.handler.mask.text)
         self.handler.finish(self.handler.settings.exit_s, end=end)
-
 
     def _is_in_this_run(self, _: logging.LogRecord) -> bool:
         """Whether a record belongs to this run, of all that are open on its logger: by the context of the code that logs, as of a thread or a task;

@@ -462,7 +462,11 @@ class Shipper:
             self._close_in_closed_run(archive)
             started = self._start(archive, state.start) if state.start and (self._moves or not self._is_start_refused) else None
             opened = self._delivery.open(archive) if started is None or self._delivery.needs_close else ""
-            owns = {} if started is None or state.start is None or not state.start.is_joining else {"owns_attempt": not started.is_joined}
+            owns = (
+                {}
+                if started is None or state.start is None or not state.start.is_joining
+                else {"owns_attempt": not started.is_joined}
+            )
             position = started.position if started else opened
             self._record(position=position, stored_as=self._delivery.run, facts=self._facts(), **owns)
 
@@ -545,7 +549,9 @@ class Shipper:
         if self._delivery.reaches_archive:
             self._heartbeats.sent()
         refused = min(stored.refused, sent.lines)
-        self._answered(sent, position=stored.position, stored=0 if sent.is_hole else sent.lines - sent.notices - refused, refused=refused)
+        self._answered(
+            sent, position=stored.position, stored=0 if sent.is_hole else sent.lines - sent.notices - refused, refused=refused
+        )
         if stored.reason:
             self._report_error(RefusedError(400, stored.reason))
             if refused and not stored.items:
@@ -657,7 +663,7 @@ class _Finish:
     released: bool = False
     deadline: Deadline | None = None
     hurry_until_s: float = inf
-    is_over: Callable[[int], bool] = lambda begin: False  # noqa: E731
+    is_over: Callable[[int], bool] = lambda begin: False
     abandoned: threading.Event = field(default_factory=threading.Event)
     nudge: threading.Event = field(default_factory=threading.Event)
 

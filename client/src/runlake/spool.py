@@ -139,7 +139,8 @@ class StateFile:
 
 
 class Spool:
-    """The bytes of one writer on disk, and its state. Its owner has a lock for the bytes; ``record`` and ``ensure`` are thread-safe. ``root`` None: nothing is written.
+    """The bytes of one writer on disk, and its state. Its owner has a lock for the bytes; ``record`` and ``ensure`` are thread-safe. ``root`` None:
+    nothing is written.
 
     The first ``write`` or ``ensure`` creates the folder. A disk that refuses raises OSError from ``write``, which is tried again later;
     ``record`` never raises: ``trouble`` is called once with the first error.
@@ -278,7 +279,9 @@ class Spool:
 
     def put_aside(self, data: bytes, **changes: Any) -> Spool:
         """A folder of its own for a batch that was refused. Raises OSError."""
-        state = replace(self.state, begin=0, begin_line=0, batch_end=0, batch_lines=0, is_ended=False, close=False, run_end=None, **changes)
+        state = replace(
+            self.state, begin=0, begin_line=0, batch_end=0, batch_lines=0, is_ended=False, close=False, run_end=None, **changes
+        )
         aside = Spool(self.root, state)
         try:
             aside.ensure()

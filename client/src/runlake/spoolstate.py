@@ -19,9 +19,9 @@ class SpoolState:
     is no ``position``. The next batch presents the position, and begins at byte ``begin``, which is line ``begin_line``; it ends at ``batch_end``
     after ``batch_lines`` lines if it may have been sent. ``facts``: those of the delivery.
 
-    ``is_ended``: all bytes are written. ``close``: the program's end is known, and ends the run with ``run_end``. Without them the program was killed:
-    whoever ships the rest does not end the run. ``owns_attempt``: nobody else closes the attempt. ``group``: of the writers of one start. ``reason``: why it is not
-    shipped; ``is_refused``: it is a batch that the archive refuses."""
+    ``is_ended``: all bytes are written. ``close``: the program's end is known, and ends the run with ``run_end``. Without them the program was
+    killed: whoever ships the rest does not end the run. ``owns_attempt``: nobody else closes the attempt. ``group``: of the writers of one start.
+    ``reason``: why it is not shipped; ``is_refused``: it is a batch that the archive refuses."""
 
     url: str
     run: RunName
@@ -57,7 +57,9 @@ class SpoolState:
         counts = {"dropped": self.dropped, "refused": self.refused, "reason": self.reason, "isRefused": self.is_refused}
         start = self.start.facts() if self.start else None
         of_writer = {"group": self.group, "start": start, "delivery": self.facts, "ownsAttempt": self.owns_attempt}
-        return json.dumps({**names, **how_far, **batch, **end, **counts, **of_writer}, ensure_ascii=False).encode("utf-8", "replace")
+        return json.dumps({**names, **how_far, **batch, **end, **counts, **of_writer}, ensure_ascii=False).encode(
+            "utf-8", "replace"
+        )
 
     @classmethod
     def of_json(cls, text: bytes) -> SpoolState:

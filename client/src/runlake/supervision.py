@@ -10,8 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from math import inf
 from contextlib import suppress
+from math import inf
 from types import TracebackType
 
 from runlake_signals import ENDING, PASSED_ON, is_typed

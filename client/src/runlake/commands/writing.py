@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from runlake.archive import Archive
 from runlake.browsing import checked_run
 from runlake.commands.output import report, report_error, show_json, show_rows, show_text, size_of, time_of
 from runlake.commands.session import Session, fqn_argument, json_option, pass_session, run_argument
@@ -148,9 +147,7 @@ def execute_command(
 )
 @json_option
 @pass_session
-def drain(
-    session: Session, patience: float, is_list: bool, next_attempt: bool, discarded: tuple[str, ...], as_json: bool
-) -> None:
+def drain(session: Session, patience: float, is_list: bool, next_attempt: bool, discarded: tuple[str, ...], as_json: bool) -> None:
     """Ship the lines, and ends of runs, that programs left on disk because they were killed or the server was away.
 
     A run is ended only if the program had reported its end. Lines of a run that was closed meanwhile stay, unless --next-attempt is set. Programs
@@ -247,7 +244,14 @@ def _why_it_waits(row: Waiting) -> str:
 
 def _waiting_document(row: Waiting) -> dict[str, Any]:
     run = {"fqn": row.state.run.fqn, "runId": row.state.stored_as.run_id, "url": row.state.url}
-    return {"folder": row.folder.name, **run, "lines": row.lines, "bytes": row.bytes, "sinceMs": row.since_ms, "reason": _why_it_waits(row)}
+    return {
+        "folder": row.folder.name,
+        **run,
+        "lines": row.lines,
+        "bytes": row.bytes,
+        "sinceMs": row.since_ms,
+        "reason": _why_it_waits(row),
+    }
 
 
 def _waiting_row(row: Waiting) -> list[str]:
