@@ -90,6 +90,8 @@ class FakeServer:
         self.replacement: bytes | None = None
         """The response to every request except health, with this status."""
         self.replacement_status = 200
+        self.is_foreign = False
+        """Whether the replacement is the response to the health request too."""
         self.changed = threading.Condition()
         self.sessions = 0
         self._http: _Http | None = None
@@ -212,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.query = dict(parse_qsl(url.query, keep_blank_values=True))
         if not url.path.startswith("/api/"):
             return self._json({"code": 404, "message": "there is no such path"}, 404)
-        if fake.replacement is not None and not _is_open(self.path):
+        if fake.replacement is not None and (fake.is_foreign or not _is_open(self.path)):
             return self._send(fake.replacement_status, fake.replacement, {"Content-Type": "application/json"})
         self._route(method, [unquote(each) for each in url.path.removeprefix("/api").strip("/").split("/")])
 

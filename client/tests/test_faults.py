@@ -5,6 +5,8 @@ Every line arrives once, and in order. Seeds are in the names of the tests.
 
 from __future__ import annotations
 
+import itertools
+import json
 import random
 import threading
 from dataclasses import replace
@@ -13,6 +15,8 @@ import pytest
 
 from client.tests.fake_server import FakeServer
 from runlake import Pace, RunlogHandler, Settings
+from runlake.draining import drain_folder, waiting_in
+from runlake.spool import folders_in
 
 _LINES = 4000
 _FAULTS = ("500", "503", "cut", "lost", "hang")
@@ -150,3 +154,54 @@ def test_a_program_that_is_going_down_starts_no_thread_and_ships_all_the_same(
     counts = handler.finish(30 if is_up else 0.05)
     assert (counts.stored_lines, counts.kept_lines) == ((2000, 0) if is_up else (0, 2000))
     assert server.runs["p", "r"].closed == is_up
+
+
+@pytest.mark.behavior("What only a person can correct is reported once with its next step, and not waited for at the end.")
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((401, {"code": 401, "message": "no token"}), "no token (set a token"),
+        ((403, {"code": 403, "message": "no scope"}), "no scope (set a token"),
+        ((404, {"message": "Not Found"}), "the server at this address is not Runlake"),
+        ((200, {"message": "Log in"}), "the response is not Runlake's"),
+    ],
+)
+def test_permanent_error_is_reported_once_retried_slowly_and_not_waited_for(
+    answer: tuple[int, dict[str, object]], message: str, server: FakeServer, settings: Settings, pace: Pace
+) -> None:
+    server.replacement_status, server.replacement = answer[0], json.dumps(answer[1]).encode()
+    if answer[0] == 404:
+        server.is_foreign = True
+    told: list[str] = []
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=told.append, close_run=True, command="./load.sh")
+    handler.write("one\n")
+    handler._shipper.flush(0.05)
+    counts = handler.finish(3600)
+    assert (counts.kept_lines, counts.lost_lines) == (1, 0)
+    assert [message in text for text in told] == [True, False] and "1 lines of p/r wait in" in told[1]
+    server.replacement, server.is_foreign = None, False
+    again = RunlogHandler("p", "other", settings=settings, pace=pace, close_run=True, command="./load.sh")
+    again.close()
+    (folder,) = folders_in(settings.spool_root)
+    drained = drain_folder(folder, settings, 1)
+    assert drained is not None and drained.is_done and server.lines("p", "r") == [b"one"]
+
+
+def test_refused_batch_is_put_aside_and_blocks_no_other(server: FakeServer, settings: Settings, pace: Pace) -> None:
+    appends = itertools.count()
+    server.fault = lambda method, path: "400" if method == "POST" and path.endswith("/r") and next(appends) == 1 else ""
+    told: list[str] = []
+    handler = RunlogHandler("p", "r", settings=settings, pace=pace, tell=told.append, close_run=True, command="./load.sh")
+    for line in ("one\n", "two\n", "three\n"):
+        handler.write(line)
+        handler.flush()
+    counts = handler.finish(5)
+    assert (counts.stored_lines, counts.refused_lines, server.lines("p", "r")) == (2, 1, [b"one", b"three"])
+    assert server.runs["p", "r"].closed and "as the test requires" in told[0]
+    (folder,) = folders_in(settings.spool_root)
+    waiting = waiting_in(folder)
+    assert waiting is not None and (waiting.lines, waiting.state.is_refused, waiting.state.reason) == (
+        1,
+        True,
+        "as the test requires",
+    )

@@ -125,3 +125,42 @@ def test_an_exit_ships_what_is_left(end: str, server: FakeServer, tmp_path: Path
     subprocess.run([sys.executable, "-W", "error", "-c", code], env=environ, check=False, capture_output=True, timeout=60)
     assert [int(line.split()[-1]) for line in server.lines("p", "r")] == list(range(2000))
     assert server.runs["p", "r"].closed
+
+
+def test_records_of_two_runs_go_to_the_run_of_their_thread(server: FakeServer, settings: Settings) -> None:
+    """A thread without a run belongs to the oldest one; a run on another logger is not affected."""
+    logger, entered = logging.Logger("app"), threading.Barrier(3)
+
+    def work(run_id: str) -> None:
+        with runlake.run("p", run_id, logger=logger, settings=settings):
+            entered.wait(30)
+            logger.info("of %s", run_id)
+            worker = threading.Thread(target=logger.info, args=("of a worker",))
+            worker.start()
+            worker.join()
+            entered.wait(30)
+
+    with (
+        runlake.run("p", "oldest", logger=logger, settings=settings),
+        runlake.run("p", "other", logger="of others", settings=settings),
+    ):
+        threads = [threading.Thread(target=work, args=(run_id,)) for run_id in ("one", "two")]
+        for thread in threads:
+            thread.start()
+        entered.wait(30)
+        logger.info("of oldest")
+        logging.getLogger("of others").warning("of other")
+        entered.wait(30)
+        for thread in threads:
+            thread.join()
+        logger.info("of oldest again")
+    found = {
+        run_id: sorted(line.rpartition(b": ")[2] for line in server.lines("p", run_id))
+        for run_id in ("one", "two", "oldest", "other")
+    }
+    assert found == {
+        "one": [b"of one"],
+        "two": [b"of two"],
+        "oldest": [b"of a worker", b"of a worker", b"of oldest", b"of oldest again"],
+        "other": [b"of other"],
+    }
