@@ -1,11 +1,10 @@
-"""A drain that is interrupted at every step and repeated stores every line once, in order."""
+"""A drain that is killed at every step and repeated stores every line once, in order."""
 
 from __future__ import annotations
 
-import gzip
-import time
+import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,20 @@ from typing import Any
 import pytest
 from runlake.leftovers import Leftover, claimed, leftovers_in, write_leftover
 
+from client.tests.dead_programs import RUN, DeadProgram, leave
 from client.tests.fake_server import FakeServer
-from runlake import Archive, RunClosedError, RunName, draining
-from runlake.deliveries import EventDelivery, WriterEnd
-from runlake.draining import Drain
+from runlake import Archive, Pace, Settings, SettingsError, draining, spool
+from runlake.buffer import hole_line
+from runlake.deliveries import EventDelivery, TextDelivery, WriterEnd
+from runlake.draining import Drained, discard, drain_folder, waiting_in
 from runlake.outcomes import RunEnd
+from runlake.spool import claim, folders_in
 from runlake.starts import Start
 
-RUN = RunName("p", "r")
-LINES = [b"%05d %s" % (number, b"x" * (number % 40)) for number in range(400)]
-TEXT = b"\n".join(LINES)
-
+LINES = [b"%05d %s" % (number, b"x" * (number % 40)) for number in range(50)]
+TEXT = b"".join(line + b"\n" for line in LINES)
+EVENTS = [b'{"id":%d,"timestamp":1,"message":"%d"}\n' % (number, number) for number in range(30)]
+FAILED = RunEnd("failed", exit_code=3)
 
 _REQUESTS = ("open_session", "start_run", "append", "close_run", "register_writer", "append_events", "close_writer")
 
@@ -33,191 +35,284 @@ class PowerCutError(BaseException):
 
 
 class Steps:
-    """Counts the side effects of a drain, and ends the process before or after one of them."""
+    """Counts the effects of a drain, and ends the process before one of them, or within one of its writes to disk."""
 
-    def __init__(self, at: int, *, after: bool) -> None:
-        self.at, self.after, self.taken = at, after, 0
+    def __init__(self, at: int, *, within: bool) -> None:
+        self.at, self.within, self.taken, self.is_dead = at, within, 0, False
 
-    def step(self, act: Callable[..., Any]) -> Callable[..., Any]:
+    def install(self, patched: pytest.MonkeyPatch) -> None:
+        for owner, names in ((Archive, _REQUESTS), (os, ("unlink", "rmdir"))):
+            for name in names:
+                patched.setattr(owner, name, self._step(getattr(owner, name), is_counted=not self.within))
+        patched.setattr(os, "pwrite", self._step(os.pwrite, is_counted=True))
+
+    def _step(self, act: Callable[..., Any], *, is_counted: bool) -> Callable[..., Any]:
         def acted(*arguments: Any, **more: Any) -> Any:
-            number, self.taken = self.taken, self.taken + 1
-            if number == self.at and not self.after:
+            if is_counted and not self.is_dead:
+                self.is_dead = self.taken == self.at
+                self.taken += not self.is_dead
+                if self.is_dead and self.within:
+                    file, data, at = arguments
+                    act(file, data[: len(data) // 2], at)
+            if self.is_dead:
                 raise PowerCutError
-            answer = act(*arguments, **more)
-            if number == self.at:
-                raise PowerCutError
-            return answer
+            return act(*arguments, **more)
 
         return acted
 
 
-def leave(root: Path, server: FakeServer, *, sent: bytes, position: str | None) -> None:
-    """The leftover of a program: an unanswered batch, and chunks that are split anywhere."""
-    folder = root / "left"
-    folder.mkdir(parents=True)
-    rest = TEXT[len(sent) :]
-    for number, begin in enumerate(range(0, len(rest), 3001)):
-        (folder / f"{number:010d}.chunk").write_bytes(rest[begin : begin + 3001])
-    leftover = Leftover(server.url, RUN, position, close=True, sent=sent.count(b"\n"))
-    write_leftover(folder, leftover, gzip.compress(sent) if sent else None)
+def drained(root: Path, url: str, steps: Steps | None = None, **options: Any) -> list[Drained]:
+    """Of each folder."""
+    with ExitStack() as connections, pytest.MonkeyPatch.context() as patched:
+        if steps:
+            steps.install(patched)
+        options["connect"] = lambda address: connections.enter_context(Archive(address))
+        results = [drain_folder(folder, Settings(url=url), 0.05, **options) for folder in folders_in(root)]
+    return [result for result in results if result]
 
 
-def drained(root: Path, steps: Steps | None = None) -> int:
-    """The number of lines that are left."""
-    left = 0
-    for folder in leftovers_in(root):
-        with claimed(folder) as leftover, pytest.MonkeyPatch.context() as patched:
-            assert leftover
-            with Archive(leftover.url) as archive:
-                if steps:
-                    for name in _REQUESTS:
-                        patched.setattr(archive, name, steps.step(getattr(archive, name)))
-                    for name in ("replace", "unlink", "rmdir"):
-                        patched.setattr(Path, name, steps.step(getattr(Path, name)))
-                left += Drain(folder, leftover, archive, patience_s=0.05, pause=lambda seconds: None).run()
-    return left
+def kill_at_each_step(
+    tmp_path: Path, url: str, make: Callable[[Path], object], check: Callable[[], object], within: bool, **options: Any
+) -> None:
+    """Make a folder, drain it until a step, drain the rest, and check; for each step."""
+    for at in count():
+        root, steps = tmp_path / f"{at}", Steps(at, within=within)
+        make(root)
+        with suppress(PowerCutError):
+            drained(root, url, steps, **options)
+        drained(root, url, **options)
+        assert folders_in(root) == [], at
+        check()
+        if not steps.is_dead:
+            assert at > 0
+            return
 
 
 @pytest.fixture(autouse=True)
-def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draining, "BATCH_BYTES", 2500)
+def _small_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draining, "_PACE", Pace(500, 0, first_wait_s=0.001, most_wait_s=0.01, access_wait_s=0.001))
+    monkeypatch.setattr(spool, "CHUNK_BYTES", 401)
 
 
 @pytest.mark.behavior("Lines left on disk are delivered once, however often the drain is killed.")
 @pytest.mark.slow
 @pytest.mark.parametrize("has_sent", [False, True])
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_drain_that_is_killed_at_any_step_is_repeated(has_sent: bool, after: bool, server: FakeServer, tmp_path: Path) -> None:
-    at, was_cut = 0, True
-    while was_cut:
-        root = tmp_path / f"{at}"
+@pytest.mark.parametrize("state", [{"is_ended": True}, {"run_end": FAILED}, {}], ids=["ended", "has an outcome", "killed"])
+@pytest.mark.parametrize("within", [False, True], ids=["before", "within"])
+def test_drain_killed_at_any_step_is_repeated(
+    within: bool, state: dict[str, Any], has_sent: bool, server: FakeServer, tmp_path: Path
+) -> None:
+    def make(root: Path) -> None:
         server.runs.clear()
-        sent, position = b"", None
-        if has_sent:  # it was stored, and the response lost
-            sent = b"".join(line + b"\n" for line in LINES[:7])
+        program = DeadProgram(root, server.url, TEXT)
+        if has_sent:  # a batch with other bounds than the drain's: it was stored, and the response lost
             with Archive(server.url) as archive:
                 position = archive.open_session(RUN)
-                archive.append(RUN, gzip.compress(sent), position)
-        leave(root, server, sent=sent, position=position)
-        steps = Steps(at, after=after)
-        try:
-            drained(root, steps)
-        except PowerCutError:
-            drained(root)
-        was_cut = steps.taken > at
-        assert server.lines("p", "r") == LINES, at
-        assert server.runs["p", "r"].closed
-        assert list(root.glob("*/run.json")) == []
-        at += 1
-    assert at > 10
+                archive.append(RUN, TextDelivery(RUN).pack(program.send(200, position).data), position)
+        program.spool.record(close=bool(state), **state)
+        program.die()
+
+    def check() -> None:
+        run = server.runs["p", "r"]
+        assert (run.lines, run.closed, run.end) == (LINES, bool(state), FAILED.document() if "run_end" in state else {})
+
+    kill_at_each_step(tmp_path, server.url, make, check, within)
+
+
+def test_program_killed_within_a_write_left_no_part_of_a_line(server: FakeServer, tmp_path: Path) -> None:
+    folder = DeadProgram(tmp_path, server.url, TEXT).die()
+    with open(max(folder.glob("*.chunk")), "ab") as chunk:
+        chunk.write(b"00050 xx")
+    (result,) = drained(tmp_path, server.url)
+    assert (result.stored, result.left, result.is_done) == (50, 0, True)
+    assert server.lines("p", "r") == [*LINES, hole_line(1)[:-1]] and not server.runs["p", "r"].closed
+
+
+@pytest.mark.parametrize("what", ["a chunk", "a sent batch", "an event"])
+def test_drain_stores_one_line_for_a_hole(what: str, server: FakeServer, tmp_path: Path) -> None:
+    facts = EventDelivery(RUN, "w", lambda: WriterEnd(0)).facts() if what == "an event" else {}
+    program = DeadProgram(tmp_path, server.url, b"".join(EVENTS) if facts else TEXT, facts=facts)
+    _, second, third, *_ = program.spool.chunks
+    begin, end = second.first_line, third.first_line
+    if what == "a sent batch":
+        program.acknowledge(program.send(second.begin, "s1.0"), "s1.0")
+        sent = program.send(third.end - second.begin, "s1.0")
+        begin, end = sent.first_line, sent.end_line
+    program.die()
+    second.path.unlink()
+    drained(tmp_path, server.url)
+    if facts:
+        assert [event["id"] for event in server.runs["p", "r"].events.stored] == [*range(begin), *range(end, len(EVENTS))]
+    else:
+        before = LINES[:begin] if what == "a chunk" else []
+        assert server.lines("p", "r") == [*before, hole_line(end - begin)[:-1], *LINES[end:]]
 
 
 def test_unsent_lines_stay_on_disk_and_are_counted(server: FakeServer, tmp_path: Path) -> None:
-    leave(tmp_path, server, sent=b"", position=None)
-    server.fault = lambda method, path: "500" if len(server.runs["p", "r"].lines) > 100 else ""
-    left = drained(tmp_path)
-    assert 0 < left == 400 - len(server.lines("p", "r"))
+    leave(tmp_path, server.url, TEXT)
+    server.fault = lambda method, path: "500" if len(server.runs["p", "r"].lines) > 20 else ""
+    (result,) = drained(tmp_path, server.url)
+    assert 0 < result.left == 50 - result.stored == 50 - len(server.lines("p", "r"))
     server.down()
-    assert drained(tmp_path) == left
+    assert [again.left for again in drained(tmp_path, server.url)] == [result.left]
     server.up()
     server.fault = lambda method, path: ""
-    assert drained(tmp_path) == 0
+    assert [again.left for again in drained(tmp_path, server.url)] == [0]
     assert server.lines("p", "r") == LINES
     assert list(tmp_path.iterdir()) == []
 
 
+def test_lines_of_a_closed_run_stay_unless_an_attempt_is_asked_for(server: FakeServer, tmp_path: Path) -> None:
+    server.add("p", "r", b"of another\n", close=True)
+    leave(tmp_path, server.url, TEXT)
+    for _ in range(2):
+        (result,) = drained(tmp_path, server.url)
+        assert (result.stored, result.left, result.is_done) == (0, 50, False) and "is closed" in result.reason
+        assert list(server.runs) == [("p", "r")] and server.lines("p", "r") == [b"of another"]
+    (result,) = drained(tmp_path, server.url, starts_again=True)
+    assert (result.stored, result.stored_as.run_id) == (50, "r~2") and server.lines("p", "r~2") == LINES
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [False, True])
-def test_lines_of_a_closed_run_go_to_its_next_attempt_wherever_the_drain_is_killed(
-    server: FakeServer, tmp_path: Path, *, after: bool
-) -> None:
-    for at in count():
+@pytest.mark.parametrize("within", [False, True], ids=["before", "within"])
+def test_next_attempt_of_a_closed_run_has_all_lines(within: bool, server: FakeServer, tmp_path: Path) -> None:
+    def make(root: Path) -> None:
         server.runs.clear()
         server.add("p", "r", b"of another\n", close=True)
-        folder = tmp_path / str(at)
-        leave(folder, server, sent=b"", position=None)
-        steps = Steps(at, after=after)
-        with suppress(PowerCutError):
-            drained(folder, steps)
-        if folder.exists():
-            assert drained(folder) == 0
+        leave(root, server.url, TEXT)
+
+    def check() -> None:
         assert server.lines("p", "r") == [b"of another"]
         assert server.lines("p", "r~2") == LINES and server.runs["p", "r~2"].closed
         assert ("p", "r~3") not in server.runs
-        if steps.taken <= at:
-            return
+
+    kill_at_each_step(tmp_path, server.url, make, check, within, starts_again=True)
 
 
-@pytest.mark.parametrize("after", [False, True])
-def test_end_without_lines_is_reported_once_wherever_the_drain_is_killed(
-    server: FakeServer, tmp_path: Path, *, after: bool
-) -> None:
-    for at in count():
+@pytest.mark.parametrize("within", [False, True], ids=["before", "within"])
+def test_end_without_lines_is_reported_once(within: bool, server: FakeServer, tmp_path: Path) -> None:
+    def make(root: Path) -> None:
         server.runs.clear()
-        start, end = Start("id", "./load.sh"), RunEnd("failed", exit_code=3, ended_ms=int(time.time() * 1000) - 60_000)
-        write_leftover(tmp_path / str(at) / "left", Leftover(server.url, RUN, None, close=True, start=start, end=end), None)
-        steps = Steps(at, after=after)
-        with suppress(PowerCutError):
-            drained(tmp_path / str(at), steps)
-        assert drained(tmp_path / str(at)) == 0
-        assert server.runs["p", "r"].end == {"outcome": "failed", "exitCode": 3} and list(server.runs) == [("p", "r")]
-        assert server.runs["p", "r"].end_age_ms >= 60_000
-        if steps.taken <= at:
-            return
+        leave(root, server.url, b"", start=Start("id", "./load.sh"), run_end=FAILED)
+
+    def check() -> None:
+        assert server.runs["p", "r"].end == FAILED.document() and list(server.runs) == [("p", "r")]
+
+    kill_at_each_step(tmp_path, server.url, make, check, within)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [False, True])
-def test_events_of_a_closed_run_are_complete_in_its_next_attempt_wherever_the_drain_is_killed(
-    server: FakeServer, tmp_path: Path, *, after: bool
-) -> None:
-    events = [b'{"id":%d,"timestamp":1,"message":"%d"}\n' % (number, number) for number in range(100)]
-    for at in count():
+@pytest.mark.parametrize("within", [False, True], ids=["before", "within"])
+def test_events_of_a_closed_run_are_complete_in_its_next_attempt(within: bool, server: FakeServer, tmp_path: Path) -> None:
+    of_writer = EventDelivery(RUN, "w", lambda: WriterEnd(len(EVENTS), 1))
+
+    def make(root: Path) -> None:
         server.runs.clear()
+        program = DeadProgram(root, server.url, b"".join(EVENTS), facts=of_writer.facts())
+        sent = program.send(len(b"".join(EVENTS[:3])), "")
         with Archive(server.url) as archive:
-            archive.register_writer(RUN, "w")
-            archive.append_events(RUN, "w", b"".join(events[:3]), "k")
+            of_writer.open(archive)
+            program.acknowledge(sent, of_writer.append(archive, sent.data, "").position)
         server.runs["p", "r"].closed = True
-        folder = tmp_path / str(at) / "left"
-        folder.mkdir(parents=True)
-        (folder / "0000000000.chunk").write_bytes(b"".join(events[3:]))
-        of_writer = EventDelivery(RUN, "w", lambda: WriterEnd(len(events), 1)).facts()
-        write_leftover(folder, Leftover(server.url, RUN, "e.3", close=False, facts=of_writer), None)
-        steps = Steps(at, after=after)
-        with suppress(PowerCutError):
-            drained(folder.parent, steps)
-        if folder.exists():
-            assert drained(folder.parent) == 0
+        program.end(close=False, facts=of_writer.facts() | of_writer.end_facts())
+
+    def check() -> None:
         counts = []
         for run_id in ("r", "r~2"):
             stored = server.runs["p", run_id].events
             assert [event["id"] for event in stored.stored] == list(range(len(stored.stored)))
             assert stored.writers["w"]["count"] == len(stored.stored)
             counts.append(len(stored.stored))
-        assert counts == [3, 97] and server.runs["p", "r~2"].closed and ("p", "r~3") not in server.runs
-        if steps.taken <= at:
-            return
+        assert counts == [3, 27] and server.runs["p", "r~2"].closed and ("p", "r~3") not in server.runs
+
+    kill_at_each_step(tmp_path, server.url, make, check, within, starts_again=True)
 
 
 @pytest.mark.parametrize(
-    ("is_joining", "of_another", "is_closed"), [(True, False, True), (True, True, False), (False, False, False)]
+    ("is_joining", "of_another", "is_killed", "is_closed"),
+    [(True, False, False, True), (True, True, False, False), (False, False, False, False), (True, False, True, False)],
 )
-def test_drain_closes_an_attempt_that_was_to_stay_open_only_if_it_joins_and_starts_it(
-    server: FakeServer, tmp_path: Path, *, is_joining: bool, of_another: bool, is_closed: bool
+def test_drain_closes_only_an_attempt_that_its_joining_writer_had_opened(
+    server: FakeServer, tmp_path: Path, *, is_joining: bool, of_another: bool, is_killed: bool, is_closed: bool
 ) -> None:
     server.runs["p", "r"].start = "of another process" if of_another else ""
-    folder = tmp_path / "left"
-    write_leftover(folder, Leftover(server.url, RUN, None, close=False, start=Start("id", is_joining=is_joining)), None)
-    (folder / "0000000000.chunk").write_bytes(b"one\n")
-    assert drained(tmp_path) == 0
+    program = DeadProgram(tmp_path, server.url, b"one\n", start=Start("id", is_joining=is_joining))
+    program.die() if is_killed else program.end(close=False)
+    drained(tmp_path, server.url)
     assert (server.lines("p", "r"), server.runs["p", "r"].closed) == ([b"one"], is_closed)
 
 
 def test_lines_of_a_closed_run_whose_next_start_is_refused_stay(server: FakeServer, tmp_path: Path) -> None:
     server.fault = lambda method, path: "400" if "/starts/" in path else ""
-    leave(tmp_path, server, sent=b"", position=None)
+    leave(tmp_path, server.url, TEXT)
     server.add("p", "r", b"of another\n", close=True)
-    with pytest.raises(RunClosedError):
-        drained(tmp_path)
-    assert server.lines("p", "r") == [b"of another"]
-    assert b"".join(chunk.read_bytes() for chunk in sorted(tmp_path.glob("left/*.chunk"))) == TEXT
+    (result,) = drained(tmp_path, server.url, starts_again=True)
+    assert (result.stored, result.left) == (0, 50) and server.lines("p", "r") == [b"of another"]
+    server.fault = lambda method, path: ""
+    drained(tmp_path, server.url, starts_again=True)
+    assert server.lines("p", "r~2") == LINES
+
+
+def test_folder_of_a_living_writer_or_another_drain_is_left_alone(server: FakeServer, tmp_path: Path) -> None:
+    program = DeadProgram(tmp_path, server.url, TEXT)
+    (folder,) = folders_in(tmp_path)
+    for owner in ("program", "another drain"):
+        assert drain_folder(folder, Settings(url=server.url), 0) is None, owner
+        assert waiting_in(folder) is None and not discard(folder), owner
+        if owner == "program":
+            program.end()
+            drain = claim(folder)
+    assert drain and server.requests == []
+    drain.close()
+    assert len(drained(tmp_path, server.url)) == 1 and server.lines("p", "r") == LINES
+
+
+def test_folder_shipped_between_open_and_lock_is_not_shipped_again(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, is_locked = leave(tmp_path, server.url), spool.StateFile.is_locked
+
+    def ship_first(file: spool.StateFile) -> bool:
+        monkeypatch.setattr(spool.StateFile, "is_locked", is_locked)
+        drained(tmp_path, server.url)
+        return is_locked(file)
+
+    monkeypatch.setattr(spool.StateFile, "is_locked", ship_first)
+    assert claim(folder) is None and server.lines("p", "r") == [b"one"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_sent"),
+    [
+        ({"token": "secret"}, False),
+        ({"token": "secret", "url": "http://127.0.0.1:1/api"}, False),
+        ({"token_command": "echo secret"}, False),
+        ({"token_file": "/dev/null"}, False),
+        ({"token": "secret", "url": "here"}, True),
+        ({"url": "http://127.0.0.1:1/api"}, True),
+        ({}, True),
+    ],
+    ids=str,
+)
+def test_token_is_sent_only_to_its_own_address(settings: dict[str, str], is_sent: bool, server: FakeServer, tmp_path: Path) -> None:
+    folder = leave(tmp_path, server.url)
+    named = Settings(**settings | ({"url": server.url} if settings.get("url") == "here" else {}))  # type: ignore[arg-type]
+    try:
+        drain_folder(folder, named, 0)
+    except SettingsError as error:
+        assert not is_sent and f"--url {server.url}" in error.next_step
+    assert bool(server.requests) == is_sent != folder.exists()
+
+
+def test_newest_complete_state_is_in_force(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    file = spool.StateFile.create(path)
+    file.write(b"first")
+    file.write(b"second")
+    file.close()
+    data = path.read_bytes()
+    for damage, state in ((b"secon!", b"first"), (b"second", b"second")):
+        path.write_bytes(data.replace(b"second", damage))
+        again = spool.StateFile.open(path)
+        assert again.read() == state
+        again.close()
