@@ -1,117 +1,345 @@
-"""The queue between an application and the shipper: order, bounds, and the notices of dropped lines."""
+"""The queue between an application and the shipper: order, bounds, a disk that refuses, and the notices of dropped lines."""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import tempfile
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
-from hypothesis import example, given
+import pytest
+from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from runlake.batches import MAX_LINE_BYTES, cut, lines_of
-from runlake.buffer import Buffer, gap_line
-from runlake.spool import Spool
+from client.tests.dead_programs import RUN
+from runlake import spool
+from runlake.batches import MAX_LINE_BYTES, first_lines, lines_of
+from runlake.buffer import SAVE_S, Batch, Buffer, gap_line, hole_line
+from runlake.spool import Spool, claim, folders_in
+from runlake.spoolstate import SpoolState
 
 
-@examples(deadline=None)  # the machine may be busy
-@given(st.lists(st.one_of(st.integers(1, 300), st.none()), max_size=60), st.integers(0, 500))
-@example([10, 30, None, 3], 20)  # the last bytes fit into memory, but older ones are on disk
-@example([10, 30, 3], 20)
-def test_what_comes_out_is_what_went_in(steps: list[int | None], memory_bytes: int) -> None:
-    """A number: put so many bytes; None: take some. The bytes may be in memory and on disk."""
-    with tempfile.TemporaryDirectory() as folder:
-        buffer = Buffer(memory_bytes, Spool(Path(folder), 1 << 20))
-        put = taken = b""
-        for number, step in enumerate(steps):
-            if step is None:
-                taken += buffer.take()
-            else:
-                data = bytes([number % 256]) * step + b"\n"
-                assert buffer.put(data)
-                put += data
-        assert buffer.pending_bytes == len(put) - len(taken)
-        while more := buffer.take():
-            taken += more
-        buffer.remove_spool()
-    assert taken == put
-    assert buffer.pending_bytes == 0
+def spool_in(root: Path | None, limit_bytes: int = 1 << 20, trouble: Callable[[OSError], object] = pytest.fail) -> Spool:
+    return Spool(root, SpoolState("http://x", RUN, RUN, "group"), limit_bytes if root else 0, trouble)
+
+
+class Clock:
+    """A clock that only a test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 5.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class Disk:
+    """A disk that has room for so many bytes; None: for all."""
+
+    def __init__(self) -> None:
+        self.room: int | None = None
+        self._write = os.write
+
+    def write(self, file: int, data: memoryview) -> int:
+        if self.room == 0:
+            raise OSError(errno.ENOSPC, "full")
+        size = len(data) if self.room is None else min(self.room, len(data))
+        self.room = self.room and self.room - size
+        return self._write(file, data[:size])
+
+
+class Archive:
+    """Takes batches of a buffer as a shipper does; ``text`` is what was acknowledged."""
+
+    def __init__(self, buffer: Buffer, text: bytes = b"") -> None:
+        self.buffer, self.text = buffer, text
+
+    def send(self, batch_bytes: int) -> Batch | None:
+        """A batch that is not answered."""
+        batch = self.buffer.take(batch_bytes)
+        if batch is not None:
+            self.buffer.spool.record(batch_end=batch.end, batch_lines=batch.lines)
+        return batch
+
+    def store(self, batch: Batch | None) -> bool:
+        if batch is None:
+            return False
+        self.text += batch.data
+        self.buffer.spool.record(begin=batch.end, begin_line=batch.end_line, batch_end=batch.end, batch_lines=0)
+        self.buffer.acknowledge(batch)
+        return True
+
+    def store_all(self, batch_bytes: int = 1 << 20) -> bytes:
+        while self.store(self.send(batch_bytes)):
+            pass
+        return self.text
+
+
+def taken(buffer: Buffer) -> bytes:
+    batch = buffer.take(1 << 20)
+    return batch.data if batch else b""
+
+
+_NUMBERED, _NOTICE = re.compile(rb"(\d+)\.*"), re.compile(rb"\[runlake\] (?:up to )?(\d+) lines .*")
+
+
+def check_order(text: bytes, put: int, *, may_end_early: bool) -> None:
+    """Numbered lines are there once and in order; where some are missing, one line states how many."""
+    expected = 0
+    for line in text.split(b"\n")[:-1]:
+        if found := _NUMBERED.fullmatch(line):
+            assert int(found[1]) == expected, text
+            expected += 1
+        else:
+            notice = _NOTICE.fullmatch(line)
+            assert notice, line
+            expected += int(notice[1])
+    assert expected == put or (may_end_early and expected < put), text
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(0, 60)),
+        st.tuples(st.just("part"), st.integers(0, 9)),
+        st.tuples(st.sampled_from(["store", "send", "untake"]), st.integers(1, 200)),
+        st.tuples(st.just("disk"), st.one_of(st.none(), st.integers(0, 90))),
+        st.tuples(st.just("pause"), st.just(2)),
+    ),
+    max_size=50,
+)
+
+
+@pytest.mark.behavior("Lines wait in memory and on disk in order, and a line states exactly how many were dropped there.")
+@examples(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
+@given(STEPS, st.integers(0, 400), st.integers(0, 400), st.sampled_from(["stored", "settled", "killed"]))
+def test_lines_come_out_in_order_or_are_counted_where_they_are_missing(
+    steps: list[tuple[str, Any]], memory_bytes: int, spool_bytes: int, how_it_ends: str
+) -> None:
+    disk, clock, put, is_broken = Disk(), Clock(), 0, False
+    with tempfile.TemporaryDirectory() as folder, patch("os.write", disk.write), patch.object(spool, "CHUNK_BYTES", 100):
+        root = Path(folder)
+        buffer = Buffer(memory_bytes, spool_in(root, spool_bytes, lambda error: None), clock_s=clock)
+        archive, sent = Archive(buffer), None
+        for step, number in steps:
+            match step:
+                case "put":
+                    buffer.put(b"%d%s\n" % (put, b"." * number))
+                    put += 1
+                case "part":
+                    line = b"%d.........\n" % put
+                    buffer.put(line[: 1 + number])
+                    buffer.put(line[1 + number :])
+                    put += 1
+                case "store":
+                    archive.store(sent or archive.send(number))
+                    sent = None
+                case "send":
+                    sent = sent or archive.send(number)
+                case "untake" if sent:
+                    buffer.untake(sent)
+                    buffer.spool.record(batch_end=buffer.begin, batch_lines=0)
+                    sent = None
+                case "disk":
+                    disk.room, is_broken = number, True
+                case "pause":
+                    clock.now_s += number
+        if how_it_ends != "killed":
+            buffer.end()
+        if how_it_ends == "stored":
+            archive.store(sent)
+            check_order(archive.store_all(), put, may_end_early=False)
+            assert buffer.is_drained and buffer.pending_lines == 0
+        kept = buffer.settle() if how_it_ends == "settled" else 0
+        stored = len(re.findall(rb"(?m)^\d", archive.text))
+        assert how_it_ends == "killed" or stored + buffer.dropped_lines + kept == put
+        buffer.spool.record(is_ended=how_it_ends != "killed")
+        buffer.spool.close()
+        for left in folders_in(root):
+            resumed = claim(left)
+            assert resumed
+            rest = Archive(Buffer.of(resumed, hole_line), archive.text)
+            first = rest.buffer.take(150)
+            assert not (sent and first) or is_broken or (first.data, first.begin) == (sent.data, sent.begin)
+            rest.store(first)
+            check_order(rest.store_all(150), put, may_end_early=True)
+            assert len(re.findall(rb"(?m)^\d", rest.text)) >= stored + kept
+            resumed.close()
 
 
 def test_gap_line_replaces_dropped_lines() -> None:
-    buffer = Buffer(100)
+    buffer = Buffer(100, spool_in(None))
     assert buffer.put(b"a" * 90 + b"\n")
     assert not buffer.put(b"b" * 50 + b"\n")
     assert not buffer.put(b"c\n")  # there is room for it, but one gap is better than many
-    buffer.take()
+    taken(buffer)
     assert buffer.put(b"d\n")
-    assert buffer.take() == gap_line(2) + b"d\n"
+    assert taken(buffer) == gap_line(2) + b"d\n"
     assert buffer.dropped_lines == 2
 
 
-def test_the_rest_of_a_line_whose_beginning_was_dropped_is_dropped_too() -> None:
-    buffer = Buffer(100)
-    buffer.put(b"begun")
-    assert not buffer.put(b"x" * 200)
-    assert buffer.take() == b"begun"
-    assert buffer.put(b"rest\nnext\n")
-    assert buffer.take() == b"\n" + gap_line(1) + b"next\n"
+def test_gap_between_the_parts_of_a_line_is_a_line_of_its_own() -> None:
+    buffer = Buffer(20, spool_in(None))
+    buffer.put(b"begun ")
+    assert not buffer.put(b"ended\n" + b"x" * 20 + b"\nand ")
+    assert buffer.put(b"next\n")
+    assert taken(buffer) == gap_line(2) + b"and next\n"
 
 
 def test_gap_at_the_end_has_a_line() -> None:
-    buffer = Buffer(10)
+    buffer = Buffer(10, spool_in(None))
     assert not buffer.put(b"x" * 20 + b"\n")
     buffer.end()
-    assert buffer.take() == gap_line(1)
+    assert taken(buffer) == gap_line(1)
     assert buffer.is_drained
 
 
+def test_last_line_without_a_newline_gets_one_at_the_end() -> None:
+    buffer = Buffer(100, spool_in(None))
+    buffer.put(b"one\ntwo")
+    assert taken(buffer) == b"one\n"
+    buffer.end()
+    assert taken(buffer) == b"two\n"
+
+
 def test_put_with_a_wait_blocks_until_there_is_room() -> None:
-    buffer = Buffer(10)
+    buffer = Buffer(10, spool_in(None))
     buffer.put(b"12345678\n")
     waiting = threading.Thread(target=lambda: buffer.put(b"abcdefgh\n", wait_s=60))
     waiting.start()
-    assert buffer.take() == b"12345678\n"
+    assert taken(buffer) == b"12345678\n"
     waiting.join()
-    assert buffer.take() == b"abcdefgh\n"
+    assert taken(buffer) == b"abcdefgh\n"
     assert buffer.dropped_lines == 0
 
 
-def test_a_disk_that_cannot_be_written_costs_lines_and_nothing_else(tmp_path: Path) -> None:
+def test_oldest_lines_are_on_disk_and_the_newest_in_memory(tmp_path: Path) -> None:
+    buffer = Buffer(20, spool_in(tmp_path, 30))
+    lines = [b"0 aaaaaa\n", b"1 bbbbbb\n", b"2 cccccc\n", b"3 dddddd\n"]
+    assert all(map(buffer.put, lines)) and not buffer.put(b"4 eeeeee\n")
+    assert written(tmp_path) == b"".join(lines[:2])
+    assert Archive(buffer).store_all(9) == b"".join(lines)
+    assert written(tmp_path) == b""
+
+
+def written(root: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(root.glob("*/*.chunk")))
+
+
+def test_lines_are_on_disk_before_they_are_sent(tmp_path: Path) -> None:
+    buffer = Buffer(100, spool_in(tmp_path))
+    buffer.put(b"one\n")
+    assert taken(buffer) == b"one\n" == written(tmp_path)
+
+
+def test_child_writes_each_line_through(tmp_path: Path) -> None:
+    buffer = Buffer(100, spool_in(tmp_path), writes_through=True)
+    buffer.put(b"one\n")
+    assert written(tmp_path) == b"one\n"
+
+
+def test_line_is_saved_at_an_age_and_after_a_pause_of_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, disk, waits = Clock(), Disk(), list[float | None]()
+    buffer = Buffer(100, spool_in(tmp_path, trouble=lambda error: None), clock_s=clock)
+    buffer.put(b"one\n")
+    clock.now_s += 0.25
+    buffer.put(b"two\n")
+
+    def wait(timeout_s: float | None) -> None:
+        waits.append(timeout_s)
+        if timeout_s is None:
+            buffer.stop_saving()
+            return
+        assert len(waits) > 1 or written(tmp_path) == b""
+        clock.now_s += timeout_s
+        disk.room = 0 if len(waits) == 1 else None
+
+    monkeypatch.setattr(buffer._unsaved, "wait", wait)
+    monkeypatch.setattr(os, "write", disk.write)
+    buffer.save_while_open()
+    assert waits == [SAVE_S - 0.25, 1.0, None] and written(tmp_path) == b"one\ntwo\n"
+
+
+@contextmanager
+def refusing(name: str, number: int) -> Iterator[None]:
+    """A disk that answers this error to this call."""
+
+    def refuse(*arguments: Any, **more: Any) -> Any:
+        if name == "os.open" and not arguments[1] & os.O_CREAT:  # to delete a folder
+            return opened(*arguments, **more)
+        raise OSError(number, os.strerror(number))
+
+    opened = os.open
+
+    with patch(name, refuse):
+        yield
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.ESTALE])
+@pytest.mark.parametrize("name", ["os.write", "os.open", "os.mkdir", "os.pwrite", "os.rename", "fcntl.flock"])
+def test_disk_that_refuses_costs_no_line_while_there_is_memory(name: str, number: int, tmp_path: Path) -> None:
+    troubles: list[OSError] = []
+    clock = Clock()
+    buffer = Buffer(100, spool_in(tmp_path, trouble=troubles.append), clock_s=clock)
+    archive = Archive(buffer)
+    with refusing(name, number):
+        for line in (b"one\n", b"two\n", b"three\n"):
+            buffer.put(line)
+            archive.store(archive.send(5))
+            clock.now_s += 2
+    buffer.put(b"four\n")
+    assert archive.store_all() == b"one\ntwo\nthree\nfour\n"
+    assert [error.errno for error in troubles] == [number] and buffer.dropped_lines == 0
+    assert list(tmp_path.glob("making-*")) == []
+
+
+def test_folder_that_cannot_be_made_leaves_lines_in_memory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    buffer = Buffer(4, Spool(tmp_path / "file", 1 << 20))
+    troubles: list[OSError] = []
+    buffer = Buffer(12, spool_in(tmp_path / "file", trouble=troubles.append))
     buffer.put(b"12345678\n")
-    assert buffer.dropped_lines == 1
+    assert not buffer.put(b"more\n") and len(troubles) == 1
+    buffer.end()
+    assert Archive(buffer).store_all() == b"12345678\n" + gap_line(1)
 
 
 def test_spool_is_accessible_to_its_owner_only(tmp_path: Path) -> None:
     (tmp_path / "of others").mkdir()
     (tmp_path / "spool").symlink_to(tmp_path / "of others")
-    buffer = Buffer(0, Spool(tmp_path / "spool", 1 << 20))
+    troubles: list[OSError] = []
+    buffer = Buffer(0, spool_in(tmp_path / "spool", trouble=troubles.append))
     buffer.put(b"secret\n")
-    assert buffer.dropped_lines == 1
-    own = Spool(tmp_path / "new" / "spool", 1 << 20)
-    own.write(b"secret\n")
-    assert own.folder.stat().st_mode & 0o077 == 0
+    buffer.end()
+    assert isinstance(troubles[0], PermissionError) and not list((tmp_path / "of others").iterdir())
+    own = spool_in(tmp_path / "new" / "spool")
+    own.write(b"secret\n", 0)
+    assert own.folder and all(path.stat().st_mode & 0o077 == 0 for path in (own.folder, *own.folder.iterdir()))
     own.remove()
 
 
 @examples(deadline=None)  # the machine may be busy
 @given(st.lists(st.binary(max_size=12)), st.integers(1, 20))
-def test_batches_are_whole_lines_and_all_of_them(parts: list[bytes], batch_bytes: int) -> None:
-    data = b"\n".join(parts)
-    waiting = bytearray(data)
+def test_batches_are_complete_lines_and_all_of_them(parts: list[bytes], batch_bytes: int) -> None:
+    rest = b"\n".join(parts)
+    while size := first_lines(rest, batch_bytes):
+        batch, rest = rest[:size], rest[size:]
+        assert batch.endswith(b"\n") and (size <= batch_bytes or lines_of(batch) == 1)
+    assert b"\n" not in rest
+
+
+@pytest.mark.parametrize("is_in_parts", [False, True])
+def test_line_that_no_request_can_carry_is_cut(*, is_in_parts: bool) -> None:
+    buffer, line = Buffer(1 << 30, spool_in(None)), b"x" * (MAX_LINE_BYTES + 5)
+    for part in (line, b"\n") if is_in_parts else (line + b"\n",):
+        buffer.put(part)
+    archive = Archive(buffer)
     batches = []
-    while batch := cut(waiting, batch_bytes, final=False):
-        assert batch.endswith(b"\n") and (len(batch) <= batch_bytes or lines_of(batch) == 1)
-        batches.append(batch)
-    assert b"\n" not in waiting
-    rest = cut(waiting, batch_bytes, final=True)
-    assert b"".join(batches) + rest == data
-
-
-def test_a_line_that_no_request_can_carry_is_cut() -> None:
-    waiting = bytearray(b"x" * (MAX_LINE_BYTES + 5) + b"\n")
-    assert len(cut(waiting, 100, final=False)) == MAX_LINE_BYTES
-    assert cut(waiting, 100, final=False) == b"xxxxx\n"
+    while (batch := archive.send(100)) and archive.store(batch):
+        batches.append(len(batch.data))
+    assert max(batches) <= MAX_LINE_BYTES + 1 and archive.text.replace(b"\n", b"") == line and len(batches) == 2
